@@ -86,14 +86,12 @@ TEST(test_ops)
     ctl_expect(w, 0, "echo '[\"invert\",{\"op\":\"gamma\",\"gamma\":2}]' > x; "
                      "ctl submit $at in/one.png -o x --ops-file x", "1 sent", NULL);
 #undef OPS
-    char *newest = redis_string(w->client, "LINDEX %s:jobs 0", w->ns);
-    char *oldest = redis_string(w->client, "LINDEX %s:jobs -1", w->ns);
+    const char *newest = redis_text(w->client, "LINDEX %s:jobs 0", w->ns);
+    const char *oldest = redis_text(w->client, "LINDEX %s:jobs -1", w->ns);
     assert_non_null(strstr(newest, "\"ops\":[\"invert\",{\"op\":\"gamma\",\"gamma\":2}]"));
     assert_non_null(strstr(oldest, "\"ops\":[{\"op\":\"grayscale\",\"weights\":[65536,0,0]},"
                                    "{\"op\":\"resize\",\"width\":5,\"height\":4,\"fit\":\"exact\"},"
                                    "{\"op\":\"sobel\"}]"));
-    free(newest);
-    free(oldest);
 }
 
 TEST(test_configuration_file)
@@ -116,15 +114,11 @@ TEST(test_explain)
     assert_int_equal(ours.status, 0);
     assert_non_null(strstr(ours.out, "output   o.png: png, 8 x 8 x 1"));
     assert_string_equal(ours.out, theirs.out);
-    ctl_clear(&ours);
-    ctl_clear(&theirs);
     ctl_expect(w, 0, JOB "ctl explain $roots - < job.json", "8 x 8 x 1", NULL);
     cJSON *lines = ctl_json(w, 0, JOB "ctl explain --json $roots job.json");
     assert_string_equal(json_text(lines, "0.outputs.0.passes.0.name"), "sobel");
-    cJSON_Delete(lines);
     lines = ctl_json(w, 1, "echo '{}' | ctl explain --json -");
     assert_string_equal(json_text(lines, "0.error.code"), "bad_job");
-    cJSON_Delete(lines);
     ctl_expect(w, 1, JOB "ctl explain --input_root=$PWD/out --output_root=$PWD/out job.json",
                "one.png", NULL);
 #undef JOB
@@ -196,14 +190,13 @@ TEST(test_anything_in_redis)
         ctl_check_plain(0, "ctl status $at; ctl top $at -n 2 -i 0.05");
         ctl_check_plain(0, "ctl status $at --json; ctl top $at -n 2 -i 0.05 --json");
         ctl_check_plain(0, "ctl dead $at; ctl dead $at --json; ctl cancel $at x");
-        cJSON_Delete(ctl_json(w, 0, "ctl dead $at --json; ctl status $at --json; "
-                                    "ctl top $at -n 2 -i 0.05 --json; ctl cancel $at x --json"));
+        ctl_json(w, 0, "ctl dead $at --json; ctl status $at --json; "
+                       "ctl top $at -n 2 -i 0.05 --json; ctl cancel $at x --json");
         struct ctl_run run = ctl_run(w, "ctl result $at x --json");
         cJSON *result = cJSON_ParseWithOpts(run.out, NULL, true);
         if (run.status == 70 ? *run.out != '\0' : !cJSON_IsObject(result))
             fail_msg("exit status %d, of %s comes %s", run.status, value, run.out);
         cJSON_Delete(result);
-        ctl_clear(&run);
     }
     /* Numbers that a double cannot hold stay as they are. */
     freeReplyObject(redis_command(w->client, "SET %s:result:x %s", w->ns,

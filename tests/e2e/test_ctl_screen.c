@@ -13,9 +13,7 @@ static struct ctl_terminal terminal;
 
 static void put_album(void)
 {
-    for (unsigned i = 0; i < PICTURES; i++) {
-        put_small_png(text_of("album/%u.png", i), i);
-    }
+    put_small_pngs("album", PICTURES);
     world_put(w, "album/0.png", "no picture", 10);
 }
 

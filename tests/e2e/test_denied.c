@@ -46,8 +46,7 @@ static long long published(const char *name)
 
 static void check_denied(const cJSON *result)
 {
-    assert_string_equal(json_text(result, "status"), "failed");
-    assert_string_equal(json_text(result, "error.code"), "path_refused");
+    check_has(result, "{'status':'failed','error.code':'path_refused'}");
     assert_non_null(strstr(json_text(result, "error.message"), "gpuimgd:img:theirs"));
     assert_string_equal(json_text(result, "outputs.0.error.code"), "path_refused");
 }
@@ -77,14 +76,11 @@ TEST(test_the_others_of_the_batch_are_done)
     assert_int_equal(unanswered, 1);
     cJSON *one = world_result_from(w, "gpuimgd:reply:ours", 10);
     check_denied(one);
-    assert_null(json_at(one, "outputs.1.error"));
-    assert_int_equal(json_number(one, "outputs.1.width"), 8);
+    check_has(one, "{'outputs.1.error':null,'outputs.1.width':8}");
     cJSON_Delete(one);
     assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:img:ours"), 1);
     assert_int_equal(redis_integer(w->client, "EXISTS gpuimgd:img:theirs gpuimgd:reply:theirs"), 0);
-    double deadline = process_now() + patience(20);
-    while (published("jobs") < GOOD + 3 && process_now() < deadline)
-        process_sleep(0.05);
+    assert_true(await(20, published("jobs") >= GOOD + 3));
     assert_int_equal(published("done"), GOOD + 1);
     assert_int_equal(published("failed"), 2);
     assert_true(world_settle(w));

@@ -207,23 +207,17 @@ TEST(test_json)
     assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 1);
     cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
     assert_string_equal(strchr(out, '\n'), "\n");
-    assert_string_equal(json_text(json, "input.format"), "jpeg");
-    assert_int_equal(json_number(json, "input.orientation"), 6);
-    assert_int_equal(json_number(json, "input.width"), 640);
-    assert_string_equal(json_text(json, "decode.as"), "luma");
-    assert_int_equal(json_number(json, "decode.bytes"), 273280);
-    assert_string_equal(json_text(json, "outputs.0.path"), "e.png");
-    assert_int_equal(json_number(json, "outputs.0.height"), 640);
+    check_has(json, "{'input.format':'jpeg','input.orientation':6,'input.width':640,"
+                    "'decode.as':'luma','decode.bytes':273280,'outputs.0.path':'e.png',"
+                    "'outputs.0.height':640}");
     assert_int_equal(cJSON_GetArraySize(json_at(json, "outputs.0.passes")), 2);
-    assert_string_equal(json_text(json, "outputs.0.passes.1.name"), "sobel");
-    assert_string_equal(json_text(json, "outputs.0.passes.1.reads.buffer"), "scratch");
-    assert_int_equal(json_number(json, "outputs.0.passes.0.reads.bytes"), 273280);
-    assert_int_equal(json_number(json, "outputs.0.passes.1.writes.bytes"), 286720);
-    assert_string_equal(json_text(json, "outputs.1.key"), "gpuimgd:img:x");
-    assert_string_equal(json_text(json, "outputs.1.error.code"), "unknown_op");
+    check_has(json, "{'outputs.0.passes.1.name':'sobel',"
+                    "'outputs.0.passes.1.reads.buffer':'scratch',"
+                    "'outputs.0.passes.0.reads.bytes':273280,"
+                    "'outputs.0.passes.1.writes.bytes':286720,'outputs.1.key':'gpuimgd:img:x',"
+                    "'outputs.1.error.code':'unknown_op'}");
     assert_int_equal(cJSON_GetArraySize(json_at(json, "outputs.1.error")), 3); /* as in a result */
-    assert_int_equal(json_number(json, "memory.scratch"), 286720);
-    assert_int_equal(json_number(json, "memory.input"), 273280);
+    check_has(json, "{'memory.scratch':286720,'memory.input':273280}");
     assert_int_equal(json_number(json, "memory.pinned"), 560128); /* each in steps of 256 */
     assert_null(json_at(json, "error"));
     cJSON_Delete(json);
@@ -232,8 +226,7 @@ TEST(test_json)
     free(explain("{'input':'none.png','output':'o.png'}", 1, "input_missing"));
     assert_int_equal(run("exec \"$GPUIMGD\" --json $in $out --explain $job", &out, &err), 1);
     json = cJSON_ParseWithOpts(out, NULL, true);
-    assert_string_equal(json_text(json, "error.code"), "input_missing");
-    assert_true(cJSON_IsFalse(json_at(json, "error.retryable")));
+    check_has(json, "{'error.code':'input_missing','error.retryable':false}");
     assert_true(*json_text(json, "input.path"));
     assert_int_equal(cJSON_GetArraySize(json), 2);
     cJSON_Delete(json);

@@ -469,7 +469,7 @@ static void test_output_folder_becomes_a_link(void **state)
 static void test_input_shrinks_and_grows(void **state)
 {
     enum { whole_bytes = 8 << 20 };
-    char *path = world_in_path(w, "shrinking.jpg");
+    const char *path = in_path("shrinking.jpg");
     world_put_photo(w, "shrinking.jpg", 50, 40);
     assert_int_equal(truncate(path, whole_bytes), 0);
     if (!fork_rival()) {
@@ -479,7 +479,6 @@ static void test_input_shrinks_and_grows(void **state)
                 _exit(1);
     }
     race_until_mixed("{'input':'shrinking.jpg','output':'race/%d.png'}");
-    free(path);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -9,35 +9,6 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-#define JOBS_MAX 400
-
-static void push_jobs(int from, int to)
-{
-    for (int i = from; i < to; i++)
-        world_push(w, "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}", i, i);
-}
-
-static void push_slow(int id)
-{
-    world_push(w, "{'id':'%d','input':'slow.png','output':{'path':'%d.png','compression':9},"
-                  "'ops':[]}", id, id);
-}
-
-/* Results of jobs from..to, each exactly once, all done; marks those that have come in `seen`. */
-static void take_results(bool *seen, int count)
-{
-    for (int i = 0; i < count; i++) {
-        cJSON *result = check_next(w);
-        int id = atoi(json_text(result, "id"));
-        assert_in_range(id, 0, JOBS_MAX - 1);
-        if (seen[id])
-            print_error("job %d has two results\n", id);
-        assert_false(seen[id]);
-        seen[id] = true;
-        check_done(result);
-    }
-}
-
 static void finish(size_t daemons)
 {
     for (size_t i = 0; i < daemons; i++)
@@ -50,7 +21,6 @@ static void finish(size_t daemons)
 
 TEST(test_redis_away_at_start)
 {
-    bool seen[JOBS_MAX] = {false};
     redis_server_kill9(w->redis);
     struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
     check_ready(daemon); /* the engine is what READY stands for */
@@ -63,7 +33,7 @@ TEST(test_redis_away_at_start)
     redis_server_restart(w->redis);
     world_reconnect(w);
     push_jobs(0, 5);
-    take_results(seen, 5);
+    take_jobs(5);
     finish(1);
 }
 
@@ -73,20 +43,13 @@ TEST(test_result_is_posted_later)
     push_slow(1);
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
     /* Redis has said so; the daemon must have heard it, too. */
-    double end = process_now() + patience(20);
-    do
-        process_signal(daemon, SIGUSR1);
-    while (!process_logged(daemon, 0, " inflight=1 ", 0.1) && process_now() < end);
+    assert_true(await(20, (process_signal(daemon, SIGUSR1),
+                           process_logged(daemon, 0, " inflight=1 ", 0.1))));
     redis_server_kill9(w->redis);
     /* The picture is finished meanwhile. */
-    char *path = world_out_path(w, "1.png");
-    double deadline = process_now() + patience(20);
     struct raster written;
-    while (!(written = raster_load(path, RASTER_COLOUR)).pixels && process_now() < deadline)
-        process_sleep(0.05);
-    assert_non_null(written.pixels);
+    assert_true(await(20, (written = world_load_out(w, "1.png")).pixels));
     raster_clear(&written);
-    free(path);
     redis_server_restart(w->redis);
     world_reconnect(w);
     cJSON *result = check_next(w);
@@ -102,7 +65,6 @@ static const struct world_options with_password = {.photo = {"p.jpg", 160, 120},
 
 TEST(test_password_file, IN_WORLD(&with_password))
 {
-    bool seen[JOBS_MAX] = {false};
     const char *path = text_of("%s/password", w->folder);
     const char *option = text_of("--redis_password_file=%s", path);
     push_jobs(0, 3);
@@ -117,18 +79,16 @@ TEST(test_password_file, IN_WORLD(&with_password))
     assert_true(process_logged(daemon, 0, "see redis_username and redis_password_file", 10));
     process_sleep(patience(0.6));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 3);
-    char *log = process_log(daemon);
+    const char *log = text_keep(process_log(daemon));
     assert_null(strstr(log, "wrong\n")); /* the password itself is nowhere */
     assert_null(strstr(log, "secret"));
-    free(log);
     assert_true(text_file_write(path, "secret\n", 7));
-    take_results(seen, 3);
+    take_jobs(3);
     finish(1);
 }
 
 TEST(test_acl_user)
 {
-    bool seen[JOBS_MAX] = {false};
     freeReplyObject(redis_command(
         w->client, "ACL SETUSER worker on >pw ~gpuimgd:* +@all -@admin -@dangerous"));
     const char *path = text_of("%s/password", w->folder);
@@ -136,7 +96,7 @@ TEST(test_acl_user)
     assert_true(text_file_write(path, "pw", 2));
     start_ready(0, option, "--redis_username=worker");
     push_jobs(0, 20);
-    take_results(seen, 20);
+    take_jobs(20);
     finish(1);
 }
 
@@ -167,16 +127,13 @@ static double expiry_of_the_daemon(void)
 static void wait_for_renewals(int count)
 {
     while (count-- > 0) {
-        double before = expiry_of_the_daemon(), until = process_now() + patience(20);
-        while (expiry_of_the_daemon() <= before && process_now() < until)
-            process_sleep(0.01);
-        assert_true(expiry_of_the_daemon() > before);
+        double before = expiry_of_the_daemon();
+        assert_true(await(20, expiry_of_the_daemon() > before));
     }
 }
 
 TEST(test_results_are_trimmed)
 {
-    bool seen[JOBS_MAX] = {false};
     struct process *daemon = start_ready(0, "--results_max=5", "--inflight=2");
     push_jobs(0, 20);
     assert_true(process_logged(daemon, 0, "gpuimgd:results, :dead or a reply list is full", 20));
@@ -185,7 +142,7 @@ TEST(test_results_are_trimmed)
     assert_true(world_until(w, 20, 0, "LLEN gpuimgd:jobs"));
     check_stop(&w->daemons[0]);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 5);
-    take_results(seen, 5);
+    take_jobs(5);
     finish(0);
 }
 
@@ -205,11 +162,10 @@ TEST(test_results_by_id_or_none)
 {
     struct process *daemon = start_ready(0, "--results=id");
     push_three();
-    char *kept = redis_string(w->client, "GET gpuimgd:result:named");
+    const char *kept = redis_text(w->client, "GET gpuimgd:result:named");
     cJSON *result = cJSON_Parse(kept);
     check_traceable(result);
     check_done(result);
-    free(kept);
     check_stop(daemon);
     redis_integer(w->client, "DEL gpuimgd:result:named");
     daemon = start_ready(0, "--results=none");
@@ -260,11 +216,10 @@ TEST(test_host_that_is_not_found)
 
 TEST(test_namespace_of_a_cluster_slot)
 {
-    bool seen[JOBS_MAX] = {false};
     strcpy(w->ns, "{gpuimgd}");
     start_ready(0);
     push_jobs(0, 20);
-    take_results(seen, 20);
+    take_jobs(20);
     check_stop(&w->daemons[0]);
     check_clean(w);
     long long others = redis_integer(w->client, "EXISTS gpuimgd:seq");
@@ -273,13 +228,12 @@ TEST(test_namespace_of_a_cluster_slot)
 
 TEST(test_idle_daemon_answers_at_once)
 {
-    bool seen[JOBS_MAX] = {false};
     start_ready(0);
     process_sleep(0.5);
     for (int i = 0; i < 5; i++) {
         double start = process_now();
         push_jobs(i, i + 1);
-        take_results(seen, 1);
+        take_jobs(1);
         assert_true(process_now() - start < patience(1.0));
         process_sleep(0.05);
     }
@@ -290,7 +244,6 @@ TEST(test_idle_daemon_answers_at_once)
 
 TEST(test_frozen_daemon_loses_its_lease)
 {
-    bool seen[JOBS_MAX] = {false};
     const char *lease = text_of("--lease_s=%g", patience(1));
     const char *renew = text_of("--renew_s=%g", patience(0.2));
     struct process *first = start_ready(0, "--inflight=3", lease, renew);
@@ -312,7 +265,7 @@ TEST(test_frozen_daemon_loses_its_lease)
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     /* Both work on. */
     push_jobs(0, 40);
-    take_results(seen, 40);
+    take_jobs(40);
     assert_true(process_running(first));
     finish(2);
 }

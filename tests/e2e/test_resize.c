@@ -12,10 +12,8 @@ static struct raster load_scaled(const char *name, unsigned eighths)
 {
     struct jpeg_decompress_struct reader;
     struct jpeg_error_mgr errors;
-    char *path = world_in_path(w, name);
-    FILE *file = fopen(path, "rb");
+    FILE *file = fopen(in_path(name), "rb");
     assert_non_null(file);
-    free(path);
     reader.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&reader);
     jpeg_stdio_src(&reader, file);

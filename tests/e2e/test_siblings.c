@@ -136,10 +136,8 @@ static bool same_file(const char *a, const char *b, const char *input, size_t v)
     size_t lengths[2];
     for (int i = 0; i < 2; i++) {
         output_name(name, sizeof name, i ? b : a, input, v);
-        char *path = world_out_path(w, name);
-        bytes[i] = text_file_bytes(path, &lengths[i]);
+        bytes[i] = text_file_bytes(out_path(name), &lengths[i]);
         assert_non_null(bytes[i]);
-        free(path);
     }
     bool same = lengths[0] == lengths[1] && memcmp(bytes[0], bytes[1], lengths[0]) == 0;
     free(bytes[0]);
@@ -220,10 +218,8 @@ TEST(test_alone_and_together)
 /* Where outputs want to go: a file where they need a folder, and a folder that takes none. */
 static void put_obstacles(void)
 {
-    char *folder = world_out_path(w, "locked");
     world_put(w, "../out/file", "x", 1);
-    assert_true(mkdir(folder, 0555) == 0 || errno == EEXIST);
-    free(folder);
+    assert_true(mkdir(out_path("locked"), 0555) == 0 || errno == EEXIST);
 }
 
 static void check_errors(const cJSON *result, const char *const *codes, size_t count)

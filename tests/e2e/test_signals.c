@@ -9,14 +9,6 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-#define JOB "{'id':'%d','input':'p.jpg','output':'%d.png','ops':['sobel']}"
-
-static void push_slow(int id)
-{
-    world_push(w, "{'id':'%d','input':'slow.png','output':{'path':'%d.png','compression':9},"
-                  "'ops':[]}", id, id);
-}
-
 /* ---- the command line ------------------------------------------------------------------------ */
 
 /* Runs the daemon with one or two arguments, behind those that give it its folders, and gives
@@ -237,7 +229,7 @@ TEST(test_usr1_prints_stats)
 {
     struct process *daemon = start_ready(0, "--stats_interval_s=0");
     assert_int_equal(process_log_count(daemon, 0, "stats interval_s="), 0);
-    world_push(w, JOB, 1, 1);
+    push_jobs(1, 2);
     check_done(check_next(w));
     world_push(w, "nonsense");
     check_failed(check_next(w), "bad_json", NULL, NULL);
@@ -245,7 +237,7 @@ TEST(test_usr1_prints_stats)
     process_signal(daemon, SIGUSR1);
     assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
     process_sleep(0.05);
-    char *log = process_log(daemon);
+    const char *log = text_keep(process_log(daemon));
     check_stats_line(log);
     const char *line = strstr(log, "stats interval_s=");
     assert_non_null(strstr(line, " jobs=2 done=1 failed=1 dead=0 retried=0 "));
@@ -253,29 +245,21 @@ TEST(test_usr1_prints_stats)
     assert_non_null(strstr(line, " engine=cpu"));
     double loop_us = strtod(strstr(line, " loop_us=") + strlen(" loop_us="), NULL);
     assert_true(loop_us > 0 && loop_us < 1e6);
-    free(log);
     check_stop(daemon);
 }
 
-/* Waits for so many more calls of scripts: RENEW comes each renew_s, whatever else happens. */
+static int script_calls(void)
+{
+    const char *info = redis_text(w->client, "INFO commandstats");
+    const char *sha = strstr(info, "cmdstat_evalsha:calls="), *text = strstr(info, "_eval:calls=");
+    return (sha ? atoi(strchr(sha, '=') + 1) : 0) + (text ? atoi(strchr(text, '=') + 1) : 0);
+}
+
+/* RENEW comes each renew_s, whatever else happens. */
 static void wait_for_scripts(int count)
 {
-    static const char *const calls[] = {"evalsha", "eval"};
-    double until = process_now() + patience(30);
-    long long first = -1, now = 0;
-    do {
-        now = 0;
-        for (size_t i = 0; i < 2; i++) {
-            redisReply *reply = redis_command(w->client, "INFO commandstats");
-            const char *name = text_of("cmdstat_%s:calls=", calls[i]);
-            const char *at = strstr(reply->str, name);
-            now += at ? atoll(at + strlen(name)) : 0;
-            freeReplyObject(reply);
-        }
-        first = first < 0 ? now : first;
-        process_sleep(0.02);
-    } while (now < first + count && process_now() < until);
-    assert_true(now >= first + count);
+    int first = script_calls();
+    assert_true(await(30, script_calls() >= first + count));
 }
 
 TEST(test_an_idle_daemon_is_quiet)
@@ -287,7 +271,7 @@ TEST(test_an_idle_daemon_is_quiet)
         wait_for_scripts(20); /* some forty intervals; the last job's lines may come in the first */
         assert_true(process_log_count(daemon, mark, "stats interval_s=") <= 2);
         mark = process_log_mark(daemon);
-        world_push(w, JOB, 1, 1);
+        push_jobs(1, 2);
         check_done(check_next(w));
         assert_true(process_logged(daemon, mark, " jobs=1 done=1 ", 10));
         assert_true(process_logged(daemon, mark, " jobs=0 done=0 ", 10)); /* and then this, once */
@@ -313,10 +297,8 @@ TEST(test_stats_log)
     /* logrotate: move, then SIGHUP. */
     assert_int_equal(rename(path, moved), 0);
     process_signal(daemon, SIGHUP);
-    double deadline = process_now() + patience(10);
     struct stat st;
-    while ((stat(path, &st) || st.st_size == 0) && process_now() < deadline)
-        process_sleep(0.02);
+    assert_true(await(10, stat(path, &st) == 0 && st.st_size > 0));
     text = text_file_read(path);
     check_stats_line(text);
     free(text);
@@ -332,20 +314,18 @@ TEST(test_stats_log)
 TEST(test_usr2_pauses)
 {
     struct process *daemon = start_ready(0);
-    world_push(w, JOB, 0, 0);
+    push_jobs(0, 1);
     check_done(check_next(w));
     size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
     process_signal(daemon, SIGUSR2);
     assert_true(process_logged(daemon, log_mark, "paus", 10));
     assert_true(process_noted(daemon, mark, "STATUS=", 10));
-    for (int i = 1; i <= 5; i++)
-        world_push(w, JOB, i, i);
+    push_jobs(1, 6);
     process_sleep(patience(0.5));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 5);
     process_signal(daemon, SIGUSR2);
-    for (int i = 1; i <= 5; i++)
-        check_done(check_next(w));
+    take_jobs(5);
     check_stop(daemon);
     check_clean(w);
 }
@@ -369,7 +349,7 @@ TEST(test_reload)
     process_signal(daemon, SIGHUP);
     assert_true(process_noted(daemon, mark, "READY=1", 10));
     log_mark = process_log_mark(daemon);
-    world_push(w, JOB, 1, 1);
+    push_jobs(1, 2);
     check_done(check_next(w));
     process_sleep(0.2);
     assert_int_equal(process_log_mark(daemon), log_mark);
@@ -378,7 +358,7 @@ TEST(test_reload)
     write_config("stats_interval_s = 0\nlog_level = debug\n");
     process_signal(daemon, SIGHUP);
     assert_true(process_noted(daemon, mark, "READY=1", 10));
-    world_push(w, JOB, 2, 2);
+    push_jobs(2, 3);
     check_done(check_next(w));
     process_sleep(0.1);
     assert_true(process_log_mark(daemon) > log_mark);
@@ -398,7 +378,7 @@ TEST(test_bad_reload_runs_on)
         process_signal(daemon, SIGHUP);
         assert_true(process_logged(daemon, log_mark, words[i], 10));
         assert_true(process_noted(daemon, mark, "READY=1", 10));
-        world_push(w, JOB, 1, 1);
+        push_jobs(1, 2);
         check_done(check_next(w));
     }
     /* What needs a restart is said and left as it is. */
@@ -406,7 +386,7 @@ TEST(test_bad_reload_runs_on)
     write_config("stats_interval_s = 0\nstreams = 7\n");
     process_signal(daemon, SIGHUP);
     assert_true(process_logged(daemon, log_mark, "streams", 10));
-    world_push(w, JOB, 1, 1);
+    push_jobs(1, 2);
     check_done(check_next(w));
     check_stop(daemon);
 }
@@ -416,8 +396,7 @@ TEST(test_bad_reload_runs_on)
 TEST(test_notifications)
 {
     struct process_options how = {.watchdog_s = 0.6};
-    const char *none[] = {NULL};
-    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, NULL));
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     size_t mark = process_mark(daemon);
     for (int i = 0; i < 3; i++) {
@@ -432,56 +411,25 @@ TEST(test_notifications)
 TEST(test_notifications_to_an_abstract_name)
 {
     struct process_options how = {.abstract_notify = true};
-    const char *none[] = {NULL};
-    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, NULL));
     assert_true(process_noted(daemon, 0, "STATUS=running", 10));
     check_stop(daemon);
-}
-
-static bool jobs_are_done(struct process *daemon)
-{
-    return redis_integer(w->client, "LLEN gpuimgd:results") == 200;
-}
-
-static bool has_reloaded(struct process *daemon)
-{
-    return process_log_count(daemon, 0, "configuration reloaded") > 0;
-}
-
-static bool is_paused(struct process *daemon)
-{
-    return process_log_count(daemon, 0, "fetching is paused") > 0;
-}
-
-static bool has_ended(struct process *daemon)
-{
-    return !process_running(daemon);
-}
-
-/* The functions that wait elsewhere read what the daemon says meanwhile. */
-static bool await_unread(bool (*comes)(struct process *daemon), struct process *daemon)
-{
-    double deadline = process_now() + patience(20);
-    while (!comes(daemon) && process_now() < deadline)
-        process_sleep(0.01);
-    return comes(daemon);
 }
 
 /* Jobs and signals go on as usual, and who reads again hears how things stand by then. */
 TEST(test_notifications_that_nobody_reads)
 {
     struct process_options how = {.watchdog_s = 0.03};
-    const char *none[] = {NULL};
-    struct process *daemon = check_ready(world_start_with(w, 0, &how, none));
+    struct process *daemon = check_ready(world_start_with(w, 0, &how, NULL));
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     assert_true(process_fill_notes(daemon));
-    for (int i = 0; i < 200; i++)
-        world_push(w, JOB, i, i);
-    assert_true(await_unread(jobs_are_done, daemon));
+    push_jobs(0, 200);
+    /* await reads nothing of what the daemon says, unlike the functions of process.h. */
+    assert_true(await(20, redis_integer(w->client, "LLEN gpuimgd:results") == 200));
     process_signal(daemon, SIGHUP);
-    assert_true(await_unread(has_reloaded, daemon));
+    assert_true(await(20, process_log_count(daemon, 0, "configuration reloaded") > 0));
     process_signal(daemon, SIGUSR2);
-    assert_true(await_unread(is_paused, daemon));
+    assert_true(await(20, process_log_count(daemon, 0, "fetching is paused") > 0));
     size_t mark = daemon->notes_length;
     assert_true(process_noted(daemon, mark, "READY=1", 10));
     assert_true(process_noted(daemon, mark, "STATUS=paused", 10));
@@ -489,7 +437,7 @@ TEST(test_notifications_that_nobody_reads)
     assert_null(strstr(daemon->notes + mark, "RELOADING=1"));
     assert_true(process_fill_notes(daemon));
     process_signal(daemon, SIGTERM);
-    assert_true(await_unread(has_ended, daemon));
+    assert_true(await(20, !process_running(daemon)));
     assert_true(WIFEXITED(daemon->status) && WEXITSTATUS(daemon->status) == 0);
     check_clean(w);
 }
@@ -498,7 +446,7 @@ TEST(test_no_device_is_said_once)
 {
     setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides those that there may be */
     struct process *daemon = start_ready(0, "--engine=auto");
-    world_push(w, JOB, 1, 1);
+    push_jobs(1, 2);
     cJSON *result = check_next(w);
     assert_string_equal(json_text(result, "engine"), "cpu");
     check_done(result);
@@ -522,8 +470,7 @@ TEST(test_two_daemons_share)
         start_ready(i, "--inflight=2", "--batch=2");
         snprintf(pids[i], sizeof pids[i], ":%ld", (long)w->daemons[i].pid);
     }
-    for (int i = 0; i < 120; i++)
-        world_push(w, JOB, i, i);
+    push_jobs(0, 120);
     for (int i = 0; i < 120; i++) {
         cJSON *result = check_next(w);
         int id = atoi(json_text(result, "id"));
@@ -537,10 +484,8 @@ TEST(test_two_daemons_share)
     assert_true(by_daemon[0] > 5 && by_daemon[1] > 5);
     /* One goes; the other does all. */
     check_stop(&w->daemons[0]);
-    for (int i = 0; i < 20; i++)
-        world_push(w, JOB, i, i);
-    for (int i = 0; i < 20; i++)
-        check_done(check_next(w));
+    push_jobs(0, 20);
+    take_jobs(20);
     check_stop(&w->daemons[1]);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     check_clean(w);

@@ -25,7 +25,7 @@ static void put_files(void)
     world_put_slow(w);
 }
 
-static void push_jobs(void)
+static void push_both(void)
 {
     for (int i = 0; i < JOBS; i++)
         world_push(w, "{'input':'%c.jpg','outputs':[{'output':'%d.jpg','ops':['sobel']},"
@@ -55,12 +55,11 @@ static cJSON *read_trace(bool wanted_whole)
 
 static void check_picture(const char *const *words)
 {
-    char *text = text_file_read(timeline);
+    const char *text = text_keep(text_file_read(timeline));
     assert_true(xml_good(text));
     for (; *words; words++)
         if (!strstr(text, *words))
             fail_msg("the timeline has no \"%s\"", *words);
-    free(text);
 }
 
 static void take_results(cJSON **results)
@@ -100,7 +99,7 @@ TEST(test_on_the_cpu_engine)
                                         "jobs in flight", "25 jobs ended", NULL};
     cJSON *results[JOBS];
     struct process *daemon = start_ready(0, "--trace", trace, timeline_option);
-    push_jobs();
+    push_both();
     take_results(results);
     check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
     check_stop(daemon);
@@ -120,7 +119,7 @@ TEST(test_on_streams)
     if (!program || access(program, X_OK) != 0)
         skip();
     struct process *daemon = check_ready(world_start_with(w, 0, &how, options));
-    push_jobs();
+    push_both();
     take_results(results);
     check_failed(check_answer(w, "{'input':'bad.jpg','output':'bad.png'}"), "decode_failed", NULL);
     check_stop(daemon);
@@ -144,7 +143,7 @@ TEST(test_sharing_a_stream)
     unsetenv("GPUIMGD_CUDA_FAULT");
     check_ready(daemon);
     assert_true(text_file_write(held, "", 0));
-    push_jobs();
+    push_both();
     assert_true(world_until(w, 20, JOBS, "ZCARD gpuimgd:lease"));
     process_sleep(patience(0.5));
     unlink(held);

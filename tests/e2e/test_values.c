@@ -31,10 +31,8 @@ TEST(test_values_without_a_picture)
         sum += colour.pixels[3 * i + 1];
     assert_true(json_number(result, "outputs.0.values.stats.mean.1") == sum / (333 * 222));
     assert_non_null(json_at(result, "outputs.0.values.otsu"));
-    assert_null(json_at(result, "outputs.0.path"));
-    assert_null(json_at(result, "outputs.0.format"));
-    assert_null(json_at(result, "outputs.0.bytes"));
-    assert_true(json_number(result, "input.width") == 333);
+    check_has(result, "{'outputs.0.path':null,'outputs.0.format':null,'outputs.0.bytes':null,"
+                      "'input.width':333}");
     raster_clear(&colour);
     check_done(result);
 }
@@ -66,8 +64,7 @@ TEST(test_several)
     struct raster colour = world_load_in(w, "c.jpg", RASTER_COLOUR);
     double mean = json_number(result, "outputs.0.values.stats.mean.0");
     assert_true(mean == json_number(result, "outputs.1.values.stats.mean.0"));
-    assert_null(json_at(result, "outputs.2.values"));
-    assert_string_equal(json_text(result, "outputs.3.key"), "gpuimgd:img:c");
+    check_has(result, "{'outputs.2.values':null,'outputs.3.key':'gpuimgd:img:c'}");
     assert_non_null(json_at(result, "outputs.3.values.otsu"));
     assert_string_equal(json_text(result, "outputs.4.error.code"), "bad_job");
     assert_non_null(strstr(json_text(result, "outputs.4.error.message"), "outputs[4]"));

@@ -9,9 +9,7 @@
 
 static void put_album(void)
 {
-    for (unsigned i = 0; i < PICTURES; i++) {
-        put_small_png(text_of("album/%u.png", i), i);
-    }
+    put_small_pngs("album", PICTURES);
 }
 
 static const struct world_options sentinels = {.servers = WORLD_SENTINELS, .replicas = 2,
@@ -25,12 +23,9 @@ static void start_daemon(const char *redis)
 
 TEST(test_master_dies, IN_WORLD(&sentinels))
 {
-    char line[500];
-    snprintf(line, sizeof line, "ctl submit $at --redis=%s -r in/album -o x --wait", fleet.address);
-    struct process process = ctl_begin(w, line);
-    double end = process_now() + patience(30);
-    while (fleet_integer(&fleet, "LLEN %s:jobs", w->ns) < PICTURES && process_now() < end)
-        process_sleep(0.05);
+    struct process process = ctl_begin(
+        w, text_of("ctl submit $at --redis=%s -r in/album -o x --wait", fleet.address));
+    assert_true(await(30, fleet_integer(&fleet, "LLEN %s:jobs", w->ns) >= PICTURES));
     assert_true(fleet_integer(&fleet, "WAIT 2 10000") >= 2); /* replicas have the jobs */
     size_t dead = fleet_kill_owner(&fleet);
     fleet_wait_for_other(&fleet, dead);
@@ -38,25 +33,18 @@ TEST(test_master_dies, IN_WORLD(&sentinels))
     struct ctl_run run = ctl_end(&process);
     if (run.status != 0 || !strstr(run.out, "\n300 done in "))
         fail_msg("exit status %d\n%s", run.status, run.err);
-    ctl_clear(&run);
-    snprintf(line, sizeof line,
-             "until ctl status $at --redis=%s | grep ' cpu  *300 '; do sleep 0.1; done",
-             fleet.address); /* a daemon says from time to time how many it has done */
-    ctl_expect(w, 0, line, "300 ", NULL);
+    /* A daemon says from time to time how many it has done. */
+    ctl_expect(w, 0, text_of("until ctl status $at --redis=%s | grep ' cpu  *300 '; do sleep 0.1; "
+                             "done", fleet.address), "300 ", NULL);
 }
 
 TEST(test_another_node, IN_WORLD(&cluster))
 {
-    char line[700], at[300];
     assert_int_equal(fleet_integer(&fleet, "DEL %s:jobs", w->ns), 0); /* finds the owner */
     size_t other = fleet.owner == 0 ? 1 : 0;
-    snprintf(at, sizeof at, "$at --redis=%s", fleet.nodes[other]->tcp);
+    const char *at = text_of("$at --redis=%s", fleet.nodes[other]->tcp);
     start_daemon(fleet.address);
-#define EXPECT(status, command, ...)                                                              \
-    do {                                                                                          \
-        snprintf(line, sizeof line, command, at);                                                 \
-        ctl_expect(w, status, line, __VA_ARGS__, NULL);                                           \
-    } while (0)
+#define EXPECT(status, command, ...) ctl_expect(w, status, text_of(command, at), __VA_ARGS__, NULL)
     EXPECT(0, "ctl submit %s -k -r in/album -o got", "300 done in ");
     EXPECT(0, "ctl submit %s in/album/1.png -o x --wait --id one", "1 done in ");
     EXPECT(0, "ctl result %s one", "done   one");

@@ -8,15 +8,6 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-/* Waits until it has connected so often. */
-static bool has_moved(const struct process *daemon, size_t times)
-{
-    double end = process_now() + patience(20);
-    while (process_log_count(daemon, 0, "connected to") < times && process_now() < end)
-        process_sleep(0.05);
-    return process_log_count(daemon, 0, "connected to") >= times;
-}
-
 TEST(test_failover_under_load)
 {
     unsigned jobs = scale_full() ? 1000 : 150;
@@ -35,20 +26,20 @@ TEST(test_failover_under_load)
     load_push(&fleet, 20);
     assert_true(load_wait(&fleet, fleet.pushed));
     for (size_t i = 0; i < 2; i++) /* the other one may have done all the jobs meanwhile */
-        assert_true(has_moved(&w->daemons[i], 1 + (size_t)rounds));
+        assert_true(await(20, process_log_count(&w->daemons[i], 0, "connected to") >=
+                                  1 + (size_t)rounds));
     scale_finish(2);
 }
 
 TEST(test_dead_sentinels_are_passed_over)
 {
-    char address[300];
     redis_server_kill9(fleet.sentinels[0]);
     struct process *daemon = scale_start(0, fleet.address, NULL);
     load_push(&fleet, 5);
     assert_true(load_wait(&fleet, 5));
     assert_int_equal(process_log_count(daemon, 0, "cannot connect: connection refused"), 1);
     /* A Sentinel that does not know the master's name, and none at all, are said too. */
-    snprintf(address, sizeof address, "sentinel://others@%s", fleet.sentinels[1]->tcp);
+    const char *address = text_of("sentinel://others@%s", fleet.sentinels[1]->tcp);
     struct process *other = scale_start(1, address, NULL);
     assert_true(process_logged(other, 0, "it knows no master named others", 10));
     assert_true(process_noted(other, 0, "no Sentinel has named the master", 10));
@@ -81,7 +72,6 @@ TEST(test_replica_is_not_taken_for_the_master)
 
 TEST(test_sentinels_have_their_own_password)
 {
-    char address[320];
     for (size_t i = 0; i < FLEET_SENTINELS; i++) {
         redisContext *sentinel = redis_server_connect(fleet.sentinels[i]);
         freeReplyObject(redis_command(sentinel, "ACL SETUSER watcher on >secret allchannels "
@@ -92,7 +82,7 @@ TEST(test_sentinels_have_their_own_password)
     const char *right = text_of("%s/right", w->folder);
     const char *wrong = text_of("%s/wrong", w->folder);
     assert_true(text_file_write(right, "secret\n", 7) && text_file_write(wrong, "guess", 5));
-    snprintf(address, sizeof address, "--redis=%s", fleet.address);
+    const char *address = text_of("--redis=%s", fleet.address);
     const char *right_option = text_of("--sentinel_password_file=%s", right);
     const char *wrong_option = text_of("--sentinel_password_file=%s", wrong);
     struct process *daemon = start_ready(0, address, "--sentinel_username=watcher", right_option);

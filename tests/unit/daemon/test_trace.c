@@ -346,12 +346,11 @@ TEST(the_busiest_moment_is_drawn)
     }
     timeline_draw(made);
     timeline_close(made);
-    char *text = text_file_read(timeline);
+    const char *text = text_keep(text_file_read(timeline));
     assert_true(xml_good(text));
     assert_non_null(strstr(text, "job 150: "));
     assert_null(strstr(text, "job 50: "));
     assert_null(strstr(text, "job 260: "));
-    free(text);
 }
 
 static void check_refused(const char *trace_path, const char *timeline_path, const char *word)

@@ -182,7 +182,7 @@ TEST(test_a_denied_key_fails_its_job_alone)
     assert_int_equal(bench->stale + bench->dead, 0);
     assert_int_equal(bench->denied, 1);
     expect_text(bench, "to us", "RPOP t:reply:ours");
-    char *failed = redis_string(bench->redis, "RPOP t:results");
+    const char *failed = redis_text(bench->redis, "RPOP t:results");
     const char *error = ",\"error\":{\"code\":\"path_refused\",\"message\":\"Redis does not let "
                         "this daemon write the key \\\"t:img:theirs\\\" (NOPERM";
     const char *start = "{\"job\":1,\"status\":\"failed\"";
@@ -195,7 +195,6 @@ TEST(test_a_denied_key_fails_its_job_alone)
     const char *both = OUTPUT("t:img:ours") "},{\"key\":\"t:img:theirs\",\"format\":\"png\"";
     assert_memory_equal(outputs, both, strlen(both));
     assert_memory_equal(outputs + strlen(both), error, strlen(error));
-    free(failed);
     expect_text(bench, "to nobody", "RPOP t:results");
     expect_text(bench, "v", "GET t:img:ours");
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:img:theirs t:reply:theirs"), 0);
@@ -291,9 +290,7 @@ TEST(test_full_redis_drains)
     push(bench, 50);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
     freeReplyObject(redis_command(bench->redis, "CONFIG SET maxmemory 1"));
-    char *refused = redis_string(bench->redis, "LPUSH t:jobs x");
-    assert_non_null(strstr(refused, "OOM"));
-    free(refused);
+    assert_non_null(strstr(redis_text(bench->redis, "LPUSH t:jobs x"), "OOM"));
     bench->finish_at_once = true;
     queue_set_places(bench->queue, 64);
     run_until(bench, bench->settled == 50);

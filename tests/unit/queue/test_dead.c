@@ -57,11 +57,10 @@ TEST(test_the_error_of_a_dead_job)
     reply = redis_command(redis, "TIME");
     double now = atof(reply->element[0]->str);
     freeReplyObject(reply);
-    char *record = redis_string(redis, "LINDEX t:dead:errors 0");
+    const char *record = redis_text(redis, "LINDEX t:dead:errors 0");
     const char *time = strstr(record, "\"time\":");
     assert_non_null(time);
     assert_in_range(atof(time + 7), now - 60, now + 1);
-    free(record);
     /* The error goes with its job, either way. */
     expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1"), "retry", "1");
     expect_reply(eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1"), "retry", "0");

@@ -85,9 +85,7 @@ TEST(test_retry_waits_and_ends_dead)
     assert_int_equal(queue_view(bench->queue)->redelivered, 2);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:dead"), 1);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
-    char *result = redis_string(bench->redis, "GET t:result:x");
-    assert_string_equal(result, "{\"status\":\"dead\"}");
-    free(result);
+    assert_string_equal(redis_text(bench->redis, "GET t:result:x"), "{\"status\":\"dead\"}");
     tear_down(bench);
 }
 
@@ -219,9 +217,8 @@ TEST(test_offers_from_inside_leased)
     run_until(bench, bench->leased == 5);
     run_ms(bench, 100);
     assert_int_equal(bench->leased, 5);
-    char *seq = redis_string(bench->redis, "GET t:seq");
+    const char *seq = redis_text(bench->redis, "GET t:seq");
     assert_string_equal(seq, "5"); /* not one more was fetched and given back */
-    free(seq);
     tear_down(bench);
 }
 
@@ -249,13 +246,12 @@ TEST(test_dead_neighbour_is_taken_over_at_once)
     assert_string_equal(bench->leases[0]->raw, "seven");
     assert_int_equal(bench->leases[0]->attempt, 2); /* the first one stays charged */
     run_until(bench, redis_integer(bench->redis, "LLEN t:dead") == 1);
-    char *result = redis_string(bench->redis, "GET t:result:eight");
+    const char *result = redis_text(bench->redis, "GET t:result:eight");
     assert_non_null(strstr(result, "\"id\":\"eight\",\"job\":8,\"status\":\"dead\""));
     assert_non_null(strstr(result, "\"code\":\"attempts_exhausted\""));
     assert_non_null(strstr(result, "\"meta\":1.50,"));
     assert_non_null(strstr(result, "\"input\":{\"path\":\"eight.jpg\"}"));
     assert_non_null(strstr(result, bench->daemon));
-    free(result);
     assert_int_equal(redis_integer(bench->redis, "ZSCORE t:inst %s", gone), 0);
     tear_down(bench);
 }
@@ -434,9 +430,7 @@ static void check_results(enum queue_results results, bool fails, int listed, in
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:i t:result:r"), kept);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:r"), 1);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:dead:errors"), fails ? 5 : 0);
-    char *result = redis_string(bench->redis, "LINDEX t:reply:r 0");
-    assert_string_equal(result, "{\"status\":\"any\"}");
-    free(result);
+    assert_string_equal(redis_text(bench->redis, "LINDEX t:reply:r 0"), "{\"status\":\"any\"}");
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
     tear_down(bench);
 }

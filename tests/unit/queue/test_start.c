@@ -94,9 +94,8 @@ TEST(test_before_its_time_it_waits_and_keeps_its_attempt)
     start_timed("1", "A:1", "''", 0, due, -1, "2 ");
     expect("delayed 0 nil nil", "HMGET t:job:1 state attempt token owner");
     expect("0", "ZCARD t:lease");
-    char *score = redis_string(redis, "ZSCORE t:delayed 1");
+    const char *score = redis_text(redis, "ZSCORE t:delayed 1");
     assert_true(atoll(score) == due);
-    free(score);
     start_timed("1", "A:1", "''", 0, due, -1, "0 "); /* asked again: it has been answered */
     /* Who makes it due by hand does not make it start. */
     expect("0", "ZADD t:delayed XX 0 1");
@@ -127,9 +126,8 @@ TEST(test_a_retry_waits_no_longer_than_it_lasts)
     expect_reply(eval(SCRIPT_ID_NACK,
                       "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
                       "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
-    char *score = redis_string(redis, "ZSCORE t:delayed 1");
+    const char *score = redis_text(redis, "ZSCORE t:delayed 1");
     assert_true(atoll(score) == end);
-    free(score);
 }
 
 #define number_of(command) number_in(redis_string(redis, command))
