@@ -92,7 +92,6 @@ TEST(test_each_address_of_a_name_is_tried)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[128];
         struct bench *bench = set_up(server);
-        bench->redis = redis_server_connect(server);
         snprintf(name, sizeof name, "%s:%d", names[i], server->port);
         bench->config.redis = name;
         start_queue(bench);
@@ -166,8 +165,6 @@ TEST(test_addresses)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
     sem_init(&resolver_release, 0, 0);
-    log_init();
     return run_all(.name = "addresses");
 }

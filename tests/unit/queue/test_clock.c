@@ -71,7 +71,6 @@ static long long lease_end(struct bench *bench, const char *number)
 static struct bench *set_up_holder(void)
 {
     struct bench *bench = set_up(start_server());
-    bench->redis = redis_server_connect(bench->server);
     long long before = redis_ms(bench);
     *step_ms = 3600000;
     bool steps = redis_ms(bench) - before >= 3600000;
@@ -118,9 +117,7 @@ static void add_lost_lease(struct bench *bench, int number, long long end)
 static void finish(struct bench *bench, struct bench *reaper)
 {
     assert_int_equal(bench->lost, 0);
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 3);
+    finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
     tear_down_beside(reaper);
@@ -157,9 +154,7 @@ TEST(test_a_step_back_takes_no_live_lease)
 TEST(test_after_a_step_a_lone_job_stays_alone)
 {
     struct bench *bench = set_up_holder();
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 3);
+    finish_jobs(bench);
     redis_integer(bench->redis, "HSET t:job:77 raw last state alone attempt 2");
     redis_integer(bench->redis, "LPUSH t:alone 77");
     queue_set_places(bench->queue, 3);
@@ -180,7 +175,5 @@ TEST(test_after_a_step_a_lone_job_stays_alone)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    log_init();
     return run_all(.name = "clock", .each_setup = open_clock, .each_teardown = close_clock);
 }

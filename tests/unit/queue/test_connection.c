@@ -7,10 +7,7 @@
 
 TEST(test_survives_redis_kill_and_restart)
 {
-    struct bench *bench = set_up_started();
-    push(bench, 20);
-    queue_set_places(bench->queue, 20);
-    run_until(bench, bench->leased == 20);
+    struct bench *bench = set_up_with_jobs(20);
     redis_server_kill9(bench->server);
     while (bench->lease_count)
         done(bench, bench->leases[0]);
@@ -25,9 +22,7 @@ TEST(test_survives_redis_kill_and_restart)
     assert_int_equal(bench->stale, 0);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 20);
     assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
-    push(bench, 1);
-    queue_set_places(bench->queue, 1);
-    run_until(bench, bench->leased == 21);
+    lease_jobs(bench, 1);
     tear_down(bench);
 }
 
@@ -56,7 +51,6 @@ TEST(test_waits_out_loading)
 {
     struct bench *bench =
         set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
-    bench->redis = redis_server_connect(bench->server);
     push(bench, 4000); /* it looks at its connections after each 1024 */
     start_queue(bench);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
@@ -80,7 +74,6 @@ TEST(test_wrong_password_then_right)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
-    bench->redis = redis_server_connect(bench->server);
     freeReplyObject(redis_command(bench->redis, "AUTH right"));
     push(bench, 1);
     snprintf(path, sizeof path, "%s/password", bench->server->folder);
@@ -92,8 +85,7 @@ TEST(test_wrong_password_then_right)
     assert_int_equal(bench->leased, 0);
     write_password(path, "right");
     run_until(bench, bench->leased == 1);
-    done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 1);
+    finish_jobs(bench);
     tear_down(bench);
 }
 
@@ -101,7 +93,6 @@ TEST(test_acl_user_database_and_tcp)
 {
     char path[256];
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
                                                 "+@write +@scripting +@connection +@blocking "
                                                 "+info +time +config|get")); /* PROTOCOL.md */
@@ -116,8 +107,7 @@ TEST(test_acl_user_database_and_tcp)
     start_queue(bench);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
-    done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 1);
+    finish_jobs(bench);
     /* Rights that are taken away: waits, and goes on when they are back. */
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -evalsha -eval"));
     queue_set_places(bench->queue, 1);
@@ -133,7 +123,6 @@ TEST(test_acl_user_database_and_tcp)
 static struct bench *set_up_denied(char *path, size_t size, enum queue_results results)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:[^ir]* ~t:inst "
                                                 "~t:results ~t:result:* ~t:img:ours ~t:reply:ours "
                                                 "+@all"));
@@ -256,9 +245,7 @@ TEST(test_cut_connection_and_resume)
     assert_string_equal(bench->leases[1]->raw, "cut");
     assert_int_equal(bench->leases[1]->attempt, 1); /* the attempt came back */
     assert_int_equal(bench->lost, 0);
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 2);
+    finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
     tear_down(bench);
 }
@@ -266,13 +253,10 @@ TEST(test_cut_connection_and_resume)
 TEST(test_frozen_redis_is_left_and_come_back_to)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     bench->config.command_timeout_s = 0.3;
     bench->config.connect_timeout_s = 0.3;
     start_queue(bench);
-    push(bench, 3);
-    queue_set_places(bench->queue, 3);
-    run_until(bench, bench->leased == 3);
+    lease_jobs(bench, 3);
     redis_server_freeze(bench->server, true);
     while (bench->lease_count) /* their DONE is carried out later, and its answer lost */
         done(bench, bench->leases[0]);
@@ -300,10 +284,7 @@ TEST(test_full_redis_drains)
 
 TEST(test_wrongtype_is_waited_out)
 {
-    struct bench *bench = set_up_started();
-    push(bench, 1);
-    queue_set_places(bench->queue, 1);
-    run_until(bench, bench->leased == 1);
+    struct bench *bench = set_up_with_jobs(1);
     freeReplyObject(redis_command(bench->redis, "SET t:results oops"));
     done(bench, bench->leases[0]);
     run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGTYPE") != NULL);
@@ -323,13 +304,10 @@ TEST(test_large_done_over_a_slow_line)
     struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
     struct line *line = line_open(bench->server->socket);
     line_slow(line, 2000); /* half a second at least for the whole of it */
-    bench->redis = redis_server_connect(bench->server);
     bench->config.redis = line_address(line);
     bench->config.command_timeout_s = 0.3;
     start_queue(bench);
-    push(bench, 1);
-    queue_set_places(bench->queue, 1);
-    run_until(bench, bench->leased == 1);
+    lease_jobs(bench, 1);
     value.value = calloc(1, value.bytes);
     queue_done(bench->queue, bench->leases[0],
                &(struct queue_answer){
@@ -343,10 +321,7 @@ TEST(test_large_done_over_a_slow_line)
 
 TEST(test_close_while_redis_is_down)
 {
-    struct bench *bench = set_up_started();
-    push(bench, 2);
-    queue_set_places(bench->queue, 2);
-    run_until(bench, bench->leased == 2);
+    struct bench *bench = set_up_with_jobs(2);
     redis_server_kill9(bench->server);
     done(bench, bench->leases[0]); /* the other one is left to queue_destroy */
     close_queue(bench, 0.2);
@@ -396,7 +371,6 @@ TEST(test_reconnects_are_spread)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
     struct pauses pauses = {.count = 0};
-    first->redis = redis_server_connect(first->server);
     first->config.lease_s = 3600; /* no other timer is due soon */
     first->config.renew_s = first->config.reap_s = first->config.block_s = 600;
     first->config.connect_timeout_s = first->config.command_timeout_s = 60;
@@ -428,7 +402,5 @@ TEST(test_reconnects_are_spread)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    log_init();
     return run_all(.name = "connection");
 }

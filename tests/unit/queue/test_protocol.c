@@ -12,11 +12,8 @@ TEST(test_fetch_takes_in_order)
     expect("A", "ZRANGE t:inst 0 -1");
     fetch("A", 2, 64, 1, 2, "0 -1 0 0 3 1 b 4 1 c");
     fetch("A", 3, 64, 1, 4, "0 -1 0 0");
-    redisReply *time = redis_command(redis, "TIME");
-    long long now = atoll(time->element[0]->str);
-    freeReplyObject(time);
-    const char *expiry = redis_text(redis, "ZSCORE t:lease 1");
-    assert_in_range(atoll(expiry), now * 1000, now * 1000 + 10999);
+    long long now = now_ms();
+    assert_in_range(number_of("ZSCORE t:lease 1"), now, now + 10999);
 }
 
 TEST(test_fetch_drops_forged_entries)
@@ -66,20 +63,19 @@ TEST(test_renew)
     expire("2");
     redis_integer(redis, "HSET t:job:2 token B:1");
     redis_integer(redis, "DEL t:job:3");
-    expect_reply(eval(SCRIPT_ID_RENEW,
-                      RENEW_KEYS " t:job:1 t:job:2 t:job:3 t:job:1",
-                      "A 10000 keep none 1 1 2 1 3 1 1 2"), "RENEW", "0 -1 -1 2:1 3:1 1:2");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1 t:job:2 t:job:3 t:job:1",
+                "A 10000 keep none 1 1 2 1 3 1 1 2", "0 -1 -1 2:1 3:1 1:2");
     expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
 }
 
 TEST(test_renew_of_the_right_to_run_alone)
 {
     expect("OK", "SET t:alone:owner A PX 100");
-    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none"), "keep", "1 -1 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none", "1 -1 -1");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
-    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "B 10000 drop none"), "another's", "0 -1 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "B 10000 drop none", "0 -1 -1");
     expect("A", "GET t:alone:owner");
-    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 drop none"), "drop", "0 -1 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 drop none", "0 -1 -1");
     expect("nil", "GET t:alone:owner");
 }
 
@@ -92,11 +88,11 @@ TEST(test_resume_gives_back_what_is_unknown)
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 4 1 d");
     redis_integer(redis, "HSET t:job:1 attempt 3"); /* two used before: on to :alone */
     /* 2 is known, 3 is another's, 4 is from a fetch whose reply is on its way. */
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 3 2:2"), "RESUME", "1 0");
+    expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 3 2:2", "1 0");
     expect("1", "LRANGE t:alone 0 -1");
     expect("alone 2", "HMGET t:job:1 state attempt");
     expect("2 3 4", "ZRANGE t:lease 0 -1");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 4"), "RESUME", "2 0");
+    expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 4", "2 0");
     expect("@2 @4", "LRANGE t:jobs 0 -1");
     expect("ready 0 nil", "HMGET t:job:4 state attempt token");
     fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone first: nothing runs */
@@ -142,8 +138,8 @@ TEST(test_results_are_trimmed_and_counted)
 {
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
-    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:job:2 t:job:3",
-                      "2 9 1 A:1 r1 0 0 0 2 A:1 r2 0 0 0 3 A:1 r3 0 0 0"), "DONE", "1 1 1 1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:job:2 t:job:3",
+                "2 9 1 A:1 r1 0 0 0 2 A:1 r2 0 0 0 3 A:1 r3 0 0 0", "1 1 1 1");
     expect("r3 r2", "LRANGE t:results 0 -1");
 }
 
@@ -153,14 +149,11 @@ TEST(test_reply_lists_are_trimmed_and_counted)
     expect("3", "LPUSH t:jobs a b c");
     fetch("A", 1, 3, 1, 0, "0 -1 0 0 1 1 a 2 1 b 3 1 c");
     expect("2", "LPUSH t:reply:r old older");
-    expect_reply(eval(SCRIPT_ID_DONE,
-                      "t:lease t:results t:job:1 t:reply:r t:job:2 t:reply:r",
-                      "2 9999 1 A:1 r1 0 1 0 2 A:1 r2 0 1 0"),
-                 "DONE", "2 1 1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:reply:r t:job:2 t:reply:r",
+                "2 9999 1 A:1 r1 0 1 0 2 A:1 r2 0 1 0", "2 1 1");
     expect("r2 r1", "LRANGE t:reply:r 0 -1");
-    expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:3 t:reply:r",
-                      "2 9999 9 1 100 3 A:1 retry r3 0 1 0"),
-                 "NACK", "1 2");
+    expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:3 t:reply:r",
+                "2 9999 9 1 100 3 A:1 retry r3 0 1 0", "1 2");
     expect("r3 r2", "LRANGE t:reply:r 0 -1");
 }
 
@@ -169,8 +162,7 @@ TEST(test_a_reply_key_that_is_no_list)
     expect("1", "LPUSH t:jobs a");
     expect("OK", "SET t:reply:r oops");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
-    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:reply:r", "9 9 1 A:1 r 0 1 0"),
-                 "DONE", "0 1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:reply:r", "9 9 1 A:1 r 0 1 0", "0 1");
     expect("r", "LRANGE t:results 0 -1");
 }
 
@@ -228,8 +220,8 @@ TEST(test_the_delay_ends_at_an_hour)
         freeReplyObject(redis_command(redis, "FLUSHALL"));
         redis_integer(redis, "HSET t:job:1 raw a state leased attempt %d token A:1",
                       cases[i].attempt);
-        expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
-                          "9 9 9 5000 1000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
+        expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 5000 1000 1 A:1 retry '' 0 0 0",
+                    "0 1");
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 3 20 1 0");
         assert_in_range(reply->element[1]->integer, cases[i].most_ms - 900, cases[i].most_ms);
         freeReplyObject(reply);
@@ -267,10 +259,8 @@ TEST(test_alone_is_released_when_it_may_not_go_on)
 TEST(test_with_one_attempt_nothing_runs_alone)
 {
     expect("1", "LPUSH t:jobs a");
-    expect_reply(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0"), "FETCH",
-                 "0 -1 0 0 -1 0 2 1 1 a");
-    expect_reply(eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
-                      "9 9 9 1 100 1 A:1 back '' 0 0 0"), "NACK", "0 1");
+    expect_eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0", "0 -1 0 0 -1 0 2 1 1 a");
+    expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 1 100 1 A:1 back '' 0 0 0", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
 }
 
@@ -287,7 +277,7 @@ static const struct {
      "t 1000 1 A:1 x 1 -1 -1", "t:lease t:delayed t:cancel"},
     {SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1", "A 10000 keep keep 1 1",
      "t:lease t:inst t:alone:owner t:cancel"},
-    {SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9", "t:lease t:jobs t:alone"},
+    {SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 9", RESUME_KEYS},
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
      "t:lease t:inst t:jobs t:alone t:alone:owner"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
@@ -355,8 +345,7 @@ TEST(test_transitions_survive_a_kill)
 {
     expect("2", "LPUSH t:jobs a b");
     fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
-    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 99999 1 A:1 r 0 0 0"),
-                 "DONE", "0 1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 99999 1 A:1 r 0 0 0", "0 1");
     redisFree(redis);
     redis_server_restart(server);
     redis = redis_server_connect(server);

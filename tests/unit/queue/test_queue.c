@@ -4,7 +4,6 @@
 TEST(test_fetches_and_acks_in_batches)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     push(bench, 1000);
     bench->finish_at_once = true;
     start_queue(bench);
@@ -23,7 +22,6 @@ TEST(test_fetches_and_acks_in_batches)
 TEST(test_wakes_up_when_idle)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     bench->config.block_s = 5;
     start_queue(bench);
     queue_set_places(bench->queue, 4);
@@ -36,8 +34,7 @@ TEST(test_wakes_up_when_idle)
     assert_string_equal(bench->leases[0]->raw, "{\"n\":0}");
     assert_int_equal(bench->leases[0]->raw_bytes, 7);
     assert_int_equal(bench->leases[0]->attempt, 1);
-    done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 1);
+    finish_jobs(bench);
     tear_down(bench);
 }
 
@@ -53,9 +50,7 @@ TEST(test_fetches_no_more_than_places)
     assert_int_equal(queue_view(bench->queue)->length, 7);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 4);
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 4);
+    finish_jobs(bench);
     tear_down(bench);
 }
 
@@ -117,15 +112,10 @@ TEST(test_alone_runs_with_nothing_beside)
 
 TEST(test_lost_lease)
 {
-    struct bench *bench = set_up_started();
-    push(bench, 2);
-    queue_set_places(bench->queue, 2);
-    run_until(bench, bench->leased == 2);
+    struct bench *bench = set_up_with_jobs(2);
     redis_integer(bench->redis, "HSET t:job:1 token other:1 owner other");
     run_until(bench, bench->lost == 1);
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 2);
+    finish_jobs(bench);
     assert_int_equal(bench->stale, 1);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), 1);
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:job:1"), 1);
@@ -137,9 +127,7 @@ TEST(test_key_outputs_and_reply)
     struct bench *bench = set_up_started();
     struct queue_value values[2] = {{.key = "t:img:a", .bytes = 3, .ttl_s = 100},
                                     {.key = "t:img:b", .bytes = 0}};
-    push(bench, 1);
-    queue_set_places(bench->queue, 1);
-    run_until(bench, bench->leased == 1);
+    lease_jobs(bench, 1);
     values[0].value = malloc(3);
     memcpy(values[0].value, "a\0b", 3);
     queue_done(bench->queue, bench->leases[0],
@@ -209,7 +197,6 @@ TEST(test_offers_from_inside_leased)
     struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled,
                                   on_start_decided};
     struct error error = {0};
-    bench->redis = redis_server_connect(bench->server);
     push(bench, 20);
     bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
     queue_start(bench->queue);
@@ -227,7 +214,6 @@ TEST(test_dead_neighbour_is_taken_over_at_once)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX], *last;
-    bench->redis = redis_server_connect(bench->server);
     strcpy(gone, bench->inst);
     last = strrchr(gone, ':');
     strcpy(last, ":1"); /* our pid with another start time: not this process */
@@ -281,7 +267,6 @@ TEST(test_start_leaves_expired_leases_alone)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     char gone[INSTANCE_BYTES_MAX];
-    bench->redis = redis_server_connect(bench->server);
     add_gone(bench, gone);
     add_leases(bench, gone, 1, 70, "99999999999999");
     add_leases(bench, "elsewhere:b:n:1:1", 71, 80, "1");
@@ -294,15 +279,6 @@ TEST(test_start_leaves_expired_leases_alone)
 }
 
 /* ---- questions ---------------------------------------------------------------------------- */
-
-static struct bench *set_up_with_jobs(int count)
-{
-    struct bench *bench = set_up_started();
-    push(bench, count);
-    queue_set_places(bench->queue, (uint32_t)count);
-    run_until(bench, bench->leased == (size_t)count);
-    return bench;
-}
 
 static void ask(struct bench *bench, struct lease *lease, struct queue_conditions conditions)
 {
@@ -317,9 +293,7 @@ TEST(test_start_is_asked_in_batches)
     run_until(bench,
               bench->start_decisions[START_GO] == 15 && bench->start_decisions[START_EXPIRED] == 5);
     assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 20);
+    finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
     tear_down(bench);
 }
@@ -382,14 +356,10 @@ TEST(test_a_cancel_while_they_run)
     assert_false(bench->leases[0]->marked);
     /* Those that are fetched now may be meant; those with higher numbers are not. */
     redis_integer(bench->redis, "ZADD t:cancel 4 a");
-    push(bench, 2);
-    queue_set_places(bench->queue, 2);
-    run_until(bench, bench->leased == 5);
+    lease_jobs(bench, 2);
     assert_true(bench->leases[3]->marked);
     assert_false(bench->leases[4]->marked);
-    while (bench->lease_count)
-        done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 5);
+    finish_jobs(bench);
     tear_down(bench);
 }
 
@@ -410,13 +380,10 @@ static void answer(struct bench *bench, size_t index, bool fails, struct queue_a
 static void check_results(enum queue_results results, bool fails, int listed, int kept)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->redis = redis_server_connect(bench->server);
     bench->config.results = results;
     bench->config.attempts = 1;
     start_queue(bench);
-    push(bench, 5);
-    queue_set_places(bench->queue, 5);
-    run_until(bench, bench->leased == 5);
+    lease_jobs(bench, 5);
     redis_integer(bench->redis, "HSET t:reply:wrong a b");
     answer(bench, 4, fails, (struct queue_answer){.reply_to = "t:reply:wrong"});
     answer(bench, 3, fails, (struct queue_answer){.id = "r", .reply_to = "t:reply:r"});
@@ -478,14 +445,11 @@ TEST(test_paused_it_looks_seldom)
     redis_integer(bench->redis, "DEL t:paused");
     run_until(bench, bench->leased == 1);
     assert_false(queue_view(bench->queue)->paused);
-    done(bench, bench->leases[0]);
-    run_until(bench, bench->settled == 1);
+    finish_jobs(bench);
     tear_down(bench);
 }
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    log_init();
     return run_all(.name = "queue");
 }

@@ -167,7 +167,5 @@ TEST(test_small_reads_take_turns)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN);
-    log_init();
     return run_all(.name = "read");
 }

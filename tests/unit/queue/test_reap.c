@@ -23,8 +23,7 @@ TEST(test_reap_expired)
     reap("C", 1, "", "0 0"); /* a second reaper finds nothing */
     expect("1", "LLEN t:jobs");
     /* The late daemon is told that it is late. */
-    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"), "DONE",
-                 "0 0");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "0 0");
     /* The burial ends with a NACK; had the reaper died, the next one would do it. */
     expire("3");
     reap("C", 1, "", "0 0 3 3 c");
@@ -61,7 +60,7 @@ TEST(test_a_burial_is_resumed_without_an_attempt_back)
     redis_integer(redis, "HSET t:job:1 attempt 3");
     expire("1");
     reap("B", 1, "", "0 0 1 3 a");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 10"), "RESUME", "1 0");
+    expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t B 3 10", "1 0");
     expect("0", "LLEN t:jobs");
     reap("B", 1, "", "0 0 1 3 a");
 }
@@ -99,11 +98,10 @@ TEST(test_each_daemon_has_a_set_of_its_leases)
     fetch("B", 1, 1, 1, 0, "0 -1 0 0 7 1 g");
     expect("1 2 3 4 5 6", "SMEMBERS t:leases:A");
     expect("7", "SMEMBERS t:leases:B");
-    expect_reply(eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0"), "DONE",
-                 "0 1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "0 1");
     nack("2", "A:1", "back", "0 1");
-    expect_reply(eval(SCRIPT_ID_START, "t:lease t:delayed t:cancel t:job:3",
-                      "t 1000 3 A:1 '' 0 99999999999999 -1"), "START", "2 ");
+    expect_eval(SCRIPT_ID_START, "t:lease t:delayed t:cancel t:job:3",
+                "t 1000 3 A:1 '' 0 99999999999999 -1", "2 ");
     expect("4 5 6", "SMEMBERS t:leases:A");
     redis_integer(redis, "HSET t:job:4 attempt 3");
     expire("4");
@@ -111,11 +109,11 @@ TEST(test_each_daemon_has_a_set_of_its_leases)
     reap("B", 1, "", "1 0 4 3 d"); /* 4 is the reaper's, who buries it; 5 is in the queue */
     expect("6", "SMEMBERS t:leases:A");
     expect("4 7", "SMEMBERS t:leases:B");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t B 3 9"), "RESUME", "1 0");
+    expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t B 3 9", "1 0");
     expect("4", "SMEMBERS t:leases:B"); /* of fetch 9, whose reply is on its way */
     reap("C", 0, "A", "1 0");
     expect("0", "EXISTS t:leases:A");
-    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000"), "LEAVE", "1");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000", "1");
     expect("0", "EXISTS t:leases:B");
 }
 
@@ -129,14 +127,13 @@ TEST(test_a_set_of_leases_is_put_right)
         redis_integer(redis, "DEL t:leases:A");
         if (i == 1)
             redis_integer(redis, "HSET t:leases:A a b");
-        expect_reply(eval(SCRIPT_ID_RENEW, renew, "A 10000 keep none 1 1 2 1"), "RENEW", "0 -1 -1");
+        expect_eval(SCRIPT_ID_RENEW, renew, "A 10000 keep none 1 1 2 1", "0 -1 -1");
         expect("1 2", "SMEMBERS t:leases:A");
         assert_in_range(redis_integer(redis, "PTTL t:leases:A"), 90000, 100000);
     }
     redis_integer(redis, "SADD t:leases:A 77 78");
     redis_integer(redis, "HSET t:job:78 raw x state leased attempt 1 owner B token B:1");
-    expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9 1:1 2:1"), "RESUME",
-                 "0 0");
+    expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 9 1:1 2:1", "0 0");
     expect("1 2", "SMEMBERS t:leases:A");
     redis_integer(redis, "SADD t:leases:A 77 78");
     reap("C", 0, "A", "2 0");
@@ -154,7 +151,7 @@ TEST(test_resume_gives_back_in_batches)
     freeReplyObject(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 100 10000 3 20 1 0"));
     expect("100", "SCARD t:leases:A");
     for (int i = 0; i < 2; i++)
-        expect_reply(eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9"), "RESUME",
+        expect_reply(eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 9"), "RESUME",
                      i == 0 ? "64 1" : "36 0");
     expect("100", "LLEN t:jobs");
 }
@@ -183,7 +180,7 @@ TEST(test_leases_of_others_cost_nothing)
     fetch("A", 1, 2, 1, 0, "2 -1 0 0 1 1 a 2 1 b");
     fetch("B", 1, 2, 1, 0, "0 -1 0 0 3 1 c 4 1 d");
     long long before = lookups();
-    redisReply *reply = eval(SCRIPT_ID_RESUME, "t:lease t:jobs t:alone", "t A 3 9 1:1");
+    redisReply *reply = eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 9 1:1");
     assert_in_range(lookups() - before, 1, 50);
     expect_reply(reply, "RESUME", "1 0");
     before = lookups();

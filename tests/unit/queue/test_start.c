@@ -5,15 +5,6 @@
 #include "conf/limits.h"
 #include "tests/fixtures/queue/script_bench.h"
 
-/* Redis's clock, Unix ms. */
-static long long now_ms(void)
-{
-    redisReply *time = redis_command(redis, "TIME");
-    long long ms = atoll(time->element[0]->str) * 1000 + atoll(time->element[1]->str) / 1000;
-    freeReplyObject(time);
-    return ms;
-}
-
 /* Expects "ruling kept", where kept is nothing mostly. id: "''" for none. */
 static void start_texts(const char *number, const char *token, const char *id, int unique,
                         const char *not_before, const char *expires, const char *expected)
@@ -25,7 +16,7 @@ static void start_texts(const char *number, const char *token, const char *id, i
                  id, id, id);
     snprintf(args, sizeof args, "t 10000 %s %s %s %d %s %s", number, token, id, unique,
              not_before, expires);
-    expect_reply(eval(SCRIPT_ID_START, keys, args), args, expected);
+    expect_eval(SCRIPT_ID_START, keys, args, expected);
 }
 
 static void start_timed(const char *number, const char *token, const char *id, int unique,
@@ -53,7 +44,7 @@ static void done(const char *number, const char *token, const char *id, const ch
     snprintf(args, sizeof args,
              "100 60000 %s %s {\"id\":\"%s\",\"job\":%s,\"status\":\"%s\"} 2 0 0", number, token,
              id, number, status);
-    expect_reply(eval(SCRIPT_ID_DONE, keys, args), args, expected);
+    expect_eval(SCRIPT_ID_DONE, keys, args, expected);
 }
 
 static void bury(const char *number, const char *token, const char *id, const char *expected)
@@ -65,14 +56,14 @@ static void bury(const char *number, const char *token, const char *id, const ch
     snprintf(args, sizeof args,
              "100 60000 9 1 100 %s %s retry {\"id\":\"%s\",\"job\":%s,\"status\":\"dead\"} 2 0 0",
              number, token, id, number);
-    expect_reply(eval(SCRIPT_ID_NACK, keys, args), args, expected);
+    expect_eval(SCRIPT_ID_NACK, keys, args, expected);
 }
 
 static void cancel(const char *id, const char *expected)
 {
     char keys[512];
     snprintf(keys, sizeof keys, "t:jobs t:cancel t:woken t:waits:%s t:result:%s", id, id);
-    expect_reply(eval(SCRIPT_ID_CANCEL, keys, id), id, expected);
+    expect_eval(SCRIPT_ID_CANCEL, keys, id, expected);
 }
 
 /* ---- times -------------------------------------------------------------------------------- */
@@ -94,8 +85,7 @@ TEST(test_before_its_time_it_waits_and_keeps_its_attempt)
     start_timed("1", "A:1", "''", 0, due, -1, "2 ");
     expect("delayed 0 nil nil", "HMGET t:job:1 state attempt token owner");
     expect("0", "ZCARD t:lease");
-    const char *score = redis_text(redis, "ZSCORE t:delayed 1");
-    assert_true(atoll(score) == due);
+    assert_true(number_of("ZSCORE t:delayed 1") == due);
     start_timed("1", "A:1", "''", 0, due, -1, "0 "); /* asked again: it has been answered */
     /* Who makes it due by hand does not make it start. */
     expect("0", "ZADD t:delayed XX 0 1");
@@ -123,19 +113,9 @@ TEST(test_a_retry_waits_no_longer_than_it_lasts)
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:1", "''", 0, -1, end, "1 ");
-    expect_reply(eval(SCRIPT_ID_NACK,
-                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
-                      "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
-    const char *score = redis_text(redis, "ZSCORE t:delayed 1");
-    assert_true(atoll(score) == end);
-}
-
-#define number_of(command) number_in(redis_string(redis, command))
-static long long number_in(char *text)
-{
-    long long number = atoll(text);
-    free(text);
-    return number;
+    expect_eval(SCRIPT_ID_NACK, "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
+                "9 9 9 3 100000 1 A:1 retry '' 0 0 0", "0 1");
+    assert_true(number_of("ZSCORE t:delayed 1") == end);
 }
 
 /* Until Redis's clock shows another millisecond than any that was seen. */
@@ -176,9 +156,8 @@ TEST(test_a_retry_does_not_postpone_a_relative_end)
     long long end = number_of("HGET t:job:1 expires");
     assert_in_range(end, now_ms() + 1, now_ms() + 30000);
     let_time_pass();
-    expect_reply(eval(SCRIPT_ID_NACK,
-                      "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
-                      "9 9 9 3 100000 1 A:1 retry '' 0 0 0"), "NACK", "0 1");
+    expect_eval(SCRIPT_ID_NACK, "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
+                "9 9 9 3 100000 1 A:1 retry '' 0 0 0", "0 1");
     assert_true(number_of("ZSCORE t:delayed 1") == end);
     expect("0", "ZADD t:delayed XX 0 1");
     fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 2 a");
@@ -199,14 +178,6 @@ TEST(test_a_follower_has_its_relative_end)
 }
 
 /* ---- one job with an id at a time --------------------------------------------------------- */
-
-/* So many leases, whatever the time until the next delayed job. */
-static void fetch_some(const char *arguments, size_t leases)
-{
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, arguments);
-    assert_int_equal(reply->elements, FETCH_HEAD + 3 * leases);
-    freeReplyObject(reply);
-}
 
 /* a and b have the same id; both are leased, a is the first. */
 static void lay_out_two(void)
@@ -265,9 +236,7 @@ TEST(test_the_daemon_of_the_first_dies)
     lay_out_two();
     expect("0", "ZADD t:lease XX 1 1");
     reap("B", 1, "", "1 0");
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, FETCH_HEAD + 3); /* the second waits on */
-    freeReplyObject(reply);
+    freeReplyObject(fetch_some("t B 1 1 10000 3 20 1 0", 1)); /* the second waits on */
     start("1", "B:1", "x", "1 ");
     done("1", "B:1", "x", "done", "0 1");
     /* And that of the second, between START and DONE. */
@@ -333,25 +302,21 @@ static long long commands(void)
 /* A script's cost must not grow with the number of jobs that wait for its job. */
 TEST(test_the_end_of_the_first_costs_the_same_for_many)
 {
-    long long costs[2];
-    for (int i = 0; i < 2; i++) {
-        empty(NULL);
-        lay_out_two();
-        put_followers(i == 0 ? 1 : 5000);
-        long long before = commands();
-        done("1", "A:1", "x", "done", "0 1");
-        costs[i] = commands() - before;
+    for (int cancels = 0; cancels < 2; cancels++) {
+        long long costs[2];
+        for (int many = 0; many < 2; many++) {
+            empty(NULL);
+            lay_out_two();
+            put_followers(many ? 5000 : 1);
+            long long before = commands();
+            if (cancels)
+                cancel("x", "nil");
+            else
+                done("1", "A:1", "x", "done", "0 1");
+            costs[many] = commands() - before;
+        }
+        assert_int_equal(costs[0], costs[1]);
     }
-    assert_int_equal(costs[0], costs[1]);
-    for (int i = 0; i < 2; i++) {
-        empty(NULL);
-        lay_out_two();
-        put_followers(i == 0 ? 1 : 5000);
-        long long before = commands();
-        cancel("x", "nil");
-        costs[i] = commands() - before;
-    }
-    assert_int_equal(costs[0], costs[1]);
     for (int i = 0; i < 10; i++) {
         long long before = commands();
         freeReplyObject(eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 64 10000 3 20 1 0"));
@@ -421,7 +386,7 @@ TEST(test_one_that_waits_again_is_not_woken_again)
     lay_out_two();
     put_followers(200);
     done("1", "A:1", "x", "cancelled", "0 1");
-    fetch_some("t B 1 2 10000 3 20 1 0", 2);
+    freeReplyObject(fetch_some("t B 1 2 10000 3 20 1 0", 2));
     redisReply *two = redis_command(redis, "ZRANGE t:lease 0 1");
     start(two->element[0]->str, "B:1", "x", "1 ");
     start(two->element[1]->str, "B:1", "x", "2 ");
@@ -454,8 +419,7 @@ TEST(test_cancel_of_what_nobody_has_looked_at)
     cancel("x", "nil");
     expect("4", "LPUSH t:jobs c");
     /* Whatever is taken before the fence may be meant. */
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, FETCH_HEAD + 3);
+    redisReply *reply = fetch_some("t A 1 1 10000 3 20 1 0", 1);
     assert_true(reply->element[4]->integer >= 4000000000000000);
     freeReplyObject(reply);
     start_timed("1", "A:1", "x", 0, -1, -1, "5 ");
@@ -465,8 +429,7 @@ TEST(test_cancel_of_what_nobody_has_looked_at)
     start("2", "A:2", "x", "5 ");
     start("3", "A:2", "x", "1 ");
     expect("2", "ZSCORE t:cancel x");
-    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1",
-                      "A 10000 keep none 1 1"), "RENEW", "0 2 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1", "A 10000 keep none 1 1", "0 2 -1");
 }
 
 TEST(test_a_second_cancel_reaches_further)
@@ -476,9 +439,7 @@ TEST(test_a_second_cancel_reaches_further)
     expect("3", "LPUSH t:jobs b");
     cancel("x", "nil");
     expect("5", "LPUSH t:jobs c");
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 2 10000 3 20 1 0");
-    assert_int_equal(reply->elements, FETCH_HEAD + 2 * 3); /* the first fence is none any more */
-    freeReplyObject(reply);
+    freeReplyObject(fetch_some("t A 1 2 10000 3 20 1 0", 2)); /* the first fence is none any more */
     start("2", "A:1", "x", "5 ");
     fetch_marked("A", 2, 2, 1, 2, "2 0", "0 -1 0 0 3 1 c");
     start("3", "A:2", "x", "1 ");
@@ -506,9 +467,7 @@ TEST(test_cancel_wakes_what_waits)
     lay_out_two();
     start_timed("1", "A:1", "x", 1, now_ms() + 60000, -1, "2 ");
     cancel("x", "nil");
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 8 10000 3 20 1 0");
-    assert_int_equal(reply->elements, FETCH_HEAD + 2 * 3);
-    freeReplyObject(reply);
+    freeReplyObject(fetch_some("t B 1 8 10000 3 20 1 0", 2));
     start_timed("1", "B:1", "x", 1, now_ms() + 60000, -1, "5 ");
     start("2", "B:1", "x", "5 ");
     expect("0", "EXISTS t:waits:x");
@@ -527,8 +486,7 @@ TEST(test_cancelled_ones_are_answered_first)
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
     cancel("x", "nil");
-    redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t B 1 1 10000 3 20 1 0");
-    assert_int_equal(reply->elements, FETCH_HEAD + 3);
+    redisReply *reply = fetch_some("t B 1 1 10000 3 20 1 0", 1);
     assert_string_equal(reply->element[FETCH_HEAD]->str, "2");
     freeReplyObject(reply);
     start("2", "B:1", "x", "5 ");
@@ -550,14 +508,14 @@ TEST(test_only_the_end_of_the_first_wakes)
 {
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
-    fetch_some("t A 2 2 10000 3 20 1 0", 2);
+    freeReplyObject(fetch_some("t A 2 2 10000 3 20 1 0", 2));
     start("4", "A:2", "x", "2 ");
     cancel("x", "nil");
-    fetch_some("t B 1 2 10000 3 20 1 0", 2);
+    freeReplyObject(fetch_some("t B 1 2 10000 3 20 1 0", 2));
     start("2", "B:1", "x", "5 ");
     start("4", "B:1", "x", "5 ");
     expect("4", "LPUSH t:jobs e f g"); /* and the fence */
-    fetch_some("t B 2 3 10000 3 20 1 0", 3);
+    freeReplyObject(fetch_some("t B 2 3 10000 3 20 1 0", 3));
     start("5", "B:2", "x", "2 ");
     done("2", "B:1", "x", "cancelled", "0 1");
     done("3", "A:2", "x", "failed", "0 1");

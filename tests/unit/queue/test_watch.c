@@ -54,7 +54,7 @@ static void renew_watch(const char *inst, const char *word, int watches, const c
     char args[64], expected[16];
     snprintf(args, sizeof args, "%s 10000 none %s", inst, word);
     snprintf(expected, sizeof expected, "0 -1 %d", watches);
-    expect_reply(eval(SCRIPT_ID_RENEW, RENEW_KEYS, args), args, expected);
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, args, expected);
     expect(watcher, "GET t:watcher");
 }
 
@@ -75,17 +75,17 @@ TEST(test_the_watch_is_kept_by_renewal)
     expect("nil", "GET t:watcher");
     renew_watch("A", "keep", 2, "A");
     renew_watch("D", "none", -1, "A");
-    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000", "1");
     expect("-", "GET t:watcher");
     expect("watch", "LRANGE t:wake 0 -1");
-    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("D"), "D 1000"), "LEAVE", "1");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("D"), "D 1000", "1");
     expect("0", "EXISTS t:watcher t:wake");
 }
 
 static void look(const char *expected)
 {
     char *before = redis_string(redis, "DEBUG DIGEST");
-    expect_reply(eval(SCRIPT_ID_LOOK, LOOK_KEYS, ""), "LOOK", expected);
+    expect_eval(SCRIPT_ID_LOOK, LOOK_KEYS, "", expected);
     char *after = redis_string(redis, "DEBUG DIGEST");
     assert_string_equal(before, after);
     free(before);
@@ -128,11 +128,11 @@ TEST(test_leave)
     expect("2", "ZADD t:inst 1 A 1 B");
     expect("OK", "SET t:alone:owner B");
     expect("OK", "SET t:stats:B {}");
-    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000"), "LEAVE", "1");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("A"), "A 1000", "1");
     expect("B", "ZRANGE t:inst 0 -1");
     expect("B", "GET t:alone:owner");
     expect("{}", "GET t:stats:B");
-    expect_reply(eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000"), "LEAVE", "1");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000", "1");
     expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
 }
 
