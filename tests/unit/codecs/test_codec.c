@@ -1,20 +1,6 @@
 /* The codec table, and what holds for every format: sinks, deadlines, reuse after failures. */
 #include "tests/fixtures/codec_rig.h"
 
-static struct rig rig;
-
-static int setup(void **state)
-{
-    rig_open(&rig);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_close(&rig);
-    return 0;
-}
-
 static struct picture_file jpeg_file(uint32_t seed)
 {
     return picture_jpeg(&(struct picture_jpeg){.width = 70, .height = 50, .seed = seed});
@@ -62,7 +48,7 @@ TEST(test_foreign_formats)
         FOREIGN("a ZIP archive", "PK\3\4\x14"),
     };
 #undef FOREIGN
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char wanted[160], known[FORMAT_LIST_BYTES];
         struct picture_file file = {(uint8_t *)(uintptr_t)cases[i].bytes, cases[i].length};
         snprintf(wanted, sizeof wanted, "the input is %s; gpuimgd reads %s", cases[i].name,
@@ -84,7 +70,7 @@ TEST(test_unknown_formats)
     struct picture_file empty = {(uint8_t *)(uintptr_t) "", 0};
     assert_int_equal(rig_probe(&rig, &empty), STATUS_UNSUPPORTED_FORMAT);
     assert_string_equal(rig.error.text, "the input is empty (0 bytes)");
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct picture_file file = {(uint8_t *)(uintptr_t)texts[i], strlen(texts[i])};
         assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
         snprintf(wanted, sizeof wanted, "the input's %zu bytes are neither %s", file.length,
@@ -109,7 +95,7 @@ TEST(test_sniff)
 TEST(test_no_picture)
 {
     struct picture_file files[] = {picture_empty(), picture_text(), picture_garbage(5000, 1)};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
         assert_int_equal(rig_probe(&rig, &files[i]), STATUS_UNSUPPORTED_FORMAT);
         assert_null(rig.info.format);
         picture_free(&files[i]);
@@ -180,7 +166,7 @@ TEST(test_reuse_after_failure)
     struct picture_file bad[] = {picture_cut_at(&good[0], 0.6), picture_cut_at(&good[1], 0.6),
                                  picture_cut(&good[0], 40), picture_cut(&good[1], 40),
                                  picture_jpeg_huge(60000, 60000), picture_png_huge(60000, 60000)};
-    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+    for (size_t b = 0; b < COUNT_OF(bad); b++)
         for (int g = 0; g < 2; g++) {
             struct rig fresh;
             rig_open(&fresh);
@@ -191,7 +177,7 @@ TEST(test_reuse_after_failure)
             assert_memory_equal(rig.block, fresh.block, rig.block_bytes);
             rig_close(&fresh);
         }
-    for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++)
+    for (size_t b = 0; b < COUNT_OF(bad); b++)
         picture_free(&bad[b]);
     picture_free(&good[0]);
     picture_free(&good[1]);
@@ -212,7 +198,7 @@ static void check_sinks(struct image *image, const struct encode_request *reques
     struct picture_file whole = rig_encode(&rig, image, request);
     assert_true(whole.length > 10000);
     static const size_t capacities[] = {4096, 4097, 5000, 1 << 20};
-    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(capacities); i++) {
         struct rig_sink sink = {.bytes_max = 0};
         assert_int_equal(rig_encode_into(&rig, image, request, capacities[i], &sink), STATUS_OK);
         assert_int_equal(sink.file.length, whole.length);
@@ -348,5 +334,5 @@ TEST(test_profile_again)
 
 int main(void)
 {
-    return run_all(.name = "codec", .each_setup = setup, .each_teardown = teardown);
+    return run_all(.name = "codec", .each_setup = rig_setup, .each_teardown = rig_teardown);
 }

@@ -73,77 +73,62 @@ TEST(test_size_of_blob)
     }
 }
 
-static void expect_in_file(struct rig *rig, struct picture_file *file, int orientation)
+static void expect_in_file(struct picture_file file, int orientation)
 {
-    assert_int_equal(rig_probe(rig, file), STATUS_OK);
-    assert_int_equal(rig->info.orientation, orientation);
-    picture_free(file);
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_int_equal(rig.info.orientation, orientation);
+    picture_free(&file);
 }
 
 TEST(test_in_files)
 {
-    struct rig rig;
-    rig_open(&rig);
     for (int orientation = 0; orientation <= 9; orientation++) {
         int wanted = orientation >= 1 && orientation <= 8 ? orientation : 1;
         struct picture_jpeg jpeg = {.width = 16, .height = 8, .orientation = orientation};
-        struct picture_file file = picture_jpeg(&jpeg);
-        expect_in_file(&rig, &file, wanted);
+        expect_in_file(picture_jpeg(&jpeg), wanted);
         struct picture_png png = {.width = 16, .height = 8, .orientation = orientation};
-        file = picture_png(&png);
-        expect_in_file(&rig, &file, wanted);
+        expect_in_file(picture_png(&png), wanted);
         png.orientation = 0;
-        file = picture_png(&png); /* and behind the pixels */
+        struct picture_file file = picture_png(&png); /* and behind the pixels */
         struct picture_file exif = picture_exif(orientation, false, true);
         picture_png_insert(&file, "IEND", "eXIf", exif.bytes, exif.length);
         picture_free(&exif);
-        expect_in_file(&rig, &file, wanted);
+        expect_in_file(file, wanted);
     }
-    rig_close(&rig);
 }
 
 TEST(test_behind_the_end)
 {
-    struct rig rig;
-    rig_open(&rig);
     struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
     struct picture_file other =
         picture_png(&(struct picture_png){.width = 16, .height = 8, .orientation = 6});
     picture_insert(&file, file.length, other.bytes + 8, other.length - 8);
     picture_free(&other);
-    expect_in_file(&rig, &file, 1);
-    rig_close(&rig);
+    expect_in_file(file, 1);
 }
 
 /* Another APP1 (XMP) comes first in many files. */
 TEST(test_behind_xmp)
 {
     static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";
-    struct rig rig;
-    rig_open(&rig);
     struct picture_jpeg jpeg = {.width = 16, .height = 8, .orientation = 3};
     struct picture_file file = picture_jpeg(&jpeg);
     picture_insert(&file, picture_jpeg_marker(&file, 0xE1), xmp, 2 + 0x22);
-    expect_in_file(&rig, &file, 3);
-    rig_close(&rig);
+    expect_in_file(file, 3);
 }
 
 TEST(test_broken_in_files)
 {
     static const uint8_t broken[] = "Exif\0\0II*\0\377\377\377\377";
-    struct rig rig;
-    rig_open(&rig);
     struct picture_jpeg jpeg = {
         .width = 16, .height = 8, .exif = broken, .exif_bytes = sizeof broken - 1};
-    struct picture_file file = picture_jpeg(&jpeg);
-    expect_in_file(&rig, &file, 1);
-    file = picture_png(&(struct picture_png){.width = 16, .height = 8});
+    expect_in_file(picture_jpeg(&jpeg), 1);
+    struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
     picture_png_insert(&file, "IDAT", "eXIf", broken, sizeof broken - 1);
-    expect_in_file(&rig, &file, 1);
-    rig_close(&rig);
+    expect_in_file(file, 1);
 }
 
 int main(void)
 {
-    return run_all(.name = "exif");
+    return run_all(.name = "exif", .each_setup = rig_setup, .each_teardown = rig_teardown);
 }

@@ -11,7 +11,6 @@ struct scan {
     int component, first;   /* the first component's id; the first coefficient */
 };
 
-static struct rig rig;
 static struct picture_file file;
 static struct scan scans[JPEG_SPANS_MAX];
 static size_t scan_count;

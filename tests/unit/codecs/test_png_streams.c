@@ -12,20 +12,6 @@
 enum { width = 20, height = 12, row_bytes = 1 + 3 * width, checksum_bytes = 4 };
 enum { garbage_bytes = 70000 };
 
-static struct rig rig;
-
-static int setup(void **state)
-{
-    rig_open(&rig);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_close(&rig);
-    return 0;
-}
-
 /* ---- streams ---- */
 
 static uint32_t adler32_of(const uint8_t *bytes, size_t length)
@@ -218,7 +204,7 @@ TEST(test_every_type)
 {
     static const int types[][2] = {{0, 1}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 2},
                                    {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    for (size_t i = 0; i < COUNT_OF(types); i++)
         for (int interlaced = 0; interlaced < 2; interlaced++) {
             char what[64];
             struct picture_png options = {.width = 67, .height = 41, .colour_type = types[i][0],
@@ -282,7 +268,7 @@ TEST(test_stream_without_an_end)
     } rests[] = {{"nothing", NULL, 0},
                  {"a block of no known type", wrong_block, sizeof wrong_block},
                  {"a block of no certain length", wrong_length, sizeof wrong_length}};
-    for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(rests); i++) {
         struct picture_file file = begin_file(), stream = stream_of(height, false);
         add_data(&file, stream.bytes, stream.length - checksum_bytes);
         if (rests[i].length > 0)
@@ -294,5 +280,5 @@ TEST(test_stream_without_an_end)
 
 int main(void)
 {
-    return run_all(.name = "png streams", .each_setup = setup, .each_teardown = teardown);
+    return run_all(.name = "png streams", .each_setup = rig_setup, .each_teardown = rig_teardown);
 }
