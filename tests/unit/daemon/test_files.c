@@ -13,8 +13,6 @@
 #include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
 
-/* Room for any path that these tests make. */
-#define PATH_BYTES 1024
 #define DAY_S 86400
 
 /* ---- a file server -------------------------------------------------------------------------- */
@@ -53,101 +51,84 @@ int fstatat(int folder, const char *restrict name, struct stat *restrict info, i
 
 /* ---- a place -------------------------------------------------------------------------------- */
 
-struct place {
-    char folder[64];
-    struct files files;
-};
+static char folder[64]; /* of the test, with `in` and `out` in it */
+static struct files files;
 
-static void path_in(const struct place *place, const char *name, char path[PATH_BYTES])
+/* The path of a file in the folder, kept as by text_keep. */
+static const char *at(const char *name)
 {
-    snprintf(path, PATH_BYTES, "%s/%s", place->folder, name);
+    return text_of("%s/%s", folder, name);
 }
 
-static void put(const struct place *place, const char *name, const char *text)
+static void put(const char *name, const char *text)
 {
-    char path[PATH_BYTES];
-    path_in(place, name, path);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    assert_true(text_file_write(at(name), text, strlen(text)));
 }
 
-static void make_folder(const struct place *place, const char *name)
+static void make_folder(const char *name)
 {
-    char path[PATH_BYTES];
-    path_in(place, name, path);
-    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(mkdir(at(name), 0755), 0);
 }
 
-static void make_link(const struct place *place, const char *name, const char *target)
+static void make_link(const char *name, const char *target)
 {
-    char path[PATH_BYTES];
-    path_in(place, name, path);
-    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(symlink(target, at(name)), 0);
 }
 
 /* Last written to so long ago. */
-static void make_older(const struct place *place, const char *name, time_t seconds)
+static void make_older(const char *name, time_t seconds)
 {
-    char path[PATH_BYTES];
     struct timespec times[2];
-    path_in(place, name, path);
     clock_gettime(CLOCK_REALTIME, &times[0]);
     times[0].tv_sec -= seconds;
     times[1] = times[0];
-    assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(utimensat(AT_FDCWD, at(name), times, AT_SYMLINK_NOFOLLOW), 0);
 }
 
-static void make_owner(const struct place *place, const char *name, uid_t user)
+static void make_owner(const char *name, uid_t user)
 {
-    char path[PATH_BYTES];
-    path_in(place, name, path);
-    assert_int_equal(lchown(path, user, (gid_t)-1), 0);
+    assert_int_equal(lchown(at(name), user, (gid_t)-1), 0);
 }
 
-static bool exists(const struct place *place, const char *name)
+static bool exists(const char *name)
 {
-    char path[PATH_BYTES];
-    path_in(place, name, path);
-    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return faccessat(AT_FDCWD, at(name), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static struct stat stat_of(const char *name)
+{
+    struct stat info;
+    assert_int_equal(stat(at(name), &info), 0);
+    return info;
 }
 
 static int setup(void **state)
 {
-    struct place *place = calloc(1, sizeof *place);
     struct error error = {0};
-    char in[PATH_BYTES], out[PATH_BYTES], self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
-    strcpy(place->folder, "/tmp/gpuimgd-files-XXXXXX");
-    assert_non_null(mkdtemp(place->folder));
-    make_folder(place, "in");
-    make_folder(place, "out");
-    path_in(place, "in", in);
-    path_in(place, "out", out);
+    char self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    strcpy(folder, "/tmp/gpuimgd-files-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    make_folder("in");
+    make_folder("out");
     assert_true(instance_self(self, daemon));
-    assert_true(files_open(&place->files, in, out, self, &error));
-    *state = place;
+    assert_true(files_open(&files, at("in"), at("out"), self, &error));
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct place *place = *state;
-    char command[128];
     server_ahead_s = 0;
     server_breaks_excl = false;
-    files_close(&place->files);
-    snprintf(command, sizeof command, "rm -r %s", place->folder);
-    int failed = system(command);
-    free(place);
-    return failed;
+    files_close(&files);
+    text_file_remove_folder(folder);
+    return 0;
 }
 
-static enum status try_input(struct place *place, const char *path, struct error *error)
+static enum status try_input(const char *path, struct error *error)
 {
     struct files_input input;
     *error = (struct error){0};
-    enum status status = files_open_input(&place->files, path, 100, &input, error);
+    enum status status = files_open_input(&files, path, 100, &input, error);
     if (status == STATUS_OK)
         close(input.fd);
     else
@@ -157,67 +138,64 @@ static enum status try_input(struct place *place, const char *path, struct error
 
 TEST(inputs_are_opened_beneath_the_root_only)
 {
-    struct place *place = *state;
     struct error error;
-    char fifo[PATH_BYTES], deep[700];
-    put(place, "in/cat.jpg", "meow");
-    put(place, "secret", "key");
-    make_folder(place, "in/sub");
-    put(place, "in/sub/cat.jpg", "meow");
-    make_link(place, "in/link.jpg", "cat.jpg");
-    make_link(place, "in/out-of-here", "../secret");
-    make_link(place, "in/folder", "sub");
-    make_link(place, "in/root", "/");
-    path_in(place, "in/fifo", fifo);
-    assert_int_equal(mkfifo(fifo, 0600), 0);
+    char deep[700];
+    put("in/cat.jpg", "meow");
+    put("secret", "key");
+    make_folder("in/sub");
+    put("in/sub/cat.jpg", "meow");
+    make_link("in/link.jpg", "cat.jpg");
+    make_link("in/out-of-here", "../secret");
+    make_link("in/folder", "sub");
+    make_link("in/root", "/");
+    assert_int_equal(mkfifo(at("in/fifo"), 0600), 0);
     memset(deep, 'a', 699);
     deep[699] = '\0';
 
-    assert_int_equal(try_input(place, "cat.jpg", &error), STATUS_OK);
-    assert_int_equal(try_input(place, "sub/cat.jpg", &error), STATUS_OK);
-    assert_int_equal(try_input(place, "dog.jpg", &error), STATUS_INPUT_MISSING);
-    assert_int_equal(try_input(place, "nosuch/dog.jpg", &error), STATUS_INPUT_MISSING);
+    assert_int_equal(try_input("cat.jpg", &error), STATUS_OK);
+    assert_int_equal(try_input("sub/cat.jpg", &error), STATUS_OK);
+    assert_int_equal(try_input("dog.jpg", &error), STATUS_INPUT_MISSING);
+    assert_int_equal(try_input("nosuch/dog.jpg", &error), STATUS_INPUT_MISSING);
     const char *refused[] = {"link.jpg", "out-of-here",       "folder/cat.jpg", "root/etc/passwd",
                              "sub",      "fifo",              "../secret",      "sub/../../secret",
                              deep,       "cat.jpg/something", "/etc/passwd"};
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        if (try_input(place, refused[i], &error) != STATUS_PATH_REFUSED)
+    for (size_t i = 0; i < COUNT_OF(refused); i++)
+        if (try_input(refused[i], &error) != STATUS_PATH_REFUSED)
             fail_msg("%s: %s %s", refused[i], status_name(error.status), error.text);
 }
 
 TEST(inputs_have_a_size_limit_and_must_stand_still)
 {
-    struct place *place = *state;
     struct error error = {0};
     uint8_t bytes[101];
     struct files_input input;
     char text[102] = {0};
     memset(text, 'x', 100);
-    put(place, "in/limit", text);
+    put("in/limit", text);
     text[100] = 'x';
-    put(place, "in/over", text);
-    assert_int_equal(try_input(place, "over", &error), STATUS_INPUT_TOO_LARGE);
+    put("in/over", text);
+    assert_int_equal(try_input("over", &error), STATUS_INPUT_TOO_LARGE);
     assert_non_null(strstr(error.text, "101 bytes; at most 100"));
     error = (struct error){0};
-    assert_int_equal(files_open_input(&place->files, "limit", 100, &input, &error), STATUS_OK);
+    assert_int_equal(files_open_input(&files, "limit", 100, &input, &error), STATUS_OK);
     assert_int_equal(input.size, 100);
     assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error), STATUS_OK);
     assert_memory_equal(bytes, text, 100);
     lseek(input.fd, 0, SEEK_SET);
-    put(place, "in/limit", "short");
+    put("in/limit", "short");
     assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
                      STATUS_INPUT_UNREADABLE);
     error = (struct error){0};
     lseek(input.fd, 0, SEEK_SET);
-    put(place, "in/limit", text);
+    put("in/limit", text);
     assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
                      STATUS_INPUT_UNREADABLE);
     close(input.fd);
     error = (struct error){0};
-    put(place, "in/empty", "");
-    assert_int_equal(files_open_input(&place->files, "empty", 100, &input, &error), STATUS_OK);
+    put("in/empty", "");
+    assert_int_equal(files_open_input(&files, "empty", 100, &input, &error), STATUS_OK);
     assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error), STATUS_OK);
-    put(place, "in/empty", "x");
+    put("in/empty", "x");
     assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error),
                      STATUS_INPUT_UNREADABLE);
     assert_non_null(strstr(error.text, "grew beyond 0 bytes"));
@@ -227,18 +205,15 @@ TEST(inputs_have_a_size_limit_and_must_stand_still)
 /* What a user without rights is told: whose rights are missing, or which setting of the unit. */
 TEST(refusals_say_what_to_do)
 {
-    struct place *place = *state;
     struct error error = {0};
-    struct files files;
-    char path[PATH_BYTES];
-    put(place, "in/secret.jpg", "meow");
-    path_in(place, "in/secret.jpg", path);
-    assert_int_equal(chmod(path, 0), 0);
+    struct files other;
+    put("in/secret.jpg", "meow");
+    assert_int_equal(chmod(at("in/secret.jpg"), 0), 0);
     int status;
     pid_t child = fork(); /* root may read it: the child is somebody else, and stays so */
     if (child == 0) {
         bool is_other = geteuid() != 0 || seteuid(65534) == 0;
-        _exit(is_other && try_input(place, "secret.jpg", &error) == STATUS_INPUT_UNREADABLE &&
+        _exit(is_other && try_input("secret.jpg", &error) == STATUS_INPUT_UNREADABLE &&
                       strstr(error.text, "opened: Permission denied; the daemon runs as user ")
                   ? 0 : 1);
     }
@@ -246,14 +221,14 @@ TEST(refusals_say_what_to_do)
     assert_int_equal(status, 0);
 
     error = (struct error){0};
-    assert_false(files_open_inputs(&files, "/home/does/not/exist", &error));
-    files_close(&files);
+    assert_false(files_open_inputs(&other, "/home/does/not/exist", &error));
+    files_close(&other);
     assert_non_null(strstr(error.text, "No such file or directory (the daemon runs as user "));
     error = (struct error){0};
     setenv("NOTIFY_SOCKET", "/nowhere", 1);
-    assert_false(files_open_inputs(&files, "/home/does/not/exist", &error));
+    assert_false(files_open_inputs(&other, "/home/does/not/exist", &error));
     unsetenv("NOTIFY_SOCKET");
-    files_close(&files);
+    files_close(&other);
     assert_non_null(strstr(error.text, "the service needs ProtectHome=no (systemctl edit"));
 }
 
@@ -266,76 +241,69 @@ static enum status any_file(void *context, const struct files_identity *target,
 
 TEST(outputs_appear_whole)
 {
-    struct place *place = *state;
     struct error error = {0};
     struct files_output output;
-    struct stat info;
-    char path[PATH_BYTES];
-    enum status status =
-        files_output_begin(&place->files, &output, "a/b/cat.png", 7, 1, 0, &error);
+    enum status status = files_output_begin(&files, &output, "a/b/cat.png", 7, 1, 0, &error);
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(files_output_write(&output, (const uint8_t *)"meow", 4, &error), STATUS_OK);
-    assert_false(exists(place, "out/a/b/cat.png"));
+    assert_false(exists("out/a/b/cat.png"));
     assert_int_equal(files_output_finish(&output, true, &error), STATUS_OK);
-    assert_false(exists(place, "out/a/b/cat.png"));
+    assert_false(exists("out/a/b/cat.png"));
     assert_int_equal(files_output_place(&output, true, any_file, NULL, &error), STATUS_OK);
     files_output_end(&output);
-    path_in(place, "out/a/b/cat.png", path);
-    assert_int_equal(stat(path, &info), 0);
+    struct stat info = stat_of("out/a/b/cat.png");
     assert_int_equal(info.st_size, 4);
     assert_int_equal(info.st_mode & 0777, 0644);
 
-    assert_int_equal(files_output_begin(&place->files, &output, "dog.png", 8, 1, 0, &error),
-                     STATUS_OK);
+    assert_int_equal(files_output_begin(&files, &output, "dog.png", 8, 1, 0, &error), STATUS_OK);
     files_output_end(&output);
     files_output_end(&output);
-    assert_int_equal(files_output_begin(&place->files, &output, "dog.png", 9, 1, 0, &error),
-                     STATUS_OK);
+    assert_int_equal(files_output_begin(&files, &output, "dog.png", 9, 1, 0, &error), STATUS_OK);
     assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
     files_output_end(&output);
-    assert_false(exists(place, "out/dog.png"));
-    snprintf(path, sizeof path, "rmdir %s/out/.gpuimgd", place->folder);
-    assert_int_equal(system(path), 0); /* nothing was left in it */
+    assert_false(exists("out/dog.png"));
+    assert_int_equal(rmdir(at("out/.gpuimgd")), 0); /* nothing was left in it */
+}
+
+/* Begins, finishes and places an output, up to the first error. */
+static enum status write_as(const char *path, struct error *error)
+{
+    struct files_output output;
+    enum status status = files_output_begin(&files, &output, path, 7, 1, 0, error);
+    if (status == STATUS_OK)
+        status = files_output_finish(&output, false, error);
+    if (status == STATUS_OK)
+        status = files_output_place(&output, false, any_file, NULL, error);
+    files_output_end(&output);
+    return status;
+}
+
+static void write_output(const char *path)
+{
+    struct error error = {0};
+    assert_int_equal(write_as(path, &error), STATUS_OK);
 }
 
 TEST(outputs_stay_beneath_the_root)
 {
-    struct place *place = *state;
-    struct files_output output;
-    make_folder(place, "elsewhere");
-    make_folder(place, "out/folder.png");
-    make_link(place, "out/way-out", "../elsewhere");
-    put(place, "out/file", "x");
+    make_folder("elsewhere");
+    make_folder("out/folder.png");
+    make_link("out/way-out", "../elsewhere");
+    put("out/file", "x");
     const char *refused[] = {"way-out/cat.png", "file/cat.png",        "folder.png", "../cat.png",
                              "/cat.png",        "sub/../../cat.png",   "..",         "sub/",
                              "sub/.",           "new/../../../cat.png"};
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
         struct error error = {0};
-        enum status status =
-            files_output_begin(&place->files, &output, refused[i], 1, 1, 0, &error);
-        if (status == STATUS_OK)
-            status = files_output_finish(&output, false, &error);
-        if (status == STATUS_OK)
-            status = files_output_place(&output, false, any_file, NULL, &error);
-        files_output_end(&output);
-        if (status != STATUS_PATH_REFUSED)
-            fail_msg("%s: %s %s", refused[i], status_name(status), error.text);
+        if (write_as(refused[i], &error) != STATUS_PATH_REFUSED)
+            fail_msg("%s: %s %s", refused[i], status_name(error.status), error.text);
     }
-    assert_false(exists(place, "cat.png"));
+    assert_false(exists("cat.png"));
     /* A link as the target itself is replaced, not followed. */
-    struct error error = {0};
-    put(place, "elsewhere/kept", "kept");
-    make_link(place, "out/link.png", "../elsewhere/kept");
-    assert_int_equal(files_output_begin(&place->files, &output, "link.png", 1, 1, 0, &error),
-                     STATUS_OK);
-    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
-    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
-    files_output_end(&output);
-    struct stat info;
-    char path[PATH_BYTES];
-    path_in(place, "elsewhere/kept", path);
-    assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_size, 4);
+    put("elsewhere/kept", "kept");
+    make_link("out/link.png", "../elsewhere/kept");
+    write_output("link.png");
+    assert_int_equal(stat_of("elsewhere/kept").st_size, 4);
 }
 
 static enum status refuse_file(void *context, const struct files_identity *target,
@@ -348,28 +316,23 @@ static enum status refuse_file(void *context, const struct files_identity *targe
 /* Only if there is a file of that name is it asked about, and a refused one stays. */
 TEST(files_that_are_refused_stay)
 {
-    struct place *place = *state;
     struct files_output output;
     struct files_identity asked;
-    char path[PATH_BYTES];
-    struct stat info;
-    put(place, "out/old.png", "kept");
-    path_in(place, "out/old.png", path);
-    assert_int_equal(stat(path, &info), 0);
+    put("out/old.png", "kept");
+    ino_t inode = stat_of("out/old.png").st_ino;
     for (int old = 0; old < 2; old++) {
         struct error error = {0};
         asked = (struct files_identity){0};
-        assert_int_equal(files_output_begin(&place->files, &output, old ? "old.png" : "new.png", 1,
+        assert_int_equal(files_output_begin(&files, &output, old ? "old.png" : "new.png", 1,
                                             1, 0, &error), STATUS_OK);
         assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
         assert_int_equal(files_output_place(&output, false, refuse_file, &asked, &error),
                          old ? STATUS_BAD_JOB : STATUS_OK);
-        assert_int_equal(asked.inode, old ? info.st_ino : 0);
+        assert_int_equal(asked.inode, old ? inode : 0);
         files_output_end(&output);
     }
-    assert_true(exists(place, "out/new.png"));
-    assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_size, 4);
+    assert_true(exists("out/new.png"));
+    assert_int_equal(stat_of("out/old.png").st_size, 4);
 }
 
 /* The INST of a process of this host that has ended. */
@@ -394,62 +357,49 @@ static void dead_instance(char inst[INSTANCE_BYTES_MAX])
 
 TEST(leftovers_of_the_dead_are_swept)
 {
-    struct place *place = *state;
-    char inst[INSTANCE_BYTES_MAX], dead[300], own[300];
+    char inst[INSTANCE_BYTES_MAX];
     const char *elsewhere = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
     dead_instance(inst);
-    snprintf(dead, sizeof dead, "out/.gpuimgd/%s.12.3.0.tmp", inst);
-    snprintf(own, sizeof own, "out/.gpuimgd/%s.12.3.0.tmp", place->files.instance);
-    put(place, dead, "x");
-    put(place, own, "x");
-    put(place, elsewhere, "x");
-    put(place, "out/.gpuimgd/notes.txt", "x");
-    make_older(place, elsewhere, 3000);
-    assert_int_equal(files_sweep(&place->files, 3600), 1);
-    assert_false(exists(place, dead));
-    assert_true(exists(place, own) && exists(place, elsewhere));
-    assert_int_equal(files_sweep(&place->files, 2900), 1);
-    assert_false(exists(place, elsewhere));
-    assert_true(exists(place, own) && exists(place, "out/.gpuimgd/notes.txt"));
+    const char *dead = text_of("out/.gpuimgd/%s.12.3.0.tmp", inst);
+    const char *own = text_of("out/.gpuimgd/%s.12.3.0.tmp", files.instance);
+    put(dead, "x");
+    put(own, "x");
+    put(elsewhere, "x");
+    put("out/.gpuimgd/notes.txt", "x");
+    make_older(elsewhere, 3000);
+    assert_int_equal(files_sweep(&files, 3600), 1);
+    assert_false(exists(dead));
+    assert_true(exists(own) && exists(elsewhere));
+    assert_int_equal(files_sweep(&files, 2900), 1);
+    assert_false(exists(elsewhere));
+    assert_true(exists(own) && exists("out/.gpuimgd/notes.txt"));
 }
 
 /* The clock that counts is the one that the files' times are from. */
 TEST(leftovers_age_by_the_file_servers_clock)
 {
-    struct place *place = *state;
     const char *leftover = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
-    put(place, leftover, "x");
+    put(leftover, "x");
     server_ahead_s = -2 * DAY_S;
-    assert_int_equal(files_sweep(&place->files, 3600), 0);
-    assert_true(exists(place, leftover));
-    make_older(place, leftover, 3 * DAY_S / 2);
+    assert_int_equal(files_sweep(&files, 3600), 0);
+    assert_true(exists(leftover));
+    make_older(leftover, 3 * DAY_S / 2);
     server_ahead_s = 2 * DAY_S;
-    assert_int_equal(files_sweep(&place->files, DAY_S), 1);
-    assert_false(exists(place, leftover));
-    assert_int_equal(files_sweep(&place->files, 0), 0);
+    assert_int_equal(files_sweep(&files, DAY_S), 1);
+    assert_false(exists(leftover));
+    assert_int_equal(files_sweep(&files, 0), 0);
 }
 
 /* From here on all outputs lie on another filesystem than their temporary folder does. */
-static void part_filesystems(struct place *place)
+static void part_filesystems(void)
 {
-    place->files.temporary_device++;
-    place->files.root_is_near = false;
-}
-
-static void write_output(struct place *place, const char *path)
-{
-    struct error error = {0};
-    struct files_output output;
-    assert_int_equal(files_output_begin(&place->files, &output, path, 7, 1, 0, &error), STATUS_OK);
-    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
-    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
-    files_output_end(&output);
+    files.temporary_device++;
+    files.root_is_near = false;
 }
 
 /* A user's output folder, in which files may look like ours. */
 TEST(foreign_files_are_not_swept)
 {
-    struct place *place = *state;
     static const char *const foreign[] = {
         "report.1.2.3.tmp", "2024.10.31.tmp", ELSEWHERE ".12.3.0.tmp",
         ".gpuimgd.1.2.3.tmp", ".gpuimgd.notes.1.2.3.tmp", "x.gpuimgd." ELSEWHERE ".1.2.3.tmp",
@@ -461,142 +411,120 @@ TEST(foreign_files_are_not_swept)
         ".gpuimgd." ELSEWHERE ".1..3.tmp", ".gpuimgd." ELSEWHERE ".1.2.-3.tmp",
         ".gpuimgd." ELSEWHERE ".1.2.123456789012345678901.tmp",
     };
-    enum { foreign_count = sizeof foreign / sizeof foreign[0] };
-    char name[300];
-    make_folder(place, "out/sub");
-    for (size_t i = 0; i < foreign_count; i++) {
-        snprintf(name, sizeof name, "out/sub/%s", foreign[i]);
-        put(place, name, "a user's");
-        make_older(place, name, 2 * DAY_S);
+    make_folder("out/sub");
+    for (size_t i = 0; i < COUNT_OF(foreign); i++) {
+        put(text_of("out/sub/%s", foreign[i]), "a user's");
+        make_older(text_of("out/sub/%s", foreign[i]), 2 * DAY_S);
     }
-    part_filesystems(place);
-    write_output(place, "sub/cat.png");
-    for (size_t i = 0; i < foreign_count; i++) {
-        snprintf(name, sizeof name, "out/sub/%s", foreign[i]);
-        if (!exists(place, name))
-            fail_msg("%s is gone", name);
-    }
+    part_filesystems();
+    write_output("sub/cat.png");
+    for (size_t i = 0; i < COUNT_OF(foreign); i++)
+        if (!exists(text_of("out/sub/%s", foreign[i])))
+            fail_msg("%s is gone", foreign[i]);
 }
 
 /* Of the exact form, but made by somebody else. */
 TEST(only_own_files_are_swept)
 {
-    struct place *place = *state;
     const char *link = "out/sub/.gpuimgd." ELSEWHERE ".1.2.3.tmp";
-    const char *folder = "out/sub/.gpuimgd." ELSEWHERE ".1.2.4.tmp";
+    const char *other = "out/sub/.gpuimgd." ELSEWHERE ".1.2.4.tmp";
     const char *theirs = "out/sub/.gpuimgd." ELSEWHERE ".1.2.5.tmp";
     bool can_give = geteuid() == 0;
-    make_folder(place, "out/sub");
-    make_link(place, link, "nowhere");
-    make_folder(place, folder);
-    put(place, theirs, "x");
-    make_older(place, link, 2 * DAY_S);
-    make_older(place, folder, 2 * DAY_S);
-    make_older(place, theirs, can_give ? 2 * DAY_S : 0);
+    make_folder("out/sub");
+    make_link(link, "nowhere");
+    make_folder(other);
+    put(theirs, "x");
+    make_older(link, 2 * DAY_S);
+    make_older(other, 2 * DAY_S);
+    make_older(theirs, can_give ? 2 * DAY_S : 0);
     if (can_give)
-        make_owner(place, theirs, 65534);
-    part_filesystems(place);
-    write_output(place, "sub/cat.png");
-    assert_true(exists(place, link) && exists(place, folder) && exists(place, theirs));
+        make_owner(theirs, 65534);
+    part_filesystems();
+    write_output("sub/cat.png");
+    assert_true(exists(link) && exists(other) && exists(theirs));
 }
 
 TEST(leftovers_beside_targets_are_swept)
 {
-    struct place *place = *state;
-    char inst[INSTANCE_BYTES_MAX], dead[300];
+    char inst[INSTANCE_BYTES_MAX];
     const char *old = "out/sub/.gpuimgd." ELSEWHERE ".12.3.0.tmp";
     const char *young = "out/sub/.gpuimgd." ELSEWHERE ".12.3.1.tmp";
     dead_instance(inst);
-    snprintf(dead, sizeof dead, "out/sub/.gpuimgd.%s.12.3.0.tmp", inst);
-    make_folder(place, "out/sub");
-    put(place, dead, "x");
-    put(place, old, "x");
-    put(place, young, "x");
-    make_older(place, old, DAY_S + 60);
-    make_older(place, young, DAY_S - 600);
-    part_filesystems(place);
-    write_output(place, "sub/cat.png");
-    assert_false(exists(place, dead) || exists(place, old));
-    assert_true(exists(place, young));
-    snprintf(dead, sizeof dead, "%s/out/sub", place->folder);
-    assert_int_equal(text_file_count(dead, ""), 2); /* that one and the output */
+    const char *dead = text_of("out/sub/.gpuimgd.%s.12.3.0.tmp", inst);
+    make_folder("out/sub");
+    put(dead, "x");
+    put(old, "x");
+    put(young, "x");
+    make_older(old, DAY_S + 60);
+    make_older(young, DAY_S - 600);
+    part_filesystems();
+    write_output("sub/cat.png");
+    assert_false(exists(dead) || exists(old));
+    assert_true(exists(young));
+    assert_int_equal(text_file_count(at("out/sub"), ""), 2); /* that one and the output */
 }
 
 /* Links under the name of a temporary file must not be written through. */
 TEST(temporary_files_are_new_files)
 {
-    struct place *place = *state;
     struct error error = {0};
-    struct files_output output;
-    struct stat info;
-    char name[300], victim[PATH_BYTES], path[PATH_BYTES];
-    put(place, "victim", "kept");
-    path_in(place, "victim", victim);
-    snprintf(name, sizeof name, "out/.gpuimgd/%s.7.1.0.tmp", place->files.instance);
-    path_in(place, name, path);
-    assert_int_equal(link(victim, path), 0);
-    write_output(place, "hard.png");
-    assert_int_equal(symlink(victim, path), 0);
-    write_output(place, "soft.png");
-    assert_int_equal(stat(victim, &info), 0);
-    assert_int_equal(info.st_size, 4);
-    assert_int_equal(info.st_nlink, 1);
+    const char *name = at(text_of("out/.gpuimgd/%s.7.1.0.tmp", files.instance));
+    put("victim", "kept");
+    assert_int_equal(link(at("victim"), name), 0);
+    write_output("hard.png");
+    assert_int_equal(symlink(at("victim"), name), 0);
+    write_output("soft.png");
+    assert_int_equal(stat_of("victim").st_size, 4);
+    assert_int_equal(stat_of("victim").st_nlink, 1);
 
     server_breaks_excl = true;
-    assert_int_equal(files_output_begin(&place->files, &output, "cat.png", 7, 1, 0, &error),
-                     STATUS_WRITE_FAILED);
-    files_output_end(&output);
+    assert_int_equal(write_as("cat.png", &error), STATUS_WRITE_FAILED);
     assert_non_null(strstr(error.text, "\"cat.png\" cannot be created: its temporary file is not a "
                                        "new, empty file"));
 }
 
-static void open_again(struct place *place, const char *expected)
+static void open_again(const char *expected)
 {
-    struct files files;
+    struct files again;
     struct error error = {0};
-    char in[PATH_BYTES], out[PATH_BYTES];
-    path_in(place, "in", in);
-    path_in(place, "out", out);
-    bool open = files_open(&files, in, out, place->files.instance, &error);
-    files_close(&files);
+    bool open = files_open(&again, at("in"), at("out"), files.instance, &error);
+    files_close(&again);
     if (open != !expected || (expected && !strstr(error.text, expected)))
         fail_msg("%s: %s", expected ? expected : "to be opened", error.text);
 }
 
 TEST(the_temporary_folder_is_ours_alone)
 {
-    struct place *place = *state;
-    char path[PATH_BYTES];
-    path_in(place, "out/.gpuimgd", path);
-    open_again(place, NULL);
+    const char *path = at("out/.gpuimgd");
+    open_again(NULL);
     assert_int_equal(chmod(path, 0777), 0);
-    open_again(place, "in which other users may write to .gpuimgd (mode 0777): chmod 0700 it");
+    open_again("in which other users may write to .gpuimgd (mode 0777): chmod 0700 it");
     assert_int_equal(chmod(path, 0770), 0);
-    open_again(place, "(mode 0770)");
+    open_again("(mode 0770)");
     assert_int_equal(chmod(path, 0755), 0);
-    open_again(place, NULL);
+    open_again(NULL);
     if (geteuid() == 0) {
-        make_owner(place, "out/.gpuimgd", 65534);
-        open_again(place, "in which .gpuimgd belongs to user nobody; the daemon runs as user root");
-        make_owner(place, "out/.gpuimgd", 0);
+        make_owner("out/.gpuimgd", 65534);
+        open_again("in which .gpuimgd belongs to user nobody; the daemon runs as user root");
+        make_owner("out/.gpuimgd", 0);
     }
     assert_int_equal(rmdir(path), 0);
-    make_folder(place, "elsewhere");
-    make_link(place, "out/.gpuimgd", "../elsewhere");
-    open_again(place, "in which .gpuimgd is a symbolic link or a file: remove it");
+    make_folder("elsewhere");
+    make_link("out/.gpuimgd", "../elsewhere");
+    open_again("in which .gpuimgd is a symbolic link or a file: remove it");
     assert_int_equal(unlink(path), 0);
-    put(place, "out/.gpuimgd", "x");
-    open_again(place, "in which .gpuimgd is a symbolic link or a file: remove it");
+    put("out/.gpuimgd", "x");
+    open_again("in which .gpuimgd is a symbolic link or a file: remove it");
 }
 
 TEST(roots_must_be_there)
 {
-    struct files files;
+    struct files none;
     struct error error = {0};
-    assert_false(files_open(&files, "/nonexistent/in", "/tmp", "x", &error));
+    assert_false(files_open(&none, "/nonexistent/in", "/tmp", "x", &error));
     assert_non_null(strstr(error.text, "option input_root is \"/nonexistent/in\""));
-    files_close(&files);
-    files_close(&files);
+    files_close(&none);
+    files_close(&none);
 }
 
 static int lose_openat2(void **state)
