@@ -15,19 +15,14 @@
  *
  * Any other text ends the daemon at the first stage, so that a typing mistake fails its test.
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "tests/faults/wild.h"
+#include "tests/faults/shim.h"
 
 /* As in daemon/pipeline/pipeline_impl.h. */
 void fault_point(const char *key, const char *stage, const char *id);
@@ -63,13 +58,6 @@ static void read_environment(void)
     prctl(PR_SET_DUMPABLE, 0); /* no core file for an intended crash */
 }
 
-static void nap(double duration)
-{
-    struct timespec left = {(time_t)duration, (long)((duration - (double)(time_t)duration) * 1e9)};
-    while (nanosleep(&left, &left) != 0)
-        continue;
-}
-
 static void wait_for_flag(void)
 {
     char met[sizeof flag + 8];
@@ -78,17 +66,19 @@ static void wait_for_flag(void)
     if (fd >= 0)
         close(fd);
     while (access(flag, F_OK) == 0)
-        nap(0.002);
+        shim_sleep(0.002);
 }
 
-static bool start_wild_kernel(void)
-{
+/* Launches a kernel that writes to an illegal address, without waiting; the device reports the
+ * fault later. false: not launched. */
 #ifdef GPUIMGD_CUDA
-    return wild_start();
+bool wild_start(void); /* wild.cu */
 #else
+static bool wild_start(void)
+{
     return false;
-#endif
 }
+#endif
 
 void fault_point(const char *at, const char *stage, const char *id)
 {
@@ -103,13 +93,13 @@ void fault_point(const char *at, const char *stage, const char *id)
     } else if (strcmp(action, "hang") == 0 && *flag) {
         wait_for_flag();
     } else if (strcmp(action, "hang") == 0) {
-        nap(seconds < 0 ? 1e9 : seconds);
+        shim_sleep(seconds < 0 ? 1e9 : seconds);
     } else if (strcmp(action, "stop") == 0) {
         if (atomic_exchange(&stopped, true))
             return;
         kill(getpid(), SIGSTOP);
-        nap(seconds < 0 ? 0 : seconds);
-    } else if (strcmp(action, "wild") == 0 && start_wild_kernel()) {
+        shim_sleep(seconds < 0 ? 0 : seconds);
+    } else if (strcmp(action, "wild") == 0 && wild_start()) {
         return;
     } else {
         fprintf(stderr, "GPUIMGD_FAULT: there is no action \"%s\"\n", action);

@@ -19,18 +19,12 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "tests/faults/shim.h"
 
@@ -68,7 +62,7 @@ static bool is(const char *kind)
 
 __attribute__((constructor)) static void read_environment(void)
 {
-    const char *text = getenv("GPUIMGD_SHIM"), *path = getenv("GPUIMGD_SHIM_PAGE");
+    const char *text = getenv("GPUIMGD_SHIM");
     char words[256], *rest = words;
     snprintf(words, sizeof words, "%s", text ? text : "");
     for (char *word; (word = strsep(&rest, ","));)
@@ -80,11 +74,7 @@ __attribute__((constructor)) static void read_environment(void)
     if (!*call || !*match || !(error_number() || is("short") || is("full") || is("zero") ||
                                is("hang")))
         refuse(words);
-    int fd = open(path ? path : "", O_RDWR | O_CLOEXEC);
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd < 0 || page == MAP_FAILED)
-        refuse(path ? path : "no GPUIMGD_SHIM_PAGE");
-    close(fd);
+    page = shim_map();
 }
 
 /* ---- whether a call is meant ----------------------------------------------------------------- */
@@ -124,18 +114,11 @@ static bool meant(const char *name_of_call, int fd, const char *name)
     return fault;
 }
 
-static void nap(void)
-{
-    struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (nanosleep(&left, &left) != 0)
-        continue;
-}
-
 /* Applies the fault to a matching call. true: the call fails, and errno is set. */
 static bool fails(void)
 {
     if (is("hang"))
-        nap();
+        shim_sleep(seconds);
     else if (error_number())
         errno = error_number();
     return error_number() != 0;
@@ -157,35 +140,29 @@ static ssize_t bytes_left(size_t count)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-/* The next definition of a function: the C library's or a sanitizer's. */
-#define NEXT(type, name, ...)                                                                      \
-    static type (*next)(__VA_ARGS__);                                                              \
-    if (!next)                                                                                     \
-        *(void **)&next = dlsym(RTLD_NEXT, name)
-
 ssize_t read(int fd, void *bytes, size_t count)
 {
-    NEXT(ssize_t, "read", int, void *, size_t);
+    SHIM_NEXT(ssize_t, "read", int, void *, size_t);
     ssize_t left = meant("read", fd, NULL) ? bytes_left(count) : (ssize_t)count;
     return left > 0 || count == 0 ? next(fd, bytes, (size_t)left) : left;
 }
 
 ssize_t write(int fd, const void *bytes, size_t count)
 {
-    NEXT(ssize_t, "write", int, const void *, size_t);
+    SHIM_NEXT(ssize_t, "write", int, const void *, size_t);
     ssize_t left = meant("write", fd, NULL) ? bytes_left(count) : (ssize_t)count;
     return left > 0 || count == 0 ? next(fd, bytes, (size_t)left) : left;
 }
 
 int fsync(int fd)
 {
-    NEXT(int, "fsync", int);
+    SHIM_NEXT(int, "fsync", int);
     return meant("fsync", fd, NULL) && fails() ? -1 : next(fd);
 }
 
 int close(int fd)
 {
-    NEXT(int, "close", int);
+    SHIM_NEXT(int, "close", int);
     bool chosen = meant("close", fd, NULL);
     int result = next(fd);
     return chosen && fails() ? -1 : result;
@@ -193,7 +170,7 @@ int close(int fd)
 
 int openat(int folder, const char *name, int flags, ...)
 {
-    NEXT(int, "openat", int, const char *, int, ...);
+    SHIM_NEXT(int, "openat", int, const char *, int, ...);
     va_list args;
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
@@ -203,18 +180,18 @@ int openat(int folder, const char *name, int flags, ...)
 
 int mkdirat(int folder, const char *name, mode_t mode)
 {
-    NEXT(int, "mkdirat", int, const char *, mode_t);
+    SHIM_NEXT(int, "mkdirat", int, const char *, mode_t);
     return meant("mkdirat", folder, name) && fails() ? -1 : next(folder, name, mode);
 }
 
 int renameat(int from, const char *old, int to, const char *name)
 {
-    NEXT(int, "renameat", int, const char *, int, const char *);
+    SHIM_NEXT(int, "renameat", int, const char *, int, const char *);
     return meant("renameat", to, name) && fails() ? -1 : next(from, old, to, name);
 }
 
 int renameat2(int from, const char *old, int to, const char *name, unsigned flags)
 {
-    NEXT(int, "renameat2", int, const char *, int, const char *, unsigned);
+    SHIM_NEXT(int, "renameat2", int, const char *, int, const char *, unsigned);
     return meant("renameat", to, name) && fails() ? -1 : next(from, old, to, name, flags);
 }

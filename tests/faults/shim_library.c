@@ -9,9 +9,9 @@
  */
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+
+#include "tests/faults/shim.h"
 
 /* No header of the libraries declares these here: their types are pointers and numbers. */
 #define OTHER_JPEG 99
@@ -22,11 +22,6 @@ static bool meant(const char *name)
     const char *text = getenv("GPUIMGD_SHIM");
     return text && strcmp(text, name) == 0;
 }
-
-#define NEXT(type, name, ...)                                                                      \
-    static type (*next)(__VA_ARGS__);                                                              \
-    if (!next)                                                                                     \
-        *(void **)&next = dlsym(RTLD_NEXT, name)
 
 void jpeg_CreateCompress(void *writer, int version, size_t bytes);
 void jpeg_CreateDecompress(void *reader, int version, size_t bytes);
@@ -39,19 +34,19 @@ void png_read_row(void *png, unsigned char *row, unsigned char *display);
 
 void jpeg_CreateCompress(void *writer, int version, size_t bytes)
 {
-    NEXT(void, "jpeg_CreateCompress", void *, int, size_t);
+    SHIM_NEXT(void, "jpeg_CreateCompress", void *, int, size_t);
     next(writer, meant("jpeg_CreateCompress") ? OTHER_JPEG : version, bytes);
 }
 
 void jpeg_CreateDecompress(void *reader, int version, size_t bytes)
 {
-    NEXT(void, "jpeg_CreateDecompress", void *, int, size_t);
+    SHIM_NEXT(void, "jpeg_CreateDecompress", void *, int, size_t);
     next(reader, meant("jpeg_CreateDecompress") ? OTHER_JPEG : version, bytes);
 }
 
 unsigned jpeg_read_scanlines(void *reader, unsigned char **rows, unsigned count)
 {
-    NEXT(unsigned, "jpeg_read_scanlines", void *, unsigned char **, unsigned);
+    SHIM_NEXT(unsigned, "jpeg_read_scanlines", void *, unsigned char **, unsigned);
     unsigned read = next(reader, rows, count);
     if (read > 0 && meant("jpeg_read_scanlines"))
         rows[0][0] ^= 0x40;
@@ -61,7 +56,7 @@ unsigned jpeg_read_scanlines(void *reader, unsigned char **rows, unsigned count)
 void *png_create_write_struct_2(const char *version, void *error, void *on_error, void *on_warning,
                                 void *memory, void *allocate, void *release)
 {
-    NEXT(void *, "png_create_write_struct_2", const char *, void *, void *, void *, void *, void *,
+    SHIM_NEXT(void *, "png_create_write_struct_2", const char *, void *, void *, void *, void *, void *,
          void *);
     return next(meant("png_create_write_struct_2") ? OTHER_PNG : version, error, on_error,
                 on_warning, memory, allocate, release);
@@ -70,7 +65,7 @@ void *png_create_write_struct_2(const char *version, void *error, void *on_error
 void *png_create_read_struct_2(const char *version, void *error, void *on_error, void *on_warning,
                                void *memory, void *allocate, void *release)
 {
-    NEXT(void *, "png_create_read_struct_2", const char *, void *, void *, void *, void *, void *,
+    SHIM_NEXT(void *, "png_create_read_struct_2", const char *, void *, void *, void *, void *, void *,
          void *);
     return next(meant("png_create_read_struct_2") ? OTHER_PNG : version, error, on_error,
                 on_warning, memory, allocate, release);
@@ -78,7 +73,7 @@ void *png_create_read_struct_2(const char *version, void *error, void *on_error,
 
 void png_read_row(void *png, unsigned char *row, unsigned char *display)
 {
-    NEXT(void, "png_read_row", void *, unsigned char *, unsigned char *);
+    SHIM_NEXT(void, "png_read_row", void *, unsigned char *, unsigned char *);
     next(png, row, display);
     if (meant("png_read_row"))
         row[0] ^= 1;

@@ -8,18 +8,13 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/faults/shim.h"
 
@@ -53,16 +48,8 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 
 __attribute__((constructor)) static void map_page(void)
 {
-    const char *path = getenv("GPUIMGD_SHIM_PAGE");
-    int fd = open(path ? path : "", O_RDWR | O_CLOEXEC);
     dl_iterate_phdr(add_module, NULL);
-    void *memory = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd < 0 || memory == MAP_FAILED) {
-        fprintf(stderr, "GPUIMGD_SHIM_PAGE: \"%s\" cannot be mapped\n", path ? path : "");
-        _exit(99);
-    }
-    close(fd);
-    page = memory;
+    page = shim_map();
 }
 
 static bool fails(const void *caller)

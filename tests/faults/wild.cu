@@ -3,14 +3,12 @@
 
 #include <cuda_runtime.h>
 
-#include "tests/faults/wild.h"
-
 static __global__ void wild_kernel(volatile int *nowhere)
 {
     *nowhere = 1;
 }
 
-bool wild_start(void)
+extern "C" bool wild_start(void)
 {
     cudaStream_t stream;
     if (cudaSetDevice(0) != cudaSuccess ||
