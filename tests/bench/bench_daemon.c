@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <ftw.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <unistd.h>
 
 #include "tests/bench/floor.h"
+#include "tests/fixtures/arguments.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
@@ -31,7 +32,7 @@
 #define JOBS_MAX 100000u
 
 static struct bench {
-    char folder[512];
+    char *folder;                     /* NULL: synthetic images */
     struct floor_photo photos[FILES_MAX];
     struct floor floor;
     unsigned rounds, threads;
@@ -42,21 +43,9 @@ static struct bench {
     struct world world;
 } bench = {.rounds = 3, .seconds = 10, .engine_name = "cpu"};
 
-/* ---- the daemon ------------------------------------------------------------------------------ */
+static cJSON *operations;
 
-static char *job_text(const struct floor_photo *photo, unsigned number)
-{
-    cJSON *job = cJSON_CreateObject(), *ops = cJSON_AddArrayToObject(job, "ops");
-    char output[64];
-    snprintf(output, sizeof output, "%u.jpg", number % 256);
-    cJSON_AddStringToObject(job, "input", photo->name);
-    cJSON_AddStringToObject(job, "output", output);
-    cJSON_AddItemToArray(ops, cJSON_CreateString("grayscale"));
-    cJSON_AddItemToArray(ops, cJSON_CreateString("sobel"));
-    char *text = cJSON_PrintUnformatted(job);
-    cJSON_Delete(job);
-    return text;
-}
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 static void take_result(const redisReply *reply)
 {
@@ -72,16 +61,16 @@ static struct floor_turn daemon_turn(struct process *daemon)
     unsigned total = (unsigned)bench.floor.count * bench.repeats, got = 0;
     double cpu = process_cpu_s(daemon), start = process_now();
     for (unsigned i = 0; i < total; i++) {
-        char *text = job_text(&bench.photos[i % bench.floor.count], i);
+        cJSON *job = cJSON_CreateObject();
+        cJSON_AddStringToObject(job, "input", bench.photos[i % bench.floor.count].name);
+        cJSON_AddStringToObject(job, "output", text_of("%u.jpg", i % 256));
+        cJSON_AddItemReferenceToObject(job, "ops", operations);
+        char *text = cJSON_PrintUnformatted(job);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
+        cJSON_Delete(job);
         free(text);
     }
-    for (unsigned i = 0; i < total; i++) {
-        void *reply = NULL;
-        if (redisGetReply(client, &reply) != REDIS_OK)
-            abort();
-        freeReplyObject(reply);
-    }
+    redis_drain(client, total);
     while (got < total) {
         redisReply *reply = redis_command(client, "BRPOP gpuimgd:results 30");
         if (reply->type != REDIS_REPLY_ARRAY) {
@@ -97,8 +86,6 @@ static struct floor_turn daemon_turn(struct process *daemon)
 }
 
 /* ---- the set --------------------------------------------------------------------------------- */
-
-static const cJSON *operations; /* nftw passes no context */
 
 static int add_photo(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
@@ -131,14 +118,12 @@ static void make_photos(void)
                                         {3264, 2448}, {4000, 3000}, {2400, 3200}, {3840, 2160}};
     printf("no folder given: synthetic images (gradients, shapes, noise)\n");
     for (uint32_t i = 0; i < sizeof sides / sizeof *sides; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "synthetic%u.jpg", i);
-        world_put_picture(&bench.world, name,
+        world_put_picture(&bench.world, text_of("synthetic%u.jpg", i),
                           picture_jpeg(&(struct picture_jpeg){.width = sides[i][0],
                                                               .height = sides[i][1],
                                                               .quality = 88, .seed = i + 1}));
     }
-    snprintf(bench.folder, sizeof bench.folder, "%s", bench.world.in);
+    bench.folder = strdup(bench.world.in);
 }
 
 static double set_megapixels(void)
@@ -150,12 +135,6 @@ static double set_megapixels(void)
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    double d = *(const double *)a - *(const double *)b;
-    return d < 0 ? -1 : d > 0;
-}
 
 static void show(const char *name, unsigned round, struct floor_turn turn)
 {
@@ -171,10 +150,8 @@ static void compare_sizes(void)
 {
     size_t equal = 0, compared = 0;
     for (size_t i = 0; i < bench.floor.count && i < 256; i++) {
-        char *path, name[32];
         size_t length = 0;
-        snprintf(name, sizeof name, "%zu.jpg", i);
-        path = world_out_path(&bench.world, name);
+        const char *path = text_of("%s/%zu.jpg", bench.world.out, i);
         unsigned char *bytes = text_file_bytes(path, &length);
         /* The last job with this number wrote the file. */
         unsigned total = (unsigned)bench.floor.count * bench.repeats;
@@ -182,7 +159,6 @@ static void compare_sizes(void)
         compared++;
         equal += bytes && length == bench.photos[last % bench.floor.count].output_bytes;
         free(bytes);
-        free(path);
     }
     printf("outputs with the floor's size: %zu of %zu\n", equal, compared);
 }
@@ -208,12 +184,10 @@ static int run(struct process *daemon)
         costs[round] = floor.cpu_s / turn.cpu_s;
     }
     compare_sizes();
-    qsort(ratios, bench.rounds, sizeof *ratios, by_value);
-    printf("daemon / floor: %.3f (median of %u pairs, %.3f to %.3f)\n", ratios[bench.rounds / 2],
-           bench.rounds, ratios[0], ratios[bench.rounds - 1]);
-    qsort(costs, bench.rounds, sizeof *costs, by_value);
-    printf("by CPU time: %.3f (more reliable on a busy machine)\n",
-           costs[bench.rounds / 2]);
+    double ratio = median(ratios, bench.rounds);
+    printf("daemon / floor: %.3f (median of %u pairs, %.3f to %.3f)\n", ratio, bench.rounds,
+           ratios[0], ratios[bench.rounds - 1]);
+    printf("by CPU time: %.3f (more reliable on a busy machine)\n", median(costs, bench.rounds));
     bench.failed += bench.floor.failed;
     if (bench.failed)
         printf("%u jobs failed\n", bench.failed);
@@ -222,22 +196,20 @@ static int run(struct process *daemon)
 
 static int bench_all(void)
 {
-    char input[600], workers[64], engine[64];
-    cJSON *ops = cJSON_Parse("[\"grayscale\",\"sobel\"]");
     int status = 1;
-    operations = ops;
+    operations = cJSON_Parse("[\"grayscale\",\"sobel\"]");
     bench.floor.photos = bench.photos;
-    floor_open(&bench.floor, bench.folder, bench.threads);
-    if (!bench.folder[0])
+    if (!bench.folder)
         make_photos();
+    floor_open(&bench.floor, bench.folder, bench.threads);
     nftw(bench.folder, add_photo, 16, FTW_PHYS);
-    snprintf(input, sizeof input, "--input_root=%s", bench.folder);
-    snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
-    snprintf(engine, sizeof engine, "--engine=%s", bench.engine_name);
     if (bench.floor.count == 0) {
         printf("no image of %g to %g MP below %s\n", MP_MIN, MP_MAX, bench.folder);
     } else {
-        struct process *daemon = world_start(&bench.world, 0, input, workers, engine,
+        struct process *daemon = world_start(&bench.world, 0,
+                                             text_of("--input_root=%s", bench.folder),
+                                             text_of("--workers=%u", bench.threads),
+                                             text_of("--engine=%s", bench.engine_name),
                                              "--lease_s=30", "--renew_s=5", "--reap_s=10", NULL);
         if (world_ready(daemon)) {
             process_stop_listening(daemon);
@@ -247,45 +219,34 @@ static int bench_all(void)
         process_wait(daemon, 30);
     }
     floor_close(&bench.floor);
-    cJSON_Delete(ops);
+    cJSON_Delete(operations);
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"daemon", required_argument, NULL, 'd'},  {"folder", required_argument, NULL, 'f'},
-        {"rounds", required_argument, NULL, 'r'},  {"threads", required_argument, NULL, 't'},
-        {"seconds", required_argument, NULL, 's'}, {"engine", required_argument, NULL, 'e'},
-        {NULL, 0, NULL, 0}};
-    char folder[4096] = "";
+    const char *daemon = getenv("GPUIMGD"), *folder = NULL;
+    const struct argument options[] = {
+        {"daemon", .text = &daemon},            {"folder", .text = &folder},
+        {"rounds", .number = &bench.rounds},    {"threads", .number = &bench.threads},
+        {"seconds", .seconds = &bench.seconds}, {"engine", .text = &bench.engine_name},
+        {.name = NULL}};
     bench.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (option) {
-        case 'd': setenv("GPUIMGD", optarg, 1); break;
-        case 'f':
-            if (!realpath(optarg, folder) || strlen(folder) >= sizeof bench.folder) {
-                fprintf(stderr, "bench_daemon: %s: %s\n", optarg, strerror(errno));
-                return 64;
-            }
-            strcpy(bench.folder, folder);
-            break;
-        case 'r': bench.rounds = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 't': bench.threads = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 's': bench.seconds = strtod(optarg, NULL); break;
-        case 'e': bench.engine_name = optarg; break;
-        default: return 64;
-        }
-    }
-    if (!getenv("GPUIMGD") || optind != argc || bench.rounds < 1 || bench.rounds > ROUNDS_MAX ||
-        bench.threads < 1) {
+    if (arguments_read(argc, argv, options) != argc || !daemon || bench.rounds < 1 ||
+        bench.rounds > ROUNDS_MAX || bench.threads < 1) {
         fprintf(stderr, "usage: bench_daemon --daemon PATH [--folder F] [--rounds N] "
                         "[--threads N] [--seconds S] [--engine cpu|cuda|auto]\n");
         return 64;
     }
+    if (folder && !(bench.folder = realpath(folder, NULL))) {
+        fprintf(stderr, "bench_daemon: %s: %s\n", folder, strerror(errno));
+        return 64;
+    }
+    setenv("GPUIMGD", daemon, 1);
     setvbuf(stdout, NULL, _IOLBF, 0);
     world_open(&bench.world, redis_server_start("--appendonly", "no", NULL));
     int status = bench_all();
     world_close(&bench.world);
+    free(bench.folder);
     return status;
 }

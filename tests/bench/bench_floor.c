@@ -6,13 +6,13 @@
  * Prints "ready" after it has read the headers. Then each line of standard input is a number of
  * repeats of all files; the answer is a line "WALL_S CPU_S". The program ends with its input.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "tests/bench/floor.h"
+#include "tests/fixtures/arguments.h"
 
 static struct floor all;
 
@@ -50,30 +50,21 @@ static bool take_turns(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"threads", required_argument, NULL, 't'},
-                                            {"ops", required_argument, NULL, 'o'},
-                                            {"folder", required_argument, NULL, 'f'},
-                                            {NULL, 0, NULL, 0}};
     const char *ops_text = "", *folder = ".";
     unsigned threads = 0;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (option) {
-        case 't': threads = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'o': ops_text = optarg; break;
-        case 'f': folder = optarg; break;
-        default: return 64;
-        }
-    }
-    size_t count = (size_t)(argc - optind);
+    const struct argument options[] = {{"threads", .number = &threads}, {"ops", .text = &ops_text},
+                                       {"folder", .text = &folder}, {.name = NULL}};
+    int first = arguments_read(argc, argv, options);
+    size_t count = (size_t)(argc - first);
     cJSON *ops = cJSON_Parse(ops_text);
     all.photos = calloc(count + 1, sizeof *all.photos);
-    if (threads < 1 || !ops || count == 0 || !all.photos) {
+    if (first < 0 || threads < 1 || !ops || count == 0 || !all.photos) {
         fprintf(stderr, "usage: bench_floor --threads N --ops JSON [--folder F] NAME...\n");
         return 64;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     floor_open(&all, folder, threads);
-    bool good = take_all(argv + optind, count, ops) && take_turns();
+    bool good = take_all(argv + first, count, ops) && take_turns();
     floor_close(&all);
     free(all.photos);
     cJSON_Delete(ops);

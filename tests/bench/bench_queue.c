@@ -10,12 +10,13 @@
  * times are those of the processes, so they hold on a busy machine. Each figure is the median over
  * the rounds. With --against, both programs take turns on each row.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fixtures/arguments.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/world.h"
 
 #define ROUNDS_MAX 31
@@ -40,21 +41,6 @@ static struct {
     unsigned jobs, rounds, inflight;
 } bench = {.jobs = 20000, .rounds = 3, .inflight = 64};
 
-static double redis_number(struct world *w, const char *section, const char *name)
-{
-    char *info = redis_string(w->client, section);
-    char *at = strstr(info, name);
-    double number = at ? strtod(at + strlen(name), NULL) : 0;
-    free(info);
-    return number;
-}
-
-static double redis_cpu_s(struct world *w)
-{
-    return redis_number(w, "INFO cpu", "used_cpu_sys:") +
-           redis_number(w, "INFO cpu", "used_cpu_user:");
-}
-
 static double daemons_cpu_s(struct world *w, size_t daemons)
 {
     double sum = 0;
@@ -76,20 +62,14 @@ static void push_all(struct world *w)
                  "\"gpuimgd:img:out:%u\",\"format\":\"png\"},\"ops\":[]}", i % IMAGES);
         redisAppendCommand(w->client, "LPUSH gpuimgd:jobs %s", job);
     }
-    for (unsigned i = 0; i < bench.jobs; i++) {
-        void *reply = NULL;
-        if (redisGetReply(w->client, &reply) != REDIS_OK)
-            abort();
-        freeReplyObject(reply);
-    }
+    redis_drain(w->client, bench.jobs);
 }
 
 static bool start_daemons(struct world *w, const char *program, size_t count)
 {
-    char inflight[32];
-    snprintf(inflight, sizeof inflight, "--inflight=%u", bench.inflight);
-    const char *extra[] = {inflight, "--batch=64", "--workers=1", "--lease_s=60", "--renew_s=5",
-                           "--reap_s=10", "--stats_interval_s=0", "--results_max=1000000", NULL};
+    const char *extra[] = {text_of("--inflight=%u", bench.inflight), "--batch=64", "--workers=1",
+                           "--lease_s=60", "--renew_s=5", "--reap_s=10", "--stats_interval_s=0",
+                           "--results_max=1000000", NULL};
     for (size_t i = 0; i < count; i++) {
         struct process_options how = {.program = program};
         struct process *daemon = world_start_with(w, i, &how, extra);
@@ -111,27 +91,22 @@ static bool measure(const struct row *row, const char *program, double *figures)
     if (good) {
         push_all(&w);
         freeReplyObject(redis_command(w.client, "CONFIG RESETSTAT"));
-        double redis_s = redis_cpu_s(&w), daemons_s = daemons_cpu_s(&w, row->daemons);
+        double redis_s = redis_cpu_s(w.client), daemons_s = daemons_cpu_s(&w, row->daemons);
         double start = process_now();
         for (size_t i = 0; i < row->daemons; i++)
             process_signal(&w.daemons[i], SIGUSR2);
         good = world_until(&w, WAIT_S, bench.jobs, "LLEN gpuimgd:results");
         double jobs = bench.jobs;
         figures[JOBS_S] = jobs / (process_now() - start);
-        figures[REDIS_US] = (redis_cpu_s(&w) - redis_s) * 1e6 / jobs;
+        figures[REDIS_US] = (redis_cpu_s(w.client) - redis_s) * 1e6 / jobs;
         figures[DAEMON_US] = (daemons_cpu_s(&w, row->daemons) - daemons_s) * 1e6 / jobs;
-        figures[CALLS] = redis_number(&w, "INFO stats", "total_commands_processed:") / jobs;
+        figures[CALLS] = redis_info(w.client, "stats", "total_commands_processed:") / jobs;
         cJSON *result = world_result(&w, 1);
         good = good && strcmp(json_text(result, "status"), "done") == 0;
         cJSON_Delete(result);
     }
     world_close(&w);
     return good;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    return *(const double *)a < *(const double *)b ? -1 : 1;
 }
 
 /* Sets medians[program][figure] to the median of the rounds. */
@@ -147,10 +122,8 @@ static bool measure_row(const struct row *row, double medians[2][FIGURES])
                 all[i][f][round] = figures[f];
         }
     for (size_t i = 0; i < bench.program_count; i++)
-        for (size_t f = 0; f < FIGURES; f++) {
-            qsort(all[i][f], bench.rounds, sizeof(double), by_value);
-            medians[i][f] = all[i][f][bench.rounds / 2];
-        }
+        for (size_t f = 0; f < FIGURES; f++)
+            medians[i][f] = median(all[i][f], bench.rounds);
     return true;
 }
 
@@ -178,23 +151,12 @@ static int run(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"daemon", required_argument, NULL, 'd'}, {"against", required_argument, NULL, 'a'},
-        {"jobs", required_argument, NULL, 'j'},   {"rounds", required_argument, NULL, 'r'},
-        {"inflight", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
-        switch (option) {
-        case 'd': bench.programs[0] = optarg; break;
-        case 'a': bench.programs[1] = optarg; break;
-        case 'j': bench.jobs = value; break;
-        case 'r': bench.rounds = value; break;
-        case 'i': bench.inflight = value; break;
-        default: return 64;
-        }
-    }
-    if (!bench.programs[0] || bench.jobs == 0 || bench.inflight == 0 || bench.rounds == 0 ||
-        bench.rounds > ROUNDS_MAX || optind != argc) {
+    const struct argument options[] = {
+        {"daemon", .text = &bench.programs[0]}, {"against", .text = &bench.programs[1]},
+        {"jobs", .number = &bench.jobs},        {"rounds", .number = &bench.rounds},
+        {"inflight", .number = &bench.inflight}, {.name = NULL}};
+    if (arguments_read(argc, argv, options) != argc || !bench.programs[0] || bench.jobs == 0 ||
+        bench.inflight == 0 || bench.rounds == 0 || bench.rounds > ROUNDS_MAX) {
         fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
                         "[--rounds 1-%d] [--inflight N]\n", ROUNDS_MAX);
         return 64;

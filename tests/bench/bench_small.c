@@ -26,12 +26,10 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf/limits.h"
@@ -41,12 +39,13 @@
 #include "queue/job/result.h"
 #include "queue/lease/queue.h"
 #include "tests/bench/floor.h"
+#include "tests/fixtures/arguments.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
 #define ROUNDS_MAX 31
 #define PROGRAMS_MAX 2
-#define SIZES_MAX 8
 #define PHOTOS_MAX 64 /* different images per size */
 #define KEYS 256      /* keys of outputs, overwritten in turn */
 #define QUEUE_PLACES 64
@@ -72,8 +71,7 @@ struct rate {
 static struct bench {
     const char *programs[PROGRAMS_MAX];
     size_t program_count;
-    uint32_t sizes[SIZES_MAX];
-    size_t size_count;
+    struct argument_numbers sizes;
     unsigned rounds, threads, jobs;
     double seconds;
     bool trace, keys;
@@ -87,19 +85,6 @@ static struct bench {
 } bench = {.rounds = 3, .seconds = 2, .engine = "cpu"};
 
 /* ---- CPU time -------------------------------------------------------------------------------- */
-
-static double redis_cpu_us(void)
-{
-    double sum = 0;
-    char *info = redis_string(bench.world.client, "INFO cpu");
-    const char *names[] = {"used_cpu_sys:", "used_cpu_user:"};
-    for (int i = 0; i < 2; i++) {
-        char *at = strstr(info, names[i]);
-        sum += at ? strtod(at + strlen(names[i]), NULL) : 0;
-    }
-    free(info);
-    return sum * 1e6;
-}
 
 /* Adds the CPU time and the context switches of one thread so far. */
 static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
@@ -129,7 +114,7 @@ static void take_usage(const struct process *daemon, double figures[FIGURES])
 {
     char path[64];
     memset(figures, 0, FIGURES * sizeof *figures);
-    figures[REDIS_US] = redis_cpu_us();
+    figures[REDIS_US] = redis_cpu_s(bench.world.client) * 1e6;
     snprintf(path, sizeof path, "/proc/%ld/task", (long)daemon->pid);
     DIR *folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
@@ -154,12 +139,7 @@ static void push_jobs(void)
         snprintf(job, sizeof job, form, i % bench.count, bench.keys ? i % KEYS : i);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", job);
     }
-    for (unsigned i = 0; i < bench.jobs; i++) {
-        void *reply = NULL;
-        if (redisGetReply(client, &reply) != REDIS_OK)
-            abort();
-        freeReplyObject(reply);
-    }
+    redis_drain(client, bench.jobs);
 }
 
 /* Takes the next result. Returns true if the job is done. */
@@ -261,11 +241,9 @@ static void on_closed(void *context)
     ((struct clerk *)context)->closed = true;
 }
 
-static double own_cpu_us(void)
+static double queue_cpu_s(void)
 {
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec * 1e-3;
+    return clock_s(CLOCK_PROCESS_CPUTIME_ID) + redis_cpu_s(bench.world.client);
 }
 
 static struct rate queue_turn(void)
@@ -283,19 +261,19 @@ static struct rate queue_turn(void)
     if (!instance_self(clerk.inst, clerk.daemon) || uv_loop_init(&clerk.loop) ||
         !(clerk.queue = queue_create(&clerk.loop, &config, &events, &error)))
         abort();
-    double used_us = own_cpu_us() + redis_cpu_us(), start = process_now();
+    double used_s = queue_cpu_s(), start = process_now();
     queue_start(clerk.queue);
     queue_set_places(clerk.queue, clerk.places);
     uv_run(&clerk.loop, UV_RUN_DEFAULT);
     double end = process_now();
-    used_us = own_cpu_us() + redis_cpu_us() - used_us;
+    used_s = queue_cpu_s() - used_s;
     queue_close(clerk.queue, 1, on_closed, &clerk);
     while (!clerk.closed)
         uv_run(&clerk.loop, UV_RUN_ONCE);
     queue_destroy(clerk.queue);
     uv_run(&clerk.loop, UV_RUN_DEFAULT);
     uv_loop_close(&clerk.loop);
-    return (struct rate){bench.jobs / (end - start), used_us / bench.jobs};
+    return (struct rate){bench.jobs / (end - start), used_s * 1e6 / bench.jobs};
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -339,9 +317,8 @@ static bool daemon_turn(struct process *daemon, double figures[FIGURES])
 static void trace_turn(struct process *daemon)
 {
     double figures[FIGURES];
-    char path[160], pid[32];
-    snprintf(path, sizeof path, "%s/calls", bench.world.folder);
-    snprintf(pid, sizeof pid, "%ld", (long)daemon->pid);
+    const char *path = text_of("%s/calls", bench.world.folder);
+    const char *pid = text_of("%ld", (long)daemon->pid);
     const char *args[] = {"-f", "-c", "-U", "calls,name", "-S", "calls", "-o", path, "-p", pid,
                           NULL};
     struct process tracer = {0};
@@ -368,12 +345,10 @@ static void trace_turn(struct process *daemon)
 
 static bool start_daemon(size_t index)
 {
-    char workers[32], engine[32];
     struct process_options how = {.program = bench.programs[index]};
-    snprintf(workers, sizeof workers, "--workers=%u", bench.threads);
-    snprintf(engine, sizeof engine, "--engine=%s", bench.engine);
-    const char *extra[] = {workers, engine, "--lease_s=30", "--renew_s=5", "--reap_s=10",
-                           "--results_max=1000000", NULL};
+    const char *extra[] = {text_of("--workers=%u", bench.threads),
+                           text_of("--engine=%s", bench.engine), "--lease_s=30", "--renew_s=5",
+                           "--reap_s=10", "--results_max=1000000", NULL};
     struct process *daemon = world_start_with(&bench.world, index, &how, extra);
     if (!world_ready(daemon))
         return false;
@@ -417,14 +392,11 @@ static void take_pictures(void)
     struct dirent **entries = NULL;
     int found = scandir(bench.pictures, &entries, is_jpeg, alphasort);
     for (int i = 0; i < found; i++) {
-        char *path;
+        const char *path = text_of("%s/%s", bench.pictures, entries[i]->d_name);
         size_t length = 0;
-        if (asprintf(&path, "%s/%s", bench.pictures, entries[i]->d_name) < 0)
-            abort();
         unsigned char *bytes = bench.count < PHOTOS_MAX ? text_file_bytes(path, &length) : NULL;
         if (bytes)
             add_photo((struct picture_file){bytes, length}, path);
-        free(path);
         free(entries[i]);
     }
     free(entries);
@@ -466,16 +438,9 @@ static void choose_place(bool keys)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
+static double middle(double *values)
 {
-    double d = *(const double *)a - *(const double *)b;
-    return d < 0 ? -1 : d > 0;
-}
-
-static double median(double *values)
-{
-    qsort(values, bench.rounds, sizeof *values, by_value);
-    return values[bench.rounds / 2];
+    return median(values, bench.rounds);
 }
 
 struct rounds {
@@ -523,16 +488,16 @@ static bool measure_row(bool keys)
         printf("%u, %s: jobs failed or timed out\n", size, keys ? "keys" : "files");
         return false;
     }
-    printf("%4u %-5s %8.0f %8.1f %8.0f %8.0f", size, keys ? "keys" : "files", median(all.floors),
-           median(all.floor_us), median(all.queues), median(all.bounds));
+    printf("%4u %-5s %8.0f %8.1f %8.0f %8.0f", size, keys ? "keys" : "files", middle(all.floors),
+           middle(all.floor_us), middle(all.queues), middle(all.bounds));
     for (size_t i = 0; i < bench.program_count; i++) {
         if (i > 0)
             printf("%44s", "against:");
-        double ratio = median(all.ratios[i]);
-        printf(" %8.0f %6.2f (%.2f-%.2f) %6.2f", median(all.figures[i][JOBS_S]), ratio,
-               all.ratios[i][0], all.ratios[i][bench.rounds - 1], median(all.cpu_ratios[i]));
+        double ratio = middle(all.ratios[i]);
+        printf(" %8.0f %6.2f (%.2f-%.2f) %6.2f", middle(all.figures[i][JOBS_S]), ratio,
+               all.ratios[i][0], all.ratios[i][bench.rounds - 1], middle(all.cpu_ratios[i]));
         for (int f = REDIS_US; f < FIGURES; f++)
-            printf(" %7.1f", median(all.figures[i][f]));
+            printf(" %7.1f", middle(all.figures[i][f]));
         printf("\n");
     }
     fflush(stdout);
@@ -556,8 +521,8 @@ static int run(void)
     printf("%4s %-5s %8s %8s %8s %8s %8s %18s %6s %7s %7s %7s %7s %7s %7s\n", "side", "place",
            "floor/s", "floor us", "queue/s", "bound/s", "daemon/s", "of the bound", "in CPU",
            "redis", "loop u", "loop s", "work u", "work s", "switch");
-    for (size_t i = 0; i < bench.size_count && status == 0; i++) {
-        make_photos(bench.sizes[i]);
+    for (size_t i = 0; i < bench.sizes.count && status == 0; i++) {
+        make_photos(bench.sizes.at[i]);
         bool good = bench.count > 0 && measure_row(false) && (bench.folder || measure_row(true));
         if (bench.count == 0)
             printf("no JPEG that the floor can handle in %s\n", bench.pictures);
@@ -569,38 +534,20 @@ static int run(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"daemon", required_argument, NULL, 'd'},  {"against", required_argument, NULL, 'a'},
-        {"size", required_argument, NULL, 'z'},    {"rounds", required_argument, NULL, 'r'},
-        {"seconds", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 't'},
-        {"trace", no_argument, NULL, 'c'},         {"folder", required_argument, NULL, 'f'},
-        {"engine", required_argument, NULL, 'e'},  {"pictures", required_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0}};
-    bool usable = true;
+    const struct argument options[] = {
+        {"daemon", .text = &bench.programs[0]}, {"against", .text = &bench.programs[1]},
+        {"size", .numbers = &bench.sizes},      {"rounds", .number = &bench.rounds},
+        {"seconds", .seconds = &bench.seconds}, {"threads", .number = &bench.threads},
+        {"trace", .flag = &bench.trace},        {"folder", .text = &bench.folder},
+        {"engine", .text = &bench.engine},      {"pictures", .text = &bench.pictures},
+        {.name = NULL}};
     bench.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
-        switch (option) {
-        case 'd': bench.programs[0] = optarg; break;
-        case 'a': bench.programs[1] = optarg; break;
-        case 'z':
-            if (bench.size_count < SIZES_MAX)
-                bench.sizes[bench.size_count++] = value;
-            usable = usable && value >= 8 && value <= 4096;
-            break;
-        case 'r': bench.rounds = value; break;
-        case 's': bench.seconds = strtod(optarg, NULL); break;
-        case 't': bench.threads = value; break;
-        case 'c': bench.trace = true; break;
-        case 'f': bench.folder = optarg; break;
-        case 'e': bench.engine = optarg; break;
-        case 'p': bench.pictures = optarg; break;
-        default: usable = false;
-        }
-    }
-    usable = usable && (!bench.pictures || bench.size_count == 0);
-    if (!usable || !bench.programs[0] || optind != argc || bench.rounds < 1 ||
-        bench.rounds > ROUNDS_MAX || bench.threads < 1 || !(bench.seconds > 0)) {
+    bool usable = arguments_read(argc, argv, options) == argc;
+    for (unsigned i = 0; i < bench.sizes.count; i++)
+        usable = usable && bench.sizes.at[i] >= 8 && bench.sizes.at[i] <= 4096;
+    usable = usable && (!bench.pictures || bench.sizes.count == 0);
+    if (!usable || !bench.programs[0] || bench.rounds < 1 || bench.rounds > ROUNDS_MAX ||
+        bench.threads < 1 || !(bench.seconds > 0)) {
         fprintf(stderr, "usage: bench_small --daemon PATH [--against PATH] [--folder F] "
                         "[--engine cpu|cuda|auto] [--size N ... | --pictures F] [--rounds 1-%d] "
                         "[--seconds S] [--threads N] [--trace]\n",
@@ -608,10 +555,9 @@ int main(int argc, char **argv)
         return 64;
     }
     if (bench.pictures)
-        bench.size_count = 1;
-    else if (bench.size_count == 0)
-        for (uint32_t size = 64; size <= 512; size *= 2)
-            bench.sizes[bench.size_count++] = size;
+        bench.sizes.count = 1;
+    else if (bench.sizes.count == 0)
+        bench.sizes = (struct argument_numbers){4, {64, 128, 256, 512}};
     bench.program_count = bench.programs[1] ? 2 : 1;
     bench.operations = cJSON_Parse("[\"grayscale\",\"sobel\"]");
     setenv("TMPDIR", bench.folder ? bench.folder : "/dev/shm", 1);

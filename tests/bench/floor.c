@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <jpeglib.h>
 #include <png.h>
 
 #include "conf/limits.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
 
 #define QUALITY 85
@@ -239,17 +239,9 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-static double own_cpu_s(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
-
 struct floor_turn floor_run(struct floor *floor, unsigned total)
 {
-    struct floor_turn turn = {process_now(), own_cpu_s()};
+    struct floor_turn turn = {process_now(), clock_s(CLOCK_PROCESS_CPUTIME_ID)};
     atomic_store(&floor->next, 0);
     floor->total = total;
     for (unsigned i = 0; i < floor->threads; i++)
@@ -257,7 +249,7 @@ struct floor_turn floor_run(struct floor *floor, unsigned total)
             abort();
     for (unsigned i = 0; i < floor->threads; i++)
         pthread_join(floor->pool[i].id, NULL);
-    return (struct floor_turn){process_now() - turn.wall_s, own_cpu_s() - turn.cpu_s};
+    return (struct floor_turn){process_now() - turn.wall_s, clock_s(CLOCK_PROCESS_CPUTIME_ID) - turn.cpu_s};
 }
 
 /* ---- headers and plans ----------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "tests/faults/rig.h"
+#include "tests/fixtures/arguments.h"
 #include "tests/fixtures/redis_server.h"
 #include "tests/fixtures/text_file.h"
 
@@ -46,7 +46,7 @@ struct row {
 struct session {
     const char *build, *only;
     bool quick, tap;
-    size_t beside;          /* cases that run at one time */
+    unsigned beside;        /* cases that run at one time */
     struct row rows[ROWS_MAX];
     size_t count, printed, wrong, skipped;
 };
@@ -252,33 +252,21 @@ static int run_all(struct session *session)
 /* BUILD/tests/faults/faults gives BUILD. */
 static const char *own_build(const char *program)
 {
-    static char folder[512];
     const char *name = strrchr(program, '/');
-    snprintf(folder, sizeof folder, "%.*s/../..", name ? (int)(name - program) : 1,
-             name ? program : ".");
-    return folder;
+    return text_of("%.*s/../..", name ? (int)(name - program) : 1, name ? program : ".");
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"build", required_argument, NULL, 'b'}, {"quick", no_argument, NULL, 'q'},
-        {"tap", no_argument, NULL, 't'},         {"only", required_argument, NULL, 'o'},
-        {"beside", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
     static struct session session = {.beside = BESIDE};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (option) {
-        case 'b': session.build = optarg; break;
-        case 'q': session.quick = true; break;
-        case 't': session.tap = true; break;
-        case 'o': session.only = optarg; break;
-        case 'n': session.beside = strtoul(optarg, NULL, 10); break;
-        default: return 64;
-        }
-    }
+    const struct argument options[] = {
+        {"build", .text = &session.build}, {"quick", .flag = &session.quick},
+        {"tap", .flag = &session.tap},     {"only", .text = &session.only},
+        {"beside", .number = &session.beside}, {.name = NULL}};
+    bool usable = arguments_read(argc, argv, options) == argc;
     if (!session.build)
         session.build = own_build(argv[0]);
-    if (session.beside == 0 || optind != argc) {
+    if (!usable || session.beside == 0) {
         fprintf(stderr, "usage: faults [--build FOLDER] [--quick] [--tap] [--only TEXT] "
                         "[--beside N]\n");
         return 64;

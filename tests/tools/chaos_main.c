@@ -11,7 +11,6 @@
  * compared with that after all jobs.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,8 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
+#include "tests/fixtures/arguments.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
@@ -143,65 +144,50 @@ static void put_inputs(struct chaos *chaos)
     world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
 }
 
-static double unix_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now); /* Redis runs on this machine */
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Writes the text of a job, single quotes for double ones. */
 static void write_job(const struct job *job, unsigned id, char *text, size_t size)
 {
+    static const char *const failing[KINDS] = {
+        [CUT] = "'input':'cut.jpg','ops':['sobel']", [MISSING] = "'input':'none.jpg'",
+        [NO_IMAGE] = "'input':'text.jpg'",
+        [BAD_OP] = "'input':'0.img','ops':[{'op':'sobel','magnitude':'l9'}]",
+        [UNKNOWN_OP] = "'input':'0.img','ops':['sobell']",
+        [BAD_KEY] = "'input':'0.img','opps':[]", [REFUSED] = "'input':'../0.img'",
+        [HUGE_SIDES] = "'input':'huge.png'"};
     const char *ops = chains[job->chain];
+    char more[40] = "";
     switch ((enum kind)job->kind) {
-    case GOOD_PNG:
-        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s}", id,
-                 job->input, id, ops);
-        break;
-    case GOOD_JPEG:
-        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.jpg','ops':%s}", id,
-                 job->input, id, ops);
-        break;
     case GOOD_KEY:
         snprintf(text, size, "{'id':'%u','input':{'key':'gpuimgd:img:%u'},'output':{'key':"
                  "'gpuimgd:img:out:%u','format':'png','ttl_s':3600},'ops':%s}", id, job->input, id,
                  ops);
-        break;
+        return;
     case GOOD_TWO:
         snprintf(text, size, "{'id':'%u','input':'%u.img','outputs':[{'output':'o/%u.png',"
                  "'ops':%s},{'output':'o/%u-b.png','ops':%s}]}", id, job->input, id, ops, id, ops);
-        break;
-    case GOOD_LATER:
-        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s,"
-                 "'not_before':%.3f}", id, job->input, id, ops, unix_now() + id % 500 * 0.001);
-        break;
-    case GOOD_TWIN:
-        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s,"
-                 "'unique':true}", id, job->input, id, ops);
-        break;
-    case CANCELLED:
-        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.png','ops':%s}", id,
-                 job->input, id, ops);
-        break;
+        return;
     case EXPIRED:
         snprintf(text, size, "{'id':'%u','input':'0.img','output':'never/%u.png','expires':%.3f}",
-                 id, id, unix_now() - 1);
-        break;
+                 id, id, clock_s(CLOCK_REALTIME) - 1); /* Redis runs on this machine */
+        return;
     case NONSENSE:
         snprintf(text, size, "nonsense %u", id);
+        return;
+    case GOOD_LATER:
+        snprintf(more, sizeof more, ",'not_before':%.3f",
+                 clock_s(CLOCK_REALTIME) + id % 500 * 0.001);
         break;
-    default: {
-        static const char *const rest[KINDS] = {
-            [CUT] = "'input':'cut.jpg','ops':['sobel']", [MISSING] = "'input':'none.jpg'",
-            [NO_IMAGE] = "'input':'text.jpg'",
-            [BAD_OP] = "'input':'0.img','ops':[{'op':'sobel','magnitude':'l9'}]",
-            [UNKNOWN_OP] = "'input':'0.img','ops':['sobell']",
-            [BAD_KEY] = "'input':'0.img','opps':[]", [REFUSED] = "'input':'../0.img'",
-            [HUGE_SIDES] = "'input':'huge.png'"};
-        snprintf(text, size, "{'id':'%u','output':'never/%u.png',%s}", id, id, rest[job->kind]);
+    case GOOD_TWIN:
+        snprintf(more, sizeof more, ",'unique':true");
+        break;
+    default:
+        break;
     }
-    }
+    if (failing[job->kind])
+        snprintf(text, size, "{'id':'%u','output':'never/%u.png',%s}", id, id, failing[job->kind]);
+    else
+        snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.%s','ops':%s%s}", id,
+                 job->input, id, job->kind == GOOD_JPEG ? "jpg" : "png", ops, more);
 }
 
 /* Sends a job and the other commands of its kind; returns the number of commands. */
@@ -247,13 +233,7 @@ static void push_some(struct chaos *chaos, unsigned count)
         chaos->tally[kind].pushed++;
         sent += send_job(client, job, id, text);
     }
-    for (; sent > 0; sent--) {
-        void *reply = NULL;
-        if (redisGetReply(client, &reply) != REDIS_OK)
-            complain(chaos, "pushing failed: %s", client->errstr);
-        if (reply)
-            freeReplyObject(reply);
-    }
+    redis_drain(client, sent);
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */
@@ -633,33 +613,23 @@ static int rss_run(struct chaos *chaos)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"daemon", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
-        {"kills", required_argument, NULL, 'k'},  {"daemons", required_argument, NULL, 'n'},
-        {"seed", required_argument, NULL, 's'},   {"rss", no_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0}};
-    struct chaos chaos = {.kills = 20, .daemons = 2,
-                          .random = (uint32_t)time(NULL) | 1};
+    struct chaos chaos = {.kills = 20, .daemons = 2, .random = (uint32_t)time(NULL) | 1};
+    const char *daemon = getenv("GPUIMGD");
     bool rss = false;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
-        switch (option) {
-        case 'd': setenv("GPUIMGD", optarg, 1); break;
-        case 'j': chaos.jobs = value; break;
-        case 'k': chaos.kills = value; break;
-        case 'n': chaos.daemons = value; break;
-        case 's': chaos.random = value ? value : 1; break;
-        case 'r': rss = true; break;
-        default: return 64;
-        }
-    }
+    const struct argument options[] = {
+        {"daemon", .text = &daemon},        {"jobs", .number = &chaos.jobs},
+        {"kills", .number = &chaos.kills},  {"daemons", .number = &chaos.daemons},
+        {"seed", .number = &chaos.random},  {"rss", .flag = &rss}, {.name = NULL}};
+    bool usable = arguments_read(argc, argv, options) == argc;
+    if (chaos.random == 0)
+        chaos.random = 1;
     if (chaos.jobs == 0)
         chaos.jobs = rss ? 20000 : 10000;
-    if (!getenv("GPUIMGD") || chaos.daemons == 0 ||
-        chaos.daemons > WORLD_DAEMONS_MAX || optind != argc) {
+    if (!usable || !daemon || chaos.daemons == 0 || chaos.daemons > WORLD_DAEMONS_MAX) {
         fprintf(stderr, "usage: chaos --daemon PATH [--jobs N] [--kills N] [--daemons 1-%d] "
                         "[--seed N] [--rss]\n", WORLD_DAEMONS_MAX);
         return 64;
     }
+    setenv("GPUIMGD", daemon, 1);
     return rss ? rss_run(&chaos) : chaos_run(&chaos);
 }

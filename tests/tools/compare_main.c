@@ -6,13 +6,14 @@
  *
  * Exit status: 0 all are equal, 1 there is a difference, 77 there is no CUDA device here.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "tests/fixtures/arguments.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
@@ -57,13 +58,13 @@ static void put_inputs(struct world *world, uint32_t *random)
 /* Starts a daemon with this engine, gives it all jobs, and counts the results that are done. */
 static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t random)
 {
-    char out[160], kind[32];
     unsigned done = 0;
+    const char *out = text_of("%s/%s", world->out, engine);
     snprintf(world->ns, sizeof world->ns, "%s", engine);
-    snprintf(out, sizeof out, "--output_root=%s/%s", world->out, engine);
-    snprintf(kind, sizeof kind, "--engine=%s", engine);
-    mkdir(out + strlen("--output_root="), 0755);
-    struct process *daemon = world_start(world, 0, out, kind, "--lease_s=30", "--renew_s=5", NULL);
+    mkdir(out, 0755);
+    struct process *daemon = world_start(world, 0, text_of("--output_root=%s", out),
+                                         text_of("--engine=%s", engine), "--lease_s=30",
+                                         "--renew_s=5", NULL);
     if (!world_ready(daemon))
         return false;
     for (unsigned i = 0; i < jobs; i++) {
@@ -92,11 +93,11 @@ static bool run_engine(struct world *world, const char *engine, unsigned jobs, u
 
 static bool same_file(const struct world *world, const char *name)
 {
-    char path[2][200];
+    const char *path[2];
     size_t length[2] = {0, 0};
     unsigned char *bytes[2];
     for (int i = 0; i < 2; i++) {
-        snprintf(path[i], sizeof path[i], "%s/%s/%s", world->out, i ? "cuda" : "cpu", name);
+        path[i] = text_of("%s/%s/%s", world->out, i ? "cuda" : "cpu", name);
         bytes[i] = text_file_bytes(path[i], &length[i]);
     }
     bool same = bytes[0] && bytes[1] && length[0] == length[1] &&
@@ -125,13 +126,8 @@ static int compare(unsigned jobs, uint32_t seed)
     put_inputs(&world, &random);
     bool ran = run_engine(&world, "cpu", jobs, seed) && run_engine(&world, "cuda", jobs, seed);
     for (unsigned i = 0, told = 0; i < jobs && told < 5; i++) {
-        char name[2][32];
-        snprintf(name[0], sizeof name[0], "%u.jpg", i);
-        snprintf(name[1], sizeof name[1], "%u.png", i);
-        char path[200];
-        struct stat st;
-        snprintf(path, sizeof path, "%s/cpu/%s", world.out, name[0]);
-        bool same = same_file(&world, name[stat(path, &st) != 0]);
+        bool jpeg = access(text_of("%s/cpu/%u.jpg", world.out, i), F_OK) == 0;
+        bool same = same_file(&world, text_of("%u.%s", i, jpeg ? "jpg" : "png"));
         equal += same;
         told += !same;
     }
@@ -142,28 +138,19 @@ static int compare(unsigned jobs, uint32_t seed)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"daemon", required_argument, NULL, 'd'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {NULL, 0, NULL, 0}};
-    unsigned jobs = 200;
-    uint32_t seed = 1;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (option) {
-        case 'd': setenv("GPUIMGD", optarg, 1); break;
-        case 'j': jobs = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 's': seed = (uint32_t)strtoul(optarg, NULL, 10) | 1; break;
-        default: return 64;
-        }
-    }
-    if (!getenv("GPUIMGD") || jobs == 0 || optind != argc) {
+    unsigned jobs = 200, seed = 1;
+    const char *daemon = getenv("GPUIMGD");
+    const struct argument options[] = {{"daemon", .text = &daemon}, {"jobs", .number = &jobs},
+                                       {"seed", .number = &seed}, {.name = NULL}};
+    if (arguments_read(argc, argv, options) != argc || !daemon || jobs == 0) {
         fprintf(stderr, "usage: compare --daemon PATH [--jobs N] [--seed N]\n");
         return 64;
     }
+    setenv("GPUIMGD", daemon, 1);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!world_has_cuda()) {
         printf("no CUDA device here, or a daemon built without CUDA\n");
         return NO_CUDA;
     }
-    return compare(jobs, seed);
+    return compare(jobs, seed | 1);
 }

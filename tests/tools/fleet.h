@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "queue/redis/script.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/world.h"
 
 #define SCRIPT_MS_MAX 10.0
@@ -54,8 +55,6 @@ void fleet_row(struct fleet *fleet, const char *what, double value, const char *
 
 /* ---- what Redis says of itself --------------------------------------------------------------- */
 
-double redis_info_number(struct fleet *fleet, const char *section, const char *name);
-double redis_cpu_s(struct fleet *fleet);
 void fleet_run(struct fleet *fleet, const char *command);
 void fleet_load_scripts(struct fleet *fleet);
 void fleet_prefer_redis(struct fleet *fleet);

@@ -16,18 +16,6 @@ void fleet_put_input(struct fleet *fleet)
     picture_free(&file);
 }
 
-static void drain_pipe(struct fleet *fleet, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        void *reply = NULL;
-        if (redisGetReply(fleet->world.client, &reply) != REDIS_OK) {
-            printf("the connection to Redis was lost: %s\n", fleet->world.client->errstr);
-            exit(1);
-        }
-        freeReplyObject(reply);
-    }
-}
-
 void fleet_push(struct fleet *fleet, unsigned count)
 {
     for (unsigned i = 0; i < count;) {
@@ -37,7 +25,7 @@ void fleet_push(struct fleet *fleet, unsigned count)
             snprintf(job, sizeof job, JOB, i % OUTPUTS, "");
             redisAppendCommand(fleet->world.client, "LPUSH gpuimgd:jobs %s", job);
         }
-        drain_pipe(fleet, chunk);
+        redis_drain(fleet->world.client, chunk);
     }
 }
 

@@ -17,9 +17,9 @@
  * most). Also, at most STRAY scripts may exceed SCRIPT_MS_MAX, plus one for each half of
  * SCRIPT_MS_MAX that was lost. Redis runs with a higher priority if that is permitted.
  */
-#include <getopt.h>
 #include <signal.h>
 
+#include "tests/fixtures/arguments.h"
 #include "tests/tools/fleet.h"
 
 #define FETCHES_MAX 3.0
@@ -58,13 +58,13 @@ static void signal_all(struct fleet *fleet, int signal)
 
 static double measure_load(struct fleet *fleet, const char *phase)
 {
-    double cpu = redis_cpu_s(fleet), start = process_now();
+    double cpu = redis_cpu_s(fleet->world.client), start = process_now();
     char what[96];
     slowlog_watch(fleet, 1000);
     fleet_push(fleet, fleet->jobs);
     unsigned missing = fleet_take_results(fleet, fleet->jobs, WAIT_S);
     double seconds = process_now() - start;
-    cpu = (redis_cpu_s(fleet) - cpu) / fleet->jobs;
+    cpu = (redis_cpu_s(fleet->world.client) - cpu) / fleet->jobs;
     snprintf(what, sizeof what, "%s: throughput", phase);
     fleet_row(fleet, what, fleet->jobs / seconds, "jobs/s", -1);
     snprintf(what, sizeof what, "%s: Redis CPU per job", phase);
@@ -104,12 +104,12 @@ static double phase_idle(struct fleet *fleet)
 {
     process_sleep(2.5); /* all have looked once since they started */
     slowlog_watch(fleet, 0);
-    double cpu = redis_cpu_s(fleet), start = process_now();
-    double commands = redis_info_number(fleet, "INFO stats", "total_commands_processed:");
+    double cpu = redis_cpu_s(fleet->world.client), start = process_now();
+    double commands = redis_info(fleet->world.client, "stats", "total_commands_processed:");
     process_sleep(IDLE_S);
     double seconds = process_now() - start;
-    cpu = redis_cpu_s(fleet) - cpu;
-    commands = redis_info_number(fleet, "INFO stats", "total_commands_processed:") - commands - 3;
+    cpu = redis_cpu_s(fleet->world.client) - cpu;
+    commands = redis_info(fleet->world.client, "stats", "total_commands_processed:") - commands - 3;
     struct slow slow = slowlog_look(fleet);
     fleet_row(fleet, "idle: Redis CPU", cpu * 1e3 / seconds, "ms/s", 50);
     fleet_row(fleet, "idle: commands", commands / seconds, "1/s", -1);
@@ -122,14 +122,14 @@ static void phase_pushes(struct fleet *fleet, double idle_fetches)
 {
     unsigned missing = 0;
     slowlog_watch(fleet, 0);
-    double start = process_now(), cpu = redis_cpu_s(fleet);
+    double start = process_now(), cpu = redis_cpu_s(fleet->world.client);
     for (unsigned i = 0; i < PUSHES; i++) {
         fleet_push(fleet, 1);
         missing += fleet_take_results(fleet, 1, WAIT_S / PUSHES);
         process_sleep(SETTLE_S);
     }
     double seconds = process_now() - start;
-    cpu = redis_cpu_s(fleet) - cpu;
+    cpu = redis_cpu_s(fleet->world.client) - cpu;
     struct slow slow = slowlog_look(fleet);
     double fetches = slow.calls[SCRIPT_ID_FETCH] - idle_fetches * seconds;
     fleet_row(fleet, "single pushes: FETCH per push", fmax(fetches, 0) / PUSHES, "FETCH",
@@ -251,14 +251,14 @@ static void phase_followers(struct fleet *fleet)
     fleet_put_waiting(fleet, "crowd", "\"unique\":true", NUMBER_FIRST, fleet->followers);
     unsigned answers = fleet->followers < ANSWERS ? fleet->followers : ANSWERS;
     slowlog_watch(fleet, 1000);
-    double start = process_now(), cpu = redis_cpu_s(fleet);
+    double start = process_now(), cpu = redis_cpu_s(fleet->world.client);
     snprintf(job, sizeof job, JOB, 0u, ",\"id\":\"crowd\",\"unique\":true");
     freeReplyObject(redis_command(w->client, "LPUSH gpuimgd:jobs %s", job));
     unsigned missing = fleet_take_results(fleet, 1000, WAIT_S);
     double lone_s = lone_job_s(fleet);
     missing += fleet_take_results(fleet, answers - 1000, WAIT_S);
     fleet_row(fleet, "followers: answered", answers / (process_now() - start), "jobs/s", -1);
-    fleet_row(fleet, "followers: Redis CPU per answer", (redis_cpu_s(fleet) - cpu) * 1e6 / answers,
+    fleet_row(fleet, "followers: Redis CPU per answer", (redis_cpu_s(fleet->world.client) - cpu) * 1e6 / answers,
               "us", -1);
     fleet_row(fleet, "followers: a job that is pushed meanwhile", lone_s, "s", -1);
     fleet_judge_scripts(fleet, "followers");
@@ -286,22 +286,15 @@ static bool run_phases(struct fleet *fleet)
 
 static bool parse(struct fleet *fleet, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"daemons", required_argument, NULL, 'd'}, {"jobs", required_argument, NULL, 'j'},
-        {"followers", required_argument, NULL, 'f'}, {"leases", required_argument, NULL, 'l'},
-        {"daemon", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
-        switch (option) {
-        case 'd': fleet->daemons = value; break;
-        case 'j': fleet->jobs = value; break;
-        case 'f': fleet->followers = value; break;
-        case 'l': fleet->leases = value; break;
-        case 'p': setenv("GPUIMGD", optarg, 1); break;
-        default: return false;
-        }
-    }
-    return optind == argc && fleet->daemons >= 2 && fleet->daemons <= WORLD_DAEMONS_MAX &&
+    const char *daemon = getenv("GPUIMGD");
+    const struct argument options[] = {
+        {"daemons", .number = &fleet->daemons},     {"jobs", .number = &fleet->jobs},
+        {"followers", .number = &fleet->followers}, {"leases", .number = &fleet->leases},
+        {"daemon", .text = &daemon}, {.name = NULL}};
+    bool usable = arguments_read(argc, argv, options) == argc;
+    if (daemon)
+        setenv("GPUIMGD", daemon, 1);
+    return usable && fleet->daemons >= 2 && fleet->daemons <= WORLD_DAEMONS_MAX &&
            fleet->jobs >= 1000 && fleet->followers >= 2000 && fleet->leases >= 1;
 }
 

@@ -27,21 +27,6 @@ void fleet_row(struct fleet *fleet, const char *what, double value, const char *
 
 /* ---- what Redis says of itself --------------------------------------------------------------- */
 
-double redis_info_number(struct fleet *fleet, const char *section, const char *name)
-{
-    char *info = redis_string(fleet->world.client, section);
-    char *at = strstr(info, name);
-    double number = at ? strtod(at + strlen(name), NULL) : 0;
-    free(info);
-    return number;
-}
-
-double redis_cpu_s(struct fleet *fleet)
-{
-    return redis_info_number(fleet, "INFO cpu", "used_cpu_sys:") +
-           redis_info_number(fleet, "INFO cpu", "used_cpu_user:");
-}
-
 void fleet_run(struct fleet *fleet, const char *command)
 {
     redisReply *reply = redis_command(fleet->world.client, command);
@@ -67,8 +52,8 @@ void fleet_prefer_redis(struct fleet *fleet)
 
 static double script_calls(struct fleet *fleet)
 {
-    return redis_info_number(fleet, "INFO commandstats", "cmdstat_evalsha:calls=") +
-           redis_info_number(fleet, "INFO commandstats", "cmdstat_eval:calls=");
+    return redis_info(fleet->world.client, "commandstats", "cmdstat_evalsha:calls=") +
+           redis_info(fleet->world.client, "commandstats", "cmdstat_eval:calls=");
 }
 
 /* How long Redis could have run and did not, so far. */
