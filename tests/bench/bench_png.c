@@ -13,7 +13,6 @@
  * compared with the core of every PNG: deflate and inflate of the same filtered rows, by zlib and
  * libdeflate. libspng and libdeflate are optional.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +24,10 @@
 #endif
 
 #include "conf/format.h"
-#include "tests/bench/png_curve.h"
 #include "tests/bench/png_library.h"
 #include "tests/bench/png_picture.h"
+#include "tests/fixtures/arguments.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
 
 #define ROUNDS_MAX 31
@@ -117,28 +117,16 @@ struct time {
 static struct time turn(const struct contestant *who, const struct set *set)
 {
     struct time time = {0};
-    double cpu = thread_cpu_s(), wall = process_now();
+    double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID), wall = process_now();
     for (size_t i = 0; i < set->count; i++) {
         if (who->decodes)
             decode(who, &set->pictures[i]);
         else
             time.bytes += (double)encode(who, &set->pictures[i])->used;
     }
-    time.cpu_s = thread_cpu_s() - cpu;
+    time.cpu_s = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
     time.wall_s = process_now() - wall;
     return time;
-}
-
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, unsigned count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return values[count / 2];
 }
 
 /* The ratio is libpng's CPU time divided by the contestant's in the same round. */
@@ -178,7 +166,139 @@ static void compare(void)
     }
 }
 
-/* ---- the curve ------------------------------------------------------------------------------ */
+/* ---- the curve: time and size with every filter, strategy and level ------------------------- */
+
+#define FILTERS 6
+enum curve_strategy {
+    STRATEGY_DEFAULT,
+    STRATEGY_FILTERED,
+    STRATEGY_HUFFMAN,
+    STRATEGY_RLE,
+#ifdef HAVE_LIBDEFLATE
+    STRATEGY_LIBDEFLATE, /* libdeflate on rows that libpng filtered; filtering is not timed */
+#endif
+    STRATEGIES
+};
+#define LEVELS 10
+
+struct point {
+    double seconds; /* CPU time per megapixel */
+    double bytes;   /* per pixel */
+};
+
+struct curve {
+    const struct set *set;
+    struct point points[FILTERS][STRATEGIES][LEVELS];
+};
+
+static const char *const filter_names[FILTERS] = {"none", "sub", "up", "avg", "paeth", "all"};
+static const int filters[FILTERS] = {PNG_FILTER_NONE, PNG_FILTER_SUB,   PNG_FILTER_UP,
+                                     PNG_FILTER_AVG,  PNG_FILTER_PAETH, PNG_ALL_FILTERS};
+static const struct {
+    const char *name;
+    int zlib;
+} strategies[STRATEGIES] = {
+    [STRATEGY_DEFAULT] = {"default", Z_DEFAULT_STRATEGY},
+    [STRATEGY_FILTERED] = {"filtered", Z_FILTERED},
+    [STRATEGY_HUFFMAN] = {"huffman", Z_HUFFMAN_ONLY},
+    [STRATEGY_RLE] = {"rle", Z_RLE},
+#ifdef HAVE_LIBDEFLATE
+    [STRATEGY_LIBDEFLATE] = {"deflate*", 0},
+#endif
+};
+
+#ifdef HAVE_LIBDEFLATE
+/* Returns the CPU seconds and sets *bytes to the size. */
+static double time_libdeflate(const struct picture *from, int filter, int level, double *bytes)
+{
+    struct picture picture = *from;
+    picture.png = *encode_libpng(&picture, 1, filter, Z_DEFAULT_STRATEGY);
+    picture_take_apart(&picture);
+    double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+    *bytes = (double)encode_libdeflate(&picture, level > 0 ? level : 1)->used;
+    double seconds = clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
+    free(picture.filtered.at);
+    free(picture.compressed.at);
+    return seconds;
+}
+#endif
+
+static double time_zlib(const struct picture *picture, int filter, int level, int strategy,
+                        double *bytes)
+{
+    double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+    *bytes = (double)encode_libpng(picture, level, filter, strategy)->used;
+    return clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+static struct point measure(const struct set *set, int filter, size_t strategy, int level)
+{
+    double pixels = 0, seconds = 0, bytes = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct picture *picture = &set->pictures[i];
+        double size = 0;
+#ifdef HAVE_LIBDEFLATE
+        if (strategy == STRATEGY_LIBDEFLATE)
+            seconds += time_libdeflate(picture, filter, level, &size);
+        else
+#endif
+            seconds += time_zlib(picture, filter, level, strategies[strategy].zlib, &size);
+        bytes += size;
+        pixels += (double)picture->image.width * picture->image.height;
+    }
+    return (struct point){seconds / pixels * 1e6, bytes / pixels};
+}
+
+static void curve_measure(struct curve *curve, const struct set *set)
+{
+    curve->set = set;
+    for (size_t f = 0; f < FILTERS; f++)
+        for (size_t t = 0; t < STRATEGIES; t++)
+            for (int level = 0; level < LEVELS; level++)
+                curve->points[f][t][level] = measure(set, filters[f], t, level);
+}
+
+/* Returns true if no other point is both smaller and faster. */
+static bool is_best(const struct curve *curve, const struct point *point)
+{
+    const struct point *all = &curve->points[0][0][0];
+    for (size_t i = 0; i < (size_t)FILTERS * STRATEGIES * LEVELS; i++)
+        if (all[i].seconds < point->seconds && all[i].bytes < point->bytes)
+            return false;
+    return true;
+}
+
+static void curve_print(const struct curve *curve)
+{
+    printf("\n%s: ms of CPU per megapixel, bytes per pixel; * if nothing is both faster and "
+           "smaller\n%-6s %-9s", curve->set->name, "filter", "strategy");
+    for (int level = 0; level < LEVELS; level++)
+        printf("%13d", level);
+    printf("\n");
+    for (size_t f = 0; f < FILTERS; f++) {
+        for (size_t t = 0; t < STRATEGIES; t++) {
+            printf("%-6s %-9s", filter_names[f], strategies[t].name);
+            for (int level = 0; level < LEVELS; level++) {
+                const struct point *point = &curve->points[f][t][level];
+                printf(" %6.1f %.2f%c", point->seconds * 1e3, point->bytes,
+                       is_best(curve, point) ? '*' : ' ');
+            }
+            printf("\n");
+        }
+    }
+}
+
+/* In the format that png_plot.py reads. */
+static void curve_write_points(const struct curve *curve, FILE *file)
+{
+    for (size_t f = 0; f < FILTERS; f++)
+        for (size_t t = 0; t < STRATEGIES; t++)
+            for (int level = 0; level < LEVELS; level++)
+                fprintf(file, "%s\t%s\t%s\t%d\t%.4f\t%.4f\n", curve->set->name,
+                        filter_names[f], strategies[t].name, level,
+                        curve->points[f][t][level].seconds * 1e3,
+                        curve->points[f][t][level].bytes);
+}
 
 static void measure_curve(void)
 {
@@ -203,31 +323,18 @@ static void measure_curve(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"folder", required_argument, NULL, 'f'},
-                                            {"rounds", required_argument, NULL, 'r'},
-                                            {"count", required_argument, NULL, 'c'},
-                                            {"svg", required_argument, NULL, 's'},
-                                            {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (option == 'f')
-            bench.folder = optarg;
-        else if (option == 'r')
-            bench.rounds = (unsigned)atoi(optarg);
-        else if (option == 'c')
-            bench.count = (unsigned)atoi(optarg);
-        else if (option == 's')
-            bench.svg = optarg;
-        else
-            return 64;
-    }
-    if (!bench.folder || bench.rounds < 1 || bench.rounds > ROUNDS_MAX || bench.count < 1 ||
-        bench.count > PICTURES_MAX) {
+    const struct argument options[] = {
+        {"folder", .text = &bench.folder},  {"rounds", .number = &bench.rounds},
+        {"count", .number = &bench.count}, {"svg", .text = &bench.svg}, {.name = NULL}};
+    int first = arguments_read(argc, argv, options);
+    if (first < 0 || !bench.folder || bench.rounds < 1 || bench.rounds > ROUNDS_MAX ||
+        bench.count < 1 || bench.count > PICTURES_MAX) {
         fprintf(stderr, "bench_png [curve] --folder F [--rounds 1-%d] [--count 1-%d] "
                         "[--svg FILE]\n",
                 ROUNDS_MAX, PICTURES_MAX);
         return 64;
     }
-    bool curve = optind < argc && strcmp(argv[optind], "curve") == 0;
+    bool curve = first < argc && strcmp(argv[first], "curve") == 0;
     library_open();
     sets_load(bench.sets, bench.folder, bench.count, curve ? 2 : 1);
     if (curve)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <png.h>
 #include <zlib.h>
@@ -49,13 +48,6 @@ void bytes_reserve(struct bytes *bytes, size_t capacity)
 {
     *bytes = (struct bytes){.at = malloc(capacity), .capacity = capacity};
     need(bytes->at != NULL, "memory");
-}
-
-double thread_cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 void library_open(void)

@@ -22,8 +22,6 @@ struct bytes {
 void need(bool good, const char *what);
 void bytes_reserve(struct bytes *bytes, size_t capacity);
 void bytes_append(struct bytes *to, const void *bytes, size_t count);
-/* Returns the CPU time of this thread so far, in seconds. */
-double thread_cpu_s(void);
 
 /* Must be called before the functions below. */
 void library_open(void);
