@@ -249,7 +249,8 @@ struct floor_turn floor_run(struct floor *floor, unsigned total)
             abort();
     for (unsigned i = 0; i < floor->threads; i++)
         pthread_join(floor->pool[i].id, NULL);
-    return (struct floor_turn){process_now() - turn.wall_s, clock_s(CLOCK_PROCESS_CPUTIME_ID) - turn.cpu_s};
+    return (struct floor_turn){process_now() - turn.wall_s,
+                               clock_s(CLOCK_PROCESS_CPUTIME_ID) - turn.cpu_s};
 }
 
 /* ---- headers and plans ----------------------------------------------------------------------- */

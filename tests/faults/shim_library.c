@@ -56,8 +56,8 @@ unsigned jpeg_read_scanlines(void *reader, unsigned char **rows, unsigned count)
 void *png_create_write_struct_2(const char *version, void *error, void *on_error, void *on_warning,
                                 void *memory, void *allocate, void *release)
 {
-    SHIM_NEXT(void *, "png_create_write_struct_2", const char *, void *, void *, void *, void *, void *,
-         void *);
+    SHIM_NEXT(void *, "png_create_write_struct_2", const char *, void *, void *, void *, void *,
+              void *, void *);
     return next(meant("png_create_write_struct_2") ? OTHER_PNG : version, error, on_error,
                 on_warning, memory, allocate, release);
 }
@@ -65,8 +65,8 @@ void *png_create_write_struct_2(const char *version, void *error, void *on_error
 void *png_create_read_struct_2(const char *version, void *error, void *on_error, void *on_warning,
                                void *memory, void *allocate, void *release)
 {
-    SHIM_NEXT(void *, "png_create_read_struct_2", const char *, void *, void *, void *, void *, void *,
-         void *);
+    SHIM_NEXT(void *, "png_create_read_struct_2", const char *, void *, void *, void *, void *,
+              void *, void *);
     return next(meant("png_create_read_struct_2") ? OTHER_PNG : version, error, on_error,
                 on_warning, memory, allocate, release);
 }

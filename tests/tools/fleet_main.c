@@ -258,8 +258,8 @@ static void phase_followers(struct fleet *fleet)
     double lone_s = lone_job_s(fleet);
     missing += fleet_take_results(fleet, answers - 1000, WAIT_S);
     fleet_row(fleet, "followers: answered", answers / (process_now() - start), "jobs/s", -1);
-    fleet_row(fleet, "followers: Redis CPU per answer", (redis_cpu_s(fleet->world.client) - cpu) * 1e6 / answers,
-              "us", -1);
+    fleet_row(fleet, "followers: Redis CPU per answer",
+              (redis_cpu_s(w->client) - cpu) * 1e6 / answers, "us", -1);
     fleet_row(fleet, "followers: a job that is pushed meanwhile", lone_s, "s", -1);
     fleet_judge_scripts(fleet, "followers");
     fleet_row(fleet, "followers: results missing, twice, or bad",
