@@ -29,8 +29,7 @@ static void push_second(struct rig *rig)
 
 static void wait_for_second(struct rig *rig)
 {
-    rig_saw_if(rig, world_until(&rig->world, 20, 1, "ZCARD gpuimgd:delayed"), "the second waits",
-               "the second does not wait");
+    rig_saw_if(rig, world_until(&rig->world, 20, 1, "ZCARD gpuimgd:delayed"), "the second waits");
 }
 
 static void saw_second(struct rig *rig)
@@ -40,8 +39,7 @@ static void saw_second(struct rig *rig)
             json_at(result, "same_as") ? ", of the first" : "");
     cJSON_Delete(result);
     process_sleep(0.3);
-    rig_saw_if(rig, redis_integer(rig->world.client, "LLEN gpuimgd:reply:second") == 0, "once",
-               "twice");
+    rig_saw_if(rig, redis_integer(rig->world.client, "LLEN gpuimgd:reply:second") == 0, "once");
 }
 
 /* The daemon dies while it runs the first job; the next daemon has other options. */
@@ -129,7 +127,7 @@ static void values_are_cancelled(struct rig *rig)
     rig_start(rig, 0, rig_hang_while(rig, "hung", "run=encode,match=twin"), "--workers=1",
               "--renew_s=0.2", NULL);
     rig_push_text(rig, "twin", TWIN "'input':'p.jpg','ops':['stats']}");
-    rig_saw_if(rig, rig_met(rig, "hung", 20), "it encodes", "it does not encode");
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it encodes");
     world_push(w, "{'id':'twin','input':'p.jpg','output':'x.png','reply_to':'gpuimgd:reply:too'}");
     world_until(w, 20, 2, "ZCARD gpuimgd:lease");
     rig_cancel(rig, "twin");
@@ -142,8 +140,7 @@ static void values_are_cancelled(struct rig *rig)
     rig_wait_jobs(rig, 20, "twin");
     cJSON *second = world_result_from(w, "gpuimgd:reply:second", 20);
     rig_saw(rig, "second: %s", second ? json_text(second, "status") : "none");
-    rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values",
-               "without values");
+    rig_saw_if(rig, json_at(second, "outputs.0.values.stats.mean.0"), "with values");
     cJSON_Delete(second);
 }
 
@@ -157,8 +154,7 @@ static void paused_are_killed(struct rig *rig)
     process_kill9(daemon);
     rig_push(rig, "n", 3);
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
-    rig_saw_if(rig, world_until(&rig->world, 20, 0, "ZCARD gpuimgd:lease"), "drained",
-               "not drained");
+    rig_saw_if(rig, world_until(&rig->world, 20, 0, "ZCARD gpuimgd:lease"), "drained");
     rig_saw(rig, "%lld wait", redis_integer(rig->world.client, "LLEN gpuimgd:jobs"));
     redis_integer(rig->world.client, "DEL gpuimgd:paused");
     rig_wait_jobs(rig, 20, "victim");

@@ -33,8 +33,7 @@ static void kill_idle(struct rig *rig)
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_push(rig, "n", 5);
     rig_wait_done(rig, 20, "n");
-    rig_saw_if(rig, world_until(&rig->world, 5, 1, "ZCARD gpuimgd:inst"), "its name is gone",
-               "its name stays");
+    rig_saw_if(rig, world_until(&rig->world, 5, 1, "ZCARD gpuimgd:inst"), "its name is gone");
 }
 
 /* A daemon that dies at the victim, and one after it. with: where. */
@@ -46,8 +45,7 @@ static void kill_at(struct rig *rig)
     rig_push(rig, "n", 3);
     rig_saw_end(rig, daemon, 20);
     if (strncmp(fault, "enter=ack", 9) == 0)
-        rig_saw_if(rig, text_file_count(rig->world.out, "/victim0.png") == 1, "renamed",
-                   "not renamed");
+        rig_saw_if(rig, text_file_count(rig->world.out, "/victim0.png") == 1, "renamed");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "victim0");
@@ -75,8 +73,7 @@ static void kill_writing(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
     rig_push_slow(rig, "victim", 1);
-    rig_saw_if(rig, kill_while_writing(daemon, rig->world.out), "a temporary file was there",
-               "no temporary file to kill it at");
+    rig_saw_if(rig, kill_while_writing(daemon, rig->world.out), "a temporary file was there");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_jobs(rig, 20, "victim0");
 }
@@ -94,8 +91,7 @@ static void kill_writing_elsewhere(struct rig *rig)
     world_put_slow(w);
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
     rig_push_text(rig, "victim0", job, "victim0", "a");
-    rig_saw_if(rig, kill_while_writing(daemon, other), "a temporary file was there",
-               "no temporary file to kill it at");
+    rig_saw_if(rig, kill_while_writing(daemon, other), "a temporary file was there");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_jobs(rig, 20, "victim0");
     rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));
@@ -159,8 +155,7 @@ static void random_kills(struct rig *rig)
     for (const char *at = out; at && kills == 0; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
         sscanf(at, "%u jobs, %u results, %u daemons, %u kills", &jobs, &results, &daemons, &kills);
     rig_saw(rig, "%u jobs, %u results, %u kills", jobs, results, kills);
-    rig_saw_if(rig, strstr(out, "\nPASSED: 0 errors") != NULL, "set(results) = set(jobs), clean",
-               "wrong");
+    rig_saw_if(rig, strstr(out, "\nPASSED: 0 errors") != NULL, "set(results) = set(jobs), clean");
     rig_saw(rig, "%s", end);
     if (!strstr(out, "\nPASSED"))
         fprintf(stderr, "%s\n", out);
@@ -179,18 +174,17 @@ static void stand_still(struct rig *rig)
     struct process *first = rig_start(rig, 0, "enter=ack,action=stop,match=victim", lease, renew,
                                       NULL);
     rig_push(rig, "victim", 1);
-    rig_saw_if(rig, rig_stopped(first, 20), "stopped", "not stopped");
+    rig_saw_if(rig, rig_stopped(first, 20), "stopped");
     double stopped = process_now();
     struct process *second = rig_start(rig, 1, NULL, lease, renew, NULL);
     rig_wait(rig, stop_s);
     rig_saw_jobs(rig, "victim0");
-    rig_saw_if(rig, rig_by(rig, "victim0", second), "by the other", "by the stopped one");
+    rig_saw_if(rig, rig_by(rig, "victim0", second), "by the other");
     while (process_now() < stopped + patience(stop_s))
         process_sleep(0.02);
     process_signal(first, SIGCONT);
     rig_saw_terminated(rig, first);
-    rig_saw_if(rig, process_log_count(first, 0, "stopped after 0 jobs") == 1,
-               "its DONE was stale", "its DONE was taken");
+    rig_saw_if(rig, process_log_count(first, 0, "stopped after 0 jobs") == 1, "its DONE was stale");
 }
 
 /* Deadlines pass while the whole process is stopped. No worker hangs, so the grace starts when the
@@ -201,7 +195,7 @@ static void workers_of_a_stopped_daemon(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, fault, rig_option_s("job_timeout_s", 0.5),
                                        rig_option_s("hang_grace_s", 1.5), "--lease_s=60", NULL);
     rig_push(rig, "victim", 1);
-    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
     process_sleep(patience(2.5));
     process_signal(daemon, SIGCONT);
     rig_push(rig, "n", 4);
@@ -217,7 +211,7 @@ static void line_of_a_stopped_daemon(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, "enter=read,action=stop,match=n1", "--inflight=4",
                                        "--batch=2", rig_option_s("command_timeout_s", 1),
                                        "--lease_s=60", NULL);
-    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped", "not stopped");
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
     process_sleep(patience(2.5));
     process_signal(daemon, SIGCONT);
     rig_wait_done_at(rig, 20, "n", 1);
@@ -237,8 +231,7 @@ static void term_under_load(struct rig *rig)
     rig_saw_in_time(rig, start, 5);
     rig_wait_for(rig, 0, 0);
     size_t back = (size_t)redis_integer(w->client, "LLEN gpuimgd:jobs");
-    rig_saw_if(rig, rig_answered(rig, "") + back == 10 && back > 0, "each answered or back",
-               "lost");
+    rig_saw_if(rig, rig_answered(rig, "") + back == 10 && back > 0, "each answered or back");
     rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
     rig_start(rig, 1, NULL, NULL);
     rig_wait_done_at(rig, 60, "slow", 1);
@@ -259,9 +252,9 @@ static void second_term(struct rig *rig)
     if (frozen)
         redis_server_freeze(w->redis, true);
     process_signal(daemon, SIGTERM);
-    rig_saw_if(rig, process_noted(daemon, 0, "STOPPING=1", 10), "drains", "does not drain");
+    rig_saw_if(rig, process_noted(daemon, 0, "STOPPING=1", 10), "drains");
     process_sleep(0.3);
-    rig_saw_if(rig, process_running(daemon), "waits", "has ended");
+    rig_saw_if(rig, process_running(daemon), "waits");
     double start = process_now();
     process_signal(daemon, SIGTERM);
     rig_saw_end(rig, daemon, 40);
@@ -306,8 +299,7 @@ static void poison(struct rig *rig)
     rig_saw_done(rig, "m");
     rig_saw_jobs(rig, "poison");
     /* Adjacent jobs are in flight together when a daemon dies. */
-    rig_saw_if(rig, deaths >= 3 && deaths <= 3 * count, "3 deaths a poison at most",
-               "another number of deaths");
+    rig_saw_if(rig, deaths >= 3 && deaths <= 3 * count, "3 deaths a poison at most");
     rig_saw(rig, "%lld in :dead", redis_integer(rig->world.client, "LLEN gpuimgd:dead"));
 }
 
@@ -350,8 +342,7 @@ static void waiting_ones_go_back(struct rig *rig)
     struct world *w = &rig->world;
     struct process *daemon = start_slow(rig, 0.25, rig_option_s("job_timeout_s", 0.6));
     push_with_time(rig, "p.jpg", 0.6);
-    rig_saw_if(rig, world_until(w, 20, SLOW, "LLEN %s:results", w->ns), "all answered",
-               "not all answered");
+    rig_saw_if(rig, world_until(w, 20, SLOW, "LLEN %s:results", w->ns), "all answered");
     bool in_order = true;
     for (int i = 0; i < SLOW; i++) {
         char *text = redis_string(w->client, "LINDEX %s:results %d", w->ns, -1 - i);
@@ -361,10 +352,10 @@ static void waiting_ones_go_back(struct rig *rig)
         cJSON_Delete(result);
         free(text);
     }
-    rig_saw_if(rig, in_order, "in their order", "not in their order");
+    rig_saw_if(rig, in_order, "in their order");
     rig_wait_done_at(rig, 1, "n", 1);
-    rig_saw_if(rig, process_log_count(daemon, 0, "goes back after it waited") > 0, "some went back",
-               "none went back");
+    rig_saw_if(rig, process_log_count(daemon, 0, "goes back after it waited") > 0,
+               "some went back");
 }
 
 static void three_of_four_workers_hang(struct rig *rig)
@@ -411,8 +402,7 @@ static void hung_worker_comes_back(struct rig *rig)
     rig_push(rig, "m", 3);
     rig_wait_done(rig, 20, "n");
     rig_saw_done(rig, "m");
-    rig_saw_if(rig, text_file_count(rig->world.out, "late.png") == 0, "no late picture",
-               "a late picture");
+    rig_saw_if(rig, text_file_count(rig->world.out, "late.png") == 0, "no late picture");
     rig_saw_terminated(rig, daemon);
 }
 

@@ -139,7 +139,7 @@ static void one_of_four(struct rig *rig)
         rig_saw(rig, "%s", bytes > 0 && !*code ? "written" : code);
         if (i == 0 || i == 3)
             rig_saw_if(rig, redis_integer(w->client, "STRLEN %s:img:%d", w->ns, i) ==
-                                (long long)bytes, "stored", "not stored");
+                                (long long)bytes, "stored");
     }
     rig_saw(rig, "%zu and %zu files", text_file_count(w->out, "/b.png"),
             text_file_count(w->out, "/c.png"));
@@ -158,7 +158,7 @@ static void see_what_comes_late(struct rig *rig, struct process *daemon)
     rig_push(rig, "m", 2);
     rig_wait_done(rig, 20, "m");
     struct bytes now = load(rig, "victim.png");
-    rig_saw_if(rig, same(now, OLD, strlen(OLD)), "nothing late", "a late picture");
+    rig_saw_if(rig, same(now, OLD, strlen(OLD)), "nothing late");
     free(now.at);
     rig_saw_terminated(rig, daemon);
 }
@@ -181,7 +181,7 @@ static void all_workers_hang(struct rig *rig)
                                        rig_option_s("job_timeout_s", 0.5), NULL);
     rig_push(rig, "victim", 1);
     rig_wait(rig, 20);
-    rig_saw_if(rig, process_running(daemon), "goes on with one", "has ended");
+    rig_saw_if(rig, process_running(daemon), "goes on with one");
     rig_push_text(rig, "victim1", "{'id':'victim1','input':'p.jpg','output':'victim1.png'}");
     rig_saw_end(rig, daemon, 20);
     rig_saw(rig, "%u faults", atomic_load(&page->faults));

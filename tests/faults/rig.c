@@ -49,9 +49,9 @@ void rig_skip(struct rig *rig, const char *reason)
     snprintf(rig->seen, sizeof rig->seen, "SKIP %s", reason);
 }
 
-void rig_saw_if(struct rig *rig, bool condition, const char *good, const char *bad)
+void rig_saw_if(struct rig *rig, bool condition, const char *text)
 {
-    rig_saw(rig, "%s", condition ? good : bad);
+    rig_saw(rig, condition ? "%s" : "not \"%s\"", text);
 }
 
 void rig_saw_in_time(struct rig *rig, double start, double seconds)

@@ -84,8 +84,8 @@ void rig_saw_attempts(struct rig *rig, const char *prefix, int attempt);
 void rig_saw_done_at(struct rig *rig, const char *prefix, int attempt);
 /* "within 5 s" after start (a process_now), or the real duration if it was longer. */
 void rig_saw_in_time(struct rig *rig, double start, double seconds);
-/* Appends `good` if the condition holds, else `bad`. */
-void rig_saw_if(struct rig *rig, bool condition, const char *good, const char *bad);
+/* Appends the text if the condition holds, else not "text". */
+void rig_saw_if(struct rig *rig, bool condition, const char *text);
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 

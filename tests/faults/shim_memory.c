@@ -127,6 +127,15 @@ static bool ready(void)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+/* Whether the call of this caller fails; it must not come from the lookup. */
+static bool fails_after_lookup(const void *caller)
+{
+    if (!ready())
+        abort();
+    return fails(caller);
+}
+#define FAILS fails_after_lookup(__builtin_return_address(0))
+
 void *malloc(size_t size)
 {
     if (!ready())
@@ -143,9 +152,9 @@ void *calloc(size_t number, size_t size)
 
 void *realloc(void *memory, size_t size)
 {
-    if (!ready() || is_first(memory))
+    if (is_first(memory))
         abort();
-    if (fails(__builtin_return_address(0)))
+    if (FAILS)
         return NULL;
     void *moved = next.realloc(memory, size);
     if (!memory)
@@ -165,9 +174,7 @@ void free(void *memory)
 
 int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-    if (!ready())
-        abort();
-    if (fails(__builtin_return_address(0)))
+    if (FAILS)
         return ENOMEM;
     int result = next.posix_memalign(memory, alignment, size);
     if (result == 0)
@@ -177,18 +184,13 @@ int posix_memalign(void **memory, size_t alignment, size_t size)
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    if (!ready())
-        abort();
-    return fails(__builtin_return_address(0)) ? NULL
-                                              : count(next.aligned_alloc(alignment, size), 1);
+    return FAILS ? NULL : count(next.aligned_alloc(alignment, size), 1);
 }
 
 char *strndup(const char *text, size_t most)
 {
     size_t length = strnlen(text, most);
-    if (!ready())
-        abort();
-    char *copy = fails(__builtin_return_address(0)) ? NULL : count(next.malloc(length + 1), 1);
+    char *copy = FAILS ? NULL : count(next.malloc(length + 1), 1);
     if (!copy)
         return NULL;
     memcpy(copy, text, length);
@@ -199,25 +201,19 @@ char *strndup(const char *text, size_t most)
 char *strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;
-    if (!ready())
-        abort();
-    char *copy = fails(__builtin_return_address(0)) ? NULL : count(next.malloc(bytes), 1);
+    char *copy = FAILS ? NULL : count(next.malloc(bytes), 1);
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
 int vasprintf(char **text, const char *format, va_list args)
 {
-    if (!ready())
-        abort();
-    return fails(__builtin_return_address(0)) ? -1 : next.vasprintf(text, format, args);
+    return FAILS ? -1 : next.vasprintf(text, format, args);
 }
 
 int asprintf(char **text, const char *format, ...)
 {
     va_list args;
-    if (!ready())
-        abort();
-    if (fails(__builtin_return_address(0)))
+    if (FAILS)
         return -1;
     va_start(args, format);
     int length = next.vasprintf(text, format, args);
@@ -229,7 +225,7 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
 {
     if (!ready())
         abort();
-    if ((flags & MAP_ANONYMOUS) && fails(__builtin_return_address(0)))
+    if ((flags & MAP_ANONYMOUS) && FAILS)
         return MAP_FAILED;
     return next.mmap(address, length, protection, flags, fd, offset);
 }
