@@ -131,7 +131,7 @@ extern "C" int bench_device_rates(struct device_rates *rates)
     }
     rates->h2d = gb / up_s;
     rates->d2h = gb / down_s;
-    rates->both_h2d = rates->both_d2h = gb / both_s;
+    rates->both = gb / both_s;
     rates->copy = 2 * gb / copy_s;
     return 0;
 }

@@ -2,7 +2,7 @@
  * bench_device.h - times single copies and kernels on the first CUDA device, without the engine.
  *
  * All times come from CUDA events after a warm-up. A function returns a negative number if a CUDA
- * call fails, and prints the name of that call. Without the CUDA engine, stubs return -1.
+ * call fails, and prints the name of that call.
  */
 #ifndef GPUIMGD_TESTS_BENCH_DEVICE_H
 #define GPUIMGD_TESTS_BENCH_DEVICE_H
@@ -17,14 +17,13 @@ struct CUstream_st;
 
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one direction at a time */
-    double both_h2d, both_d2h;   /* both directions at once */
+    double both;                 /* each direction, both at once */
     double copy;                 /* device to device, bytes read and written */
 };
 
 /* The kind of host memory that holds the pixels. Managed memory needs no copies. */
 enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
 
-#ifdef GPUIMGD_CUDA
 /* Returns 0, or a negative number. */
 int bench_device_rates(struct device_rates *rates);
 /* Returns the seconds for `jobs` uploads of in_bytes and as many downloads of out_bytes, in both
@@ -50,43 +49,6 @@ typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
                          struct CUstream_st *stream);
 double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
                       bench_launch *launch, void *context);
-#else
-static inline int bench_device_rates(struct device_rates *rates)
-{
-    (void)rates;
-    return -1;
-}
-static inline double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs)
-{
-    (void)in_bytes, (void)out_bytes, (void)jobs;
-    return -1;
-}
-static inline double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes)
-{
-    (void)plan, (void)pixels, (void)lanes;
-    return -1;
-}
-static inline double bench_memory_s(const struct plan *plan, enum bench_memory kind)
-{
-    (void)plan, (void)kind;
-    return -1;
-}
-static inline double bench_device_copy_s(size_t bytes, bool lanes)
-{
-    (void)bytes, (void)lanes;
-    return -1;
-}
-static inline double bench_npp_s(const char *name, const struct plan *plan)
-{
-    (void)name, (void)plan;
-    return 0;
-}
-static inline double bench_cub_s(const struct plan *plan, const uint8_t *pixels)
-{
-    (void)plan, (void)pixels;
-    return -1;
-}
-#endif
 
 #ifdef __cplusplus
 }
