@@ -1,11 +1,58 @@
-/* decode.c - see decode.h. */
-#include "tests/fuzz/decode.h"
+/* decode.c - what the targets of codecs share (fuzz.h). */
+#include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/memory_peak.h"
+
+void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file)
+{
+    give(context, name, file.bytes, file.length);
+    picture_free(&file);
+}
+
+/* ---- memory, by the hooks of sanitizer/allocator_interface.h ---- */
+
+typedef void malloc_hook(const volatile void *memory, size_t bytes);
+typedef void free_hook(const volatile void *memory);
+__attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(malloc_hook *allocated,
+                                                                    free_hook *freed);
+__attribute__((weak)) size_t __sanitizer_get_allocated_size(const volatile void *memory);
+
+static bool installed, measuring;
+static long long held, most; /* what was there before may be freed meanwhile */
+
+static void on_malloc(const volatile void *memory, size_t bytes)
+{
+    if (!measuring)
+        return;
+    held += (long long)bytes;
+    if (held > most)
+        most = held;
+}
+
+static void on_free(const volatile void *memory)
+{
+    if (measuring && memory)
+        held -= (long long)__sanitizer_get_allocated_size(memory);
+}
+
+void memory_peak_start(void)
+{
+    if (!installed && __sanitizer_install_malloc_and_free_hooks && __sanitizer_get_allocated_size)
+        __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
+    installed = true;
+    held = most = 0;
+    measuring = true;
+}
+
+size_t memory_peak_end(void)
+{
+    measuring = false;
+    return (size_t)most;
+}
+
+/* ---- images ---- */
 
 /* Small pictures: an input costs milliseconds, and the code that a large one reaches is the same.
  * Results up to a side of ENCODED_SIDE_MAX are encoded again. */

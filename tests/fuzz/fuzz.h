@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/fixtures/picture.h"
+
 /* libFuzzer's name for it. The bytes are the caller's, in a block of exactly this length. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
@@ -29,5 +31,19 @@ void fuzz_seeds(fuzz_give *give, void *context);
             abort();                                                                               \
         }                                                                                          \
     } while (0)
+
+/* ---- shared by targets ---- */
+
+/* Any bytes through the codecs: decoded in each way that a job may ask for, encoded again, and held
+ * to what codec.h promises. */
+void decode_check(const uint8_t *bytes, size_t length);
+
+/* How much memory a call had at most, if a sanitizer's allocator can tell; else 0. One thread. */
+void memory_peak_start(void);
+/* Bytes above what was allocated at the start; ends the measurement. */
+size_t memory_peak_end(void);
+
+/* fuzz_give for a new file; frees it. */
+void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file);
 
 #endif

@@ -1,7 +1,6 @@
 /* fuzz_exif.c - any bytes as an EXIF blob: an orientation that EXIF knows, and no read beyond. */
 #include "codecs/codec_impl.h"
 #include "conf/limits.h"
-#include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -22,7 +21,6 @@ void fuzz_seeds(fuzz_give *give, void *context)
                      i / 2 ? "big" : "little", orientation);
             FUZZ_MUST(exif_orientation(blob.bytes, blob.length) ==
                       (orientation >= 1 && orientation <= ORIENTATION_MAX ? orientation : 1));
-            give(context, name, blob.bytes, blob.length);
-            picture_free(&blob);
+            fuzz_give_file(give, context, name, blob);
         }
 }

@@ -6,8 +6,6 @@
  */
 #include <string.h>
 
-#include "tests/fixtures/picture.h"
-#include "tests/fuzz/decode.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -52,10 +50,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char name[32];
-        struct picture_file file = picture_png(&kinds[i]);
         snprintf(name, sizeof name, "kind-%02zu.png", i);
-        give(context, name, file.bytes, file.length);
-        picture_free(&file);
+        fuzz_give_file(give, context, name, picture_png(&kinds[i]));
     }
     picture_free(&icc);
 }

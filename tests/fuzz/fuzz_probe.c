@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "tests/fixtures/picture.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/memory_peak.h"
 
 /* An inflated profile and the copy that is kept, or a JPEG's segments and the profile put together
  * from them; and the libraries' own. */
@@ -52,12 +50,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     return 0;
 }
 
-static void give_file(fuzz_give *give, void *context, const char *name, struct picture_file file)
-{
-    give(context, name, file.bytes, file.length);
-    picture_free(&file);
-}
-
 /* 16 MB in segments of one profile, and 23 MB in others of a kind that is kept. */
 static struct picture_file many_segments(void)
 {
@@ -80,26 +72,26 @@ static struct picture_file many_segments(void)
 void fuzz_seeds(fuzz_give *give, void *context)
 {
     struct picture_file icc = picture_icc(200, "RGB ");
-    give_file(give, context, "empty", picture_empty());
-    give_file(give, context, "text", picture_text());
-    give_file(give, context, "photo.jpg",
+    fuzz_give_file(give, context, "empty", picture_empty());
+    fuzz_give_file(give, context, "text", picture_text());
+    fuzz_give_file(give, context, "photo.jpg",
               picture_jpeg(&(struct picture_jpeg){
                   .width = 9, .height = 7, .orientation = 6, .icc = icc.bytes,
                   .icc_bytes = icc.length}));
-    give_file(give, context, "progressive.jpg",
+    fuzz_give_file(give, context, "progressive.jpg",
               picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7, .progressive = true}));
-    give_file(give, context, "photo.png",
+    fuzz_give_file(give, context, "photo.png",
               picture_png(&(struct picture_png){
                   .width = 9, .height = 7, .colour_type = 2, .orientation = 6, .icc = icc.bytes,
                   .icc_bytes = icc.length}));
-    give_file(give, context, "palette.png",
+    fuzz_give_file(give, context, "palette.png",
               picture_png(&(struct picture_png){
                   .width = 9, .height = 7, .colour_type = 3, .bit_depth = 4,
                   .transparent = true}));
-    give_file(give, context, "segments.jpg", many_segments());
-    give_file(give, context, "huge.jpg", picture_jpeg_huge(65500, 65500));
-    give_file(give, context, "huge.png", picture_png_huge(50000, 50000));
-    give_file(give, context, "bomb-text.png", picture_png_ztxt_bomb());
-    give_file(give, context, "bomb-profile.png", picture_png_iccp_bomb());
+    fuzz_give_file(give, context, "segments.jpg", many_segments());
+    fuzz_give_file(give, context, "huge.jpg", picture_jpeg_huge(65500, 65500));
+    fuzz_give_file(give, context, "huge.png", picture_png_huge(50000, 50000));
+    fuzz_give_file(give, context, "bomb-text.png", picture_png_ztxt_bomb());
+    fuzz_give_file(give, context, "bomb-profile.png", picture_png_iccp_bomb());
     picture_free(&icc);
 }
