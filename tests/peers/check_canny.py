@@ -5,7 +5,6 @@ import sys
 
 import cv2
 import numpy
-from PIL import Image
 
 import peer
 from peer import RANDOM
@@ -73,8 +72,7 @@ def main():
                 report.check(image[:, :, None], [{"op": "canny", "low": low, "high": high}],
                              cv2.Canny(image, low, high), f"{draw.__name__}, OpenCV")
         colour = peer.picture(*size, 3)
-        gray = numpy.array(Image.fromarray(colour).convert("L"))
-        report.check(colour, ["canny"], cv2.Canny(gray, 50, 150), "Pillow and OpenCV")
+        report.check(colour, ["canny"], cv2.Canny(peer.gray(colour), 50, 150), "Pillow and OpenCV")
     return report.end()
 
 

@@ -4,7 +4,6 @@ check_geometry.py PATH-OF-APPLY. Prints TAP."""
 import sys
 
 import cv2
-import numpy
 from PIL import Image
 
 import peer
@@ -14,20 +13,13 @@ CV_TURNS = {90: cv2.ROTATE_90_CLOCKWISE, 180: cv2.ROTATE_180, 270: cv2.ROTATE_90
 PIL_TURNS = {90: Image.ROTATE_90, 180: Image.ROTATE_180, 270: Image.ROTATE_270}
 
 
-def pillow(image, method):
-    """Pillow's transpose of the pixels."""
-    flat = image[:, :, 0] if image.shape[2] == 1 else image
-    return numpy.asarray(Image.fromarray(flat).transpose(method))
-
-
 def crops(report, image):
     height, width = image.shape[:2]
     for _ in range(3):
         across, down = (int(peer.RANDOM.integers(1, side + 1)) for side in (width, height))
         x, y = (int(peer.RANDOM.integers(0, room + 1)) for room in (width - across, height - down))
-        whole = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
         report.check(image, [{"op": "crop", "x": x, "y": y, "width": across, "height": down}],
-                     numpy.asarray(whole.crop((x, y, x + across, y + down))))
+                     peer.pillow(image).crop((x, y, x + across, y + down)))
 
 
 def main():
@@ -35,18 +27,19 @@ def main():
     for size in SIZES:
         for channels in (1, 3, 4):
             image = peer.picture(*size, channels)
+            whole = peer.pillow(image)
             report.check(image, ["transpose"], cv2.transpose(image), "OpenCV")
-            report.check(image, ["transpose"], pillow(image, Image.TRANSPOSE), "Pillow")
+            report.check(image, ["transpose"], whole.transpose(Image.TRANSPOSE), "Pillow")
             for angle in (90, 180, 270):
                 report.check(image, [{"op": "rotate", "angle": angle}],
                              cv2.rotate(image, CV_TURNS[angle]), "OpenCV")
                 report.check(image, [{"op": "rotate", "angle": angle, "clockwise": False}],
-                             pillow(image, PIL_TURNS[angle]), "Pillow")
+                             whole.transpose(PIL_TURNS[angle]), "Pillow")
             for axis, code, method in (("horizontal", 1, Image.FLIP_LEFT_RIGHT),
                                        ("vertical", 0, Image.FLIP_TOP_BOTTOM)):
                 op = [{"op": "flip", "axis": axis}]
                 report.check(image, op, cv2.flip(image, code), "OpenCV")
-                report.check(image, op, pillow(image, method), "Pillow")
+                report.check(image, op, whole.transpose(method), "Pillow")
             crops(report, image)
     return report.end()
 

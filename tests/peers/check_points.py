@@ -6,7 +6,7 @@ import sys
 
 import cv2
 import numpy
-from PIL import Image, ImageOps
+from PIL import ImageOps
 
 import peer
 
@@ -15,13 +15,7 @@ BORDERS = {"reflect101": cv2.BORDER_REFLECT_101, "replicate": cv2.BORDER_REPLICA
            "zero": cv2.BORDER_REPLICATE}
 
 
-def gray_of(image):
-    return image[:, :, 0] if image.shape[2] == 1 else \
-        numpy.asarray(Image.fromarray(image).convert("L"))
-
-
 def edges(gray, magnitude, border):
-    gray = numpy.ascontiguousarray(gray)
     across, down = (numpy.abs(cv2.Sobel(gray, cv2.CV_16S, *order, ksize=3,
                                         borderType=BORDERS[border]).astype(numpy.int64))
                     for order in ((1, 0), (0, 1)))
@@ -41,11 +35,9 @@ def main():
     for size in SIZES:
         for channels in (1, 3):
             image = peer.picture(*size, channels)
-            gray = gray_of(image)
+            gray = peer.gray(image)
             report.check(image, ["grayscale"], gray, "Pillow")
-            flat = image[:, :, 0] if channels == 1 else image
-            report.check(image, ["invert"],
-                         numpy.asarray(ImageOps.invert(Image.fromarray(flat))), "Pillow")
+            report.check(image, ["invert"], ImageOps.invert(peer.pillow(image)), "Pillow")
             for value in (0, 1, 127, 254, 255):
                 for invert, kind in ((False, cv2.THRESH_BINARY), (True, cv2.THRESH_BINARY_INV)):
                     report.check(image, [{"op": "threshold", "value": value, "invert": invert}],

@@ -1,40 +1,17 @@
 #!/usr/bin/python3
 """resize against Pillow's Image.resize, byte for byte: check_resize.py PATH-OF-APPLY. Prints TAP."""
-import json
-import random
-import subprocess
 import sys
 
 from PIL import Image
 
-MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+import peer
+
 FILTERS = {"nearest": Image.NEAREST, "box": Image.BOX, "bilinear": Image.BILINEAR,
            "bicubic": Image.BICUBIC, "lanczos3": Image.LANCZOS}
 SIZES = [((1, 1), (1, 1)), ((1, 1), (9, 5)), ((640, 427), (100, 67)), ((640, 427), (1, 1)),
          ((97, 61), (97, 30)), ((97, 61), (41, 61)), ((97, 61), (200, 61)), ((97, 61), (97, 150)),
          ((33, 47), (1000, 701)), ((1, 300), (5, 17)), ((300, 1), (17, 5)), ((501, 333), (500, 332)),
          ((255, 257), (128, 129)), ((3000, 7), (2, 3)), ((7, 3000), (3, 2)), ((64, 64), (64, 64))]
-
-
-def picture(width, height, channels, seed):
-    """Noise, flat stretches, full steps; alpha of every kind."""
-    rng = random.Random(seed)
-    data = bytearray(rng.randbytes(width * height * channels))
-    for i in range(0, len(data)):
-        if (i // 97) % 3 == 1:
-            data[i] = 255 if (i // 7) % 2 else 0
-    return Image.frombytes(MODES[channels], (width, height), bytes(data))
-
-
-def apply(tool, image, ops, full=None, eighths=0):
-    channels = len(image.getbands())
-    width, height = full or image.size
-    arguments = [tool, str(width), str(height), str(channels), json.dumps(ops)]
-    out = subprocess.run(arguments + ([str(eighths)] if eighths else []), input=image.tobytes(),
-                         stdout=subprocess.PIPE, check=True).stdout
-    head, pixels = out.split(b"\n", 1)
-    width, height, channels = map(int, head.split()[:3])
-    return Image.frombytes(MODES[channels], (width, height), pixels)
 
 
 def cover_box(size, target):
@@ -50,36 +27,26 @@ def cover_box(size, target):
 
 
 def main():
-    tool, count, failures = sys.argv[1], 0, 0
-
-    def report(name, got, want):
-        nonlocal count, failures
-        count += 1
-        same = got.size == want.size and got.tobytes() == want.tobytes()
-        failures += not same
-        print(f"{'ok' if same else 'not ok'} {count} - {name}")
-
-    for channels in MODES:
-        for number, (size, target) in enumerate(SIZES):
-            image = picture(*size, channels, number)
+    report = peer.Report(sys.argv[1])
+    for channels in (1, 3, 4):
+        for size, target in SIZES:
+            image = peer.picture(*size, channels)
+            whole = peer.pillow(image)
             for name, kind in FILTERS.items():
                 op = {"op": "resize", "width": target[0], "height": target[1], "filter": name}
-                what = f"{name} {MODES[channels]} {size} to {target}"
-                report(what + " exact", apply(tool, image, [op | {"fit": "exact"}]),
-                       image.resize(target, kind))
-                report(what + " cover", apply(tool, image, [op | {"fit": "cover"}]),
-                       image.crop(cover_box(size, target)).resize(target, kind))
+                report.check(image, [op | {"fit": "exact"}], whole.resize(target, kind), "Pillow")
+                report.check(image, [op | {"fit": "cover"}],
+                             whole.crop(cover_box(size, target)).resize(target, kind), "Pillow")
     # A picture that was decoded at M/8, as draft mode gives it: the box ends within its last pixel.
     for eighths in (1, 2, 4):
         full, target = (1003, 757), (40, 31)
-        size = [-(-side * eighths // 8) for side in full]
-        image = picture(*size, 3, eighths)
-        op = {"op": "resize", "width": target[0], "height": target[1], "fit": "exact"}
+        image = peer.picture(*(-(-side * eighths // 8) for side in full), 3)
         box = (0, 0, full[0] * eighths / 8, full[1] * eighths / 8)
-        report(f"decoded at {eighths}/8", apply(tool, image, [op], full, eighths),
-               image.resize(target, Image.LANCZOS, box))
-    print(f"1..{count}")
-    return failures > 0
+        report.check(image, [{"op": "resize", "width": target[0], "height": target[1],
+                              "fit": "exact"}],
+                     peer.pillow(image).resize(target, Image.LANCZOS, box),
+                     f"decoded at {eighths}/8", full, eighths)
+    return report.end()
 
 
 sys.exit(main())

@@ -4,7 +4,6 @@ import sys
 
 import cv2
 import numpy
-from PIL import Image
 
 import peer
 
@@ -24,9 +23,7 @@ def main():
     for size in SIZES:
         for channels in (1, 3):
             for image in pictures(*size, channels):
-                gray = image[:, :, 0] if channels == 1 else \
-                    numpy.asarray(Image.fromarray(image).convert("L"))
-                gray = numpy.ascontiguousarray(gray)
+                gray = peer.gray(image)
                 report.check(image, ["equalize"], cv2.equalizeHist(gray), "OpenCV")
                 kind = cv2.THRESH_BINARY | cv2.THRESH_OTSU
                 report.check(image, ["otsu"], cv2.threshold(gray, 0, 255, kind)[1], "OpenCV")

@@ -3,6 +3,7 @@ import json
 import subprocess
 
 import numpy
+from PIL import Image
 
 RANDOM = numpy.random.default_rng(20)
 
@@ -15,23 +16,28 @@ def picture(width, height, channels):
     return image
 
 
-def run(tool, image, ops):
-    """The result's sides and channels, its values, its pixels."""
+def pillow(image):
+    """The same as an image of Pillow."""
+    return Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
+
+
+def gray(image):
+    """As Pillow converts it."""
+    return numpy.array(pillow(image).convert("L"))
+
+
+def run(tool, image, ops, *decoded):
+    """The result's pixels and its values. decoded: the sides of the image in its file, and the
+    eighths at which it was decoded."""
     height, width, channels = image.shape
-    out = subprocess.run([tool, str(width), str(height), str(channels), json.dumps(ops)],
-                         input=image.tobytes(), stdout=subprocess.PIPE, check=True).stdout
+    (width, height), *eighths = decoded or [(width, height)]
+    arguments = map(str, (width, height, channels, json.dumps(ops), *eighths))
+    out = subprocess.run([tool, *arguments], input=image.tobytes(), stdout=subprocess.PIPE,
+                         check=True).stdout
     head, pixels = out.split(b"\n", 1)
-    *sides, values = head.split()
-    return [int(side) for side in sides], json.loads(values), pixels
-
-
-def apply(tool, image, ops):
-    (width, height, channels), _, pixels = run(tool, image, ops)
-    return numpy.frombuffer(pixels, numpy.uint8).reshape(height, width, channels)
-
-
-def values(tool, image, ops):
-    return run(tool, image, ops)[1]
+    width, height, channels, values = head.split()
+    return (numpy.frombuffer(pixels, numpy.uint8).reshape(int(height), int(width), int(channels)),
+            json.loads(values))
 
 
 class Report:
@@ -43,9 +49,10 @@ class Report:
         self.failures += not same
         print(f"{'ok' if same else 'not ok'} {self.count} - {name}")
 
-    def check(self, image, ops, want, whose=""):
+    def check(self, image, ops, want, whose="", *decoded):
         """want: the other program's picture; a gray one may lack the third dimension."""
-        got = apply(self.tool, image, ops)
+        got, _ = run(self.tool, image, ops, *decoded)
+        want = numpy.asarray(want)
         want = want.reshape(want.shape[0], want.shape[1], -1)
         self.say(got.shape == want.shape and bool((got == want).all()),
                  f"{image.shape} {json.dumps(ops)[:120]} {whose}")
