@@ -48,8 +48,6 @@ struct slow {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-void fleet_row_as(struct fleet *fleet, const char *what, double value, const char *unit,
-                  double bound, bool good);
 /* bound < 0: the row has no limit. */
 void fleet_row(struct fleet *fleet, const char *what, double value, const char *unit, double bound);
 
