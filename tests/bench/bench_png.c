@@ -25,7 +25,6 @@
 
 #include "conf/format.h"
 #include "tests/bench/png_library.h"
-#include "tests/bench/png_picture.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
@@ -40,75 +39,40 @@ static struct bench {
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-enum how { CODEC, LIBPNG, SUB3, SPNG, ZLIB, LIBDEFLATE };
-
+/* Encodes or decodes. */
 struct contestant {
     const char *name;
-    enum how how;
-    bool decodes;
-    int level; /* of libdeflate */
+    png_encode *encode;
+    struct png_settings settings;
+    png_decode *decode;
 };
 
 static const struct contestant contestants[] = {
-    {"codecs/png.c", CODEC, false, 0},
-    {"libpng alone, same settings", LIBPNG, false, 0},
-    {"libpng: sub, zlib's level 3", SUB3, false, 0},
+    {"codecs/png.c", encode_codec, .settings = {.level = -1}},
+    {"libpng alone, same settings", encode_libpng, .settings = {-1, PNG_FILTER_PAETH, Z_RLE}},
+    {"libpng: sub, zlib's level 3", encode_libpng, .settings = {3, PNG_FILTER_SUB, -1}},
 #ifdef HAVE_SPNG
-    {"libspng, same settings", SPNG, false, 0},
+    {"libspng, same settings", encode_spng, .settings = {-1, SPNG_FILTER_CHOICE_PAETH, Z_RLE}},
 #endif
-    {"zlib: deflate of the same rows", ZLIB, false, 0},
+    {"zlib: deflate of the same rows", encode_zlib, .settings = {.level = -1}},
 #ifdef HAVE_LIBDEFLATE
-    {"libdeflate 1 of the same rows", LIBDEFLATE, false, 1},
-    {"libdeflate 2", LIBDEFLATE, false, 2},
-    {"libdeflate 3", LIBDEFLATE, false, 3},
-    {"libdeflate 4", LIBDEFLATE, false, 4},
-    {"libdeflate 6", LIBDEFLATE, false, 6},
+    {"libdeflate 1 of the same rows", encode_libdeflate, .settings = {.level = 1}},
+    {"libdeflate 2", encode_libdeflate, .settings = {.level = 2}},
+    {"libdeflate 3", encode_libdeflate, .settings = {.level = 3}},
+    {"libdeflate 4", encode_libdeflate, .settings = {.level = 4}},
+    {"libdeflate 6", encode_libdeflate, .settings = {.level = 6}},
 #endif
-    {"codecs/png.c", CODEC, true, 0},
-    {"libpng alone", LIBPNG, true, 0},
+    {"codecs/png.c", .decode = decode_codec},
+    {"libpng alone", .decode = decode_libpng},
 #ifdef HAVE_SPNG
-    {"libspng", SPNG, true, 0},
+    {"libspng", .decode = decode_spng},
 #endif
-    {"zlib: inflate alone", ZLIB, true, 0},
+    {"zlib: inflate alone", .decode = decode_zlib},
 #ifdef HAVE_LIBDEFLATE
-    {"libdeflate: inflate alone", LIBDEFLATE, true, 0},
+    {"libdeflate: inflate alone", .decode = decode_libdeflate},
 #endif
 };
 #define CONTESTANTS (sizeof contestants / sizeof *contestants)
-
-static const struct bytes *encode(const struct contestant *who, const struct picture *picture)
-{
-    switch (who->how) {
-    case CODEC: return encode_codec(picture, encoder_defaults.compression);
-    case LIBPNG:
-        return encode_libpng(picture, encoder_defaults.compression, PNG_FILTER_PAETH, Z_RLE);
-    case SUB3: return encode_libpng(picture, 3, PNG_FILTER_SUB, -1);
-    case ZLIB: return encode_zlib(picture, encoder_defaults.compression);
-#ifdef HAVE_SPNG
-    case SPNG: return encode_spng(picture, encoder_defaults.compression, SPNG_FILTER_CHOICE_PAETH);
-#endif
-#ifdef HAVE_LIBDEFLATE
-    case LIBDEFLATE: return encode_libdeflate(picture, who->level);
-#endif
-    default: abort();
-    }
-}
-
-static void decode(const struct contestant *who, const struct picture *picture)
-{
-    switch (who->how) {
-    case CODEC: decode_codec(picture); break;
-    case LIBPNG: decode_libpng(picture); break;
-    case ZLIB: decode_zlib(picture); break;
-#ifdef HAVE_SPNG
-    case SPNG: decode_spng(picture); break;
-#endif
-#ifdef HAVE_LIBDEFLATE
-    case LIBDEFLATE: decode_libdeflate(picture); break;
-#endif
-    default: abort();
-    }
-}
 
 struct time {
     double cpu_s, wall_s, bytes;
@@ -119,10 +83,10 @@ static struct time turn(const struct contestant *who, const struct set *set)
     struct time time = {0};
     double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID), wall = process_now();
     for (size_t i = 0; i < set->count; i++) {
-        if (who->decodes)
-            decode(who, &set->pictures[i]);
+        if (who->decode)
+            who->decode(&set->pictures[i]);
         else
-            time.bytes += (double)encode(who, &set->pictures[i])->used;
+            time.bytes += (double)who->encode(&set->pictures[i], &who->settings)->used;
     }
     time.cpu_s = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
     time.wall_s = process_now() - wall;
@@ -135,8 +99,8 @@ static void report(const struct set *set, struct time times[CONTESTANTS][ROUNDS_
     size_t floor = 0;
     for (size_t c = 0; c < CONTESTANTS; c++) {
         double cpu[ROUNDS_MAX], wall[ROUNDS_MAX], ratio[ROUNDS_MAX];
-        if (c == 0 || contestants[c].decodes != contestants[c - 1].decodes) {
-            printf("\n%-9s %-32s %9s %9s %7s %10s\n", contestants[c].decodes ? "decode" : "encode",
+        if (c == 0 || !contestants[c].decode != !contestants[c - 1].decode) {
+            printf("\n%-9s %-32s %9s %9s %7s %10s\n", contestants[c].decode ? "decode" : "encode",
                    set->name, "CPU MB/s", "wall MB/s", "ratio", "size");
             floor = c + 1;
         }
@@ -148,7 +112,7 @@ static void report(const struct set *set, struct time times[CONTESTANTS][ROUNDS_
         printf("%-9s %-32s %9.1f %9.1f %7.2f", "", contestants[c].name,
                set->raw_bytes / median(cpu, bench.rounds) / 1e6,
                set->raw_bytes / median(wall, bench.rounds) / 1e6, median(ratio, bench.rounds));
-        if (contestants[c].decodes)
+        if (contestants[c].decode)
             printf("\n");
         else
             printf(" %9.1f%%\n", 100 * times[c][0].bytes / set->raw_bytes);
@@ -212,10 +176,11 @@ static const struct {
 static double time_libdeflate(const struct picture *from, int filter, int level, double *bytes)
 {
     struct picture picture = *from;
-    picture.png = *encode_libpng(&picture, 1, filter, Z_DEFAULT_STRATEGY);
+    picture.png = *encode_libpng(&picture, &(struct png_settings){1, filter, Z_DEFAULT_STRATEGY});
     picture_take_apart(&picture);
     double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
-    *bytes = (double)encode_libdeflate(&picture, level > 0 ? level : 1)->used;
+    struct png_settings settings = {.level = level > 0 ? level : 1};
+    *bytes = (double)encode_libdeflate(&picture, &settings)->used;
     double seconds = clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
     free(picture.filtered.at);
     free(picture.compressed.at);
@@ -227,7 +192,7 @@ static double time_zlib(const struct picture *picture, int filter, int level, in
                         double *bytes)
 {
     double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
-    *bytes = (double)encode_libpng(picture, level, filter, strategy)->used;
+    *bytes = (double)encode_libpng(picture, &(struct png_settings){level, filter, strategy})->used;
     return clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 

@@ -1,6 +1,6 @@
 /*
  * png_library.h - encodes and decodes PNG with the codec of codecs/, libpng and libspng, and
- * deflates filtered rows with zlib and libdeflate.
+ * deflates filtered rows with zlib and libdeflate; and the images that bench_png does this with.
  *
  * Everything runs in memory, on one thread, with reused buffers. An error ends the program.
  */
@@ -11,40 +11,70 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct picture;
+#include "codecs/image.h"
+#include "tests/fixtures/raster.h"
+
+#define PICTURES_MAX 16
+#define PICTURE_WIDTH_MAX 1600
+#define PICTURE_HEIGHT_MAX 1200
 
 struct bytes {
     uint8_t *at;
     size_t used, capacity;
 };
 
-/* If `good` is false, ends the program that `what` failed. */
-void need(bool good, const char *what);
-void bytes_reserve(struct bytes *bytes, size_t capacity);
-void bytes_append(struct bytes *to, const void *bytes, size_t count);
+struct picture {
+    struct raster raster;
+    struct image image;      /* the same pixels with the stride of a job's image */
+    struct bytes png;        /* encoded by the codec with default settings */
+    struct bytes filtered;   /* the filtered rows of png */
+    struct bytes compressed; /* the contents of all IDAT chunks of png */
+};
+
+enum set_name { SET_PHOTOGRAPHS, SET_EDGES, SETS };
+struct set {
+    const char *name;
+    struct picture pictures[PICTURES_MAX];
+    size_t count;
+    double raw_bytes;
+};
+
 
 /* Must be called before the functions below. */
 void library_open(void);
 
-/* The next call overwrites the returned bytes. level, filters and strategy have the values of zlib
- * and libpng; strategy -1 lets libpng choose. */
-const struct bytes *encode_codec(const struct picture *picture, int level);
-const struct bytes *encode_libpng(const struct picture *picture, int level, int filters,
-                                  int strategy);
-void decode_codec(const struct picture *picture);
-void decode_libpng(const struct picture *picture);
+/* With the values of zlib, and of the library that encodes. */
+struct png_settings {
+    int level;    /* -1: the daemon's default */
+    int filters;
+    int strategy; /* -1: libpng chooses */
+};
+
+/* The next call overwrites the returned bytes. */
+typedef const struct bytes *png_encode(const struct picture *picture,
+                                       const struct png_settings *settings);
+typedef void png_decode(const struct picture *picture);
+png_encode encode_codec, encode_libpng;
+png_decode decode_codec, decode_libpng;
 #ifdef HAVE_SPNG
-/* filters has the values of libspng. */
-const struct bytes *encode_spng(const struct picture *picture, int level, int filters);
-void decode_spng(const struct picture *picture);
+png_encode encode_spng;
+png_decode decode_spng;
 #endif
 
 /* Deflates the filtered rows of the image, and inflates its IDAT chunks. */
-const struct bytes *encode_zlib(const struct picture *picture, int level);
-void decode_zlib(const struct picture *picture);
+png_encode encode_zlib;
+png_decode decode_zlib;
 #ifdef HAVE_LIBDEFLATE
-const struct bytes *encode_libdeflate(const struct picture *picture, int level);
-void decode_libdeflate(const struct picture *picture);
+png_encode encode_libdeflate;
+png_decode decode_libdeflate;
 #endif
+
+/* Fills `filtered` and `compressed` from the IDAT chunks of `png`. The caller frees both. */
+void picture_take_apart(struct picture *picture);
+
+/* Fills the sets from the first `count` YCbCr JPEGs below the folder that are 640 pixels wide or
+ * more. One set has their centres, of at most PICTURE_WIDTH_MAX / part x PICTURE_HEIGHT_MAX / part
+ * pixels; the other has the edges (sobel) of the centres. */
+void sets_load(struct set sets[SETS], const char *folder, size_t count, uint32_t part);
 
 #endif
