@@ -4,20 +4,7 @@
 
 #include "codecs/jpeg/frame.h"
 
-static struct rig rig;
 static struct jpeg_frame frame;
-
-static int setup(void **state)
-{
-    rig_open(&rig);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_close(&rig);
-    return 0;
-}
 
 static bool read_file(const struct picture_file *file)
 {
@@ -104,5 +91,5 @@ TEST(other_kinds_and_broken_files_have_no_frame)
 
 int main(void)
 {
-    return run_all(.setup = setup, .teardown = teardown);
+    return run_all(.setup = rig_setup, .teardown = rig_teardown);
 }
