@@ -20,7 +20,7 @@
 #include <signal.h>
 
 #include "tests/fixtures/arguments.h"
-#include "tests/tools/fleet.h"
+#include "tests/tools/fleet_rig.h"
 
 #define FETCHES_MAX 3.0
 #define RATIO_MAX 2.0

@@ -1,8 +1,8 @@
 /*
- * fleet.h - shared by the phases of fleet: the printed table, Redis's statistics, jobs and results.
+ * fleet_rig.h - shared by the phases of fleet: the printed table, Redis's statistics, jobs and results.
  */
-#ifndef GPUIMGD_TESTS_TOOLS_FLEET_H
-#define GPUIMGD_TESTS_TOOLS_FLEET_H
+#ifndef GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
+#define GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "tests/tools/fleet.h"
+#include "tests/tools/fleet_rig.h"
 
 #include <strings.h>
 #include <sys/resource.h>
