@@ -133,8 +133,8 @@ static void leftovers_of_a_reaper(struct rig *rig)
     redis_integer(redis, "HSET gpuimgd:job:2 raw %s state alone attempt 2", last);
     redis_integer(redis, "LPUSH gpuimgd:alone 2");
     redis_integer(redis, "SET gpuimgd:alone:owner else:a:1:1:1 PX 500");
-    rig_expect(rig, "buried");
-    rig_expect(rig, "last");
+    rig_expects(rig, "buried");
+    rig_expects(rig, "last");
     rig_start(rig, 0, NULL, "--reap_s=0.3", "--block_s=0.3", NULL);
     rig_wait_jobs(rig, 20, "buried");
     rig_saw_jobs(rig, "last");

@@ -149,7 +149,7 @@ void rig_saw_message(struct rig *rig, const char *id)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-void rig_expect(struct rig *rig, const char *format, ...)
+void rig_expects(struct rig *rig, const char *format, ...)
 {
     va_list args;
     if (rig->job_count == RIG_JOBS_MAX)
@@ -167,7 +167,7 @@ void rig_push_text(struct rig *rig, const char *id, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    rig_expect(rig, "%s", id);
+    rig_expects(rig, "%s", id);
     world_push(&rig->world, "%s", text);
 }
 

@@ -99,7 +99,7 @@ void rig_put_large_file(struct rig *rig, const char *name, size_t bytes);
 void rig_push_text(struct rig *rig, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Expects a job with this id that reaches the queue by other means. */
-void rig_expect(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rig_expects(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Waits until each job has a result, and collects all results. false: not in time. */
 bool rig_wait(struct rig *rig, double seconds);
 /* Like rig_wait, until `count` jobs have a result. */
