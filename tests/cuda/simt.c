@@ -22,6 +22,7 @@
 #endif
 #endif
 #ifdef ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -231,10 +232,14 @@ static void prepare(struct thread *thread)
     thread->state = RUNS;
     if (!thread->stack)
         thread->stack = malloc(STACK_BYTES);
+#ifdef ASAN
+    /* The last thread on this stack left its guards: its outermost functions never returned. */
+    __asan_unpoison_memory_region(thread->stack, STACK_BYTES);
+#endif
 #if defined(__x86_64__)
     /* The frame that switch_stack pops: six registers and the address of run_thread. At its entry
      * the stack pointer is 8 modulo 16, as after a call. */
-    void **top = (void **)(thread->stack + STACK_BYTES) - 2;
+    void **top = (void **)(thread->stack + STACK_BYTES) - 1;
     *--top = (void *)run_thread;
     for (int i = 0; i < 6; i++)
         *--top = NULL;
