@@ -1,0 +1,289 @@
+/* encode.c - describes a batch of images for the kernels that encode them. */
+#include "gpu/jpeg/encode_impl.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A kind's index, or -1. */
+static int kind_of(uint32_t channels, uint32_t h, uint32_t v)
+{
+    if (channels == 1)
+        return h == 1 && v == 1 ? 0 : -1;
+    if (channels != 3 || v > h || h > 2 || v < 1)
+        return -1;
+    return h == 1 ? 1 : v == 1 ? 2 : 3;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* The counts that follow from the sides and the sampling of an image. */
+struct extent {
+    uint64_t row_units, units, tiles, blocks_per_unit;
+};
+
+static struct extent extent_of(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                               uint32_t v)
+{
+    struct extent extent;
+    extent.row_units = divide_up(width, (uint64_t)DCT_SIDE * h);
+    extent.units = extent.row_units * divide_up(height, (uint64_t)DCT_SIDE * v);
+    extent.tiles = divide_up(extent.units, channels == 1 ? GRAY_TILE_BLOCKS : COLOUR_TILE_MCUS);
+    extent.blocks_per_unit = channels == 1 ? 1 : h * v + 2;
+    return extent;
+}
+
+static struct extent extent_of_image(const struct jpeg_encode_image *image)
+{
+    return extent_of(image->source.width, image->source.height, image->source.channels, image->h,
+                     image->v);
+}
+
+size_t jpeg_encode_capacity_max(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                                uint32_t v, size_t header_bytes)
+{
+    struct extent extent = extent_of(width, height, channels, h, v);
+    size_t words = (size_t)(extent.units * extent.blocks_per_unit) * BLOCK_WORDS_MAX;
+    /* Each byte may be 0xFF, and two bytes end the file. */
+    return header_bytes + words * sizeof(uint32_t) * 2 + 2;
+}
+
+static uint32_t capped(size_t capacity)
+{
+    return capacity < JPEG_ENCODE_FILE_MAX ? (uint32_t)capacity : JPEG_ENCODE_FILE_MAX;
+}
+
+/* If the file fits, its bits do: at most 8 per byte, in slots of whole groups. */
+static uint32_t slot_groups(const struct extent *extent, size_t capacity)
+{
+    uint64_t words = extent->units * extent->blocks_per_unit * BLOCK_WORDS_MAX;
+    uint64_t worst = words / GROUP_WORDS + extent->tiles;
+    uint64_t useful = capped(capacity) / GROUP_BYTES + extent->tiles;
+    return (uint32_t)(worst < useful ? worst : useful);
+}
+
+/* ---- work memory: tiles, placements, slots ---- */
+
+struct work_layout {
+    size_t placements_at, slots_at, bytes;
+};
+
+static struct work_layout work_layout(const struct extent *extent, size_t capacity)
+{
+    struct work_layout layout;
+    layout.placements_at = buffer_align(extent->tiles * sizeof(struct encode_tile));
+    layout.slots_at = layout.placements_at +
+                      buffer_align(extent->tiles * sizeof(struct encode_placement));
+    layout.bytes = layout.slots_at + (size_t)slot_groups(extent, capacity) * GROUP_BYTES;
+    return layout;
+}
+
+size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                              uint32_t v, size_t capacity)
+{
+    struct extent extent = extent_of(width, height, channels, h, v);
+    return work_layout(&extent, capacity).bytes;
+}
+
+/* ---- description: codes, descriptors, chunks, headers ---- */
+
+static uint64_t header_pieces(size_t header_bytes)
+{
+    return divide_up(header_bytes, HEADER_PIECE_BYTES);
+}
+
+static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
+{
+    return divide_up(extent->tiles + header_pieces(header_bytes), CHUNK_UNITS);
+}
+
+static size_t describe_align(size_t bytes)
+{
+    return (size_t)divide_up(bytes, JPEG_ENCODE_ALIGN) * JPEG_ENCODE_ALIGN;
+}
+
+size_t jpeg_encode_describe_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                                  uint32_t v, size_t header_bytes)
+{
+    struct extent extent = extent_of(width, height, channels, h, v);
+    size_t chunks = (size_t)chunk_count(&extent, header_bytes);
+    return sizeof(struct encode_descriptor) +
+           describe_align(chunks * sizeof(struct encode_chunk)) + describe_align(header_bytes);
+}
+
+static bool is_valid(const struct jpeg_encode_image *image)
+{
+    const struct image *source = &image->source;
+    return source->width >= 1 && source->width <= SIDE_CEILING && source->height >= 1 &&
+           source->height <= SIDE_CEILING &&
+           kind_of(source->channels, image->h, image->v) >= 0 &&
+           source->stride % STRIDE_ALIGN == 0 && source->stride <= UINT32_MAX / DCT_SIDE &&
+           source->stride >= (size_t)source->width * source->channels &&
+           (uintptr_t)source->pixels % JPEG_ENCODE_ALIGN == 0 &&
+           (uintptr_t)image->file % JPEG_ENCODE_ALIGN == 0 &&
+           (uintptr_t)image->work % BUFFER_ALIGN == 0 &&
+           image->header_bytes <= ENCODE_HEADER_MAX;
+}
+
+/* Fills the batch. Returns false if it is too large for a launch. */
+static bool lay_out(const struct jpeg_encode_image *images, size_t count,
+                    struct jpeg_encode_batch *batch)
+{
+    uint64_t of_kind[JPEG_ENCODE_KINDS] = {0}, chunks = 0;
+    memset(batch, 0, sizeof *batch);
+    for (size_t i = 0; i < count; i++) {
+        const struct jpeg_encode_image *image = &images[i];
+        struct extent extent = extent_of_image(image);
+        of_kind[kind_of(image->source.channels, image->h, image->v)] +=
+            chunk_count(&extent, image->header_bytes);
+        if (extent.tiles > batch->tiles_max)
+            batch->tiles_max = (uint32_t)extent.tiles;
+    }
+    for (int kind = 0; kind < JPEG_ENCODE_KINDS; kind++) {
+        chunks += of_kind[kind];
+        batch->chunks[kind + 1] = (uint32_t)chunks;
+    }
+    batch->image_count = (uint32_t)count;
+    batch->chunks_at = JPEG_ENCODE_BATCH_BYTES + count * sizeof(struct encode_descriptor);
+    batch->headers_at =
+        batch->chunks_at + describe_align((size_t)chunks * sizeof(struct encode_chunk));
+    return count <= INT32_MAX && chunks * CHUNK_UNITS <= INT32_MAX;
+}
+
+/* ---- Huffman codes ---- */
+
+/* The standard tables (ISO/IEC 10918-1, K.3.3): the counts of codes of 1 to 16 bits, and the
+ * symbols of AC. The symbols of DC are 0 to 11. */
+static const uint8_t dc_counts[2][16] = {
+    {0, 1, 5, 1, 1, 1, 1, 1, 1}, {0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
+static const uint8_t ac_counts[2][16] = {
+    {0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125},
+    {0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119}};
+#define AC_SYMBOLS 162
+static const uint8_t ac_symbols[2][AC_SYMBOLS] = {
+    {0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51, 0x61,
+     0x07, 0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52,
+     0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x25,
+     0x26, 0x27, 0x28, 0x29, 0x2a, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45,
+     0x46, 0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64,
+     0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x83,
+     0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99,
+     0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6,
+     0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3,
+     0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe1, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8,
+     0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa},
+    {0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07, 0x61,
+     0x71, 0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33,
+     0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17, 0x18,
+     0x19, 0x1a, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44,
+     0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63,
+     0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a,
+     0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97,
+     0x98, 0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4,
+     0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca,
+     0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7,
+     0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa}
+};
+
+static void fill_codes(const uint8_t counts[16], const uint8_t *symbols, uint32_t *codes)
+{
+    uint32_t code = 0, index = 0;
+    for (uint32_t length = 1; length <= 16; length++, code <<= 1)
+        for (int i = 0; i < counts[length - 1]; i++, code++, index++) {
+            uint32_t symbol = symbols ? symbols[index] : index, bits = symbol & 15;
+            codes[symbol] = code << bits << 5 | (length + bits);
+        }
+}
+
+static void write_codes(uint32_t *codes)
+{
+    memset(codes, 0, 2 * CODES_WORDS * sizeof *codes);
+    for (int set = 0; set < 2; set++) {
+        fill_codes(ac_counts[set], ac_symbols[set], codes + set * CODES_WORDS + CODES_AC);
+        fill_codes(dc_counts[set], NULL, codes + set * CODES_WORDS + CODES_DC);
+    }
+}
+
+/* ---- descriptors ---- */
+
+/* Values are multiplied by these and rounded to the nearest integer. Without the factor, halves
+ * would be rounded to even; libjpeg rounds them away from zero. The results are equal for all
+ * divisors and all values of coefficients; tests/cuda/test_jpeg_encode.c compares each one. */
+static void write_reciprocals(const uint16_t *quant, float reciprocals[DCT_AREA])
+{
+    for (int row = 0; row < DCT_SIDE; row++)
+        for (int column = 0; column < DCT_SIDE; column++) {
+            double divisor = 8.0 * quant[DCT_SIDE * row + column];
+            reciprocals[DCT_SIDE * column + row] =
+                (float)(1.0 / divisor * (1.0 + 1.0 / (1 << 18)));
+        }
+}
+
+static void write_descriptor(const struct jpeg_encode_image *image, const struct extent *extent,
+                             struct encode_descriptor *to)
+{
+    struct work_layout layout = work_layout(extent, image->capacity);
+    memset(to, 0, sizeof *to);
+    to->pixels = image->source.pixels;
+    to->file = image->file;
+    to->file_bytes = image->file_bytes;
+    to->tiles = (struct encode_tile *)image->work;
+    to->placements = (struct encode_placement *)(image->work + layout.placements_at);
+    to->slots = (uint32_t *)(image->work + layout.slots_at);
+    to->slot_groups = slot_groups(extent, image->capacity);
+    to->stride = (uint32_t)image->source.stride;
+    to->width = image->source.width;
+    to->height = image->source.height;
+    to->row_units = (uint32_t)extent->row_units;
+    to->row_reciprocal = (uint32_t)divide_up(1ull << 32, extent->row_units); /* unused for 1 */
+    to->unit_count = (uint32_t)extent->units;
+    to->tile_count = (uint32_t)extent->tiles;
+    to->header_bytes = (uint32_t)image->header_bytes;
+    to->header_pieces = (uint32_t)header_pieces(image->header_bytes);
+    to->capacity = capped(image->capacity);
+    write_reciprocals(image->quant, to->reciprocals[0]);
+    if (image->source.channels > 1)
+        write_reciprocals(image->quant + DCT_AREA, to->reciprocals[1]);
+}
+
+/* Writes the part of image `index` in the order of kinds. */
+static void describe_image(const struct jpeg_encode_image *image, uint32_t index,
+                           struct encode_descriptor *descriptor, struct encode_chunk **chunk)
+{
+    struct extent extent = extent_of_image(image);
+    uint32_t chunks = (uint32_t)chunk_count(&extent, image->header_bytes);
+    write_descriptor(image, &extent, descriptor);
+    for (uint32_t i = 0; i < chunks; i++, (*chunk)++) {
+        (*chunk)->image = index;
+        (*chunk)->first = i * CHUNK_UNITS;
+    }
+}
+
+bool jpeg_encode_describe(const struct jpeg_encode_image *images, size_t count, void *description,
+                          struct jpeg_encode_batch *batch)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_valid(&images[i]))
+            return false;
+    if (!lay_out(images, count, batch))
+        return false;
+    uint8_t *start = description, *headers = start + batch->headers_at, *header = headers;
+    struct encode_descriptor *descriptors =
+        (struct encode_descriptor *)(start + JPEG_ENCODE_BATCH_BYTES);
+    struct encode_chunk *chunk = (struct encode_chunk *)(start + batch->chunks_at);
+    uint32_t index = 0;
+    write_codes((uint32_t *)start);
+    for (int kind = 0; kind < JPEG_ENCODE_KINDS; kind++)
+        for (size_t i = 0; i < count; i++) {
+            const struct jpeg_encode_image *image = &images[i];
+            if (kind_of(image->source.channels, image->h, image->v) != kind)
+                continue;
+            describe_image(image, index, &descriptors[index], &chunk);
+            descriptors[index++].header_at = (uint32_t)((header - headers) / JPEG_ENCODE_ALIGN);
+            memcpy(header, image->header, image->header_bytes);
+            header += describe_align(image->header_bytes);
+        }
+    return true;
+}

@@ -1,0 +1,338 @@
+/*
+ * encode.cu - the kernels that encode a batch of images as JPEG files.
+ *
+ * 1. encode_gray, encode_444, encode_422, encode_420: a block of threads encodes a tile, one thread
+ *    per 8 x 8 block: DCT, quantisation, Huffman codes. The bits of the tile's blocks are joined
+ *    in shared memory and written to a slot. Coefficients never leave shared memory. Bound by
+ *    instructions: about 40 per pixel of gray, 84 of RGB to 4:2:0, and nine tenths of the time.
+ * 2. place_tiles: a block of threads per image adds up the bits and the stuffed bytes of its tiles,
+ *    which gives each tile's position in the file, and the length of the file. A file that exceeds
+ *    the capacity ends here.
+ * 3. write_tiles: a warp per tile shifts the bits to bytes, inserts a zero after each byte 0xFF and
+ *    writes the bytes to the file with 16-byte stores. Bound by shared-memory stores, or by PCIe
+ *    if the file is in host memory.
+ */
+#include "gpu/jpeg/encode_colour.h"
+#include "gpu/jpeg/encode_gray.h"
+
+#define PLACE_THREADS_MAX 1024
+#define WRITE_THREADS 128
+#define WRITE_WARPS (WRITE_THREADS / WARP_LANES)
+/* Bytes of a tile that a warp writes at a time. */
+#define WRITE_BYTES 512
+
+/* The staged bytes: twice as many if each is stuffed, after up to 15 of the first group. */
+#define WRITE_STAGED (2 * WRITE_BYTES / 16 + 4)
+
+/* Blocks of threads per multiprocessor, which bounds the registers of a thread. */
+#ifndef GRAY_RESIDENT
+#define GRAY_RESIDENT 6
+#endif
+#ifndef COLOUR_RESIDENT
+#define COLOUR_RESIDENT 4
+#endif
+
+/* ---- tiles ---- */
+
+KERNEL(encode_gray, GRAY_THREADS, GRAY_RESIDENT, struct encode_args)
+{
+    SHARED uint32_t words[DCT_AREA * GRAY_THREADS];
+    SHARED union {
+        struct gray_blocks blocks;
+        uint32_t window[GRAY_THREADS * GRAY_JOINED + 1];
+    } stage;
+    SHARED uint32_t codes[CODES_WORDS];
+    SHARED words4 reciprocals[DCT_AREA / 4];
+    SHARED int dc[GRAY_THREADS + 1]; /* first, that of the block before the tile */
+    SHARED uint32_t sums[WARP_LANES];
+    SHARED struct join_state join;
+    int tile, thread = thread_index();
+    struct encode_descriptor *image = find_tile(&args, &tile);
+    if (!image)
+        return;
+    int first = tile * GRAY_TILE_BLOCKS, valid = (int)image->unit_count - first;
+    int sum = thread < WARP_LANES ? sum_before_tile(image, tile) : 0;
+    uint32_t samples[16];
+    if (thread < valid)
+        load_gray_block(image, position_of(image, (uint32_t)(first + thread)), samples);
+    load_tables(&args, image, 1, codes, reciprocals);
+    block_barrier();
+    struct nonzeros nonzeros = {0, 0};
+    if (thread < valid)
+        nonzeros = transform_block(samples, reciprocals, words + thread, GRAY_THREADS,
+                                   &dc[thread + 1]);
+    if (thread == 0)
+        dc[0] = tile > 0 ? dc_of_sum(sum, (const float *)reciprocals) : 0;
+    stage.blocks.high[thread] = nonzeros.high;
+    stage.blocks.low[thread] = nonzeros.low;
+    stage.blocks.keys[thread] =
+        (uint32_t)(count_bits(nonzeros.high) + count_bits(nonzeros.low)) * GRAY_WARPS +
+        (uint32_t)(thread / WARP_LANES);
+    block_barrier();
+    struct block_bits block = {choose_block(&stage.blocks), 0, 0};
+    nonzeros.high = stage.blocks.high[block.column];
+    nonzeros.low = stage.blocks.low[block.column];
+    if (block.column < valid)
+        block.bits = encode_block(nonzeros, dc[block.column + 1] - dc[block.column], words,
+                                  block.column, GRAY_THREADS, codes);
+    uint32_t bits = place_block(&block, stage.blocks.lengths, sums);
+    join_tile(&block, words, GRAY_THREADS, bits, stage.window, GRAY_THREADS * GRAY_JOINED, &join,
+              image, tile);
+}
+
+KERNEL(encode_444, COLOUR_THREADS(1, 1), 7, struct encode_args)
+{
+    SHARED words4 words[COLOUR_SHARED(1, 1) / sizeof(words4)];
+    SHARED struct colour_state state;
+    encode_colour(&args, 1, 1, (uint32_t *)words, &state);
+}
+
+KERNEL(encode_422, COLOUR_THREADS(2, 1), 5, struct encode_args)
+{
+    SHARED words4 words[COLOUR_SHARED(2, 1) / sizeof(words4)];
+    SHARED struct colour_state state;
+    encode_colour(&args, 2, 1, (uint32_t *)words, &state);
+}
+
+KERNEL(encode_420, COLOUR_THREADS(2, 2), COLOUR_RESIDENT, struct encode_args)
+{
+    SHARED struct colour_state state;
+    encode_colour(&args, 2, 2, (uint32_t *)DYNAMIC_SHARED(), &state);
+}
+
+/* ---- positions in the file ---- */
+
+/* The bytes of the file that start in the tile, with the stuffed ones. phase: bits of the tile's
+ * first byte that belong to the tile before. next: the first 8 bits of the next tile. */
+SIMT uint32_t file_bytes_of(const struct encode_tile *tile, uint32_t phase, uint32_t next)
+{
+    uint32_t end = phase + tile->bits;
+    uint32_t bytes = (end + 7) / 8 - (phase + 7) / 8, partial = end & 7;
+    uint32_t stuffed = tile->runs[(8 - phase) & 7];
+    if (partial && bytes > 0) {
+        uint32_t own = tile->tail & ((1u << partial) - 1);
+        stuffed += (own << (8 - partial) | next >> partial) == 0xFF;
+    }
+    return bytes + stuffed;
+}
+
+KERNEL(place_tiles, PLACE_THREADS_MAX, 1, struct encode_args)
+{
+    SHARED uint32_t sums[WARP_LANES];
+    struct encode_descriptor *image = args.images + block_index();
+    const struct encode_tile *tiles = image->tiles;
+    struct encode_placement *placements = image->placements;
+    int count = (int)image->tile_count;
+    int share = (count + block_threads() - 1) / block_threads();
+    int first = min_int(thread_index() * share, count), end = min_int(first + share, count);
+    uint32_t used = image->slots_used, bits = 0, bytes = 0, total;
+    for (int i = first; i < end; i++)
+        bits += tiles[i].bits;
+    uint32_t at = block_scan(bits, &total, sums); /* only its last 3 bits count */
+    for (int i = first; i < end; i++) {
+        uint32_t next = i + 1 < count ? tiles[i + 1].head : 0xFF;
+        placements[i].phase = at & 7;
+        placements[i].offset = file_bytes_of(&tiles[i], at & 7, next);
+        bytes += placements[i].offset;
+        at += tiles[i].bits;
+    }
+    uint32_t offset = image->header_bytes + block_scan(bytes, &total, sums);
+    for (int i = first; i < end; i++) {
+        uint32_t length = placements[i].offset;
+        placements[i].offset = offset;
+        offset += length;
+    }
+    if (thread_index() == 0) {
+        uint32_t length = image->header_bytes + total + 2;
+        bool fits = used <= image->slot_groups && length <= image->capacity;
+        image->fits = fits;
+        *image->file_bytes = fits ? length : 0;
+        image->slots_used = 0;
+    }
+}
+
+/* ---- the file ---- */
+
+/* The bits of a tile as a warp reads them. */
+struct tile_reader {
+    const uint32_t *words;
+    uint32_t bits, shift; /* shift: bits that belong to the last byte of the tile before */
+    uint32_t next;        /* the first 8 bits of the next tile, in the upper byte */
+};
+
+/* 4 words and one more from word k; after the last bit, those of the next tile. inside: none of
+ * these is needed. */
+SIMT void read_words(const struct tile_reader *reader, int k, bool inside, uint32_t words[5])
+{
+    int count = (int)(reader->bits + 31) / 32, end = (int)(reader->bits / 32);
+    uint32_t used = reader->bits & 31;
+    if (inside) {
+        words4 four = load_words4(reader->words + k);
+        words[0] = four.x;
+        words[1] = four.y;
+        words[2] = four.z;
+        words[3] = four.w;
+        words[4] = load_word(reader->words + k + 4);
+        return;
+    }
+    UNROLL
+    for (int i = 0; i < 5; i++) {
+        words[i] = k + i < count ? load_word(reader->words + k + i) : 0;
+        if (k + i == end)
+            words[i] |= reader->next >> used;
+        else if (k + i == end + 1 && used > 24)
+            words[i] |= reader->next << (32 - used);
+    }
+}
+
+/* Bit 7 of each of the first `valid` bytes that is 0xFF; the first byte is the highest. */
+SIMT uint32_t stuffed_bytes(uint32_t word, int valid)
+{
+    uint32_t found = ((word & 0x7F7F7F7Fu) + 0x01010101u) & word & 0x80808080u;
+    if (valid < 4)
+        found &= valid > 0 ? ~0u << 8 * (4 - valid) : 0;
+    return found;
+}
+
+/* Writes bytes [from, end) of the staging memory, whose start is a multiple of 16 in the file. */
+SIMT void copy_out(const words4 *staged, uint8_t *to, int from, int end)
+{
+    const uint8_t *bytes = (const uint8_t *)staged;
+    int lane = lane_index(), whole = from > 0, last = end / 16;
+    for (int i = whole + lane; i < last; i += WARP_LANES)
+        ((words4 *)to)[i] = staged[i];
+    if (from > 0 && lane >= from && lane < min_int(end, 16))
+        to[lane] = bytes[lane];
+    if (last >= whole && lane < end % 16)
+        to[last * 16 + lane] = bytes[last * 16 + lane];
+}
+
+/* Writes up to WRITE_BYTES bytes of the tile from byte `base` of `left` remaining ones, and returns
+ * how many bytes of the file they became. staged: zero-filled here. */
+SIMT int write_bytes(const struct tile_reader *reader, int base, int left, words4 *staged,
+                     uint8_t *to)
+{
+    int lane = lane_index(), start = (int)((uintptr_t)to & 15), valid = left - lane * 16;
+    uint32_t words[5], found[4], total;
+    read_words(reader, base / 4 + lane * 4, base / 4 + WRITE_BYTES / 4 + 4 <= (int)reader->bits / 32,
+               words);
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        words[i] = funnel_left(words[i + 1], words[i], reader->shift);
+        found[i] = stuffed_bytes(words[i], valid - 4 * i);
+    }
+    const words4 zero = {0, 0, 0, 0};
+    staged[lane] = staged[lane + WARP_LANES] = zero;
+    if (lane < 4)
+        staged[lane + 2 * WARP_LANES] = zero;
+    uint32_t before = warp_scan((uint32_t)count_bits(found[0] | found[1] >> 1 | found[2] >> 2 |
+                                                     found[3] >> 3), &total);
+    warp_barrier();
+    int at = start + lane * 16 + (int)before;
+    UNROLL
+    for (int i = 0; i < 16; i++) {
+        uint32_t byte = words[i / 4] >> (24 - i % 4 * 8) & 0xFF;
+        ((uint8_t *)staged)[at++] = (uint8_t)byte;
+        at += byte == 0xFF;
+    }
+    warp_barrier();
+    int length = min_int(left, WRITE_BYTES) + (int)total;
+    copy_out(staged, to - start, start, start + length);
+    warp_barrier();
+    return length;
+}
+
+SIMT void write_tile(const struct encode_descriptor *image, int tile, words4 *staged)
+{
+    const struct encode_tile *of = image->tiles + tile;
+    struct encode_placement placement = image->placements[tile];
+    bool last = tile + 1 == (int)image->tile_count;
+    struct tile_reader reader = {image->slots + (size_t)of->slot * GROUP_WORDS,
+                                 of->bits, (8 - placement.phase) & 7,
+                                 (last ? 0xFFu : of[1].head) << 24};
+    int bytes = (int)((placement.phase + reader.bits + 7) / 8 - (placement.phase + 7) / 8);
+    uint8_t *to = image->file + placement.offset;
+    for (int base = 0; base < bytes; base += WRITE_BYTES)
+        to += write_bytes(&reader, base, bytes - base, staged, to);
+    if (last && lane_index() < 2)
+        to[lane_index()] = lane_index() == 0 ? 0xFF : 0xD9; /* EOI */
+}
+
+SIMT void write_header_piece(const struct encode_args *args, const struct encode_descriptor *image,
+                             int piece)
+{
+    int at = piece * HEADER_PIECE_BYTES;
+    int bytes = min_int((int)image->header_bytes - at, HEADER_PIECE_BYTES);
+    const uint8_t *from = args->headers + (size_t)image->header_at * JPEG_ENCODE_ALIGN + at;
+    uint8_t *to = image->file + at;
+    for (int i = lane_index() * 16; i + 16 <= bytes; i += WARP_LANES * 16)
+        *(words4 *)(to + i) = load_words4(from + i);
+    if (lane_index() < bytes % 16)
+        to[bytes / 16 * 16 + lane_index()] = from[bytes / 16 * 16 + lane_index()];
+}
+
+KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
+{
+    SHARED words4 staged[WRITE_WARPS][WRITE_STAGED];
+    int warp = thread_index() / WARP_LANES, index = block_index() * WRITE_WARPS + warp;
+    struct encode_chunk chunk = args.chunks[index / CHUNK_UNITS];
+    const struct encode_descriptor *image = args.images + chunk.image;
+    int unit = (int)chunk.first + index % CHUNK_UNITS;
+    if (!image->fits || unit >= (int)(image->tile_count + image->header_pieces))
+        return;
+    if (unit < (int)image->tile_count)
+        write_tile(image, unit, staged[warp]);
+    else
+        write_header_piece(&args, image, unit - (int)image->tile_count);
+}
+
+/* ---- launch ---- */
+
+static int launch_kind(int kind, const struct encode_args *batch_args,
+                       const struct jpeg_encode_batch *batch, struct CUstream_st *stream)
+{
+    struct encode_args args = *batch_args;
+    uint32_t blocks = (batch->chunks[kind + 1] - batch->chunks[kind]) * CHUNK_UNITS;
+    args.chunks += batch->chunks[kind];
+    if (blocks == 0)
+        return 0;
+    switch (kind) {
+    case 0:
+        return LAUNCH(encode_gray, GRAY_THREADS, blocks, 0, stream, args);
+    case 1:
+        return LAUNCH(encode_444, COLOUR_THREADS(1, 1), blocks, 0, stream, args);
+    case 2:
+        return LAUNCH(encode_422, COLOUR_THREADS(2, 1), blocks, 0, stream, args);
+    default: {
+        int status = ALLOW_SHARED(encode_420, COLOUR_SHARED(2, 2));
+        return status ? status
+                      : LAUNCH(encode_420, COLOUR_THREADS(2, 2), blocks, COLOUR_SHARED(2, 2),
+                               stream, args);
+    }
+    }
+}
+
+int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
+                       struct CUstream_st *stream)
+{
+    uint8_t *start = (uint8_t *)description;
+    struct encode_args args;
+    args.codes = (const uint32_t *)start;
+    args.images = (struct encode_descriptor *)(start + JPEG_ENCODE_BATCH_BYTES);
+    args.chunks = (const struct encode_chunk *)(start + batch->chunks_at);
+    args.headers = start + batch->headers_at;
+    int status = 0;
+    for (int kind = 0; kind < JPEG_ENCODE_KINDS && status == 0; kind++)
+        status = launch_kind(kind, &args, batch, stream);
+    if (status)
+        return status;
+    uint32_t half = (batch->tiles_max / 2 + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
+    uint32_t threads = half < WARP_LANES          ? WARP_LANES
+                       : half > PLACE_THREADS_MAX ? PLACE_THREADS_MAX
+                                                  : half;
+    status = LAUNCH(place_tiles, threads, batch->image_count, 0, stream, args);
+    if (status)
+        return status;
+    uint32_t writers = batch->chunks[JPEG_ENCODE_KINDS] * (CHUNK_UNITS / WRITE_WARPS);
+    return LAUNCH(write_tiles, WRITE_THREADS, writers, 0, stream, args);
+}
