@@ -44,7 +44,7 @@ struct file {
 
 static struct rig rig;
 static cudaStream_t stream;
-static bool no_device, quick;
+static bool no_device, quick, full; /* full: all cases, on a device */
 
 /* ---- the reference ---- */
 
@@ -388,7 +388,7 @@ TEST(small_images_of_every_size)
         for (uint32_t height = 1; height <= 65; height++)
             for (size_t kind = 0; kind < KINDS; kind++) {
                 number++;
-                if (ON_DEVICE || number % (quick ? 97 : 3) == 0)
+                if (full || number % (quick ? 97 : 3) == 0)
                     add(kind, width, height, qualities[number % QUALITIES],
                         (enum pattern)(number / KINDS % PATTERNS));
             }
@@ -400,7 +400,7 @@ TEST(every_quality_and_pattern)
     need_device();
     static const uint32_t sizes[][2] = {{33, 31}, {16, 48}, {129, 97}, {1, 300}, {300, 1}};
     size_t number = 0;
-    for (size_t size = 0; size < (ON_DEVICE ? 5 : 1); size++)
+    for (size_t size = 0; size < (full ? 5 : 1); size++)
         for (size_t kind = 0; kind < KINDS; kind++)
             for (size_t quality = 0; quality < QUALITIES; quality++)
                 for (int pattern = 0; pattern < PATTERNS; pattern++)
@@ -414,7 +414,7 @@ TEST(all_qualities)
 {
     need_device();
     for (int quality = 1; quality <= 100; quality += quick ? 9 : 1)
-        for (size_t kind = 0; kind < KINDS; kind += ON_DEVICE ? 1 : 3)
+        for (size_t kind = 0; kind < KINDS; kind += full ? 1 : 3)
             add(kind, 40, 24, quality, quality % 2 ? NOISE : SCENE);
     flush();
 }
@@ -426,11 +426,11 @@ TEST(large_images)
     static const uint32_t sizes[][2] = {{200, 130},  {1032, 16}, {17, 1100}, {641, 479},
                                         {2049, 65},  {1024, 8},  {8, 1024},  {1001, 997},
                                         {65500, 9},  {9, 65500}, {1920, 1080}};
-    size_t count = ON_DEVICE ? 11 : quick ? 1 : 5;
+    size_t count = full ? 11 : quick ? 1 : 5;
     for (size_t size = 0; size < count; size++)
         for (size_t kind = 0; kind < KINDS; kind++) {
             add(kind, sizes[size][0], sizes[size][1], 100, NOISE);
-            if (ON_DEVICE || size == 0)
+            if (full || size == 0)
                 add(kind, sizes[size][0], sizes[size][1], 100, BITS);
             add(kind, sizes[size][0], sizes[size][1], 85, EDGES);
             add(kind, sizes[size][0], sizes[size][1], 95, SCENE);
@@ -555,6 +555,7 @@ static int setup(void **state)
 {
     int devices = 0;
     quick = getenv("GPUIMGD_TEST_QUICK") != NULL;
+    full = ON_DEVICE && !quick;
     rig_open(&rig);
     no_device = cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;
     if (!no_device)
