@@ -89,14 +89,14 @@ size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels
 
 /* ---- description: codes, descriptors, chunks, headers ---- */
 
-static uint64_t header_pieces(size_t header_bytes)
+static uint64_t more_pieces(size_t header_bytes)
 {
-    return divide_up(header_bytes, HEADER_PIECE_BYTES);
+    return header_bytes > 0 ? divide_up(header_bytes, HEADER_PIECE_BYTES) - 1 : 0;
 }
 
 static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
 {
-    return divide_up(extent->tiles + header_pieces(header_bytes), CHUNK_UNITS);
+    return divide_up(extent->tiles + more_pieces(header_bytes), CHUNK_UNITS);
 }
 
 static size_t describe_align(size_t bytes)
@@ -241,7 +241,7 @@ static void write_descriptor(const struct jpeg_encode_image *image, const struct
     to->unit_count = (uint32_t)extent->units;
     to->tile_count = (uint32_t)extent->tiles;
     to->header_bytes = (uint32_t)image->header_bytes;
-    to->header_pieces = (uint32_t)header_pieces(image->header_bytes);
+    to->more_pieces = (uint32_t)more_pieces(image->header_bytes);
     to->capacity = capped(image->capacity);
     write_reciprocals(image->quant, to->reciprocals[0]);
     if (image->source.channels > 1)

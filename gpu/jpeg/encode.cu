@@ -214,8 +214,8 @@ SIMT int write_bytes(const struct tile_reader *reader, int base, int left, words
 {
     int lane = lane_index(), start = (int)((uintptr_t)to & 15), valid = left - lane * 16;
     uint32_t words[5], found[4], total;
-    read_words(reader, base / 4 + lane * 4, base / 4 + WRITE_BYTES / 4 + 4 <= (int)reader->bits / 32,
-               words);
+    bool inside = base / 4 + WRITE_BYTES / 4 + 4 <= (int)reader->bits / 32;
+    read_words(reader, base / 4 + lane * 4, inside, words);
     UNROLL
     for (int i = 0; i < 4; i++) {
         words[i] = funnel_left(words[i + 1], words[i], reader->shift);
@@ -278,12 +278,14 @@ KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
     struct encode_chunk chunk = args.chunks[index / CHUNK_UNITS];
     const struct encode_descriptor *image = args.images + chunk.image;
     int unit = (int)chunk.first + index % CHUNK_UNITS;
-    if (!image->fits || unit >= (int)(image->tile_count + image->header_pieces))
+    /* The first piece of the header goes with the first tile, others follow the last tile. */
+    int piece = unit == 0 ? 0 : unit - (int)image->tile_count + 1;
+    if (!image->fits || piece > (int)image->more_pieces)
         return;
     if (unit < (int)image->tile_count)
         write_tile(image, unit, staged[warp]);
-    else
-        write_header_piece(&args, image, unit - (int)image->tile_count);
+    if (unit == 0 || piece > 0)
+        write_header_piece(&args, image, piece);
 }
 
 /* ---- launch ---- */

@@ -27,7 +27,7 @@ struct CUstream_st;
 
 /* Gray, 4:4:4, 4:2:2, 4:2:0. */
 #define JPEG_ENCODE_KINDS 4
-/* Longer files are not made: their bytes, twice as many with stuffed ones, must fit into 32 bits. */
+/* Longer files are not made: their bytes, and as many stuffed ones, must fit into 32 bits. */
 #define JPEG_ENCODE_FILE_MAX 2000000000u
 /* Alignment of pixels, files and the device's copy of a description. */
 #define JPEG_ENCODE_ALIGN 16
@@ -74,8 +74,8 @@ size_t jpeg_encode_describe_bytes(uint32_t width, uint32_t height, uint32_t chan
                                   uint32_t v, size_t header_bytes);
 
 /* Writes the description of 1 or more images, in an order of its own, and what the host needs for
- * the launch. Returns false if an image is not of a kind above, has a side above SIDE_CEILING, or is
- * not aligned, or if the batch has too many pixels for one launch (more than 500 gigapixels). */
+ * the launch. Returns false if an image is not of a kind above, has a side above SIDE_CEILING or is
+ * not aligned, or if the batch has too many pixels for one launch (more than 4 terapixels). */
 bool jpeg_encode_describe(const struct jpeg_encode_image *images, size_t count, void *description,
                           struct jpeg_encode_batch *batch) MUST_CHECK;
 

@@ -172,8 +172,8 @@ SIMT struct mcu_block block_of_thread(int h, int v)
 }
 
 /* The difference of the block's DC to that of the block before it of the same component. dc: of all
- * blocks of the tile in the order of the file, after those of the MCU before the tile. Returns false
- * for a dummy block. */
+ * blocks of the tile in the order of the file, after those of the MCU before the tile. Returns
+ * false for a dummy block. */
 SIMT bool difference_of(const struct encode_descriptor *image, struct mcu_block block, int tile,
                         int h, int v, const int *dc, int *difference)
 {

@@ -3,8 +3,8 @@
  *
  * A tile is the work of one block of threads: 128 blocks of a gray image, or 32 MCUs. A tile's
  * entropy-coded bits are first written to a slot in the work memory, as their position in the file
- * depends on all tiles before it. Slots are taken from the image's work memory in the order in which
- * the tiles are done.
+ * depends on all tiles before it. Slots are taken from the image's work memory in the order in
+ * which the tiles are done.
  */
 #ifndef GPUIMGD_GPU_JPEG_ENCODE_IMPL_H
 #define GPUIMGD_GPU_JPEG_ENCODE_IMPL_H
@@ -24,7 +24,7 @@
 #define GROUP_BYTES 16 /* slots are allocated in groups of 4 words */
 #define GROUP_WORDS 4
 /* Tiles and pieces of headers per entry of the list of chunks. */
-#define CHUNK_UNITS 32
+#define CHUNK_UNITS 8
 #define HEADER_PIECE_BYTES 4096
 /* A profile of the largest size that the format allows takes 16.7 MB. */
 #define ENCODE_HEADER_MAX (32 * MIB)
@@ -64,17 +64,19 @@ struct encode_descriptor {
     uint32_t row_units, row_reciprocal; /* blocks or MCUs per row; 2^32 / row_units, rounded up */
     uint32_t unit_count;                /* blocks or MCUs */
     uint32_t tile_count;
-    uint32_t header_bytes, header_pieces;
+    uint32_t header_bytes;
+    uint32_t more_pieces; /* of the header, after the first HEADER_PIECE_BYTES */
     uint32_t capacity;
     uint32_t slots_used; /* groups; zero before and after a launch */
     uint32_t fits;       /* set by place_tiles */
-    alignas(JPEG_ENCODE_ALIGN) float reciprocals[2][DCT_AREA]; /* for row r of column c: 8 * c + r */
+    /* Of the divisors of column c and row r: 8 * c + r. */
+    alignas(JPEG_ENCODE_ALIGN) float reciprocals[2][DCT_AREA];
 };
 
 static_assert(sizeof(struct encode_descriptor) % JPEG_ENCODE_ALIGN == 0, "headers are aligned");
 
-/* Up to CHUNK_UNITS units of an image, from unit `first`: its tiles, then the pieces of its
- * header. */
+/* Up to CHUNK_UNITS units of an image, from unit `first`: its tiles, then the pieces of its header
+ * after the first one. */
 struct encode_chunk {
     uint32_t image, first;
 };

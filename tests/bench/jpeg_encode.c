@@ -21,7 +21,7 @@
 #include "gpu/jpeg/encode.h"
 
 #define SOURCES_MAX 6
-#define BATCH_MAX 64
+#define BATCH_MAX 1024
 #define ROUNDS 11
 #define QUALITY 85
 
@@ -54,7 +54,7 @@ struct bench_batch {
 };
 
 static struct source sources[SOURCES_MAX];
-static int source_count;
+static int source_count, pixel_count;
 static uint8_t *pixels[2 * BATCH_MAX]; /* in device memory, of source i % source_count */
 
 static double seconds(void)
@@ -177,7 +177,7 @@ static void encode_reference(struct source *source)
 }
 
 /* Reads up to SOURCES_MAX photographs. */
-static void load(const char *folder, int channels, uint32_t width, uint32_t height)
+static void load(const char *folder, int channels, uint32_t width, uint32_t height, int batch)
 {
     struct dirent **names;
     int count = scandir(folder, &names, NULL, alphasort);
@@ -205,7 +205,8 @@ static void load(const char *folder, int channels, uint32_t width, uint32_t heig
     printf("%s %u x %u, quality %d, %d images, %.2f bits per pixel\n",
            channels == 1 ? "gray edges" : "RGB to 4:2:0", width, height, QUALITY, source_count,
            bits);
-    for (int i = 0; i < 2 * BATCH_MAX; i++) {
+    pixel_count = 2 * batch;
+    for (int i = 0; i < pixel_count; i++) {
         const struct image *image = &sources[i % source_count].image;
         CHECK(cudaMalloc((void **)&pixels[i], image->stride * height));
         CHECK(cudaMemcpy(pixels[i], image->pixels, image->stride * height,
@@ -215,7 +216,7 @@ static void load(const char *folder, int channels, uint32_t width, uint32_t heig
 
 static void unload(void)
 {
-    for (int i = 0; i < 2 * BATCH_MAX; i++)
+    for (int i = 0; i < pixel_count; i++)
         CHECK(cudaFree(pixels[i]));
     for (int i = 0; i < source_count; i++) {
         free(sources[i].image.pixels);
@@ -434,8 +435,9 @@ static double with_copies(int count)
 
 static void measure(const char *folder, int channels, uint32_t width, uint32_t height, bool brief)
 {
-    static const int counts[] = {1, 8, 64};
-    load(folder, channels, width, height);
+    const bool small = width < 1000;
+    const int counts[] = {1, small ? 64 : 8, small ? 1024 : 64};
+    load(folder, channels, width, height, counts[2]);
     printf("  batch   device   stores   copies GP/s    stores, one batch alone\n");
     for (int i = brief ? 2 : 0; i < 3; i++) {
         double alone = 0, device = on_device(counts[i]);
@@ -457,8 +459,10 @@ int main(int argc, char **argv)
     bool brief = argc > 2;
     CHECK(cudaSetDeviceFlags(cudaDeviceScheduleSpin));
     measure(argv[1], 1, 5120, 2880, brief);
-    if (!brief)
+    if (!brief) {
         measure(argv[1], 1, 2560, 1600, brief);
+        measure(argv[1], 1, 256, 256, brief);
+    }
     measure(argv[1], 3, 5120, 2880, brief);
     return 0;
 }

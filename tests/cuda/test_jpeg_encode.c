@@ -142,7 +142,8 @@ static struct jpeg_header *header_of(const struct spec *spec, const struct pictu
     header = malloc(jpeg_header_size(spec->channels, spec->icc_bytes));
     assert_int_equal(jpeg_header_make(rig.context, &request, spec->channels, header, &rig.error),
                      STATUS_OK);
-    assert_true(sizeof *header + header->length <= jpeg_header_size(spec->channels, spec->icc_bytes));
+    assert_true(sizeof *header + header->length <=
+                jpeg_header_size(spec->channels, spec->icc_bytes));
     if (spec->icc_bytes == 0)
         *at = header;
     return header;
