@@ -10,9 +10,6 @@
  *
  * The result depends only on the members of node 0's set, so it does not depend on the order of
  * the joins.
- *
- * Device memory traffic per pixel: 1, 3 or 4 bytes read, 1 byte written and read again, and 4
- * bytes per marked block.
  */
 #include "gpu/ops/canny.h"
 #include "gpu/ops/tile.cuh"
@@ -64,7 +61,7 @@ template <int C, tile_form F> struct canny_memory {
 /* ---- kernels ---- */
 
 /* Computes four gradients of the middle of three rows, from the word at `gray`. */
-static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16_t *four)
+SIMT void gradient_four(const uint8_t *gray, uint16_t *four)
 {
     int smooth[6], step[6]; /* per column -1..4: a + 2 m + b, a - b */
 #pragma unroll
@@ -82,16 +79,14 @@ static __device__ __forceinline__ void gradient_four(const uint8_t *gray, uint16
 
 /* Gradients outside the image are 0. Row 0 is above the tile. */
 template <int C, tile_form F>
-static __device__ __forceinline__ void make_gradients(canny_memory<C, F> &memory,
-                                                      const tile_args &a, int x0, int y0)
+SIMT void make_gradients(canny_memory<C, F> &memory, const tile_args &a, int x0, int y0)
 {
     for (int i = threadIdx.x; i < (BLOCK_ROWS + 2) * GRADIENT_WORDS; i += THREADS) {
         int row = i / GRADIENT_WORDS, column = (i - row * GRADIENT_WORDS) * 4;
         int x = x0 - GRADIENT_MARGIN + column, y = y0 - 1 + row;
         uint16_t four[4] = {0, 0, 0, 0};
         if (x >= 0 && x < a.width && y >= 0 && y < a.height) {
-            gradient_four(&memory.gray.plane[0][row][TILE_MARGIN - GRADIENT_MARGIN + column],
-                          four);
+            gradient_four(&memory.gray.plane[0][row][TILE_MARGIN - GRADIENT_MARGIN + column], four);
 #pragma unroll
             for (int k = 1; k < 4; k++)
                 four[k] = x + k < a.width ? four[k] : 0;
@@ -101,8 +96,7 @@ static __device__ __forceinline__ void make_gradients(canny_memory<C, F> &memory
     }
 }
 
-template <int C, tile_form F>
-static __device__ __forceinline__ void make_marks(canny_memory<C, F> &memory, int low, int high)
+template <int C, tile_form F> SIMT void make_marks(canny_memory<C, F> &memory, int low, int high)
 {
     for (int i = threadIdx.x; i < BLOCK_ROWS * TILE_WIDTH; i += THREADS) {
         int row = i / TILE_WIDTH, column = i - row * TILE_WIDTH;
@@ -120,7 +114,7 @@ static __device__ __forceinline__ void make_marks(canny_memory<C, F> &memory, in
     }
 }
 
-static __device__ __forceinline__ uint32_t mask_of_pairs(uint32_t top, uint32_t bottom)
+SIMT uint32_t mask_of_pairs(uint32_t top, uint32_t bottom)
 {
     uint32_t above = (top | top >> 1) & 0x0101u, below = (bottom | bottom >> 1) & 0x0101u;
     return (above | above >> 7 | below << 2 | below >> 5) & 15u;
@@ -129,10 +123,8 @@ static __device__ __forceinline__ uint32_t mask_of_pairs(uint32_t top, uint32_t 
 /* Joins a node with those of its four preceding neighbours that it touches. `across`: nodes per
  * row. The mask of a missing neighbour is 0. */
 template <class Labels>
-static __device__ __forceinline__ void join_before(const Labels &labels, uint32_t node,
-                                                   uint32_t across, uint32_t mask, uint32_t west,
-                                                   uint32_t north_west, uint32_t north,
-                                                   uint32_t north_east)
+SIMT void join_before(const Labels &labels, uint32_t node, uint32_t across, uint32_t mask,
+                      uint32_t west, uint32_t north_west, uint32_t north, uint32_t north_east)
 {
     if ((mask & LEFT) && (west & RIGHT))
         union_join(labels, node, node - 1);
@@ -145,16 +137,14 @@ static __device__ __forceinline__ void join_before(const Labels &labels, uint32_
 }
 
 template <int C, tile_form F>
-static __device__ __forceinline__ uint16_t *node_pair(canny_memory<C, F> &memory, int node,
-                                                     int row)
+SIMT uint16_t *node_pair(canny_memory<C, F> &memory, int node, int row)
 {
     int y = node / NODES_ACROSS, x = node - y * NODES_ACROSS;
     return reinterpret_cast<uint16_t *>(&memory.marks[y * 2 + row][x * 2]);
 }
 
 /* Nodes are numbered from 1, row by row. */
-template <int C, tile_form F>
-static __device__ __forceinline__ void join_tile(canny_memory<C, F> &memory)
+template <int C, tile_form F> SIMT void join_tile(canny_memory<C, F> &memory)
 {
     shared_labels labels = {memory.labels};
     for (int n = threadIdx.x; n < NODES; n += THREADS) {
@@ -181,8 +171,7 @@ static __device__ __forceinline__ void join_tile(canny_memory<C, F> &memory)
 /* Writes the root of each marked block, as a node of the image, and the pixels whose result is
  * known. */
 template <int C, tile_form F>
-static __device__ __forceinline__ void label_tile(canny_memory<C, F> &memory, const canny_args &a,
-                                                  int x0, int y0)
+SIMT void label_tile(canny_memory<C, F> &memory, const canny_args &a, int x0, int y0)
 {
     shared_labels labels = {memory.labels};
     for (int n = threadIdx.x; n < NODES; n += THREADS) {
@@ -233,7 +222,7 @@ static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COL
 
 /* The mask of a block that may be outside. The byte after a row of odd length is 0, because the
  * first kernel wrote whole 16-byte pieces. */
-static __device__ __forceinline__ uint32_t mask_at(const canny_args &a, int x, int y)
+SIMT uint32_t mask_at(const canny_args &a, int x, int y)
 {
     if (x < 0 || x >= a.across || y < 0)
         return 0;
@@ -271,8 +260,7 @@ static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args 
 }
 
 /* Sets the unresolved pixels of a block, two in each row, to 255 or 0. */
-static __device__ __forceinline__ uint32_t settle_block(const canny_args &a, uint32_t four,
-                                                        uint32_t node)
+SIMT uint32_t settle_block(const canny_args &a, uint32_t four, uint32_t node)
 {
     global_labels labels = {a.labels};
     bool open = four != 0 && (four & 0x80808080u) == 0;
@@ -324,21 +312,8 @@ template <int C, tile_form F>
 static cudaError_t launch_tiles(const canny_args &args, const struct prologue *prologue,
                                 cudaStream_t stream)
 {
-    const tile_prologue<F> given = tile_prologue_of<F>(prologue);
     return launch_kernel(canny_tile_kernel<C, F>, tile_blocks(args.tile, BLOCK_ROWS), THREADS, 0,
-                         stream, args, given);
-}
-
-static cudaError_t launch_tiles_of(const canny_args &args, uint32_t channels,
-                                   const struct prologue *prologue, cudaStream_t stream)
-{
-    if (channels == 3)
-        return launch_tiles<3, TILE_GRAY>(args, prologue, stream);
-    if (channels == 4)
-        return launch_tiles<4, TILE_GRAY>(args, prologue, stream);
-    if (prologue->looks_up)
-        return launch_tiles<1, TILE_TABLE>(args, prologue, stream);
-    return launch_tiles<1, TILE_PLAIN>(args, prologue, stream);
+                         stream, args, tile_prologue_of<F>(prologue));
 }
 
 PASS_LAUNCHER(canny_cuda)
@@ -351,7 +326,11 @@ PASS_LAUNCHER(canny_cuda)
     args.high = canny->high;
     args.across = (int)canny_blocks(from->width);
     args.down = (int)canny_blocks(from->height);
-    cudaError_t result = launch_tiles_of(args, from->channels, &canny->prologue, stream);
+    auto launch = from->channels == 3         ? launch_tiles<3, TILE_GRAY>
+                  : from->channels == 4       ? launch_tiles<4, TILE_GRAY>
+                  : canny->prologue.looks_up  ? launch_tiles<1, TILE_TABLE>
+                                              : launch_tiles<1, TILE_PLAIN>;
+    cudaError_t result = launch(args, &canny->prologue, stream);
     int below = (args.down - 1) / NODES_DOWN * args.across;
     int beside = (args.across - 1) / NODES_ACROSS * args.down;
     if (result == cudaSuccess && below + beside > 0)

@@ -27,8 +27,7 @@ template <int K> struct convolve_args {
 };
 
 /* Unpacks bytes to integers, from K / 2 bytes before the word. */
-template <int K>
-static __device__ __forceinline__ void unpack(const uint8_t *word, int *values)
+template <int K> SIMT void unpack(const uint8_t *word, int *values)
 {
     constexpr int side = (K / 2 + 3) / 4;
 #pragma unroll
@@ -44,9 +43,8 @@ static __device__ __forceinline__ void unpack(const uint8_t *word, int *values)
 }
 
 template <int K>
-static __device__ __forceinline__ void convolve_lane(const convolve_args<K> &a,
-                                                     const uint8_t (*plane)[TILE_PITCH], int row,
-                                                     int at, uint32_t *result)
+SIMT void convolve_lane(const convolve_args<K> &a, const uint8_t (*plane)[TILE_PITCH], int row,
+                        int at, uint32_t *result)
 {
     int32_t sums[LANE_ROWS][4];
 #pragma unroll

@@ -9,11 +9,6 @@
  * packed into a word. Vertical sums take two taps per __dp2a, with the weights shifted by one for
  * odd rows. All intermediate values stay in registers. The weights are launch arguments in
  * constant memory, and all lanes read the same address.
- *
- * Instructions per sample with 5 taps and 8 rows per lane: 12 horizontal rows for 8 results (1.5
- * times 2 IDP.4A, 0.5 PRMT, 0.75 loads), 3 IDP.2A, 0.75 PRMT to pack. With loading and storing the
- * tile it executes 16 per sample; the memory bandwidth allows 20. Wider kernels need another 1/4
- * per tap and horizontal row, and 1/2 per vertical tap.
  */
 #include <string.h>
 
@@ -53,8 +48,7 @@ template <int C, int R> struct gaussian_shape {
 
 /* Horizontal sums of the four pixels of a word. */
 template <int R>
-static __device__ __forceinline__ void sum_across(const gaussian_args<R> &a, const uint8_t *word,
-                                                  uint32_t *sums)
+SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *sums)
 {
     constexpr int side = gaussian_args<R>::words;
     uint32_t words[2 * side + 1];
@@ -73,15 +67,7 @@ static __device__ __forceinline__ void sum_across(const gaussian_args<R> &a, con
     }
 }
 
-/* Packs byte 2 of four sums into a word. */
-static __device__ __forceinline__ uint32_t pack_four(const uint32_t *sums)
-{
-    return __byte_perm(__byte_perm(sums[0], sums[1], 0x0062),
-                       __byte_perm(sums[2], sums[3], 0x0062), 0x5410);
-}
-
-static __device__ __forceinline__ uint32_t sharpen_four(uint32_t source, uint32_t blurred,
-                                                        int amount256)
+SIMT uint32_t sharpen_four(uint32_t source, uint32_t blurred, int amount256)
 {
     uint32_t four = 0;
 #pragma unroll
@@ -94,9 +80,8 @@ static __device__ __forceinline__ uint32_t sharpen_four(uint32_t source, uint32_
 
 /* Computes lane_rows words of the result from row `row` of the result. The source is the plane. */
 template <int C, int R>
-static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
-                                            const uint8_t (*plane)[TILE_PITCH], int row, int at,
-                                            uint32_t *result)
+SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], int row, int at,
+               uint32_t *result)
 {
     constexpr int count = gaussian_shape<C, R>::lane_rows, pairs = count / 2 + R;
     uint32_t pair[pairs][4];
@@ -122,7 +107,7 @@ static __device__ __forceinline__ void blur(const gaussian_args<R> &a,
                                 : __dp2a_lo(pair[j / 2 + u][k], weights, sums[k]);
             }
         }
-        result[j] = pack_four(sums);
+        result[j] = gray_pack(sums[0], sums[1], sums[2], sums[3]);
     }
     if (!a.sharpen)
         return;
@@ -191,8 +176,7 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
     constexpr int side = gaussian_args<R>::words;
     for (int k = 0; k < 4; k++)
         for (int byte = 0; byte < (2 * side + 1) * 4; byte++)
-            args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k)
-                                        << (byte % 4 * 8);
+            args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k) << (byte % 4 * 8);
     put_down(gaussian, R, args.down_even, args.down_odd);
     const struct prologue *prologue = &gaussian->prologue;
     return tile_by_form(from->channels, prologue, [&](auto c, auto form) {

@@ -75,7 +75,7 @@ struct strip_walk {
 };
 
 /* rows is 0 if the warp has nothing to do. */
-static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
+SIMT strip_walk strip_walk_of(const strip_args &a)
 {
     int index = (int)blockIdx.x * STRIP_WARPS + (int)threadIdx.x / WARP;
     int down = index / a.strips, y0 = down * a.rows;
@@ -84,8 +84,8 @@ static __device__ __forceinline__ strip_walk strip_walk_of(const strip_args &a)
 }
 
 /* Starts loading pair m, counted from row y0 - halo, if the walk needs it. */
-static __device__ __forceinline__ void strip_send(strip_memory &memory, const strip_args &a,
-                                                  const strip_walk &walk, int halo, int m)
+SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
+                     int m)
 {
     constexpr int pieces = STRIP_PITCH / 16;
     int left = walk.x0 * 3 - STRIP_MARGIN;
@@ -107,8 +107,7 @@ static __device__ __forceinline__ void strip_send(strip_memory &memory, const st
 }
 
 /* Starts loading the first pairs of a walk. */
-static __device__ __forceinline__ void strip_begin(strip_memory &memory, const strip_args &a,
-                                                   const strip_walk &walk, int halo)
+SIMT void strip_begin(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo)
 {
 #pragma unroll
     for (int m = 0; m < STRIP_AHEAD; m++)
@@ -117,15 +116,13 @@ static __device__ __forceinline__ void strip_begin(strip_memory &memory, const s
 
 /* If the strip touches the image's sides, makes the columns outside in the two rows of a pair: they
  * mirror or repeat columns of the pair. One byte per lane. */
-static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PITCH],
-                                                        const strip_args &a,
-                                                        const strip_walk &walk)
+SIMT void strip_make_sides(uint8_t (*rows)[STRIP_PITCH], const strip_args &a,
+                           const strip_walk &walk)
 {
     static_assert(2 * 2 * STRIP_SIDE * 3 <= WARP, "a lane a byte");
     int k = walk.lane & 1, c = (walk.lane >> 1) % 3, n = (walk.lane >> 1) / 3;
     int x = n < STRIP_SIDE ? -1 - n : a.width + n - STRIP_SIDE;
-    if (n < 2 * STRIP_SIDE && x >= walk.x0 - STRIP_SIDE &&
-        x < walk.x0 + STRIP_WIDTH + STRIP_SIDE) {
+    if (n < 2 * STRIP_SIDE && x >= walk.x0 - STRIP_SIDE && x < walk.x0 + STRIP_WIDTH + STRIP_SIDE) {
         uint8_t *pixels = rows[k] + STRIP_MARGIN - walk.x0 * 3;
         pixels[x * 3 + c] = pixels[border_inside(x, a.width, a.border) * 3 + c];
     }
@@ -133,9 +130,8 @@ static __device__ __forceinline__ void strip_make_sides(uint8_t (*rows)[STRIP_PI
 }
 
 /* Waits for pair m and starts loading another one. The rows stay valid until the next call. */
-static __device__ __forceinline__ const uint8_t (
-    *strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
-                int m))[STRIP_PITCH]
+SIMT const uint8_t (*strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk,
+                                  int halo, int m))[STRIP_PITCH]
 {
     uint8_t(*rows)[STRIP_PITCH] = memory.ring[m % (STRIP_AHEAD + 1)];
     __pipeline_wait_prior(STRIP_AHEAD - 1);
@@ -148,8 +144,7 @@ static __device__ __forceinline__ const uint8_t (
 
 /* Sorts the lane's pixels of a row, and two more on either side, by channel: three words of four
  * pixels each. 21 PRMT. */
-static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
-                                                  uint32_t (&plane)[3][3])
+SIMT void strip_sort(const uint8_t *row, int lane, uint32_t (&plane)[3][3])
 {
     const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
     uint32_t w[10]; /* from two bytes before the first pixel */
@@ -169,9 +164,8 @@ static __device__ __forceinline__ void strip_sort(const uint8_t *row, int lane,
 }
 
 /* Writes rows j and j + 1 of the walk. Each lane has six words of each row. */
-static __device__ __forceinline__ void strip_store(strip_memory &memory, const strip_args &a,
-                                                   const strip_walk &walk, int j,
-                                                   const uint32_t (&words)[2][6])
+SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_walk &walk, int j,
+                      const uint32_t (&words)[2][6])
 {
     constexpr int pieces = STRIP_ROW_BYTES / 16;
 #pragma unroll
@@ -203,9 +197,8 @@ struct gaussian_strip_args {
     uint32_t down_even[2], down_odd[2]; /* two pairs of rows per word */
 };
 
-static __device__ __forceinline__ void strip_sum_across(const gaussian_strip_args &a,
-                                                        const uint8_t *row, int lane,
-                                                        uint32_t (&sums)[STRIP_SAMPLES])
+SIMT void strip_sum_across(const gaussian_strip_args &a, const uint8_t *row, int lane,
+                           uint32_t (&sums)[STRIP_SAMPLES])
 {
     uint32_t plane[3][3];
     strip_sort(row, lane, plane);
@@ -218,9 +211,8 @@ static __device__ __forceinline__ void strip_sum_across(const gaussian_strip_arg
 }
 
 /* Computes the horizontal sums of two rows, 16 bits each. */
-static __device__ __forceinline__ void strip_make_pair(const gaussian_strip_args &a,
-                                                       const uint8_t (*rows)[STRIP_PITCH],
-                                                       int lane, uint32_t (&pair)[STRIP_SAMPLES])
+SIMT void strip_make_pair(const gaussian_strip_args &a, const uint8_t (*rows)[STRIP_PITCH],
+                          int lane, uint32_t (&pair)[STRIP_SAMPLES])
 {
     uint32_t odd[STRIP_SAMPLES];
     strip_sum_across(a, rows[0], lane, pair);
@@ -231,11 +223,10 @@ static __device__ __forceinline__ void strip_make_pair(const gaussian_strip_args
 }
 
 /* Computes a row of the result from three pairs of rows. */
-static __device__ __forceinline__ void strip_sum_down(const uint32_t (&weights)[2],
-                                                      const uint32_t (&first)[STRIP_SAMPLES],
-                                                      const uint32_t (&second)[STRIP_SAMPLES],
-                                                      const uint32_t (&third)[STRIP_SAMPLES],
-                                                      uint32_t (&words)[STRIP_SAMPLES / 4])
+SIMT void strip_sum_down(const uint32_t (&weights)[2], const uint32_t (&first)[STRIP_SAMPLES],
+                         const uint32_t (&second)[STRIP_SAMPLES],
+                         const uint32_t (&third)[STRIP_SAMPLES],
+                         uint32_t (&words)[STRIP_SAMPLES / 4])
 {
 #pragma unroll
     for (int q = 0; q < STRIP_SAMPLES / 4; q++) {

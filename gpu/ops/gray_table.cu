@@ -47,7 +47,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 /* a / b, correctly rounded, from the correctly rounded 1 / b, in two steps (P. Markstein,
  * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). It takes a
  * fourth of the time of a division. No operand is near overflow or underflow. */
-static __device__ __forceinline__ double divide(double a, double b, double one_over_b)
+SIMT double divide(double a, double b, double one_over_b)
 {
     double q = a * one_over_b;
     q = __fma_rn(__fma_rn(-b, q, a), one_over_b, q);
@@ -117,12 +117,12 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 /* ---- looking up ---- */
 
 /* Each word of the table, with four entries, is repeated 32 times. Each lane reads its own copy. */
-static __device__ __forceinline__ uint32_t look_up(const uint8_t *own, uint32_t value)
+SIMT uint32_t look_up(const uint8_t *own, uint32_t value)
 {
     return own[(value & 252u) * WARP + (value & 3u)];
 }
 
-static __device__ __forceinline__ uint32_t look_up_four(const uint8_t *own, uint32_t four)
+SIMT uint32_t look_up_four(const uint8_t *own, uint32_t four)
 {
     return look_up(own, four & 255u) | look_up(own, four >> 8 & 255u) << 8 |
            look_up(own, four >> 16 & 255u) << 16 | look_up(own, four >> 24) << 24;

@@ -27,20 +27,19 @@
 /* ---- kernels ---- */
 
 /* The first of the four pixels in word m of a lane. */
-template <int C> static __device__ __forceinline__ int gray_place(int x0, int lane, int m)
+template <int C> SIMT int gray_place(int x0, int lane, int m)
 {
     return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
 }
 
 /* The counter of byte i of a word, in a table whose bins are STEP bytes apart: one __dp4a. */
-template <unsigned STEP>
-static __device__ __forceinline__ uint32_t *bin_of(uint32_t *table, uint32_t word, int i)
+template <unsigned STEP> SIMT uint32_t *bin_of(uint32_t *table, uint32_t word, int i)
 {
     return reinterpret_cast<uint32_t *>(reinterpret_cast<uint8_t *>(table) +
                                         __dp4a(word, STEP << (8 * i), 0u));
 }
 
-static __device__ __forceinline__ void count_gray(uint32_t *table, uint32_t word)
+SIMT void count_gray(uint32_t *table, uint32_t word)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -48,7 +47,7 @@ static __device__ __forceinline__ void count_gray(uint32_t *table, uint32_t word
 }
 
 /* Counts the first n bytes of a word. n may be any integer. */
-static __device__ __forceinline__ void count_some_gray(uint32_t *table, uint32_t word, int n)
+SIMT void count_some_gray(uint32_t *table, uint32_t word, int n)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -66,8 +65,7 @@ template <> struct gray_part<1> {
 };
 
 template <int C>
-static __device__ __forceinline__ void gray_load(gray_part<C> *held, const uint8_t *row, int x0,
-                                                 int width, int lane)
+SIMT void gray_load(gray_part<C> *held, const uint8_t *row, int x0, int width, int lane)
 {
     if constexpr (C == 1) {
 #pragma unroll
@@ -83,8 +81,8 @@ static __device__ __forceinline__ void gray_load(gray_part<C> *held, const uint8
 }
 
 template <int C>
-static __device__ __forceinline__ void gray_of(uint32_t *words, gray_part<C> *held, uint8_t *stage,
-                                               int lane, const gray_words &gray)
+SIMT void gray_of(uint32_t *words, gray_part<C> *held, uint8_t *stage, int lane,
+                  const gray_words &gray)
 {
     if constexpr (C == 1) {
 #pragma unroll
@@ -98,8 +96,7 @@ static __device__ __forceinline__ void gray_of(uint32_t *words, gray_part<C> *he
 
 /* Stores a lane's sixteen gray pixels in the row of the result. */
 template <int C>
-static __device__ __forceinline__ void keep_gray(uint8_t *row, const uint32_t *words, int x0,
-                                                 int lane, int width)
+SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int width)
 {
     if constexpr (C == 3) {
         int x = x0 + lane * LANE_PIXELS;
@@ -163,8 +160,7 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
  * 3, so the channel of a byte follows from its position. planes[] starts with the channel of the
  * lane's first byte. */
 template <int C, bool WHOLE>
-static __device__ __forceinline__ void count_piece(uint32_t *const *planes, const uint4 &piece,
-                                                   int j, int left, uint32_t one)
+SIMT void count_piece(uint32_t *const *planes, const uint4 &piece, int j, int left, uint32_t one)
 {
     uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
@@ -240,11 +236,10 @@ int histogram_count_cuda(const struct image *from, const struct histogram *histo
         args.to = NULL;
     return by_channels(from->channels, [&](auto c) {
         if (c == 1 || planes == 1)
-            return launch_kernel(histogram_gray_kernel<c>,
-                                 sweep_blocks(args, GRAY_WARPS(c), GRAY_BLOCKS),
-                                 GRAY_WARPS(c) * WARP, 0, stream, args,
-                                 gray_words_of(&histogram->gray), counts);
-        return launch_kernel(histogram_colour_kernel<c == 1 ? 3 : decltype(c)::value>,
+            return launch_kernel(
+                histogram_gray_kernel<c>, sweep_blocks(args, GRAY_WARPS(c), GRAY_BLOCKS),
+                GRAY_WARPS(c) * WARP, 0, stream, args, gray_words_of(&histogram->gray), counts);
+        return launch_kernel(histogram_colour_kernel < c == 1 ? 3 : decltype(c)::value >,
                              sweep_blocks(args, SWEEP_WARPS, COLOUR_BLOCKS), SWEEP_THREADS, 0,
                              stream, args, counts, 1);
     });

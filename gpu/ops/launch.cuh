@@ -13,6 +13,7 @@
 
 #include <type_traits>
 
+#include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
 #define EARLY_START_ARCH 900
@@ -20,11 +21,29 @@
 /* Every kernel calls this first, before it accesses global memory. It lets the blocks of the next
  * kernel start only after the wait, when all earlier kernels have ended. A kernel therefore
  * overlaps only the kernel right before it. */
-static __device__ __forceinline__ void await_kernel_before()
+SIMT void await_kernel_before()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= EARLY_START_ARCH
     asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+/* An attribute of the current device. Returns 0 if the query fails; the launch will then report the
+ * error. */
+static inline int device_attribute(cudaDeviceAttr attribute)
+{
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess)
+        return 0;
+    return value;
+}
+
+/* For grids that fill the device once. */
+static inline int multiprocessors()
+{
+    int count = device_attribute(cudaDevAttrMultiProcessorCount);
+    return count > 0 ? count : 1;
 }
 
 /* Whether the code for the current device contains this wait. The device runs the latest compiled
@@ -32,13 +51,10 @@ static __device__ __forceinline__ void await_kernel_before()
 static inline bool starts_early()
 {
     static const int compiled[] = {__CUDA_ARCH_LIST__};
-    int device = 0, major = 0, minor = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
-        return false;
+    int own = device_attribute(cudaDevAttrComputeCapabilityMajor) * 100 +
+              device_attribute(cudaDevAttrComputeCapabilityMinor) * 10;
     for (int arch : compiled)
-        if (arch >= EARLY_START_ARCH && arch <= major * 100 + minor * 10)
+        if (arch >= EARLY_START_ARCH && arch <= own)
             return true;
     return false;
 }
@@ -61,17 +77,6 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     config.numAttrs = starts_early() ? 1 : 0;
     cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     return status == cudaSuccess ? status : cudaGetLastError();
-}
-
-/* The number of multiprocessors, for grids that fill the current device once. Returns 1 if the
- * query fails; the launch will then report the error. */
-static inline int multiprocessors()
-{
-    int device = 0, count = 1;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
-        return 1;
-    return count;
 }
 
 /* The images of a pass, for its kernels; args structs derive from it. */

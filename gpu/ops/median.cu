@@ -5,8 +5,6 @@
  * of half2 therefore sort two columns at once. Each lane has four columns. It sorts them and two
  * more on either side. The four medians of a row take two networks.
  */
-#include <cuda_fp16.h>
-
 #include "gpu/ops/tile.cuh"
 
 #define WARPS 8
@@ -14,14 +12,14 @@
 #define BLOCK_ROWS (WARPS * LANE_ROWS)
 
 #define MEDIAN __half2
-#define MEDIAN_INLINE static __device__ __forceinline__
+#define MEDIAN_INLINE SIMT
 
-static __device__ __forceinline__ __half2 median_min(__half2 a, __half2 b)
+SIMT __half2 median_min(__half2 a, __half2 b)
 {
     return __hmin2(a, b);
 }
 
-static __device__ __forceinline__ __half2 median_max(__half2 a, __half2 b)
+SIMT __half2 median_max(__half2 a, __half2 b)
 {
     return __hmax2(a, b);
 }
@@ -30,36 +28,19 @@ static __device__ __forceinline__ __half2 median_max(__half2 a, __half2 b)
 
 /* ---- kernels ---- */
 
-static __device__ __forceinline__ __half2 as_pair(uint32_t word)
-{
-    return *reinterpret_cast<__half2 *>(&word);
-}
-
-static __device__ __forceinline__ uint32_t as_word(__half2 pair)
-{
-    return *reinterpret_cast<uint32_t *>(&pair);
-}
-
 /* Columns -2..5 of a row around the lane's word, in pairs. */
-static __device__ __forceinline__ void take_row(const uint8_t *word, __half2 *pairs)
+SIMT void take_row(const uint8_t *word, __half2 *pairs)
 {
     uint32_t before = *reinterpret_cast<const uint32_t *>(word - 4);
     uint32_t four = *reinterpret_cast<const uint32_t *>(word);
     uint32_t after = *reinterpret_cast<const uint32_t *>(word + 4);
-    pairs[0] = as_pair(__byte_perm(before, 0, 0x4342));
-    pairs[1] = as_pair(__byte_perm(four, 0, 0x4140));
-    pairs[2] = as_pair(__byte_perm(four, 0, 0x4342));
-    pairs[3] = as_pair(__byte_perm(after, 0, 0x4140));
+    pairs[0] = pair_of(__byte_perm(before, 0, 0x4342));
+    pairs[1] = pair_of(__byte_perm(four, 0, 0x4140));
+    pairs[2] = pair_of(__byte_perm(four, 0, 0x4342));
+    pairs[3] = pair_of(__byte_perm(after, 0, 0x4140));
 }
 
-/* The pair that starts one column before `right`. */
-static __device__ __forceinline__ __half2 between(__half2 left, __half2 right)
-{
-    return as_pair(__byte_perm(as_word(left), as_word(right), 0x5432));
-}
-
-static __device__ __forceinline__ uint32_t median_lane3(const uint8_t (*plane)[TILE_PITCH],
-                                                        int row, int at)
+SIMT uint32_t median_lane3(const uint8_t (*plane)[TILE_PITCH], int row, int at)
 {
     __half2 v[3][4], result[2];
 #pragma unroll
@@ -69,17 +50,16 @@ static __device__ __forceinline__ uint32_t median_lane3(const uint8_t (*plane)[T
     for (int i = 0; i < 4; i++)
         median_sort3(&v[0][i], &v[1][i], &v[2][i]);
 #pragma unroll
-    for (int i = 0; i < 2; i++)
-        result[i] = median_of9(between(v[0][i], v[0][i + 1]), v[0][i + 1],
-                               between(v[0][i + 1], v[0][i + 2]), between(v[1][i], v[1][i + 1]),
-                               v[1][i + 1], between(v[1][i + 1], v[1][i + 2]),
-                               between(v[2][i], v[2][i + 1]), v[2][i + 1],
-                               between(v[2][i + 1], v[2][i + 2]));
-    return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
+    for (int i = 0; i < 2; i++) {
+        const __half2 *a = v[0] + i, *b = v[1] + i, *c = v[2] + i;
+        result[i] = median_of9(pair_between(a[0], a[1]), a[1], pair_between(a[1], a[2]),
+                               pair_between(b[0], b[1]), b[1], pair_between(b[1], b[2]),
+                               pair_between(c[0], c[1]), c[1], pair_between(c[1], c[2]));
+    }
+    return __byte_perm(word_of_pair(result[0]), word_of_pair(result[1]), 0x6420);
 }
 
-static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[TILE_PITCH],
-                                                        int row, int at)
+SIMT uint32_t median_lane5(const uint8_t (*plane)[TILE_PITCH], int row, int at)
 {
     __half2 v[5][4], result[2];
 #pragma unroll
@@ -94,14 +74,14 @@ static __device__ __forceinline__ uint32_t median_lane5(const uint8_t (*plane)[T
 #pragma unroll
         for (int r = 0; r < 5; r++) {
             around[r][0] = v[r][i];
-            around[r][1] = between(v[r][i], v[r][i + 1]);
+            around[r][1] = pair_between(v[r][i], v[r][i + 1]);
             around[r][2] = v[r][i + 1];
-            around[r][3] = between(v[r][i + 1], v[r][i + 2]);
+            around[r][3] = pair_between(v[r][i + 1], v[r][i + 2]);
             around[r][4] = v[r][i + 2];
         }
         result[i] = median_of25(around);
     }
-    return __byte_perm(as_word(result[0]), as_word(result[1]), 0x6420);
+    return __byte_perm(word_of_pair(result[0]), word_of_pair(result[1]), 0x6420);
 }
 
 template <int C, int SIZE, tile_form F>

@@ -53,12 +53,12 @@ struct orient_args : pass_images {
     bool flip_x, flip_y;
 };
 
-static __device__ __forceinline__ uint4 load_piece(const uint8_t *at)
+SIMT uint4 load_piece(const uint8_t *at)
 {
     return __ldg(reinterpret_cast<const uint4 *>(at));
 }
 
-static __device__ __forceinline__ void store_piece(uint8_t *at, uint4 piece)
+SIMT void store_piece(uint8_t *at, uint4 piece)
 {
     *reinterpret_cast<uint4 *>(at) = piece;
 }
@@ -66,9 +66,7 @@ static __device__ __forceinline__ void store_piece(uint8_t *at, uint4 piece)
 /* Loads 16 bytes at `offset` of a row with bytes 0..row_bytes - 1. Bytes outside the row are
  * undefined. A piece is read only if it contains a byte of the row, because it is then inside the
  * buffer. */
-template <bool SKEWED>
-static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, int row_bytes,
-                                                int skew)
+template <bool SKEWED> SIMT uint4 load_16(const uint8_t *row, int offset, int row_bytes, int skew)
 {
     int at = SKEWED ? offset - skew : offset;
     uint4 low = make_uint4(0, 0, 0, 0);
@@ -91,7 +89,7 @@ static __device__ __forceinline__ uint4 load_16(const uint8_t *row, int offset, 
 }
 
 /* Reverses the pixels in 16 bytes of whole pixels. */
-template <int C> static __device__ __forceinline__ uint4 mirror_16(uint4 v)
+template <int C> SIMT uint4 mirror_16(uint4 v)
 {
     if constexpr (C == 4)
         return make_uint4(v.w, v.z, v.y, v.x);
@@ -129,7 +127,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
 }
 
 /* Reverses four RGB pixels in three words. */
-static __device__ __forceinline__ void mirror_rgb(uint32_t *to, uint32_t a, uint32_t b, uint32_t c)
+SIMT void mirror_rgb(uint32_t *to, uint32_t a, uint32_t b, uint32_t c)
 {
     to[0] = __byte_perm(c, b, 0x6321);
     to[1] = __byte_perm(__byte_perm(b, c, 0x0043), a, 0x3710);
@@ -191,7 +189,7 @@ template <int C> struct tile_of {
     static constexpr int bytes = side * row_bytes + (C == 3 ? side / group * 32 : 0);
 };
 
-template <int C> static __device__ __forceinline__ int tile_piece(int row, int piece)
+template <int C> SIMT int tile_piece(int row, int piece)
 {
     typedef tile_of<C> tile;
     if constexpr (C == 3)
@@ -199,22 +197,20 @@ template <int C> static __device__ __forceinline__ int tile_piece(int row, int p
     return row * tile::row_bytes + (piece + row / tile::group) % tile::pieces * 16;
 }
 
-static __device__ __forceinline__ uint32_t tile_word(const uint8_t *bytes, int at)
+SIMT uint32_t tile_word(const uint8_t *bytes, int at)
 {
     return *reinterpret_cast<const uint32_t *>(bytes + at);
 }
 
 /* Destination of row `row` of a transposed tile, or NULL if it is outside the image. */
-template <int C>
-static __device__ __forceinline__ uint8_t *tile_row(const orient_args &a, int y0, int row)
+template <int C> SIMT uint8_t *tile_row(const orient_args &a, int y0, int row)
 {
     int y = y0 + (a.flip_x ? tile_of<C>::side - 1 - row : row);
     return y < a.height ? a.to + (size_t)y * a.to_stride : NULL;
 }
 
 /* Gray: a lane transposes 16 rows of 4 pixels to 4 rows of 16. */
-static __device__ __forceinline__ void tile_write(const orient_args &a, const uint8_t *bytes,
-                                                  int x0, int y0)
+SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 {
     int g = threadIdx.x % 8, w = threadIdx.x / 8;
     uint32_t out[4][4]; /* [column of the tile][word] */
@@ -243,8 +239,7 @@ static __device__ __forceinline__ void tile_write(const orient_args &a, const ui
 }
 
 /* RGBA: a lane transposes 4 rows of one pixel to one row of 4, four times. */
-static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, const uint8_t *bytes,
-                                                       int x0, int y0)
+SIMT void tile_write_rgba(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
@@ -263,8 +258,7 @@ static __device__ __forceinline__ void tile_write_rgba(const orient_args &a, con
 
 /* RGB: a lane transposes 4 x 4 pixels in registers and stores them in the tile, which is then
  * written row by row. */
-static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0,
-                                                      int y0)
+SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
 {
     typedef tile_of<3> tile;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -303,8 +297,7 @@ static __device__ __forceinline__ void tile_write_rgb(const orient_args &a, uint
 }
 
 template <int C, bool SKEWED>
-static __global__ void
-__launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
+static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKEWED ? 2 : 1))
     orient_swap_kernel(orient_args a)
 {
     await_kernel_before();

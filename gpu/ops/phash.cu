@@ -44,12 +44,12 @@ struct phash_shared {
 
 /* ---- kernels ---- */
 
-static __device__ __forceinline__ int4 quad_at(const int32_t *row, int quad)
+SIMT int4 quad_at(const int32_t *row, int quad)
 {
     return reinterpret_cast<const int4 *>(row)[quad];
 }
 
-static __device__ __forceinline__ void add_word(int4 *sums, uint32_t word, int32_t weight)
+SIMT void add_word(int4 *sums, uint32_t word, int32_t weight)
 {
     sums->x += (int32_t)(word & 255u) * weight;
     sums->y += (int32_t)(word >> 8 & 255u) * weight;
@@ -57,14 +57,13 @@ static __device__ __forceinline__ void add_word(int4 *sums, uint32_t word, int32
     sums->w += (int32_t)(word >> 24) * weight;
 }
 
-static __device__ __forceinline__ int64_t dot(const int4 &a, const int4 &b)
+SIMT int64_t dot(const int4 &a, const int4 &b)
 {
     return (int64_t)a.x * b.x + (int64_t)a.y * b.y + (int64_t)a.z * b.z + (int64_t)a.w * b.w;
 }
 
 /* Computes two rows of W X, for the columns of one word. */
-static __device__ __forceinline__ void first_product(struct phash_shared *s, int warp, int r,
-                                                     int c)
+SIMT void first_product(struct phash_shared *s, int warp, int r, int c)
 {
     int4 low = make_int4(0, 0, 0, 0), high = low;
 #pragma unroll
@@ -85,8 +84,8 @@ static __device__ __forceinline__ void first_product(struct phash_shared *s, int
 }
 
 /* Computes the lane's two values into `low` and `high`, and stores them for all lanes. */
-static __device__ __forceinline__ void second_product(struct phash_shared *s, int warp, int r,
-                                                      int c, int64_t *low, int64_t *high)
+SIMT void second_product(struct phash_shared *s, int warp, int r, int c, int64_t *low,
+                         int64_t *high)
 {
     *low = *high = 0;
 #pragma unroll
@@ -100,8 +99,7 @@ static __device__ __forceinline__ void second_product(struct phash_shared *s, in
 }
 
 /* A lane that has one of the two middle values stores it. */
-static __device__ __forceinline__ void say_middles(struct phash_shared *s, int warp, int lane,
-                                                   int64_t low, int64_t high)
+SIMT void say_middles(struct phash_shared *s, int warp, int lane, int64_t low, int64_t high)
 {
     int ranks[2] = {0, 0};
 #pragma unroll 8

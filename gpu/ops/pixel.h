@@ -2,7 +2,8 @@
  * pixel.h - per-pixel arithmetic, written once for both engines, and the borders of images.
  *
  * PIXEL marks a function that both the C compiler and nvcc compile. It uses integers, or floats
- * whose every step is exact or correctly rounded, so that the results are bit-identical.
+ * whose every step is exact or correctly rounded, so that the results are bit-identical. SIMT
+ * marks a function of kernels alone.
  */
 #ifndef GPUIMGD_GPU_OPS_PIXEL_H
 #define GPUIMGD_GPU_OPS_PIXEL_H
@@ -12,6 +13,7 @@
 
 #ifdef __CUDACC__
 #define PIXEL static __host__ __device__ __forceinline__
+#define SIMT static __device__ __forceinline__
 #else
 #define PIXEL static inline __attribute__((always_inline))
 #endif

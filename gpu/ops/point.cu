@@ -1,10 +1,7 @@
 /*
  * point.cu - lookup tables and mixtures of channels: reads and writes each byte of the image once.
  *
- * The tables are in shared memory. Constant memory serves one address of a warp at a time. A table
- * of 256 bytes fills two rows of the 32 banks, so that any 32 lookups take at most two cycles. The
- * tables are launch arguments, because these belong to one launch alone. They are copied to shared
- * memory while the first pixels are loaded.
+ * The tables are copied to shared memory (tables.cuh) while the first pixels are loaded.
  *
  * At 4 TB/s a multiprocessor reads and writes 17 bytes per cycle. One table needs 9 lookups per
  * cycle. Shared memory serves 16 per cycle for noise, and 32 for similar neighbours, as in
@@ -61,8 +58,7 @@ struct point_args : row_stretches {
 };
 
 /* Mixes four RGB pixels in three words. */
-static __device__ __forceinline__ void mix_four_rgb(uint32_t *w0, uint32_t *w1, uint32_t *w2,
-                                                    const int32_t (&m)[3][4])
+SIMT void mix_four_rgb(uint32_t *w0, uint32_t *w1, uint32_t *w2, const int32_t (&m)[3][4])
 {
     uint32_t bytes[12], sums[12];
 #pragma unroll
@@ -82,8 +78,7 @@ static __device__ __forceinline__ void mix_four_rgb(uint32_t *w0, uint32_t *w1, 
 
 /* The tables are applied to single bytes, which the sums need anyway. */
 template <bool BEFORE, bool AFTER>
-static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const point_args &a,
-                                                    const uint8_t (*tables)[256])
+SIMT uint32_t mix_rgba(uint32_t pixel, const point_args &a, const uint8_t (*tables)[256])
 {
     uint32_t colours[3], sums[3];
 #pragma unroll
@@ -107,9 +102,8 @@ static __device__ __forceinline__ uint32_t mix_rgba(uint32_t pixel, const point_
 
 /* Converts a stretch of a row to gray, from `part` as loaded. */
 template <int C, bool BEFORE, bool AFTER>
-static __device__ __forceinline__ void gray_stretch(row_part<C> *part, const point_args &a,
-                                                    uint8_t *row, int x0, int lane, uint8_t *stage,
-                                                    const uint8_t (*tables)[256])
+SIMT void gray_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int x0, int lane,
+                       uint8_t *stage, const uint8_t (*tables)[256])
 {
     if constexpr (BEFORE) {
 #pragma unroll
@@ -136,9 +130,8 @@ static __device__ __forceinline__ void gray_stretch(row_part<C> *part, const poi
 }
 
 template <int C, bool BEFORE, bool AFTER>
-static __device__ __forceinline__ void matrix_stretch(row_part<C> *part, const point_args &a,
-                                                      uint8_t *row, int x0, int lane,
-                                                      uint8_t *stage, const uint8_t (*tables)[256])
+SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int x0, int lane,
+                         uint8_t *stage, const uint8_t (*tables)[256])
 {
     uint4 *w = part->words;
     if constexpr (C == 4) {
@@ -199,8 +192,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     if constexpr (GRAY)
         gray_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0], tables);
     else
-        matrix_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0],
-                                         tables);
+        matrix_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0], tables);
 }
 
 /*
@@ -221,7 +213,7 @@ struct wide_memory {
     uint8_t stage[WIDE_WARPS][WARP_PIXELS * 3];
 };
 
-static __device__ __forceinline__ void wide_make(uint8_t *wide, const uint8_t *table)
+SIMT void wide_make(uint8_t *wide, const uint8_t *table)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(wide);
     for (int i = threadIdx.x; i < WIDE_TABLE / 16; i += WIDE_THREADS) {
@@ -231,17 +223,15 @@ static __device__ __forceinline__ void wide_make(uint8_t *wide, const uint8_t *t
 }
 
 /* The entry for the byte at bit `bit` of `word`. own: 4 times the lane. */
-static __device__ __forceinline__ uint32_t wide_look_up(const uint8_t *wide, uint32_t word,
-                                                        int bit, uint32_t own)
+SIMT uint32_t wide_look_up(const uint8_t *wide, uint32_t word, int bit, uint32_t own)
 {
     uint32_t row = (bit < 7 ? word << (7 - bit) : word >> (bit - 7)) & 255u << 7;
     return *reinterpret_cast<const uint32_t *>(wide + (row | own));
 }
 
 /* Mixes four pixels in three words. */
-static __device__ __forceinline__ void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2,
-                                                     const point_args &a,
-                                                     const wide_memory &memory, uint32_t own)
+SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_args &a,
+                        const wide_memory &memory, uint32_t own)
 {
     uint32_t bytes[12], mixed[12];
 #pragma unroll
@@ -290,13 +280,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
         wide_mix_four(&w[1].z, &w[1].w, &w[2].x, a, memory, lane * 4u);
         wide_mix_four(&w[2].y, &w[2].z, &w[2].w, a, memory, lane * 4u);
         row_return_rgb(&part, stage, lane);
-        uint8_t *row = a.to + (size_t)y * a.to_stride;
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
-            int offset = x0 * 3 + (lane + j * WARP) * 16;
-            if (offset < a.width * 3)
-                *reinterpret_cast<uint4 *>(row + offset) = w[j];
-        }
+        row_store(a.to + (size_t)y * a.to_stride, part, x0, a.width, lane);
     }
 }
 
@@ -339,13 +323,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
         part.words[j] = make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2],
                                    words[4 * j + 3]);
     row_return_rgb(&part, stage[warp], lane);
-    uint8_t *row = a.to + (size_t)y * a.to_stride;
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-        int offset = x0 * 3 + (lane + j * WARP) * 16;
-        if (offset < a.width * 3)
-            *reinterpret_cast<uint4 *>(row + offset) = part.words[j];
-    }
+    row_store(a.to + (size_t)y * a.to_stride, part, x0, a.width, lane);
 }
 
 /*
@@ -356,7 +334,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
  */
 
 /* Flattens one pixel to 0x00BBGGRR. */
-static __device__ __forceinline__ uint32_t flatten_pixel(uint32_t pixel, uint3 under)
+SIMT uint32_t flatten_pixel(uint32_t pixel, uint3 under)
 {
     uint32_t alpha = pixel >> 24;
     return flatten_byte(pixel & 255u, alpha, under.x) |
@@ -364,8 +342,7 @@ static __device__ __forceinline__ uint32_t flatten_pixel(uint32_t pixel, uint3 u
            flatten_byte(pixel >> 16 & 255u, alpha, under.z) << 16;
 }
 
-static __global__ void __launch_bounds__(WARPS *WARP)
-    flatten_kernel(row_stretches a, uint3 under)
+static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretches a, uint3 under)
 {
     await_kernel_before();
     __shared__ alignas(16) uint32_t stage[WARPS][WARP_PIXELS * 3 / 4];
@@ -414,32 +391,21 @@ static cudaError_t launch_table(const struct image *from, const struct image *to
     int pieces = (int)((row_bytes + 15) / 16);
     int row_blocks = (pieces + THREADS * PIECES - 1) / (THREADS * PIECES);
     unsigned blocks = (unsigned)row_blocks * rows;
-    if (from->channels == 4)
-        return launch_kernel(table_kernel<true>, blocks, THREADS, 0, stream, from->pixels,
-                             from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
-    return launch_kernel(table_kernel<false>, blocks, THREADS, 0, stream, from->pixels,
-                         from->stride, to->pixels, to->stride, pieces, row_blocks, tables);
+    auto kernel = from->channels == 4 ? table_kernel<true> : table_kernel<false>;
+    return launch_kernel(kernel, blocks, THREADS, 0, stream, from->pixels, from->stride, to->pixels,
+                         to->stride, pieces, row_blocks, tables);
 }
 
 /* Whether the device has enough shared memory for wide_kernel. Before compute capability 8.0 it
  * does not, and mix_kernel is used. */
-static bool wide_fits(cudaError_t *result)
+static bool wide_fits()
 {
-    int device = 0, bytes = 0;
-    *result = cudaGetDevice(&device);
-    if (*result == cudaSuccess)
-        *result = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (*result != cudaSuccess || (size_t)bytes < sizeof(wide_memory))
-        return false;
-    *result = cudaFuncSetAttribute(wide_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   sizeof(wide_memory));
-    return *result == cudaSuccess;
-}
-
-static cudaError_t launch_wide(const point_args &args, cudaStream_t stream)
-{
-    return launch_kernel(wide_kernel, sweep_blocks(args, WIDE_WARPS, WIDE_BLOCKS), WIDE_THREADS,
-                         sizeof(wide_memory), stream, args);
+    constexpr int bytes = sizeof(wide_memory);
+    bool fits = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= bytes &&
+                cudaFuncSetAttribute(wide_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     bytes) == cudaSuccess;
+    (void)cudaGetLastError();
+    return fits;
 }
 
 template <int C, bool GRAY>
@@ -474,12 +440,10 @@ PASS_LAUNCHER(point_cuda)
     unsigned blocks = stretch_blocks(args, WARPS);
     if (point->mix == POINT_TINT)
         return launch_kernel(tint_kernel, blocks, THREADS, 0, stream, args);
-    if (from->channels == 3 && point->mix != POINT_GRAY && point->before && point->after) {
-        cudaError_t result;
-        bool fits = wide_fits(&result);
-        if (fits || result != cudaSuccess)
-            return fits ? launch_wide(args, stream) : result;
-    }
+    if (from->channels == 3 && point->mix != POINT_GRAY && point->before && point->after &&
+        wide_fits())
+        return launch_kernel(wide_kernel, sweep_blocks(args, WIDE_WARPS, WIDE_BLOCKS),
+                             WIDE_THREADS, sizeof(wide_memory), stream, args);
     if (from->channels == 3)
         return point->mix == POINT_GRAY ? launch_mix<3, true>(args, blocks, point, stream)
                                         : launch_mix<3, false>(args, blocks, point, stream);

@@ -31,7 +31,7 @@ struct resample_args : pass_images {
     int premultiply, divide;
 };
 
-static __device__ __forceinline__ uint32_t premultiply_pixel(uint32_t pixel)
+SIMT uint32_t premultiply_pixel(uint32_t pixel)
 {
     uint32_t alpha = pixel >> 24;
     return resample_premultiply(pixel & 255u, alpha) |
@@ -39,7 +39,7 @@ static __device__ __forceinline__ uint32_t premultiply_pixel(uint32_t pixel)
            resample_premultiply(pixel >> 16 & 255u, alpha) << 16 | alpha << 24;
 }
 
-static __device__ __forceinline__ uint32_t divide_pixel(uint32_t pixel)
+SIMT uint32_t divide_pixel(uint32_t pixel)
 {
     uint32_t alpha = pixel >> 24;
     return resample_divide(pixel & 255u, alpha) | resample_divide(pixel >> 8 & 255u, alpha) << 8 |
@@ -47,8 +47,7 @@ static __device__ __forceinline__ uint32_t divide_pixel(uint32_t pixel)
 }
 
 template <int C>
-static __device__ __forceinline__ void add_pixel(int32_t *sums, const uint8_t *pixel,
-                                                 int32_t weight, int premultiply)
+SIMT void add_pixel(int32_t *sums, const uint8_t *pixel, int32_t weight, int premultiply)
 {
     if constexpr (C == 4) {
         uint32_t word = __ldg(reinterpret_cast<const uint32_t *>(pixel));
@@ -64,8 +63,7 @@ static __device__ __forceinline__ void add_pixel(int32_t *sums, const uint8_t *p
     }
 }
 
-template <int C>
-static __device__ __forceinline__ void store_pixel(uint8_t *to, const int32_t *sums, int divide)
+template <int C> SIMT void store_pixel(uint8_t *to, const int32_t *sums, int divide)
 {
     if constexpr (C == 4) {
         uint32_t word = resample_clip(sums[0]) | resample_clip(sums[1]) << 8 |
@@ -79,9 +77,8 @@ static __device__ __forceinline__ void store_pixel(uint8_t *to, const int32_t *s
 }
 
 /* Loads weights t0..t0 + count - 1 of the block's outputs to shared memory, `pitch` apart. */
-static __device__ __forceinline__ void load_weights(int32_t *shared, const resample_args &a,
-                                                    int x0, int outputs, int t0, int count,
-                                                    int pitch)
+SIMT void load_weights(int32_t *shared, const resample_args &a, int x0, int outputs, int t0,
+                       int count, int pitch)
 {
     for (int i = threadIdx.x; i < outputs * count; i += THREADS) {
         int output = i / count, t = i - output * count;
@@ -165,8 +162,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resa
 #pragma unroll 8
         for (int t = 0; t < count; t++) {
             size_t row = (size_t)min(first + t0 + t, a.from_height - 1);
-            add_pixel<4>(sums, column + row * a.from_stride, shared[threadIdx.y][t],
-                         a.premultiply);
+            add_pixel<4>(sums, column + row * a.from_stride, shared[threadIdx.y][t], a.premultiply);
         }
     }
     if (word_x < a.width && y < a.height)

@@ -10,6 +10,8 @@
 #ifndef GPUIMGD_GPU_OPS_ROWS_CUH
 #define GPUIMGD_GPU_OPS_ROWS_CUH
 
+#include <cuda_fp16.h>
+
 #include "gpu/ops/grayscale.h"
 #include "gpu/ops/launch.cuh"
 
@@ -70,8 +72,7 @@ template <int C> struct row_part {
 /* Loads the stretch at pixel x0 (a multiple of 512) of a row. A 16-byte piece is read only if it
  * contains a byte of the row: it is then within the stride, a multiple of 32. */
 template <int C>
-static __device__ __forceinline__ void row_load(row_part<C> *part, const uint8_t *row, int x0,
-                                                int width, int lane)
+SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int lane)
 {
 #pragma unroll
     for (int j = 0; j < C; j++) {
@@ -82,9 +83,20 @@ static __device__ __forceinline__ void row_load(row_part<C> *part, const uint8_t
     }
 }
 
+/* Writes what row_load loads. */
+template <int C>
+SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, int lane)
+{
+#pragma unroll
+    for (int j = 0; j < C; j++) {
+        int offset = x0 * C + (lane + j * WARP) * 16;
+        if (offset < width * C)
+            *reinterpret_cast<uint4 *>(row + offset) = part.words[j];
+    }
+}
+
 /* Packs byte 2 of four sums (their gray; byte 3 is 0) into one word: 3 PRMT. */
-static __device__ __forceinline__ uint32_t gray_pack(uint32_t y0, uint32_t y1, uint32_t y2,
-                                                     uint32_t y3)
+SIMT uint32_t gray_pack(uint32_t y0, uint32_t y1, uint32_t y2, uint32_t y3)
 {
     uint32_t low = __byte_perm(y0, y1, 0x0062), high = __byte_perm(y2, y3, 0x0062);
     return __byte_perm(low, high, 0x5410);
@@ -92,8 +104,7 @@ static __device__ __forceinline__ uint32_t gray_pack(uint32_t y0, uint32_t y1, u
 
 /* Converts four RGB pixels in three words to four gray bytes: 8 IDP.2A, 3 PRMT. Each sum starts
  * with 32768 for rounding. Bytes of the neighbouring pixel have a weight of 0. */
-static __device__ __forceinline__ uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2,
-                                                         const gray_words &gray)
+SIMT uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2, const gray_words &gray)
 {
     uint32_t y0 = __dp2a_hi(gray.b0, w0, __dp2a_lo(gray.rg, w0, 32768u));
     uint32_t y1 = __dp2a_lo(gray.gb, w1, __dp2a_hi(gray.r0_high, w0, 32768u));
@@ -105,7 +116,7 @@ static __device__ __forceinline__ uint32_t gray_four_rgb(uint32_t w0, uint32_t w
 /* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of each
  * colour's flatten_byte. Red and blue are flattened together in one word: its halves stay below
  * 65,536, whatever is borrowed between them. The weights apply to bytes 1 and 3 in place. */
-static __device__ __forceinline__ uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
+SIMT uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
 {
     uint32_t alpha = pixel >> 24;
     uint32_t rb = ((pixel & 0x00FF00FFu) - gray.under_rb) * alpha + gray.base_rb;
@@ -116,13 +127,12 @@ static __device__ __forceinline__ uint32_t gray_sum_rgba(uint32_t pixel, const g
     return __dp2a_hi(gray.b << 16, rb, __dp2a_lo(gray.r0_high, rb, sum));
 }
 
-static __device__ __forceinline__ uint32_t gray_one_rgba(uint32_t pixel, const gray_words &gray)
+SIMT uint32_t gray_one_rgba(uint32_t pixel, const gray_words &gray)
 {
     return gray_sum_rgba(pixel, gray) >> 16;
 }
 
-static __device__ __forceinline__ uint32_t gray_four_rgba(const uint4 &four,
-                                                          const gray_words &gray)
+SIMT uint32_t gray_four_rgba(const uint4 &four, const gray_words &gray)
 {
     return gray_pack(gray_sum_rgba(four.x, gray), gray_sum_rgba(four.y, gray),
                      gray_sum_rgba(four.z, gray), gray_sum_rgba(four.w, gray));
@@ -130,7 +140,7 @@ static __device__ __forceinline__ uint32_t gray_four_rgba(const uint4 &four,
 
 /* Gathers the lane's 16 pixels, 48 bytes, from the stretch through `stage`: 1536 bytes that only
  * this warp uses, 16-byte aligned. All lanes of the warp must call it. */
-static __device__ __forceinline__ void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane)
+SIMT void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
     __syncwarp(); /* all lanes have read the previous stretch */
@@ -145,7 +155,7 @@ static __device__ __forceinline__ void row_turn_rgb(row_part<3> *part, uint8_t *
 
 /* The reverse of row_turn_rgb: from whole pixels per lane to pieces that are adjacent across
  * lanes. */
-static __device__ __forceinline__ void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
+SIMT void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
     __syncwarp();
@@ -158,12 +168,29 @@ static __device__ __forceinline__ void row_return_rgb(row_part<3> *part, uint8_t
         part->words[j] = pieces[lane + j * WARP];
 }
 
-static __device__ __forceinline__ uint4 gray_lane_rgb(const row_part<3> &part,
-                                                      const gray_words &gray)
+SIMT uint4 gray_lane_rgb(const row_part<3> &part, const gray_words &gray)
 {
     const uint4 a = part.words[0], b = part.words[1], c = part.words[2];
     return make_uint4(gray_four_rgb(a.x, a.y, a.z, gray), gray_four_rgb(a.w, b.x, b.y, gray),
                       gray_four_rgb(b.z, b.w, c.x, gray), gray_four_rgb(c.y, c.z, c.w, gray));
+}
+
+/* ---- pairs of pixels, in 16 bits each ---- */
+
+SIMT __half2 pair_of(uint32_t word)
+{
+    return *reinterpret_cast<__half2 *>(&word);
+}
+
+SIMT uint32_t word_of_pair(__half2 pair)
+{
+    return *reinterpret_cast<uint32_t *>(&pair);
+}
+
+/* (high half of left, low half of right): the pair that starts one pixel before `right`. */
+SIMT __half2 pair_between(__half2 left, __half2 right)
+{
+    return pair_of(__byte_perm(word_of_pair(left), word_of_pair(right), 0x5432));
 }
 
 /*
@@ -191,7 +218,7 @@ struct sweep_place {
     int row_pixels;                 /* of all stretches of a row */
 };
 
-static __device__ __forceinline__ sweep_place sweep_begin(int item, int step, int stretches)
+SIMT sweep_place sweep_begin(int item, int step, int stretches)
 {
     sweep_place at;
     at.y = item / stretches;
@@ -202,7 +229,7 @@ static __device__ __forceinline__ sweep_place sweep_begin(int item, int step, in
     return at;
 }
 
-static __device__ __forceinline__ void sweep_next(sweep_place *at)
+SIMT void sweep_next(sweep_place *at)
 {
     at->y += at->rows_a_step;
     at->x0 += at->pixels_a_step;
@@ -214,7 +241,7 @@ static __device__ __forceinline__ void sweep_next(sweep_place *at)
 
 /* The first pixel of the four in word m (0..3) of a lane's gray. With RGBA a lane has four groups
  * of four pixels, otherwise sixteen adjacent pixels. */
-template <int C> static __device__ __forceinline__ int gray_word_x(int x0, int lane, int m)
+template <int C> SIMT int gray_word_x(int x0, int lane, int m)
 {
     return C == 4 ? x0 + (lane + m * WARP) * 4 : x0 + lane * LANE_PIXELS + m * 4;
 }
@@ -222,8 +249,7 @@ template <int C> static __device__ __forceinline__ int gray_word_x(int x0, int l
 /* Converts a lane's sixteen pixels to gray. stage: as for row_turn_rgb; used for three channels
  * only. */
 template <int C>
-static __device__ __forceinline__ uint4 gray_lane(row_part<C> *part, uint8_t *stage, int lane,
-                                                  const gray_words &gray)
+SIMT uint4 gray_lane(row_part<C> *part, uint8_t *stage, int lane, const gray_words &gray)
 {
     if constexpr (C == 1) {
         return part->words[0];

@@ -16,7 +16,7 @@
 struct rows {
     const uint8_t *above, *middle, *below;
     int width;
-    enum sobel_border border;
+    enum border border;
 };
 
 /* Each column of three pixels is smoothed and differenced once, although three gradients use it. 16
@@ -89,8 +89,8 @@ static void sobel_cpu(const struct pass *pass, const struct image *from, const s
 {
     const struct sobel *sobel = (const struct sobel *)pass->params;
     int width = (int)from->width, height = (int)from->height;
-    bool zero = sobel->border == SOBEL_ZERO;
-    enum border border = sobel->border == SOBEL_REFLECT101 ? BORDER_REFLECT101 : BORDER_REPLICATE;
+    bool zero = sobel->border == BORDER_ZERO;
+    enum border border = zero ? BORDER_REPLICATE : sobel->border;
     struct window window;
     window_open(&window, from, &sobel->prologue, border, 0, 1, work);
     for (int y = 0; y < height && !pass_is_late_at(pass, (uint32_t)y); y++) {
@@ -131,10 +131,8 @@ static const struct op_param sobel_params[] = {
 static enum status sobel_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    struct sobel sobel;
-    memset(&sobel, 0, sizeof(sobel));
-    sobel.magnitude = (enum sobel_magnitude)own->magnitude;
-    sobel.border = (enum sobel_border)own->border;
+    struct sobel sobel = {.magnitude = (enum sobel_magnitude)own->magnitude,
+                          .border = (enum border)own->border};
     /* Gray is added to a table of colours before it, so that the image between the passes is
      * gray. */
     struct grayscale gray = grayscale_default(chain->background);

@@ -16,19 +16,10 @@
  * subnormal, or has the first normal exponent. Sums and doublings are therefore exact, and a gray
  * byte is such a half without conversion. Absolute values are free, as modifiers of the operands.
  *
- * Instructions per pixel for RGB and `half` (132 multiprocessors at 1.7 GHz issue 28.7e12 lanes
- * per second: 41 per pixel at 700 Gpixel/s; byte shuffles and dot products have half of that
- * rate):
- *     gray     2 IDP.2A, 0.75 PRMT to pack
- *     unpack   1.25 PRMT (4 rows of gray for 2 of the result, 20 columns for 16)
- *     columns  1.9 HFMA2/HADD2: a + 2d + g and a - g
- *     shift    1.1 PRMT: the same, one column to the left
- *     rows     1.5 HADD2/HFMA2: Gx, Gy; length 0.5, clamp 0.5, halve 0.5, pack 0.25 PRMT
- * About 10 in all. With loads, halo, addresses, borders and the loop, the sm_90 code has 680
- * instructions for the 32 pixels of a lane in a step. This is 21 per pixel; away from borders
- * about 18 are executed.
+ * Instructions per pixel for RGB and `half`: about 10 for gray and gradient. With loads, halo,
+ * addresses, borders and the loop, the sm_90 code has 21; away from borders about 18 are executed.
+ * 132 multiprocessors at 1.7 GHz issue 41 per pixel at 700 Gpixel/s.
  */
-#include <cuda_fp16.h>
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
 #include "gpu/ops/tables.cuh"
@@ -52,7 +43,7 @@
 struct sobel_args : pass_images {
     int strips;     /* blocks per row */
     int block_rows; /* rows of the result */
-    enum sobel_border border;
+    enum border border;
     gray_words gray;
 };
 
@@ -64,8 +55,7 @@ template <int C> struct sobel_row {
 };
 
 template <int C>
-static __device__ __forceinline__ void sobel_load(sobel_row<C> *held, const sobel_args &a, int y,
-                                                  int x0, int lane)
+SIMT void sobel_load(sobel_row<C> *held, const sobel_args &a, int y, int x0, int lane)
 {
     const uint8_t *row = a.from + (size_t)sobel_inside(y, a.height, a.border) * a.from_stride;
     row_load<C>(&held->part, row, x0, a.width, lane);
@@ -82,9 +72,8 @@ static __device__ __forceinline__ void sobel_load(sobel_row<C> *held, const sobe
 /* Converts a loaded row to gray in its place in the ring. The halo is written after the stretch. If
  * the image ends within the strip, the halo replaces the byte after the last pixel. */
 template <int C, bool TABLE>
-static __device__ __forceinline__ void sobel_keep(sobel_row<C> *held, uint8_t *ring_row,
-                                                  uint8_t *stage, const uint8_t *table,
-                                                  const sobel_args &a, int x0, int lane)
+SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, const uint8_t *table,
+                     const sobel_args &a, int x0, int lane)
 {
     uint8_t *pixels = ring_row + MARGIN;
     uint32_t halo = held->halo;
@@ -116,68 +105,49 @@ static __device__ __forceinline__ void sobel_keep(sobel_row<C> *held, uint8_t *r
         pixels[min(WARP_PIXELS, a.width - x0)] = (uint8_t)halo;
 }
 
-static __device__ __forceinline__ __half2 as_half2(uint32_t word)
-{
-    return *reinterpret_cast<__half2 *>(&word);
-}
-
-static __device__ __forceinline__ uint32_t as_word(__half2 pair)
-{
-    return *reinterpret_cast<uint32_t *>(&pair);
-}
-
 /* A lane's 16 pixels of one row with their neighbours: pair[0] ends with the pixel before them,
  * pair[1..8] hold them, pair[9] starts with the pixel after them. */
 struct sobel_pairs {
     __half2 pair[10];
 };
 
-static __device__ __forceinline__ void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row,
-                                                    int lane)
+SIMT void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row, int lane)
 {
     const uint8_t *pixels = ring_row + MARGIN + lane * LANE_PIXELS;
     uint4 mid = *reinterpret_cast<const uint4 *>(pixels);
     uint32_t words[4] = {mid.x, mid.y, mid.z, mid.w};
     uint32_t before = *reinterpret_cast<const uint32_t *>(pixels - 4);
     uint32_t after = *reinterpret_cast<const uint32_t *>(pixels + LANE_PIXELS);
-    row->pair[0] = as_half2(__byte_perm(before, 0, 0x4342));
+    row->pair[0] = pair_of(__byte_perm(before, 0, 0x4342));
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        row->pair[1 + 2 * q] = as_half2(__byte_perm(words[q], 0, 0x4140));
-        row->pair[2 + 2 * q] = as_half2(__byte_perm(words[q], 0, 0x4342));
+        row->pair[1 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4140));
+        row->pair[2 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4342));
     }
-    row->pair[9] = as_half2(__byte_perm(after, 0, 0x4140));
-}
-
-/* (high half of left, low half of right): the pair that starts one pixel before `right`. */
-static __device__ __forceinline__ __half2 pair_between(__half2 left, __half2 right)
-{
-    return as_half2(__byte_perm(as_word(left), as_word(right), 0x5432));
+    row->pair[9] = pair_of(__byte_perm(after, 0, 0x4140));
 }
 
 /* Lengths of two gradients, 0..255, one per half of the word. */
-template <int M>
-static __device__ __forceinline__ uint32_t sobel_pair_length(__half2 gx, __half2 gy)
+template <int M> SIMT uint32_t sobel_pair_length(__half2 gx, __half2 gy)
 {
     if constexpr (M == SOBEL_L2) {
-        uint32_t x = as_word(gx) & 0x7FFF7FFFu, y = as_word(gy) & 0x7FFF7FFFu;
+        uint32_t x = word_of_pair(gx) & 0x7FFF7FFFu, y = word_of_pair(gy) & 0x7FFF7FFFu;
         int low = (int)((x & 0xFFFFu) * (x & 0xFFFFu) + (y & 0xFFFFu) * (y & 0xFFFFu));
         int high = (int)((x >> 16) * (x >> 16) + (y >> 16) * (y >> 16));
         return (uint32_t)sobel_root(low) | (uint32_t)sobel_root(high) << 16;
     } else {
         uint32_t most = M == SOBEL_HALF ? 0x01FF01FFu : 0x00FF00FFu;
         __half2 sum = __hadd2(__habs2(gx), __habs2(gy));
-        uint32_t cut = as_word(__hmin2(sum, as_half2(most)));
+        uint32_t cut = word_of_pair(__hmin2(sum, pair_of(most)));
         return M == SOBEL_HALF ? cut >> 1 : cut; /* PRMT drops bit 15 */
     }
 }
 
 /* Computes 16 pixels of the result from the rows above (a), at (m) and below (b). */
 template <int M>
-static __device__ __forceinline__ uint4 sobel_lane(const sobel_pairs &a, const sobel_pairs &m,
-                                                   const sobel_pairs &b)
+SIMT uint4 sobel_lane(const sobel_pairs &a, const sobel_pairs &m, const sobel_pairs &b)
 {
-    const __half2 two = as_half2(0x40004000u);
+    const __half2 two = pair_of(0x40004000u);
     __half2 smooth[10], step[10]; /* per column: a + 2 m + b, a - b */
 #pragma unroll
     for (int k = 0; k < 10; k++) {
@@ -197,15 +167,14 @@ static __device__ __forceinline__ uint4 sobel_lane(const sobel_pairs &a, const s
         smooth_left = smooth_right;
         step_left = step_right;
     }
-    return make_uint4(__byte_perm(length[0], length[1], 0x6420),
-                      __byte_perm(length[2], length[3], 0x6420),
-                      __byte_perm(length[4], length[5], 0x6420),
-                      __byte_perm(length[6], length[7], 0x6420));
+    return make_uint4(
+        __byte_perm(length[0], length[1], 0x6420), __byte_perm(length[2], length[3], 0x6420),
+        __byte_perm(length[4], length[5], 0x6420), __byte_perm(length[6], length[7], 0x6420));
 }
 
-static __device__ __forceinline__ void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
+SIMT void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
 {
-    if (a.border == SOBEL_ZERO) {
+    if (a.border == BORDER_ZERO) {
         if (y == 0 || y == a.height - 1)
             pixels = make_uint4(0, 0, 0, 0);
         if (x == 0)

@@ -1,13 +1,5 @@
 /*
- * sobel.h - the magnitude of the 3 x 3 Sobel gradient of gray.
- *
- *     a b c    Gx = (a + 2d + g) - (c + 2f + i)
- *     d e f    Gy = (a + 2b + c) - (g + 2h + i)
- *     g h i
- *
- * half: min(255, (|Gx| + |Gy|) >> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 +
- * Gy^2))). Borders: reflect101 (OpenCV's default), replicate, or zero. With zero the outermost
- * frame of the result is 0. A side of one pixel reflects onto itself.
+ * sobel.h - the magnitude of the 3 x 3 Sobel gradient of gray. op_sobel has the formulas.
  *
  * One pass makes gray from 1, 3 or 4 channels, applies the table of the prologue, if any, and
  * computes the gradient. Each colour pixel is read once.
@@ -15,28 +7,23 @@
 #ifndef GPUIMGD_GPU_OPS_SOBEL_H
 #define GPUIMGD_GPU_OPS_SOBEL_H
 
-#include <stdint.h>
-
 #include "gpu/ops/prologue.h"
-#include "gpu/ops/pixel.h"
-#include "gpu/plan/pass.h"
 
 enum sobel_magnitude { SOBEL_HALF, SOBEL_L1, SOBEL_L2 };
-enum sobel_border { SOBEL_REFLECT101, SOBEL_REPLICATE, SOBEL_ZERO };
 
 struct sobel {
     enum sobel_magnitude magnitude;
-    enum sobel_border border;
+    enum border border;
     struct prologue prologue; /* makes gray of colours */
 };
 
 /* Maps index -1..size to 0..size-1. With a zero border any index will do. */
-PIXEL int sobel_inside(int index, int size, enum sobel_border border)
+PIXEL int sobel_inside(int index, int size, enum border border)
 {
     if (index < 0)
-        return border == SOBEL_REFLECT101 && size > 1 ? -index : 0;
+        return border == BORDER_REFLECT101 && size > 1 ? -index : 0;
     if (index >= size)
-        return border == SOBEL_REFLECT101 && size > 1 ? 2 * size - 2 - index : size - 1;
+        return border == BORDER_REFLECT101 && size > 1 ? 2 * size - 2 - index : size - 1;
     return index;
 }
 

@@ -65,7 +65,7 @@ static void stats_cpu(const struct pass *pass, const struct image *from, const s
 
 pass_cuda stats_cuda;
 
-const struct pass_type pass_stats = {"stats", stats_cpu, PASS_CUDA(stats_cuda)};
+static const struct pass_type pass_stats = {"stats", stats_cpu, PASS_CUDA(stats_cuda)};
 
 /* ---- the values ---- */
 

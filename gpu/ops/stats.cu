@@ -19,7 +19,7 @@ struct lane_stats {
 
 /* Adds four values of one channel. Only those under `mask` count: the others are 0 for the sum and
  * the maximum, and 255 for the minimum. */
-static __device__ __forceinline__ void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
+SIMT void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
 {
     uint32_t values = four & mask, rooms = ~four & mask;
     stats->sum = __dp4a(values, 0x01010101u, stats->sum);
@@ -28,22 +28,20 @@ static __device__ __forceinline__ void take_four(lane_stats *stats, uint32_t fou
 }
 
 /* A mask of the first n bytes of four. */
-static __device__ __forceinline__ uint32_t first_bytes(int n)
+SIMT uint32_t first_bytes(int n)
 {
     return n >= 4 ? 0xffffffffu : n <= 0 ? 0u : (1u << (8 * n)) - 1;
 }
 
 /* Sorts four words of interleaved pixels into a word per channel. */
-static __device__ __forceinline__ void take_rgb(lane_stats *stats, uint32_t a, uint32_t b,
-                                                uint32_t c, uint32_t mask)
+SIMT void take_rgb(lane_stats *stats, uint32_t a, uint32_t b, uint32_t c, uint32_t mask)
 {
     take_four(&stats[0], __byte_perm(__byte_perm(a, b, 0x0630), c, 0x5210), mask);
     take_four(&stats[1], __byte_perm(__byte_perm(a, b, 0x0741), c, 0x6210), mask);
     take_four(&stats[2], __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410), mask);
 }
 
-static __device__ __forceinline__ void take_rgba(lane_stats *stats, const uint4 &four,
-                                                 uint32_t mask)
+SIMT void take_rgba(lane_stats *stats, const uint4 &four, uint32_t mask)
 {
     uint32_t rg01 = __byte_perm(four.x, four.y, 0x5140), rg23 = __byte_perm(four.z, four.w, 0x5140);
     uint32_t ba01 = __byte_perm(four.x, four.y, 0x7362), ba23 = __byte_perm(four.z, four.w, 0x7362);
@@ -54,8 +52,7 @@ static __device__ __forceinline__ void take_rgba(lane_stats *stats, const uint4 
 }
 
 template <int C>
-static __device__ __forceinline__ void take_part(lane_stats *stats, row_part<C> *part,
-                                                 uint8_t *stage, int lane, int left)
+SIMT void take_part(lane_stats *stats, row_part<C> *part, uint8_t *stage, int lane, int left)
 {
     if constexpr (C == 4) {
 #pragma unroll
@@ -76,7 +73,7 @@ static __device__ __forceinline__ void take_part(lane_stats *stats, row_part<C> 
     }
 }
 
-static __device__ __forceinline__ uint32_t greater_half(uint32_t two)
+SIMT uint32_t greater_half(uint32_t two)
 {
     return max(two & 0xffffu, two >> 16);
 }

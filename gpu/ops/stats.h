@@ -13,6 +13,4 @@ struct stats_channel {
     uint32_t room; /* 255 - min */
 };
 
-extern const struct pass_type pass_stats;
-
 #endif

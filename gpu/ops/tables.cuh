@@ -30,8 +30,7 @@ static inline table_argument<TABLE> table_argument_of(const struct prologue *pro
 /* Copies the first COUNT tables to shared memory. Each warp reads its own pieces, one address at a
  * time, so that the cache misses of all warps overlap. */
 template <int COUNT, int WARPS, int PIECES>
-static __device__ __forceinline__ void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES],
-                                                   int warp, int lane)
+SIMT void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES], int warp, int lane)
 {
     constexpr int count = 16 * COUNT, share = (count + WARPS - 1) / WARPS;
 #pragma unroll
@@ -45,23 +44,20 @@ static __device__ __forceinline__ void tables_copy(uint8_t *shared, const uint4 
     }
 }
 
-static __device__ __forceinline__ uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2,
-                                                   uint32_t b3)
+SIMT uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2, uint32_t b3)
 {
     return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
 }
 
 /* Looks up four bytes, or the three colours of an RGBA pixel. */
-template <bool ALPHA>
-static __device__ __forceinline__ uint32_t look_up(uint32_t word, const uint8_t *table)
+template <bool ALPHA> SIMT uint32_t look_up(uint32_t word, const uint8_t *table)
 {
     uint32_t b0 = table[word & 255u], b1 = table[word >> 8 & 255u];
     uint32_t b2 = table[word >> 16 & 255u], b3 = word >> 24;
     return word_of(b0, b1, b2, ALPHA ? b3 : table[b3]);
 }
 
-template <bool ALPHA>
-static __device__ __forceinline__ uint4 look_up_four(const uint4 &four, const uint8_t *table)
+template <bool ALPHA> SIMT uint4 look_up_four(const uint4 &four, const uint8_t *table)
 {
     return make_uint4(look_up<ALPHA>(four.x, table), look_up<ALPHA>(four.y, table),
                       look_up<ALPHA>(four.z, table), look_up<ALPHA>(four.w, table));

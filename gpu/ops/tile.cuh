@@ -82,9 +82,8 @@ static cudaError_t tile_by_form(uint32_t channels, const struct prologue *prolog
     if (prologue->makes_gray)
         return channels == 3 ? launch(std::integral_constant<int, 3>(), gray)
                              : launch(std::integral_constant<int, 4>(), gray);
-    return by_channels(channels, [&](auto c) {
-        return prologue->looks_up ? launch(c, table) : launch(c, plain);
-    });
+    return by_channels(
+        channels, [&](auto c) { return prologue->looks_up ? launch(c, table) : launch(c, plain); });
 }
 
 /* A block's shared memory: ROWS rows of each plane, which start HALO rows above the result. C is
@@ -97,8 +96,7 @@ template <int C, tile_form F, int WARPS, int ROWS> struct tile_memory {
 
 /* 16 bytes of a row. Bytes outside the row are undefined. A piece that contains a byte of the row
  * is within the stride. */
-static __device__ __forceinline__ uint4 tile_piece(const tile_args &a, int y, int offset,
-                                                   int row_bytes)
+SIMT uint4 tile_piece(const tile_args &a, int y, int offset, int row_bytes)
 {
     int row = border_inside(y, a.height, a.border);
     if (row < 0 || offset < 0 || offset >= row_bytes)
@@ -107,25 +105,23 @@ static __device__ __forceinline__ uint4 tile_piece(const tile_args &a, int y, in
 }
 
 /* Sorts four RGB pixels in three words into one word per colour. */
-static __device__ __forceinline__ void tile_sort_rgb(uint32_t a, uint32_t b, uint32_t c,
-                                                     uint32_t *red, uint32_t *green,
-                                                     uint32_t *blue)
+SIMT void tile_sort_rgb(uint32_t a, uint32_t b, uint32_t c, uint32_t *red, uint32_t *green,
+                        uint32_t *blue)
 {
     *red = __byte_perm(__byte_perm(a, b, 0x0630), c, 0x5210);
     *green = __byte_perm(__byte_perm(a, b, 0x0741), c, 0x6210);
     *blue = __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410);
 }
 
-static __device__ __forceinline__ void tile_mix_rgb(uint32_t red, uint32_t green, uint32_t blue,
-                                                    uint32_t *a, uint32_t *b, uint32_t *c)
+SIMT void tile_mix_rgb(uint32_t red, uint32_t green, uint32_t blue, uint32_t *a, uint32_t *b,
+                       uint32_t *c)
 {
     *a = __byte_perm(__byte_perm(red, green, 0x1040), blue, 0x3410);
     *b = __byte_perm(__byte_perm(green, red, 0x2601), blue, 0x3250);
     *c = __byte_perm(__byte_perm(red, green, 0x0730), blue, 0x7216);
 }
 
-static __device__ __forceinline__ void tile_sort_rgba(uint4 p, uint32_t *red, uint32_t *green,
-                                                      uint32_t *blue)
+SIMT void tile_sort_rgba(uint4 p, uint32_t *red, uint32_t *green, uint32_t *blue)
 {
     uint32_t first = __byte_perm(p.x, p.y, 0x5140), second = __byte_perm(p.z, p.w, 0x5140);
     *red = __byte_perm(first, second, 0x5410);
@@ -133,8 +129,7 @@ static __device__ __forceinline__ void tile_sort_rgba(uint4 p, uint32_t *red, ui
     *blue = __byte_perm(__byte_perm(p.x, p.y, 0x0062), __byte_perm(p.z, p.w, 0x0062), 0x5410);
 }
 
-static __device__ __forceinline__ uint4 tile_mix_rgba(uint32_t red, uint32_t green, uint32_t blue,
-                                                      uint4 alpha)
+SIMT uint4 tile_mix_rgba(uint32_t red, uint32_t green, uint32_t blue, uint4 alpha)
 {
     uint32_t first = __byte_perm(red, green, 0x5140), second = __byte_perm(red, green, 0x7362);
     return make_uint4(__byte_perm(__byte_perm(first, blue, 0x0410), alpha.x, 0x7210),
@@ -155,13 +150,13 @@ template <int C, int WARPS, int ROWS> struct tile_share {
 
     /* The row of load j within the round, or `step` if the lane has none, and the piece within the
      * row. */
-    static __device__ __forceinline__ int row(int lane, int warp, int j)
+    SIMT int row(int lane, int warp, int j)
     {
         int i = C == 1 ? lane : lane + j * WARP;
         int within = i / pieces, before = C == 1 ? (j * WARPS + warp) * group : warp * group;
         return group * pieces % WARP == 0 || within < group ? before + within : step;
     }
-    static __device__ __forceinline__ int piece(int lane, int j)
+    SIMT int piece(int lane, int j)
     {
         return (C == 1 ? lane : lane + j * WARP) % pieces;
     }
@@ -170,8 +165,7 @@ template <int C, int WARPS, int ROWS> struct tile_share {
 /* Loads the pieces of a round, from row `first` of the tile. INSIDE: the whole tile is inside the
  * image, so that only the number of rows must be checked. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
-static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int top, int first,
-                                                 int rows, uint4 *held)
+SIMT void tile_take(const tile_args &a, int x0, int top, int first, int rows, uint4 *held)
 {
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, left = (x0 - TILE_MARGIN) * C;
@@ -196,8 +190,8 @@ static __device__ __forceinline__ void tile_take(const tile_args &a, int x0, int
 
 /* Looks up the pieces that tile_take loaded for the round that starts in row `first`. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
-static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top, int first,
-                                                    int rows, const uint8_t *table, uint4 *held)
+SIMT void tile_look_up(const tile_args &a, int top, int first, int rows, const uint8_t *table,
+                       uint4 *held)
 {
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -212,17 +206,15 @@ static __device__ __forceinline__ void tile_look_up(const tile_args &a, int top,
 }
 
 /* Converts 16 RGB pixels, or four RGBA pixels, to gray and looks them up if there is a table. */
-static __device__ __forceinline__ uint4 tile_gray_rgb(const row_part<3> &part,
-                                                      const tile_prologue<TILE_GRAY> &given,
-                                                      const uint8_t *table)
+SIMT uint4 tile_gray_rgb(const row_part<3> &part, const tile_prologue<TILE_GRAY> &given,
+                         const uint8_t *table)
 {
     uint4 gray = gray_lane_rgb(part, given.gray);
     return given.looks_up ? look_up_four<false>(gray, table) : gray;
 }
 
-static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
-                                                          const tile_prologue<TILE_GRAY> &given,
-                                                          const uint8_t *table)
+SIMT uint32_t tile_gray_rgba(const uint4 &four, const tile_prologue<TILE_GRAY> &given,
+                             const uint8_t *table)
 {
     uint32_t gray = gray_four_rgba(four, given.gray);
     return given.looks_up ? look_up<false>(gray, table) : gray;
@@ -230,10 +222,8 @@ static __device__ __forceinline__ uint32_t tile_gray_rgba(const uint4 &four,
 
 /* Loads three rows per warp, with the next three in flight. 30 lanes have 48 bytes each. */
 template <int WARPS, int ROWS, bool INSIDE, tile_form F>
-static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory,
-                                                     const tile_args &a, int x0, int top,
-                                                     int rows, const tile_prologue<F> &given,
-                                                     const uint8_t *table)
+SIMT void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int top,
+                        int rows, const tile_prologue<F> &given, const uint8_t *table)
 {
     using share = tile_share<3, WARPS, ROWS>;
     constexpr int groups = TILE_PITCH / 16;
@@ -275,10 +265,9 @@ static __device__ __forceinline__ void tile_load_rgb(tile_memory<3, F, WARPS, RO
 /* For gray and RGBA: stores the pieces that tile_take loaded for the round that starts in row
  * `first`. */
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
-static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS> &memory,
-                                                  const tile_args &a, int top, int first,
-                                                  int rows, const tile_prologue<F> &given,
-                                                  const uint8_t *table, const uint4 *held)
+SIMT void tile_place(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int top, int first,
+                     int rows, const tile_prologue<F> &given, const uint8_t *table,
+                     const uint4 *held)
 {
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -305,10 +294,8 @@ static __device__ __forceinline__ void tile_place(tile_memory<C, F, WARPS, ROWS>
 }
 
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
-static __device__ __forceinline__ void tile_fill(tile_memory<C, F, WARPS, ROWS> &memory,
-                                                 const tile_args &a, int x0, int top, int rows,
-                                                 const tile_prologue<F> &given,
-                                                 const uint8_t *table)
+SIMT void tile_fill(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int top,
+                    int rows, const tile_prologue<F> &given, const uint8_t *table)
 {
     if constexpr (C == 3) {
         tile_load_rgb<WARPS, ROWS, INSIDE, F>(memory, a, x0, top, rows, given, table);
@@ -343,8 +330,7 @@ static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, c
     }
 }
 
-template <tile_form F>
-static __device__ __forceinline__ bool tile_looks_up(const tile_prologue<F> &given)
+template <tile_form F> SIMT bool tile_looks_up(const tile_prologue<F> &given)
 {
     if constexpr (F == TILE_GRAY)
         return given.looks_up;
@@ -355,10 +341,8 @@ static __device__ __forceinline__ bool tile_looks_up(const tile_prologue<F> &giv
  * it to `table` in shared memory. All threads must call it, and may read the planes after it
  * returns. */
 template <int C, tile_form F, int WARPS, int ROWS>
-static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> &memory,
-                                                 const tile_args &a, int x0, int top, int rows,
-                                                 int across, const tile_prologue<F> &given,
-                                                 uint8_t *table)
+SIMT void tile_load(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int top,
+                    int rows, int across, const tile_prologue<F> &given, uint8_t *table)
 {
     if constexpr (F != TILE_PLAIN) {
         if (tile_looks_up(given)) {
@@ -382,10 +366,8 @@ static __device__ __forceinline__ void tile_load(tile_memory<C, F, WARPS, ROWS> 
 /* Stores COUNT words of four results, one per row, at column x0 + 4 lane from row y0 + row. Gray is
  * written to the result. Colours go to their plane, whose rows no thread may still need. */
 template <int C, tile_form F, int WARPS, int ROWS, int COUNT>
-static __device__ __forceinline__ void tile_put(tile_memory<C, F, WARPS, ROWS> &memory,
-                                                const tile_args &a, int x0, int y0, int row,
-                                                int channel, int lane,
-                                                const uint32_t (&results)[COUNT])
+SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int y0,
+                   int row, int channel, int lane, const uint32_t (&results)[COUNT])
 {
     if constexpr (tile_memory<C, F, WARPS, ROWS>::planes == 1) {
         int x = x0 + lane * 4, left = a.height - y0 - row;
@@ -409,8 +391,8 @@ static __device__ __forceinline__ void tile_put(tile_memory<C, F, WARPS, ROWS> &
 
 /* Writes `rows` rows of colour from the planes. All threads must call it. */
 template <int C, tile_form F, int WARPS, int ROWS>
-static __device__ __forceinline__ void tile_store(tile_memory<C, F, WARPS, ROWS> &memory,
-                                                  const tile_args &a, int x0, int y0, int rows)
+SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int y0,
+                     int rows)
 {
     if constexpr (tile_memory<C, F, WARPS, ROWS>::planes == 1)
         return;

@@ -11,7 +11,7 @@
 #ifndef GPUIMGD_GPU_OPS_UNION_FIND_CUH
 #define GPUIMGD_GPU_OPS_UNION_FIND_CUH
 
-#include <stdint.h>
+#include "gpu/ops/pixel.h"
 
 /* Labels of one block; every access is atomic. */
 struct shared_labels {
@@ -41,8 +41,7 @@ struct global_labels {
     }
 };
 
-template <class Labels>
-static __device__ __forceinline__ uint32_t union_find(const Labels &labels, uint32_t node)
+template <class Labels> SIMT uint32_t union_find(const Labels &labels, uint32_t node)
 {
     while (node != 0) {
         uint32_t parent = labels.load(node);
@@ -57,8 +56,7 @@ static __device__ __forceinline__ uint32_t union_find(const Labels &labels, uint
     return 0;
 }
 
-template <class Labels>
-static __device__ __forceinline__ void union_join(const Labels &labels, uint32_t a, uint32_t b)
+template <class Labels> SIMT void union_join(const Labels &labels, uint32_t a, uint32_t b)
 {
     a = union_find(labels, a);
     b = union_find(labels, b);
