@@ -83,8 +83,7 @@ static cudaError_t choose_device(struct cuda_slot *slot)
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
-    list_each(node, &slot->tasks)
-        (void)note(slot, cuda_task(node), result);
+    list_each(node, &slot->tasks)(void) note(slot, cuda_task(node), result);
     slot->measured = false;
     return cudaSuccess;
 }

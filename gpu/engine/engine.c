@@ -29,8 +29,7 @@ enum status engine_open(const struct engine_config *config, struct engine **engi
     if (strcmp(config->kind, "cpu") == 0)
         return engine_cpu_open(config, engine, error);
 
-    enum status status =
-        engine_cuda_open(config, engine, &usable, reason, sizeof(reason), error);
+    enum status status = engine_cuda_open(config, engine, &usable, reason, sizeof(reason), error);
     if (status || usable) /* uncovered: gpu */
         return status;
     if (wanted)

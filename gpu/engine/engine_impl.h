@@ -30,8 +30,7 @@ enum status activity_open(struct activity *activity, struct error *error) MUST_C
 void activity_close(struct activity *activity); /* a zeroed or closed one is ignored */
 /* Times are seconds on one clock of the caller's choice. An empty or reversed interval is
  * ignored. */
-void activity_add(struct activity *activity, enum activity_kind kind, double start_s,
-                  double end_s);
+void activity_add(struct activity *activity, enum activity_kind kind, double start_s, double end_s);
 /* Adds the sums since the last call to `total` and resets them. */
 void activity_take(struct activity *activity, struct engine_activity *total);
 
@@ -50,9 +49,8 @@ struct engine_device {
 struct engine_table {
     bool synchronous;
     void (*close)(struct engine *engine);
-    enum engine_reserved (*reserve)(struct engine *engine, uint32_t device,
-                                    const struct plan *plan, struct engine_memory *memory,
-                                    struct error *error);
+    enum engine_reserved (*reserve)(struct engine *engine, uint32_t device, const struct plan *plan,
+                                    struct engine_memory *memory, struct error *error);
     void (*release)(struct engine *engine, struct engine_memory *memory);
     void (*run)(struct engine *engine, struct engine_task *task);    /* synchronous only */
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */

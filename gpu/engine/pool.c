@@ -244,8 +244,7 @@ const char *pool_name(const struct pool *pool)
 static void *pages_alloc(void *context, size_t bytes)
 {
     (void)context;
-    uint8_t *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) /* uncovered: memory */
         return NULL;
     /* Huge pages save page faults and TLB misses if the kernel grants them. */

@@ -229,11 +229,8 @@ static enum status canny_check(const struct op_item *item, void *params)
 static enum status canny_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    struct canny canny;
     struct grayscale gray = grayscale_default(chain->background);
-    memset(&canny, 0, sizeof(canny));
-    canny.low = (int)floor(own->low);
-    canny.high = (int)floor(own->high);
+    struct canny canny = {.low = (int)floor(own->low), .high = (int)floor(own->high)};
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &canny.prologue);
     struct pass *pass =

@@ -1,13 +1,8 @@
 /*
  * canny.h - thin edges with hysteresis, equal to OpenCV's Canny with aperture 3 and the L1 norm.
  *
- * Source: J. Canny, A Computational Approach to Edge Detection, 1986. Gx and Gy of each pixel are
- * those of sobel.h, with replicated borders. The gradient m is |Gx| + |Gy|, and 0 outside the
- * image. The sector of the gradient's direction selects two neighbours of the pixel. A pixel is
- * marked if m > low and m is a peak between them: greater than the neighbour before it and, in the
- * sectors across and down, not less than the neighbour after it; in the other sectors greater than
- * both. Marked pixels with m > high are strong. The edges are the marked pixels that are
- * connected, by sides or corners, to a strong pixel through marked pixels.
+ * Source: J. Canny, A Computational Approach to Edge Detection, 1986. op_canny has the rules.
+ * Marked pixels whose gradient exceeds `high` are strong.
  *
  * Connections are searched between blocks of 2 x 2 pixels, because marked pixels within a block
  * always touch. Both engines therefore need one word of work space per four pixels.
@@ -15,12 +10,7 @@
 #ifndef GPUIMGD_GPU_OPS_CANNY_H
 #define GPUIMGD_GPU_OPS_CANNY_H
 
-#include <stdint.h>
-
-#include "gpu/ops/prologue.h"
-#include "gpu/ops/pixel.h"
 #include "gpu/ops/sobel.h"
-#include "gpu/plan/pass.h"
 
 /* The largest |Gx| + |Gy|: the weights of both with equal signs add up to 6. */
 #define CANNY_LENGTH_MAX (6 * 255)

@@ -143,20 +143,16 @@ static enum status convolve_check(const struct op_item *item, void *params)
 static enum status convolve_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    struct convolve convolve;
-    memset(&convolve, 0, sizeof(convolve));
-    convolve.rows = own->kernel.rows;
-    convolve.columns = own->kernel.columns;
-    convolve.border = (enum border)own->border;
-    convolve.start = (int32_t)rint(65536 * own->offset) + 32768;
+    struct convolve convolve = {.rows = own->kernel.rows, .columns = own->kernel.columns,
+                                .border = (enum border)own->border,
+                                .start = (int32_t)rint(65536 * own->offset) + 32768};
     for (int i = 0; i < convolve.rows * convolve.columns; i++)
         convolve.weights[i] = (int32_t)weight_at(own, i);
     struct prologue *prologue = &convolve.prologue;
     const struct pass_shape to = point_lift(chain, prologue);
     struct pass *pass = chain_add(chain, &types[prologue->makes_gray][prologue->looks_up], to,
                                   &convolve, sizeof(convolve));
-    pass->work_bytes = window_bytes(to.width, to.channels, convolve.columns / 2,
-                                    convolve.rows / 2);
+    pass->work_bytes = window_bytes(to.width, to.channels, convolve.columns / 2, convolve.rows / 2);
     return STATUS_OK;
 }
 

@@ -1,18 +1,12 @@
 /*
  * convolve.h - convolution with any kernel of odd sides up to 15 x 15, in 16.16 fixed point.
  *
- * With W = rint(65536 kernel / scale) and B = rint(65536 offset), ties to even, the result is (sum
- * W p + B + 32768) >> 16 (floor), clamped to 0..255. p are the pixels under the kernel, which is
- * not mirrored: a correlation, as OpenCV's filter2D. The sum of |W| is at most 127 * 65536 and |B|
- * is at most 255 * 65536. Sums in any order therefore fit in 32 bits. Alpha is kept.
+ * op_convolve has the formula and its bounds, with which sums in any order fit in 32 bits.
  */
 #ifndef GPUIMGD_GPU_OPS_CONVOLVE_H
 #define GPUIMGD_GPU_OPS_CONVOLVE_H
 
-#include <stdint.h>
-
 #include "gpu/ops/prologue.h"
-#include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
 #define CONVOLVE_SIDE_MAX 15
@@ -25,7 +19,7 @@ static_assert(255ll * CONVOLVE_WEIGHT_SUM_MAX + CONVOLVE_OFFSET_MAX * 65536ll + 
 struct convolve {
     int rows, columns; /* odd */
     enum border border;
-    int32_t start; /* B + 32768 */
+    int32_t start; /* offset and rounding, in 1/65536 */
     int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX];
     struct prologue prologue;
 };

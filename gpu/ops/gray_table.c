@@ -24,10 +24,7 @@ static void run(const struct pass *pass, const struct image *from, const struct 
 /* Appends the pass. A grayscale right before it becomes a part of it. */
 static void append(struct chain *chain, const struct pass_type *type, pass_values *values)
 {
-    struct histogram histogram;
-    memset(&histogram, 0, sizeof(histogram));
-    histogram.of_gray = true;
-    histogram.gray = grayscale_default(chain->background);
+    struct histogram histogram = {true, grayscale_default(chain->background)};
     if (point_takes_gray(chain))
         point_add_gray(chain, &histogram.gray); /* one channel between the passes instead of
                                                    three */

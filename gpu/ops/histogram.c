@@ -79,7 +79,8 @@ static void histogram_cpu(const struct pass *pass, const struct image *from,
 
 pass_cuda histogram_cuda;
 
-const struct pass_type pass_histogram = {"histogram", histogram_cpu, PASS_CUDA(histogram_cuda)};
+static const struct pass_type pass_histogram = {"histogram", histogram_cpu,
+                                                PASS_CUDA(histogram_cuda)};
 
 /* ---- the values ---- */
 
@@ -97,8 +98,7 @@ static cJSON *counts_text(const uint32_t *counts)
 
 static cJSON *histogram_values(const struct pass *pass, const uint8_t *work)
 {
-    uint32_t planes =
-        histogram_planes((const struct histogram *)pass->params, pass->from.channels);
+    uint32_t planes = histogram_planes((const struct histogram *)pass->params, pass->from.channels);
     cJSON *list = cJSON_CreateArray();
     for (uint32_t plane = 0; list && plane < planes; plane++) {
         cJSON *row = counts_text((const uint32_t *)work + plane * HISTOGRAM_BINS);
@@ -125,10 +125,7 @@ static const struct op_param histogram_params[] = {
 static enum status histogram_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    struct histogram histogram;
-    memset(&histogram, 0, sizeof(histogram));
-    histogram.of_gray = own->gray;
-    histogram.gray = grayscale_default(chain->background);
+    struct histogram histogram = {own->gray, grayscale_default(chain->background)};
     size_t bytes = histogram_planes(&histogram, chain->shape.channels) * HISTOGRAM_BINS *
                    sizeof(uint32_t);
     chain_look(chain, &pass_histogram, &histogram, sizeof(histogram), bytes, histogram_values);

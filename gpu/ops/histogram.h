@@ -25,8 +25,6 @@ static inline uint32_t histogram_planes(const struct histogram *histogram, uint3
     return histogram->of_gray ? 1 : channels;
 }
 
-extern const struct pass_type pass_histogram;
-
 /* counts: HISTOGRAM_BINS per plane, overwritten. gray: receives the counted gray; NULL if it is not
  * needed, and always NULL for one channel. */
 void histogram_count(const struct image *from, const struct histogram *histogram,

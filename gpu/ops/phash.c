@@ -27,8 +27,10 @@ static int32_t weight_of(int k, int n)
     return angle > PHASH_SIDE ? -quarter[2 * PHASH_SIDE - angle] : quarter[angle];
 }
 
-static void weights_fill(struct phash_weights *weights)
+static void weights_fill(const struct pass *pass, uint8_t *constants)
 {
+    struct phash_weights *weights = (struct phash_weights *)constants;
+    (void)pass;
     for (int k = 0; k < PHASH_KEPT; k++)
         for (int n = 0; n < PHASH_SIDE; n++)
             weights->at[k][n] = weight_of(k, n);
@@ -95,8 +97,10 @@ static void phash_cpu(const struct pass *pass, const struct image *from, const s
 pass_cuda phash_cuda;
 pass_cuda_many phash_cuda_many;
 
-const struct pass_type pass_phash = {"phash", phash_cpu,
-                                     PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
+/* Reads stacked images of 32 x 32 and writes one uint64_t each. The bit of the first value is the
+ * highest. */
+static const struct pass_type pass_phash = {"phash", phash_cpu,
+                                            PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
 
 /* ---- the operation ---- */
 
@@ -108,12 +112,6 @@ static cJSON *phash_values(const struct pass *pass, const uint8_t *work)
     memcpy(&hash, work, sizeof(hash));
     snprintf(text, sizeof(text), "%016" PRIx64, hash);
     return cJSON_CreateString(text);
-}
-
-static void phash_fill(const struct pass *pass, uint8_t *constants)
-{
-    (void)pass;
-    weights_fill((struct phash_weights *)constants);
 }
 
 static enum status phash_step(const void *params, struct chain *chain)
@@ -128,7 +126,7 @@ static enum status phash_step(const void *params, struct chain *chain)
     if (chain->count == chain->first)
         step_copy(chain); /* an image of the right size must still be copied to the stack */
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
-    return chain_constants(chain, pass, sizeof(struct phash_weights), phash_fill);
+    return chain_constants(chain, pass, sizeof(struct phash_weights), weights_fill);
 }
 
 /* Not OP_STARTS_GRAY: the gray is computed from the colours, never taken from a JPEG's Y

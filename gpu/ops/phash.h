@@ -1,17 +1,12 @@
 /*
  * phash.h - the perceptual hash of a 32 x 32 gray image: 64 bits from its lowest frequencies.
  *
- * Defined as Python's imagehash.phash: an unnormalised DCT-II of the columns and then of the rows.
- * The first 8 x 8 values are kept. A bit is 1 if its value is above the median of the 64. The DCT
- * is W X W^T with weights 2^18 cos(), rounded. All further steps use exact integers. The order of
- * the sums therefore does not matter, and equal values stay equal. With doubles, rounding would
- * decide on which side of the median they are.
+ * The DCT is W X W^T with weights 2^18 cos(), rounded. All further steps use exact integers. The
+ * order of the sums therefore does not matter, and equal values stay equal. With doubles, rounding
+ * would decide on which side of the median they are.
  */
 #ifndef GPUIMGD_GPU_OPS_PHASH_H
 #define GPUIMGD_GPU_OPS_PHASH_H
-
-#include <assert.h>
-#include <stdint.h>
 
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
@@ -40,9 +35,5 @@ PIXEL int phash_before(int64_t a, int i, int64_t b, int j)
 {
     return a < b || (a == b && i < j);
 }
-
-/* Reads stacked images of 32 x 32 and writes one uint64_t each. The bit of the first value is the
- * highest. */
-extern const struct pass_type pass_phash;
 
 #endif

@@ -32,8 +32,7 @@ struct matrix {
 
 PIXEL uint8_t mixed(const uint8_t *pixel, const int32_t *row)
 {
-    return (uint8_t)(point_sum(pixel[0], pixel[1], pixel[2], row[0], row[1], row[2], row[3]) >>
-                     16);
+    return (uint8_t)(point_sum(pixel[0], pixel[1], pixel[2], row[0], row[1], row[2], row[3]) >> 16);
 }
 
 VECTOR_CLONES
@@ -165,9 +164,7 @@ static void append(struct chain *chain, struct point *point)
 
 static struct point plain(enum point_mix mix)
 {
-    struct point point;
-    memset(&point, 0, sizeof(point));
-    point.mix = mix;
+    struct point point = {.mix = mix};
     for (int t = 0; t < POINT_TABLES; t++)
         for (int v = 0; v < 256; v++)
             point.tables[t][v] = (uint8_t)v;

@@ -236,8 +236,7 @@ static void window_fill(const struct axis *axis, const struct window *window, in
         sum += one;
     }
     for (uint32_t t = 0; t < window->count; t++) {
-        double share = t < kept_max ? kept[t]
-                                    : weight(((int)t - window->centre + 0.5) * shrink);
+        double share = t < kept_max ? kept[t] : weight(((int)t - window->centre + 0.5) * shrink);
         if (sum != 0.0)
             share /= sum;
         weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << RESAMPLE_BITS));
@@ -407,8 +406,7 @@ static enum status add_resize(const struct params *own, const struct geometry *g
     struct axis x = axis_of(own, &chain->across, shape.width, g->width, g->x, g->across);
     struct axis y = axis_of(own, &chain->down, shape.height, g->height, g->y, g->down);
     chain->across.full = chain->down.full = 0;
-    if (axis_is_same(&x) && axis_is_same(&y) && x.inputs == shape.width &&
-        y.inputs == shape.height)
+    if (axis_is_same(&x) && axis_is_same(&y) && x.inputs == shape.width && y.inputs == shape.height)
         return STATUS_OK;
     /* A crop alone needs no arithmetic. */
     if (own->filter == FILTER_NEAREST || (axis_is_same(&x) && axis_is_same(&y)))

@@ -23,8 +23,7 @@ void chain_drop(struct chain *chain)
 
 bool chain_is_cropped(const struct chain *chain)
 {
-    return chain->shape.width != chain->window.width ||
-           chain->shape.height != chain->window.height;
+    return chain->shape.width != chain->window.width || chain->shape.height != chain->window.height;
 }
 
 /* Kernels load whole aligned 16-byte pieces. */

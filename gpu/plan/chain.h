@@ -57,8 +57,7 @@ bool chain_is_cropped(const struct chain *chain);
 enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes,
                             pass_fill *fill) MUST_CHECK;
 /* image_too_large if a result of this size is not allowed. */
-enum status chain_check_size(const struct chain *chain, uint64_t width,
-                             uint64_t height) MUST_CHECK;
+enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height) MUST_CHECK;
 /* Appends a pass that reads the current image and only computes values, in work_bytes. */
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values);

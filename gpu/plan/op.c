@@ -374,8 +374,7 @@ static enum status read_params(const struct op *op, const struct op_item *item,
         if (!given)
             continue;
         if (given->type & 0xFF & readers[param->kind].type) {
-            status = readers[param->kind].read(item, param, param->name, given,
-                                               params + param->at);
+            status = readers[param->kind].read(item, param, param->name, given, params + param->at);
             continue;
         }
         say_type(param, text, sizeof(text));

@@ -167,8 +167,7 @@ static void shrink_passes(struct plan_variant *variant)
 }
 
 /* Builds the chain: orientation, operations, and the flattening that the output format needs. */
-static enum status build_variant(struct plan *plan, size_t index,
-                                 const struct plan_target *target,
+static enum status build_variant(struct plan *plan, size_t index, const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
 {
     const struct plan_source *source = &plan->source;
