@@ -9,7 +9,7 @@
 #define GPUIMGD_DAEMON_TELEMETRY_METRICS_H
 
 #include "conf/status.h"
-#include "queue/job/label.h"
+#include "queue/job/job.h"
 
 /* The stages of a job, in order. */
 enum stage {

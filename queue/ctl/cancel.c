@@ -1,6 +1,4 @@
 /* cancel.c - gpuimgctl cancel: cancels jobs by id. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf/limits.h"

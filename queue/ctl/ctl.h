@@ -8,7 +8,6 @@
 #define GPUIMGD_QUEUE_CTL_CTL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <cjson/cJSON.h>
 

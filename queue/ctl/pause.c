@@ -7,7 +7,6 @@
 #include "conf/clock.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
-#include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
 
 #define POLL_S 0.2

@@ -1,6 +1,5 @@
 #include "queue/ctl/progress.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -1,11 +1,8 @@
 /* result.c - gpuimgctl result: shows the results of jobs by id. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf/clock.h"
 #include "queue/ctl/ctl.h"
-#include "queue/ctl/progress.h"
 #include "queue/ctl/show.h"
 
 #define POLL_S 0.1

@@ -9,7 +9,6 @@
 #define GPUIMGD_QUEUE_JOB_INSTANCE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define INSTANCE_BYTES_MAX 200
 

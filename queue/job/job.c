@@ -1,6 +1,8 @@
 /* job.c - see job.h. An error message is one sentence that names the key, its value, the bound. */
 #include "queue/job/job.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -570,4 +572,31 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     if (error->status == STATUS_OK)
         read_job(&check, job);
     return error->status;
+}
+
+/* ---- labels ------------------------------------------------------------------------------- */
+
+static_assert(JOB_EXCERPT_BYTES_MAX <= LABEL_INPUT_BYTES_MAX, "an excerpt fits a label");
+
+const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
+                        const char *text, size_t length)
+{
+    const char *given = !job ? NULL : job->named.path ? job->named.path : job->named.key;
+    name[0] = '\0';
+    if (given)
+        text_escape_end(name, LABEL_INPUT_BYTES_MAX + 1, given, strlen(given));
+    else if (text)
+        text_escape(name, JOB_EXCERPT_BYTES_MAX + 1, text, length);
+    return name;
+}
+
+const char *label_job(char label[LABEL_BYTES], uint64_t number, const struct job *job,
+                      const char *text, size_t length)
+{
+    char name[LABEL_INPUT_BYTES_MAX + 1];
+    const char *id = job && job->id ? job->id : "";
+    label_input(name, job, text, length);
+    snprintf(label, LABEL_BYTES, "%" PRIu64 "%s%s%s%s%s", number, *id ? " " : "", id,
+             *name ? " (" : "", name, *name ? ")" : "");
+    return label;
 }

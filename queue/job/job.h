@@ -15,6 +15,7 @@
 #include <cjson/cJSON.h>
 
 #include "conf/format.h"
+#include "conf/limits.h"
 #include "conf/status.h"
 
 /* Where an image is read or written. Exactly one of path and key is set. An output that only gives
@@ -86,5 +87,19 @@ bool job_pack(struct job *job, size_t length);
  * job that kept its tree. Error: out_of_memory. */
 enum status job_unpack(struct job *job, struct error *error) MUST_CHECK;
 void job_repack(struct job *job);
+
+/* A label shows the last bytes of a long input name. Most file systems allow file names of 255
+ * bytes, but a folder and a file name rarely exceed 160. A result has the whole name. */
+#define LABEL_INPUT_BYTES_MAX 160
+#define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + 32)
+
+/* Write a name of the job for log lines, and return it. Any thread. label_input writes the input's
+ * name with control characters escaped; if it is unknown, the beginning of the job's text, or ""
+ * without a text. label_job also writes the number, and the id if the job has one: "12 holiday
+ * (a/cat.jpg)". job and text may be NULL. */
+const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
+                        const char *text, size_t length);
+const char *label_job(char label[LABEL_BYTES], uint64_t number, const struct job *job,
+                      const char *text, size_t length);
 
 #endif

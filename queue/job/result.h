@@ -6,7 +6,6 @@
 #ifndef GPUIMGD_QUEUE_JOB_RESULT_H
 #define GPUIMGD_QUEUE_JOB_RESULT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "conf/log.h"
-#include "queue/job/label.h"
+#include "queue/job/job.h"
 #include "queue/lease/lease_impl.h"
 
 /* Bytes of results and values per batch: Redis serves no other client while it stores them. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "conf/log.h"
-#include "queue/job/label.h"
+#include "queue/job/job.h"
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 

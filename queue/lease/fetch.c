@@ -9,7 +9,6 @@
  *   blocking connection is down or refused.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

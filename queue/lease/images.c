@@ -6,7 +6,6 @@
  * until the caller releases them, so READS_* in conf/limits.h limit the reads.
  */
 /* uncovered file: moment */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "conf/text.h"
 #include "queue/job/instance.h"
 #include "queue/job/job.h"
-#include "queue/job/label.h"
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 

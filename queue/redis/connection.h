@@ -18,7 +18,6 @@
 #include <hiredis/hiredis.h>
 #include <uv.h>
 
-#include "conf/status.h"
 #include "queue/redis/address.h"
 #include "queue/redis/link.h"
 

@@ -1,7 +1,6 @@
 #include "queue/ctl/screen/overview.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "conf/limits.h"
 #include "queue/ctl/screen/overview.h"
 
 /* One daemon has at most DEVICES_MAX. The sum over all daemons keeps this many for its mean. */

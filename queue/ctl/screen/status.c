@@ -1,5 +1,4 @@
 /* status.c - gpuimgctl status: the queue, the running jobs and the daemons on one screen. */
-#include <stdio.h>
 #include <string.h>
 
 #include "queue/ctl/ctl.h"

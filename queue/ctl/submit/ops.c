@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "conf/text.h"
-#include "queue/ctl/ctl.h"
 #include "queue/job/json.h"
 
 /* Generated from gpu's table, because this folder does not include headers of gpu. */
