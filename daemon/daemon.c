@@ -257,37 +257,6 @@ static void start_gpu_check(struct daemon *daemon)
                            daemon->draining ? 0 : daemon->options->canary_interval_s);
 }
 
-static struct queue_config queue_config(const struct daemon *daemon)
-{
-    const struct options *options = daemon->options;
-    return (struct queue_config){
-        .redis = options->redis,
-        .username = options->redis_username,
-        .password_file = options->redis_password_file,
-        .sentinel_username = options->sentinel_username,
-        .sentinel_password_file = options->sentinel_password_file,
-        .database = (uint32_t)options->redis_database,
-        .ns = options->namespace,
-        .instance = daemon->instance,
-        .lease_s = options->lease_s,
-        .renew_s = options->renew_s,
-        .reap_s = options->reap_s,
-        .retry_delay_s = options->retry_delay_s,
-        .block_s = options->block_s,
-        .connect_timeout_s = options->connect_timeout_s,
-        .command_timeout_s = options->command_timeout_s,
-        .auth_retry_s = options->auth_retry_s,
-        .attempts = (uint32_t)options->attempts,
-        .batch = (uint32_t)options->batch,
-        .result_ttl_s = options->result_ttl_s,
-        .results = strcmp(options->results, "id") == 0     ? QUEUE_RESULTS_ID
-                   : strcmp(options->results, "none") == 0 ? QUEUE_RESULTS_NONE
-                                                           : QUEUE_RESULTS_LIST,
-        .results_max = options->results_max,
-        .dead_max = options->dead_max,
-    };
-}
-
 static void reload(struct daemon *daemon)
 {
     struct options fresh;
@@ -297,8 +266,6 @@ static void reload(struct daemon *daemon)
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_gpu_check(daemon);
-        struct queue_config config = queue_config(daemon);
-        queue_reload(daemon->queue, &config);
         log_info("configuration reloaded");
     } else {
         log_error("reload failed, the old configuration stays: %s", error.text);
@@ -470,9 +437,8 @@ static enum exit_status open_parts(struct daemon *daemon)
                      options->workers);
         return refuse(EXIT_FAULT, &error); /* uncovered: memory */
     }
-    struct queue_config config = queue_config(daemon);
     struct queue_events events = pipeline_events(daemon->pipeline);
-    daemon->queue = queue_create(&daemon->loop, &config, &events, &error);
+    daemon->queue = queue_create(&daemon->loop, options, daemon->instance, &events, &error);
     if (!daemon->queue) /* uncovered: memory */
         return refuse(EXIT_CONFIGURATION, &error);
     return EXIT_OK;

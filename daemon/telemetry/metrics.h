@@ -79,7 +79,7 @@ extern const char *const metrics_outcome_names[METRICS_OUTCOMES];
 struct metrics_job {
     uint64_t number;
     uint32_t attempt;
-    const char *input;         /* the input's name (label.h), or NULL; borrowed */
+    const char *input;         /* the input's name (job.h), or NULL; borrowed */
     const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
     enum metrics_outcome outcome;
     uint32_t images;

@@ -73,7 +73,7 @@ static void note_trimmed(struct queue *queue, long long trimmed)
         return;
     if (queue->view.trimmed == 0)
         log_warning("%s:results, :dead or a reply list is full: its oldest entries are deleted",
-                    queue->config.ns);
+                    queue->options->namespace);
     queue->view.trimmed += (uint64_t)trimmed;
 }
 
@@ -134,7 +134,7 @@ static void answered(void *context, redisReply *reply)
 /* Returns true if the result is kept at NS:result:ID. Duplicates of a unique job read it there. */
 static bool keeps_result(const struct entry *entry)
 {
-    return entry->id && (entry->unique || entry->queue->config.results != QUEUE_RESULTS_NONE);
+    return entry->id && (entry->unique || strcmp(entry->queue->options->results, "none") != 0);
 }
 
 static void add_keys(struct script_call *call, const struct entry *entry)
@@ -156,12 +156,12 @@ static void add_keys(struct script_call *call, const struct entry *entry)
 
 static void add_arguments(struct script_call *call, const struct entry *entry)
 {
-    const struct queue_config *config = &entry->queue->config;
+    const struct options *options = entry->queue->options;
     script_call_number(call, entry->lease.number);
-    script_call_format(call, "%s:%llu", entry->queue->config.instance,
+    script_call_format(call, "%s:%llu", entry->queue->instance,
                        (unsigned long long)entry->lease.fetch);
     bool kept = keeps_result(entry);
-    bool listed = config->results == QUEUE_RESULTS_LIST || entry->reply_dropped;
+    bool listed = strcmp(options->results, "list") == 0 || entry->reply_dropped;
     bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
     if (entry->kind != ACK_DONE)
         script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
@@ -178,7 +178,7 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
 static void take_batch(struct lane *lane)
 {
     size_t bytes = 0;
-    while (!list_empty(&lane->waiting) && lane->sent.length < lane->queue->config.batch) {
+    while (!list_empty(&lane->waiting) && lane->sent.length < lane->queue->options->batch) {
         struct entry *entry = entry_of(list_first(&lane->waiting));
         if (!list_empty(&lane->sent) && bytes + entry->bytes > BATCH_BYTES)
             return;
@@ -189,20 +189,20 @@ static void take_batch(struct lane *lane)
 
 static struct script_call *build_call(struct lane *lane)
 {
-    const struct queue_config *config = &lane->queue->config;
+    const struct options *options = lane->queue->options;
     bool nack = lane->script == SCRIPT_ID_NACK;
     struct script_call *call =
-        nack ? script_call_new(SCRIPT_ID_NACK, config->ns, "lease", "results", "jobs", "delayed",
-                               "alone", "dead", "woken", NULL)
-             : script_call_new(SCRIPT_ID_DONE, config->ns, "lease", "results", NULL);
+        nack ? queue_call(lane->queue, SCRIPT_ID_NACK, "lease", "results", "jobs", "delayed",
+                          "alone", "dead", "woken")
+             : queue_call(lane->queue, SCRIPT_ID_DONE, "lease", "results");
     list_each(node, &lane->sent)
         add_keys(call, entry_of(node));
-    script_call_number(call, config->results_max);
-    script_call_ms(call, config->result_ttl_s);
+    script_call_number(call, options->results_max);
+    script_call_ms(call, options->result_ttl_s);
     if (nack) {
-        script_call_number(call, config->dead_max);
-        script_call_number(call, config->attempts);
-        script_call_ms(call, config->retry_delay_s);
+        script_call_number(call, options->dead_max);
+        script_call_number(call, options->attempts);
+        script_call_ms(call, options->retry_delay_s);
     }
     list_each(node, &lane->sent)
         add_arguments(call, entry_of(node));
@@ -216,7 +216,7 @@ void ack_pump(struct lane *lane)
     if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0)
         return;
     uint64_t since = uv_now(queue->loop) - lane->sent_ms;
-    if (lane->waiting.length < queue->config.batch && since < GATHER_MS && !queue->closing) {
+    if (lane->waiting.length < queue->options->batch && since < GATHER_MS && !queue->closing) {
         queue_timer_start(queue, lane->timer, GATHER_MS - since);
         return;
     }

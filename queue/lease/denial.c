@@ -36,7 +36,7 @@ static void drop_reply(struct entry *entry)
 {
     char text[LABEL_BYTES];
     log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
-                label(entry, text), entry->reply_to, entry->queue->config.ns);
+                label(entry, text), entry->reply_to, entry->queue->options->namespace);
     free(entry->reply_to);
     entry->reply_to = NULL;
     entry->reply_dropped = true;
@@ -137,7 +137,7 @@ bool denial_probe(struct lane *lane, const char *error)
     bool user_keys = false;
     list_each(node, &lane->sent)
         user_keys |= entry_of(node)->reply_to || entry_of(node)->value_count > 0;
-    snprintf(control, sizeof control, "%s:lease", lane->queue->config.ns);
+    snprintf(control, sizeof control, "%s:lease", lane->queue->options->namespace);
     lane->control_denied = false;
     snprintf(lane->denied, sizeof lane->denied, "%s", error);
     if (!user_keys || !send_probe(lane, NULL, CONTROL, control))

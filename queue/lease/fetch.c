@@ -76,11 +76,11 @@ static bool may_block(const struct queue *queue)
 
 static void block_pump(struct queue *queue)
 {
-    const char *ns = queue->config.ns;
+    const char *ns = queue->options->namespace;
     if (!may_block(queue) || queue->blocked || queue->blocking_refused ||
         !redis_up(queue->blocking))
         return;
-    double block_s = fmax(queue->config.block_s, 0.01); /* 0 would wait for ever */
+    double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
     queue->waits_on_wake = queue->watch == WATCH_NOT;
     queue->blocked =
         queue->waits_on_wake
@@ -139,7 +139,7 @@ void fetch_wake(struct queue *queue)
 static void go_idle(struct queue *queue, long long due_ms)
 {
     double random = erand48(queue->random_state);
-    double ms = fmax(queue->config.block_s, 0.01) * 1000 * (0.75 + 0.25 * random);
+    double ms = fmax(queue->options->block_s, 0.01) * 1000 * (0.75 + 0.25 * random);
     double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * random);
     if (due_ms >= 0 && due < ms)
         ms = due;
@@ -151,8 +151,8 @@ static void go_idle(struct queue *queue, long long due_ms)
 static void note_paused(struct queue *queue, bool paused)
 {
     if (paused != queue->view.paused)
-        log_info("%s:paused is %s: fetching is %s", queue->config.ns, paused ? "set" : "gone",
-                 paused ? "paused for all daemons" : "resumed");
+        log_info("%s:paused is %s: fetching is %s", queue->options->namespace,
+                 paused ? "set" : "gone", paused ? "paused for all daemons" : "resumed");
     queue->view.paused = paused;
 }
 
@@ -187,9 +187,8 @@ static bool send_look(struct queue *queue)
 {
     if (!queue_ready(queue) || queue->looking)
         return false;
-    struct script_call *call = script_call_new(SCRIPT_ID_LOOK, queue->config.ns, "jobs", "delayed",
-                                               "alone", "alone:owner", "watcher", "paused", "woken",
-                                               NULL);
+    struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
+                                          "alone:owner", "watcher", "paused", "woken");
     queue->looking = script_call_send(call, queue->redis, looked, queue);
     return queue->looking;
 }
@@ -239,7 +238,7 @@ static void note_dropped(struct queue *queue, long long dropped)
         return;
     if (queue->view.dropped == 0)
         log_warning("%lld entries of %s:jobs named jobs that do not exist and were dropped",
-                    dropped, queue->config.ns);
+                    dropped, queue->options->namespace);
     queue->view.dropped += (uint64_t)dropped;
 }
 
@@ -302,18 +301,17 @@ static bool may_run_alone(const struct queue *queue)
 
 static void send_fetch(struct queue *queue)
 {
-    const struct queue_config *config = &queue->config;
-    uint32_t places = queue->places < config->batch ? queue->places : config->batch;
-    struct script_call *call = script_call_new(SCRIPT_ID_FETCH, config->ns, "jobs", "delayed",
-                                               "alone", "alone:owner", "lease", "inst", "seq",
-                                               "cancel", "paused", "watcher", "wake", "woken",
-                                               NULL);
-    script_call_text(call, config->ns);
-    script_call_text(call, config->instance);
+    const struct options *options = queue->options;
+    uint64_t places = queue->places < options->batch ? queue->places : options->batch;
+    struct script_call *call = queue_call(queue, SCRIPT_ID_FETCH, "jobs", "delayed", "alone",
+                                          "alone:owner", "lease", "inst", "seq", "cancel", "paused",
+                                          "watcher", "wake", "woken");
+    script_call_text(call, options->namespace);
+    script_call_text(call, queue->instance);
     script_call_number(call, ++queue->counter);
     script_call_number(call, places);
-    script_call_ms(call, config->lease_s);
-    script_call_number(call, config->attempts);
+    script_call_ms(call, options->lease_s);
+    script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, may_run_alone(queue));
     script_call_number(call, queue->entries.length);
@@ -337,7 +335,7 @@ void fetch_pump(struct queue *queue)
         return;
     }
     uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
-    if (queue->places < queue->config.batch && since < GATHER_MS)
+    if (queue->places < queue->options->batch && since < GATHER_MS)
         queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
     else
         send_fetch(queue);

@@ -95,12 +95,12 @@ static void send_renewal(struct queue *queue, struct entry *const *entries, size
 {
     bool paused = queue->places == 0 && queue->running.length == 0;
     const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
-    struct script_call *call = script_call_new(SCRIPT_ID_RENEW, queue->config.ns, "lease", "inst",
-                                               "alone:owner", "cancel", "watcher", "wake", NULL);
+    struct script_call *call = queue_call(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
+                                          "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
         script_call_ns_key(call, "job:%llu", (unsigned long long)entries[i]->lease.number);
-    script_call_text(call, queue->config.instance);
-    script_call_ms(call, queue->config.lease_s);
+    script_call_text(call, queue->instance);
+    script_call_ms(call, queue->options->lease_s);
     script_call_text(call, right);
     script_call_text(call, watch);
     for (size_t i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ void lease_pass_watch(struct queue *queue)
 
 void lease_renew_due(struct queue *queue)
 {
-    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * 1000));
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
     if (queue->leaving) /* uncovered: moment */
         return;
     if (queue->resumes_due > 0)
@@ -180,11 +180,10 @@ void lease_resume(struct queue *queue)
         end = queue->fetch_out;
     if (queue->reap_out && queue->reap_out < end)
         end = queue->reap_out;
-    struct script_call *call = script_call_new(SCRIPT_ID_RESUME, queue->config.ns, "lease", "jobs",
-                                               "alone", NULL);
-    script_call_text(call, queue->config.ns);
-    script_call_text(call, queue->config.instance);
-    script_call_number(call, queue->config.attempts);
+    struct script_call *call = queue_call(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
+    script_call_text(call, queue->options->namespace);
+    script_call_text(call, queue->instance);
+    script_call_number(call, queue->options->attempts);
     script_call_number(call, end);
     list_each(node, &queue->entries) {
         const struct lease *lease = &container_of(node, struct entry, in_all)->lease;
@@ -202,7 +201,7 @@ void lease_resume(struct queue *queue)
 /* Posts the result `dead` for a job whose daemons all died or lost it. */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
-    struct job_rules rules = {queue->config.ns, 1};
+    struct job_rules rules = {queue->options->namespace, 1};
     struct job job = {0};
     struct error ignored = {0}, error = {0};
     char daemon[INSTANCE_BYTES_MAX], label[LABEL_BYTES];
@@ -214,8 +213,8 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     label_job(label, entry->lease.number, &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
               "%u of %u attempts ended because the daemon died or lost its lease",
-              entry->lease.attempt, queue->config.attempts);
-    instance_daemon(queue->config.instance, daemon);
+              entry->lease.attempt, entry->lease.attempts_max);
+    instance_daemon(queue->instance, daemon);
     struct result result = {
         .job = &job,
         .text = text,
@@ -240,7 +239,7 @@ enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
 
 static uint64_t second_scan_ms(const struct queue *queue)
 {
-    return (uint64_t)ceil(SECOND_SCAN * queue->config.renew_s * 1000);
+    return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
 }
 
 /* Uses the loop's clock, which does not step. */
@@ -259,7 +258,7 @@ static void note_scan(struct queue *queue, long long time, bool expired)
         queue->scan_time = time;
         queue->scan_loop_ms = uv_now(queue->loop);
     }
-    if (expired && (double)second_scan_ms(queue) < queue->config.reap_s * 1000)
+    if (expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
         queue_timer_start(queue, TIMER_REAP, second_scan_ms(queue));
 }
 
@@ -303,7 +302,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
     for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
         const redisReply *name = names->element[i];
         if (name->type != REDIS_REPLY_STRING ||
-            instance_life(name->str, queue->config.instance) != INSTANCE_DEAD)
+            instance_life(name->str, queue->instance) != INSTANCE_DEAD)
             continue;
         if (++gone > QUEUE_BATCH_MAX)
             break;
@@ -315,14 +314,14 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
 
 static void send_reap(struct queue *queue, const redisReply *names)
 {
-    const struct queue_config *config = &queue->config;
-    struct script_call *call = script_call_new(SCRIPT_ID_REAP, config->ns, "lease", "inst", "jobs",
-                                               "alone", "alone:owner", "watcher", NULL);
-    script_call_text(call, config->ns);
-    script_call_text(call, config->instance);
+    const struct options *options = queue->options;
+    struct script_call *call = queue_call(queue, SCRIPT_ID_REAP, "lease", "inst", "jobs", "alone",
+                                          "alone:owner", "watcher");
+    script_call_text(call, options->namespace);
+    script_call_text(call, queue->instance);
     script_call_number(call, ++queue->counter);
-    script_call_ms(call, config->lease_s);
-    script_call_number(call, config->attempts);
+    script_call_ms(call, options->lease_s);
+    script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, QUEUE_BATCH_MAX);
     if (queue->reap_second_scan)
@@ -351,13 +350,13 @@ void lease_reap(struct queue *queue, bool expired_too)
     queue->reap_expired = expired_too;
     queue->reap_second_scan = expired_too && second_scan_is_due(queue);
     queue->reap_listing =
-        redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->config.ns);
+        redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace);
 }
 
 void lease_reap_later(struct queue *queue)
 {
     double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
-    queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->config.reap_s * factor * 1000));
+    queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->options->reap_s * factor * 1000));
 }
 
 void lease_reap_due(struct queue *queue)

@@ -83,7 +83,8 @@ enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
 
 struct queue {
     uv_loop_t *loop;
-    struct queue_config config;
+    const struct options *options;
+    const char *instance; /* INST */
     struct redis_address address;
     struct queue_events events;
     struct route *route;
@@ -142,6 +143,10 @@ struct queue {
     char reason[ERROR_TEXT_MAX + 32]; /* view.reason: an error of Redis and its explanation */
     struct queue_view view;
 };
+
+/* Starts a call of a script with the keys NS:NAME of a list of names. */
+#define queue_call(queue, script, ...)                                                             \
+    script_call_new(script, (queue)->options->namespace, __VA_ARGS__, NULL)
 
 /* queue.c */
 bool queue_ready(const struct queue *queue); /* connected, and TIMER_WAIT does not run */

@@ -26,7 +26,7 @@ struct entry *queue_entry_new(struct queue *queue)
         return NULL;
     entry->queue = queue;
     entry->lease.pending = entry;
-    entry->lease.attempts_max = queue->config.attempts;
+    entry->lease.attempts_max = (uint32_t)queue->options->attempts;
     list_push(&queue->entries, &entry->in_all);
     return entry;
 }
@@ -102,7 +102,7 @@ static void wait_out(struct queue *queue, const char *error, enum redis_refusal 
 {
     uint64_t ms = queue->wait_ms;
     if (refusal == REDIS_REFUSAL_AUTH)
-        ms = (uint64_t)ceil(queue->config.auth_retry_s * 1000);
+        ms = (uint64_t)ceil(queue->options->auth_retry_s * 1000);
     else if (redis_error_is(error, "OOM")) /* uncovered: memory */
         ms = RETRY_OOM_MS;
     queue->wait_ms = queue->wait_ms * 2 < RETRY_LAST_MS ? queue->wait_ms * 2 : RETRY_LAST_MS;
@@ -177,10 +177,10 @@ static void server_read(void *context, redisReply *reply)
         major * 100 + minor < REDIS_VERSION_LEAST) /* uncovered: server */
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
-        !has_hash_tag(queue->config.ns)) /* uncovered: sentinel */
+        !has_hash_tag(queue->options->namespace)) /* uncovered: sentinel */
         log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
-                  "slots and no script can run; set namespace = {%s}", queue->config.ns,
-                  queue->config.ns);
+                  "slots and no script can run; set namespace = {%s}", queue->options->namespace,
+                  queue->options->namespace);
 }
 
 static void check_policy(const char *policy)
@@ -234,7 +234,7 @@ static void main_up(void *context)
     lease_renew(queue);
     /* Randomized, so that daemons that connected together do not renew together. */
     double part = 0.5 + 0.5 * erand48(queue->random_state);
-    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->config.renew_s * part * 1000));
+    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * part * 1000));
     if (!queue->server_checked) {
         check_server(queue);
         lease_reap(queue, false);
@@ -291,19 +291,19 @@ void queue_publish(struct queue *queue, const char *text, double ttl_s)
     if (queue_ready(queue) && !queue->publishing && !queue->closing)
         queue->publishing =
             redis_ask(queue->redis, 0, published, queue, "SET %s:stats:%s %s PX %.0f",
-                      queue->config.ns, queue->config.instance, text, ceil(ttl_s * 1000));
+                      queue->options->namespace, queue->instance, text, ceil(ttl_s * 1000));
 }
 
 static void note_results(struct queue *queue)
 {
-    uint64_t most = queue->config.results_max, count = queue->view.results;
+    uint64_t most = queue->options->results_max, count = queue->view.results;
     double share = most > 0 ? (double)count / (double)most : 0;
     if (share >= FILLS_AT && !queue->results_fill)
         log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
                     "lost when it is full; read them, or set results = id or none",
-                    queue->config.ns, (unsigned long long)count, (unsigned long long)most);
+                    queue->options->namespace, (unsigned long long)count, (unsigned long long)most);
     else if (share < EMPTIES_AT && queue->results_fill)
-        log_info("%s:results holds %llu of at most %llu results again", queue->config.ns,
+        log_info("%s:results holds %llu of at most %llu results again", queue->options->namespace,
                  (unsigned long long)count, (unsigned long long)most);
     queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
 }
@@ -327,7 +327,7 @@ static void results_counted(void *context, redisReply *reply)
  * ignored: the next FETCH reports the same error. */
 void queue_ask_lengths(struct queue *queue)
 {
-    const char *ns = queue->config.ns;
+    const char *ns = queue->options->namespace;
     redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results", ns);
     redis_ask(queue->redis, 0, counted, &queue->view.dead_listed, "LLEN %s:dead", ns);
     redis_ask(queue->redis, 0, counted, &queue->view.delayed, "ZCARD %s:delayed", ns);
@@ -345,28 +345,25 @@ static void lane_init(struct lane *lane, struct queue *queue, enum script script
     list_init(&lane->sent);
 }
 
-struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
+struct queue *queue_create(uv_loop_t *loop, const struct options *options, const char *instance,
                            const struct queue_events *events, struct error *error)
 {
     struct redis_address address;
-    if (redis_address_parse(&address, config->redis, error) != STATUS_OK)
+    if (redis_address_parse(&address, options->redis, error) != STATUS_OK)
         return NULL;
     struct queue *queue = calloc(1, sizeof *queue);
     if (!queue) {
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
         return NULL;
     }
-    queue->config = *config;
+    queue->options = options;
+    queue->instance = instance;
     queue->loop = loop;
     queue->address = address;
     queue->events = *events;
     queue->wait_ms = RETRY_FIRST_MS;
     /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(queue->random_state, sizeof queue->random_state);
-    if (queue->config.batch < 1 || queue->config.batch > QUEUE_BATCH_MAX)
-        queue->config.batch = QUEUE_BATCH_MAX;
-    if (queue->config.attempts < 1)
-        queue->config.attempts = 1;
     queue->horizon = -1;
     queue->scan_time = -1;
     list_init(&queue->entries);
@@ -381,28 +378,28 @@ struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
 
 void queue_start(struct queue *queue)
 {
-    const struct queue_config *config = &queue->config;
-    struct redis_options options = {
-        .name = config->redis,
-        .username = config->username,
-        .password_file = config->password_file,
-        .sentinel_username = config->sentinel_username,
-        .sentinel_password_file = config->sentinel_password_file,
-        .database = config->database,
-        .connect_timeout_s = config->connect_timeout_s,
-        .command_timeout_s = config->command_timeout_s,
-        .auth_retry_s = config->auth_retry_s,
+    const struct options *options = queue->options;
+    struct redis_options how = {
+        .name = options->redis,
+        .username = options->redis_username,
+        .password_file = options->redis_password_file,
+        .sentinel_username = options->sentinel_username,
+        .sentinel_password_file = options->sentinel_password_file,
+        .database = (uint32_t)options->redis_database,
+        .connect_timeout_s = options->connect_timeout_s,
+        .command_timeout_s = options->command_timeout_s,
+        .auth_retry_s = options->auth_retry_s,
         .random_state = queue->random_state,
     };
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(!queue->started);
-    options.route = queue->route = route_create(queue->loop, &queue->address, &options);
+    how.route = queue->route = route_create(queue->loop, &queue->address, &how);
     if (queue->route)
-        queue->redis = redis_create(queue->loop, &options, &main_events);
-    options.name = NULL;
+        queue->redis = redis_create(queue->loop, &how, &main_events);
+    how.name = NULL;
     if (queue->redis)
-        queue->blocking = redis_create(queue->loop, &options, &blocking_events);
+        queue->blocking = redis_create(queue->loop, &how, &blocking_events);
     if (!queue->blocking) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
         abort(); /* at the start, before any lease was taken */
@@ -415,14 +412,6 @@ void queue_start(struct queue *queue)
     queue->started = true;
     redis_start(queue->redis);
     redis_start(queue->blocking);
-}
-
-void queue_reload(struct queue *queue, const struct queue_config *config)
-{
-    queue->config.result_ttl_s = config->result_ttl_s;
-    queue->config.results = config->results;
-    queue->config.results_max = config->results_max;
-    queue->config.dead_max = config->dead_max;
 }
 
 void queue_set_places(struct queue *queue, uint32_t places)
@@ -495,14 +484,13 @@ void queue_close_check(struct queue *queue)
         queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
         return;
     queue->leaving = true;
-    struct script_call *call =
-        script_call_new(SCRIPT_ID_LEAVE, queue->config.ns, "inst", "alone:owner", NULL);
-    script_call_ns_key(call, "stats:%s", queue->config.instance);
-    script_call_ns_key(call, "leases:%s", queue->config.instance);
+    struct script_call *call = queue_call(queue, SCRIPT_ID_LEAVE, "inst", "alone:owner");
+    script_call_ns_key(call, "stats:%s", queue->instance);
+    script_call_ns_key(call, "leases:%s", queue->instance);
     script_call_ns_key(call, "watcher");
     script_call_ns_key(call, "wake");
-    script_call_text(call, queue->config.instance);
-    script_call_ms(call, queue->config.lease_s);
+    script_call_text(call, queue->instance);
+    script_call_ms(call, queue->options->lease_s);
     if (!script_call_send(call, queue->redis, left, queue))
         shut(queue);
 }

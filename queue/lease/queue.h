@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "conf/list.h"
+#include "conf/options.h"
 #include "conf/status.h"
 #include "queue/job/job.h"
 
@@ -91,29 +92,6 @@ enum start_decision {
     START_CANCELLED  /* also reported without queue_ask, for leases with an id */
 };
 
-/* Where results go, except those of jobs with a reply_to. */
-enum queue_results {
-    QUEUE_RESULTS_LIST, /* NS:results, and NS:result:ID if the job has an id */
-    QUEUE_RESULTS_ID,   /* NS:result:ID; the result of a job without an id is dropped */
-    QUEUE_RESULTS_NONE  /* NS:result:ID of unique jobs, which need it; all others are dropped */
-};
-
-struct queue_config {
-    const char *redis;          /* see address.h */
-    const char *username;       /* NULL or "" = none */
-    const char *password_file;  /* NULL or "" = none; read at each connect, trailing newline cut */
-    const char *sentinel_username, *sentinel_password_file; /* the same, for Sentinels */
-    uint32_t database;
-    const char *ns;             /* namespace: the prefix NS of all keys */
-    const char *instance;       /* INST, the unique name of this daemon process (instance.h) */
-    double lease_s, renew_s, reap_s, retry_delay_s, block_s, connect_timeout_s, command_timeout_s;
-    double auth_retry_s;
-    uint32_t attempts, batch;
-    double result_ttl_s;
-    enum queue_results results;
-    uint64_t results_max, dead_max;
-};
-
 struct queue_events {
     void *context;
     void (*leased)(void *context, struct lease *lease);
@@ -143,13 +121,13 @@ struct queue_view {
     char version[32];       /* of the first server; "" until it is known */
 };
 
-/* The strings of `config` must outlive the queue. Returns NULL with `error` set if config->redis is
- * not a valid address or if memory is short. Does not connect before queue_start. */
-struct queue *queue_create(uv_loop_t *loop, const struct queue_config *config,
+/* `options` and `instance` (INST, the name of this daemon process: instance.h) must outlive the
+ * queue; reloaded options take effect with the next call of a script. Returns NULL with `error` set
+ * if options->redis is not a valid address or if memory is short. Does not connect before
+ * queue_start. */
+struct queue *queue_create(uv_loop_t *loop, const struct options *options, const char *instance,
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);
-/* Applies the values that a reload may change: result_ttl_s, results, results_max, dead_max. */
-void queue_reload(struct queue *queue, const struct queue_config *config);
 
 /* Sets how many more leases the daemon can take (its free places). The queue fetches at most
  * min(places, batch) jobs per call. 0 pauses fetching. */

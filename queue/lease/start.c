@@ -156,7 +156,7 @@ static void add_keys(struct script_call *call, const struct ask *ask)
 static void add_arguments(struct script_call *call, const struct ask *ask)
 {
     script_call_number(call, ask->number);
-    script_call_format(call, "%s:%llu", ask->queue->config.instance,
+    script_call_format(call, "%s:%llu", ask->queue->instance,
                        (unsigned long long)ask->fetch);
     script_call_text(call, ask->id ? ask->id : "");
     script_call_text(call, ask->unique ? "1" : "0");
@@ -167,11 +167,10 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
 
 static struct script_call *build_call(struct queue *queue)
 {
-    struct script_call *call = script_call_new(SCRIPT_ID_START, queue->config.ns, "lease",
-                                               "delayed", "cancel", NULL);
+    struct script_call *call = queue_call(queue, SCRIPT_ID_START, "lease", "delayed", "cancel");
     list_each(node, &queue->asked)
         add_keys(call, ask_of(node));
-    script_call_text(call, queue->config.ns);
+    script_call_text(call, queue->options->namespace);
     script_call_number(call, FOLLOW_MS);
     list_each(node, &queue->asked)
         add_arguments(call, ask_of(node));
@@ -182,7 +181,7 @@ void start_pump(struct queue *queue)
 {
     if (!queue_ready(queue) || queue->asked.length > 0)
         return;
-    while (!list_empty(&queue->asks) && queue->asked.length < queue->config.batch) {
+    while (!list_empty(&queue->asks) && queue->asked.length < queue->options->batch) {
         struct ask *ask = ask_of(list_pop(&queue->asks));
         if (!ask->entry) {
             ask_free(ask);

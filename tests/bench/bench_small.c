@@ -249,17 +249,18 @@ static double queue_cpu_s(void)
 static struct rate queue_turn(void)
 {
     struct clerk clerk = {.places = QUEUE_PLACES};
-    struct queue_config config = {
-        .redis = bench.world.redis->address, .ns = "gpuimgd", .instance = clerk.inst,
+    struct options config = {
+        .redis = bench.world.redis->address, .namespace = "gpuimgd",
         .lease_s = 30, .renew_s = 5, .reap_s = 10, .retry_delay_s = 1, .block_s = 2,
         .connect_timeout_s = 3, .command_timeout_s = 5, .auth_retry_s = 30, .attempts = 3,
-        .batch = 32, .result_ttl_s = 3600, .results_max = 1000000, .dead_max = 100000};
+        .batch = 32, .result_ttl_s = 3600, .results = "list", .results_max = 1000000,
+        .dead_max = 100000};
     struct queue_events events = {
         .context = &clerk, .leased = on_leased, .settled = on_settled};
     struct error error = {0};
     push_jobs();
     if (!instance_self(clerk.inst, clerk.daemon) || uv_loop_init(&clerk.loop) ||
-        !(clerk.queue = queue_create(&clerk.loop, &config, &events, &error)))
+        !(clerk.queue = queue_create(&clerk.loop, &config, clerk.inst, &events, &error)))
         abort();
     double used_s = queue_cpu_s(), start = process_now();
     queue_start(clerk.queue);

@@ -270,15 +270,16 @@ bool fleet_lease_elsewhere(struct fleet *fleet)
     if (!instance_self(self, daemon))
         return false;
     snprintf(name, sizeof name, "elsewhere%s", strchr(self, ':'));
-    struct queue_config config = {
-        .redis = fleet->world.redis->address, .ns = fleet->world.ns, .instance = name,
+    struct options config = {
+        .redis = fleet->world.redis->address, .namespace = fleet->world.ns,
         .lease_s = 36000, .renew_s = 3600, .reap_s = 3600, .retry_delay_s = 1, .block_s = 1,
         .connect_timeout_s = 5, .command_timeout_s = 60, .auth_retry_s = 1, .attempts = 3,
-        .batch = QUEUE_BATCH_MAX, .result_ttl_s = 60, .results_max = 1000, .dead_max = 1000};
+        .batch = QUEUE_BATCH_MAX, .result_ttl_s = 60, .results = "list", .results_max = 1000,
+        .dead_max = 1000};
     struct error error = {0};
     log_set_level(LOG_LEVEL_WARNING);
     uv_loop_init(&foreign.loop);
-    foreign.queue = queue_create(&foreign.loop, &config, &events, &error);
+    foreign.queue = queue_create(&foreign.loop, &config, name, &events, &error);
     if (!foreign.queue) {
         printf("%s\n", error.text);
         return false;

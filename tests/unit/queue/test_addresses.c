@@ -150,10 +150,10 @@ TEST(test_addresses)
     snprintf(master_128, sizeof master_128, "sentinel://%0128d@h:1", 0);
     uv_loop_init(&loop);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct queue_config config = {.redis = cases[i].text, .ns = "t", .instance = "i"};
+        struct options config = {.redis = (char *)cases[i].text, .namespace = "t"};
         struct queue_events events = {0};
         struct error error = {0};
-        struct queue *queue = queue_create(&loop, &config, &events, &error);
+        struct queue *queue = queue_create(&loop, &config, "i", &events, &error);
         if (!queue != !cases[i].good)
             fail_msg("\"%s\": %s", cases[i].text, error.text);
         assert_int_equal(error.status == STATUS_OK, cases[i].good);

@@ -78,7 +78,7 @@ TEST(test_wrong_password_then_right)
     push(bench, 1);
     snprintf(path, sizeof path, "%s/password", bench->server->folder);
     write_password(path, "wrong");
-    bench->config.password_file = path;
+    bench->config.redis_password_file = path;
     start_queue(bench);
     queue_set_places(bench->queue, 1);
     run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGPASS") != NULL);
@@ -101,9 +101,9 @@ TEST(test_acl_user_database_and_tcp)
     snprintf(path, sizeof path, "%s/password", bench->server->folder);
     write_password(path, "secret");
     bench->config.redis = bench->server->tcp;
-    bench->config.username = "worker";
-    bench->config.password_file = path;
-    bench->config.database = 3;
+    bench->config.redis_username = "worker";
+    bench->config.redis_password_file = path;
+    bench->config.redis_database = 3;
     start_queue(bench);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
@@ -120,7 +120,7 @@ TEST(test_acl_user_database_and_tcp)
 }
 
 /* A user that may write some keys of images and replies only; jobs of three leases. */
-static struct bench *set_up_denied(char *path, size_t size, enum queue_results results)
+static struct bench *set_up_denied(char *path, size_t size, char *results)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:[^ir]* ~t:inst "
@@ -129,8 +129,8 @@ static struct bench *set_up_denied(char *path, size_t size, enum queue_results r
     push(bench, 3);
     snprintf(path, size, "%s/password", bench->server->folder);
     write_password(path, "secret");
-    bench->config.username = "worker";
-    bench->config.password_file = path;
+    bench->config.redis_username = "worker";
+    bench->config.redis_password_file = path;
     bench->config.attempts = 1;
     bench->config.results = results;
     start_queue(bench);
@@ -153,7 +153,7 @@ static struct queue_value value_of(const char *key)
 TEST(test_a_denied_key_fails_its_job_alone)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
+    struct bench *bench = set_up_denied(path, sizeof path, "list");
     struct queue_value theirs[] = {value_of("t:img:ours"), value_of("t:img:theirs")};
     struct queue_value ours = value_of("t:img:ours");
     queue_done(bench->queue, bench->leases[0],
@@ -196,7 +196,7 @@ TEST(test_a_denied_key_fails_its_job_alone)
 TEST(test_a_denied_reply_of_dead_jobs)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_NONE);
+    struct bench *bench = set_up_denied(path, sizeof path, "none");
     for (int i = 0; i < 3; i++)
         queue_retry(bench->queue, bench->leases[i],
                     &(struct queue_answer){.result = strdup(i == 1 ? "to nobody" : "to us"),
@@ -213,7 +213,7 @@ TEST(test_a_denied_reply_of_dead_jobs)
 TEST(test_rights_taken_away_deny_no_job)
 {
     char path[256];
-    struct bench *bench = set_up_denied(path, sizeof path, QUEUE_RESULTS_LIST);
+    struct bench *bench = set_up_denied(path, sizeof path, "list");
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -@scripting"));
     for (int i = 0; i < 3; i++)
         queue_done(bench->queue, bench->leases[i],
@@ -304,7 +304,7 @@ TEST(test_large_done_over_a_slow_line)
     struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
     struct line *line = line_open(bench->server->socket);
     line_slow(line, 2000); /* half a second at least for the whole of it */
-    bench->config.redis = line_address(line);
+    bench->config.redis = (char *)line_address(line);
     bench->config.command_timeout_s = 0.3;
     start_queue(bench);
     lease_jobs(bench, 1);

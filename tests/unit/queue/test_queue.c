@@ -198,7 +198,7 @@ TEST(test_offers_from_inside_leased)
                                   on_start_decided};
     struct error error = {0};
     push(bench, 20);
-    bench->queue = queue_create(&bench->loop, &bench->config, &events, &error);
+    bench->queue = queue_create(&bench->loop, &bench->config, bench->inst, &events, &error);
     queue_start(bench->queue);
     queue_set_places(bench->queue, 5);
     run_until(bench, bench->leased == 5);
@@ -377,7 +377,7 @@ static void answer(struct bench *bench, size_t index, bool fails, struct queue_a
 }
 
 /* Of jobs with neither, an id, a unique id, and a reply list; the last attempt of each fails. */
-static void check_results(enum queue_results results, bool fails, int listed, int kept)
+static void check_results(char *results, bool fails, int listed, int kept)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->config.results = results;
@@ -405,10 +405,10 @@ static void check_results(enum queue_results results, bool fails, int listed, in
 TEST(test_where_results_go)
 {
     for (int fails = 0; fails < 2; fails++) {
-        check_results(QUEUE_RESULTS_LIST, fails, 4, 2);
+        check_results("list", fails, 4, 2);
         /* One whose reply list is none goes to the list, whatever the option says. */
-        check_results(QUEUE_RESULTS_ID, fails, 1, 2);
-        check_results(QUEUE_RESULTS_NONE, fails, 1, 0);
+        check_results("id", fails, 1, 2);
+        check_results("none", fails, 1, 0);
     }
 }
 
