@@ -7,7 +7,7 @@
 /* Odd sides, so that the image ends within a block of 8 x 8 pixels. */
 #define TRIAL_WIDTH    83
 #define TRIAL_HEIGHT   61
-#define TRIAL_CHANNELS 3
+#define TRIAL_CHANNELS 4
 #define TRIAL_BYTES    (TRIAL_WIDTH * TRIAL_HEIGHT * TRIAL_CHANNELS)
 /* Maximum error of a sample after a JPEG round trip with quality 100. libjpeg-turbo: 2. */
 #define TRIAL_LOSS_MAX 8
@@ -86,7 +86,8 @@ bool selftest_codecs(struct error *error)
         error_set(&why, STATUS_OUT_OF_MEMORY, "no memory");
     for (; ok && format < formats + FORMAT_COUNT; format += ok) {
         trial->format = format;
-        ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why);
+        ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why) &&
+             (!format->alpha || round_trip(trial, 4, &why));
     }
     if (why.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
         error_set(error, why.status, "self-test of the codecs: %s", why.text);

@@ -66,21 +66,15 @@ static bool encode(struct codec_context *codec, const struct image *image, struc
 
 static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT};
 
-static bool decode(const struct test_image *test, struct codec_context *codec, struct image *image,
-                   struct error *error)
-{
-    struct decode_request request = {0};
-    return codec_decode(codec, test->source.bytes, test->source.length, &test->info, &request,
-                        &limits, image, error) == STATUS_OK;
-}
-
 bool test_image_decode(const struct test_image *test, struct codec_context *codec,
                        const struct engine_memory *memory, struct error *error)
 {
     struct image image = plan_input(&test->plan, memory->input);
+    struct decode_request request = {0};
     memset(memory->output, 0xA5, test->plan.output_bytes);
     plan_put_constants(&test->plan, memory->input);
-    return decode(test, codec, &image, error);
+    return codec_decode(codec, test->source.bytes, test->source.length, &test->info, &request,
+                        &limits, &image, error) == STATUS_OK;
 }
 
 static bool same_pixels(const struct plan *plan, size_t chain, uint8_t *a, uint8_t *b)
@@ -144,28 +138,21 @@ static void draw(const struct image *image)
     }
 }
 
-/* Draws the image, encodes it as PNG and decodes it. PNG is lossless: the pixels must be equal. */
+/* Draws the image and encodes it as PNG. */
 static bool make_source(struct test_image *test, struct codec_context *codec, struct error *error)
 {
-    size_t bytes = image_bytes(WIDTH, HEIGHT, CHANNELS);
-    uint8_t *pixels = calloc(2, bytes);
-    struct image drawn = {.pixels = pixels,
+    struct image drawn = {.pixels = calloc(1, image_bytes(WIDTH, HEIGHT, CHANNELS)),
                           .width = WIDTH,
                           .height = HEIGHT,
                           .channels = CHANNELS,
                           .stride = image_stride(WIDTH, CHANNELS)};
-    struct image decoded = drawn;
-    if (!pixels) /* uncovered: selftest */
+    if (!drawn.pixels) /* uncovered: selftest */
         return wrong(error, "no memory");
-    decoded.pixels = pixels + bytes;
     draw(&drawn);
     bool ok = encode(codec, &drawn, &test->source, error) &&
               codec_probe(codec, test->source.bytes, test->source.length, &limits, &test->info,
-                          error) == STATUS_OK &&
-              decode(test, codec, &decoded, error);
-    if (ok && memcmp(drawn.pixels, decoded.pixels, bytes) != 0) /* uncovered: selftest */
-        ok = wrong(error, "the decoded PNG differs from the encoded image");
-    free(pixels);
+                          error) == STATUS_OK;
+    free(drawn.pixels);
     return ok;
 }
 

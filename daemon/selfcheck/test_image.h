@@ -14,7 +14,7 @@
 
 struct test_image;
 
-/* NULL: error has the reason (a codec changed the image, or out of memory). */
+/* NULL: error has the reason. */
 struct test_image *test_image_create(struct error *error);
 void test_image_destroy(struct test_image *test_image); /* takes NULL */
 
