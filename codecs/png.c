@@ -115,11 +115,6 @@ static void stop_late_decode(struct png_state *state)
                    position(state, text));
 }
 
-static void begin(struct png_state *state, struct error *error)
-{
-    *state = (struct png_state){.error = error};
-}
-
 /* ---- the source: one block of memory ---- */
 
 static void source_read(png_structp png, png_bytep to, size_t count)
@@ -275,7 +270,7 @@ static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
     enum status status = check_header(bytes, length, limits, error);
     if (status != STATUS_OK)
         return status;
-    begin(state, error);
+    *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
         open_reader(state, bytes, length, limits, true);
         read_info(state, info);
@@ -325,7 +320,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
     (void)info;
     (void)request; /* the file alone determines the channels */
     struct png_state *state = opaque;
-    begin(state, error);
+    *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
         open_reader(state, bytes, length, limits, false);
         decode_rows(state, dst);
@@ -440,9 +435,7 @@ static enum status png_encode(void *opaque, const struct image *src,
                               struct error *error)
 {
     struct png_state *state = opaque;
-    begin(state, error);
-    state->encoding = true;
-    state->sink = sink;
+    *state = (struct png_state){.error = error, .encoding = true, .sink = sink};
     if (setjmp(state->jump) == 0) {
         open_writer(state, src, request);
         png_write_info(state->png, state->info);

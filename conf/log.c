@@ -16,14 +16,11 @@
 static _Atomic int level_now = LOG_LEVEL_INFO;
 static bool under_journald;
 
-static const struct {
-    const char *name;
-    enum log_level level;
-} levels[] = {
-    {"error", LOG_LEVEL_ERROR},
-    {"warning", LOG_LEVEL_WARNING},
-    {"info", LOG_LEVEL_INFO},
-    {"debug", LOG_LEVEL_DEBUG},
+static const char *const level_names[LOG_LEVEL_DEBUG + 1] = {
+    [LOG_LEVEL_ERROR] = "error",
+    [LOG_LEVEL_WARNING] = "warning",
+    [LOG_LEVEL_INFO] = "info",
+    [LOG_LEVEL_DEBUG] = "debug",
 };
 
 void log_init(void)
@@ -45,18 +42,10 @@ void log_set_level(enum log_level level)
 
 enum log_level log_level_parse(const char *name)
 {
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
-        if (strcmp(levels[i].name, name) == 0)
-            return levels[i].level;
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
+        if (level_names[level] && strcmp(level_names[level], name) == 0)
+            return level;
     return 0;
-}
-
-static const char *level_name(enum log_level level)
-{
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
-        if (levels[i].level == level)
-            return levels[i].name;
-    return "?"; /* uncovered: promise */
 }
 
 static int write_prefix(char *line, size_t size, enum log_level level)
@@ -70,7 +59,7 @@ static int write_prefix(char *line, size_t size, enum log_level level)
     char stamp[32];
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     return snprintf(line, size, "%s.%03ldZ %-7s ", stamp, now.tv_nsec / 1000000,
-                    level_name(level));
+                    level_names[level]);
 }
 
 void log_text(enum log_level level, const char *text)

@@ -172,14 +172,6 @@ void options_clear(struct options *options)
     }
 }
 
-static const char *nearest_name(const char *name)
-{
-    const char *names[ROWS];
-    for (size_t i = 0; i < ROWS; i++)
-        names[i] = rows[i].name;
-    return text_nearest(name, names, ROWS);
-}
-
 bool options_has(const char *name)
 {
     return find_row(name) != NULL;
@@ -188,22 +180,17 @@ bool options_has(const char *name)
 bool options_set(struct options *options, const char *name, const char *value, struct error *error)
 {
     const struct row *row = find_row(name);
+    const char *names[ROWS];
     if (row)
         return set_row(row, options, value, error);
-    const char *near = nearest_name(name);
+    for (size_t i = 0; i < ROWS; i++)
+        names[i] = rows[i].name;
+    const char *near = text_nearest(name, names, ROWS);
     return error_refuse(error, "there is no option \"%s\"%s%s%s", name,
                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* ---- checks ------------------------------------------------------------------------------- */
-
-static bool is_one_of(const char *value, const char *const *choices)
-{
-    for (; *choices; choices++)
-        if (strcmp(value, *choices) == 0)
-            return true;
-    return false;
-}
 
 static bool check_namespace(const char *ns, struct error *error)
 {
@@ -232,11 +219,10 @@ static bool are_devices(const char *text)
 
 bool options_check(const struct options *options, struct error *error)
 {
-    static const char *const engines[] = {"auto", "cuda", "cpu", NULL};
-    static const char *const kinds_of_results[] = {"list", "id", "none", NULL};
-    if (!is_one_of(options->engine, engines))
+    const char *engine = options->engine, *results = options->results;
+    if (strcmp(engine, "auto") != 0 && strcmp(engine, "cuda") != 0 && strcmp(engine, "cpu") != 0)
         return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
-    if (!is_one_of(options->results, kinds_of_results))
+    if (strcmp(results, "list") != 0 && strcmp(results, "id") != 0 && strcmp(results, "none") != 0)
         return fail(error, find_row("results"), options->results, "list, id or none");
     if (!are_devices(options->devices))
         return fail(error, find_row("devices"), options->devices, "all, or a list like 0,2");
@@ -319,12 +305,12 @@ static bool same_value(const struct row *row, const struct options *a, const str
 }
 
 /* A text changes its owner: options_clear frees the old one with `fresh`. */
-static void adopt_value(const struct row *row, struct options *live, struct options *fresh)
+static void swap_values(const struct row *row, struct options *live, struct options *fresh)
 {
-    char *old = row->kind == TEXT ? *(char **)field(row, live) : NULL;
+    unsigned char old[sizeof(uint64_t)];
+    memcpy(old, field(row, live), row->size);
     memcpy(field(row, live), field(row, fresh), row->size);
-    if (row->kind == TEXT)
-        *(char **)field(row, fresh) = old;
+    memcpy(field(row, fresh), old, row->size);
 }
 
 void options_adopt(struct options *live, struct options *fresh)
@@ -343,7 +329,7 @@ void options_adopt(struct options *live, struct options *fresh)
                         row->name, before, after);
             continue;
         }
-        adopt_value(row, live, fresh);
+        swap_values(row, live, fresh);
         log_info("option %s: \"%s\" is now \"%s\"", row->name, before, after);
     }
 }

@@ -292,7 +292,7 @@ static void on_signal(uv_signal_t *handle, int number)
         reload(daemon);
         break;
     case SIGUSR1:
-        monitor_write_stats(daemon->monitor);
+        monitor_write_stats(daemon->monitor, true);
         trace_draw(daemon->trace);
         break;
     case SIGUSR2:
@@ -532,7 +532,7 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
         start(daemon);
         uv_run(&daemon->loop, UV_RUN_DEFAULT);
         status = daemon->exit_status;
-        monitor_write_stats(daemon->monitor);
+        monitor_write_stats(daemon->monitor, true);
         log_info("stopped after %" PRIu64 " jobs, exit status %d",
                  metrics_jobs(monitor_totals(daemon->monitor)), status);
         *abrupt = pipeline_is_used(daemon->pipeline) ||

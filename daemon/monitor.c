@@ -117,7 +117,7 @@ static void show_status(const struct snapshot *s)
                       metrics_jobs(&s->totals));
 }
 
-static void write_stats(struct monitor *monitor, bool even_idle)
+void monitor_write_stats(struct monitor *monitor, bool even_idle)
 {
     char line[1536];
     take(monitor);
@@ -127,22 +127,12 @@ static void write_stats(struct monitor *monitor, bool even_idle)
     stats_write_log(&monitor->stats, line);
 }
 
-void monitor_write_stats(struct monitor *monitor)
-{
-    write_stats(monitor, true);
-}
-
-static void show_page(struct monitor *monitor)
-{
-    if (monitor->web)
-        web_publish(monitor->web, &monitor->snapshot);
-}
-
 void monitor_look(struct monitor *monitor)
 {
     take(monitor);
     show_status(&monitor->snapshot);
-    show_page(monitor);
+    if (monitor->web)
+        web_publish(monitor->web, &monitor->snapshot);
 }
 
 /* The state in the heartbeat. */
@@ -196,7 +186,7 @@ static void on_look(uv_timer_t *timer)
 
 static void on_stats(uv_timer_t *timer)
 {
-    write_stats(timer->data, false);
+    monitor_write_stats(timer->data, false);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -288,7 +278,8 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     snapshot->streams = engine_slots(engine);
     monitor->state = SNAPSHOT_RUNNING;
     take(monitor);
-    show_page(monitor);
+    if (monitor->web)
+        web_publish(monitor->web, &monitor->snapshot);
     stats_begin(&monitor->stats, snapshot);
     monitor_reload(monitor);
     monitor->due_ns = clock_now_ns() + LOOK_FIRST_MS * (uint64_t)NS_PER_MS;

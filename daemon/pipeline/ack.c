@@ -184,15 +184,6 @@ static void withhold_values(struct job_run *run)
         free(values[i - 1].value);
 }
 
-static const char *status_word(enum status status, bool retry)
-{
-    if (status == STATUS_OK)
-        return "done";
-    if (status == STATUS_CANCELLED)
-        return "cancelled";
-    return retry ? "dead" : "failed";
-}
-
 /* A failed job keeps its good outputs, including those to Redis keys. A cancelled job keeps only
  * the files that were complete before the cancel. */
 static void answer(struct job_run *run, const struct error *error, bool brief)
@@ -211,8 +202,11 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
     if (error->status == STATUS_CANCELLED && !brief)
         withhold_values(run);
     if (!retry || queue_last_attempt(run->lease)) {
-        whole.result =
-            message(run, status_word(error->status, retry), ok ? NULL : error, brief);
+        const char *word = ok                                  ? "done"
+                           : error->status == STATUS_CANCELLED ? "cancelled"
+                           : retry                             ? "dead"
+                                                               : "failed";
+        whole.result = message(run, word, ok ? NULL : error, brief);
         whole.value_count = brief ? 0 : take_values(run, values);
         answer = &whole;
     }

@@ -97,30 +97,21 @@ void disk_lack_room(struct disk *disk)
         continue;
 }
 
-static bool try_for(struct disk *disk, uint64_t bytes, uint8_t *buffer, struct error *error)
+bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
 {
     const struct pipeline_parts *parts = &disk->pipeline->parts;
     const char *root = parts->options->output_root;
+    uint64_t wanted = atomic_load(&disk->wanted);
+    uint64_t bytes = wanted < DISK_TRY_BYTES_MAX ? wanted : DISK_TRY_BYTES_MAX;
     struct error why = {0};
-    if (bytes < SINK_BYTES)
-        bytes = SINK_BYTES;
-    if (bytes > DISK_TRY_BYTES_MAX)
-        bytes = DISK_TRY_BYTES_MAX;
     if (!files_follow_root(parts->files, root, error))
         return false;
     memset(buffer, 0, SINK_BYTES);
-    if (write_file(disk, bytes, buffer, &why))
-        return true;
-    error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s", root,
-              why.text);
-    return false;
-}
-
-bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
-{
-    uint64_t wanted = atomic_load(&disk->wanted);
-    if (!try_for(disk, wanted, buffer, error))
+    if (!write_file(disk, bytes > SINK_BYTES ? bytes : SINK_BYTES, buffer, &why)) {
+        error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s", root,
+                  why.text);
         return false;
+    }
     atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless it has grown meanwhile */
     return true;
 }

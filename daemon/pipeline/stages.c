@@ -118,15 +118,11 @@ static void carry_to(struct job_run *run, enum stage stage)
     fault_point("enter", stage_name(stage), run->job.id);
 }
 
-static bool is_small(const struct job_run *run)
-{
-    return admission_need(run) <= SMALL_JOB_BYTES;
-}
-
 /* After the read: admits a small job on this worker if the line is empty. Other jobs join it. */
 static bool carry_through_admission(struct job_run *run)
 {
-    if (!engine_is_synchronous(run->pipeline->parts.engine) || !is_small(run)) {
+    if (!engine_is_synchronous(run->pipeline->parts.engine) ||
+        admission_need(run) > SMALL_JOB_BYTES) {
         admission_wait(run);
         return false;
     }

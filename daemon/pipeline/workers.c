@@ -124,32 +124,19 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
     return stays;
 }
 
-static bool tools_create(struct worker_tools *tools)
-{
-    tools->codec = codec_context_create();
-    tools->sink = malloc(SINK_BYTES);
-    return tools->codec && tools->sink;
-}
-
-static void tools_destroy(struct worker_tools *tools)
-{
-    codec_context_destroy(tools->codec);
-    free(tools->sink);
-}
-
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct worker_tools tools;
-    bool usable = tools_create(&tools), stays = true;
-    tools.number = worker->number;
+    struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES), worker->number};
+    bool usable = tools.codec && tools.sink, stays = true;
     if (!usable) /* uncovered: memory */
         log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
         task->run(task, &tools);
         stays = finish_task(worker, task);
     }
-    tools_destroy(&tools);
+    codec_context_destroy(tools.codec);
+    free(tools.sink);
     if (!stays)
         free(worker); /* the thread is detached */
     return NULL;

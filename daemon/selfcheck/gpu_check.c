@@ -47,8 +47,9 @@ static void schedule_next(struct gpu_check *check)
 
 /* ---- end of a check -------------------------------------------------------------------------- */
 
-static void end_check(struct gpu_check *check)
+static void end_check(struct worker_task *task)
 {
+    struct gpu_check *check = container_of(task, struct gpu_check, task);
     for (uint32_t i = 0; i < check->run_count; i++) {
         struct run *run = &check->runs[i];
         const char *device = engine_name(check->engine, run->memory.device);
@@ -77,11 +78,6 @@ static void compare_run(struct worker_task *task, struct worker_tools *tools)
     }
 }
 
-static void compare_done(struct worker_task *task)
-{
-    end_check(container_of(task, struct gpu_check, task));
-}
-
 static void submit_task(struct gpu_check *check,
                         void (*run)(struct worker_task *, struct worker_tools *),
                         void (*done)(struct worker_task *))
@@ -100,7 +96,7 @@ static void on_computed(struct engine_task *task)
     if (--check->computing > 0)
         return;
     uv_timer_stop(&check->timer);
-    submit_task(check, compare_run, compare_done);
+    submit_task(check, compare_run, end_check);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -115,7 +111,7 @@ static void decode_done(struct worker_task *task)
     for (uint32_t i = 0; i < check->run_count; i++)
         check->computing += !check->runs[i].wrong;
     if (check->computing == 0) {
-        end_check(check);
+        end_check(task);
         return;
     }
     uv_timer_start(&check->timer, on_tick, TICK_MS, TICK_MS);

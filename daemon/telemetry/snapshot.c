@@ -58,47 +58,35 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
     double silent_s = clock_ms(snapshot->taken_ns, now_ns) / 1e3;
     if (snapshot->state == SNAPSHOT_FAILED) {
         snprintf(why, size, "failed: %s; the daemon must be restarted", snapshot->why);
-        return false;
-    }
-    /* Not while starting: opening a device blocks the loop for as long as the driver needs. */
-    if (snapshot->state != SNAPSHOT_STARTING && silent_s > SNAPSHOT_STALL_S) {
+    } else if (snapshot->state != SNAPSHOT_STARTING && silent_s > SNAPSHOT_STALL_S) {
+        /* Not while starting: opening a device blocks the loop for as long as the driver needs. */
         snprintf(why, size, "the event loop has not run for %.0f s; the limit is %d s", silent_s,
                  SNAPSHOT_STALL_S);
-        return false;
-    }
-    if (!snapshot->moving) {
+    } else if (!snapshot->moving) {
         snprintf(why, size,
                  "jobs make no progress: one is past its deadline, or all of them wait");
-        return false;
+    } else {
+        snprintf(why, size, "%s", snapshot_state_names[snapshot->state]);
+        return true;
     }
-    snprintf(why, size, "%s", snapshot_state_names[snapshot->state]);
-    return true;
+    return false;
 }
 
 bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
 {
     if (!snapshot_alive(snapshot, now_ns, why, size))
         return false;
-    switch (snapshot->state) {
-    case SNAPSHOT_RUNNING:
-        break;
-    case SNAPSHOT_STARTING:
+    if (snapshot->state == SNAPSHOT_STARTING)
         snprintf(why, size, "starting: the self-test has not passed yet");
-        return false;
-    case SNAPSHOT_PAUSED:
+    else if (snapshot->state == SNAPSHOT_PAUSED)
         snprintf(why, size, "paused, by SIGUSR2 or for all daemons: no jobs are fetched");
-        return false;
-    default:
+    else if (snapshot->state != SNAPSHOT_RUNNING)
         snprintf(why, size, "draining: no jobs are fetched, %u are in flight", snapshot->in_flight);
-        return false;
-    }
-    if (!snapshot->redis_ready) {
+    else if (!snapshot->redis_ready)
         snprintf(why, size, "Redis: %s", snapshot->redis_reason);
-        return false;
-    }
-    if (!snapshot->disk_works) {
+    else if (!snapshot->disk_works)
         snprintf(why, size, "%s", snapshot->disk_reason);
-        return false;
-    }
-    return true;
+    else
+        return true;
+    return false;
 }

@@ -51,26 +51,19 @@ static double mean_ms(const struct span *span, enum stage stage)
     return jobs > jobs_before ? (ms - ms_before) / (double)(jobs - jobs_before) : 0;
 }
 
-/* The activity since the start, summed over all devices. */
-static struct engine_activity activity_of(const struct snapshot *snapshot)
+/* The activity since the start and the memory, summed over all devices. */
+static struct snapshot_device sum_of(const struct snapshot *snapshot)
 {
-    struct engine_activity sum = {0};
+    struct snapshot_device sum = {0};
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        const struct engine_activity *one = &snapshot->devices[d].activity;
-        sum.any_s += one->any_s;
-        sum.h2d_s += one->h2d_s;
-        sum.kernel_s += one->kernel_s;
-        sum.d2h_s += one->d2h_s;
+        const struct snapshot_device *one = &snapshot->devices[d];
+        sum.activity.any_s += one->activity.any_s;
+        sum.activity.h2d_s += one->activity.h2d_s;
+        sum.activity.kernel_s += one->activity.kernel_s;
+        sum.activity.d2h_s += one->activity.d2h_s;
+        sum.memory.held += one->memory.held;
     }
     return sum;
-}
-
-static double device_bytes(const struct snapshot *snapshot)
-{
-    size_t sum = 0;
-    for (uint32_t d = 0; d < snapshot->device_count; d++)
-        sum += snapshot->devices[d].memory.held;
-    return (double)sum;
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -82,7 +75,8 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
     struct span span = {from, to, metrics_jobs(to) - metrics_jobs(from)};
     double seconds = clock_ms(before->taken_ns, now->taken_ns) / 1e3;
     double per_s = seconds > 0 ? 1 / seconds : 0;
-    struct engine_activity then = activity_of(before), since = activity_of(now);
+    struct snapshot_device all = sum_of(now);
+    struct engine_activity then = sum_of(before).activity, since = all.activity;
     double any_s = since.any_s - then.any_s, busy = any_s * per_s;
     double sum_s = since.h2d_s + since.kernel_s + since.d2h_s - then.h2d_s - then.kernel_s -
                    then.d2h_s;
@@ -106,7 +100,7 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
              span.jobs ? loop_us / (double)span.jobs : 0, percentile_ms(&span, 0.50),
              percentile_ms(&span, 0.95), percentile_ms(&span, 0.99), busy < 1 ? busy : 1,
              any_s > 0 ? sum_s / any_s : 0, (double)now->pools[SNAPSHOT_PINNED].held / 1e6,
-             device_bytes(now) / 1e6, now->resident_bytes / 1e6, now->engine);
+             (double)all.memory.held / 1e6, now->resident_bytes / 1e6, now->engine);
 #undef SINCE
 }
 
