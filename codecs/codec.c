@@ -52,8 +52,7 @@ static void *state_of(struct codec_context *context, const struct format *format
     return context->state[format - formats];
 }
 
-bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
-                     size_t count)
+bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes, size_t count)
 {
     return length >= at + count && memcmp(file + at, bytes, count) == 0;
 }

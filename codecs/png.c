@@ -239,8 +239,7 @@ static void read_info(struct png_state *state, struct image_info *info)
     info->width = png_get_image_width(state->png, state->info);
     info->height = png_get_image_height(state->png, state->info);
     info->channels = channels_of(state);
-    info->progressive =
-        png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
+    info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
     /* The eXIf chunk may come after the pixels, but libpng has read only up to the pixels. */
     size_t exif_bytes;

@@ -37,8 +37,7 @@ static int handle_key(void *user, const char *section, const char *name, const c
     return options_set(reading->options, name, value, reading->error);
 }
 
-static bool load_file(struct options *options, const char *path, FILE *paths,
-                      struct error *error)
+static bool load_file(struct options *options, const char *path, FILE *paths, struct error *error)
 {
     struct error inner = {0};
     struct reading reading = {.options = options, .error = &inner};

@@ -90,8 +90,7 @@ void notify_ready(void)
 
 void notify_reloading(void)
 {
-    snprintf(unsent, sizeof unsent, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-             clock_now_ns() / 1000);
+    snprintf(unsent, sizeof unsent, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now_ns() / 1000);
     post_unsent(0);
 }
 

@@ -418,8 +418,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /* Errors of the disk (ENOSPC, EIO) are write_failed, which is retried; path_refused is final. */
-static enum status output_error(struct files_output *output, const char *step,
-                                struct error *error)
+static enum status output_error(struct files_output *output, const char *step, struct error *error)
 {
     int reason = errno;
     output->reason = reason;

@@ -56,8 +56,7 @@ bool files_has_root(const struct files *files, const char *output_root);
 bool files_follow_root(struct files *files, const char *output_root,
                        struct error *error) MUST_CHECK;
 /* As files_open, but only for files_open_input: creates nothing. */
-bool files_open_inputs(struct files *files, const char *input_root,
-                       struct error *error) MUST_CHECK;
+bool files_open_inputs(struct files *files, const char *input_root, struct error *error) MUST_CHECK;
 void files_close(struct files *files);
 /* Returns true if both paths lead to the same folder. */
 bool files_same_folder(const char *one, const char *other);

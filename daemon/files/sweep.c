@@ -46,8 +46,7 @@ static bool cut_number(char *name)
 {
     char *dot = strrchr(name, '.');
     size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
-    if (digits == 0 || digits > TEXT_DIGITS_MAX || dot[1 + digits] ||
-        (dot[1] == '0' && digits > 1))
+    if (digits == 0 || digits > TEXT_DIGITS_MAX || dot[1 + digits] || (dot[1] == '0' && digits > 1))
         return false;
     *dot = '\0';
     return true;

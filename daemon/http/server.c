@@ -245,30 +245,23 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Only shuts the socket down: libmicrohttpd closes the descriptor and tells on_connection. */
-static void end_oldest(struct web *web)
-{
-    struct slot *oldest = NULL;
-    for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++)
-        if (slot->fd >= 0 && !slot->shut_down && (!oldest || slot->since_ns < oldest->since_ns))
-            oldest = slot;
-    if (!oldest) /* uncovered: service */
-        return;
-    oldest->shut_down = true;
-    shutdown(oldest->fd, SHUT_RDWR);
-}
-
+/* Only shuts down the oldest socket: libmicrohttpd closes the descriptor and tells on_connection. */
 static void take_slot(struct web *web, int fd, void **socket_context)
 {
     size_t kept = 0;
-    struct slot *place = NULL;
+    struct slot *place = NULL, *oldest = NULL;
     for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++) {
-        kept += slot->fd >= 0 && !slot->shut_down;
-        if (slot->fd < 0)
+        if (slot->fd < 0) {
             place = slot;
+        } else if (!slot->shut_down) {
+            kept++;
+            oldest = !oldest || slot->since_ns < oldest->since_ns ? slot : oldest;
+        }
     }
-    if (kept >= CONNECTIONS_KEPT)
-        end_oldest(web);
+    if (kept >= CONNECTIONS_KEPT) {
+        oldest->shut_down = true;
+        shutdown(oldest->fd, SHUT_RDWR);
+    }
     *socket_context = place;
     if (place)
         *place = (struct slot){.fd = fd, .since_ns = clock_now_ns()};

@@ -27,8 +27,7 @@ bool job_run_withdraw(struct job_run *run)
     }
     if (run->owner == OWNER_LOOP)
         return true;
-    if (run->owner != OWNER_WORKER ||
-        !workers_withdraw(pipeline->parts.workers, &run->worker_task))
+    if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
         return false;
     job_run_move(run, run->stage, OWNER_LOOP);
     return true;
@@ -78,8 +77,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
         stages_move(run, STAGE_ACK);
         return true;
     }
-    if (run->owner == OWNER_ENGINE ||
-        !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
+    if (run->owner == OWNER_ENGINE || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }

@@ -135,8 +135,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         struct job_run_output *output = &run->outputs[i];
         output->format = output_format(&run->job.outputs[i], &run->info);
         if (output->error.status != STATUS_OK ||
-            (output->format &&
-             check_keys(run, i, output->format, &output->error) != STATUS_OK))
+            (output->format && check_keys(run, i, output->format, &output->error) != STATUS_OK))
             continue;
         output->variant = count;
         targets[count++] = (struct plan_target){

@@ -63,8 +63,7 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
         snprintf(why, size, "the event loop has not run for %.0f s; the limit is %d s", silent_s,
                  SNAPSHOT_STALL_S);
     } else if (!snapshot->moving) {
-        snprintf(why, size,
-                 "jobs make no progress: one is past its deadline, or all of them wait");
+        snprintf(why, size, "jobs make no progress: one is past its deadline, or all of them wait");
     } else {
         snprintf(why, size, "%s", snapshot_state_names[snapshot->state]);
         return true;

@@ -192,8 +192,7 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
                        const struct trace_slice *slice)
 {
     double y;
-    if (!in_window(drawing, slice->begin_ns, slice->end_ns) ||
-        !track_y(drawing, slice->track, &y))
+    if (!in_window(drawing, slice->begin_ns, slice->end_ns) || !track_y(drawing, slice->track, &y))
         return;
     double width = slice_box(drawing, job, slice, y, ROW);
     char label[48];
