@@ -1,4 +1,5 @@
-/* trace_hooks.c - records the times of a traced job: its stages, waits and GPU work. */
+/* trace_hooks.c - records the times of a job: its stages, waits and GPU work. The record costs a few
+ * nanoseconds, so it is also made without a trace; only a trace needs the samples. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
@@ -21,15 +22,8 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
     };
 }
 
-static bool is_traced(const struct job_run *run)
-{
-    return run->pipeline->parts.trace != NULL;
-}
-
 void trace_hooks_begin(struct job_run *run)
 {
-    if (!is_traced(run))
-        return;
     run->trace.number = run->number;
     run->trace.attempt = run->lease->attempt;
     run->trace.begin_ns = run->timing.fetched_ns;
@@ -50,19 +44,16 @@ static void waited(struct job_run *run, uint64_t until_ns)
 
 void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns)
 {
-    if (!is_traced(run))
-        return;
     waited(run, begin_ns);
     trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, begin_ns, admitted_ns);
-    sample(run, &run->trace.samples[0], admitted_ns);
+    if (run->pipeline->parts.trace)
+        sample(run, &run->trace.samples[0], admitted_ns);
 }
 
 /* On the worker. For the CPU engine, uses the same times as the result's ms.kernel. */
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
-    if (!is_traced(run))
-        return;
     if (stage == STAGE_GPU) {
         begin_ns = run->engine_task.started_ns;
         end_ns = begin_ns + (uint64_t)(run->engine_task.kernel_ms * NS_PER_MS + 0.5);
@@ -79,7 +70,7 @@ void trace_hooks_task(struct job_run *run)
     const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
     const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
     uint16_t track = TRACE_ON_STREAM(run->reserved.memory.device, task->slot);
-    if (!is_traced(run) || task->started_ns == 0) /* uncovered: gpu */
+    if (task->started_ns == 0) /* uncovered: gpu */
         return;
     for (int i = 0; i < 3; i++) {
         uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
@@ -101,7 +92,7 @@ static const char *end_of(const struct job_run *run)
 void trace_hooks_end(struct job_run *run)
 {
     struct trace_job *job = &run->trace;
-    if (!is_traced(run))
+    if (!run->pipeline->parts.trace)
         return;
     job->end_ns = clock_now_ns();
     if (run->stage == STAGE_ACK)
