@@ -110,7 +110,7 @@ static void begin_drain(struct daemon *daemon, const char *why)
     daemon->drain_began_ns = clock_now_ns();
     log_info("%s: draining, %u jobs in flight get %g s to finish", why,
              pipeline_inflight(daemon->pipeline), daemon->options->drain_timeout_s);
-    notify_stopping();
+    notify_state("STOPPING=1");
     monitor_set_state(daemon->monitor, daemon->why_failed ? SNAPSHOT_FAILED : SNAPSHOT_DRAINING,
                       daemon->why_failed);
     gpu_check_set_interval(daemon->gpu_check, 0);
@@ -272,7 +272,7 @@ static void reload(struct daemon *daemon)
     }
     options_clear(&fresh);
     monitor_reload(daemon->monitor);
-    notify_ready();
+    notify_state("READY=1");
     monitor_look(daemon->monitor);
 }
 
@@ -471,7 +471,7 @@ static void start(struct daemon *daemon)
     pipeline_attach(daemon->pipeline, daemon->queue);
     queue_start(daemon->queue);
     say_hello(daemon);
-    notify_ready();
+    notify_state("READY=1");
     monitor_look(daemon->monitor);
     if (daemon->unwanted)
         on_terminate(daemon, "SIGTERM");

@@ -77,26 +77,16 @@ static void post_unsent(int flags)
         unsent[0] = '\0';
 }
 
-static void post_state(const char *text)
+void notify_state(const char *text)
 {
     strcpy(unsent, text);
     post_unsent(0);
-}
-
-void notify_ready(void)
-{
-    post_state("READY=1");
 }
 
 void notify_reloading(void)
 {
     snprintf(unsent, sizeof unsent, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now_ns() / 1000);
     post_unsent(0);
-}
-
-void notify_stopping(void)
-{
-    post_state("STOPPING=1");
 }
 
 void notify_status(const char *format, ...)

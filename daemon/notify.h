@@ -13,9 +13,9 @@
 
 #include <stdint.h>
 
-void notify_ready(void); /* call after the start and after each reload */
+/* "READY=1" after the start and after each reload, or "STOPPING=1". */
+void notify_state(const char *text);
 void notify_reloading(void);
-void notify_stopping(void);
 /* Sets the line that `systemctl status` shows. Does not send the same text twice in a row. */
 void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void notify_watchdog(void);

@@ -89,6 +89,7 @@ static struct worker_task *take_task(struct worker *worker)
     if (task && task->priority > 0 && must_notify(workers)) /* this task may take long */
         waker_wake(&workers->waker);
     if (task) {
+        task->waiting = false;
         task->worker = worker;
         worker->task = task;
         worker->began_ns = clock_now_ns();
@@ -214,6 +215,7 @@ void workers_submit(struct workers *workers, struct worker_task *task)
     assert(task->priority < WORKERS_PRIORITIES);
     task->worker = NULL;
     task->patient = false;
+    task->waiting = true;
     pthread_mutex_lock(&workers->lock);
     list_push(&workers->waiting[task->priority], &task->node);
     pthread_cond_signal(&workers->wanted);
@@ -222,16 +224,11 @@ void workers_submit(struct workers *workers, struct worker_task *task)
 
 bool workers_withdraw(struct workers *workers, struct worker_task *task)
 {
-    bool withdrawn = false;
     pthread_mutex_lock(&workers->lock);
-    struct list *waiting = &workers->waiting[task->priority];
-    list_each (node, waiting) {
-        if (node == &task->node) {
-            list_remove(waiting, node);
-            withdrawn = true;
-            break;
-        }
-    }
+    bool withdrawn = task->waiting;
+    if (withdrawn)
+        list_remove(&workers->waiting[task->priority], &task->node);
+    task->waiting = false;
     pthread_mutex_unlock(&workers->lock);
     return withdrawn;
 }

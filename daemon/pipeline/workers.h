@@ -32,7 +32,8 @@ struct worker_task {
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
     bool patient; /* run sets it if done may be called later (workers_collect) */
-    struct worker *worker;                                        /* private */
+    bool waiting; /* this and the next: private */
+    struct worker *worker;
 };
 
 struct workers;
