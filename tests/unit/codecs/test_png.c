@@ -5,7 +5,7 @@
 
 static void expect_right_pixels(const struct picture_png *options, const struct picture_file *file)
 {
-    rig_expect(file, STATUS_OK, NULL);
+    rig_reads(file, STATUS_OK, NULL);
     uint32_t channels;
     uint8_t *wanted = picture_png_expected(options, &channels);
     assert_int_equal(rig.info.width, options->width);
@@ -69,7 +69,7 @@ TEST(test_like_the_simple_reader)
                                       .colour_type = colour_types[i / 2],
                                       .interlaced = i % 2 != 0};
         struct picture_file file = picture_png(&options);
-        rig_expect(&file, STATUS_OK, NULL);
+        rig_reads(&file, STATUS_OK, NULL);
         uint32_t channels;
         uint8_t *wanted = read_simply(&file, &channels);
         rig_expect_pixels(&rig, wanted, channels);
@@ -95,20 +95,20 @@ TEST(test_size_limits)
     struct picture_file file = picture_png(&options);
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 40;
-    rig_expect(&file, STATUS_OK, NULL);
+    rig_reads(&file, STATUS_OK, NULL);
     rig.limits.pixels_max = 40 * 30 - 1;
-    rig_expect(&file, STATUS_IMAGE_TOO_LARGE, "the PNG is 40 x 30 pixels; at most 1199 pixels");
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "the PNG is 40 x 30 pixels; at most 1199 pixels");
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 39;
-    rig_expect(&file, STATUS_IMAGE_TOO_LARGE, "39 per side");
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "39 per side");
     picture_free(&file);
     rig.limits.side_max = SIDE_DEFAULT;
     rig.limits.pixels_max = PIXELS_DEFAULT;
-    rig_expect_once(picture_png_huge(50000, 50000), STATUS_IMAGE_TOO_LARGE, "50000 x 50000");
+    rig_reads_once(picture_png_huge(50000, 50000), STATUS_IMAGE_TOO_LARGE, "50000 x 50000");
     file = picture_png_huge(0xFFFFFFFF, 0xFFFFFFFF); /* more than libpng itself takes */
-    rig_expect(&file, STATUS_IMAGE_TOO_LARGE, "4294967295 x 4294967295");
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "4294967295 x 4294967295");
     picture_free(&file);
-    rig_expect_once(picture_png_huge(0, 10), STATUS_DECODE_FAILED, NULL);
+    rig_reads_once(picture_png_huge(0, 10), STATUS_DECODE_FAILED, NULL);
 }
 
 /* Chunks that inflate to megabytes cost the chunk, not the picture, nor the memory. */
@@ -135,7 +135,7 @@ TEST(test_crc_errors)
     for (size_t i = 0; i < COUNT_OF(chunks); i++) {
         struct picture_file bad = picture_cut(&file, file.length);
         picture_png_break_crc(&bad, chunks[i]);
-        rig_expect(&bad, STATUS_DECODE_FAILED, "CRC");
+        rig_reads(&bad, STATUS_DECODE_FAILED, "CRC");
         picture_free(&bad);
     }
     picture_free(&file);
@@ -158,7 +158,7 @@ TEST(test_unknown_critical_chunk)
 {
     struct picture_file file = picture_png(&(struct picture_png){.width = 8, .height = 8});
     picture_png_insert(&file, "IDAT", "ZZZZ", "critical", 8);
-    rig_expect(&file, STATUS_DECODE_FAILED, NULL);
+    rig_reads(&file, STATUS_DECODE_FAILED, NULL);
     picture_free(&file);
 }
 
@@ -189,7 +189,7 @@ TEST(test_truncated)
         struct picture_file file = picture_png(&kinds[k]);
         for (size_t length = 0; length < file.length;
              length += length < 200 || length + 50 > file.length ? 1 : 61) {
-            rig_expect_once(picture_cut(&file, length),
+            rig_reads_once(picture_cut(&file, length),
                             length < 8 ? STATUS_UNSUPPORTED_FORMAT : STATUS_DECODE_FAILED, NULL);
         }
         expect_right_pixels(&kinds[k], &file);
@@ -202,10 +202,10 @@ TEST(test_truncated_names_the_row)
     struct picture_png options = {.width = 300, .height = 400, .colour_type = 2};
     for (int i = 0; i < 2; i++, options.interlaced = true) {
         struct picture_file file = picture_png(&options);
-        rig_expect_once(picture_cut_at(&file, 0.9), STATUS_DECODE_FAILED,
+        rig_reads_once(picture_cut_at(&file, 0.9), STATUS_DECODE_FAILED,
                         i == 0 ? " of 400 rows (" : " rows of pass 7 of 7 (");
-        rig_expect_once(picture_cut(&file, 30), STATUS_DECODE_FAILED, "in its header (at byte 30)");
-        rig_expect_once(picture_cut(&file, file.length - 5), STATUS_DECODE_FAILED,
+        rig_reads_once(picture_cut(&file, 30), STATUS_DECODE_FAILED, "in its header (at byte 30)");
+        rig_reads_once(picture_cut(&file, file.length - 5), STATUS_DECODE_FAILED,
                         "400 of 400 rows");
         picture_free(&file);
     }
@@ -218,7 +218,7 @@ TEST(test_too_few_rows)
         picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
     file.bytes[8 + 8 + 7] = 21; /* the height in IHDR */
     picture_png_fix_crcs(&file);
-    rig_expect(&file, STATUS_DECODE_FAILED, NULL);
+    rig_reads(&file, STATUS_DECODE_FAILED, NULL);
     picture_free(&file);
 }
 
@@ -257,11 +257,11 @@ TEST(test_deadline)
     struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
     struct picture_file file = picture_png(&options);
     rig.limits.deadline_ns = clock_now_ns() + 1000000;
-    rig_expect(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
     rig.limits.deadline_ns = 1;
-    rig_expect(&file, STATUS_DECODE_LIMIT, "before its start");
+    rig_reads(&file, STATUS_DECODE_LIMIT, "before its start");
     rig.limits.deadline_ns = clock_now_ns() + 600000000000u;
-    rig_expect(&file, STATUS_OK, NULL);
+    rig_reads(&file, STATUS_OK, NULL);
     picture_free(&file);
 }
 
@@ -279,7 +279,7 @@ TEST(test_encode)
                                                  .encoder.compression = level};
                 struct picture_file file = rig_encode(&rig, &image, &request);
                 uint8_t *wanted = picture_pixels(sides[i][0], sides[i][1], channels[c], 7);
-                rig_expect(&file, STATUS_OK, NULL);
+                rig_reads(&file, STATUS_OK, NULL);
                 rig_expect_pixels(&rig, wanted, channels[c]);
                 uint32_t simple_channels;
                 uint8_t *simple = read_simply(&file, &simple_channels);
@@ -306,7 +306,7 @@ TEST(test_profile)
                                              .icc = icc.bytes,
                                              .icc_bytes = icc.length};
             struct picture_file file = rig_encode(&rig, &image, &request);
-            rig_expect(&file, STATUS_OK, NULL);
+            rig_reads(&file, STATUS_OK, NULL);
             assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
             if (channels >= 3)
                 assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
@@ -356,7 +356,7 @@ static void expect_no_profile(struct picture_file icc)
                                      .icc = icc.bytes,
                                      .icc_bytes = icc.length};
     struct picture_file file = rig_encode(&rig, &image, &request);
-    rig_expect(&file, STATUS_OK, NULL);
+    rig_reads(&file, STATUS_OK, NULL);
     assert_null(rig.info.icc);
     picture_free(&file);
     picture_free(&icc);
