@@ -35,10 +35,31 @@ struct engine *jobs_engine(const struct jobs_how *how)
     return engine;
 }
 
-void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t height)
+static char hold_path[64];
+
+__attribute__((destructor)) void jobs_let_go(void)
+{
+    if (hold_path[0])
+        unlink(hold_path);
+}
+
+void jobs_hold(const char *at, int error, int devices)
+{
+    struct cuda_fault fault = {.error = error, .nth = error ? 1 : UINT32_MAX, .times = 1,
+                               .devices = devices};
+    snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-%ld", (long)getpid());
+    snprintf(fault.at, sizeof fault.at, "%s", at);
+    snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
+    fclose(fopen(hold_path, "w"));
+    cuda_fault_set(&fault);
+}
+
+void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t height,
+                  const char *ops)
 {
     struct job *job = &jobs->job[number];
-    job_open(job, width, height, 3, JOBS_OPS);
+    jobs->ops[number] = ops;
+    job_open(job, width, height, 3, ops);
     assert_int_equal(job_reserve(job, jobs->engine), ENGINE_RESERVED);
     job->task.done = jobs_on_done;
 }
@@ -51,7 +72,7 @@ void jobs_open(struct jobs *jobs, const struct jobs_how *how)
     jobs->engine = jobs_engine(how);
     jobs->count = how->count;
     for (unsigned i = 0; i < jobs->count; i++) {
-        jobs_prepare(jobs, i, 60 + i * 10, 70);
+        jobs_prepare(jobs, i, 60 + i * 10, 70, JOBS_OPS);
         jobs->job[i].task.alone = how->alone;
     }
 }
@@ -117,7 +138,7 @@ void jobs_close(struct jobs *jobs)
     struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
     for (unsigned i = 0; i < jobs->count; i++)
         if (jobs->done[i] && jobs->job[i].task.error.status == STATUS_OK)
-            compare_with_cpu(cpu, &jobs->job[i], JOBS_OPS);
+            compare_with_cpu(cpu, &jobs->job[i], jobs->ops[i]);
     engine_close(cpu);
     for (unsigned i = 0; i < jobs->count; i++)
         job_close(&jobs->job[i], jobs->engine);

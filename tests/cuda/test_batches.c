@@ -6,23 +6,6 @@
 
 #define WAITING 12
 
-static char hold_path[64];
-
-/* Kernels wait while the file is there; `at` is only counted. */
-static void hold(const char *at, int devices)
-{
-    struct cuda_fault fault = {.nth = UINT32_MAX, .times = 1, .devices = devices};
-    snprintf(fault.at, sizeof fault.at, "%s", at);
-    snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
-    fclose(fopen(hold_path, "w"));
-    cuda_fault_set(&fault);
-}
-
-static void let_go(void)
-{
-    unlink(hold_path);
-}
-
 static uint32_t slot_of(const struct jobs *jobs, unsigned number)
 {
     return jobs->job[number].task.slot;
@@ -36,13 +19,13 @@ TEST(test_those_that_wait_share_a_stream)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 + WAITING, .streams = 2});
-    hold("cudaLaunchHostFunc", 1);
+    jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, 1);
     jobs_submit(&jobs, 1, 1);
     jobs_submit(&jobs, 2, WAITING);
     assert_int_not_equal(slot_of(&jobs, 0), slot_of(&jobs, 1));
     assert_int_equal(cuda_fault_passed(), 2);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, jobs.count);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
     assert_int_equal(cuda_fault_passed(), 3);
@@ -55,12 +38,12 @@ TEST(test_a_batch_has_its_bound)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
-    hold("cudaLaunchHostFunc", 1);
+    jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, jobs.count);
     for (unsigned i = 0; i < jobs.count; i++)
         assert_int_equal(slot_of(&jobs, i), i / BATCH_TASKS_MAX);
     assert_int_equal(cuda_fault_passed(), 3);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, jobs.count);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
     jobs_close(&jobs);
@@ -74,13 +57,13 @@ TEST(test_large_ones_go_alone_and_in_order)
     jobs_open(&jobs, &(struct jobs_how){.streams = 1});
     jobs.count = 5;
     for (unsigned i = 0; i < 5; i++)
-        jobs_prepare(&jobs, i, i == 2 ? 1200 : 64, i == 2 ? 700 : 64);
+        jobs_prepare(&jobs, i, i == 2 ? 1200 : 64, i == 2 ? 700 : 64, JOBS_OPS);
     assert_true(jobs.job[2].plan.device_bytes > BATCH_TASK_BYTES);
     jobs.job[4].task.alone = true;
-    hold("cudaLaunchHostFunc", 1);
+    jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, 1);
     jobs_submit(&jobs, 1, 4);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, 5);
     assert_int_equal(cuda_fault_passed(), 4); /* 1 and 3 together, past the large one */
     for (unsigned i = 0; i < 5; i++)
@@ -92,10 +75,10 @@ TEST(test_a_batch_is_one_devices)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 10, .streams = 2, .devices = 2});
-    hold("cudaLaunchHostFunc", 2);
+    jobs_hold("cudaLaunchHostFunc", 0, 2);
     jobs_submit(&jobs, 0, 10);
     assert_int_equal(cuda_fault_passed(), 2);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, 10);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), 10);
     unsigned first = 0;
@@ -117,7 +100,7 @@ TEST(test_calls_a_batch_makes)
                 {"cudaMemcpyAsync", 0, 2},      {"cudaLaunchHostFunc", 1, 0},
                 {"cudaEventElapsedTime", 4, 0}, {"report", 1, 0}};
     static struct jobs jobs;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (unsigned batches = 1; batches <= BATCH_TASKS_MAX; batches += BATCH_TASKS_MAX - 1) {
             struct jobs_how how = {.count = BATCH_TASKS_MAX, .streams = 2, .alone = batches > 1};
             jobs_open(&jobs, &how);
@@ -141,49 +124,15 @@ static const char *const hash_ops[] = {
     "[\"invert\",\"phash\",{\"op\":\"resize\",\"width\":40}]",
     "[\"phash\",\"stats\",\"sobel\",\"phash\"]",
 };
-#define HASH_OPS (sizeof hash_ops / sizeof *hash_ops)
 
 static void open_hashes(struct jobs *jobs, unsigned count, bool alone)
 {
     jobs_open(jobs, &(struct jobs_how){.streams = 2});
     jobs->count = count;
     for (unsigned i = 0; i < count; i++) {
-        job_open(&jobs->job[i], 50 + 7 * i, 60, 3, hash_ops[i % HASH_OPS]);
-        assert_int_equal(job_reserve(&jobs->job[i], jobs->engine), ENGINE_RESERVED);
-        jobs->job[i].task.done = jobs_on_done;
+        jobs_prepare(jobs, i, 50 + 7 * i, 60, hash_ops[i % COUNT_OF(hash_ops)]);
         jobs->job[i].task.alone = alone;
     }
-}
-
-static void check_values(struct engine *cpu, const struct job *job, const char *ops)
-{
-    const struct plan_source *source = &job->plan.source;
-    struct job twin;
-    compare_with_cpu(cpu, job, ops);
-    if (!plan_has_values(&job->plan, 0))
-        return;
-    job_open(&twin, source->width, source->height, source->channels, ops);
-    assert_int_equal(job_reserve(&twin, cpu), ENGINE_RESERVED);
-    test_run(cpu, &twin.task);
-    cJSON *a = plan_values(&job->plan, 0, job->memory.output);
-    cJSON *b = plan_values(&twin.plan, 0, twin.memory.output);
-    assert_true(a && cJSON_Compare(a, b, true));
-    cJSON_Delete(a);
-    cJSON_Delete(b);
-    job_close(&twin, cpu);
-}
-
-static void close_hashes(struct jobs *jobs)
-{
-    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
-    for (unsigned i = 0; i < jobs->count; i++) {
-        if (jobs->job[i].task.error.status == STATUS_OK)
-            check_values(cpu, &jobs->job[i], hash_ops[i % HASH_OPS]);
-        job_close(&jobs->job[i], jobs->engine);
-    }
-    engine_close(cpu);
-    jobs_set_no_fault(1);
-    engine_close(jobs->engine);
 }
 
 static unsigned launches_of_hashes(unsigned count, bool alone)
@@ -195,7 +144,7 @@ static unsigned launches_of_hashes(unsigned count, bool alone)
     jobs_wait(&jobs, count);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), count);
     unsigned launches = cuda_fault_passed();
-    close_hashes(&jobs);
+    jobs_close(&jobs);
     return launches;
 }
 
@@ -219,7 +168,7 @@ static unsigned failed_hashes(unsigned nth, unsigned times)
     assert_int_equal(jobs_with(&jobs, STATUS_OK), 8 - failed);
     assert_null(engine_fault(jobs.engine));
     assert_int_equal(jobs_charged(&jobs), 0);
-    close_hashes(&jobs);
+    jobs_close(&jobs);
     return failed;
 }
 
@@ -317,7 +266,7 @@ TEST(test_a_lasting_error_is_all_the_batchs)
     } rows[] = {{"cudaSetDevice", 1},      {"cudaEventRecord", 4}, {"cudaMemcpyAsync", 10},
                 {"launch", 5},             {"copy", 10},           {"kernel", 5},
                 {"cudaLaunchHostFunc", 1}, {"cudaStreamQuery", 1}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
         for (unsigned nth = 1; nth <= rows[i].times; nth++)
             lasting_error(rows[i].at, nth);
 }
@@ -331,7 +280,7 @@ TEST(test_an_error_of_one_call_is_one_jobs)
     } rows[] = {{"cudaMemcpyAsync", 12, 1}, {"launch", 6, 1}, {"cudaEventRecord", 4, 0},
                 {"cudaSetDevice", 1, 6}};
     static struct jobs jobs;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (unsigned nth = 1; nth <= rows[i].times; nth++) {
             jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 2});
             jobs_set_fault(rows[i].call, cudaErrorLaunchOutOfResources, nth, 1);
@@ -358,12 +307,12 @@ TEST(test_those_too_late_do_not_start)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
-    hold("launch", 1);
+    jobs_hold("launch", 0, 1);
     jobs_submit(&jobs, 0, 1);
     jobs.job[1].task.deadline_ns = jobs.job[3].task.deadline_ns = 1;
     jobs.job[2].task.deadline_ns = clock_now_ns() + 60000000000ull;
     jobs_submit(&jobs, 1, 4);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, 5);
     assert_int_equal(jobs.job[1].task.error.status, STATUS_TIMEOUT);
     assert_int_equal(jobs.job[3].task.error.status, STATUS_TIMEOUT);
@@ -381,7 +330,7 @@ TEST(test_one_is_late_and_the_others_are_not)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
-    hold("launch", 1);
+    jobs_hold("launch", 0, 1);
     jobs.job[0].task.deadline_ns = clock_now_ns() + 200000000ull;
     jobs.job[1].task.deadline_ns = clock_now_ns() + 60000000000ull;
     jobs_submit(&jobs, 0, 4);
@@ -391,7 +340,7 @@ TEST(test_one_is_late_and_the_others_are_not)
     }
     engine_reap(jobs.engine);
     assert_int_equal(jobs.answered, 0);
-    let_go();
+    jobs_let_go();
     jobs_wait(&jobs, 4);
     assert_null(engine_fault(jobs.engine));
     assert_int_equal(jobs.job[0].task.error.status, STATUS_TIMEOUT);
@@ -423,7 +372,7 @@ TEST(test_those_that_wait_end)
 {
     static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
-    hold("launch", 1);
+    jobs_hold("launch", 0, 1);
     jobs_submit(&jobs, 0, 1);
     jobs.job[2].task.deadline_ns = clock_now_ns() + 20000000ull;
     jobs_submit(&jobs, 1, 3);
@@ -433,14 +382,11 @@ TEST(test_those_that_wait_end)
     jobs_wait(&jobs, 4);
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 3);
     assert_int_equal(jobs_charged(&jobs), 0);
-    let_go();
+    jobs_let_go();
     jobs_close(&jobs);
 }
 
 int main(void)
 {
-    snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-batch-%ld", (long)getpid());
-    int failed = run_all();
-    unlink(hold_path);
-    return failed;
+    return run_all();
 }

@@ -9,9 +9,6 @@
 
 static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
                               716, 717, 718, 719, 721, 810, 911, 999};
-#define LASTING_COUNT (sizeof lasting / sizeof *lasting)
-
-static char hold_path[64];
 
 /* Each job takes a stream by itself. */
 static void open_jobs(struct jobs *jobs, int devices, double hang_grace_s)
@@ -48,8 +45,8 @@ TEST(test_each_lasting_error_at_each_call)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaEventRecord", "cudaMemcpyAsync",
                                         "launch", "cudaLaunchHostFunc", "cudaStreamQuery"};
-    for (size_t e = 0; e < LASTING_COUNT; e++)
-        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+    for (size_t e = 0; e < COUNT_OF(lasting); e++)
+        for (size_t c = 0; c < COUNT_OF(calls); c++)
             lasting_error(calls[c], lasting[e], 1);
 }
 
@@ -67,8 +64,8 @@ TEST(test_a_lasting_error_at_the_nth_call)
 TEST(test_each_lasting_error_on_the_device)
 {
     static const char *const places[] = {"copy", "kernel"};
-    for (size_t e = 0; e < LASTING_COUNT; e++)
-        for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+    for (size_t e = 0; e < COUNT_OF(lasting); e++)
+        for (size_t p = 0; p < COUNT_OF(places); p++)
             lasting_error(places[p], lasting[e], 1 + (unsigned)e % 3);
 }
 
@@ -76,13 +73,10 @@ TEST(test_each_lasting_error_on_the_device)
 TEST(test_the_other_device_is_not_charged)
 {
     static struct jobs jobs;
-    struct cuda_fault fault = {.at = "kernel", .error = 719, .nth = 1, .times = 1, .devices = 2};
     open_jobs(&jobs, 2, 0);
-    snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
-    fclose(fopen(hold_path, "w"));
-    cuda_fault_set(&fault);
+    jobs_hold("kernel", 719, 2);
     jobs_submit(&jobs, 0, JOBS);
-    unlink(hold_path);
+    jobs_let_go();
     jobs_wait(&jobs, JOBS);
     jobs_check_latched(&jobs);
     assert_true(jobs_charged(&jobs) >= 1 && jobs_charged(&jobs) <= STREAMS);
@@ -101,11 +95,8 @@ TEST(test_the_other_device_is_not_charged)
 TEST(test_a_condemned_engine)
 {
     static struct jobs jobs;
-    struct cuda_fault fault = {.devices = 1};
     open_jobs(&jobs, 1, 0);
-    snprintf(fault.hold, sizeof fault.hold, "%s", hold_path);
-    fclose(fopen(hold_path, "w"));
-    cuda_fault_set(&fault);
+    jobs_hold("", 0, 1);
     jobs_submit(&jobs, 0, JOBS);
     engine_condemn(jobs.engine, "a pixel is wrong");
     engine_condemn(jobs.engine, "another one, too");
@@ -114,7 +105,7 @@ TEST(test_a_condemned_engine)
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), JOBS);
     assert_int_equal(jobs_charged(&jobs), 0);
     jobs_check_latched(&jobs);
-    unlink(hold_path);
+    jobs_let_go();
     jobs_close(&jobs);
 }
 
@@ -128,8 +119,8 @@ TEST(test_an_error_of_one_call_is_one_jobs)
     static const int errors[] = {cudaErrorInvalidValue, cudaErrorMemoryAllocation,
                                  cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources};
     static struct jobs jobs;
-    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
-        for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
+    for (size_t c = 0; c < COUNT_OF(calls); c++) {
+        for (size_t e = 0; e < COUNT_OF(errors); e++) {
             open_jobs(&jobs, 1, 0);
             jobs_set_fault(calls[c], errors[e], 1 + (unsigned)e, 1);
             jobs_submit(&jobs, 0, JOBS);
@@ -153,7 +144,7 @@ TEST(test_an_error_of_one_call_is_one_jobs)
 TEST(test_an_error_of_the_report_is_a_fault)
 {
     static const char *const calls[] = {"cudaLaunchHostFunc", "cudaStreamQuery"};
-    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+    for (size_t c = 0; c < COUNT_OF(calls); c++)
         lasting_error(calls[c], cudaErrorInvalidValue, 1);
 }
 
@@ -203,7 +194,7 @@ TEST(test_no_pinned_memory)
     jobs.engine = open_engine();
     jobs.count = JOBS;
     for (unsigned i = 0; i < JOBS; i++)
-        jobs_prepare(&jobs, i, 500 + i, 400);
+        jobs_prepare(&jobs, i, 500 + i, 400, JOBS_OPS);
     assert_true(cuda_fault_struck() > 0);
     jobs_submit(&jobs, 0, JOBS);
     jobs_wait(&jobs, JOBS);
@@ -253,7 +244,7 @@ static void refused_for_good(const char *call, int lasting_error)
 
 TEST(test_a_lasting_error_for_want_of_memory)
 {
-    for (size_t e = 0; e < LASTING_COUNT; e++) {
+    for (size_t e = 0; e < COUNT_OF(lasting); e++) {
         refused_for_good("cudaMalloc", lasting[e]);
         refused_for_good("cudaHostAlloc", lasting[e]);
     }
@@ -269,7 +260,7 @@ TEST(test_a_device_that_cannot_be_opened)
                                         "cudaStreamSynchronize"};
     struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB,
                                    .wake = bell_ring};
-    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+    for (size_t c = 0; c < COUNT_OF(calls); c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {
             struct engine *engine = NULL;
             struct error error = {0};
@@ -294,7 +285,7 @@ TEST(test_streams_of_a_device)
         uint32_t streams, slots;
         int copiers;
     } rows[] = {{0, 8, 2}, {0, 8, 3}, {0, 4, 1}, {3, 3, 2}, {64, 64, 1}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct engine *engine = NULL;
         struct error error = {0};
         struct engine_config config = {.kind = "cuda", .streams = rows[i].streams,
@@ -328,7 +319,7 @@ TEST(test_no_device_to_be_had)
     };
     struct engine_config config = {.devices = "all", .streams = STREAMS, .pinned_bytes = 64 * MIB,
                                    .device_bytes = 64 * MIB};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct engine *engine = NULL;
         struct error error = {0};
         struct cuda_fault fault = {.at = "cudaGetDeviceCount", .error = rows[i].error, .nth = 1,
@@ -351,8 +342,5 @@ TEST(test_no_device_to_be_had)
 
 int main(void)
 {
-    snprintf(hold_path, sizeof hold_path, "/tmp/gpuimgd-hold-%ld", (long)getpid());
-    int failed = run_all();
-    unlink(hold_path);
-    return failed;
+    return run_all();
 }
