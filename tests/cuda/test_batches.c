@@ -386,7 +386,4 @@ TEST(test_those_that_wait_end)
     jobs_close(&jobs);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

@@ -340,7 +340,4 @@ TEST(test_no_device_to_be_had)
     }
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

@@ -49,7 +49,4 @@ TEST(threads_that_have_returned_open_barriers)
     assert_true(to[39] != 0 && to[40] == 0);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

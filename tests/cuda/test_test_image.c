@@ -105,7 +105,4 @@ TEST(test_a_wrong_bit_of_each_kernel_is_found)
     check_close(&check);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

@@ -87,7 +87,4 @@ TEST(test_the_others_of_the_batch_are_done)
     check_stop(&w->daemons[0]);
 }
 
-int main(void)
-{
-    return run_all(.each_setup = open_world, .each_teardown = close_world);
-}
+TEST_MAIN(.each_setup = open_world, .each_teardown = close_world)

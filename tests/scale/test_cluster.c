@@ -115,7 +115,4 @@ TEST(test_failover_by_hand_under_load, IN_WORLD(&replicas))
     scale_finish(1);
 }
 
-int main(void)
-{
-    return run_all(.count = scale_full() ? 0 : 2);
-}
+TEST_MAIN(.count = scale_full() ? 0 : 2)

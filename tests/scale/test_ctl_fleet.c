@@ -57,7 +57,4 @@ TEST(test_another_node, IN_WORLD(&cluster))
 #undef EXPECT
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

@@ -69,7 +69,4 @@ TEST(test_each_follower_has_one_result)
                                        "return #redis.call('KEYS', ARGV[1])", gone[i]), 0);
 }
 
-int main(void)
-{
-    return run_all(.each_setup = open_world, .each_teardown = close_world);
-}
+TEST_MAIN(.each_setup = open_world, .each_teardown = close_world)

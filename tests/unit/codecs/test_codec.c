@@ -332,7 +332,4 @@ TEST(test_profile_again)
     picture_free(&icc);
 }
 
-int main(void)
-{
-    return run_all(.name = "codec", .each_setup = rig_setup, .each_teardown = rig_teardown);
-}
+TEST_MAIN(.name = "codec", .each_setup = rig_setup, .each_teardown = rig_teardown)

@@ -128,7 +128,4 @@ TEST(test_broken_in_files)
     expect_in_file(file, 1);
 }
 
-int main(void)
-{
-    return run_all(.name = "exif", .each_setup = rig_setup, .each_teardown = rig_teardown);
-}
+TEST_MAIN(.name = "exif", .each_setup = rig_setup, .each_teardown = rig_teardown)

@@ -617,7 +617,4 @@ TEST(test_profile_dropped)
     }
 }
 
-int main(void)
-{
-    return run_all(.name = "jpeg", .each_setup = rig_setup, .each_teardown = rig_teardown);
-}
+TEST_MAIN(.name = "jpeg", .each_setup = rig_setup, .each_teardown = rig_teardown)

@@ -89,7 +89,4 @@ TEST(other_kinds_and_broken_files_have_no_frame)
     picture_free(&file);
 }
 
-int main(void)
-{
-    return run_all(.setup = rig_setup, .teardown = rig_teardown);
-}
+TEST_MAIN(.setup = rig_setup, .teardown = rig_teardown)

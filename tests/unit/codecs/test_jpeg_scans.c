@@ -191,7 +191,4 @@ TEST(test_damage)
     free(sound);
 }
 
-int main(void)
-{
-    return run_all(.each_setup = setup, .each_teardown = teardown);
-}
+TEST_MAIN(.each_setup = setup, .each_teardown = teardown)

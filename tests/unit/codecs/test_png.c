@@ -376,7 +376,4 @@ TEST(test_encode_bad_profile)
     expect_no_profile(icc);
 }
 
-int main(void)
-{
-    return run_all(.name = "png", .each_setup = rig_setup, .each_teardown = rig_teardown);
-}
+TEST_MAIN(.name = "png", .each_setup = rig_setup, .each_teardown = rig_teardown)

@@ -278,7 +278,4 @@ TEST(test_stream_without_an_end)
     }
 }
 
-int main(void)
-{
-    return run_all(.name = "png streams", .each_setup = rig_setup, .each_teardown = rig_teardown);
-}
+TEST_MAIN(.name = "png streams", .each_setup = rig_setup, .each_teardown = rig_teardown)

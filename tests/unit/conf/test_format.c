@@ -87,7 +87,4 @@ TEST(test_lists)
                         "PNG");
 }
 
-int main(void)
-{
-    return run_all(.name = "format");
-}
+TEST_MAIN(.name = "format")

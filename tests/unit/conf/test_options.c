@@ -228,7 +228,4 @@ TEST(sample_file_is_up_to_date)
     free(then);
 }
 
-int main(void)
-{
-    return run_all(.name = "options");
-}
+TEST_MAIN(.name = "options")

@@ -225,7 +225,4 @@ TEST(numbers_have_their_digits)
     }
 }
 
-int main(void)
-{
-    return run_all(.name = "text");
-}
+TEST_MAIN(.name = "text")

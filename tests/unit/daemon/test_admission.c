@@ -264,7 +264,4 @@ TEST(results_beyond_the_lane)
     admission_release(&large);
 }
 
-int main(void)
-{
-    return run_all(.name = "admission", .each_setup = set_up, .each_teardown = tear_down);
-}
+TEST_MAIN(.name = "admission", .each_setup = set_up, .each_teardown = tear_down)

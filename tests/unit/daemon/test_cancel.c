@@ -72,7 +72,4 @@ TEST(an_error_that_is_final_stays)
     assert_int_equal(run.error.status, STATUS_CANCELLED);
 }
 
-int main(void)
-{
-    return run_all(.name = "cancel");
-}
+TEST_MAIN(.name = "cancel")

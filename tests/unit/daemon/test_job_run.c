@@ -232,7 +232,4 @@ TEST(a_free_place_is_zeroed_in_its_list)
     assert_int_equal(bench.pipeline.free.length, 1);
 }
 
-int main(void)
-{
-    return run_all(.name = "job_run");
-}
+TEST_MAIN(.name = "job_run")

@@ -515,7 +515,4 @@ TEST(an_abandoned_socket_is_replaced)
     text_file_remove_folder(folder);
 }
 
-int main(void)
-{
-    return run_all(.name = "metrics");
-}
+TEST_MAIN(.name = "metrics")

@@ -114,7 +114,4 @@ TEST(test_a_line_has_what_came_since_the_last_one)
     stats_end(&stats);
 }
 
-int main(void)
-{
-    return run_all(.name = "stats");
-}
+TEST_MAIN(.name = "stats")

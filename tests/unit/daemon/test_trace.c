@@ -377,7 +377,4 @@ TEST(places_that_cannot_be_written_are_refused)
     check_refused(chrome, "/does/not/exist.svg", "option timeline");
 }
 
-int main(void)
-{
-    return run_all(.setup = make_folder, .teardown = remove_folder);
-}
+TEST_MAIN(.setup = make_folder, .teardown = remove_folder)

@@ -140,7 +140,4 @@ TEST(test_no_descriptor_left)
     assert_int_equal(uv_loop_close(&loop), 0); /* with nothing in it */
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

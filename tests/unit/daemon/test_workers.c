@@ -175,7 +175,4 @@ TEST(many_tasks_all_come_back)
     bench_end(bench);
 }
 
-int main(void)
-{
-    return run_all(.name = "workers");
-}
+TEST_MAIN(.name = "workers")

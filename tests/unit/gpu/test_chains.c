@@ -569,7 +569,4 @@ static int open_all(void **state)
     return engines_open(state);
 }
 
-int main(void)
-{
-    return run_all(.setup = open_all, .teardown = engines_close);
-}
+TEST_MAIN(.setup = open_all, .teardown = engines_close)

@@ -348,7 +348,4 @@ TEST(test_times_over_seconds_cuda)
     engine_close(cuda);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

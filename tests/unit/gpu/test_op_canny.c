@@ -269,7 +269,4 @@ ON_BOTH(spiral)
 ON_BOTH(long_spiral)
 ON_BOTH(parameters)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

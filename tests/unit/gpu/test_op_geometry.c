@@ -454,7 +454,4 @@ ON_BOTH(gravities)
 ON_BOTH(random)
 ON_BOTH(windows)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -186,7 +186,4 @@ ON_BOTH(many)
 ON_BOTH(stats)
 ON_BOTH(chains)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -48,7 +48,4 @@ TEST(test_refused)
     check_refused(refusals, COUNT_OF(refusals));
 }
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

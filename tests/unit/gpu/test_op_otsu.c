@@ -146,7 +146,4 @@ ON_BOTH(otsu)
 ON_BOTH(equalize)
 ON_BOTH(large)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

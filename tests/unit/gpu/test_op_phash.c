@@ -290,7 +290,4 @@ ON_BOTH(flat)
 ON_BOTH(many)
 ON_BOTH(pairs)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

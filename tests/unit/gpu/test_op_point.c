@@ -302,7 +302,4 @@ TEST(test_point_wants_gray)
     }
 }
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -415,7 +415,4 @@ TEST(test_too_many_tables)
     }
 }
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -208,7 +208,4 @@ TEST(test_texts)
     assert_null(op_find("sobell"));
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

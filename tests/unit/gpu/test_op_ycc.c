@@ -133,7 +133,4 @@ TEST(test_values_alone)
     }
 }
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

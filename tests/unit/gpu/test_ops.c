@@ -162,7 +162,4 @@ ON_BOTH(orientations)
 ON_BOTH(flatten)
 ON_BOTH(long)
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -481,7 +481,4 @@ TEST(test_constants)
     cJSON_Delete((cJSON *)target.ops);
 }
 
-int main(void)
-{
-    return run_all(.setup = engines_open, .teardown = engines_close);
-}
+TEST_MAIN(.setup = engines_open, .teardown = engines_close)

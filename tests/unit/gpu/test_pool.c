@@ -212,7 +212,4 @@ TEST(test_threads)
     assert_int_equal(counter.live, 0);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

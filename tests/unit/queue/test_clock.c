@@ -173,7 +173,4 @@ TEST(test_after_a_step_a_lone_job_stays_alone)
     tear_down(bench);
 }
 
-int main(void)
-{
-    return run_all(.name = "clock", .each_setup = open_clock, .each_teardown = close_clock);
-}
+TEST_MAIN(.name = "clock", .each_setup = open_clock, .each_teardown = close_clock)

@@ -49,7 +49,4 @@ TEST(test_counts)
         check(count, words, lengths);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()

@@ -400,7 +400,4 @@ TEST(test_reconnects_are_spread)
     tear_down(first);
 }
 
-int main(void)
-{
-    return run_all(.name = "connection");
-}
+TEST_MAIN(.name = "connection")

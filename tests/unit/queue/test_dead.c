@@ -108,8 +108,4 @@ TEST(test_errors_of_equal_dead_jobs)
     expect_dead(1, "same", "n1");
 }
 
-int main(void)
-{
-    return run_all(.name = "dead", .setup = start_server, .teardown = stop_server,
-                   .each_setup = empty);
-}
+TEST_MAIN(.name = "dead", .setup = start_server, .teardown = stop_server, .each_setup = empty)

@@ -228,7 +228,4 @@ TEST(test_beside_an_older_version)
     stop_fleet(fleet);
 }
 
-int main(void)
-{
-    return run_all(.name = "idle");
-}
+TEST_MAIN(.name = "idle")

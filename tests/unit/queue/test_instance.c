@@ -84,7 +84,4 @@ TEST(test_names)
             fail_msg("%s", bad[i]);
 }
 
-int main(void)
-{
-    return run_all(.name = "instance");
-}
+TEST_MAIN(.name = "instance")

@@ -519,7 +519,4 @@ TEST(test_pack_bad)
     free(text);
 }
 
-int main(void)
-{
-    return run_all(.name = "job");
-}
+TEST_MAIN(.name = "job")

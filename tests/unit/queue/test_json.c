@@ -134,7 +134,4 @@ TEST(test_set)
     cJSON_Delete(object);
 }
 
-int main(void)
-{
-    return run_all(.name = "json");
-}
+TEST_MAIN(.name = "json")

@@ -355,8 +355,4 @@ TEST(test_transitions_survive_a_kill)
     expect("2", "GET t:seq");
 }
 
-int main(void)
-{
-    return run_all(.name = "protocol", .setup = start_server, .teardown = stop_server,
-                   .each_setup = empty);
-}
+TEST_MAIN(.name = "protocol", .setup = start_server, .teardown = stop_server, .each_setup = empty)

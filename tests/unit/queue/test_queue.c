@@ -449,7 +449,4 @@ TEST(test_paused_it_looks_seldom)
     tear_down(bench);
 }
 
-int main(void)
-{
-    return run_all(.name = "queue");
-}
+TEST_MAIN(.name = "queue")

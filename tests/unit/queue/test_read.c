@@ -165,7 +165,4 @@ TEST(test_small_reads_take_turns)
     tear_down(bench);
 }
 
-int main(void)
-{
-    return run_all(.name = "read");
-}
+TEST_MAIN(.name = "read")

@@ -192,8 +192,4 @@ TEST(test_leases_of_others_cost_nothing)
     expect("936", "SCARD t:leases:else:7");
 }
 
-int main(void)
-{
-    return run_all(.name = "reap", .setup = start_server, .teardown = stop_server,
-                   .each_setup = empty);
-}
+TEST_MAIN(.name = "reap", .setup = start_server, .teardown = stop_server, .each_setup = empty)

@@ -248,7 +248,4 @@ TEST(test_decimals_and_restart)
     free(text);
 }
 
-int main(void)
-{
-    return run_all(.name = "result");
-}
+TEST_MAIN(.name = "result")

@@ -575,8 +575,4 @@ TEST(test_paused_nothing_is_taken)
     fetch("A", 2, 4, 1, 0, "0 -1 0 0 50 2 x 1 1 a");
 }
 
-int main(void)
-{
-    return run_all(.name = "start", .setup = start_server, .teardown = stop_server,
-                   .each_setup = empty);
-}
+TEST_MAIN(.name = "start", .setup = start_server, .teardown = stop_server, .each_setup = empty)

@@ -136,8 +136,4 @@ TEST(test_leave)
     expect("0", "EXISTS t:inst t:alone:owner t:stats:B");
 }
 
-int main(void)
-{
-    return run_all(.name = "watch", .setup = start_server, .teardown = stop_server,
-                   .each_setup = empty);
-}
+TEST_MAIN(.name = "watch", .setup = start_server, .teardown = stop_server, .each_setup = empty)
