@@ -2,14 +2,17 @@
  * test_ctl_screen.c - gpuimgctl on a terminal: the progress bar, Ctrl-C, top.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
 
 #define PICTURES 300
-
-static struct ctl_terminal terminal;
 
 static void put_album(void)
 {
@@ -17,11 +20,77 @@ static void put_album(void)
     world_put(w, "album/0.png", "no picture", 10);
 }
 
+/* ---- a terminal ------------------------------------------------------------------------------ */
+
+static struct {
+    pid_t pid;
+    int fd;
+    char text[1 << 17]; /* the end of what was written to it */
+    size_t length;
+} terminal;
+
+/* Starts a command line on a pseudo-terminal of `columns` columns. */
+static void open_terminal(int columns, const char *line)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    const char *full = ctl_line(w, line);
+    memset(&terminal, 0, sizeof terminal);
+    terminal.pid = forkpty(&terminal.fd, NULL, NULL, &size);
+    assert_true(terminal.pid >= 0);
+    if (terminal.pid > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl("/bin/sh", "sh", "-c", full, (char *)NULL);
+    _exit(127);
+}
+
+/* false: it has ended, or nothing came for so long. */
+static bool read_more(double seconds)
+{
+    struct pollfd input = {.fd = terminal.fd, .events = POLLIN};
+    size_t part = sizeof terminal.text / 4;
+    if (poll(&input, 1, seconds > 0 ? (int)(seconds * 1000) : 0) <= 0)
+        return false;
+    if (terminal.length > 2 * part) { /* the end is what is looked at */
+        terminal.length -= part;
+        memmove(terminal.text, terminal.text + part, terminal.length);
+    }
+    ssize_t got = read(terminal.fd, terminal.text + terminal.length,
+                       sizeof terminal.text - 1 - terminal.length);
+    if (got <= 0)
+        return false;
+    terminal.length += (size_t)got;
+    terminal.text[terminal.length] = '\0';
+    return true;
+}
+
 static void shows(const char *text)
 {
-    if (!ctl_shows(&terminal, text))
-        fail_msg("no \"%s\" in\n%s", text, terminal.text);
+    double end = process_now() + patience(60);
+    while (!strstr(terminal.text, text))
+        if (!read_more(end - process_now()))
+            fail_msg("no \"%s\" in\n%s", text, terminal.text);
 }
+
+static void type_keys(const char *keys)
+{
+    assert_int_equal(write(terminal.fd, keys, strlen(keys)), strlen(keys));
+}
+
+/* Waits for the end, which must have this exit status. */
+static void close_terminal(int expected)
+{
+    int status;
+    double end = process_now() + patience(60);
+    while (read_more(end - process_now()))
+        continue;
+    waitpid(terminal.pid, &status, 0);
+    close(terminal.fd);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), expected);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 /* No line of the bar, between the carriage returns, is longer than the terminal. */
 static void check_width(size_t columns)
@@ -33,14 +102,14 @@ static void check_width(size_t columns)
 
 TEST(test_bar)
 {
-    ctl_open_terminal(&terminal, w, 80, "ctl submit $at -r in/album -o x --wait");
+    open_terminal(80, "ctl submit $at -r in/album -o x --wait");
     shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
     start_ready(0);
     shows(" images/s");
     shows("failed ");                                /* the one line about a single job */
     shows("0.png: the input's 10 bytes are neither a JPEG nor a PNG (unsupported_format)\r\n");
     shows("299 done in ");
-    assert_int_equal(ctl_close_terminal(&terminal), 1);
+    close_terminal(1);
     assert_null(strstr(terminal.text, "done   "));
     assert_non_null(strstr(terminal.text, "[#"));
     assert_non_null(strstr(terminal.text, ", 1 failed"));
@@ -50,32 +119,32 @@ TEST(test_bar)
 TEST(test_narrow)
 {
     start_ready(0);
-    ctl_open_terminal(&terminal, w, 30, "ctl submit $at in/album/1.png -o x -w -v");
+    open_terminal(30, "ctl submit $at in/album/1.png -o x -w -v");
     shows("done   in/album/1.png -> x/1.png 8x8");
     shows("1 done in ");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    close_terminal(0);
     check_width(30);
-    ctl_open_terminal(&terminal, w, 80, "ctl submit $at in/album/1.png --no-output --ops phash -w");
+    open_terminal(80, "ctl submit $at in/album/1.png --no-output --ops phash -w");
     shows("{\"phash\":\"");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    close_terminal(0);
 }
 
 TEST(test_interrupt)
 {
-    ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" submit $at -r in/album -o x --wait");
+    open_terminal(80, "exec \"$GPUIMGCTL\" submit $at -r in/album -o x --wait");
     shows("] 0/300 done");
     shows("no gpuimgd is running");
-    ctl_type(&terminal, "\003");
+    type_keys("\003");
     shows("interrupted: 0 of 300 jobs have ended");
     shows("300 go on in the background; their results go to the list gpuimgd:reply:ctl-");
-    assert_int_equal(ctl_close_terminal(&terminal), 130);
+    close_terminal(130);
     assert_int_equal(redis_integer(w->client, "LLEN %s:jobs", w->ns), 300);
 }
 
 TEST(test_top)
 {
     start_ready(0);
-    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
+    open_terminal(160, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows("(q ends)");
     shows("waiting 0   running 0");
     shows("daemon ");
@@ -88,20 +157,20 @@ TEST(test_top)
     world_reconnect(w);
     terminal.length = 0;
     shows("waiting 0   running 0");
-    ctl_type(&terminal, "q");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    type_keys("q");
+    close_terminal(0);
     assert_non_null(strstr(terminal.text, "\033[?1049l")); /* the screen is as it was before */
 }
 
 /* Ctrl-S holds the screen, in the middle of a drawing: then Ctrl-C comes while it is written. */
 TEST(test_interrupt_of_a_drawing)
 {
-    ctl_open_terminal(&terminal, w, 160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
+    open_terminal(160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
     shows("waiting 0");
-    ctl_type(&terminal, "\023");
+    type_keys("\023");
     process_sleep(patience(0.3));
-    ctl_type(&terminal, "\003");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    type_keys("\003");
+    close_terminal(0);
     assert_null(strstr(terminal.text, "cannot be written"));
     assert_non_null(strstr(terminal.text, "\033[?1049l"));
 }
@@ -109,14 +178,14 @@ TEST(test_interrupt_of_a_drawing)
 /* A terminal that is slow, or held, is waited for; and the shell gets it back as it was. */
 TEST(test_slow_terminal)
 {
-    ctl_open_terminal(&terminal, w, 160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
-                      "grep flags: /proc/self/fdinfo/0");
+    open_terminal(160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
+                       "grep flags: /proc/self/fdinfo/0");
     shows("waiting 0");
-    ctl_type(&terminal, "\023");
+    type_keys("\023");
     process_sleep(patience(0.3));
-    ctl_type(&terminal, "\021");
+    type_keys("\021");
     shows("exit 0");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    close_terminal(0);
     const char *flags = strstr(terminal.text, "flags:");
     assert_non_null(flags);
     assert_int_equal(strtol(flags + strlen("flags:"), NULL, 8) & O_NONBLOCK, 0);
@@ -126,12 +195,12 @@ TEST(test_slow_terminal)
 TEST(test_top_of_a_daemon_that_dies)
 {
     struct process *daemon = start_ready(0);
-    ctl_open_terminal(&terminal, w, 80, "exec \"$GPUIMGCTL\" top $at -i 0.2");
+    open_terminal(80, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows(" running ");
     process_signal(daemon, SIGKILL);
     shows("no gpuimgd is running here");
-    ctl_type(&terminal, "q");
-    assert_int_equal(ctl_close_terminal(&terminal), 0);
+    type_keys("q");
+    close_terminal(0);
     for (const char *at = terminal.text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
         if (strncmp(at, "daemon ", 7) == 0 || strstr(at, " running ") == at + 27)
             assert_in_range(strcspn(at, "\033\r\n"), 60, 80);
