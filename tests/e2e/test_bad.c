@@ -455,8 +455,7 @@ TEST(test_output_is_a_folder)
 
 TEST(test_over_budget)
 {
-    world_put_picture(w, "big.png", picture_png(&(struct picture_png){
-                                        .width = 1500, .height = 1000, .colour_type = 2}));
+    put_png("big.png", .width = 1500, .height = 1000, .colour_type = 2);
     strcpy(w->ns, "small");
     struct process *small = start_ready(1, "--pinned_bytes=2M");
     push_good();
@@ -465,8 +464,7 @@ TEST(test_over_budget)
     check_failed(answer_to_bad(), "over_budget", "pinned", NULL);
     check_stop(small);
     /* A progressive JPEG's coefficients are the codec's own memory. */
-    const struct picture_jpeg progressive = {.width = 800, .height = 600, .progressive = true};
-    world_put_picture(w, "coefficients.jpg", picture_jpeg(&progressive));
+    put_jpeg("coefficients.jpg", .width = 800, .height = 600, .progressive = true);
     struct process *narrow = start_ready(1, "--host_bytes=1M", "--input_bytes_max=512K");
     check_failed(check_answer(w, "{'input':'coefficients.jpg','output':'x.png'}"), "over_budget",
                  "decoding", "393216 bytes, three eighths of host_bytes", NULL);
@@ -481,8 +479,8 @@ TEST(test_over_budget)
 TEST(test_lowered_limits)
 {
     strcpy(w->ns, "strict");
-    world_put_picture(w, "side.png", picture_png(&(struct picture_png){.width = 101, .height = 5}));
-    world_put_picture(w, "area.png", picture_png(&(struct picture_png){.width = 90, .height = 90}));
+    put_png("side.png", .width = 101, .height = 5);
+    put_png("area.png", .width = 90, .height = 90);
     struct process *strict = start_ready(1, "--side_max=100", "--pixels_max=5000",
                                          "--input_bytes_max=20K");
     check_failed(check_answer(w, "{'input':'side.png','output':'x.png'}"), "image_too_large", "101",

@@ -54,8 +54,7 @@ static void check_denied(const cJSON *result)
 TEST(test_the_others_of_the_batch_are_done)
 {
     unsigned good = 0, denied = 0, unanswered = 0;
-    struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
-    world_put_picture(w, "p.png", picture_png(&how));
+    put_png("p.png", .width = 8, .height = 8, .colour_type = 2);
     push_all();
     start_as_worker();
     for (int i = 0; i < GOOD + 2; i++) {

@@ -6,10 +6,8 @@
 
 static void put_images(void)
 {
-    world_put_picture(w, "cat.jpg", picture_jpeg(&(struct picture_jpeg){
-                                        .width = 640, .height = 427, .orientation = 6}));
-    world_put_picture(w, "glass.png", picture_png(&(struct picture_png){
-                                          .width = 100, .height = 10, .colour_type = 6}));
+    put_jpeg("cat.jpg", .width = 640, .height = 427, .orientation = 6);
+    put_png("glass.png", .width = 100, .height = 10, .colour_type = 6);
 }
 
 /* Runs a shell command in which $job is the job's file, $in and $out the folders. */

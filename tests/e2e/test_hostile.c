@@ -175,7 +175,7 @@ static void put_segments(const char *name, uint8_t marker, size_t segments)
 {
     enum { segment_bytes = 4 };
     const uint8_t segment[segment_bytes] = {0xFF, marker, 0, 2};
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7});
+    struct picture_file file = make_jpeg(.width = 9, .height = 7);
     uint8_t *empty = malloc(segments * segment_bytes);
     assert_non_null(empty);
     for (size_t i = 0; i < segments; i++)
@@ -189,22 +189,18 @@ static void put_pictures(void)
 {
     world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
     world_put_picture(w, "huge.jpg", picture_jpeg_huge(65500, 65500));
-    world_put_picture(w, "scans.jpg",
-                      picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200,
-                                                          .scans = 1000}));
+    put_jpeg("scans.jpg", .width = 300, .height = 200, .scans = 1000);
     put_segments("segments.jpg", 0xE5, 100000);
-    struct picture_file file =
-        picture_jpeg(&(struct picture_jpeg){.width = 30, .height = 20, .progressive = true});
+    struct picture_file file = make_jpeg(.width = 30, .height = 20, .progressive = true);
     picture_jpeg_set_size(&file, 3000, 3000);
     world_put_picture(w, "lie.jpg", file);
     world_put_picture(w, "lie.png", picture_png_huge(4000, 3000));
     world_put_picture(w, "text-bomb.png", picture_png_ztxt_bomb());
     world_put_picture(w, "profile-bomb.png", picture_png_iccp_bomb());
-    file = picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
+    file = make_png(.width = 30, .height = 20, .colour_type = 2);
     picture_png_break_crc(&file, "IDAT");
     world_put_picture(w, "crc.png", file);
-    world_put_picture(w, "wide.png",
-                      picture_png(&(struct picture_png){.width = 16384, .height = 40}));
+    put_png("wide.png", .width = 16384, .height = 40);
     redis_integer(w->client, "SET gpuimgd:img:garbage %b", "\xFF\xD8\xFF\xE0garbage", (size_t)11);
     file = picture_png_huge(50000, 50000);
     redis_integer(w->client, "SET gpuimgd:img:huge %b", file.bytes, file.length);
@@ -220,8 +216,7 @@ static void put_places(void)
 {
     char path[160];
     world_put(w, "folder/file", "", 0);
-    world_put_picture(w, "../secret.png",
-                      picture_png(&(struct picture_png){.width = 33, .height = 22}));
+    put_png("../secret.png", .width = 33, .height = 22);
     snprintf(path, sizeof path, "%s/fifo.jpg", w->in);
     assert_int_equal(mkfifo(path, 0644), 0);
     snprintf(path, sizeof path, "%s/device.jpg", w->in);
@@ -353,8 +348,8 @@ static void test_long_header(void **state)
 static void test_cut_anywhere(void **state)
 {
     struct picture_file files[] = {
-        picture_jpeg(&(struct picture_jpeg){.width = 200, .height = 150}),
-        picture_png(&(struct picture_png){.width = 200, .height = 150, .colour_type = 2})};
+        make_jpeg(.width = 200, .height = 150),
+        make_png(.width = 200, .height = 150, .colour_type = 2)};
     for (int percent = 1; percent < 100; percent++)
         for (int i = 0; i < 2; i++) {
             const char *name = text_of("cut/%d-%d", percent, i);

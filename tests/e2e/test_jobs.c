@@ -150,10 +150,8 @@ TEST(test_cmyk_inputs)
 {
     need_engine();
     for (int ycck = 0; ycck < 2; ycck++) {
-        world_put_picture(w, "cmyk.jpg",
-                          picture_jpeg(&(struct picture_jpeg){
-                              .width = 97, .height = 61,
-                              .colour = ycck ? PICTURE_YCCK : PICTURE_CMYK}));
+        put_jpeg("cmyk.jpg", .width = 97, .height = 61,
+                 .colour = ycck ? PICTURE_YCCK : PICTURE_CMYK);
         check_done(check_answer(w, "{'input':'cmyk.jpg','output':'cmyk.png'}"));
         check_output(w, "cmyk.png", world_load_in(w, "cmyk.jpg", RASTER_COLOUR), 1);
         check_done(check_answer(w, "{'input':'cmyk.jpg','output':'k.png','ops':['grayscale']}"));
@@ -215,8 +213,7 @@ TEST(test_orientations)
     need_engine();
     for (int orientation = 1; orientation <= 8; orientation++) {
         const char *name = text_of("turned%d.jpg", orientation);
-        world_put_picture(w, name, picture_jpeg(&(struct picture_jpeg){
-                                       .width = 45, .height = 31, .orientation = orientation}));
+        put_jpeg(name, .width = 45, .height = 31, .orientation = orientation);
         run_chains(name, orientation, 0);
     }
     /* Asked not to, the stored pixels stay as they are. */
@@ -243,8 +240,7 @@ static double out_size(const char *name)
 TEST(test_output_formats)
 {
     need_engine();
-    world_put_picture(w, "f.jpg", picture_jpeg(&(struct picture_jpeg){.width = 320, .height = 200,
-                                                                       .subsampling = 444}));
+    put_jpeg("f.jpg", .width = 320, .height = 200, .subsampling = 444);
     struct raster luma = world_load_in(w, "f.jpg", RASTER_LUMA);
     struct raster edges = reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101);
 
@@ -270,7 +266,7 @@ TEST(test_output_formats)
     check_done(check_answer(w, "{'input':'f.jpg','output':{'path':'c9.png','compression':9}}"));
     assert_true(out_size("c9.png") < out_size("c0.png"));
     check_output(w, "c9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
-    world_put_picture(w, "c9.png", picture_png(&(struct picture_png){.width = 32, .height = 20}));
+    put_png("c9.png", .width = 32, .height = 20);
 
     /* The format: named, else the suffix's, else the input's; parents are made. */
     check_done(check_answer(w, "{'input':'f.jpg','output':"
@@ -296,8 +292,7 @@ TEST(test_background)
 {
     need_engine();
     static const uint8_t orange[3] = {250, 120, 10};
-    world_put_picture(w, "glass.png", picture_png(&(struct picture_png){.width = 120, .height = 90,
-                                                                         .colour_type = 6}));
+    put_png("glass.png", .width = 120, .height = 90, .colour_type = 6);
     struct raster in = world_load_in(w, "glass.png", RASTER_COLOUR);
     check_done(check_answer(w, "{'input':'glass.png','output':'g.png','ops':['grayscale'],"
                                "'background':[250,120,10]}"));
@@ -323,15 +318,11 @@ TEST(test_icc_profiles)
 {
     need_engine();
     struct picture_file rgb = picture_icc(560, "RGB "), gray = picture_icc(560, "GRAY");
-    world_put_picture(w, "p.jpg", picture_jpeg(&(struct picture_jpeg){
-                                      .width = 40, .height = 30,
-                                      .icc = rgb.bytes, .icc_bytes = 560}));
-    world_put_picture(w, "p.png", picture_png(&(struct picture_png){
-                                      .width = 40, .height = 30, .colour_type = 2,
-                                      .icc = rgb.bytes, .icc_bytes = 560}));
-    world_put_picture(w, "k.jpg", picture_jpeg(&(struct picture_jpeg){
-                                      .width = 40, .height = 30, .colour = PICTURE_GRAY,
-                                      .icc = gray.bytes, .icc_bytes = 560}));
+    put_jpeg("p.jpg", .width = 40, .height = 30, .icc = rgb.bytes, .icc_bytes = 560);
+    put_png("p.png", .width = 40, .height = 30, .colour_type = 2, .icc = rgb.bytes,
+            .icc_bytes = 560);
+    put_jpeg("k.jpg", .width = 40, .height = 30, .colour = PICTURE_GRAY, .icc = gray.bytes,
+             .icc_bytes = 560);
     for (int i = 0; i < 2; i++) {
         const char *from = i ? "p.png" : "p.jpg";
         check_done(check_answer(w, "{'input':'%s','outputs':[{'output':'a.jpg'},{'output':'a.png'},"
@@ -403,7 +394,7 @@ TEST(test_one_of_several_fails)
 TEST(test_keys)
 {
     need_engine();
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 70});
+    struct picture_file file = make_jpeg(.width = 90, .height = 70);
     struct raster luma = raster_decode(file.bytes, file.length, RASTER_LUMA);
     freeReplyObject(redis_command(w->client, "SET gpuimgd:img:a %b", file.bytes, file.length));
     cJSON *result = check_answer(
@@ -436,7 +427,7 @@ TEST(test_keys)
 TEST(test_reply_to_and_id)
 {
     need_engine();
-    world_put_picture(w, "r.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    put_png("r.png", .width = 20, .height = 10);
     world_push(w, "{'id':'order-7','reply_to':'gpuimgd:reply:me','input':'r.png',"
                   "'output':'r.jpg'}");
     cJSON *result = world_result_from(w, "gpuimgd:reply:me", 20);
@@ -471,7 +462,7 @@ TEST(test_meta_and_pushed)
     need_engine();
     static const char meta[] = "{\"a\":[1,2.5,-0.125,\"\\u00fc \\\"quoted\\\"\",null],\"b\":"
                                "{\"c\":true,\"d\":{}},\"big\":12345678901}";
-    world_put_picture(w, "m.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    put_png("m.png", .width = 20, .height = 10);
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     char job[512];
@@ -493,7 +484,7 @@ TEST(test_meta_and_pushed)
 TEST(test_rpush_goes_first)
 {
     need_engine();
-    world_put_picture(w, "o.png", picture_png(&(struct picture_png){.width = 20, .height = 10}));
+    put_png("o.png", .width = 20, .height = 10);
     strcpy(w->ns, "order"); /* a queue of its own, filled before its daemon starts */
     for (int i = 1; i <= 3; i++)
         world_push(w, "{'id':'%d','input':'o.png','output':'o%d.png'}", i, i);

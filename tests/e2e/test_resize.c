@@ -95,9 +95,8 @@ TEST(test_lists_are_decoded_in_full)
 /* A PNG cannot be decoded at a reduced size. */
 TEST(test_png)
 {
-    world_put_picture(w, "p.png", picture_png(&(struct picture_png){
-                                      .width = 64, .height = 32, .colour_type = 2,
-                                      .bit_depth = 8, .level = 1, .seed = 5}));
+    put_png("p.png", .width = 64, .height = 32, .colour_type = 2, .bit_depth = 8, .level = 1,
+            .seed = 5);
     check_done(check_answer(w, "{'input':'p.png','output':'q.png','ops':[" SHRINK "]}", 16, ""));
     check_output(w, "q.png", shrunk(world_load_in(w, "p.png", RASTER_COLOUR), 4), 0);
 }

@@ -15,8 +15,7 @@ static struct picture_file photo; /* what in/cat.jpg holds */
 
 static void put_photo(void)
 {
-    struct picture_jpeg how = {.width = 64, .height = 48};
-    photo = picture_jpeg(&how);
+    photo = make_jpeg(.width = 64, .height = 48);
     world_put(w, "cat.jpg", photo.bytes, photo.length);
 }
 

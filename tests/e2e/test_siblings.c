@@ -76,13 +76,9 @@ static void put_inputs(void)
     };
     for (size_t i = 0; i < sizeof jpegs / sizeof *jpegs; i++)
         world_put_picture(w, jpegs[i].name, picture_jpeg(&jpegs[i].how));
-    world_put_picture(w, "rgb.png", picture_png(&(struct picture_png){
-                                        .width = width, .height = height, .colour_type = 2}));
-    world_put_picture(w, "rgba.png", picture_png(&(struct picture_png){
-                                         .width = width, .height = height, .colour_type = 6}));
-    world_put_picture(w, "palette.png",
-                      picture_png(&(struct picture_png){.width = width, .height = height,
-                                                        .colour_type = 3}));
+    put_png("rgb.png", .width = width, .height = height, .colour_type = 2);
+    put_png("rgba.png", .width = width, .height = height, .colour_type = 6);
+    put_png("palette.png", .width = width, .height = height, .colour_type = 3);
 }
 
 static const char *const inputs[] = {"420.jpg",  "422.jpg",   "444.jpg",    "gray.jpg", "rgb.jpg",

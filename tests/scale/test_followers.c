@@ -37,8 +37,7 @@ TEST(test_each_follower_has_one_result)
 {
     static unsigned char seen[FOLLOWERS];
     struct process *victim = &w->daemons[DAEMONS - 1];
-    struct picture_png how = {.width = 8, .height = 8, .colour_type = 2};
-    world_put_picture(w, "p.png", picture_png(&how));
+    put_png("p.png", .width = 8, .height = 8, .colour_type = 2);
     for (size_t i = 0; i < DAEMONS; i++)
         start_ready(i);
     /* The first one passes START, so that it has the id, and then waits until it is due. */

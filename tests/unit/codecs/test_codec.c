@@ -3,13 +3,12 @@
 
 static struct picture_file jpeg_file(uint32_t seed)
 {
-    return picture_jpeg(&(struct picture_jpeg){.width = 70, .height = 50, .seed = seed});
+    return make_jpeg(.width = 70, .height = 50, .seed = seed);
 }
 
 static struct picture_file png_file(uint32_t seed)
 {
-    return picture_png(
-        &(struct picture_png){.width = 70, .height = 50, .colour_type = 6, .seed = seed});
+    return make_png(.width = 70, .height = 50, .colour_type = 6, .seed = seed);
 }
 
 /* ---- the table ---- */
@@ -302,11 +301,10 @@ TEST(test_profile_again)
 {
     struct picture_file icc = picture_icc(70000, "RGB ");
     struct picture_file files[] = {
-        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2,
-                                          .icc = icc.bytes, .icc_bytes = icc.length}),
-        picture_jpeg(&(struct picture_jpeg){.width = 9, .height = 7, .icc = icc.bytes,
-                                            .icc_bytes = icc.length}),
-        picture_png(&(struct picture_png){.width = 9, .height = 7, .colour_type = 2})};
+        make_png(.width = 9, .height = 7, .colour_type = 2, .icc = icc.bytes,
+                 .icc_bytes = icc.length),
+        make_jpeg(.width = 9, .height = 7, .icc = icc.bytes, .icc_bytes = icc.length),
+        make_png(.width = 9, .height = 7, .colour_type = 2)};
     for (size_t i = 0; i < 3; i++) {
         struct error error = {0};
         assert_int_equal(rig_probe(&rig, &files[i]), STATUS_OK);

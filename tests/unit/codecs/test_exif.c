@@ -99,9 +99,8 @@ TEST(test_in_files)
 
 TEST(test_behind_the_end)
 {
-    struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
-    struct picture_file other =
-        picture_png(&(struct picture_png){.width = 16, .height = 8, .orientation = 6});
+    struct picture_file file = make_png(.width = 16, .height = 8);
+    struct picture_file other = make_png(.width = 16, .height = 8, .orientation = 6);
     picture_insert(&file, file.length, other.bytes + 8, other.length - 8);
     picture_free(&other);
     expect_in_file(file, 1);
@@ -111,8 +110,7 @@ TEST(test_behind_the_end)
 TEST(test_behind_xmp)
 {
     static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";
-    struct picture_jpeg jpeg = {.width = 16, .height = 8, .orientation = 3};
-    struct picture_file file = picture_jpeg(&jpeg);
+    struct picture_file file = make_jpeg(.width = 16, .height = 8, .orientation = 3);
     picture_insert(&file, picture_jpeg_marker(&file, 0xE1), xmp, 2 + 0x22);
     expect_in_file(file, 3);
 }
@@ -123,7 +121,7 @@ TEST(test_broken_in_files)
     struct picture_jpeg jpeg = {
         .width = 16, .height = 8, .exif = broken, .exif_bytes = sizeof broken - 1};
     expect_in_file(picture_jpeg(&jpeg), 1);
-    struct picture_file file = picture_png(&(struct picture_png){.width = 16, .height = 8});
+    struct picture_file file = make_png(.width = 16, .height = 8);
     picture_png_insert(&file, "IDAT", "eXIf", broken, sizeof broken - 1);
     expect_in_file(file, 1);
 }

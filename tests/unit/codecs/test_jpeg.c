@@ -4,6 +4,45 @@
 
 #include <jpeglib.h>
 
+/* ---- djpeg and cjpeg ---- */
+
+static bool have(const char *program)
+{
+    char command[128];
+    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", program);
+    if (system(command) == 0)
+        return true;
+    print_message("skipped: there is no %s here\n", program);
+    return false;
+}
+
+/* Runs `program options < in` and returns its output; length 0 if it failed. */
+static struct picture_file run(const char *program, const char *options,
+                               const struct picture_file *in)
+{
+    char name[] = "/tmp/gpuimgd-test-XXXXXX", command[512];
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, in->bytes, in->length), (ssize_t)in->length);
+    close(fd);
+    snprintf(command, sizeof command, "%s %s %s 2>/dev/null", program, options, name);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    struct picture_file out = picture_empty();
+    uint8_t part[65536];
+    for (size_t count; (count = fread(part, 1, sizeof part, pipe)) > 0;)
+        picture_insert(&out, out.length, part, count);
+    pclose(pipe);
+    unlink(name);
+    return out;
+}
+
+/* The header of a binary PNM; returns its length. */
+static size_t pnm_header(char text[64], uint32_t width, uint32_t height, uint32_t channels)
+{
+    return (size_t)snprintf(text, 64, "P%d\n%u %u\n255\n", channels == 1 ? 5 : 6, width, height);
+}
+
 /* Decodes as the codec and as djpeg do, and compares. */
 static void compare_scaled(const struct picture_file *file, enum decode_as as, uint32_t eighths)
 {
@@ -12,8 +51,12 @@ static void compare_scaled(const struct picture_file *file, enum decode_as as, u
     char options[64];
     snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths,
              as == DECODE_LUMA ? "-grayscale" : "");
-    struct picture_file pnm = rig_run("djpeg", options, file);
-    size_t at = rig_pnm_pixels(&pnm, rig.image.width, rig.image.height, channels);
+    struct picture_file pnm = run("djpeg", options, file);
+    char header[64];
+    size_t at = pnm_header(header, rig.image.width, rig.image.height, channels);
+    assert_int_equal(pnm.length,
+                     at + (size_t)rig.image.width * rig.image.height * channels);
+    assert_memory_equal(pnm.bytes, header, at);
     rig_expect_pixels(&rig, pnm.bytes + at, channels);
     picture_free(&pnm);
 }
@@ -64,29 +107,28 @@ static void compare_options(const struct picture_jpeg *options)
         compare_ycc(&file);
     picture_free(&file);
 }
+#define compare_made(...) compare_options(&(struct picture_jpeg){__VA_ARGS__})
+
+static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {33, 1},  {7, 9},    {8, 8},
+                                    {15, 17}, {16, 16}, {17, 15}, {127, 65}, {300, 211}};
+static const int subsamplings[] = {444, 422, 420};
 
 TEST(test_scales)
 {
-    static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {7, 9},    {8, 8},    {15, 17},
-                                        {16, 16}, {17, 15}, {127, 65}, {300, 211}};
-    static const int subsamplings[] = {444, 422, 420};
     static const int colours[] = {PICTURE_YCBCR, PICTURE_GRAY, PICTURE_RGB};
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
     for (size_t i = 0; i < COUNT_OF(sides); i++)
         for (int s = 0; s < 9; s++)
             for (uint32_t eighths = 1; eighths <= 8; eighths *= 2) {
-                struct picture_jpeg options = {.width = sides[i][0],
-                                               .height = sides[i][1],
-                                               .subsampling = subsamplings[s % 3],
-                                               .colour = colours[s / 3],
-                                               .progressive = (i + (size_t)s) % 2 != 0,
-                                               .seed = (uint32_t)i};
-                struct picture_file file = picture_jpeg(&options);
+                struct picture_file file = make_jpeg(
+                    .width = sides[i][0], .height = sides[i][1], .seed = (uint32_t)i,
+                    .subsampling = subsamplings[s % 3], .colour = colours[s / 3],
+                    .progressive = (i + (size_t)s) % 2 != 0);
                 compare_scaled(&file, DECODE_COLOUR, eighths);
                 assert_true(rig.info.scales);
                 assert_int_equal(rig.info.width, sides[i][0]);
-                if (options.colour != PICTURE_RGB)
+                if (colours[s / 3] != PICTURE_RGB)
                     compare_scaled(&file, DECODE_LUMA, eighths);
                 picture_free(&file);
             }
@@ -94,19 +136,13 @@ TEST(test_scales)
 
 TEST(test_sizes_and_subsamplings)
 {
-    static const uint32_t sides[][2] = {{1, 1},   {1, 33},  {33, 1},  {7, 9},    {8, 8},
-                                        {15, 17}, {16, 16}, {17, 15}, {127, 65}, {300, 211}};
-    static const int subsamplings[] = {444, 422, 420};
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
     for (size_t i = 0; i < COUNT_OF(sides); i++)
         for (int s = 0; s < 3; s++)
             for (int progressive = 0; progressive < 2; progressive++)
-                compare_options(&(struct picture_jpeg){.width = sides[i][0],
-                                                       .height = sides[i][1],
-                                                       .subsampling = subsamplings[s],
-                                                       .progressive = progressive != 0,
-                                                       .seed = (uint32_t)i});
+                compare_made(.width = sides[i][0], .height = sides[i][1], .seed = (uint32_t)i,
+                             .subsampling = subsamplings[s], .progressive = progressive != 0);
 }
 
 /* A block of 8 x 8 pixels for each Cb (across) and Cr (down), without any loss. */
@@ -170,27 +206,24 @@ TEST(test_colour_spaces)
 {
     static const enum picture_colour colours[] = {PICTURE_GRAY, PICTURE_RGB, PICTURE_CMYK,
                                                   PICTURE_YCCK};
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
     for (size_t i = 0; i < COUNT_OF(colours); i++)
         for (int progressive = 0; progressive < 2; progressive++)
-            compare_options(&(struct picture_jpeg){.width = 83,
-                                                   .height = 61,
-                                                   .colour = colours[i],
-                                                   .progressive = progressive != 0});
+            compare_made(.width = 83, .height = 61, .colour = colours[i],
+                         .progressive = progressive != 0);
 }
 
 TEST(test_kinds_of_coding)
 {
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
-    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .arithmetic = true});
-    compare_options(&(struct picture_jpeg){
-        .width = 90, .height = 70, .arithmetic = true, .progressive = true});
-    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .restart_rows = 1});
-    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .separate = true});
-    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 1});
-    compare_options(&(struct picture_jpeg){.width = 90, .height = 70, .quality = 100});
+    compare_made(.width = 90, .height = 70, .arithmetic = true);
+    compare_made(.width = 90, .height = 70, .arithmetic = true, .progressive = true);
+    compare_made(.width = 90, .height = 70, .restart_rows = 1);
+    compare_made(.width = 90, .height = 70, .separate = true);
+    compare_made(.width = 90, .height = 70, .quality = 1);
+    compare_made(.width = 90, .height = 70, .quality = 100);
 }
 
 /* libjpeg gets a file in pieces: segments that it passes over, and its data, reach from one into
@@ -198,19 +231,16 @@ TEST(test_kinds_of_coding)
 TEST(test_across_pieces)
 {
     enum { segment_bytes = 2 + 65535, segments = 4 };
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
     uint8_t *passed_over = calloc(segments, segment_bytes);
     assert_non_null(passed_over);
     for (size_t i = 0; i < segments; i++)
         memcpy(passed_over + i * segment_bytes, "\xFF\xE5\xFF\xFF", 4);
     for (size_t fill = 0; fill < 8; fill++) {
-        struct picture_file file =
-            picture_jpeg(&(struct picture_jpeg){.width = 1000,
-                                                .height = 800,
-                                                .quality = 100,
-                                                .progressive = fill % 2 != 0,
-                                                .restart_rows = fill % 3 == 2 ? 1 : 0});
+        struct picture_file file = make_jpeg(.width = 1000, .height = 800, .quality = 100,
+                                             .progressive = fill % 2 != 0,
+                                             .restart_rows = fill % 3 == 2 ? 1 : 0);
         picture_insert(&file, 2, passed_over, segments * segment_bytes);
         picture_insert(&file, 2, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", fill);
         assert_true(file.length > 2 * segments * segment_bytes);
@@ -226,7 +256,7 @@ TEST(test_odd_samplings)
     static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
                                             "2x2,2x1,1x2", "1x1,2x2,2x2", "2x1,2x2,1x1",
                                             "3x1",         "3x2,1x1,1x1"};
-    if (!rig_have("djpeg") || !rig_have("cjpeg"))
+    if (!have("djpeg") || !have("cjpeg"))
         skip();
     struct picture_file pnm = picture_empty();
     uint8_t *pixels = picture_pixels(77, 55, 3, 1);
@@ -236,7 +266,7 @@ TEST(test_odd_samplings)
         char options[64];
         snprintf(options, sizeof options, "%s -sample %s", i % 2 != 0 ? "-progressive" : "",
                  samplings[i / 2]);
-        struct picture_file file = rig_run("cjpeg", options, &pnm);
+        struct picture_file file = run("cjpeg", options, &pnm);
         compare_with_djpeg(&file, DECODE_COLOUR);
         compare_with_djpeg(&file, DECODE_LUMA);
         compare_ycc(&file);
@@ -249,9 +279,8 @@ TEST(test_odd_samplings)
 /* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
 TEST(test_cmyk_arithmetic)
 {
-    struct picture_jpeg options = {
-        .width = 40, .height = 24, .colour = PICTURE_CMYK, .quality = 100, .seed = 3};
-    struct picture_file file = picture_jpeg(&options);
+    struct picture_file file = make_jpeg(.width = 40, .height = 24, .colour = PICTURE_CMYK,
+                                         .quality = 100, .seed = 3);
     assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
     uint8_t *inks = picture_pixels(40, 24, 4, 3);
     for (uint32_t y = 0; y < 24; y++)
@@ -270,7 +299,7 @@ TEST(test_cmyk_arithmetic)
 
 TEST(test_size_limits)
 {
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 40, .height = 30});
+    struct picture_file file = make_jpeg(.width = 40, .height = 30);
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 40;
     rig_reads(&file, STATUS_OK, NULL);
@@ -302,7 +331,7 @@ TEST(test_scan_limit)
 TEST(test_warning_limit)
 {
     static const uint8_t noise_and_comment[] = {0x55, 0xFF, 0xFE, 0, 2};
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
+    struct picture_file file = make_jpeg(.width = 32, .height = 32);
     rig.limits.jpeg_warnings_max = 5;
     size_t at = picture_jpeg_marker(&file, 0xDB);
     for (int i = 0; i < 5; i++)
@@ -327,7 +356,7 @@ TEST(test_segment_limit)
     } rows[] = {{1000, STATUS_OK}, {JPEG_SEGMENTS_MAX + 1, STATUS_DECODE_LIMIT},
                 {MANY, STATUS_DECODE_LIMIT}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 8, .height = 8});
+        struct picture_file file = make_jpeg(.width = 8, .height = 8);
         uint64_t begin = clock_now_ns();
         picture_insert(&file, 2, segments, rows[i].count * SEGMENT);
         rig_reads(&file, rows[i].status, rows[i].status ? "more than 4096 APPn" : NULL);
@@ -348,8 +377,8 @@ TEST(test_kept_segments)
         memcpy(segments + i * segment_bytes, "\xFF\xE1\xFF\xFFhttp://ns.adobe.com/", 24);
     for (int i = 0; i < 2; i++) {
         size_t count = i == 0 ? many / 4 : many;
-        struct picture_file file = picture_jpeg(&(struct picture_jpeg){
-            .width = 9, .height = 7, .icc = icc.bytes, .icc_bytes = icc.length});
+        struct picture_file file = make_jpeg(.width = 9, .height = 7, .icc = icc.bytes,
+                                             .icc_bytes = icc.length);
         picture_insert(&file, 2, segments, count * segment_bytes);
         rig_reads(&file, STATUS_OK, NULL);
         assert_int_equal(rig.info.icc_bytes, i == 0 ? 400 : 0);
@@ -381,7 +410,7 @@ TEST(test_unsupported)
 /* Tables of one file must not serve the next. */
 TEST(test_no_tables)
 {
-    struct picture_file good = picture_jpeg(&(struct picture_jpeg){.width = 32, .height = 32});
+    struct picture_file good = make_jpeg(.width = 32, .height = 32);
     struct picture_file bad = picture_cut(&good, good.length);
     size_t table = picture_jpeg_marker(&bad, 0xDB);
     bad.bytes[table + 1] = 0xFE; /* a comment, where quantisation was */
@@ -423,7 +452,7 @@ TEST(test_truncated)
 
 TEST(test_truncated_names_the_row)
 {
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 400});
+    struct picture_file file = make_jpeg(.width = 300, .height = 400);
     rig_reads_once(picture_cut_at(&file, 0.7), STATUS_DECODE_FAILED, " of 400 rows (at byte ");
     rig_reads_once(picture_cut(&file, 100), STATUS_DECODE_FAILED, "in its header (at byte 100)");
     picture_free(&file);
@@ -431,7 +460,7 @@ TEST(test_truncated_names_the_row)
 
 TEST(test_lenient)
 {
-    if (!rig_have("djpeg"))
+    if (!have("djpeg"))
         skip();
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_jpeg(&kinds[k]);
@@ -453,8 +482,7 @@ TEST(test_lenient)
 
 TEST(test_corrupt_data)
 {
-    struct picture_jpeg options = {.width = 200, .height = 160, .restart_rows = 1};
-    struct picture_file file = picture_jpeg(&options);
+    struct picture_file file = make_jpeg(.width = 200, .height = 160, .restart_rows = 1);
     size_t scan = picture_jpeg_marker(&file, 0xDA);
     for (size_t at = scan + 200; at < scan + 240; at += 2) {
         file.bytes[at] = 0xFF; /* no such code: more one bits than any has */
@@ -510,10 +538,9 @@ TEST(test_deadline)
 static struct picture_file pnm_of(const struct image *image)
 {
     char header[64];
-    int length = snprintf(header, sizeof header, "P%d\n%u %u\n255\n", image->channels == 1 ? 5 : 6,
-                          image->width, image->height);
     struct picture_file pnm = picture_empty();
-    picture_insert(&pnm, 0, header, (size_t)length);
+    picture_insert(&pnm, 0, header,
+                   pnm_header(header, image->width, image->height, image->channels));
     for (uint32_t y = 0; y < image->height; y++)
         picture_insert(&pnm, pnm.length, image->pixels + y * image->stride,
                        (size_t)image->width * image->channels);
@@ -522,14 +549,14 @@ static struct picture_file pnm_of(const struct image *image)
 
 TEST(test_encode_like_cjpeg)
 {
-    static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
+    static const uint32_t sizes[][2] = {{1, 1}, {1, 19}, {19, 1}, {16, 16}, {61, 47}, {300, 200}};
     static const int qualities[] = {1, 50, 85, 100};
-    if (!rig_have("cjpeg"))
+    if (!have("cjpeg"))
         skip();
-    for (size_t i = 0; i < COUNT_OF(sides); i++)
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
         for (int variant = 0; variant < 4; variant++) {
             struct image image =
-                rig_picture(sides[i][0], sides[i][1], variant % 2 != 0 ? 3 : 1, (uint32_t)i);
+                rig_picture(sizes[i][0], sizes[i][1], variant % 2 != 0 ? 3 : 1, (uint32_t)i);
             struct encode_request request = {.format = format_by_name("jpeg"),
                                              .encoder = {
                                                  .quality = qualities[(i + (size_t)variant) % 4],
@@ -539,10 +566,10 @@ TEST(test_encode_like_cjpeg)
             char options[64];
             snprintf(options, sizeof options, "-baseline -quality %d %s", request.encoder.quality,
                      request.encoder.progressive ? "-progressive" : "");
-            struct picture_file theirs = rig_run("cjpeg", options, &pnm);
+            struct picture_file theirs = run("cjpeg", options, &pnm);
             assert_int_equal(ours.length, theirs.length);
             assert_memory_equal(ours.bytes, theirs.bytes, ours.length);
-            if (rig_have("djpeg"))
+            if (have("djpeg"))
                 compare_with_djpeg(&ours, false);
             picture_free(&ours);
             picture_free(&theirs);
@@ -574,9 +601,8 @@ TEST(test_profile)
     static const size_t sizes[] = {132, 3144, 200000}; /* the last one takes several markers */
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         struct picture_file icc = picture_icc(sizes[i], "RGB ");
-        struct picture_jpeg options = {
-            .width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length};
-        struct picture_file file = picture_jpeg(&options);
+        struct picture_file file = make_jpeg(.width = 16, .height = 16, .icc = icc.bytes,
+                                             .icc_bytes = icc.length);
         assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
         assert_int_equal(rig.info.icc_bytes, icc.length);
         assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
@@ -603,12 +629,9 @@ TEST(test_profile_dropped)
         struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
         if (i == 2)
             icc.bytes[3]++; /* the size field lies */
-        struct picture_jpeg options = {.width = 16,
-                                       .height = 16,
-                                       .colour = i == 3 ? PICTURE_GRAY : PICTURE_YCBCR,
-                                       .icc = icc.bytes,
-                                       .icc_bytes = icc.length};
-        struct picture_file file = picture_jpeg(&options);
+        struct picture_file file = make_jpeg(.width = 16, .height = 16,
+                                             .colour = i == 3 ? PICTURE_GRAY : PICTURE_YCBCR,
+                                             .icc = icc.bytes, .icc_bytes = icc.length);
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
         assert_null(rig.info.icc);
         assert_int_equal(rig.info.icc_bytes, 0);

@@ -23,8 +23,8 @@ static bool read_picture(const struct picture_jpeg *options)
 
 TEST(sequential_files_have_one_scan_to_the_end)
 {
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){
-        .width = 149, .height = 83, .subsampling = 422, .restart_rows = 2});
+    struct picture_file file = make_jpeg(.width = 149, .height = 83, .subsampling = 422,
+                                         .restart_rows = 2);
     size_t header = picture_jpeg_marker(&file, 0xDA), at = header + 2 + file.bytes[header + 3];
     assert_true(read_file(&file));
     assert_int_equal(frame.width, 149);
@@ -47,8 +47,8 @@ TEST(scans_of_a_progressive_file_end_at_a_marker)
         {3, 0, 0, 0, 0, 1}, {1, 0, 1, 5, 0, 2},  {1, 2, 1, 63, 0, 1}, {1, 1, 1, 63, 0, 1},
         {1, 0, 6, 63, 0, 2}, {1, 0, 1, 63, 2, 1}, {3, 0, 0, 0, 1, 0},  {1, 2, 1, 63, 1, 0},
         {1, 1, 1, 63, 1, 0}, {1, 0, 1, 63, 1, 0}};
-    struct picture_file file = picture_jpeg(&(struct picture_jpeg){
-        .width = 149, .height = 83, .progressive = true, .subsampling = 420});
+    struct picture_file file = make_jpeg(.width = 149, .height = 83, .progressive = true,
+                                         .subsampling = 420);
     assert_true(read_file(&file));
     assert_true(frame.progressive);
     assert_int_equal(frame.scan_count, sizeof script / sizeof *script);

@@ -26,8 +26,7 @@ static size_t marker_from(size_t at)
 static int setup(void **state)
 {
     rig_open(&rig);
-    file = picture_jpeg(&(struct picture_jpeg){
-        .width = 149, .height = 83, .progressive = true, .subsampling = 420});
+    file = make_jpeg(.width = 149, .height = 83, .progressive = true, .subsampling = 420);
     scan_count = 0;
     for (size_t at = picture_jpeg_marker(&file, 0xDA); file.bytes[at + 1] != 0xD9;) {
         size_t behind = at + 2 + (size_t)(file.bytes[at + 2] << 8 | file.bytes[at + 3]);

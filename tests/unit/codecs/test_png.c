@@ -64,11 +64,9 @@ TEST(test_like_the_simple_reader)
 {
     static const int colour_types[] = {0, 2, 6};
     for (int i = 0; i < 6; i++) {
-        struct picture_png options = {.width = 201,
-                                      .height = 99,
-                                      .colour_type = colour_types[i / 2],
-                                      .interlaced = i % 2 != 0};
-        struct picture_file file = picture_png(&options);
+        struct picture_file file = make_png(.width = 201, .height = 99,
+                                            .colour_type = colour_types[i / 2],
+                                            .interlaced = i % 2 != 0);
         rig_reads(&file, STATUS_OK, NULL);
         uint32_t channels;
         uint8_t *wanted = read_simply(&file, &channels);
@@ -80,8 +78,7 @@ TEST(test_like_the_simple_reader)
 
 TEST(test_gray_request)
 {
-    struct picture_png options = {.width = 20, .height = 10, .colour_type = 0};
-    struct picture_file file = picture_png(&options);
+    struct picture_file file = make_png(.width = 20, .height = 10, .colour_type = 0);
     assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
     assert_int_equal(rig.image.channels, 1);
     picture_free(&file);
@@ -91,8 +88,7 @@ TEST(test_gray_request)
 
 TEST(test_size_limits)
 {
-    struct picture_png options = {.width = 40, .height = 30, .colour_type = 2};
-    struct picture_file file = picture_png(&options);
+    struct picture_file file = make_png(.width = 40, .height = 30, .colour_type = 2);
     rig.limits.pixels_max = 40 * 30;
     rig.limits.side_max = 40;
     rig_reads(&file, STATUS_OK, NULL);
@@ -156,7 +152,7 @@ TEST(test_extra_bytes)
 
 TEST(test_unknown_critical_chunk)
 {
-    struct picture_file file = picture_png(&(struct picture_png){.width = 8, .height = 8});
+    struct picture_file file = make_png(.width = 8, .height = 8);
     picture_png_insert(&file, "IDAT", "ZZZZ", "critical", 8);
     rig_reads(&file, STATUS_DECODE_FAILED, NULL);
     picture_free(&file);
@@ -214,8 +210,7 @@ TEST(test_truncated_names_the_row)
 /* Too few rows in a stream that is otherwise right. */
 TEST(test_too_few_rows)
 {
-    struct picture_file file =
-        picture_png(&(struct picture_png){.width = 30, .height = 20, .colour_type = 2});
+    struct picture_file file = make_png(.width = 30, .height = 20, .colour_type = 2);
     file.bytes[8 + 8 + 7] = 21; /* the height in IHDR */
     picture_png_fix_crcs(&file);
     rig_reads(&file, STATUS_DECODE_FAILED, NULL);
@@ -254,8 +249,8 @@ TEST(test_flipped_bytes)
 
 TEST(test_deadline)
 {
-    struct picture_png options = {.width = 1000, .height = 1000, .colour_type = 2, .level = 1};
-    struct picture_file file = picture_png(&options);
+    struct picture_file file = make_png(.width = 1000, .height = 1000, .colour_type = 2,
+                                        .level = 1);
     rig.limits.deadline_ns = clock_now_ns() + 1000000;
     rig_reads(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed");
     rig.limits.deadline_ns = 1;

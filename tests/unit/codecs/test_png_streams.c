@@ -63,8 +63,8 @@ static struct picture_file stream_of(size_t rows, bool ended)
 /* A picture of RGB without its data. */
 static struct picture_file begin_file(void)
 {
-    struct picture_file file = picture_png(
-        &(struct picture_png){.width = width, .height = height, .colour_type = 2, .seed = 1});
+    struct picture_file file = make_png(.width = width, .height = height, .colour_type = 2,
+                                        .seed = 1);
     const uint8_t *data = memmem(file.bytes, file.length, "IDAT", 4);
     const uint8_t *end = memmem(file.bytes, file.length, "IEND", 4);
     assert_true(data != NULL && end != NULL);
@@ -225,8 +225,8 @@ TEST(test_every_type)
 /* Pixels that are no entry of the palette: libpng's palette goes on in black. */
 TEST(test_palette_too_short)
 {
-    struct picture_png options = {.width = 33, .height = 21, .colour_type = 3, .bit_depth = 4};
-    struct picture_file file = picture_png(&options);
+    struct picture_file file = make_png(.width = 33, .height = 21, .colour_type = 3,
+                                        .bit_depth = 4);
     const uint8_t *chunk = memmem(file.bytes, file.length, "PLTE", 4);
     assert_non_null(chunk);
     size_t at = (size_t)(chunk - file.bytes) - 4, cut = 3 * 9;
