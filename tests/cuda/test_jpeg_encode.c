@@ -42,7 +42,6 @@ struct file {
     unsigned long length;
 };
 
-static struct rig rig;
 static cudaStream_t stream;
 static bool no_device, quick, full; /* full: all cases, on a device */
 
