@@ -14,12 +14,10 @@ import os
 import random
 import statistics
 import struct
-import sys
 import tempfile
 import zlib
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import Rig  # noqa: E402
+from rig import Rig, prefer_memory
 
 SMALLER = 3   # the noise is enlarged by this factor
 WARM = 2
@@ -75,8 +73,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("option", nargs="*")
     options = parser.parse_args()
-    if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
-        tempfile.tempdir = "/dev/shm"
+    prefer_memory()
     with tempfile.TemporaryDirectory(prefix="gpuimgd-alone-") as folder:
         width, height = make_image(options, folder)
         print(f"{width} x {height}, {os.path.getsize(folder + '/large.jpg') / 1e6:.1f} MB")

@@ -21,9 +21,8 @@ import time
 
 from PIL import Image
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import chart  # noqa: E402
-from rig import Rig, cpu_s  # noqa: E402
+import chart
+from rig import Rig, cpu_s, prefer_memory
 
 TINY = 64
 SIZES_MP = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
@@ -49,20 +48,8 @@ def loop_us(rig):
     """Returns loop_us of a new stats line, which covers the time since the previous line."""
     before = rig.tail("daemon.log").count("stats interval_s=")
     rig.signal(signal.SIGUSR1)
-    for _ in range(500):
-        log = rig.tail("daemon.log")
-        if log.count("stats interval_s=") > before:
-            return float(re.findall(r" loop_us=([0-9.]+)", log)[-1])
-        time.sleep(0.01)
-    raise RuntimeError(f"no stats line: {log}")
-
-
-def wait_for_log(rig, text, times):
-    for _ in range(1000):
-        if rig.tail("daemon.log").count(text) >= times:
-            return
-        time.sleep(0.01)
-    raise RuntimeError(f'the daemon did not log "{text}": {rig.tail("daemon.log")}')
+    log = rig.wait_for_log("stats interval_s=", before + 1)
+    return float(re.findall(r" loop_us=([0-9.]+)", log)[-1])
 
 
 def queued(options, folder, count):
@@ -71,7 +58,7 @@ def queued(options, folder, count):
              f"--results_max={count + 1}") as rig:
         rig.run([job("tiny.jpg", i) for i in range(500)]) # warm
         rig.signal(signal.SIGUSR2)
-        wait_for_log(rig, "fetching is paused", 1)
+        rig.wait_for_log("fetching is paused", 1)
         rig.push([job("tiny.jpg", i) for i in range(count)])
         loop_us(rig) # begins an interval
         cpu, redis = cpu_s(rig.pid), cpu_s(rig.redis_pid)
@@ -146,8 +133,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--svg")
     options = parser.parse_args()
-    if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
-        tempfile.tempdir = "/dev/shm"
+    prefer_memory()
     with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
         noise_image(TINY, TINY).save(os.path.join(folder, "tiny.jpg"), quality=85)
         jobs = bench_queued(options, folder)

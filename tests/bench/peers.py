@@ -29,9 +29,8 @@ import time
 
 from PIL import Image
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import chart  # noqa: E402
-from rig import Rig, cpu_s, forget_peak, peak_mb  # noqa: E402
+import chart
+from rig import Rig, cpu_s, forget_peak, peak_mb
 
 MP_MIN, MP_MAX = 2, 15
 SIDE, QUALITY = 512, 85

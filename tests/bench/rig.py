@@ -14,6 +14,12 @@ import time
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def prefer_memory():
+    """Lets temporary folders be in memory, unless $TMPDIR is set."""
+    if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
+        tempfile.tempdir = "/dev/shm"
+
+
 def cpu_s(pid):
     """Returns the user and system seconds of a process and its threads so far."""
     fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
@@ -122,6 +128,15 @@ class Rig:
             if json.loads(result)["status"] != "done":
                 raise RuntimeError(f"a job failed: {result.decode()}")
         return wall
+
+    def wait_for_log(self, text, times):
+        """Waits until the daemon's log has the text so many times. Returns its end."""
+        for _ in range(1000):
+            log = self.tail("daemon.log")
+            if log.count(text) >= times:
+                return log
+            time.sleep(0.01)
+        raise RuntimeError(f'the daemon did not log "{text}": {log}')
 
     def tail(self, name):
         with open(os.path.join(self.folder, name), errors="replace") as file:
