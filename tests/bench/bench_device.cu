@@ -27,44 +27,34 @@
 
 /* Streams, events and buffers of one measurement. The destructor frees them on every path. */
 struct rig {
-    cudaStream_t up, down, lanes[LANES];
-    cudaEvent_t start, up_end, down_end, end, lane_end;
-    uint8_t *device[2];
-    uint8_t *host[2];
+    cudaStream_t streams[2 + LANES] = {};
+    cudaStream_t &up = streams[0], &down = streams[1], *lanes = streams + 2;
+    cudaEvent_t events[5] = {};
+    cudaEvent_t &start = events[0], &up_end = events[1], &down_end = events[2], &end = events[3],
+                &lane_end = events[4];
+    uint8_t *device[2] = {}, *host[2] = {};
 
-    rig()
-        : up(), down(), lanes(), start(), up_end(), down_end(), end(), lane_end(), device(), host()
-    {
-    }
     ~rig()
     {
         for (int i = 0; i < 2; i++) {
             (void)cudaFree(device[i]);
             (void)cudaFreeHost(host[i]);
         }
-        cudaEvent_t events[] = {start, up_end, down_end, end, lane_end};
-        for (int i = 0; i < 5; i++)
-            if (events[i])
-                (void)cudaEventDestroy(events[i]);
-        if (up)
-            (void)cudaStreamDestroy(up);
-        if (down)
-            (void)cudaStreamDestroy(down);
-        for (unsigned i = 0; i < LANES; i++)
-            if (lanes[i])
-                (void)cudaStreamDestroy(lanes[i]);
+        for (cudaEvent_t event : events)
+            if (event)
+                (void)cudaEventDestroy(event);
+        for (cudaStream_t stream : streams)
+            if (stream)
+                (void)cudaStreamDestroy(stream);
     }
 };
 
 static int rig_open(rig *r, size_t device_bytes, size_t in_bytes, size_t out_bytes)
 {
-    OR_FAIL(cudaStreamCreateWithFlags(&r->up, cudaStreamNonBlocking));
-    OR_FAIL(cudaStreamCreateWithFlags(&r->down, cudaStreamNonBlocking));
-    for (unsigned i = 0; i < LANES; i++)
-        OR_FAIL(cudaStreamCreateWithFlags(&r->lanes[i], cudaStreamNonBlocking));
-    cudaEvent_t *events[] = {&r->start, &r->up_end, &r->down_end, &r->end, &r->lane_end};
-    for (int i = 0; i < 5; i++)
-        OR_FAIL(cudaEventCreate(events[i]));
+    for (cudaStream_t &stream : r->streams)
+        OR_FAIL(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (cudaEvent_t &event : r->events)
+        OR_FAIL(cudaEventCreate(&event));
     for (int i = 0; i < 2; i++) {
         size_t host_bytes = i == 0 ? in_bytes : out_bytes;
         OR_FAIL(cudaMalloc(&r->device[i], device_bytes));

@@ -282,6 +282,26 @@ static void bench_cpu(void)
 
 #ifdef GPUIMGD_CUDA
 
+static struct {
+    struct engine *engine;
+    unsigned to_submit, out;
+} run;
+
+/* Ends the program if a measurement failed, which has printed why. */
+static double must(double seconds)
+{
+    if (seconds < 0)
+        exit(1);
+    return seconds;
+}
+
+static void open_run(uint32_t streams)
+{
+    run.engine = open_engine("cuda", streams);
+    if (!run.engine)
+        exit(1);
+}
+
 static void wait_for_bell(void)
 {
     pthread_mutex_lock(&bell_lock);
@@ -295,11 +315,6 @@ struct slot {
     struct engine_memory memory;
     struct engine_task task;
 };
-
-static struct {
-    struct engine *engine;
-    unsigned to_submit, out;
-} run;
 
 /* Submits the next job in the place of a finished job at once, as a daemon with a backlog does. */
 static void job_done(struct engine_task *task)
@@ -363,9 +378,7 @@ static void close_places(struct slot *slots, unsigned places)
 /* streams: 0 lets the engine choose. */
 static struct outcome bench_streams(const struct load *load, uint32_t streams)
 {
-    run.engine = open_engine("cuda", streams);
-    if (!run.engine)
-        exit(1);
+    open_run(streams);
     unsigned places = engine_slots(run.engine) + 4;
     struct slot *slots = open_places(load, places, false);
     run_jobs(slots, places, 2 * places);
@@ -387,10 +400,9 @@ static struct outcome bench_streams(const struct load *load, uint32_t streams)
 static void bench_engine(const struct load *load, const struct device_rates *rates,
                          const uint32_t *streams, size_t count)
 {
-    double copies_s = bench_copies_s(load->plan.input_bytes, load->plan.output_bytes, load->jobs);
-    double kernels_s = bench_kernels_s(&load->plan, NULL, false) * load->jobs;
-    if (copies_s < 0 || kernels_s < 0)
-        exit(1);
+    double copies_s =
+        must(bench_copies_s(load->plan.input_bytes, load->plan.output_bytes, load->jobs));
+    double kernels_s = must(bench_kernels_s(&load->plan, NULL, false)) * load->jobs;
     double bound_s = copies_s > kernels_s ? copies_s : kernels_s;
     printf("\n%s: %u jobs of %.1f MP; alone: copies in both directions %.1f ms, kernels %.1f ms\n",
            load->name, load->jobs, mpixels(), copies_s * 1e3, kernels_s * 1e3);
@@ -427,9 +439,7 @@ static void bench_small(const struct load *like)
         width = height = side;
         load_open(&load);
         for (int shared = 0; shared < 2; shared++) {
-            run.engine = open_engine("cuda", 0);
-            if (!run.engine)
-                exit(1);
+            open_run(0);
             struct slot *slots = open_places(&load, SMALL_PLACES, !shared);
             run_jobs(slots, SMALL_PLACES, 4 * SMALL_PLACES);
             engine_take_activity(run.engine, 0, &(struct engine_activity){0});
@@ -485,10 +495,8 @@ static void bench_copies(const struct device_rates *rates)
     for (size_t i = 0; i < COPIES; i++) {
         size_t bytes = (size_t)width * height * channels[i];
         copies[i].bytes = 2 * (double)bytes;
-        copies[i].s = bench_device_copy_s(bytes, false);
-        lanes_s[i] = bench_device_copy_s(bytes, true);
-        if (copies[i].s < 0 || lanes_s[i] < 0)
-            exit(1);
+        copies[i].s = must(bench_device_copy_s(bytes, false));
+        lanes_s[i] = must(bench_device_copy_s(bytes, true));
     }
     for (size_t i = 0; i < COPIES; i++) {
         print_kernel(names[i], copies[i].s, lanes_s[i], copies[i].bytes, rates);
@@ -510,12 +518,10 @@ static void bench_kernels(const struct device_rates *rates, const char *name)
         if (!pixels)
             exit(1);
         fill(&loads[i], pixels);
-        double s = bench_kernels_s(plan, pixels, false);
-        double lanes_s = bench_kernels_s(plan, pixels, true);
-        double noise_s = bench_kernels_s(plan, NULL, false);
+        double s = must(bench_kernels_s(plan, pixels, false));
+        double lanes_s = must(bench_kernels_s(plan, pixels, true));
+        double noise_s = must(bench_kernels_s(plan, NULL, false));
         free(pixels);
-        if (s < 0 || lanes_s < 0 || noise_s < 0)
-            exit(1);
         double bytes = mpixels() * 1e6 * bytes_a_pixel(&loads[i]);
         double npp_s = bench_npp_s(loads[i].name, plan);
         print_kernel(loads[i].name, s, lanes_s, bytes, rates);
@@ -535,9 +541,7 @@ static void bench_memory(const struct load *load)
     printf("\n%s, one stream, host memory\n%-22s %9s %9s\n", load->name, "memory", "ms a job",
            "/ pinned");
     for (int kind = BENCH_PINNED; kind <= BENCH_MANAGED; kind++) {
-        double s = bench_memory_s(&load->plan, (enum bench_memory)kind);
-        if (s < 0)
-            exit(1);
+        double s = must(bench_memory_s(&load->plan, (enum bench_memory)kind));
         if (kind == BENCH_PINNED)
             pinned_s = s;
         printf("%-22s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
@@ -559,10 +563,8 @@ static void bench_histograms(const char *name)
             fill(load, pixels);
             if (flat)
                 memset(pixels, 77, load->plan.input_bytes);
-            double s = bench_kernels_s(&load->plan, pixels, false);
-            double cub_s = bench_cub_s(&load->plan, pixels);
-            if (s < 0 || cub_s < 0)
-                exit(1);
+            double s = must(bench_kernels_s(&load->plan, pixels, false));
+            double cub_s = must(bench_cub_s(&load->plan, pixels));
             printf("%-18s %-10s %9.1f %9.0f %9.1f %9.2f\n", load->name,
                    flat ? "one value" : "photograph", s * 1e6,
                    mpixels() / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
