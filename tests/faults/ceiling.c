@@ -254,7 +254,7 @@ static void end_without_redis(struct rig *rig)
 
 #define BELOW(jobs) "all answered; below the ceiling; " jobs " done once"
 
-static const struct fault_case cases[] = {
+const struct fault_case ceiling_faults[] = {
     CASE("tables of 57 MB from 5 KB", "24 jobs", attack_alone, BELOW("26"), .with = {"tables"},
          .slow = true, .limit_s = 300),
     CASE("18.7 MB for Redis", "40 jobs, Redis frozen", attack_alone, BELOW("42"), .with = {"key"},
@@ -276,5 +276,3 @@ static const struct fault_case cases[] = {
          .limit_s = 300),
     {.name = NULL},
 };
-
-const struct fault_group ceiling_faults = {"ceiling", cases};

@@ -161,7 +161,7 @@ static void paused_are_killed(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
-static const struct fault_case cases[] = {
+const struct fault_case condition_faults[] = {
     CASE("the first of two unique jobs, decoding", "kill -9", first_dies,
          "killed by 9; twin: done, attempt 2; second: done, of the first; once",
          .with = {"--attempts=3"}),
@@ -183,5 +183,3 @@ static const struct fault_case cases[] = {
          "drained; 4 wait; victim0: done, attempt 2; 3 done once"),
     {.name = NULL},
 };
-
-const struct fault_group condition_faults = {"conditions", cases};

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,7 +95,6 @@ static void kill_writing_elsewhere(struct rig *rig)
     rig_wait_jobs(rig, 20, "victim0");
     rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));
     rig_saw_terminated(rig, &w->daemons[1]);
-    umount2(other, MNT_DETACH);
 }
 
 /* No daemon of its host can detect its death: its leases must expire. */
@@ -411,7 +409,7 @@ static void hung_worker_comes_back(struct rig *rig)
 #define AT_ONCE "drains; waits; exit 0; within 5 s; victim0: done, attempt 1"
 #define ENOUGH_TIME "8 done once; all at attempt 1; 0 workers replaced; 0 went back"
 
-static const struct fault_case cases[] = {
+const struct fault_case death_faults[] = {
     CASE("release build", "GPUIMGD_FAULT is set", release_build, "5 done once"),
     CASE("idle", "kill -9", kill_idle, "5 done once; its name is gone"),
     CASE("after FETCH", "kill -9", kill_at, AGAIN, .with = {"enter=read"}),
@@ -469,5 +467,3 @@ static const struct fault_case cases[] = {
          "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; exit 0"),
     {.name = NULL},
 };
-
-const struct fault_group death_faults = {"death", cases};

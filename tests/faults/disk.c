@@ -214,7 +214,7 @@ static void sweep_hangs(struct rig *rig)
     "the old picture; victim: failed timeout, attempt 1; 1 faults; 4 done once; 1 workers "        \
     "replaced; 2 done once; nothing late; exit 0"
 
-static const struct fault_case cases[] = {
+const struct fault_case disk_faults[] = {
     CASE("write", "ENOSPC", dies, UNWRITTEN("3", "written: No space left on device"),
          .with = {"ENOSPC"}),
     CASE("write", "ENOSPC twice", lives, WHOLE("3", "2"), .with = {"ENOSPC,times=2"}),
@@ -264,5 +264,3 @@ static const struct fault_case cases[] = {
     CASE("openat, of the sweep", "hangs", sweep_hangs, "1 faults; 3 done once; exit 0"),
     {.name = NULL},
 };
-
-const struct fault_group disk_faults = {"disk", cases};

@@ -7,13 +7,12 @@
  * CASE: INJECTED" contains TEXT. Each case runs in its own child process: if it crashes or hangs,
  * only its row is wrong. The exit status is 1 if any row is not as expected.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,26 +27,29 @@
 #define BESIDE 4
 #define DRAIN_S 40 /* above the default drain_timeout_s */
 
-static const struct fault_group *const groups[] = {&death_faults,  &redis_faults,
-                                                 &condition_faults, &disk_faults,
-                                                 &memory_faults, &ceiling_faults, &room_faults,
-                                                 &outage_faults, &gpu_faults, &library_faults};
+static const struct {
+    const char *name;
+    const struct fault_case *cases;
+} groups[] = {{"death", death_faults},           {"redis", redis_faults},
+              {"conditions", condition_faults}, {"disk", disk_faults},
+              {"memory", memory_faults},         {"ceiling", ceiling_faults},
+              {"room", room_faults},             {"outage", outage_faults},
+              {"gpu", gpu_faults},               {"library", library_faults}};
 
 struct row {
     const char *group;
     const struct fault_case *fault;
     pid_t child;
-    int in;                 /* the end of its pipe that we read */
     bool running;
     double started, seconds;
-    char seen[1024];
+    char seen[RIG_SEEN_BYTES]; /* the child writes it */
 };
 
 struct session {
     const char *build, *only;
     bool quick, tap;
     unsigned beside;        /* cases that run at one time */
-    struct row rows[ROWS_MAX];
+    struct row *rows;       /* in memory shared with the children */
     size_t count, printed, wrong, skipped;
 };
 
@@ -92,12 +94,14 @@ static void end_rig(struct rig *rig)
         rig_saw(rig, "%zu temporary files left", text_file_count(w->out, ".tmp"));
 }
 
-static void run_case(const struct session *session, const struct fault_case *fault, int out)
+static void run_case(const struct session *session, struct row *row)
 {
     static struct rig rig;
+    const struct fault_case *fault = row->fault;
     const char *const *a = fault->redis_args;
     rig.build = session->build;
     rig.fault = fault;
+    rig.seen = row->seen;
     world_open(&rig.world, redis_server_start(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
                                               NULL));
     world_put_photo(&rig.world, "p.jpg", 160, 120);
@@ -107,64 +111,48 @@ static void run_case(const struct session *session, const struct fault_case *fau
         if (strcmp(rig.seen, fault->expected) != 0)
             show_logs(&rig);
     }
-    if (write(out, rig.seen, strlen(rig.seen)) < 0)
-        perror("write");
+    if (rig.mounted)
+        umount2(rig.mounted, MNT_DETACH);
     world_close(&rig.world);
     line_close(rig.line);
 }
 
 /* ---- all cases ------------------------------------------------------------------------------- */
 
-static void run_child(const struct session *session, const struct fault_case *fault, int out,
-                      pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    run_case(session, fault, out);
-    exit(0); /* not _exit: sanitizers report at exit */
-}
-
 static void start_row(const struct session *session, struct row *row)
 {
-    int ends[2];
     pid_t parent = getpid();
     fflush(NULL);
-    if (pipe2(ends, O_CLOEXEC) != 0 || (row->child = fork()) < 0) {
+    pid_t child = fork();
+    if (child < 0) {
         perror("a case cannot be started");
         exit(1);
     }
-    if (row->child == 0) {
-        close(ends[0]);
-        run_child(session, row->fault, ends[1], parent);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        run_case(session, row);
+        exit(0); /* not _exit: sanitizers report at exit */
     }
-    close(ends[1]);
-    row->in = ends[0];
+    row->child = child; /* not in the child: it shares the row */
     row->started = process_now();
     row->running = true;
 }
 
-/* Reads the observations of a case. The case has ended if its pipe is closed or its time is over.
- */
-static void hear_row(struct row *row)
+/* Ends a case whose time is over, and notes the end of a case. */
+static void check_row(struct row *row)
 {
-    size_t used = strlen(row->seen);
     double limit_s = patience(row->fault->limit_s ? row->fault->limit_s : LIMIT_S);
     bool late = process_now() > row->started + limit_s;
-    struct pollfd wait = {row->in, POLLIN, 0};
     int status = 0;
-    if (!late && poll(&wait, 1, 0) == 0)
-        return;
-    ssize_t got = late ? 0 : read(row->in, row->seen + used, sizeof row->seen - 1 - used);
-    if (got > 0)
-        return;
     if (late)
         kill(row->child, SIGKILL);
-    while (waitpid(row->child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    close(row->in);
+    if (waitpid(row->child, &status, late ? 0 : WNOHANG) == 0)
+        return;
     row->running = false;
     row->seconds = process_now() - row->started;
+    size_t used = strlen(row->seen);
     if (late)
         snprintf(row->seen + used, sizeof row->seen - used, " (the case did not end in time)");
     else if (status != 0)
@@ -203,8 +191,8 @@ static void print_row(struct session *session, const struct row *row)
 static void choose_rows(struct session *session)
 {
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        for (const struct fault_case *fault = groups[g]->cases; fault->name; fault++) {
-            const char *whole = text_of("%s: %s: %s", groups[g]->name, fault->name,
+        for (const struct fault_case *fault = groups[g].cases; fault->name; fault++) {
+            const char *whole = text_of("%s: %s: %s", groups[g].name, fault->name,
                                         fault->injected);
             if ((session->quick && fault->slow) ||
                 (session->only && !strstr(whole, session->only)))
@@ -212,7 +200,7 @@ static void choose_rows(struct session *session)
             if (session->count == ROWS_MAX)
                 abort();
             struct row *row = &session->rows[session->count++];
-            row->group = groups[g]->name;
+            row->group = groups[g].name;
             row->fault = fault;
         }
     }
@@ -230,7 +218,7 @@ static int run_all(struct session *session)
         size_t running = 0;
         for (size_t i = session->printed; i < started; i++) {
             if (session->rows[i].running)
-                hear_row(&session->rows[i]);
+                check_row(&session->rows[i]);
             running += session->rows[i].running;
         }
         while (running < session->beside && started < session->count) {
@@ -271,6 +259,10 @@ int main(int argc, char **argv)
                         "[--beside N]\n");
         return 64;
     }
+    session.rows = mmap(NULL, ROWS_MAX * sizeof *session.rows, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (session.rows == MAP_FAILED)
+        abort();
     setenv("GPUIMGD", text_of("%s/gpuimgd", session.build), 1);
     signal(SIGPIPE, SIG_IGN);
     redis_server_require();

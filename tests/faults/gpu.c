@@ -385,7 +385,7 @@ static void gpu_check_on_a_device(struct rig *rig)
                "200 jobs counted");
 }
 
-static const struct fault_case cases[] = {
+const struct fault_case gpu_faults[] = {
     CASE("2 of 8 jobs on the device", "illegal address", fault_on_the_device,
          "said; exit 70; what was being encoded is done; 0 leases; fetching stopped; 8 done once; "
          "the device's jobs are charged; no others; the CPU engine's pictures; slow0: done, "
@@ -430,5 +430,3 @@ static const struct fault_case cases[] = {
          "check; exit 0; 200 jobs counted"),
     {.name = NULL},
 };
-
-const struct fault_group gpu_faults = {"gpu", cases};

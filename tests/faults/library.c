@@ -41,7 +41,7 @@ static void meets(struct rig *rig)
 
 #define EXPECTED "daemon 0 does not start; exit 78; says why; once; 2 done once; all at attempt 1"
 
-static const struct fault_case cases[] = {
+const struct fault_case library_faults[] = {
     CASE("libjpeg, writing", "another version", meets, EXPECTED,
          .with = {"jpeg_CreateCompress", "jpeg", "the JPEG cannot be written: Wrong JPEG library"}),
     CASE("libjpeg, reading", "another version", meets, EXPECTED,
@@ -56,5 +56,3 @@ static const struct fault_case cases[] = {
          .with = {"png_read_row", "png", "the decoded image has wrong pixels"}),
     {.name = NULL},
 };
-
-const struct fault_group library_faults = {"library", cases};

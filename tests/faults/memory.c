@@ -204,7 +204,7 @@ static void bad(struct rig *rig)
 #define SEEN(result, later, dead)                                                                  \
     result "; still runs; each was hit; " later " done later; " dead " out_of_memory; 5 done once"
 
-static const struct fault_case cases[] = {
+const struct fault_case memory_faults[] = {
     CASE("JPEG, three outputs", "the Nth fails", jpeg, SEEN("done", "some", "none"),
          .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
     CASE("JPEG, three outputs", "the Nth fails, 1 attempt", jpeg, SEEN("done", "none", "some"),
@@ -223,5 +223,3 @@ static const struct fault_case cases[] = {
          .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
     {.name = NULL},
 };
-
-const struct fault_group memory_faults = {"memory", cases};

@@ -424,7 +424,7 @@ static void dead_beside_a_key(struct rig *rig)
     free(text);
 }
 
-static const struct fault_case cases[] = {
+const struct fault_case redis_faults[] = {
     CASE("absent", "at the start", absent_at_start, "ready without Redis; 5 done once"),
     CASE("150 jobs", "kill -9, three times", killed_three_times, "150 done once; all at attempt 1"),
     CASE("120 jobs, appendfsync everysec", "host dies: 2 s are lost", loses_its_last_seconds,
@@ -477,5 +477,3 @@ static const struct fault_case cases[] = {
          "there"),
     {.name = NULL},
 };
-
-const struct fault_group redis_faults = {"redis", cases};

@@ -23,7 +23,7 @@
 static void add_args(struct rig *rig, const char *format, va_list args)
 {
     size_t used = strlen(rig->seen);
-    vsnprintf(rig->seen + used, sizeof rig->seen - used, format, args);
+    vsnprintf(rig->seen + used, RIG_SEEN_BYTES - used, format, args);
 }
 
 __attribute__((format(printf, 2, 3))) static void add(struct rig *rig, const char *format, ...)
@@ -46,7 +46,7 @@ void rig_saw(struct rig *rig, const char *format, ...)
 
 void rig_skip(struct rig *rig, const char *reason)
 {
-    snprintf(rig->seen, sizeof rig->seen, "SKIP %s", reason);
+    snprintf(rig->seen, RIG_SEEN_BYTES, "SKIP %s", reason);
 }
 
 void rig_saw_if(struct rig *rig, bool condition, const char *text)
@@ -481,6 +481,7 @@ bool rig_mount(struct rig *rig, const char *folder, const char *size)
     static bool unshared;
     unshared = unshared || (unshare(CLONE_NEWNS) == 0 &&
                             mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    rig->mounted = folder;
     if (unshared && mount("tmpfs", folder, "tmpfs", 0, size) == 0)
         return true;
     rig_skip(rig, text_of("no tmpfs can be mounted: %s", strerror(errno)));

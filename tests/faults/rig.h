@@ -37,23 +37,24 @@ struct fault_case {
 #define CASE(name_of_case, injected_fault, function, ...)                                          \
     {.name = name_of_case, .injected = injected_fault, .run = function, .expected = __VA_ARGS__}
 
-struct fault_group {
-    const char *name;
-    const struct fault_case *cases; /* ended by one without a name */
-};
-extern const struct fault_group death_faults, redis_faults, condition_faults, disk_faults,
-    memory_faults, ceiling_faults, room_faults, outage_faults, gpu_faults, library_faults;
+/* The groups; each is ended by a case without a name. */
+extern const struct fault_case death_faults[], redis_faults[], condition_faults[], disk_faults[],
+    memory_faults[], ceiling_faults[], room_faults[], outage_faults[], gpu_faults[],
+    library_faults[];
+
+#define RIG_SEEN_BYTES 1024
 
 struct rig {
     struct world world;
     const struct fault_case *fault;
     const char *build;      /* the build folder */
-    char seen[1024];
+    char *seen;             /* RIG_SEEN_BYTES, shared with the process that prints it */
     struct line *line;      /* NULL until rig_line */
     bool unprivileged;      /* daemons cannot bypass file modes, even as root */
     bool has_slow;          /* slow.png exists */
     const char *shim, *shim_text; /* preloaded into daemons that start; NULL: nothing */
     struct shim_page *shim_page;
+    const char *mounted;    /* a folder, or NULL */
     struct rig_job {
         char id[48];
         unsigned results;
@@ -158,8 +159,8 @@ bool rig_stopped(struct process *daemon, double seconds);
  * restarts it with only the first `kept` bytes of the file. */
 off_t rig_aof_bytes(struct rig *rig);
 void rig_crash_redis(struct rig *rig, off_t kept);
-/* Mounts a tmpfs on the folder, in a mount namespace of the case. size: "size=4m". false: that is
- * not permitted, and the case is skipped. */
+/* Mounts a tmpfs on the folder until the case ends, in a mount namespace of the case. size:
+ * "size=4m". false: that is not permitted, and the case is skipped. */
 bool rig_mount(struct rig *rig, const char *folder, const char *size);
 /* Sends CANCEL for the jobs with this id. */
 void rig_cancel(struct rig *rig, const char *id);

@@ -126,7 +126,7 @@ static void health_while_one_waits(struct rig *rig)
     rig_saw_jobs(rig, "large");
 }
 
-static const struct fault_case cases[] = {
+const struct fault_case room_faults[] = {
     CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
          "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
          "result; large: done, attempt 1"),
@@ -142,5 +142,3 @@ static const struct fault_case cases[] = {
          "attempt 1"),
     {.name = NULL},
 };
-
-const struct fault_group room_faults = {"room", cases};
