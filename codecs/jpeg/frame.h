@@ -1,8 +1,8 @@
 /*
- * frame.h - what a decoder on a device needs to know of a JPEG: the contents of its headers.
+ * frame.h - what the decoder and the encoder of a device need to know of a JPEG: its headers.
  *
- * codecs/jpeg/frame.c fills it on the host, from the headers as libjpeg has read them. gpu/jpeg
- * reads it. It holds no pointers, and is valid only together with the file.
+ * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ reads
+ * them. They hold no pointers, so they can be copied to a device.
  */
 #ifndef GPUIMGD_CODECS_JPEG_FRAME_H
 #define GPUIMGD_CODECS_JPEG_FRAME_H
@@ -43,6 +43,7 @@ struct jpeg_scan {
 
 #define JPEG_FRAME_HUFFMAN_MAX (JPEG_FRAME_SCANS_MAX + 2 * JPEG_TABLES_MAX)
 
+/* Valid only together with the file. */
 struct jpeg_frame {
     uint32_t width, height;
     uint8_t component_count;  /* 1: gray; 3: Y, Cb, Cr */
@@ -52,6 +53,14 @@ struct jpeg_frame {
     struct jpeg_scan scans[JPEG_FRAME_SCANS_MAX];
     uint32_t huffman_count;
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
+};
+
+/* What a device needs to know to encode an image: the bytes and tables that libjpeg would write. It
+ * is filled by codecs/jpeg/header.c. */
+struct jpeg_prelude {
+    uint32_t header_bytes;
+    uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order */
+    uint8_t header[];      /* the file up to its entropy-coded data */
 };
 
 #endif

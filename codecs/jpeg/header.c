@@ -4,12 +4,18 @@
 #include <assert.h>
 #include <string.h>
 
+/* More than a header without a profile: libjpeg's for RGB has 623 bytes. */
+#define HEADER_BYTES_MAX 640
+/* A profile is cut into segments of at most 65535 bytes: a length, 14 bytes about the profile, and
+ * a part of it. A marker of 2 bytes is before each. */
+#define ICC_PART_BYTES (65535 - 2 - 14)
+#define ICC_HEAD_BYTES (2 + 2 + 14)
+
 /* ISO/IEC 10918-1, table B.1. */
 enum { MARKER_SOF0 = 0xC0, MARKER_SOS = 0xDA, MARKER_DQT = 0xDB };
 
-/* Offsets in an SOF0 segment, from its marker: after the length and the precision come the size,
- * the number of components, and number, factors and table of each. */
-enum { FRAME_HEIGHT_AT = 5, FRAME_WIDTH_AT = 7, FRAME_FACTORS_AT = 11 };
+/* Offsets in an SOF0 segment from its marker, which a length and the precision follow. */
+enum { FRAME_HEIGHT_AT = 5, FRAME_WIDTH_AT = 7 };
 
 /* Natural order (8 * row + column) of the positions in zigzag order. */
 static const uint8_t natural_order[64] = {
@@ -17,7 +23,7 @@ static const uint8_t natural_order[64] = {
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-/* Keeps as many bytes as the struct has room for. Those of the pixel may be lost. */
+/* Keeps as many bytes as there is room for. Those of the pixel may be lost. */
 struct header_sink {
     struct codec_sink sink; /* first, so that flush finds the rest */
     uint8_t *bytes;
@@ -35,15 +41,15 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
     return STATUS_OK;
 }
 
-static size_t header_capacity(uint32_t channels, size_t icc_bytes)
+static size_t header_capacity(size_t icc_bytes)
 {
-    size_t parts = (icc_bytes + JPEG_ICC_PART_BYTES - 1) / JPEG_ICC_PART_BYTES;
-    return JPEG_HEADER_LENGTH_MAX + (channels > 1 ? icc_bytes + parts * JPEG_ICC_HEAD_BYTES : 0);
+    size_t parts = (icc_bytes + ICC_PART_BYTES - 1) / ICC_PART_BYTES;
+    return HEADER_BYTES_MAX + icc_bytes + parts * ICC_HEAD_BYTES;
 }
 
-size_t jpeg_header_size(uint32_t channels, size_t icc_bytes)
+size_t jpeg_prelude_bytes(size_t icc_bytes)
 {
-    return sizeof(struct jpeg_header) + header_capacity(channels, icc_bytes);
+    return sizeof(struct jpeg_prelude) + header_capacity(icc_bytes);
 }
 
 /* Reads tables of 8-bit values: each has a byte with its number, then the values. */
@@ -54,53 +60,46 @@ static void read_tables(const uint8_t *at, const uint8_t *end, uint16_t quant[2]
             quant[at[0] & 1][natural_order[i]] = at[1 + i];
 }
 
-/* libjpeg has written these segments, so they are complete. */
-static void read_segments(struct jpeg_header *header, size_t capacity)
-{
-    const uint8_t *at = header->bytes + 2;
-    uint8_t marker;
-    do {
-        const uint8_t *end = at + 2 + (at[2] << 8 | at[3]);
-        marker = at[1];
-        assert(at[0] == 0xFF && end <= header->bytes + capacity);
-        if (marker == MARKER_DQT)
-            read_tables(at + 4, end, header->quant);
-        if (marker == MARKER_SOF0)
-            header->frame_at = (uint32_t)(at - header->bytes);
-        at = end;
-    } while (marker != MARKER_SOS);
-    header->length = (uint32_t)(at - header->bytes);
-    assert(header->frame_at > 0);
-}
-
-enum status jpeg_header_make(struct codec_context *context, const struct encode_request *request,
-                             uint32_t channels, struct jpeg_header *header, struct error *error)
-{
-    uint8_t pixels[STRIDE_ALIGN] = {0};
-    struct image pixel = {pixels, 1, 1, channels, sizeof pixels};
-    struct header_sink sink = {.bytes = header->bytes};
-    assert(!request->encoder.progressive && (channels == 1 || channels == 3));
-    sink.capacity = header_capacity(channels, request->icc ? request->icc_bytes : 0);
-    sink.sink = (struct codec_sink){
-        .buffer = sink.buffer, .capacity = sizeof sink.buffer, .flush = keep};
-    memset(header, 0, sizeof *header);
-    enum status status = codec_encode(context, &pixel, request, &sink.sink, error);
-    if (status == STATUS_OK)
-        read_segments(header, sink.capacity);
-    return status;
-}
-
 static void write_16(uint8_t *to, uint32_t value)
 {
     to[0] = (uint8_t)(value >> 8);
     to[1] = (uint8_t)value;
 }
 
-void jpeg_header_set_frame(struct jpeg_header *header, uint32_t width, uint32_t height, uint32_t h,
-                           uint32_t v)
+/* Finds the end of the header, sets the size and reads the tables. libjpeg has written these
+ * segments, so they are complete. */
+static void finish(struct jpeg_prelude *prelude, uint32_t width, uint32_t height, size_t capacity)
 {
-    uint8_t *frame = header->bytes + header->frame_at;
-    write_16(frame + FRAME_HEIGHT_AT, height);
-    write_16(frame + FRAME_WIDTH_AT, width);
-    frame[FRAME_FACTORS_AT] = (uint8_t)(h << 4 | v);
+    uint8_t *at = prelude->header + 2, marker;
+    do {
+        uint8_t *end = at + 2 + (at[2] << 8 | at[3]);
+        marker = at[1];
+        assert(at[0] == 0xFF && end <= prelude->header + capacity);
+        if (marker == MARKER_DQT)
+            read_tables(at + 4, end, prelude->quant);
+        if (marker == MARKER_SOF0) {
+            write_16(at + FRAME_HEIGHT_AT, height);
+            write_16(at + FRAME_WIDTH_AT, width);
+        }
+        at = end;
+    } while (marker != MARKER_SOS);
+    prelude->header_bytes = (uint32_t)(at - prelude->header);
+}
+
+enum status jpeg_prelude_make(struct codec_context *context, const struct encode_request *request,
+                              uint32_t width, uint32_t height, uint32_t channels,
+                              struct jpeg_prelude *to, struct error *error)
+{
+    uint8_t pixels[STRIDE_ALIGN] = {0};
+    struct image pixel = {pixels, 1, 1, channels, sizeof pixels};
+    struct header_sink sink = {.bytes = to->header};
+    assert(!request->encoder.progressive && (channels == 1 || channels == 3));
+    sink.capacity = header_capacity(request->icc ? request->icc_bytes : 0);
+    sink.sink =
+        (struct codec_sink){.buffer = sink.buffer, .capacity = sizeof sink.buffer, .flush = keep};
+    memset(to, 0, sizeof *to);
+    enum status status = codec_encode(context, &pixel, request, &sink.sink, error);
+    if (status == STATUS_OK)
+        finish(to, width, height, sink.capacity);
+    return status;
 }

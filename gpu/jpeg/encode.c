@@ -87,7 +87,7 @@ size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels
     return work_layout(&extent, capacity).bytes;
 }
 
-/* ---- description: codes, descriptors, chunks, headers ---- */
+/* ---- description: codes, descriptors, chunks ---- */
 
 static uint64_t more_pieces(size_t header_bytes)
 {
@@ -97,20 +97,6 @@ static uint64_t more_pieces(size_t header_bytes)
 static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
 {
     return divide_up(extent->tiles + more_pieces(header_bytes), CHUNK_UNITS);
-}
-
-static size_t describe_align(size_t bytes)
-{
-    return (size_t)divide_up(bytes, JPEG_ENCODE_ALIGN) * JPEG_ENCODE_ALIGN;
-}
-
-size_t jpeg_encode_describe_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
-                                  uint32_t v, size_t header_bytes)
-{
-    struct extent extent = extent_of(width, height, channels, h, v);
-    size_t chunks = (size_t)chunk_count(&extent, header_bytes);
-    return sizeof(struct encode_descriptor) +
-           describe_align(chunks * sizeof(struct encode_chunk)) + describe_align(header_bytes);
 }
 
 static bool is_valid(const struct jpeg_encode_image *image)
@@ -124,17 +110,20 @@ static bool is_valid(const struct jpeg_encode_image *image)
            (uintptr_t)source->pixels % JPEG_ENCODE_ALIGN == 0 &&
            (uintptr_t)image->file % JPEG_ENCODE_ALIGN == 0 &&
            (uintptr_t)image->work % BUFFER_ALIGN == 0 &&
+           (uintptr_t)image->header % sizeof(uint32_t) == 0 &&
            image->header_bytes <= ENCODE_HEADER_MAX;
 }
 
-/* Fills the batch. Returns false if it is too large for a launch. */
-static bool lay_out(const struct jpeg_encode_image *images, size_t count,
-                    struct jpeg_encode_batch *batch)
+/* Fills the batch. Returns the size of the description, or SIZE_MAX. */
+static size_t lay_out(const struct jpeg_encode_image *images, uint32_t count,
+                      struct jpeg_encode_batch *batch)
 {
     uint64_t of_kind[JPEG_ENCODE_KINDS] = {0}, chunks = 0;
     memset(batch, 0, sizeof *batch);
-    for (size_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct jpeg_encode_image *image = &images[i];
+        if (!is_valid(image))
+            return SIZE_MAX;
         struct extent extent = extent_of_image(image);
         of_kind[kind_of(image->source.channels, image->h, image->v)] +=
             chunk_count(&extent, image->header_bytes);
@@ -145,11 +134,11 @@ static bool lay_out(const struct jpeg_encode_image *images, size_t count,
         chunks += of_kind[kind];
         batch->chunks[kind + 1] = (uint32_t)chunks;
     }
-    batch->image_count = (uint32_t)count;
-    batch->chunks_at = JPEG_ENCODE_BATCH_BYTES + count * sizeof(struct encode_descriptor);
-    batch->headers_at =
-        batch->chunks_at + describe_align((size_t)chunks * sizeof(struct encode_chunk));
-    return count <= INT32_MAX && chunks * CHUNK_UNITS <= INT32_MAX;
+    batch->image_count = count;
+    batch->chunks_at = CODES_BYTES + count * sizeof(struct encode_descriptor);
+    if (count > INT32_MAX || chunks * CHUNK_UNITS > INT32_MAX)
+        return SIZE_MAX;
+    return batch->chunks_at + (size_t)chunks * sizeof(struct encode_chunk);
 }
 
 /* ---- Huffman codes ---- */
@@ -199,7 +188,7 @@ static void fill_codes(const uint8_t counts[16], const uint8_t *symbols, uint32_
 
 static void write_codes(uint32_t *codes)
 {
-    memset(codes, 0, 2 * CODES_WORDS * sizeof *codes);
+    memset(codes, 0, CODES_BYTES);
     for (int set = 0; set < 2; set++) {
         fill_codes(ac_counts[set], ac_symbols[set], codes + set * CODES_WORDS + CODES_AC);
         fill_codes(dc_counts[set], NULL, codes + set * CODES_WORDS + CODES_DC);
@@ -229,6 +218,7 @@ static void write_descriptor(const struct jpeg_encode_image *image, const struct
     to->pixels = image->source.pixels;
     to->file = image->file;
     to->file_bytes = image->file_bytes;
+    to->header = image->header;
     to->tiles = (struct encode_tile *)image->work;
     to->placements = (struct encode_placement *)(image->work + layout.placements_at);
     to->slots = (uint32_t *)(image->work + layout.slots_at);
@@ -261,29 +251,24 @@ static void describe_image(const struct jpeg_encode_image *image, uint32_t index
     }
 }
 
-bool jpeg_encode_describe(const struct jpeg_encode_image *images, size_t count, void *description,
-                          struct jpeg_encode_batch *batch)
+size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count, void *to,
+                            size_t bytes, struct jpeg_encode_batch *batch)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!is_valid(&images[i]))
-            return false;
-    if (!lay_out(images, count, batch))
-        return false;
-    uint8_t *start = description, *headers = start + batch->headers_at, *header = headers;
-    struct encode_descriptor *descriptors =
-        (struct encode_descriptor *)(start + JPEG_ENCODE_BATCH_BYTES);
+    size_t needed = lay_out(images, count, batch);
+    if (needed > bytes)
+        return needed;
+    uint8_t *start = to;
+    struct encode_descriptor *descriptors = (struct encode_descriptor *)(start + CODES_BYTES);
     struct encode_chunk *chunk = (struct encode_chunk *)(start + batch->chunks_at);
     uint32_t index = 0;
     write_codes((uint32_t *)start);
     for (int kind = 0; kind < JPEG_ENCODE_KINDS; kind++)
-        for (size_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             const struct jpeg_encode_image *image = &images[i];
             if (kind_of(image->source.channels, image->h, image->v) != kind)
                 continue;
             describe_image(image, index, &descriptors[index], &chunk);
-            descriptors[index++].header_at = (uint32_t)((header - headers) / JPEG_ENCODE_ALIGN);
-            memcpy(header, image->header, image->header_bytes);
-            header += describe_align(image->header_bytes);
+            index++;
         }
-    return true;
+    return needed;
 }

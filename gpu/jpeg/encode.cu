@@ -258,17 +258,17 @@ SIMT void write_tile(const struct encode_descriptor *image, int tile, words4 *st
         to[lane_index()] = lane_index() == 0 ? 0xFF : 0xD9; /* EOI */
 }
 
-SIMT void write_header_piece(const struct encode_args *args, const struct encode_descriptor *image,
-                             int piece)
+/* The header may be in host memory: all loads start before the first one ends. */
+SIMT void write_header_piece(const struct encode_descriptor *image, int piece)
 {
     int at = piece * HEADER_PIECE_BYTES;
-    int bytes = min_int((int)image->header_bytes - at, HEADER_PIECE_BYTES);
-    const uint8_t *from = args->headers + (size_t)image->header_at * JPEG_ENCODE_ALIGN + at;
+    int bytes = min_int((int)image->header_bytes - at, HEADER_PIECE_BYTES), words = bytes / 4;
+    const uint8_t *from = image->header + at;
     uint8_t *to = image->file + at;
-    for (int i = lane_index() * 16; i + 16 <= bytes; i += WARP_LANES * 16)
-        *(words4 *)(to + i) = load_words4(from + i);
-    if (lane_index() < bytes % 16)
-        to[bytes / 16 * 16 + lane_index()] = from[bytes / 16 * 16 + lane_index()];
+    for (int i = lane_index(); i < words; i += WARP_LANES)
+        ((uint32_t *)to)[i] = load_word(from + i * 4);
+    if (lane_index() < bytes % 4)
+        to[words * 4 + lane_index()] = from[words * 4 + lane_index()];
 }
 
 KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
@@ -285,7 +285,7 @@ KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
     if (unit < (int)image->tile_count)
         write_tile(image, unit, staged[warp]);
     if (unit == 0 || piece > 0)
-        write_header_piece(&args, image, piece);
+        write_header_piece(image, piece);
 }
 
 /* ---- launch ---- */
@@ -320,9 +320,8 @@ int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
     uint8_t *start = (uint8_t *)description;
     struct encode_args args;
     args.codes = (const uint32_t *)start;
-    args.images = (struct encode_descriptor *)(start + JPEG_ENCODE_BATCH_BYTES);
+    args.images = (struct encode_descriptor *)(start + CODES_BYTES);
     args.chunks = (const struct encode_chunk *)(start + batch->chunks_at);
-    args.headers = start + batch->headers_at;
     int status = 0;
     for (int kind = 0; kind < JPEG_ENCODE_KINDS && status == 0; kind++)
         status = launch_kind(kind, &args, batch, stream);

@@ -34,7 +34,7 @@
 #define CODES_AC 0      /* 256 entries: run * 16 + bits of the value */
 #define CODES_DC 256    /* 16 entries: bits of the difference */
 #define CODES_WORDS 272 /* of Y; Cb and Cr have a second set */
-static_assert(JPEG_ENCODE_BATCH_BYTES == 2 * CODES_WORDS * sizeof(uint32_t), "two sets of codes");
+#define CODES_BYTES (2 * CODES_WORDS * sizeof(uint32_t))
 
 /* What is known of a tile before its position in the file. */
 struct encode_tile {
@@ -55,11 +55,11 @@ struct encode_descriptor {
     const uint8_t *pixels;
     uint8_t *file;
     uint32_t *file_bytes;
+    const uint8_t *header;
     struct encode_tile *tiles; /* this and the next two: in the image's work memory */
     struct encode_placement *placements;
     uint32_t *slots;
     uint32_t slot_groups;
-    uint32_t header_at; /* from the first header of the description, in units of 16 bytes */
     uint32_t stride, width, height;
     uint32_t row_units, row_reciprocal; /* blocks or MCUs per row; 2^32 / row_units, rounded up */
     uint32_t unit_count;                /* blocks or MCUs */
@@ -72,8 +72,6 @@ struct encode_descriptor {
     /* Of the divisors of column c and row r: 8 * c + r. */
     alignas(JPEG_ENCODE_ALIGN) float reciprocals[2][DCT_AREA];
 };
-
-static_assert(sizeof(struct encode_descriptor) % JPEG_ENCODE_ALIGN == 0, "headers are aligned");
 
 /* Up to CHUNK_UNITS units of an image, from unit `first`: its tiles, then the pieces of its header
  * after the first one. */

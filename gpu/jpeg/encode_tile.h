@@ -13,8 +13,7 @@
 struct encode_args {
     struct encode_descriptor *images;
     const struct encode_chunk *chunks;
-    const uint32_t *codes;  /* two sets of CODES_WORDS */
-    const uint8_t *headers;
+    const uint32_t *codes; /* two sets of CODES_WORDS */
 };
 
 /* The row and the column of a unit: a block or an MCU. */

@@ -39,6 +39,7 @@ struct source {
     unsigned char *file;
     unsigned long length;
     size_t header_bytes;
+    uint8_t *header; /* pinned */
     uint16_t quant[2][64];
 };
 
@@ -174,6 +175,8 @@ static void encode_reference(struct source *source)
         at += 2 + (size_t)(source->file[at + 2] << 8 | source->file[at + 3]);
     } while (marker != 0xDA);
     source->header_bytes = at;
+    CHECK(cudaHostAlloc((void **)&source->header, at, cudaHostAllocPortable));
+    memcpy(source->header, source->file, at);
 }
 
 /* Reads up to SOURCES_MAX photographs. */
@@ -221,6 +224,7 @@ static void unload(void)
     for (int i = 0; i < source_count; i++) {
         free(sources[i].image.pixels);
         free(sources[i].file);
+        CHECK(cudaFreeHost(sources[i].header));
     }
 }
 
@@ -229,7 +233,7 @@ static void unload(void)
 static void batch_open(struct bench_batch *b, int first, int count, bool on_host)
 {
     uint8_t *description;
-    size_t bytes = JPEG_ENCODE_BATCH_BYTES, work = 0;
+    size_t bytes, work = 0;
     b->file_bytes = 0;
     CHECK(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&b->encoded, cudaEventDisableTiming));
@@ -244,11 +248,8 @@ static void batch_open(struct bench_batch *b, int first, int count, bool on_host
         b->file_bytes += b->capacities[i];
         work += buffer_align(jpeg_encode_work_bytes(image->width, image->height, image->channels, h,
                                                     h, b->capacities[i]));
-        bytes += jpeg_encode_describe_bytes(image->width, image->height, image->channels, h, h,
-                                            s->header_bytes);
     }
     CHECK(cudaMalloc((void **)&b->work, work));
-    CHECK(cudaMalloc((void **)&b->description, bytes));
     CHECK(on_host ? cudaHostAlloc((void **)&b->files, b->file_bytes, cudaHostAllocPortable)
                   : cudaMalloc((void **)&b->files, b->file_bytes));
     uint8_t *next_work = b->work, *next_file = b->files;
@@ -260,7 +261,7 @@ static void batch_open(struct bench_batch *b, int first, int count, bool on_host
         image->source.pixels = pixels[first + i];
         image->h = image->v = s->image.channels == 1 ? 1 : 2;
         image->quant = s->quant[0];
-        image->header = s->file;
+        image->header = s->header;
         image->header_bytes = s->header_bytes;
         image->work = next_work;
         image->file = next_file;
@@ -271,9 +272,10 @@ static void batch_open(struct bench_batch *b, int first, int count, bool on_host
             b->capacities[i]));
         next_file += b->capacities[i];
     }
+    bytes = jpeg_encode_describe(b->images, (uint32_t)count, NULL, 0, &b->batch);
+    CHECK(cudaMalloc((void **)&b->description, bytes));
     description = malloc(bytes);
-    if (!jpeg_encode_describe(b->images, (size_t)count, description, &b->batch))
-        exit(1);
+    jpeg_encode_describe(b->images, (uint32_t)count, description, bytes, &b->batch);
     CHECK(cudaMemcpy(b->description, description, bytes, cudaMemcpyHostToDevice));
     free(description);
 }
