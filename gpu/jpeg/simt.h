@@ -34,8 +34,14 @@
 #define SIMT static __device__ __forceinline__
 #define SHARED __shared__
 #define CONSTANT static __device__ const
+/* Host compilers do not know these pragmas. */
+#ifdef __CUDA_ARCH__
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
+#else
+#define UNROLL
+#define NO_UNROLL
+#endif
 
 /* threads: of a block, at most; blocks: resident per multiprocessor, at least. */
 #define KERNEL(name, threads, blocks, type)                                                        \
