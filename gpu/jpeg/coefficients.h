@@ -1,0 +1,39 @@
+/*
+ * coefficients.h - how the decoders store the quantised coefficients of an image on the device.
+ *
+ * Each component is an array of int16_t. The blocks of the component count in raster order, without
+ * the blocks that only pad an MCU. 32 consecutive blocks form a group of 2,048 values: first the
+ * DC of all 32 blocks, then the first AC coefficient of all 32, and so on in zigzag order. A
+ * warp whose lanes take one block each therefore reads each coefficient as 64 consecutive bytes.
+ * The last group is complete: the values of missing blocks are 0.
+ */
+#ifndef GPUIMGD_GPU_JPEG_COEFFICIENTS_H
+#define GPUIMGD_GPU_JPEG_COEFFICIENTS_H
+
+#include "codecs/jpeg/frame.h"
+#include "gpu/jpeg/simt.h"
+
+#define JPEG_BLOCK 64       /* coefficients */
+#define JPEG_GROUP_BLOCKS 32
+#define JPEG_GROUP (JPEG_GROUP_BLOCKS * JPEG_BLOCK)
+
+/* A component's coefficients. */
+struct jpeg_plane {
+    const int16_t *values; /* device address, multiple of 256 bytes; owned by the caller's work */
+    uint32_t across, down; /* size in blocks */
+};
+
+/* Returns the index of a coefficient. block < 2^26; zigzag: 0 to 63. */
+DEVICE uint32_t jpeg_coefficient(uint32_t block, uint32_t zigzag)
+{
+    return block / JPEG_GROUP_BLOCKS * JPEG_GROUP + zigzag * JPEG_GROUP_BLOCKS +
+           block % JPEG_GROUP_BLOCKS;
+}
+
+/* Returns the number of values of a component of `blocks` blocks. */
+DEVICE uint64_t jpeg_plane_values(uint64_t blocks)
+{
+    return (blocks + JPEG_GROUP_BLOCKS - 1) / JPEG_GROUP_BLOCKS * JPEG_GROUP;
+}
+
+#endif
