@@ -1,0 +1,355 @@
+/* decode.c - describes a batch of JPEG files for the kernels of the decoder. */
+#include "gpu/jpeg/decode.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "gpu/jpeg/coefficients.h"
+#include "gpu/jpeg/decode_impl.h"
+
+/* Distinct sets of tables that a new one is compared with. Files of one origin have the same. */
+#define SETS_COMPARED 8
+#define SPAN_THREADS 256
+#define DATA_ALIGN 16
+/* The decoder loads words beyond the end of the data. */
+#define WORDS_MARGIN_BYTES 64
+/* Position in natural order of the coefficients in zigzag order. */
+static const uint8_t natural_order[64] = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+
+static_assert(DECODE_SUB_BITS % DECODE_PIECES == 0, "pieces must be of equal length");
+static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - DECODE_SUB_BITS,
+              "bit positions must fit into 32 bits");
+
+static uint32_t divide_up(uint64_t a, uint32_t b) { return (uint32_t)((a + b - 1) / b); }
+
+/* ---- what the device takes ---- */
+
+/* As jpeg_make_d_derived_tbl checks it: codes fit, none is all ones, and DC symbols are at most
+ * 15. */
+static bool is_table(const struct jpeg_huffman *table, bool dc)
+{
+    uint32_t code = 0, count = 0;
+    for (int bits = 1; bits <= 16; bits++, code <<= 1) {
+        code += table->counts[bits - 1];
+        count += table->counts[bits - 1];
+        if (table->counts[bits - 1] > 0 && code >= 1u << bits)
+            return false;
+    }
+    for (uint32_t i = 0; dc && i < count && i < sizeof table->symbols; i++)
+        if (table->symbols[i] > 15)
+            return false;
+    return count <= sizeof table->symbols;
+}
+
+static bool has_tables(const struct jpeg_frame *frame)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    for (int i = 0; i < scan->component_count; i++)
+        if (scan->dc[i] >= frame->huffman_count || scan->ac[i] >= frame->huffman_count ||
+            !is_table(&frame->huffman[scan->dc[i]], true) ||
+            !is_table(&frame->huffman[scan->ac[i]], false))
+            return false;
+    return scan->component_count == 1 ||
+           (scan->dc[1] == scan->dc[2] && scan->ac[1] == scan->ac[2]);
+}
+
+static bool has_sampling(const struct jpeg_frame *frame)
+{
+    const struct jpeg_component *c = frame->components;
+    if (frame->component_count == 1)
+        return true;
+    return c[0].h >= 1 && c[0].h <= 2 && c[0].v >= 1 && c[0].v <= 2 && c[1].h == 1 &&
+           c[1].v == 1 && c[2].h == 1 && c[2].v == 1;
+}
+
+static bool takes_sequential(const struct jpeg_frame *frame, size_t file_bytes)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    return frame->scan_count == 1 && scan->component_count == frame->component_count &&
+           has_tables(frame) && file_bytes <= JPEG_DECODE_FILE_BYTES_MAX && scan->at < file_bytes;
+}
+
+static bool takes(const struct jpeg_frame *frame, size_t file_bytes, uint32_t eighths)
+{
+    return (frame->component_count == 1 || frame->component_count == 3) && has_sampling(frame) &&
+           frame->width > 0 && frame->height > 0 && frame->width <= SIDE_CEILING &&
+           frame->height <= SIDE_CEILING &&
+           (eighths == 8 || eighths == 4 || eighths == 2 || eighths == 1) &&
+           (frame->progressive || takes_sequential(frame, file_bytes));
+}
+
+/* ---- geometry ---- */
+
+/* The side of a component's blocks of samples, as jdmaster.c chooses it: Cb and Cr get a larger
+ * one instead of upsampling, if that replaces all of it. */
+static uint32_t chroma_side(const struct jpeg_component *luma, uint32_t eighths)
+{
+    uint32_t side = eighths;
+    while (side < 8 && luma->h * eighths % (side * 2) == 0 && luma->v * eighths % (side * 2) == 0)
+        side *= 2;
+    return side;
+}
+
+static void set_geometry(struct decode_descriptor *to, const struct jpeg_frame *frame,
+                         enum decode_as as, uint32_t eighths)
+{
+    const struct jpeg_component *luma = &frame->components[0];
+    bool gray = frame->component_count == 1;
+    uint32_t interval = frame->progressive ? 0 : frame->scans[0].restart_interval;
+    to->h = gray ? 1 : luma->h;
+    to->v = gray ? 1 : luma->v;
+    to->luma = (uint8_t)(to->h * to->v);
+    to->blocks = (uint8_t)(to->luma + (gray ? 0 : 2));
+    to->components = gray || as == DECODE_LUMA ? 1 : 3;
+    to->rgb = as != DECODE_YCC;
+    to->side[0] = (uint8_t)eighths;
+    to->side[1] = to->side[2] = (uint8_t)(gray ? 0 : chroma_side(luma, eighths));
+    to->width_mcus = divide_up(frame->width, 8u * to->h);
+    to->mcus = to->width_mcus * divide_up(frame->height, 8u * to->v);
+    to->tile_mcus = DECODE_TILE_BLOCKS / (to->components == 3 ? to->blocks : to->luma);
+    to->segment_mcus = interval > 0 && interval < to->mcus ? interval : to->mcus;
+    to->segments = divide_up(to->mcus, to->segment_mcus);
+    to->image.width = image_scaled(frame->width, eighths);
+    to->image.height = image_scaled(frame->height, eighths);
+    if (to->components == 3)
+        to->bands = divide_up((uint64_t)divide_up(to->image.width, DECODE_COLOUR_PIXELS) *
+                                  to->image.height,
+                              DECODE_COLOUR_THREADS);
+}
+
+/* Sets the sizes of the planes and how Cb and Cr are upsampled (jdsample.c). Returns the bytes of
+ * the planes in the work memory: none if the only plane is the image. */
+static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *frame)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < to->components; i++) {
+        struct decode_plane *plane = &to->planes[i];
+        uint32_t h = i == 0 ? to->h : 1, v = i == 0 ? to->v : 1, side = to->side[i];
+        plane->width = divide_up((uint64_t)frame->width * h * side, 8u * to->h);
+        plane->height = divide_up((uint64_t)frame->height * v * side, 8u * to->v);
+        plane->store_width = to->components == 1 ? plane->width : to->width_mcus * h * side;
+        plane->store_height =
+            to->components == 1 ? plane->height : to->mcus / to->width_mcus * v * side;
+        plane->pitch = (uint32_t)image_stride(plane->store_width, 1);
+        bytes += buffer_align((size_t)plane->pitch * plane->store_height);
+    }
+    if (to->components == 1)
+        return 0;
+    bool scaled = to->side[1] != to->side[0];
+    to->up_h = to->h == 2 && !scaled;
+    to->up_v = to->v == 2 && !scaled;
+    bool fancy = to->side[0] > 1 && (!to->up_h || to->planes[1].width > 2);
+    to->upsampling = !to->up_h && !to->up_v ? UPSAMPLE_NONE
+                     : fancy                ? UPSAMPLE_FANCY
+                                            : UPSAMPLE_REPEAT;
+    return bytes;
+}
+
+/* ---- work memory ---- */
+
+static void *take(uint8_t *work, size_t *used, size_t bytes)
+{
+    void *at = work ? work + *used : NULL;
+    *used += buffer_align(bytes);
+    return at;
+}
+
+/* Lays out what the decoding of a sequential file needs. */
+static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *used)
+{
+    size_t word = sizeof(uint32_t);
+    to->chunks = divide_up(to->bytes, DECODE_CHUNK_BYTES);
+    to->tiles = divide_up(to->mcus, to->tile_mcus);
+    /* Each segment may have one that is not full. */
+    to->subs_max = divide_up((uint64_t)to->bytes * 8, DECODE_SUB_BITS) + to->segments;
+    size_t spans = to->subs_max / (DECODE_SPAN_THREADS_MIN - DECODE_HALO) + 1;
+    bool segments = to->segments > 1;
+    to->tables = take(work, used, DECODE_SET_WORDS * word);
+    to->chunk_counts = take(work, used, 2 * word * to->chunks);
+    to->words = take(work, used, (size_t)to->bytes + WORDS_MARGIN_BYTES);
+    to->segment_at = take(work, used, word * (to->segments + 1));
+    to->segment_subs = take(work, used, segments ? word * (to->segments + 1) : 0);
+    to->sub_places = take(work, used, segments ? 2 * word * to->subs_max : 0);
+    to->sub_states = take(work, used, word * to->subs_max);
+    to->sub_blocks = take(work, used, word * to->subs_max);
+    to->records = take(work, used, DECODE_PIECES * word * to->subs_max);
+    to->span_entries = take(work, used, word * spans);
+    to->span_counts = take(work, used, 2 * word * spans);
+    to->span_blocks = take(work, used, word * spans);
+    to->tile_pieces = take(work, used, word * (to->tiles + 1));
+    to->tile_sums = take(work, used, sizeof(uint64_t) * to->tiles);
+}
+
+/* Lays out the memory of an image, and sets the members that depend on the frame. Returns its
+ * size. */
+static size_t lay_out(struct decode_descriptor *to, const struct jpeg_frame *frame,
+                      size_t file_bytes, enum decode_as as, uint32_t eighths, uint8_t *work)
+{
+    size_t used = 0;
+    memset(to, 0, sizeof *to);
+    set_geometry(to, frame, as, eighths);
+    to->run = take(work, &used, sizeof *to->run);
+    if (!frame->progressive) {
+        to->skip = frame->scans[0].at % DATA_ALIGN;
+        to->bytes = (uint32_t)file_bytes - (frame->scans[0].at - to->skip);
+        lay_out_data(to, work, &used);
+    }
+    uint8_t *samples = take(work, &used, set_planes(to, frame));
+    for (int i = 0; i < to->components && work; i++) {
+        to->planes[i].samples = samples;
+        samples += buffer_align((size_t)to->planes[i].pitch * to->planes[i].store_height);
+    }
+    for (int i = 0; i < frame->component_count; i++)
+        for (int k = 0; k < 64; k++)
+            to->quant[i][k] = frame->components[i].quant[natural_order[k]];
+    return used;
+}
+
+size_t jpeg_decode_work_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
+                              uint32_t eighths)
+{
+    struct decode_descriptor unused;
+    if (!takes(frame, file_bytes, eighths))
+        return 0;
+    return lay_out(&unused, frame, file_bytes, as, eighths, NULL);
+}
+
+/* ---- descriptors ---- */
+
+/* Parts of the descriptors of a batch. */
+struct parts {
+    struct decode_descriptor *images;
+    struct decode_table_set *sets;
+    uint32_t *starts[DECODE_KINDS];
+};
+
+/* Returns the size. */
+static size_t parts_of(void *descriptors, size_t count, struct parts *parts)
+{
+    uint8_t *base = descriptors;
+    size_t used = buffer_align(sizeof *parts->images * count);
+    parts->images = descriptors;
+    parts->sets = (struct decode_table_set *)(base + used);
+    used += buffer_align(sizeof *parts->sets * count);
+    for (int kind = 0; kind < DECODE_KINDS; kind++) {
+        parts->starts[kind] = (uint32_t *)(base + used);
+        used += buffer_align(sizeof(uint32_t) * (count + 1));
+    }
+    return used;
+}
+
+/* Finds or adds the image's set of tables. A new one is built in the image's work memory. */
+static void choose_tables(struct decode_descriptor *to, const struct jpeg_frame *frame,
+                          struct decode_table_set *sets, uint32_t *set_count)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    struct decode_table_set *set = &sets[*set_count];
+    uint32_t compared = *set_count < SETS_COMPARED ? *set_count : SETS_COMPARED;
+    memset(set, 0, sizeof *set);
+    set->count = frame->component_count == 1 ? 2 : DECODE_TABLES;
+    for (uint32_t i = 0; i < set->count; i++)
+        set->huffman[i] = frame->huffman[i % 2 == 0 ? scan->dc[i / 2] : scan->ac[i / 2]];
+    for (uint32_t i = 1; i <= compared; i++) {
+        const struct decode_table_set *other = set - i;
+        if (other->count >= set->count &&
+            memcmp(other->huffman, set->huffman, set->count * sizeof *set->huffman) == 0) {
+            to->tables = other->to;
+            return;
+        }
+    }
+    set->to = (uint32_t *)to->tables;
+    ++*set_count;
+}
+
+static void set_coefficients(struct decode_descriptor *to, const struct jpeg_decode_image *image)
+{
+    uint32_t groups = 0;
+    to->input_verdict = image->coefficients_verdict;
+    for (int i = 0; i < to->components; i++) {
+        const struct jpeg_plane *from = &image->coefficients[i];
+        struct decode_plane *plane = &to->planes[i];
+        to->coefficients[i] = from->values;
+        to->across[i] = from->across;
+        to->component_blocks[i] = from->across * from->down;
+        groups += divide_up(to->component_blocks[i], JPEG_GROUP_BLOCKS);
+        if (plane->store_width > from->across * to->side[i])
+            plane->store_width = from->across * to->side[i];
+        if (plane->store_height > from->down * to->side[i])
+            plane->store_height = from->down * to->side[i];
+    }
+    to->groups = divide_up(groups, DECODE_TILE_BLOCKS / JPEG_GROUP_BLOCKS);
+}
+
+static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image,
+                           uint32_t span_threads)
+{
+    const struct jpeg_frame *frame = image->frame;
+    assert(takes(frame, image->file_bytes, image->eighths));
+    assert(frame->progressive == (image->coefficients != NULL));
+    lay_out(to, frame, image->file_bytes, image->as, image->eighths, image->work);
+    assert(image->image.width == to->image.width && image->image.height == to->image.height);
+    assert(image->image.channels == to->components);
+    to->verdict = image->verdict;
+    to->image = image->image;
+    if (to->components == 1) {
+        to->planes[0].samples = image->image.pixels;
+        to->planes[0].pitch = (uint32_t)image->image.stride;
+    }
+    if (image->coefficients) {
+        set_coefficients(to, image);
+        return;
+    }
+    to->data = image->file + frame->scans[0].at - to->skip;
+    to->spans = divide_up(to->subs_max, span_threads - DECODE_HALO);
+}
+
+size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count, void *to,
+                            size_t bytes, struct jpeg_decode_batch *batch)
+{
+    static uint8_t nothing[1];
+    struct parts parts;
+    uint32_t totals[DECODE_KINDS] = {0};
+    size_t needed = parts_of(to ? to : nothing, count, &parts);
+    if (needed > bytes)
+        return needed;
+    memset(batch, 0, sizeof *batch);
+    batch->image_count = (uint32_t)count;
+    batch->span_threads = SPAN_THREADS;
+    for (size_t i = 0; i < count; i++) {
+        struct decode_descriptor *image = &parts.images[i];
+        describe_image(image, &images[i], batch->span_threads);
+        if (!images[i].coefficients)
+            choose_tables(image, images[i].frame, parts.sets, &batch->table_sets);
+        batch->has_segments |= image->segments > 1;
+        const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, image->tiles,
+                                               image->groups, image->bands};
+        for (int kind = 0; kind < DECODE_KINDS; kind++) {
+            parts.starts[kind][i] = totals[kind];
+            totals[kind] += blocks[kind];
+            parts.starts[kind][i + 1] = totals[kind];
+        }
+    }
+    batch->chunks = totals[DECODE_CHUNKS];
+    batch->spans = totals[DECODE_SPANS];
+    batch->tiles = totals[DECODE_TILES];
+    batch->groups = totals[DECODE_GROUPS];
+    batch->bands = totals[DECODE_BANDS];
+    return needed;
+}
+
+struct decode_args decode_args_of(const struct jpeg_decode_batch *batch, const void *descriptors)
+{
+    struct parts parts;
+    struct decode_args args;
+    parts_of((void *)(uintptr_t)descriptors, batch->image_count, &parts);
+    args.images = parts.images;
+    args.sets = parts.sets;
+    for (int kind = 0; kind < DECODE_KINDS; kind++)
+        args.starts[kind] = parts.starts[kind];
+    args.image_count = batch->image_count;
+    args.span_threads = batch->span_threads;
+    return args;
+}

@@ -1,0 +1,397 @@
+/*
+ * decode_blocks.cu - decodes the coefficients of a tile, and writes its samples.
+ *
+ * Each thread decodes pieces of the data to dequantised coefficients in shared memory: lookups are
+ * a chain of dependent loads, so short pieces in many threads matter more than the number of
+ * instructions. A scan over the tile's blocks and the sums of the tiles before it (decoupled
+ * look-back) turn DC differences into DC. Then each thread does the inverse DCT of one block.
+ *
+ * Bound: latency of the lookups; 18 instructions per sample for the inverse DCT.
+ */
+#include "gpu/jpeg/coefficients.h"
+#include "gpu/jpeg/decode_device.h"
+#include "gpu/jpeg/idct.h"
+
+#define THREADS DECODE_TILE_BLOCKS
+/* Coefficients in shared memory: those with the indices 2 i and 2 i + 1 of block b are the word
+ * THREADS * i + b. */
+#define COEFFICIENT_WORDS (32 * THREADS)
+#define NOT_IN_TILE (-1)
+
+/* DC sums of a tile's components as of 20 bits each, for the tiles after it, and what they cover.
+ * 20 bits are enough: DC of a decoded image is in +-DECODE_RANGE_MAX, so the sum that a tile starts
+ * with is correct unless a tile before it has declined the image. */
+#define SUM_BITS 20
+#define SUM_OF_TILE (1ull << 62)    /* of the tile */
+#define SUM_OF_SEGMENT (2ull << 62) /* of the segment, up to the end of the tile */
+
+DEVICE uint64_t pack_sums(uint32_t y, uint32_t cb, uint32_t cr)
+{
+    uint64_t mask = (1u << SUM_BITS) - 1;
+    return (y & mask) | (cb & mask) << SUM_BITS | (cr & mask) << 2 * SUM_BITS;
+}
+
+DEVICE uint32_t unpack_sum(uint64_t sums, uint32_t component)
+{
+    uint32_t sum = (uint32_t)(sums >> component * SUM_BITS) << (32 - SUM_BITS);
+    return (uint32_t)((int32_t)sum >> (32 - SUM_BITS));
+}
+
+/* ---- coefficients ---- */
+
+/* What threads need to write coefficients of the tile. */
+struct tile {
+    uint32_t first_mcu, mcus;
+    uint32_t luma, blocks;
+    bool colour;              /* whether Cb and Cr are needed */
+    const uint32_t *words, *single, *longs;
+    const uint16_t *quant;    /* per component, in zigzag order; 1 for DC */
+    int16_t *coefficients;
+};
+
+/* The thread of a block, or NOT_IN_TILE. Threads are ordered by component. */
+DEVICE int32_t block_thread(const struct tile *tile, int32_t mcu, uint32_t block)
+{
+    if (mcu < 0 || mcu >= (int32_t)tile->mcus)
+        return NOT_IN_TILE;
+    if (block < tile->luma)
+        return (int32_t)((uint32_t)mcu * tile->luma + block);
+    return tile->colour ? (int32_t)(tile->mcus * block) + mcu : NOT_IN_TILE;
+}
+
+/* Decodes the symbols from `at` to `end`, but at most blocks_left blocks. Returns whether a
+ * coefficient is out of range. */
+SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end, uint32_t index,
+                             int32_t mcu, uint32_t block, uint32_t blocks_left)
+{
+    const uint32_t *words = tile->words;
+    uint32_t next = at >> 5, high = words[next], low = words[next + 1];
+    uint32_t component = block >= tile->luma ? 2 * DECODE_LOOKUP : 0;
+    uint32_t base = component + (index ? DECODE_LOOKUP : 0);
+    const uint16_t *quant = tile->quant + (block >= tile->luma ? 64 * (block - tile->luma + 1) : 0);
+    int32_t thread = block_thread(tile, mcu, block);
+    bool outside = false;
+    next += 2;
+    NO_UNROLL
+    while (at < end) {
+        uint32_t bits = funnel_left(low, high, at);
+        uint32_t entry = tile->single[base + (bits >> (32 - DECODE_LOOKUP_BITS))];
+        if ((int32_t)entry < 0)
+            entry = tile->longs[(entry & 0xFFFF) +
+                                (bits << DECODE_LOOKUP_BITS >> (entry >> ENTRY_CODE_AT & 31))];
+        uint32_t then = at + (entry & 31);
+        if ((at ^ then) & 32) {
+            high = low;
+            low = words[next++];
+        }
+        at = then;
+        index += entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
+        base = component + DECODE_LOOKUP;
+        uint32_t size = entry >> ENTRY_SIZE_AT & 15;
+        if (size > 0 && thread >= 0) {
+            uint32_t value_bits = bits << (entry >> ENTRY_CODE_AT & 31), k = (index - 1) & 63;
+            int32_t value = (int32_t)(value_bits >> (32 - size));
+            if ((int32_t)value_bits >= 0)
+                value -= (1 << size) - 1;
+            value *= quant[k];
+            outside |= (uint32_t)(value + DECODE_RANGE_MAX) > 2 * DECODE_RANGE_MAX && k > 0;
+            tile->coefficients[2 * (THREADS * (k >> 1) + (uint32_t)thread) + (k & 1)] =
+                (int16_t)value;
+        }
+        if (index >= 64) {
+            if (--blocks_left == 0)
+                break;
+            index = 0;
+            block++;
+            if (block == tile->blocks) {
+                block = 0;
+                mcu++;
+            }
+            component = block >= tile->luma ? 2 * DECODE_LOOKUP : 0;
+            base = component;
+            quant = tile->quant + (block >= tile->luma ? 64 * (block - tile->luma + 1) : 0);
+            thread = block_thread(tile, mcu, block);
+        }
+    }
+    return outside;
+}
+
+/* Decodes a piece, but for blocks before and after the tile. */
+SIMT bool write_piece(const struct decode_descriptor *image, uint32_t data_bytes,
+                      const struct tile *tile, uint32_t piece)
+{
+    uint32_t sub_index = piece / DECODE_PIECES, part = piece % DECODE_PIECES;
+    uint32_t record = image->records[piece];
+    struct decode_sub sub = sub_of(image, data_bytes, sub_index);
+    /* As in walk_sub. */
+    int32_t length = (int32_t)(sub.end - sub.start) - (sub.last ? 7 : 0);
+    int32_t from = (int32_t)part * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
+    if (part > 0 && from >= length)
+        return false;
+    uint32_t at = sub.start + (uint32_t)from + (record & 63), end = sub.end;
+    if (!sub.last || (part + 1 < DECODE_PIECES && to < length))
+        end = sub.start + (uint32_t)to + (image->records[piece + 1] & 63);
+    uint32_t block = image->sub_blocks[sub_index] + (record >> RECORD_COUNT_AT);
+    uint32_t mcu = block / image->blocks, of_mcu = block - mcu * image->blocks;
+    uint32_t end_mcu = (sub.segment + 1) * image->segment_mcus;
+    uint32_t tile_end = tile->first_mcu + tile->mcus;
+    if (image->segments == 1 || end_mcu > tile_end)
+        end_mcu = tile_end;
+    if (mcu >= end_mcu)
+        return false;
+    return write_coefficients(tile, at, end, record >> RECORD_INDEX_AT & 63,
+                              (int32_t)mcu - (int32_t)tile->first_mcu, of_mcu,
+                              end_mcu * image->blocks - block);
+}
+
+/* ---- DC ---- */
+
+/* The sums at the end of the tile before this one: those of its segment, or of the tiles since
+ * one that knows its segment's. One warp calls it. */
+SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
+{
+    uint32_t y = 0, cb = 0, cr = 0;
+    for (int32_t last = (int32_t)tile - 1;; last -= WARP_LANES) {
+        int32_t other = last - lane_index();
+        uint64_t sums = SUM_OF_SEGMENT;
+        if (other >= 0)
+            while ((sums = poll(&image->tile_sums[other])) >> 62 == 0)
+                relax();
+        uint32_t ends = warp_ballot(sums >> 62 == SUM_OF_SEGMENT >> 62);
+        int nearest = ends ? lowest_bit(ends) : WARP_LANES - 1;
+        bool counts = lane_index() <= nearest;
+        uint32_t of_y, of_cb, of_cr;
+        (void)warp_scan(counts ? unpack_sum(sums, 0) : 0, &of_y);
+        (void)warp_scan(counts ? unpack_sum(sums, 1) : 0, &of_cb);
+        (void)warp_scan(counts ? unpack_sum(sums, 2) : 0, &of_cr);
+        y += of_y;
+        cb += of_cb;
+        cr += of_cr;
+        if (ends)
+            return pack_sums(y, cb, cr);
+    }
+}
+
+/* The first MCU of the segment that the MCU is in. */
+DEVICE uint32_t segment_start(const struct decode_descriptor *image, uint32_t mcu)
+{
+    return image->segments == 1 ? 0 : mcu / image->segment_mcus * image->segment_mcus;
+}
+
+/* Publishes the sums of the tile. prefix: of the threads' differences, inclusive, but shifted by
+ * one: prefix[t] is the sum of all threads before t. One warp calls it. */
+SIMT void publish_sums(const struct decode_descriptor *image, const struct tile *tile,
+                       uint32_t index, const uint32_t *prefix, uint64_t *before)
+{
+    uint32_t start = segment_start(image, tile->first_mcu + tile->mcus - 1);
+    uint32_t own = start > tile->first_mcu ? start - tile->first_mcu : 0;
+    uint32_t luma = tile->luma, mcus = tile->mcus, cb_at = luma * mcus, cr_at = cb_at + mcus;
+    uint64_t sums = pack_sums(prefix[cb_at] - prefix[own * luma],
+                              tile->colour ? prefix[cr_at] - prefix[cb_at + own] : 0,
+                              tile->colour ? prefix[cr_at + mcus] - prefix[cr_at + own] : 0);
+    bool known = start >= tile->first_mcu;
+    if (lane_index() == 0)
+        publish(&image->tile_sums[index], sums | (known ? SUM_OF_SEGMENT : SUM_OF_TILE));
+    *before = 0;
+    if (segment_start(image, tile->first_mcu) == tile->first_mcu)
+        return;
+    uint64_t base = sums_before(image, index);
+    *before = base;
+    if (lane_index() == 0 && !known)
+        publish(&image->tile_sums[index],
+                pack_sums(unpack_sum(base, 0) + unpack_sum(sums, 0),
+                          unpack_sum(base, 1) + unpack_sum(sums, 1),
+                          unpack_sum(base, 2) + unpack_sum(sums, 2)) |
+                    SUM_OF_SEGMENT);
+}
+
+/* ---- samples ---- */
+
+/* Stores a block's rows of samples, but for those below the plane. */
+SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, uint32_t side,
+                     const uint32_t *rows)
+{
+    if (x >= plane->store_width || y >= plane->store_height)
+        return;
+    uint8_t *to = plane->samples + (size_t)y * plane->pitch + x;
+    uint32_t count = plane->store_height - y < side ? plane->store_height - y : side;
+    UNROLL
+    for (uint32_t row = 0; row < 8; row++, to += plane->pitch) {
+        if (row >= count)
+            break;
+        if (side == 8) {
+            words2 two = {rows[2 * row], rows[2 * row + 1]};
+            *(words2 *)to = two;
+        } else if (side == 4) {
+            *(uint32_t *)to = rows[row & 3];
+        } else if (side == 2) {
+            *(uint16_t *)to = (uint16_t)rows[row & 1];
+        } else {
+            *to = (uint8_t)rows[0];
+        }
+    }
+}
+
+/* Index in zigzag order of the coefficients in natural order. */
+#define ZIGZAG_OF_NATURAL                                                                          \
+    {0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,       \
+     41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,       \
+     46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63}
+
+/* The inverse DCT of dequantised coefficients in natural order. */
+SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
+{
+    if (side == 8)
+        return idct8(x, rows);
+    if (side == 4)
+        return idct4(x, rows);
+    if (side == 2)
+        return idct2(x, rows);
+    rows[0] = idct1(x[0]);
+    return true;
+}
+
+DEVICE bool is_outside(uint32_t value) { return value + DECODE_RANGE_MAX > 2 * DECODE_RANGE_MAX; }
+
+/* One block per tile. */
+KERNEL(write_blocks, THREADS, 3, struct decode_args)
+{
+    SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
+    SHARED uint16_t quant[JPEG_COMPONENTS_MAX * 64];
+    SHARED uint64_t before;
+    uint32_t image_index = find_image(args.starts[DECODE_TILES], args.image_count,
+                                      (uint32_t)block_index());
+    const struct decode_descriptor *image = &args.images[image_index];
+    uint32_t index = (uint32_t)block_index() - args.starts[DECODE_TILES][image_index];
+    uint32_t thread = (uint32_t)thread_index(), data_bytes = image->run->data_bytes, total;
+    uint32_t *coefficients = (uint32_t *)DYNAMIC_SHARED();
+    uint32_t *single = coefficients + COEFFICIENT_WORDS;
+    /* Tiles do not change run->verdict: those after a tile wait for its sums. */
+    if (image->run->subs == 0 || image->run->verdict != JPEG_DECODE_DONE)
+        return;
+    struct tile tile;
+    tile.first_mcu = index * image->tile_mcus;
+    tile.mcus = image->mcus - tile.first_mcu;
+    tile.mcus = tile.mcus < image->tile_mcus ? tile.mcus : image->tile_mcus;
+    tile.luma = image->luma;
+    tile.blocks = image->blocks;
+    tile.colour = image->components > 1;
+    tile.words = image->words;
+    tile.single = single;
+    tile.longs = image->tables + 2 * DECODE_SINGLE_WORDS;
+    tile.quant = quant;
+    tile.coefficients = (int16_t *)coefficients;
+    uint32_t first_piece = image->tile_pieces[index], end_piece = image->tile_pieces[index + 1];
+    for (uint32_t i = 4 * thread; i < COEFFICIENT_WORDS; i += 4 * THREADS) {
+        words4 zero = {0, 0, 0, 0};
+        *(words4 *)(coefficients + i) = zero;
+    }
+    uint32_t words = tile.luma == tile.blocks ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
+    for (uint32_t i = 4 * thread; i < words; i += 4 * THREADS)
+        *(words4 *)(single + i) = load_words4(image->tables + i);
+    if (thread < JPEG_COMPONENTS_MAX * 64)
+        quant[thread] = thread % 64 ? image->quant[thread / 64][thread % 64] : 1;
+    block_barrier();
+    bool outside = false;
+    first_piece = first_piece > 0 ? first_piece - 1 : 0;
+    for (uint32_t piece = first_piece + thread; piece < end_piece; piece += THREADS)
+        outside |= write_piece(image, data_bytes, &tile, piece);
+    block_barrier();
+    uint32_t difference = (uint32_t)(int32_t)tile.coefficients[2 * thread];
+    uint32_t sum = block_scan(difference, &total, sums);
+    prefix[thread] = sum;
+    if (thread == THREADS - 1)
+        prefix[THREADS] = total;
+    block_barrier();
+    if (thread < WARP_LANES) {
+        uint64_t of_tiles;
+        publish_sums(image, &tile, index, prefix, &of_tiles);
+        if (thread == 0)
+            before = of_tiles;
+    }
+    block_barrier();
+    uint32_t luma_threads = tile.mcus * tile.luma;
+    uint32_t component = thread < luma_threads ? 0 : (thread - luma_threads) / tile.mcus + 1;
+    if (component >= image->components)
+        return;
+    uint32_t in_component = component ? (thread - luma_threads) % tile.mcus : thread;
+    uint32_t of_mcu = component ? 1 : tile.luma, mcu = tile.first_mcu + in_component / of_mcu;
+    uint32_t start = segment_start(image, mcu), first_thread = thread - in_component;
+    uint32_t dc = sum + difference;
+    if (start >= tile.first_mcu)
+        dc -= prefix[first_thread + (start - tile.first_mcu) * of_mcu];
+    else
+        dc += unpack_sum(before, component) - prefix[first_thread];
+    uint32_t block = in_component % of_mcu, side = image->side[component], x[64], rows[16];
+    const int zigzag[64] = ZIGZAG_OF_NATURAL;
+    UNROLL
+    for (int i = 1; i < 64; i++) {
+        uint32_t word = coefficients[THREADS * (zigzag[i] >> 1) + (int)thread];
+        x[i] = zigzag[i] & 1 ? shift_signed(word, 16) : (uint32_t)(int32_t)(int16_t)word;
+    }
+    outside |= is_outside(dc);
+    x[0] = dc * image->quant[component][0];
+    outside |= is_outside(x[0]);
+    outside |= !block_samples(x, side, rows);
+    if (outside)
+        *image->verdict = JPEG_DECODE_RANGE;
+    uint32_t row = mcu / image->width_mcus, column = mcu - row * image->width_mcus;
+    if (component == 0) {
+        column = column * image->h + (image->h == 2 ? block & 1 : 0);
+        row = row * image->v + (image->h == 2 ? block >> 1 : block);
+    }
+    store_rows(&image->planes[component], column * side, row * side, side, rows);
+}
+
+/* ---- coefficients as input ---- */
+
+/* One warp per group of blocks of a component. */
+KERNEL(transform_groups, THREADS, 2, struct decode_args)
+{
+    const int zigzag[64] = ZIGZAG_OF_NATURAL;
+    uint32_t index = find_image(args.starts[DECODE_GROUPS], args.image_count,
+                                (uint32_t)block_index());
+    const struct decode_descriptor *image = &args.images[index];
+    uint32_t group = ((uint32_t)block_index() - args.starts[DECODE_GROUPS][index]) *
+                         (THREADS / WARP_LANES) +
+                     (uint32_t)thread_index() / WARP_LANES;
+    uint32_t component = 0, x[64], rows[16];
+    if (image->run->verdict != JPEG_DECODE_DONE)
+        return;
+    for (; component < image->components; component++) {
+        uint32_t groups =
+            (image->component_blocks[component] + JPEG_GROUP_BLOCKS - 1) / JPEG_GROUP_BLOCKS;
+        if (group < groups)
+            break;
+        group -= groups;
+    }
+    uint32_t block = group * JPEG_GROUP_BLOCKS + (uint32_t)lane_index();
+    if (component == image->components || block >= image->component_blocks[component])
+        return;
+    const int16_t *values = image->coefficients[component] + (size_t)group * JPEG_GROUP;
+    bool outside = false;
+    UNROLL
+    for (int i = 0; i < 64; i++) {
+        int32_t value = values[zigzag[i] * JPEG_GROUP_BLOCKS + lane_index()];
+        x[i] = (uint32_t)(value * image->quant[component][zigzag[i]]);
+        outside |= is_outside(x[i]);
+    }
+    uint32_t side = image->side[component];
+    outside |= !block_samples(x, side, rows);
+    if (outside)
+        *image->verdict = JPEG_DECODE_RANGE;
+    uint32_t row = block / image->across[component], column = block % image->across[component];
+    store_rows(&image->planes[component], column * side, row * side, side, rows);
+}
+
+int decode_launch_blocks(const struct jpeg_decode_batch *batch, const struct decode_args *args,
+                         struct CUstream_st *stream)
+{
+    enum { shared = (COEFFICIENT_WORDS + DECODE_SINGLE_WORDS) * sizeof(uint32_t) };
+    int status = (int)ALLOW_SHARED(write_blocks, shared);
+    if (status == 0 && batch->tiles > 0)
+        status = (int)LAUNCH(write_blocks, THREADS, batch->tiles, shared, stream, *args);
+    if (status == 0 && batch->groups > 0)
+        status = (int)LAUNCH(transform_groups, THREADS, batch->groups, 0, stream, *args);
+    return status;
+}

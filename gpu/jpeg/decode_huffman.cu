@@ -1,0 +1,625 @@
+/*
+ * decode_huffman.cu - finds the state of the Huffman decoder at every piece of the data.
+ *
+ * The state before a subsequence depends on all data before it. But a decoder that starts at a
+ * wrong position, or with a wrong state, usually falls into step with the right one after some
+ * symbols (Klein and Wiseman 2003; Weissenberger and Schmidt, arXiv 2111.09219). So each thread
+ * decodes its subsequence from a guess, which comes from decoding some words before it, and all
+ * decode again whose guess differs from the state after the subsequence before, until none does.
+ * Such rounds are repeated within a span, whose first subsequences overlap the span before. `mend`
+ * does the same across spans. Only lengths of symbols matter, so a lookup covers several symbols.
+ *
+ * As all states before are right, a subsequence's last decoding is that of a sequential decoder. It
+ * counts blocks, and finds bad codes and ends that are too early or too late.
+ *
+ * Bound: instructions issued, about 20 per lookup of 1.7 symbols, 2.5 times each.
+ */
+#include "gpu/jpeg/decode_device.h"
+
+#define TABLE_THREADS 256
+#define MEND_THREADS 256
+/* How often the first subsequences of spans are decoded again. In data that repeats every few bits,
+ * as flat images have, decoders may never fall into step. The right state then moves on by one
+ * subsequence in each round of `synchronise`, about 3 us, and by one span in each round of `mend`,
+ * about 1 ms. A flat image of 40 megapixels needs 40 of these. */
+#define MEND_ROUNDS_MAX 48
+/* The last block of a segment ends in the last 8 bits: after this many bits before its end. */
+#define LATE_BITS 7
+#define CODE_BITS_MAX 16
+
+/* ---- tables ---- */
+
+struct code_limits {
+    uint32_t limits[CODE_BITS_MAX + 1]; /* codes of b bits, followed by zeros to 16 bits, are below
+                                           limits[b] and not below limits[b - 1] */
+    int32_t offsets[CODE_BITS_MAX + 1]; /* of the symbols, minus the first code */
+};
+
+SIMT void find_limits(const struct jpeg_huffman *table, struct code_limits *to)
+{
+    uint32_t code = 0, symbols = 0;
+    to->limits[0] = 0;
+    to->offsets[0] = 0;
+    for (int bits = 1; bits <= CODE_BITS_MAX; bits++) {
+        uint32_t count = table->counts[bits - 1];
+        to->offsets[bits] = (int32_t)symbols - (int32_t)code;
+        code += count;
+        symbols += count;
+        to->limits[bits] = code << (CODE_BITS_MAX - bits);
+        code <<= 1;
+    }
+}
+
+/* Length of the code at the start of these 16 bits; CODE_BITS_MAX + 1: there is none. */
+SIMT uint32_t code_length(const struct code_limits *limits, uint32_t bits16)
+{
+    uint32_t bits = 1;
+    while (bits <= CODE_BITS_MAX && bits16 >= limits->limits[bits])
+        bits++;
+    return bits;
+}
+
+SIMT uint32_t entry_of(const struct jpeg_huffman *table, const struct code_limits *limits,
+                       uint32_t bits16, bool dc)
+{
+    uint32_t length = code_length(limits, bits16), growth;
+    if (length > CODE_BITS_MAX)
+        return CODE_BITS_MAX | ENTRY_BAD << ENTRY_GROWTH_AT | CODE_BITS_MAX << ENTRY_CODE_AT;
+    int32_t at = limits->offsets[length] + (int32_t)(bits16 >> (CODE_BITS_MAX - length));
+    uint32_t symbol = table->symbols[at & 255], size = symbol & 15, run = symbol >> 4;
+    if (dc)
+        growth = 1;
+    else
+        growth = size > 0 ? run + 1 : run == 15 ? 16 : ENTRY_END;
+    return (length + size) | growth << ENTRY_GROWTH_AT | length << ENTRY_CODE_AT |
+           size << ENTRY_SIZE_AT;
+}
+
+DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 31; }
+DEVICE uint32_t entry_growth(uint32_t entry)
+{
+    return entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
+}
+
+/* Fills a table's part of the first lookup and its second lookups, which start at long_at in
+ * `set`'s. */
+SIMT void fill_lookup(const struct jpeg_huffman *table, const struct code_limits *limits, bool dc,
+                      uint32_t *single, uint32_t *longs, uint32_t long_at, uint32_t *sums)
+{
+    enum { rest_bits = CODE_BITS_MAX - DECODE_LOOKUP_BITS };
+    uint32_t long_count = 0;
+    for (uint32_t first = 0; first < DECODE_LOOKUP; first += TABLE_THREADS) {
+        uint32_t index = first + (uint32_t)thread_index(), total;
+        uint32_t low = index << rest_bits, high = low | ((1u << rest_bits) - 1);
+        uint32_t shortest = code_length(limits, low), longest = code_length(limits, high);
+        longest = longest > CODE_BITS_MAX ? CODE_BITS_MAX : longest;
+        uint32_t extra =
+            longest > DECODE_LOOKUP_BITS && shortest <= CODE_BITS_MAX ? longest - DECODE_LOOKUP_BITS
+                                                                       : 0;
+        uint32_t at = long_count + block_scan(extra ? 1u << extra : 0, &total, sums);
+        single[index] = extra ? ENTRY_LONG | (32 - extra) << ENTRY_CODE_AT | (long_at + at)
+                              : entry_of(table, limits, low, dc);
+        for (uint32_t i = 0; extra && i < 1u << extra && at + i < DECODE_LONG_MAX; i++)
+            longs[long_at + at + i] =
+                entry_of(table, limits, low | i << (rest_bits - extra), dc);
+        long_count += total;
+        block_barrier();
+    }
+}
+
+/* The group of symbols at the start of these bits: as many as they hold completely. */
+SIMT uint32_t group_of(const uint32_t *first, const uint32_t *then, uint32_t index)
+{
+    enum { growth_max = 40 };
+    uint32_t entry = first[index], bits = entry_bits(entry), growth = entry_growth(entry);
+    uint32_t before = 0;
+    if (entry & ENTRY_LONG || growth == ENTRY_BAD)
+        return ENTRY_LONG;
+    while (growth < growth_max && bits < DECODE_LOOKUP_BITS) {
+        uint32_t next = then[index << bits & (DECODE_LOOKUP - 1)];
+        if (next & ENTRY_LONG || entry_growth(next) == ENTRY_BAD ||
+            bits + entry_bits(next) > DECODE_LOOKUP_BITS)
+            break;
+        before = growth;
+        growth += entry_growth(next);
+        bits += entry_bits(next);
+    }
+    return bits | growth << ENTRY_GROWTH_AT | before << ENTRY_CODE_AT;
+}
+
+/* One block of threads per set. */
+KERNEL(build_tables, TABLE_THREADS, 1, struct decode_args)
+{
+    SHARED struct code_limits limits;
+    SHARED uint32_t sums[WARP_LANES];
+    const struct decode_table_set *set = &args.sets[block_index()];
+    uint32_t *single = set->to, *group = single + DECODE_SINGLE_WORDS;
+    uint32_t *longs = group + DECODE_SINGLE_WORDS;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (thread_index() == 0)
+            find_limits(&set->huffman[i], &limits);
+        block_barrier();
+        fill_lookup(&set->huffman[i], &limits, i % 2 == 0, single + i * DECODE_LOOKUP, longs,
+                    i * DECODE_LONG_MAX, sums);
+    }
+    /* A table of AC is followed by itself, one of DC by that of AC. */
+    for (uint32_t i = (uint32_t)thread_index(); i < set->count * DECODE_LOOKUP; i += TABLE_THREADS) {
+        uint32_t table = i / DECODE_LOOKUP;
+        group[i] = group_of(single + table * DECODE_LOOKUP, single + (table | 1) * DECODE_LOOKUP,
+                            i % DECODE_LOOKUP);
+    }
+}
+
+/* ---- walking over symbols ---- */
+
+struct tables {
+    const uint32_t *single, *group, *longs;
+};
+
+struct walk {
+    uint32_t at;           /* bit position in the words */
+    uint32_t index, block; /* next coefficient; block of the MCU */
+    uint32_t count;        /* blocks completed */
+    uint32_t bad;
+};
+
+/* Walks to the first symbol that starts at `end` or later. A group of symbols may lead beyond that
+ * symbol. Symbols that start at single_from or later are taken one by one. */
+DEVICE void walk_to(struct walk *walk, uint32_t end, uint32_t single_from, const uint32_t *words,
+                    struct tables tables, uint32_t luma, uint32_t blocks)
+{
+    uint32_t at = walk->at, index = walk->index, block = walk->block;
+    uint32_t next = at >> 5, high = words[next], low = words[next + 1];
+    uint32_t component = block >= luma ? 2 * DECODE_LOOKUP : 0;
+    uint32_t base = component + (index ? DECODE_LOOKUP : 0);
+    next += 2;
+    NO_UNROLL
+    while (at < end) {
+        uint32_t bits = funnel_left(low, high, at);
+        uint32_t slot = base + (bits >> (32 - DECODE_LOOKUP_BITS));
+        uint32_t entry = tables.group[slot];
+        if ((int32_t)entry < 0 || index + (entry >> ENTRY_CODE_AT & 63) >= 64 ||
+            at >= single_from) {
+            entry = tables.single[slot];
+            if ((int32_t)entry < 0)
+                entry = tables.longs[(entry & 0xFFFF) + (bits << DECODE_LOOKUP_BITS >>
+                                                         (entry >> ENTRY_CODE_AT & 31))];
+        }
+        uint32_t then = at + entry_bits(entry);
+        if ((at ^ then) & 32) {
+            high = low;
+            low = words[next++];
+        }
+        at = then;
+        index += entry_growth(entry);
+        base = component + DECODE_LOOKUP;
+        if (index >= 64) {
+            walk->bad |= !ended_well(index);
+            index = 0;
+            walk->count++;
+            block = block + 1 == blocks ? 0 : block + 1;
+            component = block >= luma ? 2 * DECODE_LOOKUP : 0;
+            base = component;
+        }
+    }
+    walk->at = at;
+    walk->index = index;
+    walk->block = block;
+}
+
+/* From where on symbols are taken one by one, so that the first symbol at `end` or later is found,
+ * as by any decoder that is in step. */
+DEVICE uint32_t single_before(uint32_t end)
+{
+    return end >= DECODE_LOOKUP_BITS ? end - DECODE_LOOKUP_BITS + 1 : 0;
+}
+
+DEVICE uint32_t state_of(const struct walk *walk, uint32_t boundary)
+{
+    return (walk->at - boundary) | walk->index << STATE_INDEX_AT | walk->block << STATE_BLOCK_AT;
+}
+
+/* The state after the last subsequence of a segment. The walk is at the first symbol that starts in
+ * its last LATE_BITS bits, or at its end. The last block must end there; what follows it may be
+ * padding, and is tried only because the block may not be complete. */
+DEVICE uint32_t finish_segment(struct walk *walk, uint32_t end, const uint32_t *words,
+                               struct tables tables, uint32_t luma, uint32_t blocks)
+{
+    uint32_t late = walk->index == 0, bad = walk->bad;
+    if (walk->at > end) {
+        /* The last symbol is incomplete. */
+        walk->count -= late;
+        late = 0;
+    }
+    for (int i = 0; i < LATE_BITS && walk->at < end; i++) {
+        struct walk tried = *walk;
+        tried.bad = 0;
+        walk_to(&tried, walk->at + 1, 0, words, tables, luma, blocks);
+        if (tried.bad || tried.at > end)
+            break;
+        late += tried.count - walk->count;
+        *walk = tried;
+    }
+    return (bad ? STATE_BAD : 0) | (walk->count & 1023) << STATE_COUNT_AT | late << STATE_LATE_AT;
+}
+
+/* Decodes a subsequence from the state `entry`. sub: positions relative to the words. Returns the
+ * state after it. records: DECODE_PIECES words, or NULL. */
+DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const uint32_t *words,
+                         struct tables tables, uint32_t luma, uint32_t blocks, uint32_t *records)
+{
+    struct walk walk = {sub->start + (entry & 31), entry >> STATE_INDEX_AT & 63,
+                        entry >> STATE_BLOCK_AT & 7, 0, 0};
+    int32_t length = (int32_t)(sub->end - sub->start) - (sub->last ? LATE_BITS : 0);
+    NO_UNROLL
+    for (int32_t piece = 0; piece < DECODE_PIECES; piece++) {
+        int32_t from = piece * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
+        uint32_t record = 0;
+        if (piece == 0 || from < length) {
+            record = record_of(walk.at - sub->start - (uint32_t)from, walk.index, walk.count);
+            to = to < length ? to : length;
+            uint32_t end = sub->start + (uint32_t)(to > 0 ? to : 0);
+            walk_to(&walk, end, single_before(sub->start + (uint32_t)(length > 0 ? length : 0)),
+                    words, tables, luma, blocks);
+        }
+        if (records)
+            records[piece] = record;
+    }
+    if (sub->last)
+        return finish_segment(&walk, sub->end, words, tables, luma, blocks);
+    return state_of(&walk, sub->end) | (walk.bad ? STATE_BAD : 0) | walk.count << STATE_COUNT_AT;
+}
+
+/* ---- synchronise ---- */
+
+DEVICE size_t tables_bytes(void) { return 2 * DECODE_SINGLE_WORDS * sizeof(uint32_t); }
+
+/* Copies the tables to shared memory, except for second lookups, which are rare. */
+SIMT struct tables load_tables(const uint32_t *set, uint32_t luma_only, uint32_t *shared)
+{
+    uint32_t words = luma_only ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
+    for (uint32_t i = 4 * (uint32_t)thread_index(); i < words; i += 4 * (uint32_t)block_threads()) {
+        *(words4 *)(shared + i) = load_words4(set + i);
+        *(words4 *)(shared + DECODE_SINGLE_WORDS + i) = load_words4(set + DECODE_SINGLE_WORDS + i);
+    }
+    struct tables tables = {shared, shared + DECODE_SINGLE_WORDS, set + 2 * DECODE_SINGLE_WORDS};
+    return tables;
+}
+
+/* The subsequence's place: of an image with several segments, notes it, if `own`. */
+SIMT struct decode_sub place_sub(const struct decode_descriptor *image, uint32_t data_bytes,
+                                 uint32_t i, bool own)
+{
+    if (image->segments == 1)
+        return sub_at(i * DECODE_SUB_BITS, 0, 0, data_bytes * 8);
+    uint32_t first = 0, count = image->segments; /* the last segment with segment_subs <= i */
+    while (count > 1) {
+        uint32_t half = count / 2;
+        if (image->segment_subs[first + half] <= i) {
+            first += half;
+            count -= half;
+        } else {
+            count = half;
+        }
+    }
+    uint32_t from = image->segment_at[first] * 8;
+    uint32_t start = from + (i - image->segment_subs[first]) * DECODE_SUB_BITS;
+    if (own) {
+        image->sub_places[2 * i] = start;
+        image->sub_places[2 * i + 1] = first;
+    }
+    return sub_at(start, first, from, image->segment_at[first + 1] * 8);
+}
+
+/* Counts of threads whose flag is set before this one, and in all. */
+SIMT uint32_t list_slot(bool flag, uint32_t *count)
+{
+    uint32_t mask = warp_ballot(flag), slot = 0;
+    if (lane_index() == 0 && mask)
+        slot = atomic_add(count, (uint32_t)count_bits(mask));
+    return warp_read(slot, 0) + (uint32_t)count_bits(mask & ((1u << lane_index()) - 1));
+}
+
+/* Bytes of dynamic shared memory of `synchronise`. */
+static size_t span_shared(uint32_t threads)
+{
+    return tables_bytes() + (size_t)threads * (5 + DECODE_SUB_WORDS) * sizeof(uint32_t) +
+           (DECODE_WARM_UP_WORDS + 8) * sizeof(uint32_t);
+}
+
+/* One block per span: each thread has a subsequence, the first DECODE_HALO those before the span. */
+KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
+{
+    SHARED uint32_t listed, sums[WARP_LANES], first_bit, last_bit, segment_starts;
+    uint32_t index = find_image(args.starts[DECODE_SPANS], args.image_count,
+                                (uint32_t)block_index());
+    const struct decode_descriptor *image = &args.images[index];
+    uint32_t span = (uint32_t)block_index() - args.starts[DECODE_SPANS][index];
+    uint32_t threads = args.span_threads, thread = (uint32_t)thread_index();
+    uint32_t own_subs = threads - DECODE_HALO, subs = image->run->subs;
+    uint32_t data_bytes = image->run->data_bytes;
+    if (is_declined(image) || span * own_subs >= subs)
+        return;
+    uint32_t *shared = (uint32_t *)DYNAMIC_SHARED();
+    uint32_t *states = shared + 2 * DECODE_SINGLE_WORDS, *list = states + threads;
+    uint32_t *entries = list + threads, *starts = entries + threads, *ends = starts + threads;
+    uint32_t *words = ends + threads;
+    uint32_t luma = image->luma, blocks = image->blocks;
+    int32_t own_index = (int32_t)(span * own_subs + thread) - DECODE_HALO;
+    bool active = own_index >= 0 && own_index < (int32_t)subs;
+    bool own = active && thread >= DECODE_HALO;
+    struct decode_sub sub = {0, 0, 0, 0, true, true};
+    if (active)
+        sub = place_sub(image, data_bytes, (uint32_t)own_index, own);
+    struct tables tables = load_tables(image->tables, luma == blocks, shared);
+    if (thread == 0)
+        first_bit = ~0u, last_bit = listed = segment_starts = 0;
+    block_barrier();
+    if (active) {
+        /* The first and the last active thread have the extreme positions. */
+        if (thread == 0 || own_index == 0)
+            first_bit = sub.start;
+        if (thread == threads - 1 || own_index == (int32_t)subs - 1)
+            last_bit = sub.end;
+    }
+    block_barrier();
+    uint32_t first_word = first_bit / 32 > DECODE_WARM_UP_WORDS
+                              ? (first_bit / 32 - DECODE_WARM_UP_WORDS) & ~3u
+                              : 0;
+    uint32_t end_word = last_bit / 32 + 3, origin = first_word * 32;
+    for (uint32_t i = thread; first_word + i < end_word; i += threads)
+        words[i] = image->words[first_word + i];
+    block_barrier();
+    /* From here on, positions are relative to the words in shared memory. */
+    uint32_t warm_up = sub.start - (sub.first ? 0 : DECODE_WARM_UP_WORDS * 32);
+    if (active) {
+        uint32_t segment_start = image->segments == 1 ? 0 : image->segment_at[sub.segment] * 8;
+        if (sub.start - segment_start < DECODE_WARM_UP_WORDS * 32)
+            warm_up = segment_start;
+        if (warm_up < origin || warm_up > sub.start)
+            warm_up = origin;
+    }
+    sub.start -= origin;
+    sub.end -= origin;
+    warm_up -= origin;
+    uint32_t entry = 0, *records = image->records + DECODE_PIECES * (uint32_t)(own ? own_index : 0);
+    if (active) {
+        struct walk walk = {warm_up, 0, 0, 0, 0};
+        walk_to(&walk, sub.start, single_before(sub.start), words, tables, luma, blocks);
+        entry = state_of(&walk, sub.start);
+        states[thread] = walk_sub(&sub, entry, words, tables, luma, blocks, own ? records : NULL);
+        starts[thread] = sub.start;
+        ends[thread] = sub.end | (sub.last ? 0x80000000u : 0);
+    }
+    /* After as many rounds as there are subsequences, all are in step. */
+    for (uint32_t round = 0; round <= threads; round++) {
+        block_barrier();
+        if (thread == 0)
+            listed = 0;
+        uint32_t before = entry;
+        if (active && !sub.first && thread > 0)
+            before = states[thread - 1] & STATE_MASK;
+        bool differs = before != entry;
+        block_barrier();
+        uint32_t slot = list_slot(differs, &listed);
+        if (differs) {
+            entry = before;
+            entries[thread] = entry;
+            list[slot] = thread;
+        }
+        block_barrier();
+        uint32_t count = listed;
+        if (count == 0)
+            break;
+        if (thread < count) {
+            uint32_t of = list[thread];
+            struct decode_sub again = {starts[of], ends[of] & 0x7FFFFFFFu, 0, 0, false,
+                                       ends[of] >> 31 != 0};
+            bool owned = of >= DECODE_HALO;
+            uint32_t *to = image->records + DECODE_PIECES * (span * own_subs + of - DECODE_HALO);
+            states[of] =
+                walk_sub(&again, entries[of], words, tables, luma, blocks, owned ? to : NULL);
+        }
+    }
+    block_barrier();
+    if (own) {
+        image->sub_states[own_index] = states[thread];
+        if (sub.first)
+            atomic_max(&segment_starts, thread);
+    }
+    if (thread == DECODE_HALO)
+        image->span_entries[span] = sub.first ? 0 : 1 + entry;
+    block_barrier();
+    /* Blocks since the start of the last segment that starts in the span. Thread 0 has none. */
+    uint32_t total;
+    (void)block_scan(own && thread >= segment_starts ? state_count(states[thread]) : 0, &total,
+                     sums);
+    if (thread == 0) {
+        image->span_counts[2 * span] = total;
+        image->span_counts[2 * span + 1] = segment_starts > 0;
+    }
+}
+
+/* ---- mend ---- */
+
+/* Decodes the first subsequences of a span again until the states agree with the old ones. */
+SIMT void mend_span(const struct decode_descriptor *image, uint32_t data_bytes, uint32_t span,
+                    uint32_t own_subs, uint32_t entry, struct tables tables)
+{
+    uint32_t first = span * own_subs, end = first + own_subs;
+    uint32_t subs = image->run->subs, delta = 0;
+    end = end < subs ? end : subs;
+    image->span_entries[span] = 1 + entry;
+    for (uint32_t i = first; i < end; i++) {
+        struct decode_sub sub = sub_of(image, data_bytes, i);
+        if (sub.first)
+            break;
+        uint32_t before = image->sub_states[i];
+        uint32_t state = walk_sub(&sub, entry, image->words, tables, image->luma, image->blocks,
+                                  image->records + DECODE_PIECES * i);
+        image->sub_states[i] = state;
+        delta += state_count(state) - state_count(before);
+        entry = state & STATE_MASK;
+        if (entry == (before & STATE_MASK))
+            break;
+    }
+    if (!image->span_counts[2 * span + 1])
+        image->span_counts[2 * span] += delta;
+}
+
+/* One block per image: brings the spans in step, and sums up their blocks. */
+KERNEL(mend, MEND_THREADS, 1, struct decode_args)
+{
+    SHARED uint32_t sums[WARP_LANES], starts[MEND_THREADS], counts[MEND_THREADS];
+    const struct decode_descriptor *image = &args.images[block_index()];
+    uint32_t own_subs = args.span_threads - DECODE_HALO, thread = (uint32_t)thread_index();
+    uint32_t subs = image->run->subs, data_bytes = image->run->data_bytes;
+    uint32_t spans = (subs + own_subs - 1) / own_subs;
+    if (image->run->verdict != JPEG_DECODE_DONE)
+        return;
+    struct tables tables = {NULL, NULL, NULL};
+    for (int round = 0;; round++) {
+        bool differs = false;
+        for (uint32_t span = 1 + thread; span < spans; span += MEND_THREADS) {
+            uint32_t entry = image->span_entries[span];
+            differs |= entry != 0 &&
+                       entry - 1 != (image->sub_states[span * own_subs - 1] & STATE_MASK);
+        }
+        if (!block_any(differs))
+            break;
+        if (round == 0) {
+            tables = load_tables(image->tables, image->luma == image->blocks,
+                                 (uint32_t *)DYNAMIC_SHARED());
+            block_barrier();
+        }
+        if (round == MEND_ROUNDS_MAX) {
+            if (thread == 0)
+                decline(image, JPEG_DECODE_NOT_IN_STEP);
+            return;
+        }
+        for (uint32_t span = 1 + thread; span < spans; span += MEND_THREADS) {
+            uint32_t entry = image->span_entries[span];
+            uint32_t state = image->sub_states[span * own_subs - 1] & STATE_MASK;
+            if (entry != 0 && entry - 1 != state)
+                mend_span(image, data_bytes, span, own_subs, state, tables);
+        }
+    }
+    /* Blocks of the segment before each span: a sum that starts again at segments. */
+    uint32_t carry = 0;
+    for (uint32_t first = 0; first < spans; first += MEND_THREADS) {
+        uint32_t span = first + thread, total;
+        bool active = span < spans;
+        uint32_t count = active ? image->span_counts[2 * span] : 0;
+        bool starts_here = active && image->span_counts[2 * span + 1] != 0;
+        uint32_t before = block_scan(count, &total, sums);
+        /* The last span before this one in which a segment starts. */
+        starts[thread] = starts_here ? thread + 1 : 0;
+        counts[thread] = before;
+        block_barrier();
+        for (uint32_t by = 1; by < MEND_THREADS; by *= 2) {
+            uint32_t other = thread >= by ? starts[thread - by] : 0;
+            block_barrier();
+            starts[thread] = starts[thread] > other ? starts[thread] : other;
+            block_barrier();
+        }
+        uint32_t from = thread > 0 ? starts[thread - 1] : 0;
+        uint32_t blocks = from ? before - counts[from - 1] : before + carry;
+        if (active)
+            image->span_blocks[span] = blocks;
+        uint32_t last = starts[MEND_THREADS - 1];
+        carry = last ? total - counts[last - 1] : total + carry;
+        block_barrier();
+    }
+}
+
+/* ---- number ---- */
+
+/* Whether the block of the segment that is its last one ends in its last 8 bits. */
+SIMT enum jpeg_decode_verdict check_segment(uint32_t state, uint32_t before, uint32_t wanted)
+{
+    uint32_t after = before + state_count(state);
+    if (after < wanted)
+        return JPEG_DECODE_EARLY_END;
+    /* If the segment has less than 8 bits, its start counts as an end in the last 8 bits. */
+    return (int32_t)(after - state_late(state)) < (int32_t)wanted ? JPEG_DECODE_DONE
+                                                                  : JPEG_DECODE_BYTES_LEFT;
+}
+
+/* Notes which piece is the first to start in each tile from the one after `block` to that of
+ * `block_after`: block numbers before and after the subsequence. */
+SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint32_t block,
+                      uint32_t block_after)
+{
+    uint32_t tile_blocks = image->tile_mcus * image->blocks;
+    uint32_t tile = block / tile_blocks + 1;
+    NO_UNROLL
+    for (; tile < image->tiles && tile * tile_blocks <= block_after; tile++) {
+        uint32_t piece = 1;
+        while (piece < DECODE_PIECES &&
+               block + (image->records[DECODE_PIECES * sub + piece] >> RECORD_COUNT_AT) <
+                   tile * tile_blocks)
+            piece++;
+        image->tile_pieces[tile] = DECODE_PIECES * sub + piece;
+    }
+}
+
+/* One block per span: numbers the blocks, and checks the segments. */
+KERNEL(number_blocks, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
+{
+    SHARED uint32_t sums[WARP_LANES], counts[DECODE_SPAN_THREADS_MAX];
+    uint32_t index = find_image(args.starts[DECODE_SPANS], args.image_count,
+                                (uint32_t)block_index());
+    const struct decode_descriptor *image = &args.images[index];
+    uint32_t span = (uint32_t)block_index() - args.starts[DECODE_SPANS][index];
+    uint32_t own_subs = args.span_threads - DECODE_HALO, thread = (uint32_t)thread_index();
+    uint32_t subs = image->run->subs, sub_index = span * own_subs + thread, total;
+    if (is_declined(image) || span * own_subs >= subs)
+        return;
+    bool active = thread < own_subs && sub_index < subs;
+    uint32_t state = active ? image->sub_states[sub_index] : 0;
+    counts[thread] = block_scan(state_count(state), &total, sums);
+    block_barrier();
+    if (!active)
+        return;
+    struct decode_sub sub = sub_of(image, image->run->data_bytes, sub_index);
+    uint32_t first = image->segments == 1 ? 0 : image->segment_subs[sub.segment];
+    uint32_t before = first >= span * own_subs
+                          ? counts[thread] - counts[first - span * own_subs]
+                          : counts[thread] + image->span_blocks[span];
+    uint32_t mcus_before = sub.segment * image->segment_mcus;
+    uint32_t mcus = image->mcus - mcus_before;
+    mcus = mcus < image->segment_mcus ? mcus : image->segment_mcus;
+    uint32_t wanted = mcus * image->blocks, block = mcus_before * image->blocks + before;
+    enum jpeg_decode_verdict found = state & STATE_BAD ? JPEG_DECODE_BAD_CODE
+                                : sub.last        ? check_segment(state, before, wanted)
+                                : before + state_count(state) > wanted ? JPEG_DECODE_BYTES_LEFT
+                                                                       : JPEG_DECODE_DONE;
+    if (found != JPEG_DECODE_DONE) {
+        decline(image, found);
+        return;
+    }
+    image->sub_blocks[sub_index] = block;
+    start_tiles(image, sub_index, block,
+                sub.last ? (mcus_before + mcus) * image->blocks : block + state_count(state));
+    if (sub_index == 0)
+        image->tile_pieces[0] = 0;
+    if (sub_index == subs - 1)
+        image->tile_pieces[image->tiles] = DECODE_PIECES * subs;
+}
+
+int decode_launch_huffman(const struct jpeg_decode_batch *batch, const struct decode_args *args,
+                          struct CUstream_st *stream)
+{
+    uint32_t threads = batch->span_threads;
+    int status = (int)ALLOW_SHARED(synchronise, span_shared(threads));
+    if (status == 0)
+        status = (int)LAUNCH(build_tables, TABLE_THREADS, batch->table_sets, 0, stream, *args);
+    if (status == 0)
+        status = (int)LAUNCH(synchronise, threads, batch->spans, span_shared(threads), stream,
+                             *args);
+    if (status == 0)
+        status = (int)LAUNCH(mend, MEND_THREADS, batch->image_count, tables_bytes(), stream, *args);
+    if (status == 0)
+        status = (int)LAUNCH(number_blocks, threads, batch->spans, 0, stream, *args);
+    return status;
+}
