@@ -68,7 +68,9 @@ static bool has_sampling(const struct jpeg_frame *frame)
 static bool takes_sequential(const struct jpeg_frame *frame, size_t file_bytes)
 {
     const struct jpeg_scan *scan = &frame->scans[0];
-    return frame->scan_count == 1 && scan->component_count == frame->component_count &&
+    /* libjpeg warns about other values, and ignores them (JWRN_NOT_SEQUENTIAL). */
+    bool is_whole = scan->first == 0 && scan->last == 63 && scan->high == 0 && scan->low == 0;
+    return frame->scan_count == 1 && scan->component_count == frame->component_count && is_whole &&
            has_tables(frame) && file_bytes <= JPEG_DECODE_FILE_BYTES_MAX && scan->at < file_bytes;
 }
 
@@ -77,7 +79,7 @@ static bool takes(const struct jpeg_frame *frame, size_t file_bytes, uint32_t ei
     return (frame->component_count == 1 || frame->component_count == 3) && has_sampling(frame) &&
            frame->width > 0 && frame->height > 0 && frame->width <= SIDE_CEILING &&
            frame->height <= SIDE_CEILING &&
-           (eighths == 8 || eighths == 4 || eighths == 2 || eighths == 1) &&
+           (eighths == 0 || eighths == 8 || eighths == 4 || eighths == 2 || eighths == 1) &&
            (frame->progressive || takes_sequential(frame, file_bytes));
 }
 
@@ -190,7 +192,7 @@ static size_t lay_out(struct decode_descriptor *to, const struct jpeg_frame *fra
 {
     size_t used = 0;
     memset(to, 0, sizeof *to);
-    set_geometry(to, frame, as, eighths);
+    set_geometry(to, frame, as, eighths ? eighths : DECODE_EIGHTHS);
     to->run = take(work, &used, sizeof *to->run);
     if (!frame->progressive) {
         to->skip = frame->scans[0].at % DATA_ALIGN;

@@ -59,7 +59,7 @@ struct jpeg_decode_image {
                                 is readable up to the next multiple of 16 bytes after the file. */
     uint32_t file_bytes;
     enum decode_as as;
-    uint32_t eighths;        /* 8, 4, 2 or 1 */
+    uint32_t eighths;        /* 8 or 0, 4, 2 or 1 */
     struct image image;      /* pixels: device address, multiple of BUFFER_ALIGN; stride as
                                 image_stride() gives it, sides as image_scaled(). Channels: 1 for a
                                 gray file or DECODE_LUMA, else 3: RGB, or with DECODE_YCC Y, Cb and
@@ -83,7 +83,7 @@ struct jpeg_decode_batch {
 /* Returns the device memory that an image needs besides its file and its pixels; 0: the device
  * declines it. It takes gray and YCbCr files with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling and, of
  * sequential ones, those with at most two pairs of Huffman tables, one of Y and one of Cb and Cr.
- * eighths: 8, 4, 2 or 1, or the device declines it. */
+ * It declines other scales than 8 (or 0), 4, 2 and 1 eighths. */
 size_t jpeg_decode_work_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
                               uint32_t eighths);
 

@@ -209,7 +209,10 @@ static inline bool rig_fill(struct jpeg_decompress_struct *reader, size_t length
     frame->component_count = (uint8_t)reader->num_components;
     frame->scan_count = 1;
     scan->component_count = frame->component_count;
-    scan->last = 63;
+    scan->first = (uint8_t)reader->Ss;
+    scan->last = (uint8_t)reader->Se;
+    scan->high = (uint8_t)reader->Ah;
+    scan->low = (uint8_t)reader->Al;
     scan->restart_interval = reader->restart_interval;
     scan->at = (uint32_t)(length - reader->src->bytes_in_buffer);
     scan->bytes = (uint32_t)reader->src->bytes_in_buffer;

@@ -236,7 +236,7 @@ static struct rig_file copy_of(const struct rig_file *file)
     return copy;
 }
 
-/* One change after the headers, or anywhere: a bit, a byte, a cut, or inserted bytes. */
+/* One change from data_at on: a bit, a byte, a cut, or inserted bytes. */
 static struct rig_file damage(const struct rig_file *file, size_t data_at, uint32_t *random)
 {
     struct rig_file copy = copy_of(file);
@@ -286,7 +286,7 @@ TEST(damaged_files_are_declined_or_decode_without_warnings)
         struct rig_file file = rig_encode(&as);
         struct jpeg_frame frame;
         assert_true(rig_frame(file.bytes, file.length, &frame));
-        struct rig_file damaged = damage(&file, frame.scans[0].at, &random);
+        struct rig_file damaged = damage(&file, i % 4 ? frame.scans[0].at : 2, &random);
         add_file(damaged, i % 2 ? DECODE_LUMA : DECODE_COLOUR, i % 7 ? 8 : 2, EXACT_OR_DECLINED);
         free(file.bytes);
     }
