@@ -16,7 +16,6 @@
 /* Coefficients in shared memory: those with the indices 2 i and 2 i + 1 of block b are the word
  * THREADS * i + b. */
 #define COEFFICIENT_WORDS (32 * THREADS)
-#define NOT_IN_TILE (-1)
 
 /* DC sums of a tile's components as of 20 bits each, for the tiles after it, and what they cover.
  * 20 bits are enough: DC of a decoded image is in +-DECODE_RANGE_MAX, so the sum that a tile starts
@@ -39,6 +38,17 @@ DEVICE uint32_t unpack_sum(uint64_t sums, uint32_t component)
 
 /* ---- coefficients ---- */
 
+/* What threads need to know of block i of an MCU. */
+struct block_kind {
+    uint32_t lookup;   /* offset of its component's tables */
+    uint32_t quant;    /* offset of its quantisers */
+    int32_t first;     /* the thread of the block of the tile's first MCU; NOT_NEEDED: of none */
+    int32_t step;      /* from MCU to MCU */
+};
+#define KINDS_MAX 6
+/* Remains negative. */
+#define NOT_NEEDED (-(1 << 24))
+
 /* What threads need to write coefficients of the tile. */
 struct tile {
     uint32_t first_mcu, mcus;
@@ -46,30 +56,36 @@ struct tile {
     bool colour;              /* whether Cb and Cr are needed */
     const uint32_t *words, *single, *longs;
     const uint16_t *quant;    /* per component, in zigzag order; 1 for DC */
+    const struct block_kind *kinds;
     int16_t *coefficients;
 };
 
-/* The thread of a block, or NOT_IN_TILE. Threads are ordered by component. */
-DEVICE int32_t block_thread(const struct tile *tile, int32_t mcu, uint32_t block)
+/* Threads are ordered by component. */
+DEVICE struct block_kind kind_of(const struct tile *tile, uint32_t block)
 {
-    if (mcu < 0 || mcu >= (int32_t)tile->mcus)
-        return NOT_IN_TILE;
-    if (block < tile->luma)
-        return (int32_t)((uint32_t)mcu * tile->luma + block);
-    return tile->colour ? (int32_t)(tile->mcus * block) + mcu : NOT_IN_TILE;
+    uint32_t component = block < tile->luma ? 0 : block - tile->luma + 1;
+    struct block_kind kind;
+    kind.lookup = component ? 2 * DECODE_LOOKUP : 0;
+    kind.quant = 64 * component;
+    kind.first = (int32_t)(component ? tile->mcus * block : block);
+    kind.step = component ? 1 : (int32_t)tile->luma;
+    if (component && !tile->colour) {
+        kind.first = NOT_NEEDED;
+        kind.step = 0;
+    }
+    return kind;
 }
 
-/* Decodes the symbols from `at` to `end`, but at most blocks_left blocks. Returns whether a
- * coefficient is out of range. */
+/* Decodes the symbols from `at` to `end`, but at most blocks_left blocks. mcu: relative to the
+ * tile; negative before it. Returns whether a coefficient is out of range. */
 SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end, uint32_t index,
                              int32_t mcu, uint32_t block, uint32_t blocks_left)
 {
     const uint32_t *words = tile->words;
     uint32_t next = at >> 5, high = words[next], low = words[next + 1];
-    uint32_t component = block >= tile->luma ? 2 * DECODE_LOOKUP : 0;
-    uint32_t base = component + (index ? DECODE_LOOKUP : 0);
-    const uint16_t *quant = tile->quant + (block >= tile->luma ? 64 * (block - tile->luma + 1) : 0);
-    int32_t thread = block_thread(tile, mcu, block);
+    struct block_kind kind = tile->kinds[block];
+    uint32_t base = kind.lookup + (index ? DECODE_LOOKUP : 0);
+    int32_t thread = mcu < 0 ? NOT_NEEDED : kind.first + mcu * kind.step;
     bool outside = false;
     next += 2;
     NO_UNROLL
@@ -86,14 +102,14 @@ SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end,
         }
         at = then;
         index += entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
-        base = component + DECODE_LOOKUP;
+        base = kind.lookup + DECODE_LOOKUP;
         uint32_t size = entry >> ENTRY_SIZE_AT & 15;
         if (size > 0 && thread >= 0) {
             uint32_t value_bits = bits << (entry >> ENTRY_CODE_AT & 31), k = (index - 1) & 63;
             int32_t value = (int32_t)(value_bits >> (32 - size));
             if ((int32_t)value_bits >= 0)
                 value -= (1 << size) - 1;
-            value *= quant[k];
+            value *= tile->quant[kind.quant + k];
             outside |= (uint32_t)(value + DECODE_RANGE_MAX) > 2 * DECODE_RANGE_MAX && k > 0;
             tile->coefficients[2 * (THREADS * (k >> 1) + (uint32_t)thread) + (k & 1)] =
                 (int16_t)value;
@@ -107,10 +123,9 @@ SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end,
                 block = 0;
                 mcu++;
             }
-            component = block >= tile->luma ? 2 * DECODE_LOOKUP : 0;
-            base = component;
-            quant = tile->quant + (block >= tile->luma ? 64 * (block - tile->luma + 1) : 0);
-            thread = block_thread(tile, mcu, block);
+            kind = tile->kinds[block];
+            base = kind.lookup;
+            thread = mcu < 0 ? NOT_NEEDED : kind.first + mcu * kind.step;
         }
     }
     return outside;
@@ -259,6 +274,7 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
     SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
     SHARED uint16_t quant[JPEG_COMPONENTS_MAX * 64];
     SHARED uint64_t before;
+    SHARED struct block_kind kinds[KINDS_MAX];
     uint32_t image_index = find_image(args.starts[DECODE_TILES], args.image_count,
                                       (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[image_index];
@@ -280,6 +296,7 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
     tile.single = single;
     tile.longs = image->tables + 2 * DECODE_SINGLE_WORDS;
     tile.quant = quant;
+    tile.kinds = kinds;
     tile.coefficients = (int16_t *)coefficients;
     uint32_t first_piece = image->tile_pieces[index], end_piece = image->tile_pieces[index + 1];
     for (uint32_t i = 4 * thread; i < COEFFICIENT_WORDS; i += 4 * THREADS) {
@@ -289,6 +306,8 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
     uint32_t words = tile.luma == tile.blocks ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
     for (uint32_t i = 4 * thread; i < words; i += 4 * THREADS)
         *(words4 *)(single + i) = load_words4(image->tables + i);
+    if (thread < tile.blocks)
+        kinds[thread] = kind_of(&tile, thread);
     if (thread < JPEG_COMPONENTS_MAX * 64)
         quant[thread] = thread % 64 ? image->quant[thread / 64][thread % 64] : 1;
     block_barrier();

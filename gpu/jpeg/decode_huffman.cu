@@ -163,10 +163,14 @@ struct walk {
     uint32_t bad;
 };
 
+#define NO_PIECES (~0u)
+
 /* Walks to the first symbol that starts at `end` or later. A group of symbols may lead beyond that
- * symbol. Symbols that start at single_from or later are taken one by one. */
+ * symbol. Symbols that start at single_from or later are taken one by one. Records the states
+ * before the pieces from `piece` on, a position, or none if it is NO_PIECES. */
 DEVICE void walk_to(struct walk *walk, uint32_t end, uint32_t single_from, const uint32_t *words,
-                    struct tables tables, uint32_t luma, uint32_t blocks)
+                    struct tables tables, uint32_t luma, uint32_t blocks, uint32_t piece,
+                    uint32_t *records)
 {
     uint32_t at = walk->at, index = walk->index, block = walk->block;
     uint32_t next = at >> 5, high = words[next], low = words[next + 1];
@@ -175,6 +179,10 @@ DEVICE void walk_to(struct walk *walk, uint32_t end, uint32_t single_from, const
     next += 2;
     NO_UNROLL
     while (at < end) {
+        if (at >= piece) {
+            *records++ = record_of(at - piece, index, walk->count);
+            piece += DECODE_PIECE_BITS;
+        }
         uint32_t bits = funnel_left(low, high, at);
         uint32_t slot = base + (bits >> (32 - DECODE_LOOKUP_BITS));
         uint32_t entry = tables.group[slot];
@@ -202,6 +210,9 @@ DEVICE void walk_to(struct walk *walk, uint32_t end, uint32_t single_from, const
             base = component;
         }
     }
+    /* The last piece may have no symbol of its own. */
+    if (piece < end)
+        *records = record_of(at - piece, index, walk->count);
     walk->at = at;
     walk->index = index;
     walk->block = block;
@@ -234,7 +245,7 @@ DEVICE uint32_t finish_segment(struct walk *walk, uint32_t end, const uint32_t *
     for (int i = 0; i < LATE_BITS && walk->at < end; i++) {
         struct walk tried = *walk;
         tried.bad = 0;
-        walk_to(&tried, walk->at + 1, 0, words, tables, luma, blocks);
+        walk_to(&tried, walk->at + 1, 0, words, tables, luma, blocks, NO_PIECES, NULL);
         if (tried.bad || tried.at > end)
             break;
         late += tried.count - walk->count;
@@ -251,20 +262,12 @@ DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const uin
     struct walk walk = {sub->start + (entry & 31), entry >> STATE_INDEX_AT & 63,
                         entry >> STATE_BLOCK_AT & 7, 0, 0};
     int32_t length = (int32_t)(sub->end - sub->start) - (sub->last ? LATE_BITS : 0);
-    NO_UNROLL
-    for (int32_t piece = 0; piece < DECODE_PIECES; piece++) {
-        int32_t from = piece * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
-        uint32_t record = 0;
-        if (piece == 0 || from < length) {
-            record = record_of(walk.at - sub->start - (uint32_t)from, walk.index, walk.count);
-            to = to < length ? to : length;
-            uint32_t end = sub->start + (uint32_t)(to > 0 ? to : 0);
-            walk_to(&walk, end, single_before(sub->start + (uint32_t)(length > 0 ? length : 0)),
-                    words, tables, luma, blocks);
-        }
-        if (records)
-            records[piece] = record;
-    }
+    uint32_t end = sub->start + (uint32_t)(length > 0 ? length : 0);
+    /* The first piece has a record even if it has no symbol before `end`. */
+    if (records)
+        *records++ = record_of(entry & 31, walk.index, 0);
+    walk_to(&walk, end, single_before(end), words, tables, luma, blocks,
+            records ? sub->start + DECODE_PIECE_BITS : NO_PIECES, records);
     if (sub->last)
         return finish_segment(&walk, sub->end, words, tables, luma, blocks);
     return state_of(&walk, sub->end) | (walk.bad ? STATE_BAD : 0) | walk.count << STATE_COUNT_AT;
@@ -385,7 +388,8 @@ KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
     uint32_t entry = 0, *records = image->records + DECODE_PIECES * (uint32_t)(own ? own_index : 0);
     if (active) {
         struct walk walk = {warm_up, 0, 0, 0, 0};
-        walk_to(&walk, sub.start, single_before(sub.start), words, tables, luma, blocks);
+        walk_to(&walk, sub.start, single_before(sub.start), words, tables, luma, blocks, NO_PIECES,
+                NULL);
         entry = state_of(&walk, sub.start);
         states[thread] = walk_sub(&sub, entry, words, tables, luma, blocks, own ? records : NULL);
         starts[thread] = sub.start;
