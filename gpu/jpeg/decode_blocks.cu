@@ -49,8 +49,10 @@ struct block_kind {
 /* Remains negative. */
 #define NOT_NEEDED (-(1 << 24))
 
-/* What threads need to write coefficients of the tile. */
+/* A tile, as the threads of its block see it. */
 struct tile {
+    const struct decode_descriptor *image;
+    uint32_t index, data_bytes;
     uint32_t first_mcu, mcus;
     uint32_t luma, blocks;
     bool colour;              /* whether Cb and Cr are needed */
@@ -132,12 +134,12 @@ SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end,
 }
 
 /* Decodes a piece, but for blocks before and after the tile. */
-SIMT bool write_piece(const struct decode_descriptor *image, uint32_t data_bytes,
-                      const struct tile *tile, uint32_t piece)
+SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 {
+    const struct decode_descriptor *image = tile->image;
     uint32_t sub_index = piece / DECODE_PIECES, part = piece % DECODE_PIECES;
     uint32_t record = image->records[piece];
-    struct decode_sub sub = sub_of(image, data_bytes, sub_index);
+    struct decode_sub sub = sub_of(image, tile->data_bytes, sub_index);
     /* As in walk_sub. */
     int32_t length = (int32_t)(sub.end - sub.start) - (sub.last ? 7 : 0);
     int32_t from = (int32_t)part * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
@@ -193,11 +195,12 @@ DEVICE uint32_t segment_start(const struct decode_descriptor *image, uint32_t mc
     return image->segments == 1 ? 0 : mcu / image->segment_mcus * image->segment_mcus;
 }
 
-/* Publishes the sums of the tile. prefix: of the threads' differences, inclusive, but shifted by
- * one: prefix[t] is the sum of all threads before t. One warp calls it. */
-SIMT void publish_sums(const struct decode_descriptor *image, const struct tile *tile,
-                       uint32_t index, const uint32_t *prefix, uint64_t *before)
+/* Publishes the sums of the tile. prefix[t] is the sum of the differences of all threads before t.
+ * Returns the sums at the start of the tile, if its first MCU does not start a segment. One warp
+ * calls it. */
+SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
 {
+    const struct decode_descriptor *image = tile->image;
     uint32_t start = segment_start(image, tile->first_mcu + tile->mcus - 1);
     uint32_t own = start > tile->first_mcu ? start - tile->first_mcu : 0;
     uint32_t luma = tile->luma, mcus = tile->mcus, cb_at = luma * mcus, cr_at = cb_at + mcus;
@@ -206,18 +209,68 @@ SIMT void publish_sums(const struct decode_descriptor *image, const struct tile 
                               tile->colour ? prefix[cr_at + mcus] - prefix[cr_at + own] : 0);
     bool known = start >= tile->first_mcu;
     if (lane_index() == 0)
-        publish(&image->tile_sums[index], sums | (known ? SUM_OF_SEGMENT : SUM_OF_TILE));
-    *before = 0;
+        publish(&image->tile_sums[tile->index], sums | (known ? SUM_OF_SEGMENT : SUM_OF_TILE));
     if (segment_start(image, tile->first_mcu) == tile->first_mcu)
-        return;
-    uint64_t base = sums_before(image, index);
-    *before = base;
+        return 0;
+    uint64_t base = sums_before(image, tile->index);
     if (lane_index() == 0 && !known)
-        publish(&image->tile_sums[index],
+        publish(&image->tile_sums[tile->index],
                 pack_sums(unpack_sum(base, 0) + unpack_sum(sums, 0),
                           unpack_sum(base, 1) + unpack_sum(sums, 1),
                           unpack_sum(base, 2) + unpack_sum(sums, 2)) |
                     SUM_OF_SEGMENT);
+    return base;
+}
+
+/* A thread's block. */
+struct own_block {
+    uint32_t component, mcu; /* mcu: of the image */
+    uint32_t of_mcu;         /* its number among the component's blocks of the MCU */
+    bool exists;
+};
+
+DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
+{
+    struct own_block own;
+    uint32_t luma_threads = tile->mcus * tile->luma, of_chroma = thread - luma_threads;
+    own.component = thread < luma_threads ? 0 : of_chroma / tile->mcus + 1;
+    own.exists = own.component < (tile->colour ? 3u : 1u);
+    if (own.component > 0) {
+        own.mcu = tile->first_mcu + of_chroma % tile->mcus;
+        own.of_mcu = 0;
+    } else {
+        own.mcu = tile->first_mcu + thread / tile->luma;
+        own.of_mcu = thread % tile->luma;
+    }
+    return own;
+}
+
+/* Sums up the differences of the tile, and those before it. Returns DC of the thread's block. */
+SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *own)
+{
+    SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
+    SHARED uint64_t before;
+    uint32_t thread = (uint32_t)thread_index(), total;
+    uint32_t difference = (uint32_t)(int32_t)tile->coefficients[2 * thread];
+    uint32_t sum = block_scan(difference, &total, sums);
+    prefix[thread] = sum;
+    if (thread == THREADS - 1)
+        prefix[THREADS] = total;
+    block_barrier();
+    if (thread < WARP_LANES) {
+        uint64_t of_tiles = publish_sums(tile, prefix);
+        if (thread == 0)
+            before = of_tiles;
+    }
+    block_barrier();
+    uint32_t start = segment_start(tile->image, own->mcu);
+    uint32_t of_mcu = own->component ? 1 : tile->luma; /* threads per MCU */
+    uint32_t first = thread - (own->mcu - tile->first_mcu) * of_mcu - own->of_mcu;
+    if (!own->exists)
+        return 0;
+    if (start >= tile->first_mcu)
+        return sum + difference - prefix[first + (start - tile->first_mcu) * of_mcu];
+    return sum + difference - prefix[first] + unpack_sum(before, own->component);
 }
 
 /* ---- samples ---- */
@@ -268,98 +321,88 @@ SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 
 DEVICE bool is_outside(uint32_t value) { return value + DECODE_RANGE_MAX > 2 * DECODE_RANGE_MAX; }
 
-/* One block per tile. */
-KERNEL(write_blocks, THREADS, 3, struct decode_args)
+/* Returns false if the image is declined. Tiles do not change run->verdict, as the tiles after a
+ * tile wait for its sums. */
+SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
 {
-    SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
     SHARED uint16_t quant[JPEG_COMPONENTS_MAX * 64];
-    SHARED uint64_t before;
     SHARED struct block_kind kinds[KINDS_MAX];
-    uint32_t image_index = find_image(args.starts[DECODE_TILES], args.image_count,
-                                      (uint32_t)block_index());
-    const struct decode_descriptor *image = &args.images[image_index];
-    uint32_t index = (uint32_t)block_index() - args.starts[DECODE_TILES][image_index];
-    uint32_t thread = (uint32_t)thread_index(), data_bytes = image->run->data_bytes, total;
+    uint32_t thread = (uint32_t)thread_index();
     uint32_t *coefficients = (uint32_t *)DYNAMIC_SHARED();
     uint32_t *single = coefficients + COEFFICIENT_WORDS;
-    /* Tiles do not change run->verdict: those after a tile wait for its sums. */
-    if (image->run->subs == 0 || image->run->verdict != JPEG_DECODE_DONE)
-        return;
-    struct tile tile;
-    tile.first_mcu = index * image->tile_mcus;
-    tile.mcus = image->mcus - tile.first_mcu;
-    tile.mcus = tile.mcus < image->tile_mcus ? tile.mcus : image->tile_mcus;
-    tile.luma = image->luma;
-    tile.blocks = image->blocks;
-    tile.colour = image->components > 1;
-    tile.words = image->words;
-    tile.single = single;
-    tile.longs = image->tables + 2 * DECODE_SINGLE_WORDS;
-    tile.quant = quant;
-    tile.kinds = kinds;
-    tile.coefficients = (int16_t *)coefficients;
-    uint32_t first_piece = image->tile_pieces[index], end_piece = image->tile_pieces[index + 1];
+    uint32_t index = find_image(args->starts[DECODE_TILES], args->image_count,
+                                (uint32_t)block_index());
+    const struct decode_descriptor *image = &args->images[index];
+    if (image->run->verdict != JPEG_DECODE_DONE)
+        return false;
+    tile->image = image;
+    tile->index = (uint32_t)block_index() - args->starts[DECODE_TILES][index];
+    tile->data_bytes = image->run->data_bytes;
+    tile->first_mcu = tile->index * image->tile_mcus;
+    tile->mcus = image->mcus - tile->first_mcu;
+    tile->mcus = tile->mcus < image->tile_mcus ? tile->mcus : image->tile_mcus;
+    tile->luma = image->luma;
+    tile->blocks = image->blocks;
+    tile->colour = image->components > 1;
+    tile->words = image->words;
+    tile->single = single;
+    tile->longs = image->tables + 2 * DECODE_SINGLE_WORDS;
+    tile->quant = quant;
+    tile->kinds = kinds;
+    tile->coefficients = (int16_t *)coefficients;
     for (uint32_t i = 4 * thread; i < COEFFICIENT_WORDS; i += 4 * THREADS) {
         words4 zero = {0, 0, 0, 0};
         *(words4 *)(coefficients + i) = zero;
     }
-    uint32_t words = tile.luma == tile.blocks ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
+    uint32_t words = tile->luma == tile->blocks ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
     for (uint32_t i = 4 * thread; i < words; i += 4 * THREADS)
         *(words4 *)(single + i) = load_words4(image->tables + i);
-    if (thread < tile.blocks)
-        kinds[thread] = kind_of(&tile, thread);
+    if (thread < tile->blocks)
+        kinds[thread] = kind_of(tile, thread);
     if (thread < JPEG_COMPONENTS_MAX * 64)
         quant[thread] = thread % 64 ? image->quant[thread / 64][thread % 64] : 1;
     block_barrier();
-    bool outside = false;
-    first_piece = first_piece > 0 ? first_piece - 1 : 0;
-    for (uint32_t piece = first_piece + thread; piece < end_piece; piece += THREADS)
-        outside |= write_piece(image, data_bytes, &tile, piece);
-    block_barrier();
-    uint32_t difference = (uint32_t)(int32_t)tile.coefficients[2 * thread];
-    uint32_t sum = block_scan(difference, &total, sums);
-    prefix[thread] = sum;
-    if (thread == THREADS - 1)
-        prefix[THREADS] = total;
-    block_barrier();
-    if (thread < WARP_LANES) {
-        uint64_t of_tiles;
-        publish_sums(image, &tile, index, prefix, &of_tiles);
-        if (thread == 0)
-            before = of_tiles;
-    }
-    block_barrier();
-    uint32_t luma_threads = tile.mcus * tile.luma;
-    uint32_t component = thread < luma_threads ? 0 : (thread - luma_threads) / tile.mcus + 1;
-    if (component >= image->components)
-        return;
-    uint32_t in_component = component ? (thread - luma_threads) % tile.mcus : thread;
-    uint32_t of_mcu = component ? 1 : tile.luma, mcu = tile.first_mcu + in_component / of_mcu;
-    uint32_t start = segment_start(image, mcu), first_thread = thread - in_component;
-    uint32_t dc = sum + difference;
-    if (start >= tile.first_mcu)
-        dc -= prefix[first_thread + (start - tile.first_mcu) * of_mcu];
-    else
-        dc += unpack_sum(before, component) - prefix[first_thread];
-    uint32_t block = in_component % of_mcu, side = image->side[component], x[64], rows[16];
+    return true;
+}
+
+/* One block per tile. */
+KERNEL(write_blocks, THREADS, 3, struct decode_args)
+{
     const int zigzag[64] = ZIGZAG_OF_NATURAL;
-    UNROLL
-    for (int i = 1; i < 64; i++) {
-        uint32_t word = coefficients[THREADS * (zigzag[i] >> 1) + (int)thread];
-        x[i] = zigzag[i] & 1 ? shift_signed(word, 16) : (uint32_t)(int32_t)(int16_t)word;
-    }
+    struct tile tile;
+    uint32_t thread = (uint32_t)thread_index(), x[64], rows[16];
+    if (!open_tile(&args, &tile))
+        return;
+    const struct decode_descriptor *image = tile.image;
+    bool outside = false;
+    uint32_t piece = image->tile_pieces[tile.index], end = image->tile_pieces[tile.index + 1];
+    for (piece = (piece > 0 ? piece - 1 : 0) + thread; piece < end; piece += THREADS)
+        outside |= write_piece(&tile, piece);
+    block_barrier();
+    struct own_block own = own_block_of(&tile, thread);
+    uint32_t dc = sum_differences(&tile, &own);
     outside |= is_outside(dc);
-    x[0] = dc * image->quant[component][0];
+    x[0] = dc * (own.exists ? image->quant[own.component][0] : 0u);
     outside |= is_outside(x[0]);
-    outside |= !block_samples(x, side, rows);
     if (outside)
         *image->verdict = JPEG_DECODE_RANGE;
-    uint32_t row = mcu / image->width_mcus, column = mcu - row * image->width_mcus;
-    if (component == 0) {
-        column = column * image->h + (image->h == 2 ? block & 1 : 0);
-        row = row * image->v + (image->h == 2 ? block >> 1 : block);
+    if (!own.exists)
+        return;
+    UNROLL
+    for (int i = 1; i < 64; i++) {
+        uint32_t word =
+            ((const uint32_t *)tile.coefficients)[THREADS * (zigzag[i] >> 1) + (int)thread];
+        x[i] = zigzag[i] & 1 ? shift_signed(word, 16) : (uint32_t)(int32_t)(int16_t)word;
     }
-    store_rows(&image->planes[component], column * side, row * side, side, rows);
+    uint32_t side = image->side[own.component];
+    if (!block_samples(x, side, rows))
+        *image->verdict = JPEG_DECODE_RANGE;
+    uint32_t row = own.mcu / image->width_mcus, column = own.mcu - row * image->width_mcus;
+    if (own.component == 0) {
+        column = column * image->h + (image->h == 2 ? own.of_mcu & 1 : 0);
+        row = row * image->v + (image->h == 2 ? own.of_mcu >> 1 : own.of_mcu);
+    }
+    store_rows(&image->planes[own.component], column * side, row * side, side, rows);
 }
 
 /* ---- coefficients as input ---- */

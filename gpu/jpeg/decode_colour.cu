@@ -22,7 +22,10 @@ DEVICE int32_t clamp_index(int32_t i, uint32_t count)
     return i < 0 ? 0 : i >= (int32_t)count ? (int32_t)count - 1 : i;
 }
 
-DEVICE uint32_t limit_sample(int32_t value) { return value < 0 ? 0 : value > 255 ? 255 : (uint32_t)value; }
+DEVICE uint32_t limit_sample(int32_t value)
+{
+    return value < 0 ? 0 : value > 255 ? 255 : (uint32_t)value;
+}
 
 /* The component's samples for PIXELS pixels from (x, y) on. */
 SIMT void upsample(const struct decode_descriptor *image, const struct decode_plane *plane,
@@ -39,9 +42,10 @@ SIMT void upsample(const struct decode_descriptor *image, const struct decode_pl
     int32_t far_row = clamp_index((int32_t)row + (y & 1 ? 1 : -1), plane->height);
     const uint8_t *far = plane->samples + (size_t)far_row * plane->pitch;
     if (!image->up_h) {
+        uint32_t bias = 1 + (y & 1);
         UNROLL
-        for (int i = 0; i < PIXELS; i++)
-            to[i] = (3u * near[column + (uint32_t)i] + far[column + (uint32_t)i] + 1 + (y & 1)) >> 2;
+        for (uint32_t i = 0; i < PIXELS; i++)
+            to[i] = (3u * near[column + i] + far[column + i] + bias) >> 2;
         return;
     }
     uint32_t sums[PIXELS / 2 + 2];

@@ -143,7 +143,8 @@ KERNEL(build_tables, TABLE_THREADS, 1, struct decode_args)
                     i * DECODE_LONG_MAX, sums);
     }
     /* A table of AC is followed by itself, one of DC by that of AC. */
-    for (uint32_t i = (uint32_t)thread_index(); i < set->count * DECODE_LOOKUP; i += TABLE_THREADS) {
+    for (uint32_t i = (uint32_t)thread_index(); i < set->count * DECODE_LOOKUP;
+         i += TABLE_THREADS) {
         uint32_t table = i / DECODE_LOOKUP;
         group[i] = group_of(single + table * DECODE_LOOKUP, single + (table | 1) * DECODE_LOOKUP,
                             i % DECODE_LOOKUP);
@@ -330,118 +331,182 @@ static size_t span_shared(uint32_t threads)
            (DECODE_WARM_UP_WORDS + 8) * sizeof(uint32_t);
 }
 
-/* One block per span: each thread has a subsequence, the first DECODE_HALO those before the span. */
-KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
+/* A span, as the threads of its block see it. */
+struct span {
+    const struct decode_descriptor *image;
+    uint32_t index, own_subs; /* of the span: its number, its subsequences at most */
+    uint32_t subs, data_bytes; /* of the image */
+    uint32_t luma, blocks;
+    struct tables tables;
+    /* The thread's subsequence: it is decoded if `active`, and part of the span if `own`. */
+    int32_t sub_index;
+    bool active, own;
+    /* In shared memory, for each thread: the state after its subsequence, the state to start again
+     * with, the threads whose subsequences are decoded again, and where they start and end. */
+    uint32_t *states, *entries, *list, *starts, *ends;
+    uint32_t *words; /* from that at bit `origin` of the image's */
+    uint32_t origin;
+};
+#define ENDS_SEGMENT 0x80000000u
+
+/* Returns false if there is no such span. */
+SIMT bool open_span(const struct decode_args *args, struct span *span)
 {
-    SHARED uint32_t listed, sums[WARP_LANES], first_bit, last_bit, segment_starts;
-    uint32_t index = find_image(args.starts[DECODE_SPANS], args.image_count,
+    uint32_t *shared = (uint32_t *)DYNAMIC_SHARED(), threads = args->span_threads;
+    uint32_t image = find_image(args->starts[DECODE_SPANS], args->image_count,
                                 (uint32_t)block_index());
-    const struct decode_descriptor *image = &args.images[index];
-    uint32_t span = (uint32_t)block_index() - args.starts[DECODE_SPANS][index];
-    uint32_t threads = args.span_threads, thread = (uint32_t)thread_index();
-    uint32_t own_subs = threads - DECODE_HALO, subs = image->run->subs;
-    uint32_t data_bytes = image->run->data_bytes;
-    if (is_declined(image) || span * own_subs >= subs)
-        return;
-    uint32_t *shared = (uint32_t *)DYNAMIC_SHARED();
-    uint32_t *states = shared + 2 * DECODE_SINGLE_WORDS, *list = states + threads;
-    uint32_t *entries = list + threads, *starts = entries + threads, *ends = starts + threads;
-    uint32_t *words = ends + threads;
-    uint32_t luma = image->luma, blocks = image->blocks;
-    int32_t own_index = (int32_t)(span * own_subs + thread) - DECODE_HALO;
-    bool active = own_index >= 0 && own_index < (int32_t)subs;
-    bool own = active && thread >= DECODE_HALO;
-    struct decode_sub sub = {0, 0, 0, 0, true, true};
-    if (active)
-        sub = place_sub(image, data_bytes, (uint32_t)own_index, own);
-    struct tables tables = load_tables(image->tables, luma == blocks, shared);
+    span->image = &args->images[image];
+    span->index = (uint32_t)block_index() - args->starts[DECODE_SPANS][image];
+    span->own_subs = threads - DECODE_HALO;
+    span->subs = span->image->run->subs;
+    span->data_bytes = span->image->run->data_bytes;
+    if (is_declined(span->image) || span->index * span->own_subs >= span->subs)
+        return false;
+    span->luma = span->image->luma;
+    span->blocks = span->image->blocks;
+    span->sub_index =
+        (int32_t)(span->index * span->own_subs) + thread_index() - (int32_t)DECODE_HALO;
+    span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
+    span->own = span->active && thread_index() >= DECODE_HALO;
+    span->states = shared + 2 * DECODE_SINGLE_WORDS;
+    span->list = span->states + threads;
+    span->entries = span->list + threads;
+    span->starts = span->entries + threads;
+    span->ends = span->starts + threads;
+    span->words = span->ends + threads;
+    span->tables = load_tables(span->image->tables, span->luma == span->blocks, shared);
+    return true;
+}
+
+/* Copies the words of the threads' subsequences, and those before the first one that the warm-up
+ * needs, to shared memory. */
+SIMT void load_span(struct span *span, const struct decode_sub *sub)
+{
+    SHARED uint32_t first_bit, last_bit;
+    uint32_t thread = (uint32_t)thread_index(), threads = (uint32_t)block_threads();
     if (thread == 0)
-        first_bit = ~0u, last_bit = listed = segment_starts = 0;
+        first_bit = last_bit = 0;
     block_barrier();
-    if (active) {
-        /* The first and the last active thread have the extreme positions. */
-        if (thread == 0 || own_index == 0)
-            first_bit = sub.start;
-        if (thread == threads - 1 || own_index == (int32_t)subs - 1)
-            last_bit = sub.end;
-    }
+    if (span->active && (thread == 0 || span->sub_index == 0))
+        first_bit = sub->start;
+    if (span->active && (thread == threads - 1 || span->sub_index == (int32_t)span->subs - 1))
+        last_bit = sub->end;
     block_barrier();
-    uint32_t first_word = first_bit / 32 > DECODE_WARM_UP_WORDS
-                              ? (first_bit / 32 - DECODE_WARM_UP_WORDS) & ~3u
-                              : 0;
-    uint32_t end_word = last_bit / 32 + 3, origin = first_word * 32;
-    for (uint32_t i = thread; first_word + i < end_word; i += threads)
-        words[i] = image->words[first_word + i];
+    uint32_t first = first_bit / 32 > DECODE_WARM_UP_WORDS ? first_bit / 32 - DECODE_WARM_UP_WORDS
+                                                           : 0;
+    uint32_t end = last_bit / 32 + 3;
+    span->origin = first * 32;
+    for (uint32_t i = thread; first + i < end; i += threads)
+        span->words[i] = span->image->words[first + i];
     block_barrier();
-    /* From here on, positions are relative to the words in shared memory. */
-    uint32_t warm_up = sub.start - (sub.first ? 0 : DECODE_WARM_UP_WORDS * 32);
-    if (active) {
-        uint32_t segment_start = image->segments == 1 ? 0 : image->segment_at[sub.segment] * 8;
-        if (sub.start - segment_start < DECODE_WARM_UP_WORDS * 32)
-            warm_up = segment_start;
-        if (warm_up < origin || warm_up > sub.start)
-            warm_up = origin;
-    }
-    sub.start -= origin;
-    sub.end -= origin;
-    warm_up -= origin;
-    uint32_t entry = 0, *records = image->records + DECODE_PIECES * (uint32_t)(own ? own_index : 0);
-    if (active) {
-        struct walk walk = {warm_up, 0, 0, 0, 0};
-        walk_to(&walk, sub.start, single_before(sub.start), words, tables, luma, blocks, NO_PIECES,
-                NULL);
-        entry = state_of(&walk, sub.start);
-        states[thread] = walk_sub(&sub, entry, words, tables, luma, blocks, own ? records : NULL);
-        starts[thread] = sub.start;
-        ends[thread] = sub.end | (sub.last ? 0x80000000u : 0);
-    }
-    /* After as many rounds as there are subsequences, all are in step. */
-    for (uint32_t round = 0; round <= threads; round++) {
+}
+
+/* Guesses the state before the subsequence from the bits before it. It is right if the segment
+ * starts there, or in the warm-up. Positions are relative to the span's words. */
+SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
+{
+    uint32_t segment_start =
+        span->image->segments == 1 ? 0 : span->image->segment_at[sub->segment] * 8;
+    uint32_t before = sub->start + span->origin - segment_start;
+    before = before < DECODE_WARM_UP_WORDS * 32 ? before : DECODE_WARM_UP_WORDS * 32;
+    struct walk walk = {sub->start - before, 0, 0, 0, 0};
+    walk_to(&walk, sub->start, single_before(sub->start), span->words, span->tables, span->luma,
+            span->blocks, NO_PIECES, NULL);
+    return state_of(&walk, sub->start);
+}
+
+/* Decodes the subsequence of a thread, and notes the state after it. */
+SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct decode_sub *sub,
+                        uint32_t entry)
+{
+    uint32_t sub_index = span->index * span->own_subs + thread - DECODE_HALO;
+    span->states[thread] =
+        walk_sub(sub, entry, span->words, span->tables, span->luma, span->blocks,
+                 thread >= DECODE_HALO ? span->image->records + DECODE_PIECES * sub_index : NULL);
+}
+
+/* Lets all threads decode again whose entry is not the state after the subsequence before, until
+ * there is none. Then all are in step, as the first one is not decoded again: after as many rounds
+ * as there are threads at the latest. Returns the entry of the thread. */
+SIMT uint32_t run_rounds(const struct span *span, bool first, uint32_t entry)
+{
+    SHARED uint32_t listed;
+    uint32_t thread = (uint32_t)thread_index();
+    for (int round = 0; round <= block_threads(); round++) {
         block_barrier();
         if (thread == 0)
             listed = 0;
         uint32_t before = entry;
-        if (active && !sub.first && thread > 0)
-            before = states[thread - 1] & STATE_MASK;
+        if (span->active && !first && thread > 0)
+            before = span->states[thread - 1] & STATE_MASK;
         bool differs = before != entry;
         block_barrier();
         uint32_t slot = list_slot(differs, &listed);
         if (differs) {
-            entry = before;
-            entries[thread] = entry;
-            list[slot] = thread;
+            entry = span->entries[thread] = before;
+            span->list[slot] = thread;
         }
         block_barrier();
         uint32_t count = listed;
         if (count == 0)
             break;
         if (thread < count) {
-            uint32_t of = list[thread];
-            struct decode_sub again = {starts[of], ends[of] & 0x7FFFFFFFu, 0, 0, false,
-                                       ends[of] >> 31 != 0};
-            bool owned = of >= DECODE_HALO;
-            uint32_t *to = image->records + DECODE_PIECES * (span * own_subs + of - DECODE_HALO);
-            states[of] =
-                walk_sub(&again, entries[of], words, tables, luma, blocks, owned ? to : NULL);
+            uint32_t of = span->list[thread];
+            struct decode_sub again = {span->starts[of], span->ends[of] & ~ENDS_SEGMENT, 0, 0,
+                                       false, (span->ends[of] & ENDS_SEGMENT) != 0};
+            decode_sub_of(span, of, &again, span->entries[of]);
         }
     }
     block_barrier();
-    if (own) {
-        image->sub_states[own_index] = states[thread];
-        if (sub.first)
+    return entry;
+}
+
+/* Stores the threads' states, and the span's for `mend`. */
+SIMT void close_span(const struct span *span, bool first, uint32_t entry)
+{
+    SHARED uint32_t segment_starts, sums[WARP_LANES]; /* the last thread at a segment's start */
+    const struct decode_descriptor *image = span->image;
+    uint32_t thread = (uint32_t)thread_index(), total;
+    if (thread == 0)
+        segment_starts = 0;
+    block_barrier();
+    if (span->own) {
+        image->sub_states[span->sub_index] = span->states[thread];
+        if (first)
             atomic_max(&segment_starts, thread);
     }
     if (thread == DECODE_HALO)
-        image->span_entries[span] = sub.first ? 0 : 1 + entry;
+        image->span_entries[span->index] = first ? 0 : 1 + entry;
     block_barrier();
-    /* Blocks since the start of the last segment that starts in the span. Thread 0 has none. */
-    uint32_t total;
-    (void)block_scan(own && thread >= segment_starts ? state_count(states[thread]) : 0, &total,
-                     sums);
+    bool counts = span->own && thread >= segment_starts;
+    (void)block_scan(counts ? state_count(span->states[thread]) : 0, &total, sums);
     if (thread == 0) {
-        image->span_counts[2 * span] = total;
-        image->span_counts[2 * span + 1] = segment_starts > 0;
+        image->span_counts[2 * span->index] = total;
+        image->span_counts[2 * span->index + 1] = segment_starts > 0;
     }
+}
+
+/* One block per span: each thread has a subsequence, the first DECODE_HALO those before the span. */
+KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
+{
+    struct span span;
+    struct decode_sub sub = {0, 0, 0, 0, true, true};
+    uint32_t thread = (uint32_t)thread_index(), entry = 0;
+    if (!open_span(&args, &span))
+        return;
+    if (span.active)
+        sub = place_sub(span.image, span.data_bytes, (uint32_t)span.sub_index, span.own);
+    load_span(&span, &sub);
+    sub.start -= span.origin;
+    sub.end -= span.origin;
+    if (span.active) {
+        entry = sub.first ? 0 : guess_entry(&span, &sub);
+        span.starts[thread] = sub.start;
+        span.ends[thread] = sub.end | (sub.last ? ENDS_SEGMENT : 0);
+        decode_sub_of(&span, thread, &sub, entry);
+    }
+    entry = run_rounds(&span, sub.first, entry);
+    close_span(&span, sub.first, entry);
 }
 
 /* ---- mend ---- */
