@@ -8,9 +8,9 @@
  * 2. place_tiles: a block of threads per image adds up the bits and the stuffed bytes of its tiles,
  *    which gives each tile's position in the file, and the length of the file. A file that exceeds
  *    the capacity ends here.
- * 3. write_tiles: a warp per tile shifts the bits to bytes, inserts a zero after each byte 0xFF and
- *    writes the bytes to the file with 16-byte stores. Bound by shared-memory stores, or by PCIe
- *    if the file is in host memory.
+ * 3. write_tiles: a warp per 1 to 8 tiles shifts the bits to bytes, inserts a zero after each byte
+ *    0xFF and writes the bytes to the file in lines of 128. Bound by shared-memory stores, or by
+ *    PCIe if the file is in host memory.
  */
 #include "gpu/jpeg/encode_colour.h"
 #include "gpu/jpeg/encode_gray.h"
@@ -21,8 +21,13 @@
 /* Bytes of a tile that a warp writes at a time. */
 #define WRITE_BYTES 512
 
-/* The staged bytes: twice as many if each is stuffed, after up to 15 of the first group. */
-#define WRITE_STAGED (2 * WRITE_BYTES / 16 + 4)
+#define LINE_BYTES 128
+/* The staged bytes: an incomplete line, and twice WRITE_BYTES if each is stuffed. */
+#define WRITE_STAGED ((LINE_BYTES + 2 * WRITE_BYTES) / 16)
+/* Warps from which on each writes several tiles, which saves incomplete lines. */
+#ifndef WRITE_WARPS_MIN
+#define WRITE_WARPS_MIN 4096
+#endif
 
 /* Blocks of threads per multiprocessor, which bounds the registers of a thread. */
 #ifndef GRAY_RESIDENT
@@ -194,26 +199,64 @@ SIMT uint32_t stuffed_bytes(uint32_t word, int valid)
     return found;
 }
 
-/* Writes bytes [from, end) of the staging memory, whose start is a multiple of 16 in the file. */
-SIMT void copy_out(const words4 *staged, uint8_t *to, int from, int end)
+/* The bytes of the file that a warp has made and not written yet. Lines are written as a whole, as
+ * the transfers over PCIe are, except the first and the last one of the warp. */
+struct file_writer {
+    words4 *staged;    /* WRITE_STAGED words in shared memory */
+    uint8_t *line;     /* where `staged` goes: a multiple of LINE_BYTES */
+    int start, filled; /* the bytes from `start` to `filled` are the warp's own */
+};
+
+/* Writes the staged bytes [from, end). */
+SIMT void write_range(const struct file_writer *writer, int from, int end)
 {
-    const uint8_t *bytes = (const uint8_t *)staged;
-    int lane = lane_index(), whole = from > 0, last = end / 16;
-    for (int i = whole + lane; i < last; i += WARP_LANES)
-        ((words4 *)to)[i] = staged[i];
-    if (from > 0 && lane >= from && lane < min_int(end, 16))
-        to[lane] = bytes[lane];
-    if (last >= whole && lane < end % 16)
-        to[last * 16 + lane] = bytes[last * 16 + lane];
+    const uint8_t *bytes = (const uint8_t *)writer->staged;
+    int lane = lane_index(), first = (from + 15) / 16, last = end / 16;
+    for (int i = first + lane; i < last; i += WARP_LANES)
+        ((words4 *)writer->line)[i] = writer->staged[i];
+    if (from + lane < min_int(first * 16, end))
+        writer->line[from + lane] = bytes[from + lane];
+    if (last >= first && last * 16 + lane < end)
+        writer->line[last * 16 + lane] = bytes[last * 16 + lane];
 }
 
-/* Writes up to WRITE_BYTES bytes of the tile from byte `base` of `left` remaining ones, and returns
- * how many bytes of the file they became. staged: zero-filled here. */
-SIMT int write_bytes(const struct tile_reader *reader, int base, int left, words4 *staged,
-                     uint8_t *to)
+/* Writes the whole lines, and moves the rest to the front. */
+SIMT void write_lines(struct file_writer *writer)
 {
-    int lane = lane_index(), start = (int)((uintptr_t)to & 15), valid = left - lane * 16;
-    uint32_t words[5], found[4], total;
+    int lane = lane_index(), lines = writer->filled / LINE_BYTES;
+    bool carries = lane < LINE_BYTES / 16 && lines > 0;
+    words4 carried = {0, 0, 0, 0};
+    warp_barrier();
+    if (lines > 0)
+        write_range(writer, writer->start, lines * LINE_BYTES);
+    if (carries)
+        carried = writer->staged[lines * (LINE_BYTES / 16) + lane];
+    warp_barrier();
+    if (carries)
+        writer->staged[lane] = carried;
+    warp_barrier();
+    writer->line += lines * LINE_BYTES;
+    writer->filled -= lines * LINE_BYTES;
+    writer->start = lines > 0 ? 0 : writer->start;
+}
+
+/* Clears the staging memory after the bytes that are not written yet. */
+SIMT void clear_staged(const struct file_writer *writer)
+{
+    const words4 zero = {0, 0, 0, 0};
+    int lane = lane_index(), first = (writer->filled + 15) / 16;
+    for (int i = first + lane; i < WRITE_STAGED; i += WARP_LANES)
+        writer->staged[i] = zero;
+    if (writer->filled + lane < first * 16)
+        ((uint8_t *)writer->staged)[writer->filled + lane] = 0;
+}
+
+/* Makes up to WRITE_BYTES bytes of the tile, from byte `base` of `left` remaining ones. */
+SIMT void stage_bytes(const struct tile_reader *reader, int base, int left,
+                      struct file_writer *writer)
+{
+    int lane = lane_index(), valid = left - lane * 16;
+    uint32_t words[5], found[4], stuffed;
     bool inside = base / 4 + WRITE_BYTES / 4 + 4 <= (int)reader->bits / 32;
     read_words(reader, base / 4 + lane * 4, inside, words);
     UNROLL
@@ -221,41 +264,49 @@ SIMT int write_bytes(const struct tile_reader *reader, int base, int left, words
         words[i] = funnel_left(words[i + 1], words[i], reader->shift);
         found[i] = stuffed_bytes(words[i], valid - 4 * i);
     }
-    const words4 zero = {0, 0, 0, 0};
-    staged[lane] = staged[lane + WARP_LANES] = zero;
-    if (lane < 4)
-        staged[lane + 2 * WARP_LANES] = zero;
+    clear_staged(writer);
     uint32_t before = warp_scan((uint32_t)count_bits(found[0] | found[1] >> 1 | found[2] >> 2 |
-                                                     found[3] >> 3), &total);
+                                                     found[3] >> 3), &stuffed);
     warp_barrier();
-    int at = start + lane * 16 + (int)before;
+    int at = writer->filled + lane * 16 + (int)before;
     UNROLL
     for (int i = 0; i < 16; i++) {
         uint32_t byte = words[i / 4] >> (24 - i % 4 * 8) & 0xFF;
-        ((uint8_t *)staged)[at++] = (uint8_t)byte;
-        at += byte == 0xFF;
+        ((uint8_t *)writer->staged)[at++] = (uint8_t)byte;
+        at += byte == 0xFF; /* the zero after it is there */
     }
-    warp_barrier();
-    int length = min_int(left, WRITE_BYTES) + (int)total;
-    copy_out(staged, to - start, start, start + length);
-    warp_barrier();
-    return length;
+    writer->filled += min_int(left, WRITE_BYTES) + (int)stuffed;
 }
 
-SIMT void write_tile(const struct encode_descriptor *image, int tile, words4 *staged)
+SIMT void write_tile(const struct encode_descriptor *image, int tile, struct file_writer *writer)
 {
     const struct encode_tile *of = image->tiles + tile;
-    struct encode_placement placement = image->placements[tile];
+    uint32_t phase = image->placements[tile].phase;
     bool last = tile + 1 == (int)image->tile_count;
-    struct tile_reader reader = {image->slots + (size_t)of->slot * GROUP_WORDS,
-                                 of->bits, (8 - placement.phase) & 7,
-                                 (last ? 0xFFu : of[1].head) << 24};
-    int bytes = (int)((placement.phase + reader.bits + 7) / 8 - (placement.phase + 7) / 8);
-    uint8_t *to = image->file + placement.offset;
-    for (int base = 0; base < bytes; base += WRITE_BYTES)
-        to += write_bytes(&reader, base, bytes - base, staged, to);
-    if (last && lane_index() < 2)
-        to[lane_index()] = lane_index() == 0 ? 0xFF : 0xD9; /* EOI */
+    struct tile_reader reader = {image->slots + (size_t)of->slot * GROUP_WORDS, of->bits,
+                                 (8 - phase) & 7, (last ? 0xFFu : of[1].head) << 24};
+    int bytes = (int)((phase + reader.bits + 7) / 8 - (phase + 7) / 8);
+    for (int base = 0; base < bytes; base += WRITE_BYTES) {
+        stage_bytes(&reader, base, bytes - base, writer);
+        write_lines(writer);
+    }
+}
+
+/* Writes tiles [tile, end), and EOI after the last one of the image. */
+SIMT void write_run(const struct encode_descriptor *image, int tile, int end, words4 *staged)
+{
+    uint8_t *to = image->file + image->placements[tile].offset;
+    int start = (int)((uintptr_t)to % LINE_BYTES);
+    struct file_writer writer = {staged, to - start, start, start};
+    for (; tile < end; tile++)
+        write_tile(image, tile, &writer);
+    if (end == (int)image->tile_count) {
+        if (lane_index() < 2)
+            ((uint8_t *)staged)[writer.filled + lane_index()] = lane_index() == 0 ? 0xFF : 0xD9;
+        writer.filled += 2;
+        warp_barrier();
+    }
+    write_range(&writer, writer.start, writer.filled);
 }
 
 /* The header may be in host memory: all loads start before the first one ends. */
@@ -274,18 +325,23 @@ SIMT void write_header_piece(const struct encode_descriptor *image, int piece)
 KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
 {
     SHARED words4 staged[WRITE_WARPS][WRITE_STAGED];
-    int warp = thread_index() / WARP_LANES, index = block_index() * WRITE_WARPS + warp;
+    int warp = thread_index() / WARP_LANES;
+    int index = (block_index() * WRITE_WARPS + warp) * args.write_units;
+    if (index / CHUNK_UNITS >= args.chunk_count)
+        return;
     struct encode_chunk chunk = args.chunks[index / CHUNK_UNITS];
     const struct encode_descriptor *image = args.images + chunk.image;
-    int unit = (int)chunk.first + index % CHUNK_UNITS;
-    /* The first piece of the header goes with the first tile, others follow the last tile. */
-    int piece = unit == 0 ? 0 : unit - (int)image->tile_count + 1;
-    if (!image->fits || piece > (int)image->more_pieces)
+    int unit = (int)chunk.first + index % CHUNK_UNITS, end = unit + args.write_units;
+    int tiles = (int)image->tile_count, pieces_end = tiles + (int)image->more_pieces;
+    if (!image->fits)
         return;
-    if (unit < (int)image->tile_count)
-        write_tile(image, unit, staged[warp]);
-    if (unit == 0 || piece > 0)
-        write_header_piece(image, piece);
+    if (unit < tiles)
+        write_run(image, unit, min_int(end, tiles), staged[warp]);
+    /* The first piece of the header goes with the first tile, others follow the last tile. */
+    if (unit == 0)
+        write_header_piece(image, 0);
+    for (int i = unit < tiles ? tiles : unit; i < min_int(end, pieces_end); i++)
+        write_header_piece(image, i - tiles + 1);
 }
 
 /* ---- launch ---- */
@@ -322,6 +378,8 @@ int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
     args.codes = (const uint32_t *)start;
     args.images = (struct encode_descriptor *)(start + CODES_BYTES);
     args.chunks = (const struct encode_chunk *)(start + batch->chunks_at);
+    args.chunk_count = (int)batch->chunks[JPEG_ENCODE_KINDS];
+    args.write_units = 1;
     int status = 0;
     for (int kind = 0; kind < JPEG_ENCODE_KINDS && status == 0; kind++)
         status = launch_kind(kind, &args, batch, stream);
@@ -334,6 +392,11 @@ int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
     status = LAUNCH(place_tiles, threads, batch->image_count, 0, stream, args);
     if (status)
         return status;
-    uint32_t writers = batch->chunks[JPEG_ENCODE_KINDS] * (CHUNK_UNITS / WRITE_WARPS);
-    return LAUNCH(write_tiles, WRITE_THREADS, writers, 0, stream, args);
+    uint32_t units = batch->chunks[JPEG_ENCODE_KINDS] * CHUNK_UNITS;
+    while (args.write_units < CHUNK_UNITS &&
+           units / (2 * (uint32_t)args.write_units) >= WRITE_WARPS_MIN)
+        args.write_units *= 2;
+    uint32_t warps = units / (uint32_t)args.write_units;
+    return LAUNCH(write_tiles, WRITE_THREADS, (warps + WRITE_WARPS - 1) / WRITE_WARPS, 0, stream,
+                  args);
 }

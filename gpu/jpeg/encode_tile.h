@@ -14,6 +14,8 @@ struct encode_args {
     struct encode_descriptor *images;
     const struct encode_chunk *chunks;
     const uint32_t *codes; /* two sets of CODES_WORDS */
+    int chunk_count;       /* from `chunks`; of all kinds in write_tiles */
+    int write_units;       /* units per warp of write_tiles: 1, 2, 4 or 8 */
 };
 
 /* The row and the column of a unit: a block or an MCU. */
