@@ -99,6 +99,16 @@ static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
     return divide_up(extent->tiles + more_pieces(header_bytes), CHUNK_UNITS);
 }
 
+/* With these divisors, no difference and no coefficient is too large for the tables of codes. */
+static bool has_baseline_tables(const struct jpeg_encode_image *image)
+{
+    int count = image->source.channels == 1 ? DCT_AREA : 2 * DCT_AREA;
+    for (int i = 0; i < count; i++)
+        if (image->quant[i] < 1 || image->quant[i] > 255)
+            return false;
+    return true;
+}
+
 static bool is_valid(const struct jpeg_encode_image *image)
 {
     const struct image *source = &image->source;
@@ -111,7 +121,7 @@ static bool is_valid(const struct jpeg_encode_image *image)
            (uintptr_t)image->file % JPEG_ENCODE_ALIGN == 0 &&
            (uintptr_t)image->work % BUFFER_ALIGN == 0 &&
            (uintptr_t)image->header % sizeof(uint32_t) == 0 &&
-           image->header_bytes <= ENCODE_HEADER_MAX;
+           image->header_bytes <= ENCODE_HEADER_MAX && has_baseline_tables(image);
 }
 
 /* Fills the batch. Returns the size of the description, or SIZE_MAX. */

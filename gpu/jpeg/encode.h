@@ -73,8 +73,8 @@ size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels
 /* Writes the description of 1 or more images to host memory, in an order of its own, and fills
  * *batch. Returns the size of the description: about 630 bytes per image and 8 bytes for each
  * 65,536 pixels. If it is more than `bytes`, nothing was written. Returns SIZE_MAX if an image is
- * not of a kind above, has a side above SIDE_CEILING or is not aligned, or if the batch has too
- * many pixels for one launch (more than 4 terapixels). */
+ * not of a kind above, has a side above SIDE_CEILING, is not aligned or has other quantisers, or if
+ * the batch has too many pixels for one launch (more than 4 terapixels). */
 size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count, void *to,
                             size_t bytes, struct jpeg_encode_batch *batch);
 

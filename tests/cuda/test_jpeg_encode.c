@@ -520,6 +520,11 @@ TEST(other_images_are_refused)
     image.source.pixels++;
     assert_true(is_refused(&image));
     image = good;
+    quant[127] = 256;
+    assert_true(is_refused(&image));
+    quant[127] = 0;
+    assert_true(is_refused(&image));
+    quant[127] = 1;
     image.file++;
     assert_true(is_refused(&image));
 }
