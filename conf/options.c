@@ -305,12 +305,12 @@ static bool same_value(const struct row *row, const struct options *a, const str
 }
 
 /* A text changes its owner: options_clear frees the old one with `fresh`. */
-static void swap_values(const struct row *row, struct options *live, struct options *fresh)
+static void adopt_value(const struct row *row, struct options *live, struct options *fresh)
 {
-    unsigned char old[sizeof(uint64_t)];
-    memcpy(old, field(row, live), row->size);
+    char *old = row->kind == TEXT ? *(char **)field(row, live) : NULL;
     memcpy(field(row, live), field(row, fresh), row->size);
-    memcpy(field(row, fresh), old, row->size);
+    if (row->kind == TEXT)
+        *(char **)field(row, fresh) = old;
 }
 
 void options_adopt(struct options *live, struct options *fresh)
@@ -329,7 +329,7 @@ void options_adopt(struct options *live, struct options *fresh)
                         row->name, before, after);
             continue;
         }
-        swap_values(row, live, fresh);
+        adopt_value(row, live, fresh);
         log_info("option %s: \"%s\" is now \"%s\"", row->name, before, after);
     }
 }

@@ -125,7 +125,8 @@ DEVICE uint32_t subs_in(uint32_t bytes)
     return subs > 0 ? subs : 1;
 }
 
-/* Checks what the chunks contain together, and begins the image. end: position of the end marker. */
+/* Checks what the chunks contain together, and begins the image. end: position of the end marker.
+ */
 SIMT void begin_image(const struct decode_descriptor *image, uint32_t end, uint32_t data_bytes,
                       uint32_t restarts)
 {

@@ -357,7 +357,8 @@ static inline void rig_arrange(struct jpeg_decompress_struct *reader, jvirt_barr
         30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
     const jpeg_component_info *info = &reader->comp_info[component];
     for (uint32_t y = 0; y < info->height_in_blocks; y++) {
-        JBLOCKARRAY rows = reader->mem->access_virt_barray((j_common_ptr)reader, array, y, 1, FALSE);
+        JBLOCKARRAY rows =
+            reader->mem->access_virt_barray((j_common_ptr)reader, array, y, 1, FALSE);
         for (uint32_t x = 0; x < info->width_in_blocks; x++)
             for (uint32_t k = 0; k < 64; k++)
                 to[jpeg_coefficient(y * info->width_in_blocks + x, k)] = rows[0][x][natural[k]];

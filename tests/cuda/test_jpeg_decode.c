@@ -57,7 +57,8 @@ static void run_batch(enum expectation expected)
     for (size_t i = 0; i < batch.count; i++) {
         const struct rig_image *image = &batch.images[i];
         long warnings = 0;
-        size_t wrong = image->verdict == JPEG_DECODE_DONE ? rig_differences(&run, image, &warnings) : 0;
+        size_t wrong =
+            image->verdict == JPEG_DECODE_DONE ? rig_differences(&run, image, &warnings) : 0;
         batch.done += image->verdict == JPEG_DECODE_DONE;
         batch.declined += image->verdict != JPEG_DECODE_DONE;
         if (wrong > 0 || warnings != 0 || (image->verdict && expected == EXACT))
