@@ -144,9 +144,8 @@ static size_t pool_busy(const struct pool *pool)
     return busy;
 }
 
-/* Returns the segment with the lowest address that has a gap for `bytes`, or a new segment. Frees
- * idle segments that are too small if the budget, or the backend, has no room for another one. */
-static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
+/* The segment with the lowest address that has a gap for `bytes`, or NULL. */
+static struct pool_segment *pool_gap(const struct pool *pool, size_t bytes)
 {
     size_t offset;
     list_each(node, &pool->segments)
@@ -155,8 +154,15 @@ static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
         if (segment_gap(segment, bytes, &offset))
             return segment;
     }
-    struct pool_segment *segment = NULL;
-    if (bytes <= pool->budget - pool->held)
+    return NULL;
+}
+
+/* Returns a segment that has a gap for `bytes`: an old one, or a new one. Frees idle segments that
+ * are too small if the budget, or the backend, has no room for another one. */
+static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
+{
+    struct pool_segment *segment = pool_gap(pool, bytes);
+    if (!segment && bytes <= pool->budget - pool->held)
         segment = pool_grow(pool, bytes);
     if (!segment && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
         pool_drop_idle(pool, pool->budget - bytes);
@@ -187,15 +193,8 @@ static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block 
 bool pool_has_room(const struct pool *pool, size_t bytes)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
-    size_t offset;
-    bool has = false;
     pthread_mutex_lock(lock);
-    list_each(node, &pool->segments)
-    {
-        struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if ((has = segment_gap(segment, buffer_align(bytes), &offset)))
-            break;
-    }
+    bool has = pool_gap(pool, buffer_align(bytes)) != NULL;
     pthread_mutex_unlock(lock);
     return has;
 }

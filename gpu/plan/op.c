@@ -111,174 +111,173 @@ static void say_type(const struct op_param *param, char *text, size_t size)
 
 /* ---- one reader per kind ---- */
 
-static enum status check_range(const struct op_item *item, const char *name, double number,
-                               double min, double max)
+/* A value of an item. */
+struct reading {
+    const struct op_item *item;
+    const struct op_param *param;
+    const char *name; /* that of the parameter, or with an index of its array */
+    const cJSON *given;
+};
+
+static enum status check_range(const struct reading *r, double number, double min, double max)
 {
     if (number >= min && number <= max)
         return STATUS_OK;
-    return op_refuse(item, ": %s is %.10g; it must be %.10g to %.10g", name, number, min, max);
+    return op_refuse(r->item, ": %s is %.10g; it must be %.10g to %.10g", r->name, number, min,
+                     max);
 }
 
-/* A reader's `name` is the value's: that of the parameter, or with an index of its array. */
-static enum status read_integer(const struct op_item *item, const struct op_param *param,
-                                const char *name, const cJSON *given, void *value)
+static enum status read_integer(const struct reading *r, void *value)
 {
-    double number = given->valuedouble;
-    if (!cJSON_IsNumber(given))
-        return op_refuse(item, ": %s is %s; it must be an integer", name, kind_of(given));
-    if (!(number >= param->min && number <= param->max) || number != floor(number))
-        return op_refuse(item, ": %s is %.10g; it must be an integer of %.10g to %.10g", name,
-                         number, param->min, param->max);
+    double number = r->given->valuedouble, min = r->param->min, max = r->param->max;
+    if (!cJSON_IsNumber(r->given))
+        return op_refuse(r->item, ": %s is %s; it must be an integer", r->name, kind_of(r->given));
+    if (!(number >= min && number <= max) || number != floor(number))
+        return op_refuse(r->item, ": %s is %.10g; it must be an integer of %.10g to %.10g", r->name,
+                         number, min, max);
     *(int *)value = (int)number;
     return STATUS_OK;
 }
 
-static enum status read_number(const struct op_item *item, const struct op_param *param,
-                               const char *name, const cJSON *given, void *value)
+static enum status read_number(const struct reading *r, void *value)
 {
-    *(double *)value = given->valuedouble;
-    return check_range(item, name, given->valuedouble, param->min, param->max);
+    *(double *)value = r->given->valuedouble;
+    return check_range(r, r->given->valuedouble, r->param->min, r->param->max);
 }
 
-static enum status read_odd(const struct op_item *item, const struct op_param *param,
-                            const char *name, const cJSON *given, void *value)
+static enum status read_odd(const struct reading *r, void *value)
 {
-    double number = given->valuedouble;
-    bool two = param->max == param->min + 2;
-    enum status status = check_range(item, name, number, param->min, param->max);
+    double number = r->given->valuedouble, min = r->param->min, max = r->param->max;
+    bool two = max == min + 2;
+    enum status status = check_range(r, number, min, max);
     if (status)
         return status;
     *(int *)value = (int)number;
     if (number == (double)((int)number | 1))
         return STATUS_OK;
-    return op_refuse(item, ": %s is %.10g; it must be %s%.10g %s %.10g", name, number,
-                     two ? "" : "an odd integer of ", param->min, two ? "or" : "to", param->max);
+    return op_refuse(r->item, ": %s is %.10g; it must be %s%.10g %s %.10g", r->name, number,
+                     two ? "" : "an odd integer of ", min, two ? "or" : "to", max);
 }
 
-static enum status read_choice(const struct op_item *item, const struct op_param *param,
-                               const char *name, const cJSON *given, void *value)
+static enum status read_choice(const struct reading *r, void *value)
 {
+    double number = r->given->valuedouble;
     char list[120];
-    for (size_t i = 0; param->words[i]; i++) {
-        *(int *)value = atoi(param->words[i]);
-        if (given->valuedouble == *(int *)value)
+    for (size_t i = 0; r->param->words[i]; i++) {
+        *(int *)value = atoi(r->param->words[i]);
+        if (number == *(int *)value)
             return STATUS_OK;
     }
-    join_words(list, sizeof(list), param->words, " or ");
-    return op_refuse(item, ": %s is %.10g; it must be %s", name, given->valuedouble, list);
+    join_words(list, sizeof(list), r->param->words, " or ");
+    return op_refuse(r->item, ": %s is %.10g; it must be %s", r->name, number, list);
 }
 
-static enum status read_boolean(const struct op_item *item, const struct op_param *param,
-                                const char *name, const cJSON *given, void *value)
+static enum status read_boolean(const struct reading *r, void *value)
 {
-    (void)item, (void)param, (void)name;
-    *(bool *)value = cJSON_IsTrue(given);
+    *(bool *)value = cJSON_IsTrue(r->given);
     return STATUS_OK;
 }
 
-static enum status read_word(const struct op_item *item, const struct op_param *param,
-                             const char *name, const cJSON *given, void *value)
+static enum status read_word(const struct reading *r, void *value)
 {
+    const char *word = r->given->valuestring;
     char list[120];
-    for (int i = 0; param->words[i]; i++) {
+    for (int i = 0; r->param->words[i]; i++) {
         *(int *)value = i;
-        if (strcmp(param->words[i], given->valuestring) == 0)
+        if (strcmp(r->param->words[i], word) == 0)
             return STATUS_OK;
     }
-    join_words(list, sizeof(list), param->words, " or ");
-    return op_refuse(item, ": %s is \"%.40s\"; it must be %s", name, given->valuestring,
-                     list);
+    join_words(list, sizeof(list), r->param->words, " or ");
+    return op_refuse(r->item, ": %s is \"%.40s\"; it must be %s", r->name, word, list);
 }
 
-static enum status read_integers(const struct op_item *item, const struct op_param *param,
-                                 const char *name, const cJSON *given, void *value)
+static enum status read_integers(const struct reading *r, void *value)
 {
-    int *values = value, count = cJSON_GetArraySize(given), i = 0;
+    int *values = value, count = cJSON_GetArraySize(r->given), i = 0;
     enum status status = STATUS_OK;
-    char place[80];
-    if (count != param->columns)
-        return op_refuse(item, ": %s has %d items; it must have %d", name, count, param->columns);
-    for (const cJSON *each = given->child; each && !status; each = each->next, i++) {
-        snprintf(place, sizeof(place), "%s[%d]", name, i);
-        status = read_integer(item, param, place, each, &values[i]);
+    char name[80];
+    if (count != r->param->columns)
+        return op_refuse(r->item, ": %s has %d items; it must have %d", r->name, count,
+                         r->param->columns);
+    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
+        struct reading one = {r->item, r->param, name, each};
+        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
+        status = read_integer(&one, &values[i]);
     }
     return status;
 }
 
-static enum status read_row(const struct op_item *item, const struct op_param *param,
-                            const cJSON *row, int y, int columns, double *values)
+static enum status read_row(const struct reading *r, const cJSON *row, int y, int columns,
+                            double *values)
 {
+    const struct op_param *param = r->param;
     enum status status = STATUS_OK;
     char name[80];
     int x = 0;
     if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != columns)
-        return op_refuse(item, ": %s[%d] must be an array of %d numbers", param->name, y, columns);
+        return op_refuse(r->item, ": %s[%d] must be an array of %d numbers", r->name, y, columns);
     for (const cJSON *cell = row->child; cell && !status; cell = cell->next, x++) {
         bool last = param->kind == OP_KIND_MATRIX && x == columns - 1;
-        snprintf(name, sizeof(name), "%s[%d][%d]", param->name, y, x);
+        struct reading one = {r->item, param, name, cell};
+        snprintf(name, sizeof(name), "%s[%d][%d]", r->name, y, x);
         if (!cJSON_IsNumber(cell))
-            return op_refuse(item, ": %s is %s; it must be a number", name, kind_of(cell));
+            return op_refuse(r->item, ": %s is %s; it must be a number", name, kind_of(cell));
         values[x] = cell->valuedouble;
-        status = check_range(item, name, values[x], last ? -param->last_max : param->min,
+        status = check_range(&one, values[x], last ? -param->last_max : param->min,
                              last ? param->last_max : param->max);
     }
     return status;
 }
 
 /* Reads the rows of a matrix whose rows and columns are set. */
-static enum status read_rows(const struct op_item *item, const struct op_param *param,
-                             const cJSON *given, struct op_matrix *matrix)
+static enum status read_rows(const struct reading *r, struct op_matrix *matrix)
 {
     enum status status = STATUS_OK;
     int y = 0;
-    for (const cJSON *row = given->child; row && !status; row = row->next, y++)
-        status = read_row(item, param, row, y, matrix->columns,
-                          matrix->values + y * matrix->columns);
+    for (const cJSON *row = r->given->child; row && !status; row = row->next, y++)
+        status = read_row(r, row, y, matrix->columns, matrix->values + y * matrix->columns);
     return status;
 }
 
-static enum status read_matrix(const struct op_item *item, const struct op_param *param,
-                               const char *name, const cJSON *given, void *value)
+static enum status read_matrix(const struct reading *r, void *value)
 {
     struct op_matrix *matrix = value;
-    matrix->rows = param->rows;
-    matrix->columns = param->columns;
-    if (!cJSON_IsArray(given) || cJSON_GetArraySize(given) != param->rows)
-        return op_refuse(item, ": %s must be an array of %d rows of %d numbers", name,
-                         param->rows, param->columns);
-    return read_rows(item, param, given, matrix);
+    matrix->rows = r->param->rows;
+    matrix->columns = r->param->columns;
+    if (!cJSON_IsArray(r->given) || cJSON_GetArraySize(r->given) != matrix->rows)
+        return op_refuse(r->item, ": %s must be an array of %d rows of %d numbers", r->name,
+                         matrix->rows, matrix->columns);
+    return read_rows(r, matrix);
 }
 
-static enum status check_odd(const struct op_item *item, const struct op_param *param,
-                             const char *what, int side, int side_max)
+static enum status check_odd(const struct reading *r, const char *what, int side, int side_max)
 {
     if (side % 2 == 1 && side <= side_max)
         return STATUS_OK;
-    return op_refuse(item, ": %s has %d %s; it must have an odd number of them, at most %d",
-                     param->name, side, what, side_max);
+    return op_refuse(r->item, ": %s has %d %s; it must have an odd number of them, at most %d",
+                     r->name, side, what, side_max);
 }
 
-static enum status read_odd_matrix(const struct op_item *item, const struct op_param *param,
-                                   const char *name, const cJSON *given, void *value)
+static enum status read_odd_matrix(const struct reading *r, void *value)
 {
     struct op_matrix *matrix = value;
-    matrix->rows = cJSON_GetArraySize(given);
-    enum status status = check_odd(item, param, "rows", matrix->rows, param->rows);
+    const cJSON *row = r->given->child;
+    matrix->rows = cJSON_GetArraySize(r->given);
+    enum status status = check_odd(r, "rows", matrix->rows, r->param->rows);
     if (status)
         return status;
-    if (!cJSON_IsArray(given->child))
-        return op_refuse(item, ": %s[0] is %s; it must be an array of numbers", name,
-                         kind_of(given->child));
-    matrix->columns = cJSON_GetArraySize(given->child);
-    status = check_odd(item, param, "columns", matrix->columns, param->columns);
-    return status ? status : read_rows(item, param, given, matrix);
+    if (!cJSON_IsArray(row))
+        return op_refuse(r->item, ": %s[0] is %s; it must be an array of numbers", r->name,
+                         kind_of(row));
+    matrix->columns = cJSON_GetArraySize(row);
+    status = check_odd(r, "columns", matrix->columns, r->param->columns);
+    return status ? status : read_rows(r, matrix);
 }
 
 /* By kind: the JSON type, and the reader. */
 static const struct {
     int type;
-    enum status (*read)(const struct op_item *item, const struct op_param *param, const char *name,
-                        const cJSON *given, void *value);
+    enum status (*read)(const struct reading *r, void *value);
 } readers[] = {
     [OP_KIND_INTEGER] = {0xFF, read_integer}, /* readers with 0xFF check the type themselves */
     [OP_KIND_ODD] = {cJSON_Number, read_odd},
@@ -374,7 +373,8 @@ static enum status read_params(const struct op *op, const struct op_item *item,
         if (!given)
             continue;
         if (given->type & 0xFF & readers[param->kind].type) {
-            status = readers[param->kind].read(item, param, param->name, given, params + param->at);
+            struct reading reading = {item, param, param->name, given};
+            status = readers[param->kind].read(&reading, params + param->at);
             continue;
         }
         say_type(param, text, sizeof(text));
