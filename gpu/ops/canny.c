@@ -189,8 +189,7 @@ static void keep_edges(uint8_t *row, size_t width)
         row[x] = row[x] == CANNY_EDGE ? 255 : 0;
 }
 
-static void canny_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                      uint8_t *work)
+PASS_LOOP(canny_cpu)
 {
     mark(pass, from, to, work);
     spread(pass, to, (uint32_t *)(work + rows_bytes(from->width)));

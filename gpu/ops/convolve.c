@@ -48,8 +48,7 @@ static void convolve_row(const struct convolve *convolve, const uint8_t *const *
     }
 }
 
-static void convolve_cpu(const struct pass *pass, const struct image *from,
-                         const struct image *to, uint8_t *work)
+PASS_LOOP(convolve_cpu)
 {
     const struct convolve *convolve = (const struct convolve *)pass->params;
     int down = convolve->rows / 2;

@@ -102,8 +102,7 @@ static void sum_across(const struct gaussian *gaussian, const uint16_t *sums, ui
     }
 }
 
-static void gaussian_cpu(const struct pass *pass, const struct image *from,
-                         const struct image *to, uint8_t *work)
+PASS_LOOP(gaussian_cpu)
 {
     const struct gaussian *gaussian = (const struct gaussian *)pass->params;
     size_t bytes = (size_t)to->width * to->channels;

@@ -58,8 +58,7 @@ static void equalize_make(struct gray_table *work, uint32_t pixels)
     }
 }
 
-static void equalize_cpu(const struct pass *pass, const struct image *from,
-                         const struct image *to, uint8_t *work)
+PASS_LOOP(equalize_cpu)
 {
     run(pass, from, to, work, equalize_make);
 }
@@ -111,8 +110,7 @@ static void otsu_make(struct gray_table *work, uint32_t pixels)
         work->table[i] = i > work->threshold ? 255 : 0;
 }
 
-static void otsu_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                     uint8_t *work)
+PASS_LOOP(otsu_cpu)
 {
     run(pass, from, to, work, otsu_make);
 }

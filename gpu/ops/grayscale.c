@@ -42,11 +42,9 @@ void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t ch
                            under[2]);
 }
 
-static void grayscale_cpu(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work)
+PASS_LOOP(grayscale_cpu)
 {
     const struct grayscale *gray = (const struct grayscale *)pass->params;
-    (void)work;
     for (uint32_t y = 0; y < from->height; y++)
         grayscale_row(from->pixels + y * from->stride, to->pixels + y * to->stride, from->width,
                       from->channels, gray);
@@ -124,11 +122,9 @@ static void flatten_row(const uint8_t *restrict from, uint8_t *restrict to, uint
     }
 }
 
-static void flatten_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                        uint8_t *work)
+PASS_LOOP(flatten_cpu)
 {
     const struct flatten *flatten = (const struct flatten *)pass->params;
-    (void)work;
     for (uint32_t y = 0; y < from->height; y++)
         flatten_row(from->pixels + y * from->stride, to->pixels + y * to->stride, from->width,
                     flatten->background[0], flatten->background[1], flatten->background[2]);

@@ -70,10 +70,8 @@ void histogram_count(const struct image *from, const struct histogram *histogram
         memcpy(counts, tables, from->channels * sizeof(tables[0]));
 }
 
-static void histogram_cpu(const struct pass *pass, const struct image *from,
-                          const struct image *to, uint8_t *work)
+PASS_LOOP(histogram_cpu)
 {
-    (void)to;
     histogram_count(from, (const struct histogram *)pass->params, NULL, (uint32_t *)work);
 }
 

@@ -78,8 +78,7 @@ static void median_row5(const uint8_t *restrict ranks, size_t pitch, uint8_t *re
     }
 }
 
-static void median_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                       uint8_t *work)
+PASS_LOOP(median_cpu)
 {
     const struct median *median = (const struct median *)pass->params;
     int radius = median->size / 2;

@@ -68,11 +68,9 @@ static void orient_swapped(const struct pass *pass, const struct image *from,
     }
 }
 
-static void orient_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                       uint8_t *work)
+PASS_LOOP(orient_cpu)
 {
     const struct orient *orient = (const struct orient *)pass->params;
-    (void)work;
     if (orient->swap)
         orient_swapped(pass, from, to);
     else

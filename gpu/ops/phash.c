@@ -79,12 +79,10 @@ static uint64_t above_median(const int64_t values[PHASH_VALUES])
     return hash;
 }
 
-static void phash_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                      uint8_t *work)
+PASS_LOOP(phash_cpu)
 {
     const struct phash_weights *weights = (const struct phash_weights *)pass->constants;
     uint64_t *hashes = (uint64_t *)work;
-    (void)to;
     for (size_t i = 0; i < from->height / PHASH_SIDE; i++) {
         int32_t sums[PHASH_KEPT][PHASH_SIDE];
         int64_t values[PHASH_VALUES];

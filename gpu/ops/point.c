@@ -86,11 +86,9 @@ static void point_run(const struct point *point, const uint8_t *from, uint8_t *t
         table_run(to, to, count, to_channels, point->tables[POINT_AFTER]);
 }
 
-static void point_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                      uint8_t *work)
+PASS_LOOP(point_cpu)
 {
     const struct point *point = (const struct point *)pass->params;
-    (void)work;
     for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *source = from->pixels + y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;

@@ -156,8 +156,7 @@ size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps)
            sizeof(int32_t);
 }
 
-static void resample_x_cpu(const struct pass *pass, const struct image *from,
-                           const struct image *to, uint8_t *work)
+PASS_LOOP(resample_x_cpu)
 {
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->width;
@@ -251,13 +250,11 @@ static void sum_columns(const struct image *from, const struct resample *resampl
     clip_row(sums, to + at, count);
 }
 
-static void resample_y_cpu(const struct pass *pass, const struct image *from,
-                           const struct image *to, uint8_t *work)
+PASS_LOOP(resample_y_cpu)
 {
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->height;
     size_t row_bytes = (size_t)to->width * to->channels;
-    (void)work;
     /* If there are few output rows, each needs nearly the whole image, so every row reads the
      * clock. */
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y++) {
@@ -275,12 +272,10 @@ const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
 
 /* ---- the nearest pixel ---- */
 
-static void pick_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                     uint8_t *work)
+PASS_LOOP(pick_cpu)
 {
     const int32_t *columns = (const int32_t *)pass->constants, *rows = columns + to->width;
     size_t channels = from->channels;
-    (void)work;
     for (uint32_t y = 0; y < to->height; y++) {
         const uint8_t *row = from->pixels + (size_t)rows[y] * from->stride;
         uint8_t *result = to->pixels + (size_t)y * to->stride;

@@ -84,8 +84,7 @@ static void sobel_row(const struct rows *rows, uint8_t *restrict to, enum sobel_
     }
 }
 
-static void sobel_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                      uint8_t *work)
+PASS_LOOP(sobel_cpu)
 {
     const struct sobel *sobel = (const struct sobel *)pass->params;
     int width = (int)from->width, height = (int)from->height;

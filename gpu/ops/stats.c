@@ -51,11 +51,9 @@ static void stats_add(struct stats_channel *channel, const uint8_t *row, size_t 
         channel->room = 255u - min;
 }
 
-static void stats_cpu(const struct pass *pass, const struct image *from, const struct image *to,
-                      uint8_t *work)
+PASS_LOOP(stats_cpu)
 {
     struct stats_channel *channels = (struct stats_channel *)work;
-    (void)pass, (void)to;
     memset(channels, 0, from->channels * sizeof(*channels));
     for (uint32_t y = 0; y < from->height; y++)
         for (uint32_t c = 0; c < from->channels; c++)

@@ -51,6 +51,11 @@ struct pass;
  * take longer than a worker's time limit. */
 typedef void pass_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work);
+/* The head of a pass_cpu. */
+#define PASS_LOOP(name)                                                                            \
+    static void name(__attribute__((unused)) const struct pass *pass, const struct image *from,    \
+                     __attribute__((unused)) const struct image *to,                               \
+                     __attribute__((unused)) uint8_t *work)
 /* Enqueues the kernel. Pixels and work are in device memory. Returns a cudaError_t. */
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
