@@ -212,21 +212,13 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     cudaError_t result = choose_device(slot);
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
-    if (result == cudaSuccess)
-        result = record(slot, slot->start);
-    if (result == cudaSuccess)
-        result = for_each(slot, copy_in);
-    if (result == cudaSuccess)
-        result = record(slot, slot->copied_in);
-    if (result == cudaSuccess)
-        result = launch_all(slot);
-    if (result == cudaSuccess)
-        result = record(slot, slot->computed);
-    if (result == cudaSuccess)
-        result = for_each(slot, copy_out);
-    if (result == cudaSuccess)
-        result = record(slot, slot->copied_out);
-    return result;
+    result = result ? result : record(slot, slot->start);
+    result = result ? result : for_each(slot, copy_in);
+    result = result ? result : record(slot, slot->copied_in);
+    result = result ? result : launch_all(slot);
+    result = result ? result : record(slot, slot->computed);
+    result = result ? result : for_each(slot, copy_out);
+    return result ? result : record(slot, slot->copied_out);
 }
 
 /* ---- measuring ---- */

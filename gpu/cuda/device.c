@@ -101,13 +101,10 @@ static cudaError_t clock_open(struct cuda_device *device)
     struct cuda_clock *clock = &device->clock;
     cudaStream_t stream = device->slots[0].stream;
     cudaError_t result = CUDA_TRY(cudaEventCreate(&clock->base[0]));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventCreate(&clock->base[1]));
+    result = result ? result : CUDA_TRY(cudaEventCreate(&clock->base[1]));
     clock->host_ns[0] = clock_now_ns();
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaEventRecord(clock->base[0], stream));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaStreamSynchronize(stream));
+    result = result ? result : CUDA_TRY(cudaEventRecord(clock->base[0], stream));
+    result = result ? result : CUDA_TRY(cudaStreamSynchronize(stream));
     clock->known[0] = true;
     clock->renewed_ns = clock_now_ns();
     return result;
@@ -139,10 +136,8 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     snprintf(device->base.name, sizeof(device->base.name), "cuda:%d", ordinal);
 
     cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
-    if (result == cudaSuccess)
-        result = CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
-    if (result == cudaSuccess)
-        result = choose_streams(ordinal, config, &streams);
+    result = result ? result : CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+    result = result ? result : choose_streams(ordinal, config, &streams);
     if (result != cudaSuccess)
         return error_set(error, STATUS_GPU_FAILED, "%s cannot be opened: %s (%s)",
                          device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));

@@ -1,10 +1,8 @@
 /*
  * task.c - the life of a task: queued, on a stream, ended, finished.
  *
- * A task is queued on its device until a slot is free. Small tasks share a slot. The slot's tasks
- * are enqueued on its stream, followed by a host callback. The callback appends the slot to the
- * ended list. engine_reap then moves the tasks to the finished list and calls their `done`. A task
- * that fails also reaches the finished list.
+ * A host callback appends the slot to the ended list. engine_reap then moves the tasks to the
+ * finished list and calls their `done`. A task that fails also reaches the finished list.
  */
 #include "gpu/cuda/device.h"
 

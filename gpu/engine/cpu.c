@@ -69,8 +69,7 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
                 now_ns = clock_now_ns();
             }
             if (is_late(task, now_ns))
-                error_set(&task->error, STATUS_TIMEOUT,
-                          "the deadline passed at %s, pass %u of %u",
+                error_set(&task->error, STATUS_TIMEOUT, "the deadline passed at %s, pass %u of %u",
                           variant->passes[p].type->name, p + 1, variant->pass_count);
         }
     }

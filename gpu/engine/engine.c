@@ -2,6 +2,7 @@
 #include "gpu/engine/engine.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "conf/log.h"
@@ -12,10 +13,8 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
                              bool *usable, char *reason, size_t reason_size, struct error *error)
 {
     (void)config, (void)engine, (void)error;
-    static const char text[] = "this gpuimgd was built without CUDA (make CUDA=yes, with nvcc)";
     *usable = false;
-    strncpy(reason, text, reason_size - 1);
-    reason[reason_size - 1] = '\0';
+    snprintf(reason, reason_size, "this gpuimgd was built without CUDA (make CUDA=yes, with nvcc)");
     return STATUS_OK;
 }
 #endif

@@ -102,7 +102,6 @@ static const struct op_param convolve_params[] = {
     {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
     {.name = NULL}};
 
-/* Returns the default divisor: the sum of the kernel, or 1 if the sum is 0. */
 static double sum_kernel(const struct op_matrix *kernel)
 {
     double sum = 0, size = 0;

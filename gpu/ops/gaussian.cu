@@ -46,7 +46,6 @@ template <int C, int R> struct gaussian_shape {
     static constexpr int rows = lane_rows * warps;
 };
 
-/* Horizontal sums of the four pixels of a word. */
 template <int R>
 SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *sums)
 {

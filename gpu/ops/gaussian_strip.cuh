@@ -106,7 +106,6 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
     __pipeline_commit();
 }
 
-/* Starts loading the first pairs of a walk. */
 SIMT void strip_begin(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo)
 {
 #pragma unroll
@@ -222,7 +221,6 @@ SIMT void strip_make_pair(const gaussian_strip_args &a, const uint8_t (*rows)[ST
         pair[k] = __byte_perm(pair[k], odd[k], 0x5410);
 }
 
-/* Computes a row of the result from three pairs of rows. */
 SIMT void strip_sum_down(const uint32_t (&weights)[2], const uint32_t (&first)[STRIP_SAMPLES],
                          const uint32_t (&second)[STRIP_SAMPLES],
                          const uint32_t (&third)[STRIP_SAMPLES],

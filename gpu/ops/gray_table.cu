@@ -117,15 +117,15 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 /* ---- looking up ---- */
 
 /* Each word of the table, with four entries, is repeated 32 times. Each lane reads its own copy. */
-SIMT uint32_t look_up(const uint8_t *own, uint32_t value)
+SIMT uint32_t bank_look_up(const uint8_t *own, uint32_t value)
 {
     return own[(value & 252u) * WARP + (value & 3u)];
 }
 
-SIMT uint32_t look_up_four(const uint8_t *own, uint32_t four)
+SIMT uint32_t bank_look_up_four(const uint8_t *own, uint32_t four)
 {
-    return look_up(own, four & 255u) | look_up(own, four >> 8 & 255u) << 8 |
-           look_up(own, four >> 16 & 255u) << 16 | look_up(own, four >> 24) << 24;
+    return bank_look_up(own, four & 255u) | bank_look_up(own, four >> 8 & 255u) << 8 |
+           bank_look_up(own, four >> 16 & 255u) << 16 | bank_look_up(own, four >> 24) << 24;
 }
 
 /* `from` may be `to`: each lane overwrites only pixels that it has read. */
@@ -147,14 +147,13 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
             continue;
         uint4 pixels = *reinterpret_cast<const uint4 *>(a.from + (size_t)y * a.from_stride + x);
         *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + x) =
-            make_uint4(look_up_four(own, pixels.x), look_up_four(own, pixels.y),
-                       look_up_four(own, pixels.z), look_up_four(own, pixels.w));
+            make_uint4(bank_look_up_four(own, pixels.x), bank_look_up_four(own, pixels.y),
+                       bank_look_up_four(own, pixels.z), bank_look_up_four(own, pixels.w));
     }
 }
 
 /* ---- launchers ---- */
 
-/* make: computes the table from the counts of so many pixels. */
 static cudaError_t launch(const struct pass *pass, const struct image *from,
                           const struct image *to, uint8_t *work,
                           void (*make)(struct gray_table *, uint32_t), cudaStream_t stream)

@@ -136,8 +136,7 @@ static const struct pass_type pass_flatten = {"flatten", flatten_cpu, PASS_CUDA(
 
 void step_flatten(struct chain *chain)
 {
-    struct flatten flatten = {
-        {chain->background[0], chain->background[1], chain->background[2]}};
+    struct flatten flatten = {{chain->background[0], chain->background[1], chain->background[2]}};
     struct pass_shape to = {chain->shape.width, chain->shape.height, 3};
     assert(chain->shape.channels == 4);
     chain_add(chain, &pass_flatten, to, &flatten, sizeof(flatten));

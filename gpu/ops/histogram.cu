@@ -26,7 +26,6 @@
 
 /* ---- kernels ---- */
 
-/* The first of the four pixels in word m of a lane. */
 template <int C> SIMT int gray_place(int x0, int lane, int m)
 {
     return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
@@ -113,7 +112,7 @@ SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int w
     }
 }
 
-/* Counts gray in one table. keep: destination of the gray, or NULL. */
+/* a.to: destination of the gray, or NULL. */
 template <int C>
 static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
     histogram_gray_kernel(row_stretches a, gray_words gray, uint32_t *counts)
@@ -171,7 +170,6 @@ SIMT void count_piece(uint32_t *const *planes, const uint4 &piece, int j, int le
                       one);
 }
 
-/* Counts colour in one table per channel. */
 template <int C>
 static __global__ void __launch_bounds__(SWEEP_THREADS)
     histogram_colour_kernel(row_stretches a, uint32_t *counts, uint32_t one)

@@ -98,7 +98,6 @@ SIMT void second_product(struct phash_shared *s, int warp, int r, int c, int64_t
     s->values[warp][(r + TILE_ROWS) * PHASH_KEPT + c] = *high;
 }
 
-/* A lane that has one of the two middle values stores it. */
 SIMT void say_middles(struct phash_shared *s, int warp, int lane, int64_t low, int64_t high)
 {
     int ranks[2] = {0, 0};

@@ -1,7 +1,7 @@
 /*
  * point.cu - lookup tables and mixtures of channels: reads and writes each byte of the image once.
  *
- * The tables are copied to shared memory (tables.cuh) while the first pixels are loaded.
+ * The tables are copied to shared memory (rows.cuh) while the first pixels are loaded.
  *
  * At 4 TB/s a multiprocessor reads and writes 17 bytes per cycle. One table needs 9 lookups per
  * cycle. Shared memory serves 16 per cycle for noise, and 32 for similar neighbours, as in
@@ -11,7 +11,6 @@
  */
 #include "gpu/ops/point.h"
 #include "gpu/ops/rows.cuh"
-#include "gpu/ops/tables.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
@@ -100,7 +99,6 @@ SIMT uint32_t mix_rgba(uint32_t pixel, const point_args &a, const uint8_t (*tabl
                        __byte_perm(sums[2], pixel, AFTER ? 0x0070 : 0x0072), 0x5410);
 }
 
-/* Converts a stretch of a row to gray, from `part` as loaded. */
 template <int C, bool BEFORE, bool AFTER>
 SIMT void gray_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int x0, int lane,
                        uint8_t *stage, const uint8_t (*tables)[256])
@@ -167,7 +165,6 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
     }
 }
 
-/* Gray or a matrix, between tables. */
 template <int C, bool GRAY, bool BEFORE, bool AFTER>
 static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_constant__ point_args a)
 {
@@ -229,7 +226,6 @@ SIMT uint32_t wide_look_up(const uint8_t *wide, uint32_t word, int bit, uint32_t
     return *reinterpret_cast<const uint32_t *>(wide + (row | own));
 }
 
-/* Mixes four pixels in three words. */
 SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_args &a,
                         const wide_memory &memory, uint32_t own)
 {

@@ -126,7 +126,6 @@ PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *
     }
 }
 
-/* Computes LANES rows from row y, or the remaining ones. */
 VECTOR_CLONES
 static void sum_rows(const int32_t *columns, const int32_t *first, const int32_t *weights,
                      size_t taps, const struct image *to, uint32_t y)
@@ -182,8 +181,7 @@ PASS_LOOP(resample_x_cpu)
 
 pass_cuda resample_x_cuda, resample_y_cuda, pick_cuda;
 
-const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
-                                          PASS_CUDA(resample_x_cuda)};
+const struct pass_type pass_resample_x = {"resample x", resample_x_cpu, PASS_CUDA(resample_x_cuda)};
 
 /* ---- down the columns ---- */
 
@@ -267,8 +265,7 @@ PASS_LOOP(resample_y_cpu)
     }
 }
 
-const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
-                                          PASS_CUDA(resample_y_cuda)};
+const struct pass_type pass_resample_y = {"resample y", resample_y_cpu, PASS_CUDA(resample_y_cuda)};
 
 /* ---- the nearest pixel ---- */
 

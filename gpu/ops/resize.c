@@ -146,7 +146,6 @@ static const struct {
 
 /* ---- tables ---- */
 
-/* One axis of the resize. */
 struct axis {
     uint32_t outputs;
     uint32_t origin, inputs; /* the pixels of the source that may be read */

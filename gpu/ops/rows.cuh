@@ -1,5 +1,5 @@
 /*
- * rows.cuh - loads 512 pixels of a row per warp, and converts them to gray.
+ * rows.cuh - loads 512 pixels of a row per warp, converts them to gray and looks them up.
  *
  * A warp loads its stretch with 16-byte reads of neighbouring lanes, all in flight before the
  * first is used. Pixels of one and four channels are in place at once, because 16 bytes hold whole
@@ -11,9 +11,10 @@
 #define GPUIMGD_GPU_OPS_ROWS_CUH
 
 #include <cuda_fp16.h>
+#include <string.h>
 
-#include "gpu/ops/grayscale.h"
 #include "gpu/ops/launch.cuh"
+#include "gpu/ops/prologue.h"
 
 #define WARP 32
 #define LANE_PIXELS 16
@@ -191,6 +192,65 @@ SIMT uint32_t word_of_pair(__half2 pair)
 SIMT __half2 pair_between(__half2 left, __half2 right)
 {
     return pair_of(__byte_perm(word_of_pair(left), word_of_pair(right), 0x5432));
+}
+
+/*
+ * ---- lookup tables of 256 bytes, one after the other, in shared memory ----
+ *
+ * The tables are launch arguments, which belong to one launch alone and are in constant memory.
+ * Constant memory serves one address of a warp at a time. A table in shared memory fills two rows
+ * of the 32 banks.
+ */
+
+/* Argument and shared memory of a kernel with an optional table. */
+#define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
+
+template <bool TABLE> struct table_argument {
+    uint4 pieces[TABLE_BYTES(TABLE) / 16];
+};
+
+template <bool TABLE>
+static inline table_argument<TABLE> table_argument_of(const struct prologue *prologue)
+{
+    table_argument<TABLE> argument;
+    memcpy(argument.pieces, prologue->table, sizeof(argument.pieces));
+    return argument;
+}
+
+/* Copies the first COUNT tables to shared memory. Each warp reads its own pieces, one address at a
+ * time, so that the cache misses of all warps overlap. */
+template <int COUNT, int WARPS, int PIECES>
+SIMT void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES], int warp, int lane)
+{
+    constexpr int count = 16 * COUNT, share = (count + WARPS - 1) / WARPS;
+#pragma unroll
+    for (int k = 0; k < share; k++) {
+        int i = warp * share + k;
+        if (count % WARPS != 0 && i >= count)
+            break;
+        uint4 piece = pieces[i];
+        if (lane == k)
+            reinterpret_cast<uint4 *>(shared)[i] = piece;
+    }
+}
+
+SIMT uint32_t word_of(uint32_t b0, uint32_t b1, uint32_t b2, uint32_t b3)
+{
+    return __byte_perm(__byte_perm(b0, b1, 0x0040), __byte_perm(b2, b3, 0x0040), 0x5410);
+}
+
+/* Looks up four bytes, or the three colours of an RGBA pixel. */
+template <bool ALPHA> SIMT uint32_t look_up(uint32_t word, const uint8_t *table)
+{
+    uint32_t b0 = table[word & 255u], b1 = table[word >> 8 & 255u];
+    uint32_t b2 = table[word >> 16 & 255u], b3 = word >> 24;
+    return word_of(b0, b1, b2, ALPHA ? b3 : table[b3]);
+}
+
+template <bool ALPHA> SIMT uint4 look_up_four(const uint4 &four, const uint8_t *table)
+{
+    return make_uint4(look_up<ALPHA>(four.x, table), look_up<ALPHA>(four.y, table),
+                      look_up<ALPHA>(four.z, table), look_up<ALPHA>(four.w, table));
 }
 
 /*

@@ -22,7 +22,6 @@
  */
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
-#include "gpu/ops/tables.cuh"
 
 #define WARPS 4
 #define WARP_ROWS 2

@@ -27,13 +27,11 @@ SIMT void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
     stats->room = __vmaxu2(stats->room, __vmaxu2(rooms & 0x00ff00ffu, rooms >> 8 & 0x00ff00ffu));
 }
 
-/* A mask of the first n bytes of four. */
 SIMT uint32_t first_bytes(int n)
 {
     return n >= 4 ? 0xffffffffu : n <= 0 ? 0u : (1u << (8 * n)) - 1;
 }
 
-/* Sorts four words of interleaved pixels into a word per channel. */
 SIMT void take_rgb(lane_stats *stats, uint32_t a, uint32_t b, uint32_t c, uint32_t mask)
 {
     take_four(&stats[0], __byte_perm(__byte_perm(a, b, 0x0630), c, 0x5210), mask);

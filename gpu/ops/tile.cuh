@@ -18,7 +18,6 @@
 #define GPUIMGD_GPU_OPS_TILE_CUH
 
 #include "gpu/ops/rows.cuh"
-#include "gpu/ops/tables.cuh"
 #include "gpu/plan/pass.h"
 
 #define TILE_WIDTH 128
