@@ -272,10 +272,8 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
 static void give_back_unanswered(struct entry *entry)
 {
     char label[LABEL_BYTES];
-    size_t bytes;
-    const char *text = lease_text(&entry->lease, &bytes);
     log_error("job %s: out of memory for its result; the job goes back to the queue",
-              label_job(label, entry->lease.number, NULL, text, bytes));
+              queue_entry_label(entry, label));
     queue_entry_drop_answer(entry);
     entry->lease.lost |= entry->internal;
     entry->kind = ACK_BACK;

@@ -25,18 +25,11 @@ struct probe {
     int target;
 };
 
-static const char *label(const struct entry *entry, char text[LABEL_BYTES])
-{
-    size_t bytes;
-    const char *job = lease_text(&entry->lease, &bytes);
-    return label_job(text, entry->lease.number, NULL, job, bytes);
-}
-
 static void drop_reply(struct entry *entry)
 {
     char text[LABEL_BYTES];
     log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
-                label(entry, text), entry->reply_to, entry->queue->options->namespace);
+                queue_entry_label(entry, text), entry->reply_to, entry->queue->options->namespace);
     free(entry->reply_to);
     entry->reply_to = NULL;
     entry->reply_dropped = true;
@@ -66,7 +59,8 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
         return false;
     }
     char text[LABEL_BYTES];
-    log_info("job %s failed: %s: %s", label(entry, text), status_name(error->status), error->text);
+    log_info("job %s failed: %s: %s", queue_entry_label(entry, text), status_name(error->status),
+             error->text);
     free(entry->result);
     entry->result = result;
     free((struct error *)entry->lease.denied);

@@ -160,6 +160,7 @@ void queue_accepted(struct queue *queue, enum script script);
 size_t queue_unacknowledged(const struct queue *queue); /* number of leases in the lanes */
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);
+const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES]); /* label_job */
 void queue_entry_drop_answer(struct entry *entry);
 void queue_close_check(struct queue *queue);
 /* Reads the lengths of NS:results, NS:dead and NS:delayed. */

@@ -47,6 +47,13 @@ void queue_entry_drop_answer(struct entry *entry)
     entry->unique = false;
 }
 
+const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES])
+{
+    size_t bytes;
+    const char *text = lease_text(&entry->lease, &bytes);
+    return label_job(label, entry->lease.number, NULL, text, bytes);
+}
+
 void queue_entry_free(struct entry *entry)
 {
     queue_entry_drop_answer(entry);

@@ -27,9 +27,7 @@ enum {
 
 struct ask {
     struct list_node node;
-    struct queue *queue;
     struct entry *entry; /* NULL after the lease ended */
-    uint64_t number, fetch;
     char *id;            /* or NULL */
     bool unique;
     struct job_time not_before, expires;
@@ -82,7 +80,8 @@ static void put_back(struct queue *queue, bool sent_before)
 }
 
 /* Reports the answer to the daemon and frees the question. The question must be on no list. */
-static void apply_decision(struct ask *ask, long long answer, const char *kept)
+static void apply_decision(struct queue *queue, struct ask *ask, long long answer,
+                           const char *kept)
 {
     static const enum start_decision decisions[] = {
         [ANSWER_GO] = START_GO,
@@ -91,7 +90,6 @@ static void apply_decision(struct ask *ask, long long answer, const char *kept)
         [ANSWER_DUPLICATE] = START_DUPLICATE,
         [ANSWER_CANCELLED] = START_CANCELLED,
     };
-    struct queue *queue = ask->queue;
     struct entry *entry = ask->entry;
     bool ended_before = ask->sent_before && (ask->unique || ask->not_before.seconds > 0);
     ask_free(ask);
@@ -128,7 +126,8 @@ static void answered(void *context, redisReply *reply)
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);
         waits |= answer == ANSWER_WAITS;
-        apply_decision(ask_of(node), answer, kept->type == REDIS_REPLY_STRING ? kept->str : "");
+        apply_decision(queue, ask_of(node), answer,
+                       kept->type == REDIS_REPLY_STRING ? kept->str : "");
     }
     start_pump(queue);
     if (waits)
@@ -145,7 +144,7 @@ static void add_ms(struct script_call *call, const struct job_time *time, double
 
 static void add_keys(struct script_call *call, const struct ask *ask)
 {
-    script_call_ns_key(call, "job:%llu", (unsigned long long)ask->number);
+    script_call_ns_key(call, "job:%llu", (unsigned long long)ask->entry->lease.number);
     if (!ask->id)
         return;
     script_call_ns_key(call, "waits:%s", ask->id);
@@ -155,9 +154,10 @@ static void add_keys(struct script_call *call, const struct ask *ask)
 
 static void add_arguments(struct script_call *call, const struct ask *ask)
 {
-    script_call_number(call, ask->number);
-    script_call_format(call, "%s:%llu", ask->queue->instance,
-                       (unsigned long long)ask->fetch);
+    const struct entry *entry = ask->entry;
+    script_call_number(call, entry->lease.number);
+    script_call_format(call, "%s:%llu", entry->queue->instance,
+                       (unsigned long long)entry->lease.fetch);
     script_call_text(call, ask->id ? ask->id : "");
     script_call_text(call, ask->unique ? "1" : "0");
     /* Rounded so that a job never starts before not_before or after expires. */
@@ -210,9 +210,6 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     start_forget(entry);
     entry->ask = ask;
     ask->entry = entry;
-    ask->queue = queue;
-    ask->number = lease->number;
-    ask->fetch = lease->fetch;
     ask->unique = conditions->unique;
     ask->not_before = conditions->not_before;
     ask->expires = conditions->expires;

@@ -241,6 +241,14 @@ static void finish_handshake(struct redis *redis)
     redis->events.up(redis->events.context);
 }
 
+/* A Sentinel may name an old master that has become a replica. */
+static bool is_replica(const redisReply *role)
+{
+    return role->type == REDIS_REPLY_ARRAY &&
+           (role->elements == 0 || role->element[0]->type != REDIS_REPLY_STRING ||
+            strcmp(role->element[0]->str, "master") != 0);
+}
+
 static void handshake_reply(void *context, redisReply *reply)
 {
     struct redis *redis = context;
@@ -249,20 +257,7 @@ static void handshake_reply(void *context, redisReply *reply)
     bool is_ping = link_is_idle(redis->link); /* the last command; an ACL may forbid it */
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
         note_refusal(redis, reply->str);
-    finish_handshake(redis);
-}
-
-/* A Sentinel may name an old master that has become a replica. */
-static void role_reply(void *context, redisReply *reply)
-{
-    struct redis *redis = context;
-    if (!reply) /* uncovered: moment */
-        return;
-    if (reply->type == REDIS_REPLY_ERROR) /* uncovered: sentinel */
-        note_refusal(redis, reply->str);
-    else if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
-             reply->element[0]->type != REDIS_REPLY_STRING ||
-             strcmp(reply->element[0]->str, "master") != 0) /* uncovered: sentinel */
+    else if (is_replica(reply)) /* uncovered: sentinel */
         note_refusal(redis, "it is not the master");
     finish_handshake(redis);
 }
@@ -278,12 +273,12 @@ static bool ask(struct redis *redis, double timeout_s, redis_reply_cb callback, 
     return sent;
 }
 
-__attribute__((format(printf, 3, 4))) static bool
-send_handshake(struct redis *redis, redis_reply_cb callback, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool send_handshake(struct redis *redis,
+                                                                 const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    bool sent = ask(redis, redis->options.connect_timeout_s, callback, redis, format, args);
+    bool sent = ask(redis, redis->options.connect_timeout_s, handshake_reply, redis, format, args);
     va_end(args);
     return sent;
 }
@@ -302,17 +297,17 @@ static void connected(void *context)
             return;
         }
         if (options->username && *options->username)
-            ok = send_handshake(redis, handshake_reply, "AUTH %s %s", options->username, password);
+            ok = send_handshake(redis, "AUTH %s %s", options->username, password);
         else
-            ok = send_handshake(redis, handshake_reply, "AUTH %s", password);
+            ok = send_handshake(redis, "AUTH %s", password);
         explicit_bzero(password, strlen(password));
         free(password);
     }
     if (ok && options->database > 0)
-        ok = send_handshake(redis, handshake_reply, "SELECT %u", options->database);
+        ok = send_handshake(redis, "SELECT %u", options->database);
     if (ok && route_requires_master(options->route))
-        ok = send_handshake(redis, role_reply, "ROLE");
-    if (!ok || !send_handshake(redis, handshake_reply, "PING"))
+        ok = send_handshake(redis, "ROLE");
+    if (!ok || !send_handshake(redis, "PING"))
         fail(redis, "the connection broke while it was made"); /* uncovered: moment */
 }
 

@@ -124,6 +124,12 @@ __attribute__((format(printf, 2, 3))) static void fail(struct link *link, const 
     link->events.broken(link->events.context, text);
 }
 
+static struct call *first_call(const struct link *link)
+{
+    struct list_node *first = list_first(&link->calls);
+    return first ? container_of(first, struct call, node) : NULL;
+}
+
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
 /* Bytes delivered to the server: neither libuv nor, on TCP, the kernel still buffers them. */
@@ -157,15 +163,14 @@ static void connect_timed_out(struct link *link)
 static void timer_cb(uv_timer_t *timer)
 {
     struct link *link = timer->data;
-    struct list_node *first = list_first(&link->calls);
+    struct call *call = first_call(link);
     if (link->closing) /* uncovered: memory */
         return;
-    if (!first) {
+    if (!call) {
         if (!link->connected)
             connect_timed_out(link);
         return;
     }
-    struct call *call = container_of(first, struct call, node);
     uint64_t now = uv_now(link->loop);
     if (line_moves(link) || now > call->deadline_ms + SLEPT_MS)
         call->deadline_ms = now + call->timeout_ms;
@@ -178,16 +183,23 @@ static void timer_cb(uv_timer_t *timer)
 /* Times the oldest call only: replies arrive in the order of the commands. */
 static void watch_calls(struct link *link)
 {
-    struct list_node *first = list_first(&link->calls);
-    if (!first) {
+    struct call *call = first_call(link);
+    if (!call) {
         uv_timer_stop(&link->timer);
         return;
     }
-    struct call *call = container_of(first, struct call, node);
     uint64_t now = uv_now(link->loop);
     link->sent_bytes = sent_bytes(link);
     uv_timer_start(&link->timer, timer_cb, call->deadline_ms > now ? call->deadline_ms - now : 0,
                    0);
+}
+
+/* Gives the oldest call its whole timeout again. */
+static void restart_timeout(struct link *link)
+{
+    struct call *call = first_call(link);
+    if (call)
+        call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
 }
 
 /* ---- commands and replies ----------------------------------------------------------------- */
@@ -247,17 +259,14 @@ static bool deliver(struct link *link, redisReply *reply)
         freeReplyObject(reply);
         return !link->closing;
     }
-    struct list_node *node = list_pop(&link->calls);
-    if (!node) { /* uncovered: server */
+    struct call *call = first_call(link);
+    if (!call) { /* uncovered: server */
         freeReplyObject(reply);
         fail(link, "the server sent a reply without a command");
         return false;
     }
-    struct call *call = container_of(node, struct call, node);
-    if (!list_empty(&link->calls)) { /* its timeout starts now */
-        struct call *next = container_of(list_first(&link->calls), struct call, node);
-        next->deadline_ms = uv_now(link->loop) + next->timeout_ms;
-    }
+    list_remove(&link->calls, &call->node);
+    restart_timeout(link);
     watch_calls(link);
     if (call->callback)
         call->callback(call->context, reply);
@@ -300,11 +309,7 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
         fail(link, "out of memory for a reply"); /* uncovered: memory */
         return;
     }
-    struct list_node *first = list_first(&link->calls);
-    if (first) { /* a partial reply restarts the timeout */
-        struct call *call = container_of(first, struct call, node);
-        call->deadline_ms = uv_now(link->loop) + call->timeout_ms;
-    }
+    restart_timeout(link); /* after a partial reply, too */
     parse(link);
 }
 
