@@ -117,11 +117,6 @@ uv_loop_t *client_loop(struct client *client)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-const char *client_server(const struct client *client)
-{
-    return client->options->redis;
-}
-
 bool client_up(const struct client *client)
 {
     return redis_up(client->redis);
@@ -139,7 +134,7 @@ static void say_unreachable(struct client *client)
     if (strncmp(reason, cannot, sizeof cannot - 1) == 0)
         reason += sizeof cannot - 1;
     snprintf(client->why, sizeof client->why, "cannot reach Redis at %.200s: %s%s",
-             client_server(client), *reason ? reason : "no answer", redis_advice(reason));
+             client->options->redis, *reason ? reason : "no answer", redis_advice(reason));
 }
 
 /* Each server in the address gets one try. Sentinels need two: one for the Sentinel, one for the
@@ -328,7 +323,7 @@ bool client_reply_ok(struct client *client, const redisReply *reply, const char 
         say_unreachable(client);
     } else if (reply->type == REDIS_REPLY_ERROR) {
         snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s%s",
-                 client_server(client), what, reply->str, redis_advice(reply->str));
+                 client->options->redis, what, reply->str, redis_advice(reply->str));
         text_make_printable(client->why);
     } else {
         return true;

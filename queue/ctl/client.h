@@ -68,7 +68,4 @@ bool client_interrupted(void);
 /* The loop, for the caller's own handles. The caller closes them before client_close. */
 uv_loop_t *client_loop(struct client *client);
 
-/* The value of the option `redis`, for example "127.0.0.1:6379". */
-const char *client_server(const struct client *client);
-
 #endif

@@ -59,7 +59,7 @@ static void print_daemon(const struct overview_daemon *daemon)
 
 static void print_screen(const struct ctl *ctl, const struct overview *overview)
 {
-    out_line("%s, namespace %s", client_server(ctl->client), ctl->options.namespace);
+    out_line("%s, namespace %s", ctl->options.redis, ctl->options.namespace);
     out_end();
     print_queue(overview);
     out_end();

@@ -301,7 +301,7 @@ static void draw(struct top *top, const struct overview *overview)
 {
     if (top->screen)
         out_raw(HOME);
-    out_put("gpuimgctl top: %s, namespace %s%s", client_server(top->ctl->client),
+    out_put("gpuimgctl top: %s, namespace %s%s", top->ctl->options.redis,
             top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
     end_line(top);
     end_line(top);

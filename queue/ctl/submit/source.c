@@ -1,61 +1,18 @@
 #include "queue/ctl/submit/source.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/format.h"
 
-/* The deepest nesting of folders, which also ends a loop of mounts. */
-#define DEPTH_MAX 64
-
-struct source {
-    struct source_options options;
-    int next;                 /* index of the next name */
-    char path[PATH_MAX];
-    size_t base;              /* length of the folder on the command line, with its slash */
-    char within[PATH_MAX];
-    DIR *folders[DEPTH_MAX];
-    size_t lengths[DEPTH_MAX]; /* length of path up to each folder and its slash */
-    size_t depth;
-    bool reading, at_end;     /* standard input */
-    char input[4 * PATH_MAX]; /* unread part of standard input: from..to */
-    size_t from, to;
-    uint64_t left_out;
-    char why[PATH_MAX + 200];
-};
-
-struct source *source_open(const struct source_options *options)
-{
-    struct source *source = calloc(1, sizeof *source);
-    if (source)
-        source->options = *options;
-    return source;
-}
-
 void source_close(struct source *source)
 {
-    if (!source)
-        return;
     while (source->depth > 0) /* uncovered: slip */
         closedir(source->folders[--source->depth]);
-    free(source);
-}
-
-const char *source_why(const struct source *source)
-{
-    return source->why;
-}
-
-uint64_t source_left_out(const struct source *source)
-{
-    return source->left_out;
 }
 
 const char *source_suffix(const char *name)
@@ -75,7 +32,7 @@ static enum source_step bad(struct source *source, const char *name, const char 
 static bool enter(struct source *source, size_t length)
 {
     DIR *folder = NULL;
-    if (source->depth == DEPTH_MAX) /* uncovered: slip */
+    if (source->depth == SOURCE_DEPTH_MAX) /* uncovered: slip */
         errno = ELOOP;
     else
         folder = opendir(source->path);

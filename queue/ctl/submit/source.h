@@ -7,9 +7,12 @@
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The names must outlive the source. */
 struct source_options {
     char **names;
     int count;
@@ -23,25 +26,38 @@ struct source_file {
     const char *within; /* folders between the one on the command line and the file: "", "a/b/" */
 };
 
-struct source;
+/* The deepest nesting of folders, which also ends a loop of mounts. */
+#define SOURCE_DEPTH_MAX 64
+
+/* All zero at the start, except `options`. */
+struct source {
+    struct source_options options;
+    uint64_t left_out;        /* files in folders that were skipped because of their suffix */
+    char why[PATH_MAX + 200]; /* the error of the last SOURCE_BAD */
+    /* The rest is private. */
+    int next;                 /* index of the next name */
+    char path[PATH_MAX];
+    size_t base;              /* length of the folder on the command line, with its slash */
+    char within[PATH_MAX];
+    DIR *folders[SOURCE_DEPTH_MAX];
+    size_t lengths[SOURCE_DEPTH_MAX]; /* length of path up to each folder and its slash */
+    size_t depth;
+    bool reading, at_end;     /* standard input */
+    char input[4 * PATH_MAX]; /* unread part of standard input: from..to */
+    size_t from, to;
+};
 
 enum source_step {
     SOURCE_FILE,
-    SOURCE_BAD,  /* a name is wrong: see source_why; the next one may be good */
+    SOURCE_BAD,  /* a name is wrong; the next one may be good */
     SOURCE_END   /* no more images; if source_ready is false, none yet */
 };
 
-/* The names must outlive the source. NULL: out of memory. */
-struct source *source_open(const struct source_options *options);
-void source_close(struct source *source); /* NULL is fine */
 /* Fills in `file` for SOURCE_FILE. May wait for standard input. */
 enum source_step source_next(struct source *source, struct source_file *file);
-/* The error of the last SOURCE_BAD. */
-const char *source_why(const struct source *source);
 /* Returns false if source_next would have to wait for standard input. */
 bool source_ready(const struct source *source);
-/* The number of files in folders that were skipped because of their suffix. */
-uint64_t source_left_out(const struct source *source);
+void source_close(struct source *source); /* idempotent */
 
 /* The suffix of a name, without the dot; "" if there is none. */
 const char *source_suffix(const char *name);

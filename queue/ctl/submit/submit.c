@@ -53,11 +53,10 @@ struct submit {
     struct ctl *ctl;
     struct client *client;
     struct job_template template;
-    struct source *source;
+    struct source source;
     struct key_transfer transfer;
     struct output_names outputs; /* names of the outputs so far */
     struct output_file_rules rules;
-    struct source_options options;
     struct result_reader reader;
     struct progress progress;
     bool wait, first, source_ended; /* source_ended: no more images */
@@ -191,7 +190,7 @@ static void refuse(struct submit *submit, const char *name, const struct error *
     progress_hide(&submit->progress);
     if (submit->progress.refused < REFUSALS_SHOWN)
         ctl_say("%s%s%s", name ? name : "", name ? ": " : "",
-                error ? error->text : source_why(submit->source));
+                error ? error->text : submit->source.why);
     else if (submit->progress.refused == REFUSALS_SHOWN)
         ctl_say("and so on; further images that are not sent are only counted");
     submit->progress.refused++;
@@ -239,15 +238,13 @@ static void add_operands(struct submit *submit)
     struct source_file file;
     enum source_step step;
     submit->scanned = true;
-    for (int i = 0; i < submit->options.count; i++) {
-        struct source_options one = submit->options;
-        one.names += i;
-        one.count = 1;
-        struct source *source = strcmp(*one.names, "-") == 0 ? NULL : source_open(&one);
-        while (source && (step = source_next(source, &file)) != SOURCE_END)
+    for (int i = 0; i < submit->source.options.count; i++) {
+        struct source source = {.options = submit->source.options};
+        source.options.names += i;
+        source.options.count = strcmp(*source.options.names, "-") != 0;
+        while ((step = source_next(&source, &file)) != SOURCE_END)
             if (step == SOURCE_FILE)
                 output_file_add_input(&submit->rules, file.path);
-        source_close(source);
     }
 }
 
@@ -345,15 +342,15 @@ static void send_some(struct submit *submit)
            submit->bytes < BATCH_BYTES_MAX && !client_interrupted()) {
         if (submit->template.keys && key_transfer_full(&submit->transfer))
             break;
-        if (!source_ready(submit->source))
+        if (!source_ready(&submit->source))
             break;
-        enum source_step step = source_next(submit->source, &file);
+        enum source_step step = source_next(&submit->source, &file);
         if (step == SOURCE_FILE)
             add_image(submit, &file);
         else if (step == SOURCE_BAD)
             refuse(submit, NULL, NULL);
         else
-            submit->source_ended = source_ready(submit->source);
+            submit->source_ended = source_ready(&submit->source);
     }
     push_batch(submit);
 }
@@ -416,7 +413,7 @@ static void look_for_daemons(struct submit *submit)
     if (why && !submit->notified_idle) {
         progress_hide(&submit->progress);
         ctl_say("%s on %s with the namespace %s: the jobs wait, and stay there after Ctrl-C", why,
-                client_server(submit->client), submit->ctl->options.namespace);
+                submit->ctl->options.redis, submit->ctl->options.namespace);
         submit->notified_idle = true;
     }
     overview_clear(&overview);
@@ -425,7 +422,7 @@ static void look_for_daemons(struct submit *submit)
 /* Returns whether no image can be sent now. */
 static bool is_waiting(const struct submit *submit)
 {
-    return submit->source_ended || !source_ready(submit->source) ||
+    return submit->source_ended || !source_ready(&submit->source) ||
            (submit->template.keys && key_transfer_full(&submit->transfer));
 }
 
@@ -484,7 +481,7 @@ static void work(struct submit *submit)
         send_some(submit);
         if (submit->wait && !submit->status)
             read_results(submit);
-        else if (!submit->source_ended && !submit->status && !source_ready(submit->source))
+        else if (!submit->source_ended && !submit->status && !source_ready(&submit->source))
             client_pause(submit->client, POLL_LAST_S);
         if (client_interrupted()) {
             say_left(submit, "interrupted");
@@ -499,18 +496,14 @@ static void work(struct submit *submit)
 /* Counts the images for the bar. 0: standard input names some, so the number is unknown. */
 static uint64_t count_images(const struct source_options *options)
 {
-    struct source *source = source_open(options);
+    struct source source = {.options = *options};
     struct source_file file;
     uint64_t count = 0;
-    enum source_step step;
     for (int i = 0; i < options->count; i++)
-        if (strcmp(options->names[i], "-") == 0) { /* uncovered: gone */
-            source_close(source);
+        if (strcmp(options->names[i], "-") == 0) /* uncovered: gone */
             return 0;
-        }
-    while (source && (step = source_next(source, &file)) != SOURCE_END)
+    while (source_next(&source, &file) != SOURCE_END)
         count++;
-    source_close(source);
     return count;
 }
 
@@ -521,10 +514,9 @@ static int finish(struct submit *submit)
     if (submit->status)
         return submit->status;
     progress_end(progress, submit->wait);
-    uint64_t left_out = source_left_out(submit->source);
-    if (left_out > 0)
-        ctl_say("%" PRIu64 " files in folders were skipped: their suffix is not %s", left_out,
-                format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+    if (submit->source.left_out > 0)
+        ctl_say("%" PRIu64 " files in folders were skipped: their suffix is not %s",
+                submit->source.left_out, format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     if (progress->refused > 0 && progress->sent == 0)
         return submit->output_refused ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {
@@ -539,7 +531,7 @@ static int finish(struct submit *submit)
 static int run(struct submit *submit, int count, char **operands)
 {
     struct ctl *ctl = submit->ctl;
-    submit->options = (struct source_options){
+    submit->source.options = (struct source_options){
         .names = operands,
         .count = count,
         .recursive = ctl_value(ctl, "recursive") != NULL,
@@ -547,9 +539,6 @@ static int run(struct submit *submit, int count, char **operands)
         .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
     ctl_connect(ctl);
-    submit->source = source_open(&submit->options);
-    if (!submit->source) /* uncovered: memory */
-        ctl_out_of_memory(ctl, "the images' names");
     submit->client = ctl->client;
     snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
     submit->transfer = (struct key_transfer){.client = ctl->client,
@@ -564,7 +553,7 @@ static int run(struct submit *submit, int count, char **operands)
     progress_begin(&submit->progress, ctl,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
     if (submit->progress.bar && submit->wait)
-        submit->progress.total = count_images(&submit->options);
+        submit->progress.total = count_images(&submit->source.options);
     submit->quiet_since_s = clock_now_s();
     submit->poll_s = POLL_FIRST_S;
     client_catch_interrupt();
@@ -608,7 +597,7 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     key_transfer_clear(&submit.transfer);
     output_names_clear(&submit.outputs);
     output_names_clear(&submit.rules.inputs);
-    source_close(submit.source);
+    source_close(&submit.source);
     job_template_clear(&submit.template);
     return status;
 }
