@@ -109,14 +109,12 @@ static void answered(void *context, redisReply *reply)
     }
     if (lacks_permission(reply) && denial_probe(lane, reply->str))
         return;
-    if (!script_reply_is_array(reply, 1 + lane->sent.length)) {
+    if (!queue_accepts(queue, lane->script, reply, 1 + lane->sent.length, true)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);
         lane->refused = true;
-        queue_refused(queue, lane->script, reply, true);
         return;
     }
     lane->refused = false;
-    queue_accepted(queue, lane->script);
     note_trimmed(queue, script_reply_integer(reply, 0));
     bool wakes = lane == &queue->nack;
     for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++) {

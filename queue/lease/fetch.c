@@ -166,12 +166,10 @@ static void looked(void *context, redisReply *reply)
         fetch_wake(queue);
         return;
     }
-    if (!script_reply_is_array(reply, LOOK_HEAD)) {
+    if (!queue_accepts(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true)) {
         queue->idle = false;
-        queue_refused(queue, SCRIPT_ID_LOOK, reply, true);
         return;
     }
-    queue_accepted(queue, SCRIPT_ID_LOOK);
     queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
     note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
     if (script_reply_integer(reply, LOOK_WORTH) == 1) {
@@ -270,12 +268,10 @@ static void fetched(void *context, redisReply *reply)
         queue_close_check(queue);
         return;
     }
-    if (!script_reply_is_array(reply, REPLY_HEAD)) {
-        queue_refused(queue, SCRIPT_ID_FETCH, reply, true);
+    if (!queue_accepts(queue, SCRIPT_ID_FETCH, reply, REPLY_HEAD, true)) {
         queue_close_check(queue);
         return;
     }
-    queue_accepted(queue, SCRIPT_ID_FETCH);
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
     note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));

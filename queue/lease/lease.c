@@ -65,15 +65,12 @@ static void renewed(void *context, redisReply *reply)
     struct queue *queue = context;
     if (!reply)
         return;
-    if (!script_reply_is_array(reply, RENEWED_HEAD)) {
+    if (!queue_accepts(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
-        bool idle = queue->idle;
         queue->idle = false;
-        queue_refused(queue, SCRIPT_ID_RENEW, reply, idle);
         return;
     }
-    queue_accepted(queue, SCRIPT_ID_RENEW);
     if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out && !runs_alone(queue))
         queue->alone = false;
     long long watch = script_reply_integer(reply, RENEWED_WATCH);
@@ -156,12 +153,10 @@ static void resumed(void *context, redisReply *reply)
     struct queue *queue = context;
     if (!reply)
         return;
-    if (!script_reply_is_array(reply, 2)) {
+    if (!queue_accepts(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
         queue->resumes_due++;
-        queue_refused(queue, SCRIPT_ID_RESUME, reply, false);
         return;
     }
-    queue_accepted(queue, SCRIPT_ID_RESUME);
     long long given = script_reply_integer(reply, 0);
     if (given > 0) {
         log_info("%lld jobs were given back: the reply to their FETCH was lost", given);
@@ -267,16 +262,10 @@ static void reaped(void *context, redisReply *reply)
     struct queue *queue = context;
     uint64_t counter = queue->reap_out;
     queue->reap_out = 0;
-    if (!reply) {
+    if (!reply || !queue_accepts(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
         queue_close_check(queue);
         return;
     }
-    if (!script_reply_is_array(reply, REAPED_HEAD)) {
-        queue_refused(queue, SCRIPT_ID_REAP, reply, false);
-        queue_close_check(queue);
-        return;
-    }
-    queue_accepted(queue, SCRIPT_ID_REAP);
     for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = fetch_entry(queue, reply, i, counter);
         if (entry)

@@ -156,7 +156,9 @@ void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms
 /* Handles a reply that is an error or has an unexpected form: logs it once. `waits`: sends nothing
  * more for a while. */
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
-void queue_accepted(struct queue *queue, enum script script);
+/* Returns true if the reply is an array of at least `least` elements; else calls queue_refused. */
+bool queue_accepts(struct queue *queue, enum script script, const redisReply *reply, size_t least,
+                   bool waits);
 size_t queue_unacknowledged(const struct queue *queue); /* number of leases in the lanes */
 struct entry *queue_entry_new(struct queue *queue);
 void queue_entry_free(struct entry *entry);

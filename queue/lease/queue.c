@@ -135,8 +135,13 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
         wait_out(queue, error, refusal);
 }
 
-void queue_accepted(struct queue *queue, enum script script)
+bool queue_accepts(struct queue *queue, enum script script, const redisReply *reply, size_t least,
+                   bool waits)
 {
+    if (!script_reply_is_array(reply, least)) {
+        queue_refused(queue, script, reply, waits);
+        return false;
+    }
     if (*queue->logged_refusal[script])
         log_info("Redis accepts %s again", script_name(script));
     queue->logged_refusal[script][0] = '\0';
@@ -146,6 +151,7 @@ void queue_accepted(struct queue *queue, enum script script)
         queue->reason[0] = '\0';
     }
     redis_mark_healthy(queue->redis);
+    return true;
 }
 
 /* ---- checks of the server ----------------------------------------------------------------- */

@@ -116,12 +116,11 @@ static void answered(void *context, redisReply *reply)
             queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
-    if (!script_reply_is_array(reply, 2 * queue->asked.length)) { /* uncovered: refusal */
+    if (!queue_accepts(queue, SCRIPT_ID_START, reply, 2 * queue->asked.length,
+                       true)) { /* uncovered: refusal */
         put_back(queue, reply->type != REDIS_REPLY_ERROR);
-        queue_refused(queue, SCRIPT_ID_START, reply, true);
         return;
     }
-    queue_accepted(queue, SCRIPT_ID_START);
     for (size_t i = 0; (node = list_pop(&queue->asked)) != NULL; i += 2) {
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);

@@ -41,8 +41,7 @@ if redis.call('EXISTS', cancel, paused, woken) > 0 then
     is_paused = redis.call('EXISTS', paused) == 1
     is_waking = checked('list', 'LLEN', woken) ~= 0
 end
--- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
--- that first write, although it removes nothing.
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
 if counter and not (counter:match('^%d+$') and #counter <= 15) then

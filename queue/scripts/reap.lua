@@ -30,8 +30,7 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_typ
 if wrong then return wrong end
 
 -- include parts/now.lua
--- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
--- that first write, although it removes nothing.
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 redis.call('ZREM', lease, '')
 local looked = tonumber(ARGV[8])
 if looked > now then looked = -1 end

@@ -20,8 +20,7 @@ if refusal then return refusal end
 
 -- include parts/now.lua
 local expiry = string.format('%.0f', now + lease_ms)
--- Over maxmemory, Redis permits writes after a first write that only frees memory. This ZREM is
--- that first write, although it removes nothing.
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 redis.call('ZREM', lease, '')
 redis.call('ZADD', inst, expiry, me)
 
