@@ -23,7 +23,7 @@ enum search_result {
 };
 
 struct search {
-    struct client *client;
+    struct ctl *ctl;
     const char *ns, *id;
     size_t jobs, bytes;
     bool found, failed; /* failed: Redis did not answer, or refused */
@@ -53,9 +53,9 @@ static void check_job(struct search *search, const redisReply *text)
 static void check_numbers(struct search *search, const char *const *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        client_send(search->client, "HGET %s:job:%s raw", search->ns, numbers[i]);
+        client_send(search->ctl->client, "HGET %s:job:%s raw", search->ns, numbers[i]);
     for (size_t i = 0; i < count; i++) {
-        redisReply *reply = client_take(search->client);
+        redisReply *reply = client_take(search->ctl->client);
         search->failed = search->failed || !reply; /* a key that is no hash is no job */
         check_job(search, reply);
         freeReplyObject(reply);
@@ -70,14 +70,11 @@ static void check_entries(struct search *search, const redisReply *reply, bool a
     size_t count = 0;
     for (size_t i = 0; i < reply->elements && count < PIECE; i++) {
         const redisReply *entry = reply->element[i];
-        if (entry->type != REDIS_REPLY_STRING)
-            continue;
-        if (are_numbers)
-            numbers[count++] = entry->str;
-        else if (entry->str[0] != '@')
+        if (entry->type == REDIS_REPLY_STRING && !are_numbers && entry->str[0] != '@')
             check_job(search, entry);
-        else if (entry->str[1] >= '0' && entry->str[1] <= '9')
-            numbers[count++] = entry->str + 1;
+        else if (entry->type == REDIS_REPLY_STRING &&
+                 (are_numbers || (entry->str[1] >= '0' && entry->str[1] <= '9')))
+            numbers[count++] = entry->str + !are_numbers;
     }
     check_numbers(search, numbers, count);
 }
@@ -88,7 +85,7 @@ static void search_list(struct search *search, const char *command, const char *
 {
     size_t got = PIECE;
     for (long from = 0; got == PIECE && !is_over(search); from += PIECE) {
-        redisReply *reply = client_ask(search->client, "%s %s:%s %ld %ld", command, search->ns,
+        redisReply *reply = client_ask(search->ctl->client, "%s %s:%s %ld %ld", command, search->ns,
                                        name, -from - PIECE, -from - 1);
         search->failed = !reply;
         got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
@@ -99,17 +96,15 @@ static void search_list(struct search *search, const char *command, const char *
     }
 }
 
-static enum search_result search_jobs(struct client *client, const char *ns, const char *id)
+static enum search_result search_jobs(struct ctl *ctl, const char *id)
 {
-    struct search search = {.client = client, .ns = ns, .id = id};
+    struct search search = {.ctl = ctl, .ns = ctl->options.namespace, .id = id};
     /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
     search_list(&search, "LRANGE", "jobs", false);
     search_list(&search, "ZRANGE", "delayed", true);
     search_list(&search, "LRANGE", "alone", true);
     search_list(&search, "ZRANGE", "lease", true);
-    return search.found       ? SEARCH_FOUND
-           : is_over(&search) ? SEARCH_UNKNOWN
-                              : SEARCH_NONE;
+    return search.found ? SEARCH_FOUND : is_over(&search) ? SEARCH_UNKNOWN : SEARCH_NONE;
 }
 
 /* ---- cancel -------------------------------------------------------------------------------- */
@@ -157,7 +152,7 @@ static int cancel(struct ctl *ctl, const char *id)
 {
     const char *ns = ctl->options.namespace, *kept = NULL;
     /* Search first: after the cancel a job may be gone at once. */
-    enum search_result found = search_jobs(ctl->client, ns, id);
+    enum search_result found = search_jobs(ctl, id);
     redisReply *reply = ctl_ask(ctl, "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
                                 "%s:result:%s %s:never %s", script_text(SCRIPT_ID_CANCEL), ns, ns,
                                 ns, ns, id, ns, id, ns, id);

@@ -17,13 +17,6 @@ struct key {
     size_t position;
 };
 
-/* The raw text of one member of the outermost object. */
-struct member {
-    const char *name;
-    const char *at; /* in the text; NULL if there is no such member */
-    size_t length;
-};
-
 struct reader {
     const unsigned char *text;
     size_t length, at;
@@ -32,7 +25,9 @@ struct reader {
     size_t scratch_used;
     struct key *keys;   /* of all enclosing objects, innermost last */
     size_t key_count, key_room;
-    struct member *member; /* the member to find, or NULL */
+    const char *raw_name; /* a member of the outermost object, or NULL */
+    const char *raw;      /* its value in the text; NULL if there is no such member */
+    size_t raw_length;
     struct error *error;
 };
 
@@ -305,12 +300,11 @@ static bool read_member(struct reader *reader)
     size_t start = reader->at;
     if (!read_value(reader))
         return false;
-    struct member *member = reader->member;
-    if (member && reader->depth == 1 && strcmp(key.text, member->name) == 0) {
-        member->at = (const char *)reader->text + start;
-        member->length = reader->at - start;
-        while (is_space(member->at[member->length - 1]))
-            member->length--;
+    if (reader->raw_name && reader->depth == 1 && strcmp(key.text, reader->raw_name) == 0) {
+        reader->raw = (const char *)reader->text + start;
+        reader->raw_length = reader->at - start;
+        while (is_space(reader->raw[reader->raw_length - 1]))
+            reader->raw_length--;
     }
     return true;
 }
@@ -363,42 +357,44 @@ static bool read_value(struct reader *reader)
     return ok;
 }
 
-/* If member is not NULL, also finds its text. */
-static enum status check(const char *text, size_t length, struct member *member,
+static enum status check(struct reader *reader, const char *text, size_t length,
                          struct error *error)
 {
-    struct reader reader = {.text = (const unsigned char *)text, .length = length,
-                            .scratch = malloc(length + 1), .member = member, .error = error};
-    if (!reader.scratch)
+    reader->text = (const unsigned char *)text;
+    reader->length = length;
+    reader->error = error;
+    reader->scratch = malloc(length + 1);
+    if (!reader->scratch)
         return out_of_memory(error);
-    if (read_value(&reader) && reader.at < length)
-        fail(&reader, "there is text after the value");
-    free(reader.scratch);
-    free(reader.keys);
+    if (read_value(reader) && reader->at < length)
+        fail(reader, "there is text after the value");
+    free(reader->scratch);
+    free(reader->keys);
     return error->status;
 }
 
 enum status json_check(const char *text, size_t length, struct error *error)
 {
-    return check(text, length, NULL, error);
+    struct reader reader = {0};
+    return check(&reader, text, length, error);
 }
 
 /* Replaces the node that cJSON made of the member by a raw node. */
-static bool keep_raw(cJSON *tree, const struct member *member)
+static bool keep_raw(cJSON *tree, const struct reader *reader)
 {
-    char *text = member->at ? strndup(member->at, member->length) : NULL;
-    bool kept = !member->at || (text && json_set(tree, member->name, cJSON_CreateRaw(text)));
+    char *text = reader->raw ? strndup(reader->raw, reader->raw_length) : NULL;
+    bool kept = !reader->raw || (text && json_set(tree, reader->raw_name, cJSON_CreateRaw(text)));
     free(text);
     return kept;
 }
 
 cJSON *json_parse(const char *text, size_t length, const char *raw, struct error *error)
 {
-    struct member member = {.name = raw};
-    if (check(text, length, raw ? &member : NULL, error) != STATUS_OK)
+    struct reader reader = {.raw_name = raw};
+    if (check(&reader, text, length, error) != STATUS_OK)
         return NULL;
     cJSON *tree = cJSON_ParseWithLength(text, length);
-    if (tree && keep_raw(tree, &member))
+    if (tree && keep_raw(tree, &reader))
         return tree;
     cJSON_Delete(tree); /* uncovered: memory */
     out_of_memory(error);

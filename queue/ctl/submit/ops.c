@@ -52,7 +52,7 @@ static cJSON *read_value(const char *text)
     return error.status == STATUS_BAD_JSON ? cJSON_CreateString(text) : value;
 }
 
-/* Adds "name=value" to the operation. */
+/* Adds "name=value" to the operation. Sets no error if memory is short. */
 static bool add_parameter(cJSON *op, char *text, struct error *error)
 {
     char *equals = strchr(text, '=');
@@ -64,14 +64,13 @@ static bool add_parameter(cJSON *op, char *text, struct error *error)
         return error_fail(error, STATUS_BAD_OP, "%s has %s twice",
                           cJSON_GetObjectItem(op, "op")->valuestring, text);
     cJSON *value = read_value(equals + 1);
-    if (!value || !cJSON_AddItemToObject(op, text, value)) { /* uncovered: slip */
-        cJSON_Delete(value);
-        return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
-    }
-    return true;
+    if (value && cJSON_AddItemToObject(op, text, value))
+        return true;
+    cJSON_Delete(value); /* uncovered: slip */
+    return false;
 }
 
-/* Adds "name" or "name:parameter". */
+/* Adds "name" or "name:parameter". Sets no error if memory is short. */
 static cJSON *add_op(cJSON *ops, char *text, struct error *error)
 {
     char *colon = strchr(text, ':');
@@ -82,7 +81,6 @@ static cJSON *add_op(cJSON *ops, char *text, struct error *error)
     cJSON *op = cJSON_CreateObject();
     if (!op || !cJSON_AddStringToObject(op, "op", text)) { /* uncovered: slip */
         cJSON_Delete(op);
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the operations");
         return NULL;
     }
     cJSON_AddItemToArray(ops, op);
