@@ -14,27 +14,25 @@
 
 #define PART_BYTES_MAX 72 /* a host name has at most 64 bytes, a boot id 36 */
 
+static bool read_file(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, size - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = '\0';
+    return length > 0;
+}
+
 /* Reads fields 3 and 22 of /proc/PID/stat: the state, and the start time in ticks since boot. The
  * command name in field 2 may contain any byte, so fields are counted from the last ')'. */
-static bool start_time(long pid, char *state, char *text, size_t size)
+static bool start_time(long pid, char *state, char text[PART_BYTES_MAX])
 {
     char path[64], line[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    size_t length = fread(line, 1, sizeof line - 1, file);
-    fclose(file);
-    line[length] = '\0';
-    char *at = strrchr(line, ')');
-    *state = at && at[1] ? at[2] : '?';
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return false;
-    at++;
-    at[strcspn(at, " \n")] = '\0';
-    return *at && text_copy(text, size, at);
+    const char *end = read_file(path, line, sizeof line) ? strrchr(line, ')') : NULL;
+    return end && sscanf(end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                         " %*s %*s %*s %71s", state, text) == 2;
 }
 
 static bool is_name_character(char c)
@@ -49,31 +47,21 @@ static void keep_name_characters(char *text)
             *text = '_';
 }
 
-static bool boot_id(char *text, size_t size)
+static bool boot_id(char text[PART_BYTES_MAX])
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!file)
-        return false;
-    bool ok = fgets(text, (int)size, file) != NULL;
-    fclose(file);
-    text[ok ? strcspn(text, "\n") : 0] = '\0';
+    bool ok = read_file("/proc/sys/kernel/random/boot_id", text, PART_BYTES_MAX);
+    text[strcspn(text, "\n")] = '\0';
     keep_name_characters(text);
     return ok && *text;
 }
 
 /* The link reads "pid:[4026531836]". */
-static bool pid_namespace(char *text, size_t size)
+static bool pid_namespace(char text[PART_BYTES_MAX])
 {
     char link[64];
     ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
-    if (length <= 0)
-        return false;
-    link[length] = '\0';
-    const char *digits = strchr(link, '[');
-    if (!digits)
-        return false;
-    link[strcspn(link, "]")] = '\0';
-    return text_copy(text, size, digits + 1);
+    link[length > 0 ? length : 0] = '\0';
+    return sscanf(link, "pid:[%71[0-9]]", text) == 1;
 }
 
 bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX])
@@ -84,8 +72,7 @@ bool instance_self(char inst[INSTANCE_BYTES_MAX], char daemon[INSTANCE_BYTES_MAX
     if (gethostname(host, sizeof host - 1) != 0 || !*host)
         strcpy(host, "localhost");
     keep_name_characters(host);
-    if (!boot_id(boot, sizeof boot) || !pid_namespace(space, sizeof space) ||
-        !start_time(pid, &state, start, sizeof start))
+    if (!boot_id(boot) || !pid_namespace(space) || !start_time(pid, &state, start))
         return false;
     int length = snprintf(inst, INSTANCE_BYTES_MAX, "%s:%s:%s:%ld:%s", host, boot, space, pid,
                           start);
@@ -158,7 +145,7 @@ enum instance_life instance_life(const char *inst, const char *self)
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return INSTANCE_DEAD;
     /* With hidepid the file is unreadable although the process lives. */
-    if (!start_time(pid, &state, start, sizeof start))
+    if (!start_time(pid, &state, start))
         return INSTANCE_ALIVE;
     if (state == 'Z' || state == 'X') /* dead, but its parent has not reaped it yet */
         return INSTANCE_DEAD;
