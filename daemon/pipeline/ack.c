@@ -76,15 +76,6 @@ static char *message(const struct job_run *run, const char *status, const struct
     return result_write(&result);
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
-
-static const char *input_label(const struct job_run *run, char input[LABEL_INPUT_BYTES_MAX + 1])
-{
-    size_t bytes;
-    const char *text = lease_text(run->lease, &bytes);
-    return label_input(input, &run->job, text, bytes);
-}
-
 const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
 {
     size_t bytes;
@@ -94,46 +85,49 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
 
 /* ---- done or not ---------------------------------------------------------------------------- */
 
-/* Unknown times are -1. */
-static struct metrics_job metrics_of(const struct job_run *run, const struct error *error,
-                                     enum metrics_outcome outcome, const char *input)
+static void add_work(const struct job_run *run, struct metrics_job *job)
 {
-    return (struct metrics_job){
+    const struct engine_task *task = &run->engine_task;
+    if (job->outcome == METRICS_DONE)
+        job->pixels = (uint64_t)run->info.width * run->info.height;
+    job->bytes_in = run->input.bytes;
+    job->queue_ms = run->timing.queue_ms;
+    job->ms[METRICS_READ] = run->timing.ms[STAGE_READ];
+    job->ms[METRICS_ADMIT] = run->timing.ms[STAGE_ADMIT];
+    job->ms[METRICS_DECODE] = run->timing.ms[STAGE_DECODE];
+    job->ms[METRICS_ENCODE] = run->timing.ms[STAGE_ENCODE];
+    if (task->plan && !task->plan->idle) {
+        job->ms[METRICS_H2D] = task->h2d_ms;
+        job->ms[METRICS_KERNEL] = task->kernel_ms;
+        job->ms[METRICS_D2H] = task->d2h_ms;
+    }
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        if (run->outputs[i].bytes > 0 && run->outputs[i].error.status == STATUS_OK) {
+            job->images++;
+            job->bytes_out += run->outputs[i].bytes;
+        }
+    }
+}
+
+/* Unknown times are -1. brief: as message. */
+static void count(const struct job_run *run, const struct error *error,
+                  enum metrics_outcome outcome, bool brief)
+{
+    char input[LABEL_INPUT_BYTES_MAX + 1];
+    size_t bytes;
+    const char *text = lease_text(run->lease, &bytes);
+    struct metrics_job job = {
         .number = run->number,
         .attempt = run->lease->attempt,
-        .input = input,
+        .input = label_input(input, &run->job, text, bytes),
         .error = error,
         .outcome = outcome,
         .ms = {-1, -1, -1, -1, -1, -1, -1},
         .queue_ms = -1,
         .total_ms = clock_ms(run->timing.fetched_ns, clock_now_ns()),
     };
-}
-
-static void count(const struct job_run *run, enum metrics_outcome outcome)
-{
-    const struct engine_task *task = &run->engine_task;
-    char input[LABEL_INPUT_BYTES_MAX + 1];
-    struct metrics_job job = metrics_of(run, &run->error, outcome, input_label(run, input));
-    if (outcome == METRICS_DONE)
-        job.pixels = (uint64_t)run->info.width * run->info.height;
-    job.bytes_in = run->input.bytes;
-    job.queue_ms = run->timing.queue_ms;
-    job.ms[METRICS_READ] = run->timing.ms[STAGE_READ];
-    job.ms[METRICS_ADMIT] = run->timing.ms[STAGE_ADMIT];
-    job.ms[METRICS_DECODE] = run->timing.ms[STAGE_DECODE];
-    job.ms[METRICS_ENCODE] = run->timing.ms[STAGE_ENCODE];
-    if (task->plan && !task->plan->idle) {
-        job.ms[METRICS_H2D] = task->h2d_ms;
-        job.ms[METRICS_KERNEL] = task->kernel_ms;
-        job.ms[METRICS_D2H] = task->d2h_ms;
-    }
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        if (run->outputs[i].bytes > 0 && run->outputs[i].error.status == STATUS_OK) {
-            job.images++;
-            job.bytes_out += run->outputs[i].bytes;
-        }
-    }
+    if (!brief)
+        add_work(run, &job);
     metrics_count(run->pipeline->parts.totals, &job);
 }
 
@@ -258,13 +252,9 @@ void job_run_abandon(struct job_run *run, const struct error *error)
         reads_end_key(run);
     run->lease->job = NULL;
     if (error) {
-        char input[LABEL_INPUT_BYTES_MAX + 1];
-        bool cancelled = error->status == STATUS_CANCELLED;
-        struct metrics_job job =
-            metrics_of(run, error, cancelled ? METRICS_CANCELLED : METRICS_FAILED,
-                       input_label(run, input));
+        count(run, error,
+              error->status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED, true);
         answer(run, error, true);
-        metrics_count(pipeline->parts.totals, &job);
     } else {
         pipeline->parts.totals->returned++;
         queue_give_back(run->pipeline->queue, run->lease);
@@ -281,7 +271,7 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     if (lease->denied)
         error_set(&run->error, lease->denied->status, "%s", lease->denied->text);
     if (!stale && is_answered(run))
-        count(run, outcome_of(run->error.status, dead));
+        count(run, &run->error, outcome_of(run->error.status, dead), false);
     else
         pipeline->parts.totals->returned++;
     stages_recycle(run);

@@ -81,33 +81,37 @@ static enum status check_is_not_input(const struct job_run *run, size_t index, s
                      from);
 }
 
-static bool check_output(struct job_run *run, size_t index)
+static void check_output(struct job_run *run, size_t index)
 {
     const struct job_output *output = &run->job.outputs[index];
     struct error *error = &run->outputs[index].error;
     bool listed = run->job.listed;
     if (check_format(run, index, error) != STATUS_OK ||
         check_is_not_input(run, index, error) != STATUS_OK ||
-        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK)
-        return false;
-    if (output->place.path || output->place.key || plan_gives_values(output->ops))
-        return true;
+        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
+        output->place.path || output->place.key || plan_gives_values(output->ops))
+        return;
     if (listed)
         error_set(error, STATUS_BAD_JOB,
                   "outputs[%zu] has no output, and no operation that gives values", index);
     else
         error_set(error, STATUS_BAD_JOB,
                   "the job has no output, and no operation that gives values");
-    return false;
+}
+
+static void fail_if_all_failed(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK)
+            return;
+    run->error = run->outputs[0].error;
 }
 
 void job_run_check_operations(struct job_run *run)
 {
-    size_t good = 0;
     for (size_t i = 0; i < run->job.output_count; i++)
-        good += check_output(run, i);
-    if (good == 0)
-        run->error = run->outputs[0].error;
+        check_output(run, i);
+    fail_if_all_failed(run);
 }
 
 /* ---- with the input's header ---------------------------------------------------------------- */
@@ -181,28 +185,30 @@ static void measure_plan(struct job_run *run)
             run->values_bytes += plan_values_bytes(&run->plan, run->outputs[i].variant);
 }
 
-void job_run_build_plan(struct job_run *run)
+/* Builds the plan for all outputs without an error. source: NULL: chooses it. */
+static bool build(struct job_run *run, const struct plan_source *source)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
+    struct plan_source chosen;
     if (job_unpack(&run->job, &run->error) != STATUS_OK)
-        return;
+        return false;
     size_t count = take_targets(run, targets);
-    if (count == 0) {
-        run->error = run->outputs[0].error;
-        job_repack(&run->job);
-        return;
+    if (count > 0 && !source) {
+        chosen = choose_decode(run, targets, count);
+        source = &chosen;
     }
-    struct plan_source source = choose_decode(run, targets, count);
-    enum status status =
-        plan_build(&run->plan, &source, targets, count, &run->bounds.plan, &run->error);
+    bool built = count > 0 && plan_build(&run->plan, source, targets, count, &run->bounds.plan,
+                                         &run->error) == STATUS_OK;
     job_repack(&run->job);
-    if (status != STATUS_OK)
-        return;
-    measure_plan(run);
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].error.status == STATUS_OK)
-            return;
-    run->error = run->outputs[0].error;
+    return built;
+}
+
+void job_run_build_plan(struct job_run *run)
+{
+    if (build(run, NULL))
+        measure_plan(run);
+    if (run->error.status == STATUS_OK)
+        fail_if_all_failed(run);
 }
 
 /* Skips outputs that failed the first time. The memory of the plan must not differ from the memory
@@ -210,18 +216,9 @@ void job_run_build_plan(struct job_run *run)
 void job_run_restore_plan(struct job_run *run)
 {
     struct plan measured = run->plan;
-    struct plan_target targets[JOB_OUTPUTS_MAX];
-    if (job_unpack(&run->job, &run->error) != STATUS_OK)
-        return;
-    size_t count = take_targets(run, targets);
-    enum status status = plan_build(&run->plan, &measured.source, targets, count,
-                                    &run->bounds.plan, &run->error);
-    job_repack(&run->job);
-    if (status != STATUS_OK)
-        return;
-    if (run->plan.input_bytes != measured.input_bytes ||
-        run->plan.output_bytes != measured.output_bytes ||
-        run->plan.scratch_bytes != measured.scratch_bytes ||
-        plan_bytes(&run->plan) > run->plan_bytes)
+    if (build(run, &measured.source) && (run->plan.input_bytes != measured.input_bytes ||
+                                         run->plan.output_bytes != measured.output_bytes ||
+                                         run->plan.scratch_bytes != measured.scratch_bytes ||
+                                         plan_bytes(&run->plan) > run->plan_bytes))
         error_set(&run->error, STATUS_INTERNAL, "the plan is not the one that was admitted");
 }

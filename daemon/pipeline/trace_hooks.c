@@ -1,5 +1,5 @@
-/* trace_hooks.c - records the times of a job: its stages, waits and GPU work. The record costs a
- * few nanoseconds, so it is also made without a trace; only a trace needs the samples. */
+/* trace_hooks.c - records the times of a job: its stages, waits and GPU work. The record costs
+ * nanoseconds, so it is also made without a trace; only a trace needs the samples. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
