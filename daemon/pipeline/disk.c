@@ -72,27 +72,14 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     return status == STATUS_OK;
 }
 
-void disk_begin_output(struct disk *disk)
+void disk_occupy(struct disk *disk, int64_t bytes)
 {
-    atomic_fetch_add(&disk->outputs, 1);
-}
-
-void disk_add_bytes(struct disk *disk, uint64_t bytes)
-{
-    atomic_fetch_add(&disk->written, bytes);
-}
-
-void disk_end_output(struct disk *disk, uint64_t bytes)
-{
-    atomic_fetch_sub(&disk->written, bytes);
-    atomic_fetch_sub(&disk->outputs, 1);
+    atomic_fetch_add(&disk->occupied, bytes);
 }
 
 void disk_lack_room(struct disk *disk)
 {
-    /* Each output may have written a part of its next buffer, too. */
-    uint64_t bytes = atomic_load(&disk->written) + atomic_load(&disk->outputs) * SINK_BYTES;
-    uint64_t wanted = atomic_load(&disk->wanted);
+    uint64_t bytes = (uint64_t)atomic_load(&disk->occupied), wanted = atomic_load(&disk->wanted);
     while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
         continue;
 }

@@ -10,7 +10,7 @@ struct path_sink {
     struct codec_sink sink;
     struct files_output file;
     struct disk *disk;
-    uint64_t written; /* bytes in the file */
+    int64_t occupied; /* its part of disk->occupied */
 };
 
 static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
@@ -18,8 +18,8 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     struct path_sink *self = container_of(sink, struct path_sink, sink);
     enum status status = files_output_write(&self->file, sink->buffer, used, error);
     if (status == STATUS_OK) {
-        self->written += used;
-        disk_add_bytes(self->disk, used);
+        self->occupied += (int64_t)used;
+        disk_occupy(self->disk, (int64_t)used);
     }
     return status;
 }
@@ -62,8 +62,9 @@ static bool encode_to_path(struct job_run *run, size_t index, const struct image
     struct disk *disk = &run->pipeline->disk;
     struct path_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
-        .disk = disk};
-    disk_begin_output(disk);
+        .disk = disk,
+        .occupied = SINK_BYTES};
+    disk_occupy(disk, sink.occupied);
     enum status status =
         files_output_begin(run->pipeline->parts.files, &sink.file,
                            run->job.outputs[index].place.path, run->number,
@@ -87,7 +88,7 @@ static bool encode_to_path(struct job_run *run, size_t index, const struct image
     if (suspects_disk)
         disk_lack_room(disk);
     files_output_end(&sink.file);
-    disk_end_output(disk, sink.written);
+    disk_occupy(disk, -sink.occupied);
     output->bytes = sink.sink.total;
     return suspects_disk;
 }

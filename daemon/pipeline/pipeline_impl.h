@@ -17,8 +17,7 @@
 struct disk {
     struct pipeline *pipeline;
     _Atomic uint64_t tries;
-    _Atomic uint32_t outputs; /* outputs that workers write at this moment */
-    _Atomic uint64_t written; /* bytes that these outputs occupy */
+    _Atomic int64_t occupied; /* bytes, by outputs that workers write at this moment */
     _Atomic uint64_t wanted;  /* bytes that must fit before the disk counts as working again */
     uv_timer_t timer;        /* until the next try */
     struct worker_task task;
@@ -173,11 +172,9 @@ void disk_open(struct pipeline *pipeline);
 
 /* Whether this errno of a write can mean that the disk is at fault. Any thread. */
 bool disk_may_be_why(int reason);
-/* On a worker: counts an output from its start to its rename or removal. disk_add_bytes adds the
- * bytes of one write; disk_end_output gets their sum. */
-void disk_begin_output(struct disk *disk);
-void disk_add_bytes(struct disk *disk, uint64_t bytes);
-void disk_end_output(struct disk *disk, uint64_t bytes);
+/* On a worker: changes the room that current outputs occupy. From its start to its rename or
+ * removal, an output occupies the bytes of its writes and SINK_BYTES for a part of the next one. */
+void disk_occupy(struct disk *disk, int64_t bytes);
 /* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
  * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
 void disk_lack_room(struct disk *disk);
