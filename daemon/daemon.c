@@ -33,7 +33,8 @@ static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 struct daemon {
     uv_loop_t loop;
     struct options *options;
-    const struct daemon_source *source;
+    daemon_load *load;
+    void *load_context;
     char instance[INSTANCE_BYTES_MAX], name[INSTANCE_BYTES_MAX];
 
     struct files files;
@@ -262,7 +263,7 @@ static void reload(struct daemon *daemon)
     struct options fresh;
     struct error error = {0};
     notify_reloading();
-    if (daemon->source->load(daemon->source->context, &fresh, &error)) {
+    if (daemon->load(daemon->load_context, &fresh, &error)) {
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_gpu_check(daemon);
@@ -509,8 +510,7 @@ static void close_parts(struct daemon *daemon)
     uv_loop_close(&daemon->loop);
 }
 
-enum exit_status daemon_run(struct options *options, const struct daemon_source *source,
-                            bool *abrupt)
+enum exit_status daemon_run(struct options *options, daemon_load *load, void *context, bool *abrupt)
 {
     struct daemon *daemon = calloc(1, sizeof *daemon);
     *abrupt = false;
@@ -524,7 +524,8 @@ enum exit_status daemon_run(struct options *options, const struct daemon_source 
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
     daemon->options = options;
-    daemon->source = source;
+    daemon->load = load;
+    daemon->load_context = context;
     daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};
     init_handles(daemon);
     enum exit_status status = open_parts(daemon);

@@ -8,16 +8,13 @@
 
 enum exit_status { EXIT_OK = 0, EXIT_USAGE = 64, EXIT_FAULT = 70, EXIT_CONFIGURATION = 78 };
 
-/* The daemon calls `load` for a reload. `load` reads the defaults, then the file, then the command
- * line; a later source overrides an earlier one. */
-struct daemon_source {
-    bool (*load)(void *context, struct options *options, struct error *error);
-    void *context;
-};
+/* Reads the defaults, then the file, then the command line, for a reload. A later source overrides
+ * an earlier one. */
+typedef bool daemon_load(void *context, struct options *options, struct error *error);
 
 /* Runs until a signal or a fault ends the daemon. A reload changes *options. If *abrupt is true, a
  * thread or device still uses memory: the caller must end the process with _exit. */
-enum exit_status daemon_run(struct options *options, const struct daemon_source *source,
+enum exit_status daemon_run(struct options *options, daemon_load *load, void *context,
                             bool *abrupt);
 
 /* ---- explain.c ---- */

@@ -183,10 +183,9 @@ int main(int argc, char **argv)
         log_set_level(log_level_parse(options.log_level));
         status = explain_job(&options, line.explain, line.json, stdout) ? EXIT_OK : EXIT_FAILURE;
     } else {
-        struct daemon_source source = {load, &line};
         bool abrupt;
         log_set_level(log_level_parse(options.log_level));
-        status = daemon_run(&options, &source, &abrupt);
+        status = daemon_run(&options, load, &line, &abrupt);
         if (abrupt)
             _exit(status);
     }
