@@ -130,38 +130,24 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static bool is_late(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
-{
-    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
-        each_run (run, &pipeline->stages[stage])
-            if (is_overdue(run, now_ns, grace_s))
-                return true; /* uncovered: moment */
-    return false;
-}
-
-/* Whether jobs wait for memory or a worker, no job runs, and no job has passed admission for
- * grace_s. Jobs that wait for a reply of Redis do not count. */
-static bool stands_still(const struct pipeline *pipeline, uint64_t now_ns, double grace_s)
-{
-    uint64_t moved_ns = later(pipeline->moved_ns, pipeline->awake_ns);
-    bool waited = false;
-    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
-        each_run (run, &pipeline->stages[stage]) {
-            if (is_under_way(run))
-                return false;
-            waited |= !run->input.reading &&
-                      now_ns > clock_after_s(later(run->timing.entered_ns, moved_ns), grace_s);
-        }
-    }
-    return waited;
-}
-
+/* false: a job is late, or jobs wait for memory or a worker, no job runs, and no job has passed
+ * admission for the grace. Jobs that wait for a reply of Redis do not count. */
 bool pipeline_healthy(const struct pipeline *pipeline)
 {
     /* Twice the grace, because a hung worker is replaced after one. */
     double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;
-    uint64_t now_ns = clock_now_ns();
-    return !is_late(pipeline, now_ns, grace_s) && !stands_still(pipeline, now_ns, grace_s);
+    uint64_t now_ns = clock_now_ns(), moved_ns = later(pipeline->moved_ns, pipeline->awake_ns);
+    bool runs = false, waited = false;
+    for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++) {
+        each_run (run, &pipeline->stages[stage]) {
+            if (is_overdue(run, now_ns, grace_s))
+                return false; /* uncovered: moment */
+            runs |= is_under_way(run);
+            waited |= !run->input.reading &&
+                      now_ns > clock_after_s(later(run->timing.entered_ns, moved_ns), grace_s);
+        }
+    }
+    return runs || !waited;
 }
 
 /* ---- ending early --------------------------------------------------------------------------- */

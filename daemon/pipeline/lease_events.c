@@ -68,18 +68,8 @@ static void parse(struct job_run *run, const struct lease *lease)
     job_run_check_operations(run);
 }
 
-/* Keeps only the beginning of the job's text: logs quote it if the input is unknown. */
-static void cut_text(struct lease *lease)
-{
-    lease->head_bytes = lease->raw_bytes;
-    if (lease->head_bytes > JOB_EXCERPT_BYTES_MAX)
-        lease->head_bytes = JOB_EXCERPT_BYTES_MAX;
-    char *head = realloc(lease->raw, lease->head_bytes + 1);
-    lease->head = head ? head : lease->raw;
-    lease->raw = NULL;
-}
-
-/* Packs the job into as little memory as possible while it waits. */
+/* Packs the job into as little memory as possible while it waits. Keeps only the beginning of its
+ * text: logs quote it if the input is unknown. */
 static void pack(struct job_run *run, struct lease *lease)
 {
     char label[LABEL_BYTES];
@@ -91,7 +81,11 @@ static void pack(struct job_run *run, struct lease *lease)
                   job_run_label(run, label));
     }
     pipeline_count_text(run, run->job.bytes + lease->raw_bytes);
-    cut_text(lease);
+    lease->head_bytes = lease->raw_bytes < JOB_EXCERPT_BYTES_MAX ? lease->raw_bytes
+                                                                  : JOB_EXCERPT_BYTES_MAX;
+    char *head = realloc(lease->raw, lease->head_bytes + 1);
+    lease->head = head ? head : lease->raw;
+    lease->raw = NULL;
 }
 
 static enum stage first_stage(const struct job_run *run)

@@ -46,14 +46,6 @@ void pipeline_count_text(struct job_run *run, size_t bytes)
     run->pipeline->text_bytes += bytes;
 }
 
-/* Number of jobs whose texts fit into JOB_TEXTS_BYTES, even if each has the maximum size. */
-static size_t places_for_texts(const struct pipeline *pipeline)
-{
-    if (pipeline->text_bytes >= JOB_TEXTS_BYTES)
-        return 0;
-    return (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX;
-}
-
 static void offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->queue)
@@ -61,7 +53,9 @@ static void offer_places(struct pipeline *pipeline)
     bool open = !pipeline->paused && !pipeline->failed && !pipeline->disk.failed;
     size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline);
     size_t free = pipeline->free.length > kept ? pipeline->free.length - kept : 0;
-    size_t texts = places_for_texts(pipeline);
+    /* Even if each job has a text of the maximum size, all texts fit into JOB_TEXTS_BYTES. */
+    size_t texts = pipeline->text_bytes < JOB_TEXTS_BYTES
+                       ? (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX : 0;
     queue_set_places(pipeline->queue, open ? (uint32_t)(free < texts ? free : texts) : 0);
 }
 

@@ -34,14 +34,6 @@ static enum status check_keys(const struct job_run *run, size_t index, const str
                      place->path ? place->path : place->key, format->name);
 }
 
-static enum status refuse_format(const struct job_output *output, const char *name,
-                                 struct error *error)
-{
-    char known[FORMAT_LIST_BYTES];
-    return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\"; it must be %s", name,
-                     output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
-}
-
 /* The requested format and the path's suffix must agree. Both are optional. */
 static enum status check_format(const struct job_run *run, size_t index, struct error *error)
 {
@@ -57,7 +49,8 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
                          "%s, or set a format", name, path, other,
                          format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", known));
     if (output->format && !asked)
-        return refuse_format(output, name, error);
+        return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\"; it must be %s", name,
+                         output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
     if (asked && meant && asked != meant)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.format is \"%s\", but the suffix of \"%.100s\" means %s; omit the "

@@ -175,30 +175,24 @@ static bool make_plan(struct test_image *test, struct error *error)
     return plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
 }
 
-static bool keep_result(struct test_image *test, struct codec_context *codec,
-                        const struct engine_memory *memory, struct error *error)
-{
-    struct image image = plan_result(&test->plan, 0, memory->input, memory->output);
-    test->output = malloc(test->plan.output_bytes);
-    if (!test->output) /* uncovered: selftest */
-        return wrong(error, "no memory");
-    memcpy(test->output, memory->output, test->plan.output_bytes);
-    return encode(codec, &image, &test->result, error);
-}
-
 static bool make_result(struct test_image *test, struct codec_context *codec, struct error *error)
 {
     struct engine_config config = {.kind = "cpu", .pinned_bytes = 16 * MIB};
     struct engine_memory memory = {0};
     struct engine_task task = {.plan = &test->plan, .memory = &memory};
     struct engine *cpu = NULL;
+    test->output = malloc(test->plan.output_bytes);
+    if (!test->output) /* uncovered: selftest */
+        return wrong(error, "no memory");
     if (engine_open(&config, &cpu, error) != STATUS_OK) /* uncovered: memory */
         return false;
     bool ok = engine_reserve(cpu, &test->plan, &memory, error) == ENGINE_RESERVED &&
               test_image_decode(test, codec, &memory, error);
     if (ok) {
         engine_run(cpu, &task);
-        ok = keep_result(test, codec, &memory, error);
+        memcpy(test->output, memory.output, test->plan.output_bytes);
+        struct image image = plan_result(&test->plan, 0, memory.input, memory.output);
+        ok = encode(codec, &image, &test->result, error);
     }
     engine_release(cpu, &memory);
     engine_close(cpu);
