@@ -85,15 +85,6 @@ static void print_name(const char *name, FILE *out)
     fputs(text, out);
 }
 
-static const char *decode_text(const struct job_run *run)
-{
-    if (run->decode.as == DECODE_LUMA)
-        return "luma, the Y channel alone";
-    if (run->decode.as == DECODE_YCC)
-        return "Y, Cb and Cr, for gray and for colours";
-    return run->info.channels == 1 ? "gray" : "colour";
-}
-
 static void print_input(const struct job_run *run, FILE *out)
 {
     const struct image_info *info = &run->info;
@@ -111,7 +102,11 @@ static void print_input(const struct job_run *run, FILE *out)
     if (run->decode.eighths != DECODE_EIGHTHS)
         snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", run->decode.eighths, DECODE_EIGHTHS);
     fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
-            decode_text(run), scale, decoded.width, decoded.height, decoded.channels,
+            run->decode.as == DECODE_LUMA  ? "luma, the Y channel alone"
+            : run->decode.as == DECODE_YCC ? "Y, Cb and Cr, for gray and for colours"
+            : info->channels == 1          ? "gray"
+                                           : "colour",
+            scale, decoded.width, decoded.height, decoded.channels,
             decoded.stride * decoded.height);
 }
 
@@ -263,14 +258,6 @@ static void explain(struct job_run *run, const struct options *options, const ch
         job_run_build_plan(run);
 }
 
-static void clear(struct job_run *run)
-{
-    plan_clear(&run->plan);
-    image_info_clear(&run->info);
-    job_clear(&run->job);
-    free(run->input.loaded);
-}
-
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
 {
     static struct job_run run; /* too large for a stack */
@@ -289,7 +276,10 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
     for (size_t i = 0; i < run.job.output_count; i++)
         if (run.outputs[i].error.status != STATUS_OK)
             error_set(&error, run.outputs[i].error.status, "%s", run.outputs[i].error.text);
-    clear(&run);
+    plan_clear(&run.plan);
+    image_info_clear(&run.info);
+    job_clear(&run.job);
+    free(run.input.loaded);
     free(text);
     if (fflush(out) != 0 || ferror(out))
         error_set(&error, STATUS_WRITE_FAILED, "the plan cannot be printed: %s", strerror(errno));

@@ -39,18 +39,6 @@ static socklen_t address_of(struct sockaddr_un *address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-static bool open_socket(void)
-{
-    const struct timeval wait = {.tv_usec = STATE_WAIT_US};
-    if (notify_fd >= 0)
-        return true;
-    notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (notify_fd < 0) /* uncovered: service */
-        return false;
-    setsockopt(notify_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
-    return true;
-}
-
 /* flags: MSG_DONTWAIT, or 0 to wait up to STATE_WAIT_US. false: the message was not sent. */
 static bool post(const char *text, int flags)
 {
@@ -58,8 +46,13 @@ static bool post(const char *text, int flags)
     socklen_t length = address_of(&address);
     if (length == 0)
         return true;
-    if (!open_socket()) /* uncovered: service */
-        return false;
+    if (notify_fd < 0) {
+        const struct timeval wait = {.tv_usec = STATE_WAIT_US};
+        notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (notify_fd < 0) /* uncovered: service */
+            return false;
+        setsockopt(notify_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    }
     ssize_t sent;
     do /* not connected: systemd may have replaced its socket */
         sent = sendto(notify_fd, text, strlen(text), flags | MSG_NOSIGNAL,

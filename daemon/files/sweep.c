@@ -79,15 +79,6 @@ struct sweep {
     struct files_touch touch;
 };
 
-static void touch_once(struct sweep *sweep)
-{
-    if (sweep->touched)
-        return;
-    sweep->touched = true;
-    sweep->touch.user = geteuid();
-    sweep->dated = files_touch(sweep->files, sweep->folder, sweep->prefix, &sweep->touch);
-}
-
 static bool is_leftover(struct sweep *sweep, const char *name)
 {
     char inst[INSTANCE_BYTES_MAX];
@@ -98,7 +89,9 @@ static bool is_leftover(struct sweep *sweep, const char *name)
     enum instance_life life = instance_life(inst, self);
     if (life == INSTANCE_ALIVE)
         return false;
-    touch_once(sweep);
+    if (!sweep->touched)
+        sweep->dated = files_touch(sweep->files, sweep->folder, sweep->prefix, &sweep->touch);
+    sweep->touched = true;
     if (fstatat(sweep->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
         info.st_uid != sweep->touch.user)
         return false;
@@ -108,7 +101,8 @@ static bool is_leftover(struct sweep *sweep, const char *name)
 
 static size_t sweep_folder(const struct files *files, int fd, const char *prefix, double age_s)
 {
-    struct sweep sweep = {.files = files, .folder = fd, .prefix = prefix, .age_s = age_s};
+    struct sweep sweep = {.files = files, .folder = fd, .prefix = prefix, .age_s = age_s,
+                          .touch.user = geteuid()};
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = own >= 0 ? fdopendir(own) : NULL;
     if (!folder) {

@@ -139,12 +139,6 @@ static void name_it(struct listener *listener, const char *host)
              v6 ? "]" : "", port);
 }
 
-/* localhost is always the loopback address (RFC 6761, section 6.3), even if /etc/hosts lacks it. */
-static const char *lookup_name(const char *host)
-{
-    return strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host;
-}
-
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error)
 {
@@ -157,7 +151,9 @@ bool listener_open(struct listener *listener, const char *option, const char *te
         return false;
     if (place.path)
         return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);
-    int failed = getaddrinfo(lookup_name(place.host), place.port, &wanted, &found);
+    /* localhost is always the loopback address (RFC 6761, section 6.3), even without /etc/hosts. */
+    const char *host = strcasecmp(place.host, "localhost") == 0 ? "127.0.0.1" : place.host;
+    int failed = getaddrinfo(host, place.port, &wanted, &found);
     if (failed)
         return cannot(option, text, gai_strerror(failed), error);
     for (struct addrinfo *at = found; at && listener->fd < 0; at = at->ai_next)
