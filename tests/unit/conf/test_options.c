@@ -4,6 +4,7 @@
 
 #include "conf/options.h"
 #include "tests/fixtures/test.h"
+#include "tests/fixtures/text_file.h"
 
 static struct options fresh(void)
 {
@@ -116,15 +117,12 @@ TEST(relations_are_checked)
 
 static void write_file(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    assert_true(text_file_write(path, text, strlen(text)));
 }
 
 TEST(files_are_read_in_order)
 {
-    char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128], command[160];
+    char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128];
     assert_non_null(mkdtemp(folder));
     struct options options = fresh();
     struct error error = {0};
@@ -151,36 +149,28 @@ TEST(files_are_read_in_order)
     assert_int_equal(options.workers, 3);
     assert_string_equal(options.namespace, "images");
 
-    write_file(path, "streams = 5\n\nstreems = 5\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "gpuimgd.conf line 3: there is no option \"streems\""));
-    error = (struct error){0};
-    write_file(path, "[other]\nstreams = 5\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "section [other] is unknown"));
-    error = (struct error){0};
-    write_file(path, "streams\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "line 1"));
-    error = (struct error){0};
-    write_file(path, "output_root = /srv/out\n  stats_log = /x\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "line 2: option output_root is set twice, or the"));
-    error = (struct error){0};
-    write_file(path, "redis = \"127.0.0.1:6379\"\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "\"127.0.0.1:6379\"; remove the quotes"));
-    error = (struct error){0};
-    write_file(path, "log_level = debug # loud\n");
-    assert_false(options_load(&options, path, NULL, &error));
-    assert_non_null(strstr(error.text, "line 1: option log_level is \"debug # loud\"; a comment "
-                                       "after a value must begin with \" ;\""));
+    static const char *const bad[][2] = {
+        {"streams = 5\n\nstreems = 5\n", "gpuimgd.conf line 3: there is no option \"streems\""},
+        {"[other]\nstreams = 5\n", "section [other] is unknown"},
+        {"streams\n", "line 1"},
+        {"output_root = /srv/out\n  stats_log = /x\n",
+         "line 2: option output_root is set twice, or the"},
+        {"redis = \"127.0.0.1:6379\"\n", "\"127.0.0.1:6379\"; remove the quotes"},
+        {"log_level = debug # loud\n", "line 1: option log_level is \"debug # loud\"; a comment "
+                                       "after a value must begin with \" ;\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        error = (struct error){0};
+        write_file(path, bad[i][0]);
+        assert_false(options_load(&options, path, NULL, &error));
+        if (!strstr(error.text, bad[i][1]))
+            fail_msg("%s: %s", bad[i][0], error.text);
+    }
     error = (struct error){0};
     assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", NULL, &error));
     assert_non_null(strstr(error.text, "cannot open"));
     options_clear(&options);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    text_file_remove_folder(folder);
 }
 
 TEST(reload_takes_what_it_may)
@@ -204,24 +194,13 @@ TEST(reload_takes_what_it_may)
     options_clear(&next);
 }
 
-static char *read_all(FILE *file)
-{
-    char *text = calloc(1, 1 << 16);
-    assert_non_null(text);
-    rewind(file);
-    size_t length = fread(text, 1, (1 << 16) - 1, file);
-    text[length] = '\0';
-    fclose(file);
-    return text;
-}
-
 TEST(sample_file_is_up_to_date)
 {
-    FILE *made = tmpfile(), *kept = fopen("conf/gpuimgd.conf", "r");
-    assert_non_null(made);
-    assert_non_null(kept);
+    char *now = NULL, *then = text_file_read("conf/gpuimgd.conf");
+    size_t size;
+    FILE *made = open_memstream(&now, &size);
     options_print_sample(made);
-    char *now = read_all(made), *then = read_all(kept);
+    fclose(made);
     if (strcmp(now, then) != 0)
         fail_msg("conf/gpuimgd.conf differs from the table; make documents writes it");
     free(now);
