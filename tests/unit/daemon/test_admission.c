@@ -6,58 +6,52 @@
 #define PINNED_BYTES (128 * MIB)
 #define JOBS 4
 
-struct bench {
-    struct pipeline pipeline;
-    struct engine *engine;
-};
+static struct pipeline pipeline;
+static struct engine *engine;
+static struct admission *const admission = &pipeline.admission;
 
 static int set_up(void **state)
 {
-    static struct bench bench;
     struct engine_config config = {.kind = "cpu", .devices = "all", .streams = 1,
                                    .pinned_bytes = PINNED_BYTES};
     struct error error = {0};
-    memset(&bench, 0, sizeof bench);
-    if (engine_open(&config, &bench.engine, &error) != STATUS_OK)
+    memset(&pipeline, 0, sizeof pipeline);
+    if (engine_open(&config, &engine, &error) != STATUS_OK)
         return -1;
-    admission_open(&bench.pipeline.admission, bench.engine, LANE_BYTES, JOBS - 1, JOBS);
-    *state = &bench;
+    admission_open(admission, engine, LANE_BYTES, JOBS - 1, JOBS);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct bench *bench = *state;
-    admission_close(&bench->pipeline.admission);
-    engine_close(bench->engine);
+    admission_close(admission);
+    engine_close(engine);
     return 0;
 }
 
-static struct job_run run_of(struct bench *bench, size_t codec_bytes, size_t pinned_bytes)
+static struct job_run run_of(size_t codec_bytes, size_t pinned_bytes)
 {
-    struct job_run run = {.pipeline = &bench->pipeline};
+    struct job_run run = {.pipeline = &pipeline};
     run.info.codec_bytes = codec_bytes;
     run.plan.input_bytes = pinned_bytes;
     return run;
 }
 
-static size_t pinned_used(const struct bench *bench)
+static size_t pinned_used(void)
 {
-    return engine_pinned_usage(bench->engine).used;
+    return engine_pinned_usage(engine).used;
 }
 
 TEST(each_gets_what_it_needs_or_waits)
 {
-    struct bench *bench = *state;
-    struct admission *admission = &bench->pipeline.admission;
-    struct job_run a = run_of(bench, 600, MIB), b = run_of(bench, 400, MIB),
-                   c = run_of(bench, 1, MIB);
+    struct job_run a = run_of(600, MIB), b = run_of(400, MIB),
+                   c = run_of(1, MIB);
     assert_true(admission_pass(&a));
     assert_true(admission_pass(&b));
     assert_int_equal(admission->lane_bytes, LANE_BYTES);
-    assert_int_equal(pinned_used(bench), 2 * MIB);
+    assert_int_equal(pinned_used(), 2 * MIB);
     assert_false(admission_pass(&c)); /* not one byte more */
-    assert_int_equal(pinned_used(bench), 2 * MIB);
+    assert_int_equal(pinned_used(), 2 * MIB);
     assert_int_equal(admission->line, 1);
     admission_keep_encoder(&a); /* there is none that needs anything */
     assert_int_equal(admission->lane_bytes, 400);
@@ -68,26 +62,25 @@ TEST(each_gets_what_it_needs_or_waits)
         for (size_t i = 0; i < 3; i++)
             admission_release(all[i]);
     assert_int_equal(admission->lane_bytes, 0);
-    assert_int_equal(pinned_used(bench), 0);
+    assert_int_equal(pinned_used(), 0);
 }
 
 TEST(nobody_overtakes)
 {
-    struct bench *bench = *state;
-    struct job_run running = run_of(bench, 10, 100 * MIB), large = run_of(bench, 10, 100 * MIB),
-                   small = run_of(bench, 10, MIB), gone = run_of(bench, 10, MIB);
+    struct job_run running = run_of(10, 100 * MIB), large = run_of(10, 100 * MIB),
+                   small = run_of(10, MIB), gone = run_of(10, MIB);
     assert_true(admission_pass(&running));
     assert_false(admission_pass(&large));
     assert_false(admission_pass(&small)); /* there is room for it, but not before the large one */
     admission_wait(&gone);
     admission_wait(&gone);
-    assert_int_equal(bench->pipeline.admission.line, 3);
+    assert_int_equal(admission->line, 3);
     assert_false(admission_try(&large));
     admission_release(&gone); /* whoever gives up leaves no gap */
     admission_release(&running);
     assert_true(admission_try(&large));
     assert_true(admission_try(&small));
-    assert_int_equal(bench->pipeline.admission.line, 0);
+    assert_int_equal(admission->line, 0);
     admission_release(&large);
     admission_release(&small);
 }
@@ -95,26 +88,24 @@ TEST(nobody_overtakes)
 /* The fifth large job gets no memory until one of four has ended. Of small ones the bytes count. */
 TEST(no_more_than_can_soon_begin)
 {
-    struct bench *bench = *state;
-    struct admission *admission = &bench->pipeline.admission;
-    struct job_run small[JOBS + 2], large[JOBS], next = run_of(bench, 1, 4 * MIB + 1);
+    struct job_run small[JOBS + 2], large[JOBS], next = run_of(1, 4 * MIB + 1);
     for (size_t i = 0; i < JOBS + 2; i++) {
-        small[i] = run_of(bench, 1, SMALL_JOB_BYTES / 2);
+        small[i] = run_of(1, SMALL_JOB_BYTES / 2);
         assert_true(admission_pass(&small[i]));
     }
     for (size_t i = 0; i < JOBS + 1; i++)
         assert_false(admission_release(&small[i]));
     for (size_t i = 0; i < JOBS - 1; i++) {
-        large[i] = run_of(bench, 1, 10 * MIB);
+        large[i] = run_of(1, 10 * MIB);
         assert_true(admission_pass(&large[i]));
     }
     assert_false(admission_pass(&next));
     assert_false(admission_is_short(admission));
     assert_true(admission_release(&small[JOBS + 1])); /* which is what it waits for */
     assert_true(admission_try(&next));
-    assert_int_equal(pinned_used(bench), buffer_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
+    assert_int_equal(pinned_used(), buffer_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
     /* Who does not come back has its memory still, but is waited for no longer. */
-    struct job_run last = run_of(bench, 1, 10 * MIB), more = run_of(bench, 1, 104 * MIB);
+    struct job_run last = run_of(1, 10 * MIB), more = run_of(1, 104 * MIB);
     assert_false(admission_pass(&last));
     admission_abandon(&large[0]);
     assert_true(admission_try(&last));
@@ -124,21 +115,19 @@ TEST(no_more_than_can_soon_begin)
     assert_true(admission_is_short(admission));
     struct job_run *all[] = {&large[0], &large[1], &large[2], &next, &last, &more};
     for (int twice = 0; twice < 2; twice++)
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t i = 0; i < COUNT_OF(all); i++)
             admission_release(all[i]);
     assert_int_equal(admission->jobs, 0);
     assert_int_equal(admission->bytes, 0);
     assert_false(admission_is_short(admission));
-    assert_int_equal(pinned_used(bench), 0);
+    assert_int_equal(pinned_used(), 0);
 }
 
 /* What abandoned jobs hold is not waited for: one that needs it leaves the line to the others. */
 TEST(nobody_waits_for_the_abandoned)
 {
-    struct bench *bench = *state;
-    struct admission *admission = &bench->pipeline.admission;
-    struct job_run hung = run_of(bench, 10, 100 * MIB), running = run_of(bench, 10, MIB),
-                   large = run_of(bench, 10, 100 * MIB), small = run_of(bench, 10, MIB);
+    struct job_run hung = run_of(10, 100 * MIB), running = run_of(10, MIB),
+                   large = run_of(10, 100 * MIB), small = run_of(10, MIB);
     assert_true(admission_pass(&hung));
     assert_true(admission_pass(&running));
     admission_abandon(&hung);
@@ -156,27 +145,26 @@ TEST(nobody_waits_for_the_abandoned)
     assert_true(admission_try(&large));
     admission_release(&large);
     admission_release(&small);
-    assert_int_equal(pinned_used(bench), 0);
+    assert_int_equal(pinned_used(), 0);
 }
 
 /* The pool has 64 MiB, and may have twice as much, but not for a job for which nobody has time. */
 TEST(no_new_memory_for_those_in_reserve)
 {
-    struct bench *bench = *state;
-    struct job_run first[JOBS - 1], next = run_of(bench, 1, 5 * MIB);
+    struct job_run first[JOBS - 1], next = run_of(1, 5 * MIB);
     for (size_t i = 0; i < JOBS - 1; i++) {
-        first[i] = run_of(bench, 1, 20 * MIB);
+        first[i] = run_of(1, 20 * MIB);
         assert_true(admission_pass(&first[i]));
     }
     assert_false(admission_pass(&next));
-    assert_int_equal(engine_pinned_usage(bench->engine).held, POOL_SEGMENT_BYTES);
+    assert_int_equal(engine_pinned_usage(engine).held, POOL_SEGMENT_BYTES);
     next.plan.input_bytes = 4 * MIB; /* there is just room for that */
     assert_true(admission_try(&next));
     admission_release(&next);
     next.plan.input_bytes = 30 * MIB;
     admission_release(&first[1]);
     assert_true(admission_pass(&next));
-    assert_int_equal(engine_pinned_usage(bench->engine).held, 2 * POOL_SEGMENT_BYTES);
+    assert_int_equal(engine_pinned_usage(engine).held, 2 * POOL_SEGMENT_BYTES);
     admission_release(&next);
     for (size_t i = 0; i < JOBS - 1; i++)
         admission_release(&first[i]);
@@ -184,23 +172,22 @@ TEST(no_new_memory_for_those_in_reserve)
 
 TEST(what_never_fits_fails)
 {
-    struct bench *bench = *state;
-    struct job_run codec = run_of(bench, LANE_BYTES + 1, MIB),
-                   pinned = run_of(bench, 1, PINNED_BYTES + 1);
+    struct job_run codec = run_of(LANE_BYTES + 1, MIB),
+                   pinned = run_of(1, PINNED_BYTES + 1);
     assert_true(admission_pass(&codec));
     assert_int_equal(codec.error.status, STATUS_OVER_BUDGET);
     assert_true(admission_pass(&pinned));
     assert_int_equal(pinned.error.status, STATUS_OVER_BUDGET);
-    assert_int_equal(bench->pipeline.admission.lane_bytes, 0);
-    assert_int_equal(bench->pipeline.admission.line, 0);
+    assert_int_equal(admission->lane_bytes, 0);
+    assert_int_equal(admission->line, 0);
     admission_release(&codec);
     admission_release(&pinned);
 }
 
 /* A job whose one output of 8 x 8 pixels goes to a key as PNG. */
-static struct job_run keyed_run(struct bench *bench)
+static struct job_run keyed_run(void)
 {
-    struct job_run run = run_of(bench, 100, MIB);
+    struct job_run run = run_of(100, MIB);
     run.job.output_count = 1;
     run.job.outputs[0].place.key = "k";
     run.outputs[0].format = format_by_name("png");
@@ -211,10 +198,8 @@ static struct job_run keyed_run(struct bench *bench)
 /* What waits for Redis stays reserved behind the release, and no more of it than there is. */
 TEST(results_stay_until_settled)
 {
-    struct bench *bench = *state;
-    struct admission *admission = &bench->pipeline.admission;
     admission->lane_bytes_max = 10000;
-    struct job_run a = keyed_run(bench), b = keyed_run(bench), c = run_of(bench, 10000, MIB);
+    struct job_run a = keyed_run(), b = keyed_run(), c = run_of(10000, MIB);
     const struct encoder_settings *encoder = &a.job.outputs[0].encoder;
     size_t most = codec_encoded_bytes(a.outputs[0].format, 8, 8, 3, encoder, 0);
     assert_true(most >= 8 * (8 * 3 + 1) && most < 5000);
@@ -235,7 +220,7 @@ TEST(results_stay_until_settled)
     admission_release(&b);
     admission_settle(&b);
     assert_int_equal(admission->lane_bytes, 300);
-    assert_int_equal(pinned_used(bench), 0);
+    assert_int_equal(pinned_used(), 0);
     assert_false(admission_pass(&c)); /* Redis is away */
     assert_true(admission_is_short(admission));
     admission_settle(&a);
@@ -248,8 +233,7 @@ TEST(results_stay_until_settled)
 /* Results that may be larger than the lane get all of it, which they have for themselves. */
 TEST(results_beyond_the_lane)
 {
-    struct bench *bench = *state;
-    struct job_run large = keyed_run(bench), next = run_of(bench, 1, MIB);
+    struct job_run large = keyed_run(), next = run_of(1, MIB);
     assert_true(admission_pass(&large));
     assert_int_equal(large.error.status, STATUS_OK);
     assert_int_equal(large.reserved.results_room, LANE_BYTES - 100);
@@ -257,7 +241,7 @@ TEST(results_beyond_the_lane)
     admission_release(&large);
     assert_true(admission_try(&next));
     admission_release(&next);
-    large = keyed_run(bench);
+    large = keyed_run();
     large.plan_bytes = LANE_BYTES - 99;
     assert_true(admission_pass(&large));
     assert_int_equal(large.error.status, STATUS_OVER_BUDGET);
