@@ -158,9 +158,8 @@ TEST(test_the_second_gets_the_first_ones_result)
     check_has(first, "{'meta':1,'same_as':null}");
     check_done(first);
     for (int i = 2; i <= 4; i++) {
-        char output[32];
         const char *list = text_of("gpuimgd:reply:%d", i);
-        snprintf(output, sizeof output, "/u%d.png", i);
+        const char *output = text_of("/u%d.png", i);
         cJSON *result = world_result_from(w, list, 20);
         assert_non_null(result);
         assert_true(json_number(result, "same_as") == number);

@@ -27,8 +27,7 @@ TEST(test_first_job)
                       "'outputs.0.width':640,'outputs.0.height':427,'outputs.1':null,'attempt':1}");
     assert_true(json_number(result, "job") >= 1);
     assert_memory_equal(json_text(result, "engine"), world_engine, strlen(world_engine));
-    char pid[32];
-    snprintf(pid, sizeof pid, ":%ld", (long)w->daemons[0].pid);
+    const char *pid = text_of(":%ld", (long)w->daemons[0].pid);
     assert_non_null(strstr(json_text(result, "daemon"), pid));
     assert_true(json_number(result, "ms.total") >= json_number(result, "ms.decode"));
 

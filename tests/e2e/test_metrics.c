@@ -82,10 +82,9 @@ static void take_results(int count)
 static void check_document(const char *path, const char *type, const char *word)
 {
     struct http_reply whole = get(path), head = http_request(place, "HEAD", path);
-    char length[24];
     assert_int_equal(whole.status, 200);
     assert_int_equal(head.status, 200);
-    snprintf(length, sizeof length, "%zu", whole.length);
+    const char *length = text_of("%zu", whole.length);
     assert_string_equal(http_header(&whole, "Content-Type"), type);
     assert_string_equal(http_header(&whole, "Content-Length"), length);
     assert_string_equal(http_header(&whole, "Cache-Control"), "no-store");

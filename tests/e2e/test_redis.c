@@ -254,8 +254,7 @@ TEST(test_frozen_daemon_loses_its_lease)
     start_ready(1, "--inflight=3", lease, renew);
     for (int i = 0; i < 3; i++) {
         cJSON *result = check_next(w);
-        char pid[32];
-        snprintf(pid, sizeof pid, ":%ld", (long)w->daemons[1].pid);
+        const char *pid = text_of(":%ld", (long)w->daemons[1].pid);
         assert_non_null(strstr(json_text(result, "daemon"), pid));
         assert_true(json_number(result, "attempt") == 2);
         check_done(result);

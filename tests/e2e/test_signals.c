@@ -16,8 +16,7 @@
 static int run_once(const char *first, const char *second, char **out, char **err)
 {
     struct process process;
-    char in[160];
-    snprintf(in, sizeof in, "--input_root=%s", w->in);
+    const char *in = text_of("--input_root=%s", w->in);
     const char *out_root = text_of("--output_root=%s", w->out);
     const char *args[] = {in, out_root, "--engine=cpu", first, second, NULL};
     struct process_options options = {.args = args, .folder = w->folder, .name = "once"};

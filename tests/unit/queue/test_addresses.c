@@ -90,9 +90,8 @@ TEST(test_each_address_of_a_name_is_tried)
     int fds[4];
     open_black_hole("127.0.0.2", server->port, fds);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char name[128];
         struct bench *bench = set_up(server);
-        snprintf(name, sizeof name, "%s:%d", names[i], server->port);
+        const char *name = text_of("%s:%d", names[i], server->port);
         bench->config.redis = name;
         start_queue(bench);
         run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);

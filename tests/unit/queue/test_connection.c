@@ -72,11 +72,10 @@ static void write_password(const char *path, const char *password)
 
 TEST(test_wrong_password_then_right)
 {
-    char path[256];
     struct bench *bench = set_up(redis_server_start("--requirepass", "right", NULL));
     freeReplyObject(redis_command(bench->redis, "AUTH right"));
     push(bench, 1);
-    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    const char *path = text_of("%s/password", bench->server->folder);
     write_password(path, "wrong");
     bench->config.redis_password_file = path;
     start_queue(bench);
@@ -91,14 +90,13 @@ TEST(test_wrong_password_then_right)
 
 TEST(test_acl_user_database_and_tcp)
 {
-    char path[256];
     struct bench *bench = set_up(redis_server_start(NULL));
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
                                                 "+@write +@scripting +@connection +@blocking "
                                                 "+info +time +config|get")); /* PROTOCOL.md */
     freeReplyObject(redis_command(bench->redis, "SELECT 3"));
     push(bench, 1);
-    snprintf(path, sizeof path, "%s/password", bench->server->folder);
+    const char *path = text_of("%s/password", bench->server->folder);
     write_password(path, "secret");
     bench->config.redis = bench->server->tcp;
     bench->config.redis_username = "worker";
@@ -375,8 +373,7 @@ TEST(test_reconnects_are_spread)
     first->config.renew_s = first->config.reap_s = first->config.block_s = 600;
     first->config.connect_timeout_s = first->config.command_timeout_s = 60;
     for (size_t i = 0; i < DAEMONS; i++) {
-        char host[16];
-        snprintf(host, sizeof host, "host%zu", i);
+        const char *host = text_of("host%zu", i);
         if (i > 0)
             all[i] = set_up_beside(first, host);
         start_queue(all[i]);

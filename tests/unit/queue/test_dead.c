@@ -5,8 +5,7 @@ TEST(test_dead_is_trimmed)
 {
     for (int i = 1; i <= 3; i++) {
         redis_integer(redis, "HSET t:job:%d raw dead%d state leased attempt 3 token A:1", i, i);
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
+        const char *number = text_of("%d", i);
         nack(number, "A:1", "retry", i == 3 ? "1 2" : "0 2");
     }
     expect("dead3 dead2", "LRANGE t:dead 0 -1");
@@ -16,22 +15,18 @@ TEST(test_dead_is_trimmed)
 static void die(const char *name, int first, int last)
 {
     for (int i = first; i <= last; i++) {
-        char keys[256], args[256];
         redis_integer(redis, "HSET t:job:1 raw %s%d state leased attempt 3 token A:1", name, i);
-        snprintf(keys, sizeof keys, NACK_KEYS "t:job:1");
-        snprintf(args, sizeof args, "2000 9 2000 3 100 1 A:1 retry {\"job\":\"%s%d\"} 0 0 0", name,
-                 i);
-        expect_eval(SCRIPT_ID_NACK, keys, args, "0 2");
+        expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1",
+                    text_of("2000 9 2000 3 100 1 A:1 retry {\"job\":\"%s%d\"} 0 0 0", name, i),
+                    "0 2");
     }
 }
 
 /* The dead job at this place has this text, and the error of this one ("": none). */
 static void expect_dead(int place, const char *text, const char *error)
 {
-    char args[32], wanted[64];
-    snprintf(args, sizeof args, "%d 1", place);
-    snprintf(wanted, sizeof wanted, ",\"job\":\"%s\"}", error);
-    redisReply *reply = eval(SCRIPT_ID_DEAD, "t:dead", args);
+    const char *wanted = text_of(",\"job\":\"%s\"}", error);
+    redisReply *reply = eval(SCRIPT_ID_DEAD, "t:dead", text_of("%d 1", place));
     assert_int_equal(reply->elements, 2);
     assert_string_equal(reply->element[0]->str, text);
     const char *record = reply->element[1]->str;
@@ -95,9 +90,8 @@ TEST(test_errors_of_dead_jobs_that_were_moved_by_hand)
 TEST(test_errors_of_equal_dead_jobs)
 {
     for (int i = 1; i <= 3; i++) {
-        char args[128];
         redis_integer(redis, "HSET t:job:1 raw same state leased attempt 3 token A:1");
-        snprintf(args, sizeof args, "9 9 9 3 100 1 A:1 retry {\"job\":\"n%d\"} 0 0 0", i);
+        const char *args = text_of("9 9 9 3 100 1 A:1 retry {\"job\":\"n%d\"} 0 0 0", i);
         expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1", args, "0 2");
     }
     expect_dead(0, "same", "n3");

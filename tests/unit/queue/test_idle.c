@@ -64,8 +64,7 @@ static struct fleet *start_fleet(double block_s, uint32_t places, bool finish_at
     /* The first daemon to come does not think that it is alone. */
     redis_integer(fleet->redis, "ZADD t:inst 99999999999999 another:boot:ns:1:1");
     for (int i = 0; i < DAEMONS; i++) {
-        char host[16];
-        snprintf(host, sizeof host, "host%d", i);
+        const char *host = text_of("host%d", i);
         if (i > 0)
             fleet->all[i] = set_up_beside(first, host);
         fleet->all[i]->finish_at_once = finish_at_once;

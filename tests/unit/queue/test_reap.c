@@ -10,8 +10,7 @@ TEST(test_reap_expired)
     redis_integer(redis, "DEL t:job:4");
     reap("B", 1, "", "0 0");
     for (int i = 1; i <= 4; i++) {
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
+        const char *number = text_of("%d", i);
         expire(number);
     }
     reap("B", 0, "", "0 0"); /* not the expired ones */

@@ -22,10 +22,8 @@ static void start_texts(const char *number, const char *token, const char *id, i
 static void start_timed(const char *number, const char *token, const char *id, int unique,
                         long long not_before, long long expires, const char *expected)
 {
-    char begin[24], end[24];
-    snprintf(begin, sizeof begin, "%lld", not_before);
-    snprintf(end, sizeof end, "%lld", expires);
-    start_texts(number, token, id, unique, begin, end, expected);
+    start_texts(number, token, id, unique, text_of("%lld", not_before), text_of("%lld", expires),
+                expected);
 }
 
 static void start(const char *number, const char *token, const char *id, const char *expected)
@@ -37,32 +35,25 @@ static void start(const char *number, const char *token, const char *id, const c
 static void done(const char *number, const char *token, const char *id, const char *status,
                  const char *expected)
 {
-    char keys[256], args[256];
-    snprintf(keys, sizeof keys,
-             "t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s t:woken", number, id,
-             id, id);
-    snprintf(args, sizeof args,
-             "100 60000 %s %s {\"id\":\"%s\",\"job\":%s,\"status\":\"%s\"} 2 0 0", number, token,
-             id, number, status);
+    const char *keys = text_of("t:lease t:results t:job:%s t:result:%s t:unique:%s t:waits:%s "
+                               "t:woken", number, id, id, id);
+    const char *args = text_of("100 60000 %s %s {\"id\":\"%s\",\"job\":%s,\"status\":\"%s\"} "
+                               "2 0 0", number, token, id, number, status);
     expect_eval(SCRIPT_ID_DONE, keys, args, expected);
 }
 
 static void bury(const char *number, const char *token, const char *id, const char *expected)
 {
-    char keys[256], args[256];
-    snprintf(keys, sizeof keys,
-             "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:%s t:result:%s "
-             "t:unique:%s t:waits:%s", number, id, id, id);
-    snprintf(args, sizeof args,
-             "100 60000 9 1 100 %s %s retry {\"id\":\"%s\",\"job\":%s,\"status\":\"dead\"} 2 0 0",
-             number, token, id, number);
+    const char *keys = text_of(NACK_KEYS "t:job:%s t:result:%s t:unique:%s t:waits:%s", number, id,
+                               id, id);
+    const char *args = text_of("100 60000 9 1 100 %s %s retry {\"id\":\"%s\",\"job\":%s,"
+                               "\"status\":\"dead\"} 2 0 0", number, token, id, number);
     expect_eval(SCRIPT_ID_NACK, keys, args, expected);
 }
 
 static void cancel(const char *id, const char *expected)
 {
-    char keys[512];
-    snprintf(keys, sizeof keys, "t:jobs t:cancel t:woken t:waits:%s t:result:%s", id, id);
+    const char *keys = text_of("t:jobs t:cancel t:woken t:waits:%s t:result:%s", id, id);
     expect_eval(SCRIPT_ID_CANCEL, keys, id, expected);
 }
 
@@ -343,8 +334,7 @@ TEST(test_followers_are_woken_in_parts)
     size_t taken = 0;
     bool seen = false;
     for (int i = 0; redis_integer(redis, "EXISTS t:woken t:jobs") > 0; i++) {
-        char args[64];
-        snprintf(args, sizeof args, "t %c %d 8 10000 3 20 1 0", 'B' + i % 3, i);
+        const char *args = text_of("t %c %d 8 10000 3 20 1 0", 'B' + i % 3, i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
         assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
         taken += (reply->elements - FETCH_HEAD) / 3;
@@ -392,8 +382,7 @@ TEST(test_one_that_waits_again_is_not_woken_again)
     start(two->element[1]->str, "B:1", "x", "2 ");
     size_t taken = 0;
     for (int i = 2; redis_integer(redis, "EXISTS t:woken t:jobs") > 0; i++) {
-        char args[64];
-        snprintf(args, sizeof args, "t B %d 64 10000 3 20 1 0", i);
+        const char *args = text_of("t B %d 64 10000 3 20 1 0", i);
         redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
         taken += (reply->elements - FETCH_HEAD) / 3;
         freeReplyObject(reply);

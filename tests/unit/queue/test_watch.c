@@ -5,8 +5,7 @@
 static void fetch_watch(const char *inst, const char *part, int watches, const char *watcher,
                         const char *word)
 {
-    char args[128];
-    snprintf(args, sizeof args, "t %s 1 2 10000 3 20 1 0 %s", inst, part);
+    const char *args = text_of("t %s 1 2 10000 3 20 1 0 %s", inst, part);
     redisReply *reply = eval(SCRIPT_ID_FETCH, FETCH_KEYS, args);
     assert_true(reply->elements >= FETCH_HEAD);
     assert_int_equal(reply->element[FETCH_WATCH]->integer, watches);
@@ -51,10 +50,8 @@ TEST(test_one_daemon_watches)
 
 static void renew_watch(const char *inst, const char *word, int watches, const char *watcher)
 {
-    char args[64], expected[16];
-    snprintf(args, sizeof args, "%s 10000 none %s", inst, word);
-    snprintf(expected, sizeof expected, "0 -1 %d", watches);
-    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, args, expected);
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, text_of("%s 10000 none %s", inst, word),
+                text_of("0 -1 %d", watches));
     expect(watcher, "GET t:watcher");
 }
 
