@@ -19,15 +19,24 @@
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
-static struct prometheus read_exposition(const struct snapshot *snapshot, uint64_t now_ns)
+static struct prometheus shown; /* by the latest show() */
+#define SHOWN(...) prometheus_value(&shown, __VA_ARGS__, NULL)
+
+static void show(const struct snapshot *snapshot)
 {
-    struct prometheus read;
-    char *text = prometheus_write(snapshot, now_ns);
+    const char *text = text_keep(prometheus_write(snapshot, 0));
     assert_non_null(text);
-    if (!prometheus_read(&read, text))
-        fail_msg("the exposition is refused: %s", read.error);
-    free(text);
-    return read;
+    prometheus_free(&shown);
+    if (!prometheus_read(&shown, text))
+        fail_msg("the exposition is refused: %s", shown.error);
+}
+
+/* The next test's is the same one. */
+static struct snapshot *snapshot_empty(void)
+{
+    static struct snapshot snapshot;
+    memset(&snapshot, 0, sizeof snapshot);
+    return &snapshot;
 }
 
 static struct metrics_job job_of(double total_ms)
@@ -119,52 +128,45 @@ TEST(rows_follow_the_conventions)
 
 TEST(a_daemon_that_starts_shows_every_metric)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     snapshot_read_process(snapshot);
-    struct prometheus read = read_exposition(snapshot, 0);
-    assert_int_equal(read.family_count, prometheus_rows());
-    for (size_t i = 0; i < read.family_count; i++)
-        assert_string_equal(read.families[i].help, prometheus_row(i).help);
-    assert_true(prometheus_value(&read, "gpuimgd_state", "state", "starting", NULL) == 1);
-    assert_true(prometheus_value(&read, "gpuimgd_ready", NULL) == 0);
-    assert_true(prometheus_value(&read, "process_open_fds", NULL) >= 3);
-    assert_true(prometheus_value(&read, "process_resident_memory_bytes", NULL) > 1e6);
-    prometheus_free(&read);
-    free(snapshot);
+    show(snapshot);
+    assert_int_equal(shown.family_count, prometheus_rows());
+    for (size_t i = 0; i < shown.family_count; i++)
+        assert_string_equal(shown.families[i].help, prometheus_row(i).help);
+    assert_true(SHOWN("gpuimgd_state", "state", "starting") == 1);
+    assert_true(SHOWN("gpuimgd_ready") == 0);
+    assert_true(SHOWN("process_open_fds") >= 3);
+    assert_true(SHOWN("process_resident_memory_bytes") > 1e6);
 }
 
 TEST(labels_are_escaped)
 {
     static const char hostile[] = "a\\b\"c\nd} 1\n# TYPE x gauge";
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     strcpy(snapshot->engine, hostile);
     strcpy(snapshot->redis_version, "7.0\\");
     strcpy(snapshot->namespace, "\"{n}\\");
     snapshot->device_count = 1;
     strcpy(snapshot->devices[0].name, hostile);
     snapshot->devices[0].activity = (struct engine_activity){.turns = 3, .tasks = 17};
-    struct prometheus read = read_exposition(snapshot, 0);
-    assert_true(prometheus_value(&read, "gpuimgd_info", "version", GPUIMGD_VERSION, "engine",
-                                 hostile, "redis", "7.0\\", NULL) == 1);
-    assert_true(prometheus_all_have(&read, "namespace", "\"{n}\\"));
-    assert_true(prometheus_value(&read, "gpuimgd_device_busy_seconds_total", "device", hostile,
-                                 NULL) == 0);
-    assert_true(prometheus_value(&read, "gpuimgd_device_turns_total", "device", hostile,
-                                 NULL) == 3);
-    assert_true(prometheus_value(&read, "gpuimgd_device_tasks_total", "device", hostile,
-                                 NULL) == 17);
-    prometheus_free(&read);
-    free(snapshot);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_info", "version", GPUIMGD_VERSION, "engine", hostile, "redis",
+                      "7.0\\") == 1);
+    assert_true(prometheus_all_have(&shown, "namespace", "\"{n}\\"));
+    assert_true(SHOWN("gpuimgd_device_busy_seconds_total", "device", hostile) == 0);
+    assert_true(SHOWN("gpuimgd_device_turns_total", "device", hostile) == 3);
+    assert_true(SHOWN("gpuimgd_device_tasks_total", "device", hostile) == 17);
 }
 
 /* The labels that METRICS.md names are those of the samples; if it lists values, it lists all. */
 TEST(labels_are_documented)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     snapshot->device_count = snapshot->streams = 1;
-    struct prometheus read = read_exposition(snapshot, 0);
-    for (size_t i = 0; i < read.sample_count; i++) {
-        const struct prometheus_sample *sample = &read.samples[i];
+    show(snapshot);
+    for (size_t i = 0; i < shown.sample_count; i++) {
+        const struct prometheus_sample *sample = &shown.samples[i];
         const char *document = prometheus_row(sample->family).labels;
         for (size_t l = 0; l < sample->label_count; l++) {
             const char *name = sample->labels[l].name, *at;
@@ -180,15 +182,13 @@ TEST(labels_are_documented)
                 fail_msg("%s: %s is not in \"%s\"", sample->name, word, document);
         }
     }
-    prometheus_free(&read);
-    free(snapshot);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
 TEST(ends_are_counted_by_outcome_and_code)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     struct error error = {0};
     struct metrics_job job = job_of(4);
     metrics_count(&snapshot->totals, &job);
@@ -206,29 +206,25 @@ TEST(ends_are_counted_by_outcome_and_code)
     (void)error_set(&error, STATUS_CANCELLED, "cancelled");
     job.outcome = METRICS_CANCELLED;
     metrics_count(&snapshot->totals, &job);
-    struct prometheus read = read_exposition(snapshot, 0);
-#define VALUE(...) prometheus_value(&read, __VA_ARGS__, NULL)
-    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "done") == 1);
-    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "dead") == 1);
-    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "failed") == 1);
-    assert_true(VALUE("gpuimgd_jobs_total", "outcome", "cancelled") == 1);
-    assert_true(VALUE("gpuimgd_retries_total") == 1);
-    assert_true(VALUE("gpuimgd_errors_total", "code", "write_failed") == 2);
-    assert_true(VALUE("gpuimgd_errors_total", "code", "bad_json") == 1);
-    assert_true(VALUE("gpuimgd_errors_total", "code", "timeout") == 0);
-    assert_true(isnan(VALUE("gpuimgd_errors_total", "code", "ok")));
-    assert_true(VALUE("gpuimgd_job_duration_seconds_count") == 4);
-    assert_true(VALUE("gpuimgd_stage_duration_seconds_count", "stage", "read") == 4);
-    assert_true(VALUE("gpuimgd_stage_duration_seconds_count", "stage", "kernel") == 0);
-    assert_true(VALUE("gpuimgd_queue_wait_seconds_count") == 0);
-#undef VALUE
-    prometheus_free(&read);
-    free(snapshot);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "done") == 1);
+    assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "dead") == 1);
+    assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "failed") == 1);
+    assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "cancelled") == 1);
+    assert_true(SHOWN("gpuimgd_retries_total") == 1);
+    assert_true(SHOWN("gpuimgd_errors_total", "code", "write_failed") == 2);
+    assert_true(SHOWN("gpuimgd_errors_total", "code", "bad_json") == 1);
+    assert_true(SHOWN("gpuimgd_errors_total", "code", "timeout") == 0);
+    assert_true(isnan(SHOWN("gpuimgd_errors_total", "code", "ok")));
+    assert_true(SHOWN("gpuimgd_job_duration_seconds_count") == 4);
+    assert_true(SHOWN("gpuimgd_stage_duration_seconds_count", "stage", "read") == 4);
+    assert_true(SHOWN("gpuimgd_stage_duration_seconds_count", "stage", "kernel") == 0);
+    assert_true(SHOWN("gpuimgd_queue_wait_seconds_count") == 0);
 }
 
 TEST(durations_fall_into_their_buckets)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     double sum_s = 0;
     for (size_t i = 1; i < METRICS_BUCKETS; i++) {
         double ratio = metrics_bucket_s[i] / metrics_bucket_s[i - 1];
@@ -243,20 +239,16 @@ TEST(durations_fall_into_their_buckets)
     metrics_count(&snapshot->totals, &longest);
     for (size_t i = 0; i <= METRICS_BUCKETS; i++)
         assert_int_equal(snapshot->totals.job.counts[i], 1);
-    struct prometheus read = read_exposition(snapshot, 0);
-    assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "0.001",
-                                 NULL) == 5);
-    assert_true(prometheus_value(&read, "gpuimgd_job_duration_seconds_bucket", "le", "+Inf",
-                                 NULL) == METRICS_BUCKETS + 1);
-    double got = prometheus_value(&read, "gpuimgd_job_duration_seconds_sum", NULL);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_job_duration_seconds_bucket", "le", "0.001") == 5);
+    assert_true(SHOWN("gpuimgd_job_duration_seconds_bucket", "le", "+Inf") == METRICS_BUCKETS + 1);
+    double got = SHOWN("gpuimgd_job_duration_seconds_sum");
     assert_true(fabs(got - sum_s - 3600) < 1e-6);
-    prometheus_free(&read);
-    free(snapshot);
 }
 
 TEST(the_latest_errors_are_kept)
 {
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct snapshot *snapshot = snapshot_empty();
     for (uint64_t i = 1; i <= METRICS_RECENT_MAX + 3; i++) {
         struct error error = {0};
         (void)error_set(&error, STATUS_INPUT_MISSING, "<script>\"%u\"</script>", (unsigned)i);
@@ -279,13 +271,12 @@ TEST(the_latest_errors_are_kept)
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(error, "retryable")));
     cJSON_Delete(root);
     free(json);
-    free(snapshot);
 }
 
 /* What PROTOCOL.md says of the text that gpuimgctl reads. */
 TEST(the_heartbeat_has_its_keys)
 {
-    struct snapshot *s = calloc(1, sizeof *s);
+    struct snapshot *s = snapshot_empty();
     struct metrics_job job = job_of(8); /* 2 ms each in read, decode and encode */
     s->began_ns = 5 * NS_PER_S;
     s->taken_ns = 7 * NS_PER_S;
@@ -319,7 +310,6 @@ TEST(the_heartbeat_has_its_keys)
                                  "\"up_s\":0.000000,\"kernel_s\":0.000000,"
                                  "\"down_s\":0.500000}]}"));
     free(json);
-    free(s);
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
@@ -337,7 +327,7 @@ static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool
 TEST(health_and_readiness)
 {
     const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (SNAPSHOT_STALL_S + 1) * NS_PER_S;
-    struct snapshot *m = calloc(1, sizeof *m);
+    struct snapshot *m = snapshot_empty();
     m->taken_ns = taken;
     m->moving = true;
     check_verdict(m, taken, true, false, "self-test");
@@ -361,7 +351,6 @@ TEST(health_and_readiness)
     m->state = SNAPSHOT_FAILED;
     strcpy(m->why, "an illegal address");
     check_verdict(m, taken, false, false, "an illegal address");
-    free(m);
 }
 
 /* ---- the last two minutes -------------------------------------------------------------------- */
@@ -369,7 +358,7 @@ TEST(health_and_readiness)
 TEST(history_is_bounded)
 {
     struct history *history = calloc(1, sizeof *history);
-    struct snapshot *m = calloc(1, sizeof *m);
+    struct snapshot *m = snapshot_empty();
     m->device_count = 1;
     for (uint64_t second = 1; second <= 300; second++) {
         m->generation++;
@@ -400,7 +389,6 @@ TEST(history_is_bounded)
     assert_true(json_number(last, "jobs.done") == 3001);
     cJSON_Delete(root);
     free(json);
-    free(m);
     free(history);
 }
 

@@ -17,9 +17,11 @@
 #define ORIGIN (5 * MS)
 #define WORKERS 3
 #define STREAMS 2
+#define BYTES_MAX (64 << 20)
 
 static char folder[] = "/tmp/gpuimgd-trace-XXXXXX";
 static char chrome[64], timeline[64], old[64];
+static cJSON *events; /* of the file read last */
 
 static int make_folder(void **state)
 {
@@ -42,7 +44,7 @@ static struct trace_config config_of(const char *trace_path, const char *timelin
     return (struct trace_config){
         .chrome = trace_path,
         .timeline = timeline_path,
-        .bytes_max = 64 << 20,
+        .bytes_max = BYTES_MAX,
         .origin_ns = ORIGIN,
         .daemon = "host<&\">:4711",
         .engine = "a \"device\"\\",
@@ -76,11 +78,13 @@ static struct trace_job job_of(uint64_t number, uint64_t gap_ns)
     return job;
 }
 
-static struct trace *open_good(const struct trace_config *config)
+static struct trace *open_good(const char *timeline_path, size_t bytes_max)
 {
+    struct trace_config config = config_of(chrome, timeline_path);
     struct trace *trace = NULL;
     struct error error = {0};
-    if (trace_open(config, &trace, &error) != STATUS_OK)
+    config.bytes_max = bytes_max;
+    if (trace_open(&config, &trace, &error) != STATUS_OK)
         fail_msg("%s", error.text);
     return trace;
 }
@@ -93,23 +97,32 @@ static void put_jobs(struct trace *trace, uint64_t first, uint64_t count, uint64
     }
 }
 
-static cJSON *read_good(const char *path, bool wanted_whole)
+static void read_any(const char *path, bool wanted_whole)
 {
     bool whole;
-    cJSON *events = trace_file_read(path, &whole);
+    cJSON_Delete(events);
+    events = trace_file_read(path, &whole);
     assert_non_null(events);
     assert_int_equal(whole, wanted_whole);
+}
+
+static void read_good(const char *path, bool wanted_whole)
+{
+    read_any(path, wanted_whole);
     assert_true(trace_file_good(events));
-    return events;
+}
+
+static void trace_jobs(const char *timeline_path, size_t bytes_max, uint64_t count)
+{
+    struct trace *trace = open_good(timeline_path, bytes_max);
+    put_jobs(trace, 1, count, 30 * MS);
+    trace_close(trace);
+    read_good(chrome, true);
 }
 
 TEST(slices_waits_and_counters_come_back)
 {
-    struct trace_config config = config_of(chrome, "");
-    struct trace *trace = open_good(&config);
-    put_jobs(trace, 1, 200, 30 * MS);
-    trace_close(trace);
-    cJSON *events = read_good(chrome, true);
+    trace_jobs("", BYTES_MAX, 200);
     assert_int_equal(trace_file_jobs(events), 200);
     assert_int_equal(trace_file_count(events, "X", NULL), 200 * 6);
     assert_int_equal(trace_file_count(events, "b", "admit"), 200);
@@ -123,15 +136,13 @@ TEST(slices_waits_and_counters_come_back)
     assert_float_equal(trace_file_ms(events, 201, "read"), -1, 1e-6);
     assert_true(trace_file_end(events, "jobs") == 200);
     assert_true(trace_file_end(events, "jobs left out") == 0);
-    cJSON_Delete(events);
 }
 
 /* The check is one that can fail. */
 TEST(the_check_finds_overlap_and_disorder)
 {
     for (int fault = 0; fault < 4; fault++) {
-        struct trace_config config = config_of(chrome, "");
-        struct trace *trace = open_good(&config);
+        struct trace *trace = open_good("", BYTES_MAX);
         put_jobs(trace, 1, 3, 30 * MS);
         struct trace_job job = job_of(4, 30 * MS);
         if (fault == 1)
@@ -143,10 +154,8 @@ TEST(the_check_finds_overlap_and_disorder)
         trace_put(trace, &job);
         put_jobs(trace, 3 + WORKERS * STREAMS * 2, fault == 1, 1);
         trace_close(trace);
-        bool whole;
-        cJSON *events = trace_file_read(chrome, &whole);
+        read_any(chrome, true);
         assert_int_equal(trace_file_good(events), fault == 0);
-        cJSON_Delete(events);
     }
     assert_true(xml_good("<a b=\"&lt;\"><c/>d</a>"));
     assert_false(xml_good("<a><b></a></b>"));
@@ -157,49 +166,36 @@ TEST(the_check_finds_overlap_and_disorder)
 
 TEST(a_full_file_says_what_is_missing)
 {
-    struct trace_config config = config_of(chrome, "");
-    config.bytes_max = 100000;
-    struct trace *trace = open_good(&config);
-    put_jobs(trace, 1, 500, 30 * MS);
-    trace_close(trace);
     struct stat found;
+    trace_jobs("", 100000, 500);
     assert_int_equal(stat(chrome, &found), 0);
     assert_in_range(found.st_size, 60000, 100000);
-    cJSON *events = read_good(chrome, true);
     unsigned jobs = trace_file_jobs(events);
     assert_in_range(jobs, 20, 100);
     assert_true(trace_file_end(events, "jobs") == jobs);
     assert_true(trace_file_end(events, "jobs left out") == 500 - jobs);
-    cJSON_Delete(events);
 }
 
 /* More at once than the ring holds: whatever the thread missed is counted. */
 TEST(a_flood_is_counted)
 {
-    struct trace_config config = config_of(chrome, timeline);
-    struct trace *trace = open_good(&config);
-    put_jobs(trace, 1, 10000, 30 * MS);
-    trace_close(trace);
-    cJSON *events = read_good(chrome, true);
+    trace_jobs(timeline, BYTES_MAX, 10000);
     double jobs = trace_file_end(events, "jobs");
     assert_true(jobs >= 2048);
     assert_true(jobs + trace_file_end(events, "jobs left out") == 10000);
-    cJSON_Delete(events);
 }
 
 TEST(too_many_slices_are_counted)
 {
-    struct trace_config config = config_of(chrome, timeline);
-    struct trace *trace = open_good(&config);
+    struct trace *trace = open_good(timeline, BYTES_MAX);
     struct trace_job job = {.number = 7, .end = "done", .begin_ns = ORIGIN, .end_ns = 2 * ORIGIN};
     for (uint64_t i = 0; i < TRACE_SLICES_MAX + 5; i++)
         trace_job_add(&job, TRACE_READ, TRACE_ON_WORKER(0), ORIGIN + i, ORIGIN + i + 1);
     trace_put(trace, &job);
     trace_close(trace);
-    cJSON *events = read_good(chrome, true);
+    read_good(chrome, true);
     assert_int_equal(trace_file_count(events, "X", "read"), TRACE_SLICES_MAX);
     assert_true(trace_file_end(events, "slices left out") == 5);
-    cJSON_Delete(events);
 }
 
 /* In a child of its own: puts jobs, and does not come to the end. */
@@ -208,8 +204,7 @@ static void leave_behind(bool full_disk)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        struct trace_config config = config_of(chrome, "");
-        struct trace *trace = open_good(&config);
+        struct trace *trace = open_good("", BYTES_MAX);
         struct rlimit limit = {150001, 150001};
         signal(SIGXFSZ, SIG_IGN);
         if (full_disk)
@@ -232,9 +227,8 @@ TEST(a_killed_process_leaves_whole_events)
 {
     unlink(chrome);
     leave_behind(false);
-    cJSON *events = read_good(chrome, false);
+    read_good(chrome, false);
     assert_int_equal(trace_file_jobs(events), 500);
-    cJSON_Delete(events);
     /* No event lies across the end of a page. */
     size_t length;
     unsigned char *bytes = text_file_bytes(chrome, &length);
@@ -242,25 +236,19 @@ TEST(a_killed_process_leaves_whole_events)
         assert_int_equal(bytes[at - 1], '\n');
     free(bytes);
     /* The next one keeps it. */
-    struct trace_config config = config_of(chrome, "");
-    trace_close(open_good(&config));
-    events = read_good(old, false);
+    trace_close(open_good("", BYTES_MAX));
+    read_good(old, false);
     assert_int_equal(trace_file_jobs(events), 500);
-    cJSON_Delete(events);
 }
 
 TEST(a_full_disk_leaves_whole_events)
 {
     leave_behind(true);
-    bool whole;
-    cJSON *events = trace_file_read(chrome, &whole);
-    assert_non_null(events);
-    assert_false(whole);
+    read_any(chrome, false);
     assert_in_range(trace_file_jobs(events), 20, 120);
-    cJSON_Delete(events);
 }
 
-static char *draw(uint64_t count, uint64_t gap_ns, uint32_t workers)
+static const char *draw(uint64_t count, uint64_t gap_ns, uint32_t workers)
 {
     struct trace_config config = config_of("", timeline);
     struct timeline *made = NULL;
@@ -273,7 +261,7 @@ static char *draw(uint64_t count, uint64_t gap_ns, uint32_t workers)
     }
     timeline_draw(made);
     timeline_close(made);
-    char *text = text_file_read(timeline);
+    const char *text = text_keep(text_file_read(timeline));
     assert_true(xml_good(text));
     assert_int_equal(text_file_count(folder, "t.svg."), 0);
     return text;
@@ -294,35 +282,31 @@ TEST(the_picture_has_what_it_must)
         "job 17: H2D 1.000 ms", "job 17: D2H", "all kernels", "jobs in flight", "640 x 480",
         "host&#60;&#38;&#34;&#62;:4711", "copy to the device", "wait for admission", "ms</text>",
         "job 17, attempt 1: done, 9.001 ms"};
-    char *text = draw(40, 10 * MS, WORKERS);
+    const char *text = draw(40, 10 * MS, WORKERS);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strstr(text, words[i]))
             fail_msg("the timeline has no \"%s\"", words[i]);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 40);
     /* One begins each 10 ms, and two of its 9 are copies: none overlap. */
     assert_non_null(strstr(text, "overlap 1.00"));
-    free(text);
     text = draw(0, MS, WORKERS);
     assert_non_null(strstr(text, "no job has ended yet"));
-    free(text);
 }
 
 TEST(the_picture_is_bounded)
 {
-    char *text = draw(6000, 10 * MS, 100);
+    const char *text = draw(6000, 10 * MS, 100);
     assert_in_range(count_of(text, "<g class=\"j\">"), TIMELINE_WINDOW_JOBS,
                     TIMELINE_WINDOW_JOBS + 4);
     assert_non_null(strstr(text, "among the last 4096 of 6000 jobs"));
     assert_non_null(strstr(text, "and 68 more workers"));
     assert_in_range(strlen(text), 50000, 200000);
-    free(text);
     /* So many at once that not all can be told apart. */
     text = draw(4096, 100, WORKERS);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 512);
     assert_non_null(strstr(text, "more jobs of the window are not drawn"));
     assert_non_null(strstr(text, "more jobs</text>"));
     assert_true(strlen(text) < 1500000);
-    free(text);
 }
 
 /* 300 slow jobs, in the middle of which 100 come at three times the pace. */
