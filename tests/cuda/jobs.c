@@ -98,6 +98,12 @@ void jobs_wait(struct jobs *jobs, unsigned wanted)
             fail_msg("job %u was answered %u times", i, jobs->done[i]);
 }
 
+void jobs_run(struct jobs *jobs)
+{
+    jobs_submit(jobs, 0, jobs->count);
+    jobs_wait(jobs, jobs->count);
+}
+
 unsigned jobs_with(const struct jobs *jobs, enum status status)
 {
     unsigned count = 0;

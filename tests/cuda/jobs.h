@@ -53,6 +53,8 @@ void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 
 /* Until so many in all have been answered, ten seconds at most. */
 void jobs_wait(struct jobs *jobs, unsigned wanted);
+/* Submits all at once, and waits for them. */
+void jobs_run(struct jobs *jobs);
 unsigned jobs_with(const struct jobs *jobs, enum status status);
 unsigned jobs_charged(const struct jobs *jobs);
 

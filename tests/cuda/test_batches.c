@@ -6,9 +6,11 @@
 
 #define WAITING 12
 
-static uint32_t slot_of(const struct jobs *jobs, unsigned number)
+static struct jobs jobs; /* of the running test */
+
+static uint32_t slot_of(unsigned number)
 {
-    return jobs->job[number].task.slot;
+    return jobs.job[number].task.slot;
 }
 
 /* ---- which ones ------------------------------------------------------------------------------ */
@@ -17,31 +19,29 @@ static uint32_t slot_of(const struct jobs *jobs, unsigned number)
  * free. */
 TEST(test_those_that_wait_share_a_stream)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 + WAITING, .streams = 2});
     jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, 1);
     jobs_submit(&jobs, 1, 1);
     jobs_submit(&jobs, 2, WAITING);
-    assert_int_not_equal(slot_of(&jobs, 0), slot_of(&jobs, 1));
+    assert_int_not_equal(slot_of(0), slot_of(1));
     assert_int_equal(cuda_fault_passed(), 2);
     jobs_let_go();
     jobs_wait(&jobs, jobs.count);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
     assert_int_equal(cuda_fault_passed(), 3);
     for (unsigned i = 2; i < jobs.count; i++)
-        assert_int_equal(slot_of(&jobs, i), slot_of(&jobs, 2));
+        assert_int_equal(slot_of(i), slot_of(2));
     jobs_close(&jobs);
 }
 
 TEST(test_a_batch_has_its_bound)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
     jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, jobs.count);
     for (unsigned i = 0; i < jobs.count; i++)
-        assert_int_equal(slot_of(&jobs, i), i / BATCH_TASKS_MAX);
+        assert_int_equal(slot_of(i), i / BATCH_TASKS_MAX);
     assert_int_equal(cuda_fault_passed(), 3);
     jobs_let_go();
     jobs_wait(&jobs, jobs.count);
@@ -53,7 +53,6 @@ TEST(test_a_batch_has_its_bound)
 TEST(test_large_ones_go_alone_and_in_order)
 {
     static const unsigned order[] = {0, 1, 3, 2, 4};
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.streams = 1});
     jobs.count = 5;
     for (unsigned i = 0; i < 5; i++)
@@ -73,7 +72,6 @@ TEST(test_large_ones_go_alone_and_in_order)
 
 TEST(test_a_batch_is_one_devices)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 10, .streams = 2, .devices = 2});
     jobs_hold("cudaLaunchHostFunc", 0, 2);
     jobs_submit(&jobs, 0, 10);
@@ -99,14 +97,12 @@ TEST(test_calls_a_batch_makes)
     } rows[] = {{"cudaSetDevice", 1, 0},        {"cudaEventRecord", 4, 0},
                 {"cudaMemcpyAsync", 0, 2},      {"cudaLaunchHostFunc", 1, 0},
                 {"cudaEventElapsedTime", 4, 0}, {"report", 1, 0}};
-    static struct jobs jobs;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (unsigned batches = 1; batches <= BATCH_TASKS_MAX; batches += BATCH_TASKS_MAX - 1) {
             struct jobs_how how = {.count = BATCH_TASKS_MAX, .streams = 2, .alone = batches > 1};
             jobs_open(&jobs, &how);
             jobs_set_fault(rows[i].call, 0, UINT32_MAX, 1);
-            jobs_submit(&jobs, 0, jobs.count);
-            jobs_wait(&jobs, jobs.count);
+            jobs_run(&jobs);
             unsigned wanted = rows[i].of_batch * batches + rows[i].of_job * jobs.count;
             if (cuda_fault_passed() != wanted && cuda_fault_passed() != wanted + 1)
                 fail_msg("%u batches: %s %u times, not %u", batches, rows[i].call,
@@ -125,23 +121,21 @@ static const char *const hash_ops[] = {
     "[\"phash\",\"stats\",\"sobel\",\"phash\"]",
 };
 
-static void open_hashes(struct jobs *jobs, unsigned count, bool alone)
+static void open_hashes(unsigned count, bool alone)
 {
-    jobs_open(jobs, &(struct jobs_how){.streams = 2});
-    jobs->count = count;
+    jobs_open(&jobs, &(struct jobs_how){.streams = 2});
+    jobs.count = count;
     for (unsigned i = 0; i < count; i++) {
-        jobs_prepare(jobs, i, 50 + 7 * i, 60, hash_ops[i % COUNT_OF(hash_ops)]);
-        jobs->job[i].task.alone = alone;
+        jobs_prepare(&jobs, i, 50 + 7 * i, 60, hash_ops[i % COUNT_OF(hash_ops)]);
+        jobs.job[i].task.alone = alone;
     }
 }
 
 static unsigned launches_of_hashes(unsigned count, bool alone)
 {
-    static struct jobs jobs;
-    open_hashes(&jobs, count, alone);
+    open_hashes(count, alone);
     jobs_set_fault("launch", 0, UINT32_MAX, 1);
-    jobs_submit(&jobs, 0, count);
-    jobs_wait(&jobs, count);
+    jobs_run(&jobs);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), count);
     unsigned launches = cuda_fault_passed();
     jobs_close(&jobs);
@@ -158,11 +152,9 @@ TEST(test_hashes_share_a_launch)
 /* How many of eight fail where so many launches in a row are refused, from the nth on. */
 static unsigned failed_hashes(unsigned nth, unsigned times)
 {
-    static struct jobs jobs;
-    open_hashes(&jobs, 8, false);
+    open_hashes(8, false);
     jobs_set_fault("launch", cudaErrorLaunchOutOfResources, nth, times);
-    jobs_submit(&jobs, 0, 8);
-    jobs_wait(&jobs, 8);
+    jobs_run(&jobs);
     unsigned failed = jobs_with(&jobs, STATUS_GPU_FAILED);
     assert_int_equal(cuda_fault_struck(), times);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), 8 - failed);
@@ -199,11 +191,9 @@ static uint64_t end_ns(uint64_t begin_ns, double ms)
 /* Shares follow the bytes and stand one behind the other: copies in, kernels, copies out. */
 TEST(test_shares_of_the_time)
 {
-    static struct jobs jobs;
     uint64_t begin_ns = clock_now_ns();
     jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
-    jobs_submit(&jobs, 0, 8);
-    jobs_wait(&jobs, 8);
+    jobs_run(&jobs);
     double sum_ms = 0;
     uint64_t input_bytes = 0, output_bytes = 0, at_ns[3] = {0};
     for (unsigned i = 0; i < 8; i++) {
@@ -241,13 +231,11 @@ TEST(test_shares_of_the_time)
 /* One stream, three jobs behind the batch that are alone: the batch is charged, they are not. */
 static void lasting_error(const char *at, unsigned nth)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
     for (unsigned i = 5; i < 8; i++)
         jobs.job[i].task.alone = true;
     jobs_set_fault(at, cudaErrorIllegalAddress, nth, 1);
-    jobs_submit(&jobs, 0, 8);
-    jobs_wait(&jobs, 8);
+    jobs_run(&jobs);
     if (cuda_fault_struck() != 1)
         fail_msg("%s, %u: struck %u times", at, nth, cuda_fault_struck());
     jobs_check_latched(&jobs);
@@ -279,13 +267,11 @@ TEST(test_an_error_of_one_call_is_one_jobs)
         unsigned times, failed;
     } rows[] = {{"cudaMemcpyAsync", 12, 1}, {"launch", 6, 1}, {"cudaEventRecord", 4, 0},
                 {"cudaSetDevice", 1, 6}};
-    static struct jobs jobs;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (unsigned nth = 1; nth <= rows[i].times; nth++) {
             jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 2});
             jobs_set_fault(rows[i].call, cudaErrorLaunchOutOfResources, nth, 1);
-            jobs_submit(&jobs, 0, 6);
-            jobs_wait(&jobs, 6);
+            jobs_run(&jobs);
             assert_int_equal(cuda_fault_struck(), 1);
             assert_null(engine_fault(jobs.engine));
             assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), rows[i].failed);
@@ -305,7 +291,6 @@ TEST(test_an_error_of_one_call_is_one_jobs)
 /* Behind one that is held, two of four run out of time: nothing of them is put on the stream. */
 TEST(test_those_too_late_do_not_start)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
     jobs_hold("launch", 0, 1);
     jobs_submit(&jobs, 0, 1);
@@ -328,7 +313,6 @@ TEST(test_those_too_late_do_not_start)
 /* The first one's deadline goes by while the batch is held: that one is late, and no more. */
 TEST(test_one_is_late_and_the_others_are_not)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
     jobs_hold("launch", 0, 1);
     jobs.job[0].task.deadline_ns = clock_now_ns() + 200000000ull;
@@ -352,14 +336,12 @@ TEST(test_one_is_late_and_the_others_are_not)
 /* A kernel never ends: that is found out by the earliest deadline, here the last job's. */
 TEST(test_a_batch_that_hangs)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 2, .hang_grace_s = 0.15});
     jobs_set_fault("kernel", cudaErrorNotReady, 1, 1);
     uint64_t start_ns = clock_now_ns();
     for (unsigned i = 0; i < 4; i++)
         jobs.job[i].task.deadline_ns = start_ns + (i == 3 ? 100000000ull : 60000000000ull);
-    jobs_submit(&jobs, 0, 4);
-    jobs_wait(&jobs, 4);
+    jobs_run(&jobs);
     assert_true(clock_now_ns() - start_ns >= 250000000ull);
     jobs_check_latched(&jobs);
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 4);
@@ -370,7 +352,6 @@ TEST(test_a_batch_that_hangs)
 /* Small tasks wait for the only stream, which is held: one expires, a fault ends the others. */
 TEST(test_those_that_wait_end)
 {
-    static struct jobs jobs;
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
     jobs_hold("launch", 0, 1);
     jobs_submit(&jobs, 0, 1);

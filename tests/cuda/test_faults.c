@@ -7,15 +7,17 @@
 #define JOBS 6
 #define STREAMS 2
 
+static struct jobs jobs; /* of the running test */
+
 static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
                               716, 717, 718, 719, 721, 810, 911, 999};
 
 /* Each job takes a stream by itself. */
-static void open_jobs(struct jobs *jobs, int devices, double hang_grace_s)
+static void open_jobs(int devices, double hang_grace_s)
 {
     struct jobs_how how = {.count = JOBS, .streams = STREAMS, .devices = devices,
                            .hang_grace_s = hang_grace_s, .alone = true};
-    jobs_open(jobs, &how);
+    jobs_open(&jobs, &how);
 }
 
 static struct engine *open_engine(void)
@@ -27,11 +29,9 @@ static struct engine *open_engine(void)
 
 static void lasting_error(const char *at, int error, unsigned nth)
 {
-    static struct jobs jobs;
-    open_jobs(&jobs, 1, 0);
+    open_jobs(1, 0);
     jobs_set_fault(at, error, nth, 1);
-    jobs_submit(&jobs, 0, JOBS);
-    jobs_wait(&jobs, JOBS);
+    jobs_run(&jobs);
     if (cuda_fault_struck() != 1)
         fail_msg("%s, %u: error %d struck %u times", at, nth, error, cuda_fault_struck());
     jobs_check_latched(&jobs);
@@ -72,8 +72,7 @@ TEST(test_each_lasting_error_on_the_device)
 /* Of two devices one fails: jobs on the other are not charged with it. */
 TEST(test_the_other_device_is_not_charged)
 {
-    static struct jobs jobs;
-    open_jobs(&jobs, 2, 0);
+    open_jobs(2, 0);
     jobs_hold("kernel", 719, 2);
     jobs_submit(&jobs, 0, JOBS);
     jobs_let_go();
@@ -94,8 +93,7 @@ TEST(test_the_other_device_is_not_charged)
 /* What somebody else found out about the engine is charged to no job. */
 TEST(test_a_condemned_engine)
 {
-    static struct jobs jobs;
-    open_jobs(&jobs, 1, 0);
+    open_jobs(1, 0);
     jobs_hold("", 0, 1);
     jobs_submit(&jobs, 0, JOBS);
     engine_condemn(jobs.engine, "a pixel is wrong");
@@ -118,13 +116,11 @@ TEST(test_an_error_of_one_call_is_one_jobs)
                                         "cudaEventRecord"};
     static const int errors[] = {cudaErrorInvalidValue, cudaErrorMemoryAllocation,
                                  cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources};
-    static struct jobs jobs;
     for (size_t c = 0; c < COUNT_OF(calls); c++) {
         for (size_t e = 0; e < COUNT_OF(errors); e++) {
-            open_jobs(&jobs, 1, 0);
+            open_jobs(1, 0);
             jobs_set_fault(calls[c], errors[e], 1 + (unsigned)e, 1);
-            jobs_submit(&jobs, 0, JOBS);
-            jobs_wait(&jobs, JOBS);
+            jobs_run(&jobs);
             assert_int_equal(cuda_fault_struck(), 1);
             assert_null(engine_fault(jobs.engine));
             unsigned failed = strcmp(calls[c], "cudaEventRecord") == 0 ? 0 : 1;
@@ -153,8 +149,7 @@ TEST(test_an_error_of_the_report_is_a_fault)
 /* One stream stands still, or does not report; with a deadline of 50 ms and a grace of 150. */
 static void never_reported(const char *at, int error)
 {
-    static struct jobs jobs;
-    open_jobs(&jobs, 1, 0.15);
+    open_jobs(1, 0.15);
     jobs_set_fault(at, error, 1, 1);
     uint64_t start_ns = clock_now_ns();
     for (unsigned i = 0; i < JOBS; i++)
@@ -187,7 +182,6 @@ TEST(test_a_report_that_never_comes)
 
 TEST(test_no_pinned_memory)
 {
-    static struct jobs jobs;
     jobs_set_fault("cudaHostAlloc", cudaErrorMemoryAllocation, 1, 0);
     memset(&jobs, 0, sizeof jobs);
     jobs_running = &jobs;
@@ -196,8 +190,7 @@ TEST(test_no_pinned_memory)
     for (unsigned i = 0; i < JOBS; i++)
         jobs_prepare(&jobs, i, 500 + i, 400, JOBS_OPS);
     assert_true(cuda_fault_struck() > 0);
-    jobs_submit(&jobs, 0, JOBS);
-    jobs_wait(&jobs, JOBS);
+    jobs_run(&jobs);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), JOBS);
     assert_null(engine_fault(jobs.engine));
     jobs_close(&jobs);
