@@ -1,6 +1,7 @@
 /* The JPEG codec against djpeg and cjpeg, to the bit, and against broken files. */
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/codec_rig.h"
+#include "tests/fixtures/text_file.h"
 
 #include <jpeglib.h>
 
@@ -8,9 +9,7 @@
 
 static bool have(const char *program)
 {
-    char command[128];
-    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", program);
-    if (system(command) == 0)
+    if (system(text_of("command -v %s >/dev/null 2>&1", program)) == 0)
         return true;
     print_message("skipped: there is no %s here\n", program);
     return false;
@@ -48,10 +47,8 @@ static void compare_scaled(const struct picture_file *file, enum decode_as as, u
 {
     assert_int_equal(rig_decode_scaled(&rig, file, as, eighths), STATUS_OK);
     uint32_t channels = rig.image.channels;
-    char options[64];
-    snprintf(options, sizeof options, "-pnm -scale %u/8 %s", eighths,
-             as == DECODE_LUMA ? "-grayscale" : "");
-    struct picture_file pnm = run("djpeg", options, file);
+    const char *gray = as == DECODE_LUMA ? "-grayscale" : "";
+    struct picture_file pnm = run("djpeg", text_of("-pnm -scale %u/8 %s", eighths, gray), file);
     char header[64];
     size_t at = pnm_header(header, rig.image.width, rig.image.height, channels);
     assert_int_equal(pnm.length,
@@ -263,9 +260,8 @@ TEST(test_odd_samplings)
     picture_insert(&pnm, 0, "P6\n77 55\n255\n", 13);
     picture_insert(&pnm, pnm.length, pixels, 77 * 55 * 3);
     for (size_t i = 0; i < 2 * COUNT_OF(samplings); i++) {
-        char options[64];
-        snprintf(options, sizeof options, "%s -sample %s", i % 2 != 0 ? "-progressive" : "",
-                 samplings[i / 2]);
+        const char *options = text_of("%s -sample %s", i % 2 != 0 ? "-progressive" : "",
+                                      samplings[i / 2]);
         struct picture_file file = run("cjpeg", options, &pnm);
         compare_with_djpeg(&file, DECODE_COLOUR);
         compare_with_djpeg(&file, DECODE_LUMA);
@@ -557,15 +553,13 @@ TEST(test_encode_like_cjpeg)
         for (int variant = 0; variant < 4; variant++) {
             struct image image =
                 rig_picture(sizes[i][0], sizes[i][1], variant % 2 != 0 ? 3 : 1, (uint32_t)i);
-            struct encode_request request = {.format = format_by_name("jpeg"),
-                                             .encoder = {
-                                                 .quality = qualities[(i + (size_t)variant) % 4],
-                                                 .progressive = variant / 2 != 0}};
-            struct picture_file ours = rig_encode(&rig, &image, &request);
+            int quality = qualities[(i + (size_t)variant) % 4];
+            bool progressive = variant / 2 != 0;
+            struct picture_file ours = rig_encode_as(
+                &image, "jpeg", .encoder = {.quality = quality, .progressive = progressive});
             struct picture_file pnm = pnm_of(&image);
-            char options[64];
-            snprintf(options, sizeof options, "-baseline -quality %d %s", request.encoder.quality,
-                     request.encoder.progressive ? "-progressive" : "");
+            const char *options = text_of("-baseline -quality %d %s", quality,
+                                          progressive ? "-progressive" : "");
             struct picture_file theirs = run("cjpeg", options, &pnm);
             assert_int_equal(ours.length, theirs.length);
             assert_memory_equal(ours.bytes, theirs.bytes, ours.length);
@@ -582,17 +576,14 @@ TEST(test_encode_like_cjpeg)
 TEST(test_encode_is_stateless)
 {
     struct image image = rig_picture(50, 40, 3, 1);
-    struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 80};
-    struct picture_file first = rig_encode(&rig, &image, &request);
-    request.encoder.progressive = true;
-    struct picture_file other = rig_encode(&rig, &image, &request);
-    request.encoder.progressive = false;
-    struct picture_file second = rig_encode(&rig, &image, &request);
-    assert_int_equal(first.length, second.length);
-    assert_memory_equal(first.bytes, second.bytes, first.length);
-    picture_free(&first);
-    picture_free(&other);
-    picture_free(&second);
+    struct picture_file files[3];
+    for (int i = 0; i < 3; i++)
+        files[i] = rig_encode_as(&image, "jpeg",
+                                 .encoder = {.quality = 80, .progressive = i == 1});
+    assert_int_equal(files[0].length, files[2].length);
+    assert_memory_equal(files[0].bytes, files[2].bytes, files[0].length);
+    for (int i = 0; i < 3; i++)
+        picture_free(&files[i]);
     free(image.pixels);
 }
 
@@ -609,11 +600,8 @@ TEST(test_profile)
         picture_free(&file);
         for (uint32_t channels = 1; channels <= 3; channels += 2) {
             struct image image = rig_picture(16, 16, channels, 1);
-            struct encode_request request = {.format = format_by_name("jpeg"),
-                                             .encoder.quality = 80,
-                                             .icc = icc.bytes,
-                                             .icc_bytes = icc.length};
-            file = rig_encode(&rig, &image, &request);
+            file = rig_encode_as(&image, "jpeg", .encoder.quality = 80, .icc = icc.bytes,
+                                 .icc_bytes = icc.length);
             assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
             assert_int_equal(rig.info.icc_bytes, channels == 3 ? icc.length : 0);
             picture_free(&file);

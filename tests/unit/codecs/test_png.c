@@ -270,9 +270,8 @@ TEST(test_encode)
         for (int c = 0; c < 3; c++)
             for (int level = 0; level <= 9; level += level == 0 ? 1 : 2) {
                 struct image image = rig_picture(sides[i][0], sides[i][1], channels[c], 7);
-                struct encode_request request = {.format = format_by_name("png"),
-                                                 .encoder.compression = level};
-                struct picture_file file = rig_encode(&rig, &image, &request);
+                struct picture_file file = rig_encode_as(&image, "png",
+                                                         .encoder.compression = level);
                 uint8_t *wanted = picture_pixels(sides[i][0], sides[i][1], channels[c], 7);
                 rig_reads(&file, STATUS_OK, NULL);
                 rig_expect_pixels(&rig, wanted, channels[c]);
@@ -296,11 +295,8 @@ TEST(test_profile)
         memset(icc.bytes + 128, 0, 4); /* no tags */
         for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
             struct image image = rig_picture(16, 16, channels, 1);
-            struct encode_request request = {.format = format_by_name("png"),
-                                             .encoder.compression = 3,
-                                             .icc = icc.bytes,
-                                             .icc_bytes = icc.length};
-            struct picture_file file = rig_encode(&rig, &image, &request);
+            struct picture_file file = rig_encode_as(&image, "png", .encoder.compression = 3,
+                                                     .icc = icc.bytes, .icc_bytes = icc.length);
             rig_reads(&file, STATUS_OK, NULL);
             assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
             if (channels >= 3)
@@ -346,11 +342,8 @@ TEST(test_profile_dropped)
 static void expect_no_profile(struct picture_file icc)
 {
     struct image image = rig_picture(16, 16, 3, 1);
-    struct encode_request request = {.format = format_by_name("png"),
-                                     .encoder.compression = 3,
-                                     .icc = icc.bytes,
-                                     .icc_bytes = icc.length};
-    struct picture_file file = rig_encode(&rig, &image, &request);
+    struct picture_file file = rig_encode_as(&image, "png", .encoder.compression = 3,
+                                             .icc = icc.bytes, .icc_bytes = icc.length);
     rig_reads(&file, STATUS_OK, NULL);
     assert_null(rig.info.icc);
     picture_free(&file);
