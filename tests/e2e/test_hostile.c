@@ -214,16 +214,14 @@ static void put_link(const char *to, const char *folder, const char *name)
 
 static void put_places(void)
 {
-    char path[160];
+    const char *device = in_path("device.jpg");
     world_put(w, "folder/file", "", 0);
     put_png("../secret.png", .width = 33, .height = 22);
-    snprintf(path, sizeof path, "%s/fifo.jpg", w->in);
-    assert_int_equal(mkfifo(path, 0644), 0);
-    snprintf(path, sizeof path, "%s/device.jpg", w->in);
-    if (mknod(path, S_IFCHR | 0666, makedev(1, 5)) != 0) { /* /dev/zero */
+    assert_int_equal(mkfifo(in_path("fifo.jpg"), 0644), 0);
+    if (mknod(device, S_IFCHR | 0666, makedev(1, 5)) != 0) { /* /dev/zero */
         print_message("no device node may be made here (%s): a FIFO stands for it\n",
                       strerror(errno));
-        assert_int_equal(mkfifo(path, 0644), 0);
+        assert_int_equal(mkfifo(device, 0644), 0);
     }
     put_link("/proc", w->in, "proc");
     put_link("/proc/self/environ", w->in, "environ");
@@ -446,17 +444,14 @@ static void test_folder_becomes_a_link(void **state)
 /* Outputs are written inside the folder or not at all. */
 static void test_output_folder_becomes_a_link(void **state)
 {
-    char path[160];
-    snprintf(path, sizeof path, "%s/elsewhere", w->folder);
-    assert_int_equal(mkdir(path, 0755), 0);
-    snprintf(path, sizeof path, "%s/swapped", w->out);
-    assert_int_equal(mkdir(path, 0755), 0);
+    const char *elsewhere = text_of("%s/elsewhere", w->folder);
+    assert_int_equal(mkdir(elsewhere, 0755), 0);
+    assert_int_equal(mkdir(out_path("swapped"), 0755), 0);
     put_link("../elsewhere", w->out, "swapped-link");
     start_swapping(w->out, "swapped", "swapped-link");
     struct tally tally = race_until_mixed("{'input':'good.jpg','output':'swapped/race-%d.png'}");
     end_rival(state); /* a walk over folders that change places may see one twice */
-    snprintf(path, sizeof path, "%s/elsewhere", w->folder);
-    assert_int_equal(text_file_count(path, ""), 0);
+    assert_int_equal(text_file_count(elsewhere, ""), 0);
     assert_int_equal(text_file_count(w->out, "/race-"), tally.done);
 }
 

@@ -163,8 +163,8 @@ TEST(other_places)
     assert_non_null(strstr(place, "http://localhost:"));
     assert_true(says("/healthz", 200, "running"));
     /* The port is taken: a clear word, and the exit status for configuration. */
-    char option[80], *log;
-    snprintf(option, sizeof option, "--metrics_listen=%d", atoi(strrchr(place, ':') + 1));
+    char *log;
+    const char *option = text_of("--metrics_listen=%d", atoi(strrchr(place, ':') + 1));
     struct process *second = world_start(w, 1, option, NULL);
     assert_int_equal(process_wait(second, 20), 78);
     log = process_log(second);
@@ -210,9 +210,8 @@ TEST(foreign_names_are_refused)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         check_host(bad[i], 421);
     check_stop(daemon);
-    char socket[120]; /* no browser comes there: what a proxy passes on is taken */
-    snprintf(socket, sizeof socket, "unix:%s/http.sock", w->folder);
-    daemon = start_listening(socket);
+    /* No browser comes there: what a proxy passes on is taken. */
+    daemon = start_listening(text_of("unix:%s/http.sock", w->folder));
     check_host("gpuimgd.example", 200);
     check_stop(daemon);
     check_clean(w);

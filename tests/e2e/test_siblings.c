@@ -89,24 +89,23 @@ static const char *const inputs[] = {"420.jpg",  "422.jpg",   "444.jpg",    "gra
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* "FOLDER/INPUT/3.png", where variant 3 goes to. */
-static void output_name(char *name, size_t size, const char *folder, const char *input, size_t v)
+static const char *output_name(const char *folder, const char *input, size_t v)
 {
-    snprintf(name, size, "%s/%s/%zu.%s", folder, input, v, variants[v].suffix);
+    return text_of("%s/%s/%zu.%s", folder, input, v, variants[v].suffix);
 }
 
 /* Pushes a job of these variants and waits for it; the result's outputs stand as they do. */
 static cJSON *run_list(const char *folder, const char *input, const size_t *which, size_t count)
 {
-    char *text = NULL, name[96];
+    char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
     fprintf(out, "{'input':'%s','outputs':[", input);
     for (size_t i = 0; i < count; i++) {
         fprintf(out, "%s{", i ? "," : "");
-        output_name(name, sizeof name, folder, input, which[i]);
         if (variants[which[i]].suffix)
-            fprintf(out, "'output':'%s',", name);
+            fprintf(out, "'output':'%s',", output_name(folder, input, which[i]));
         fprintf(out, "'ops':%s}", variants[which[i]].ops);
     }
     fprintf(out, "]}");
@@ -127,12 +126,10 @@ static char *values_of(const cJSON *result, size_t output)
 /* Whether both folders have the same file for this variant. */
 static bool same_file(const char *a, const char *b, const char *input, size_t v)
 {
-    char name[96];
     unsigned char *bytes[2];
     size_t lengths[2];
     for (int i = 0; i < 2; i++) {
-        output_name(name, sizeof name, i ? b : a, input, v);
-        bytes[i] = text_file_bytes(out_path(name), &lengths[i]);
+        bytes[i] = text_file_bytes(out_path(output_name(i ? b : a, input, v)), &lengths[i]);
         assert_non_null(bytes[i]);
     }
     bool same = lengths[0] == lengths[1] && memcmp(bytes[0], bytes[1], lengths[0]) == 0;
@@ -182,12 +179,10 @@ static void check_together(const char *input, char *const *values, unsigned roun
 /* A list of one gives what the job without a list gives, where that decodes in full. */
 static void check_single(const char *input, size_t v)
 {
-    char name[96];
     if (!variants[v].suffix || variants[v].shrinks)
         return;
-    output_name(name, sizeof name, "single", input, v);
-    check_done(check_answer(w, "{'input':'%s','output':'%s','ops':%s}", input, name,
-                            variants[v].ops));
+    check_done(check_answer(w, "{'input':'%s','output':'%s','ops':%s}", input,
+                            output_name("single", input, v), variants[v].ops));
     if (!same_file("alone", "single", input, v))
         fail_msg("%s with %s: a list of one differs from no list", input, variants[v].ops);
 }
@@ -222,10 +217,9 @@ static void check_errors(const cJSON *result, const char *const *codes, size_t c
 {
     assert_int_equal(cJSON_GetArraySize(json_at(result, "outputs")), count);
     for (size_t i = 0; i < count; i++) {
-        char place[40];
-        snprintf(place, sizeof place, "outputs.%zu.error.code", i);
+        const char *place = text_of("outputs.%zu.error.code", i);
         assert_string_equal(json_text(result, place), codes[i]);
-        snprintf(place, sizeof place, "outputs.%zu.bytes", i);
+        place = text_of("outputs.%zu.bytes", i);
         assert_int_equal(json_number(result, place) > 0, codes[i][0] == '\0');
     }
 }

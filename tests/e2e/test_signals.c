@@ -9,6 +9,8 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
+#define config_path() text_of("%s/gpuimgd.conf", w->folder)
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 /* Runs the daemon with one or two arguments, behind those that give it its folders, and gives
@@ -46,22 +48,15 @@ static void check_run(const char *first, const char *second, int status, const c
 
 static void write_config(const char *text)
 {
-    char whole[1024];
-    const char *path = text_of("%s/gpuimgd.conf", w->folder);
-    int length = snprintf(whole, sizeof whole,
-                          "# written by a test\n[gpuimgd]\nredis = %s\ninput_root = %s\n"
-                          "output_root = %s\nengine = cpu\nworkers = 2\n%s",
-                          w->redis->address, w->in, w->out, text);
-    assert_true(length > 0 && (size_t)length < sizeof whole);
-    assert_true(text_file_write(path, whole, (size_t)length));
+    const char *whole = text_of("# written by a test\n[gpuimgd]\nredis = %s\ninput_root = %s\n"
+                                "output_root = %s\nengine = cpu\nworkers = 2\n%s",
+                                w->redis->address, w->in, w->out, text);
+    assert_true(text_file_write(config_path(), whole, strlen(whole)));
 }
 
 static struct process *start_with_config(void)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/gpuimgd.conf", w->folder);
-    struct process *daemon = start_ready(0, "-c", path);
-    return daemon;
+    return start_ready(0, "-c", config_path());
 }
 
 TEST(test_command_line)
@@ -283,8 +278,7 @@ TEST(test_an_idle_daemon_is_quiet)
 
 TEST(test_stats_log)
 {
-    char path[160];
-    snprintf(path, sizeof path, "%s/stats.log", w->folder);
+    const char *path = text_of("%s/stats.log", w->folder);
     const char *option = text_of("--stats_log=%s", path);
     const char *moved = text_of("%s.1", path);
     struct process *daemon = start_ready(0, "--stats_interval_s=0.1", option);
@@ -464,10 +458,10 @@ TEST(test_two_daemons_share)
 {
     bool seen[120] = {false};
     int by_daemon[2] = {0, 0};
-    char pids[2][32];
+    const char *pids[2];
     for (size_t i = 0; i < 2; i++) {
         start_ready(i, "--inflight=2", "--batch=2");
-        snprintf(pids[i], sizeof pids[i], ":%ld", (long)w->daemons[i].pid);
+        pids[i] = text_of(":%ld", (long)w->daemons[i].pid);
     }
     push_jobs(0, 120);
     for (int i = 0; i < 120; i++) {

@@ -57,15 +57,10 @@ static int reference(const struct channel *in, int x, int y, const void *context
 static void sweep_behind(struct engine *engine, struct behind behind, struct recipe recipe,
                          size_t step, bool with_large)
 {
-    char ops[200];
     make_weights(&recipe);
-    if (recipe.amount < 0)
-        snprintf(ops, sizeof(ops), "[{\"op\":\"gaussian\",\"ksize\":%d,\"sigma\":%.17g}]",
-                 recipe.ksize, recipe.sigma);
-    else
-        snprintf(ops, sizeof(ops),
-                 "[{\"op\":\"unsharp\",\"ksize\":%d,\"sigma\":%.17g,\"amount\":%.17g}]",
-                 recipe.ksize, recipe.sigma, recipe.amount);
+    const char *amount = recipe.amount < 0 ? "" : text_of(",'amount':%.17g", recipe.amount);
+    const char *ops = text_of("[{'op':'%s','ksize':%d,'sigma':%.17g%s}]",
+                              *amount ? "unsharp" : "gaussian", recipe.ksize, recipe.sigma, amount);
     struct neighbours_op op = {ops, reference, &recipe, "reflect101"};
     neighbours_sweep_behind(engine, behind, &op, step, with_large);
 }
@@ -121,11 +116,9 @@ TEST(test_narrow_ones_are_nothing)
 {
     static const char *const names[] = {"gaussian", "unsharp"};
     for (int i = 0; i < 4; i++) {
-        char ops[100];
         struct plan plan;
-        snprintf(ops, sizeof(ops), "[{'op':'%s','sigma':%s}]", names[i / 2],
-                 i % 2 ? "0.1" : "0.5");
-        test_plan(&plan, SOURCE(9, 9, 3), NULL, ops);
+        test_plan(&plan, SOURCE(9, 9, 3), NULL,
+                  text_of("[{'op':'%s','sigma':%s}]", names[i / 2], i % 2 ? "0.1" : "0.5"));
         assert_int_equal(plan.variants[0].pass_count, i % 2 ? 0 : 1);
         plan_clear(&plan);
     }

@@ -147,28 +147,22 @@ static void all_crops(struct engine *engine)
         ",{\"op\":\"rotate\",\"angle\":180}", ",{\"op\":\"flip\",\"axis\":\"vertical\"}",
         ",\"sobel\"", ",\"grayscale\""};
     uint32_t step = test_quick() ? 7 : 1;
-    char json[300];
-    each_channels(channels) {
-        for (uint32_t x = 0; x <= 40; x += step) {
-            for (size_t a = 0; a < COUNT_OF(after); a++) {
-                uint32_t width = x * 53 % 160 + 1, height = x * 29 % 140 + 1;
-                snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
-                         "\"height\":%u}%s]", x, 3 + x % 5, width, height, after[a]);
-                check(engine, &(struct setting){200, 150, channels, 1, x % 2}, json);
-            }
-        }
-    }
+    each_channels(channels)
+        for (uint32_t x = 0; x <= 40; x += step)
+            for (size_t a = 0; a < COUNT_OF(after); a++)
+                check(engine, &(struct setting){200, 150, channels, 1, x % 2},
+                      text_of("[{'op':'crop','x':%u,'y':%u,'width':%u,'height':%u}%s]", x,
+                              3 + x % 5, x * 53 % 160 + 1, x * 29 % 140 + 1, after[a]));
 }
 
 static void all_gravities(struct engine *engine)
 {
     static const char *const gravities[] = {"center",    "north", "northeast", "east", "southeast",
                                             "south", "southwest", "west", "northwest"};
-    char json[300];
     for (size_t g = 0; g < 9; g++) {
         for (uint32_t odd = 0; odd < 2; odd++) {
-            snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"width\":%u,\"height\":%u,\"gravity\":"
-                     "\"%s\"}]", 40 + odd, 21 - odd, gravities[g]);
+            const char *json = text_of("[{'op':'crop','width':%u,'height':%u,'gravity':'%s'}]",
+                                       40 + odd, 21 - odd, gravities[g]);
             check(engine, &(struct setting){61, 50, 3, 1, false}, json);
             check(engine, &(struct setting){61, 50, 4, 6, true}, json);
         }
@@ -214,7 +208,6 @@ static void all_windows(struct engine *engine)
     };
     static const uint32_t corners[][2] = {{0, 1}, {32, 0}, {64, 7}, {5, 3}};
     static const uint32_t sides[][2] = {{1, 1}, {97, 70}, {128, 33}, {530, 40}};
-    char json[600];
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
         for (size_t k = 0; k < 16; k += test_quick() ? 3 : 1) {
             const uint32_t *corner = corners[k % 4], *side = sides[k / 4];
@@ -224,10 +217,10 @@ static void all_windows(struct engine *engine)
                 char where[200] = "";
                 for (size_t b = 0; b < (size_t)side[0] * side[1] * channels; b++)
                     pixels.pixels[b] = (uint8_t)(test_random(&state) >> 9);
-                snprintf(json, sizeof(json), "[%s]", ops[i]);
-                struct raster want = run_on(engine, &pixels, 0, 0, side[0], side[1], json);
-                snprintf(json, sizeof(json), "[{\"op\":\"crop\",\"x\":%u,\"y\":%u,\"width\":%u,"
-                         "\"height\":%u},%s]", corner[0], corner[1], side[0], side[1], ops[i]);
+                struct raster want = run_on(engine, &pixels, 0, 0, side[0], side[1],
+                                            text_of("[%s]", ops[i]));
+                const char *json = text_of("[{'op':'crop','x':%u,'y':%u,'width':%u,'height':%u},"
+                                           "%s]", corner[0], corner[1], side[0], side[1], ops[i]);
                 struct raster got = run_on(engine, &pixels, corner[0], corner[1],
                                            corner[0] + side[0] + 20, corner[1] + side[1] + 3,
                                            json);

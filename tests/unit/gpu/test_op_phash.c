@@ -13,9 +13,8 @@
 
 static void compare_hash(const cJSON *values, const char *name, uint64_t want, const char *what)
 {
-    char text[17];
     const cJSON *value = cJSON_GetObjectItem(values, name);
-    snprintf(text, sizeof(text), "%016llx", (unsigned long long)want);
+    const char *text = text_of("%016llx", (unsigned long long)want);
     if (!cJSON_IsString(value) || strcmp(value->valuestring, text) != 0)
         fail_msg("%s: %s %s instead of %s", what, name,
                  cJSON_IsString(value) ? value->valuestring : "is missing", text);
@@ -121,10 +120,9 @@ static unsigned run_job(struct engine *engine, const struct pixels *pixels,
 static void check_one(struct engine *engine, const struct pixels *pixels, uint64_t want)
 {
     static const char *const ops[] = {"[\"phash\"]"};
-    char what[80];
+    const char *what = text_of("%ux%ux%u, image %d", pixels->width, pixels->height,
+                               pixels->channels, pixels->kind);
     cJSON *values;
-    snprintf(what, sizeof(what), "%ux%ux%u, image %d", pixels->width, pixels->height,
-             pixels->channels, pixels->kind);
     assert_int_equal(run_job(engine, pixels, ops, 1, true, &values), 1);
     compare_hash(values, "phash", want, what);
     cJSON_Delete(values);

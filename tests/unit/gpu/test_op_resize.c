@@ -141,11 +141,9 @@ static void check(struct engine *engine, const uint32_t from[2], const uint32_t 
                   uint32_t channels, enum kind kind, const char *fit, struct span x, struct span y)
 {
     struct gpu_run run;
-    char ops[200];
-    snprintf(ops, sizeof(ops),
-             "[{'op':'resize','width':%u,'height':%u,'fit':'%s','filter':'%s'}]", to[0], to[1],
-             fit, kinds[kind]);
-    gpu_run_open(&run, engine, SOURCE(from[0], from[1], channels), NULL, ops);
+    gpu_run_open(&run, engine, SOURCE(from[0], from[1], channels), NULL,
+                 text_of("[{'op':'resize','width':%u,'height':%u,'fit':'%s','filter':'%s'}]",
+                         to[0], to[1], fit, kinds[kind]));
     gpu_run_finish(&run);
     struct raster source = raster_of(run.input);
     gpu_run_expect(&run, reference_resize(&source, x, y, (int)to[0], (int)to[1], kind));
@@ -274,8 +272,7 @@ TEST(test_geometry)
 {
     for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
         const struct outcome *o = &outcomes[i];
-        char json[300];
-        snprintf(json, sizeof(json), "[\"grayscale\",{\"op\":\"resize\",%s}]", o->parameters);
+        const char *json = text_of("['grayscale',{'op':'resize',%s}]", o->parameters);
         struct plan_target target = {.ops = test_ops(json)};
         for (int orientation = 1; orientation <= 8; orientation++) {
             bool turned = orientation >= 5;
@@ -283,7 +280,7 @@ TEST(test_geometry)
                                          .height = turned ? o->width : o->height,
                                          .channels = 3, .orientation = orientation};
             if (plan_eighths(&source, target.ops) != o->eighths)
-                fail_msg("%s: decoded at %u/8", json, plan_eighths(&source, target.ops));
+                fail_msg("%s: decoded at %u/8", o->parameters, plan_eighths(&source, target.ops));
             for (int fast = 0; fast < 2; fast++) {
                 struct plan plan;
                 source.eighths = fast ? o->eighths : 0;

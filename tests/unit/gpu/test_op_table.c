@@ -6,28 +6,25 @@
 
 #include "gpu/plan/op.h"
 
-/* Parameters with which an operation that requires some is right. */
+/* Parameters, behind a comma, with which an operation that requires some is right. */
 static const struct {
     const char *op, *params;
 } fitting[] = {
-    {"gamma", "\"gamma\":2"},
-    {"color_matrix", "\"matrix\":[[1,0,0,1],[0,1,0,1],[0,0,1,1]]"},
-    {"convolve", "\"kernel\":[[0,1,0],[1,-4,1],[0,1,0]]"},
-    {"crop", "\"width\":7,\"height\":5"},
-    {"resize", "\"width\":9"},
+    {"gamma", ",'gamma':2"},
+    {"color_matrix", ",'matrix':[[1,0,0,1],[0,1,0,1],[0,0,1,1]]"},
+    {"convolve", ",'kernel':[[0,1,0],[1,-4,1],[0,1,0]]"},
+    {"crop", ",'width':7,'height':5"},
+    {"resize", ",'width':9"},
 };
 
 /* A list of one operation with a parameter more; NULL: without. The caller's. */
 static cJSON *make_ops(const struct op *op, const char *name, cJSON *value)
 {
-    char text[200];
-    const char *params = NULL;
+    const char *params = "";
     for (size_t i = 0; i < sizeof(fitting) / sizeof(fitting[0]); i++)
         if (strcmp(fitting[i].op, op->name) == 0)
             params = fitting[i].params;
-    snprintf(text, sizeof(text), "[{\"op\":\"%s\"%s%s}]", op->name, params ? "," : "",
-             params ? params : "");
-    cJSON *ops = test_ops(text);
+    cJSON *ops = test_ops(text_of("[{'op':'%s'%s}]", op->name, params));
     if (name) {
         cJSON_DeleteItemFromObject(ops->child, name);
         cJSON_AddItemToObject(ops->child, name, value);
@@ -48,9 +45,9 @@ static void expect(const struct op *op, const struct op_param *param, cJSON *val
 {
     struct op_parsed parsed;
     struct error error;
-    char *text = cJSON_PrintUnformatted(value), start[80];
+    char *text = cJSON_PrintUnformatted(value);
     enum status status = parse(&parsed, make_ops(op, param->name, value), &error);
-    snprintf(start, sizeof(start), "ops[0] %s: %s", op->name, param->name);
+    const char *start = text_of("ops[0] %s: %s", op->name, param->name);
     bool blamed = status == STATUS_BAD_OP && strncmp(error.text, start, strlen(start)) == 0 &&
                   strstr(error.text, " must ") && !strstr(error.text, "must be below") &&
                   !strstr(error.text, "must not be above");

@@ -43,32 +43,27 @@ static const char *const borders[] = {[REFERENCE_REFLECT101] = "reflect101",
                                       [REFERENCE_REPLICATE] = "replicate",
                                       [REFERENCE_ZERO] = "zero"};
 
-static void recipe_ops(const struct recipe *recipe, char *json, size_t size)
+static const char *recipe_ops(const struct recipe *recipe)
 {
     const uint32_t *w = recipe->weights;
-    int length = snprintf(json, size, "[");
+    const char *ops = "";
     if (recipe->gray && w[0] + w[1] + w[2])
-        length += snprintf(json + length, size - (size_t)length,
-                           "{'op':'grayscale','weights':[%u,%u,%u]}", w[0], w[1], w[2]);
+        ops = text_of("{'op':'grayscale','weights':[%u,%u,%u]}", w[0], w[1], w[2]);
     else if (recipe->gray)
-        length += snprintf(json + length, size - (size_t)length, "'grayscale'");
+        ops = "'grayscale'";
     for (int i = 0; i < recipe->sobels; i++)
-        length += snprintf(json + length, size - (size_t)length,
-                           "%s{'op':'sobel','magnitude':'%s','border':'%s'}",
-                           i > 0 || recipe->gray ? "," : "", magnitudes[recipe->magnitude],
-                           borders[recipe->border]);
-    snprintf(json + length, size - (size_t)length, "]");
+        ops = text_of("%s%s{'op':'sobel','magnitude':'%s','border':'%s'}", ops, *ops ? "," : "",
+                      magnitudes[recipe->magnitude], borders[recipe->border]);
+    return text_of("[%s]", ops);
 }
 
 static void check(struct engine *engine, uint32_t width, uint32_t height, uint32_t channels,
                   const struct recipe *recipe)
 {
     struct gpu_run run;
-    char ops[600];
-    recipe_ops(recipe, ops, sizeof(ops));
     gpu_run_open(&run, engine,
                  SOURCE(width, height, channels, .orientation = recipe->orientation),
-                 &(struct plan_target){.opaque = recipe->opaque}, ops);
+                 &(struct plan_target){.opaque = recipe->opaque}, recipe_ops(recipe));
     gpu_run_finish(&run);
     gpu_run_expect(&run, reference(run.input, recipe));
     gpu_run_close(&run);
