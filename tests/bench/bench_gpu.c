@@ -16,11 +16,9 @@
  *      in table lookups from shared memory.
  *   6. The histogram against CUB's.
  *
- * The start and end of a kernel take 2 us, those of a copy 3 us, which matters more for a small
- * image. Table 5 therefore also compares with a single copy of equally many bytes ("alike"). Run it
- * at 15 megapixels (the default) and at 48, near the default limit of 50. Its columns are for one
- * stream and for four streams in turn, which overlap the end of a kernel with the start of the next
- * as the daemon does. Without a device, only the passes of the CPU engine run, on one thread.
+ * Table 5 has columns for one stream and for four streams in turn, and "alike" for a single copy of
+ * equally many bytes: FIGURES.md says why. Run it at 15 megapixels (the default) and at 48, near
+ * the default limit of 50. Without a device, only the passes of the CPU engine run, on one thread.
  */
 #include <pthread.h>
 #include <stdio.h>

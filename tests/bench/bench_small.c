@@ -17,12 +17,11 @@
  * Files are in /dev/shm. With --folder they are in that folder, and the floor writes output files,
  * too: on some filesystems a new file costs more than the rest of the job.
  *
- * The bound is 1 / (1 / floor + 1 / queue), as if floor and queue ran one after the other. Redis
- * shares the machine. Figures are medians over the rounds; a ratio is the median of the ratios of
- * each round. CPU times and context switches are those of threads, so they hold on a busy machine.
- * "in CPU" is the CPU time of floor, queue and its Redis, divided by that of the daemon and Redis.
- * With --against, each round runs both programs. With --trace, strace counts the daemon's system
- * calls in one more turn, which is slow.
+ * The bound is 1 / (1 / floor + 1 / queue); Redis shares the machine. Figures are medians over the
+ * rounds; a ratio is the median of the ratios of each round. "in CPU" is the CPU time of floor,
+ * queue and its Redis, divided by that of the daemon and Redis. CPU times and context switches are
+ * those of threads, so they hold on a busy machine. With --against, each round runs both programs.
+ * With --trace, strace counts the daemon's system calls in one more turn, which is slow.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -89,18 +88,16 @@ static struct bench {
 /* Adds the CPU time and the context switches of one thread so far. */
 static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
 {
-    char path[64];
     unsigned long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", (long)pid, (long)thread);
-    char *text = text_file_read(path), *after = strrchr(text, ')');
+    const char *folder = text_of("/proc/%ld/task/%ld", (long)pid, (long)thread);
+    char *text = text_file_read(text_of("%s/stat", folder)), *after = strrchr(text, ')');
     if (after)
         sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
     free(text);
     double tick_us = 1e6 / (double)sysconf(_SC_CLK_TCK);
     figures[thread == pid ? LOOP_USER_US : WORKERS_USER_US] += (double)user * tick_us;
     figures[thread == pid ? LOOP_SYSTEM_US : WORKERS_SYSTEM_US] += (double)system * tick_us;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)pid, (long)thread);
-    text = text_file_read(path);
+    text = text_file_read(text_of("%s/status", folder));
     const char *names[] = {"\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:"};
     for (int i = 0; i < 2; i++) {
         char *at = strstr(text, names[i]);
@@ -112,11 +109,9 @@ static void add_thread(pid_t pid, pid_t thread, double figures[FIGURES])
 /* Sets the totals so far of Redis and of the daemon's threads. The loop runs on the main thread. */
 static void take_usage(const struct process *daemon, double figures[FIGURES])
 {
-    char path[64];
     memset(figures, 0, FIGURES * sizeof *figures);
     figures[REDIS_US] = redis_cpu_s(bench.world.client) * 1e6;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)daemon->pid);
-    DIR *folder = opendir(path);
+    DIR *folder = opendir(text_of("/proc/%ld/task", (long)daemon->pid));
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (entry->d_name[0] != '.')
             add_thread(daemon->pid, (pid_t)atol(entry->d_name), figures);

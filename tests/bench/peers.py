@@ -10,10 +10,7 @@ classes: baseline JPEG, progressive JPEG, PNG. In each round, each contestant ha
 --seconds with each class. Turns alternate, so that other load on the machine affects all
 contestants alike. A ratio compares turns of the same round; figures are medians over the rounds.
 
-gpuimgd runs complete jobs: a private Redis, files read and written, results. The floor
-(bench_floor) runs libjpeg-turbo or libpng and the operation alone, on threads. Every other library
-runs in --threads processes of one thread each, which is its cheapest way to use several cores.
-Libraries load before the clock starts; vipsthumbnail and mogrify start once per turn with all files.
+FIGURES.md describes the contestants. vipsthumbnail and mogrify start once per turn with all files.
 """
 import argparse
 import ctypes

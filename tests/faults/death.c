@@ -193,9 +193,7 @@ static void workers_of_a_stopped_daemon(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, fault, rig_option_s("job_timeout_s", 0.5),
                                        rig_option_s("hang_grace_s", 1.5), "--lease_s=60", NULL);
     rig_push(rig, "victim", 1);
-    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
-    process_sleep(patience(2.5));
-    process_signal(daemon, SIGCONT);
+    rig_saw_stopped(rig, daemon);
     rig_push(rig, "n", 4);
     rig_wait_done(rig, 20, "n");
     rig_saw_jobs(rig, "victim0");
@@ -209,9 +207,7 @@ static void line_of_a_stopped_daemon(struct rig *rig)
     struct process *daemon = rig_start(rig, 0, "enter=read,action=stop,match=n1", "--inflight=4",
                                        "--batch=2", rig_option_s("command_timeout_s", 1),
                                        "--lease_s=60", NULL);
-    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
-    process_sleep(patience(2.5));
-    process_signal(daemon, SIGCONT);
+    rig_saw_stopped(rig, daemon);
     rig_wait_done_at(rig, 20, "n", 1);
     rig_saw(rig, "%zu connections let go", process_log_count(daemon, 0, "trying again"));
 }

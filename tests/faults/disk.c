@@ -19,36 +19,31 @@
 
 /* ---- looking at the victim's picture --------------------------------------------------------- */
 
-struct bytes {
-    unsigned char *at;
-    size_t length;
-};
-
-static struct bytes load(struct rig *rig, const char *name)
+static struct picture_file load(struct rig *rig, const char *name)
 {
-    struct bytes bytes = {NULL, 0};
-    bytes.at = text_file_bytes(text_of("%s/%s", rig->world.out, name), &bytes.length);
-    return bytes;
+    struct picture_file file = {NULL, 0};
+    file.bytes = text_file_bytes(text_of("%s/%s", rig->world.out, name), &file.length);
+    return file;
 }
 
-static bool same(struct bytes bytes, const void *other, size_t length)
+static bool same(const struct picture_file *file, const void *other, size_t length)
 {
-    return bytes.at && bytes.length == length && memcmp(bytes.at, other, length) == 0;
+    return file->bytes && file->length == length && memcmp(file->bytes, other, length) == 0;
 }
 
-static const char *look(struct rig *rig, const char *name, struct bytes whole)
+static const char *look(struct rig *rig, const char *name, const struct picture_file *whole)
 {
-    struct bytes now = load(rig, name);
-    const char *word = !now.at                             ? "no picture"
-                       : same(now, OLD, strlen(OLD))       ? "the old picture"
-                       : same(now, whole.at, whole.length) ? "the whole picture"
-                                                           : "a part of it";
-    free(now.at);
+    struct picture_file now = load(rig, name);
+    const char *word = !now.bytes                                 ? "no picture"
+                       : same(&now, OLD, strlen(OLD))             ? "the old picture"
+                       : same(&now, whole->bytes, whole->length) ? "the whole picture"
+                                                                 : "a part of it";
+    picture_free(&now);
     return word;
 }
 
 /* Waits for all results and checks the image continuously. */
-static void wait_and_look(struct rig *rig, const char *name, struct bytes whole)
+static void wait_and_look(struct rig *rig, const char *name, const struct picture_file *whole)
 {
     double deadline = process_now() + patience(30);
     const char *seen = look(rig, name, whole);
@@ -80,17 +75,17 @@ static struct process *spoil(struct rig *rig, const char *shim, const char *name
     world_put_photo(&rig->world, "v.jpg", 160, 120);
     rig_push(rig, "ref", 1);
     rig_wait(rig, 20);
-    struct bytes whole = load(rig, "ref0.png");
+    struct picture_file whole = load(rig, "ref0.png");
     if (old && !text_file_write(path, OLD, strlen(OLD)))
         rig_saw(rig, "cannot write %s", path);
     rig_push_text(rig, "victim", "{'id':'victim','output':{'path':'%s','compression':1},"
                                  "'input':'v.jpg','ops':['sobel']%s}", name, more);
     rig_push(rig, "n", NEIGHBOURS);
-    wait_and_look(rig, name, whole);
+    wait_and_look(rig, name, &whole);
     rig_saw_jobs(rig, "victim");
     rig_saw(rig, "%u faults", atomic_load(&page->faults));
     rig_saw_done(rig, "n");
-    free(whole.at);
+    picture_free(&whole);
     return daemon;
 }
 
@@ -157,9 +152,9 @@ static void see_what_comes_late(struct rig *rig, struct process *daemon)
     process_sleep(patience(2.3));
     rig_push(rig, "m", 2);
     rig_wait_done(rig, 20, "m");
-    struct bytes now = load(rig, "victim.png");
-    rig_saw_if(rig, same(now, OLD, strlen(OLD)), "nothing late");
-    free(now.at);
+    struct picture_file now = load(rig, "victim.png");
+    rig_saw_if(rig, same(&now, OLD, strlen(OLD)), "nothing late");
+    picture_free(&now);
     rig_saw_terminated(rig, daemon);
 }
 

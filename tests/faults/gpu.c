@@ -49,6 +49,15 @@ static void put_large(struct rig *rig)
     world_put_photo(&rig->world, "p.jpg", 2000, 1500);
 }
 
+/* Pushes jobs and waits until the daemon holds so many in all, and then a little longer. */
+static void push_held(struct rig *rig, const char *prefix, size_t count, long long held,
+                      double seconds)
+{
+    rig_push(rig, prefix, count);
+    world_until(&rig->world, 20, held, "ZCARD gpuimgd:lease");
+    process_sleep(patience(seconds));
+}
+
 static void saw_few_charged(struct rig *rig, const char *prefix, size_t count, size_t slots)
 {
     size_t charged = rig_at_attempt(rig, prefix, 2);
@@ -83,9 +92,7 @@ static void fault_on_the_device(struct rig *rig)
     rig_raise(rig, "hold");
     rig_push_slow(rig, "slow", 1);
     RIG_WAIT_UNTIL(20, text_file_count(w->out, ".tmp") > 0);
-    rig_push(rig, "n", 8);
-    world_until(w, 20, 9, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.2));
+    push_held(rig, "n", 8, 9, 0.2);
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
     rig_saw_if(rig, process_logged(daemon, 0, "must be restarted", 20), "said");
@@ -103,27 +110,23 @@ static void fault_on_the_device(struct rig *rig)
 }
 
 /* One small job has the only stream; eight jobs wait for it and then share it. */
-static void hold_a_batch(struct rig *rig, const char *what, struct process **daemon)
+static struct process *hold_a_batch(struct rig *rig, const char *what)
 {
-    *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=1", "--inflight=9",
-                             "--lease_s=600", NULL);
+    struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=1",
+                                            "--inflight=9", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
-    rig_push(rig, "first", 1);
-    world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.2));
-    rig_push(rig, "n", 8);
-    world_until(&rig->world, 20, 9, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.4));
+    push_held(rig, "first", 1, 1, 0.2);
+    push_held(rig, "n", 8, 9, 0.4);
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
+    return daemon;
 }
 
 /* The second kernel of the batch fails: any job of the batch may be the cause. */
 static void fault_in_a_batch(struct rig *rig)
 {
-    struct process *daemon;
     draw_on_cpu(rig);
-    hold_a_batch(rig, "at=kernel,error=700,nth=3", &daemon);
+    struct process *daemon = hold_a_batch(rig, "at=kernel,error=700,nth=3");
     rig_saw_end(rig, daemon, 20);
     rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
     start_anew(rig, "n");
@@ -135,9 +138,8 @@ static void fault_in_a_batch(struct rig *rig)
 /* The launch of one job's kernel fails: the other jobs are done. */
 static void launch_in_a_batch(struct rig *rig)
 {
-    struct process *daemon;
     draw_on_cpu(rig);
-    hold_a_batch(rig, "at=launch,error=701,nth=3", &daemon);
+    struct process *daemon = hold_a_batch(rig, "at=launch,error=701,nth=3");
     rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
@@ -251,13 +253,9 @@ static void device_of_a_stopped_daemon(struct rig *rig)
         rig_start_cuda(rig, 0, from_now(rig, "at=nothing"), rig_option_s("hang_grace_s", 1.5),
                        rig_option_s("job_timeout_s", 0.5), "--lease_s=600", NULL);
     rig_raise(rig, "hold");
-    rig_push(rig, "victim", 1);
-    world_until(&rig->world, 20, 1, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.2));
+    push_held(rig, "victim", 1, 1, 0.2);
     process_signal(daemon, SIGSTOP);
-    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
-    process_sleep(patience(2.5));
-    process_signal(daemon, SIGCONT);
+    rig_saw_stopped(rig, daemon);
     process_sleep(patience(0.3));
     rig_lower(rig, "hold");
     rig_push(rig, "n", 4);
@@ -301,9 +299,7 @@ static void wrong_bit_beside_jobs(struct rig *rig)
         rig_start_cuda(rig, 0, from_now(rig, "at=kernel,bit=1,times=0"), "--streams=4",
                        "--canary_interval_s=0.3", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
-    rig_push(rig, "n", 3);
-    world_until(&rig->world, 20, 3, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.6)); /* the GPU check is held, too */
+    push_held(rig, "n", 3, 3, 0.6); /* and the GPU check */
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
     rig_saw_end(rig, daemon, 20);
@@ -337,13 +333,18 @@ static void gpu_check_not_started(struct rig *rig)
 
 /* ---- a device of this machine ---------------------------------------------------------------- */
 
+static bool has_device(struct rig *rig)
+{
+    if (!world_has_cuda())
+        rig_skip(rig, "there is no CUDA device here");
+    return world_has_cuda();
+}
+
 static void illegal_address(struct rig *rig)
 {
     struct world *w = &rig->world;
-    if (!world_has_cuda()) {
-        rig_skip(rig, "there is no CUDA device here");
+    if (!has_device(rig))
         return;
-    }
     put_large(rig);
     draw_on_cpu(rig);
     struct process *daemon =
@@ -367,10 +368,8 @@ static void illegal_address(struct rig *rig)
 
 static void gpu_check_on_a_device(struct rig *rig)
 {
-    if (!world_has_cuda()) {
-        rig_skip(rig, "there is no CUDA device here");
+    if (!has_device(rig))
         return;
-    }
     draw_on_cpu(rig);
     struct process *daemon = rig_start(rig, 0, NULL, "--engine=cuda", "--canary_interval_s=0.01",
                                        NULL);

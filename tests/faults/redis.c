@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "tests/faults/rig.h"
+#include "tests/fixtures/measure.h"
 #include "tests/fixtures/text_file.h"
 
 /* A command whose reply does not matter. */
@@ -49,15 +50,6 @@ static void killed_three_times(struct rig *rig)
     rig_wait_done_at(rig, 30, "n", 1);
 }
 
-/* Redis delays writes while a sync is running. */
-static bool has_written_all(struct world *w)
-{
-    redisReply *reply = redis_command(w->client, "INFO persistence");
-    bool written = strstr(reply->str, "\naof_buffer_length:0\r") != NULL;
-    freeReplyObject(reply);
-    return written;
-}
-
 /* As if Redis's host crashed: the append-only file lacks the last two seconds. Earlier jobs have at
  * least one result, and may have a second one. */
 static void loses_its_last_seconds(struct rig *rig)
@@ -66,7 +58,8 @@ static void loses_its_last_seconds(struct rig *rig)
     rig_start(rig, 0, NULL, NULL);
     rig_push(rig, "old", 100);
     rig_wait_for(rig, 20, 20);
-    RIG_WAIT_UNTIL(10, has_written_all(w));
+    /* Redis delays writes while a sync is running. */
+    RIG_WAIT_UNTIL(10, redis_info(w->client, "persistence", "aof_buffer_length:") == 0);
     off_t before = rig_aof_bytes(rig);
     rig_push(rig, "new", 20);
     rig_wait_for(rig, 60, 20);
@@ -397,10 +390,7 @@ static void keys_without_room(struct rig *rig)
     for (int i = 1; i <= 20; i++)
         rig_expects(rig, "n%d", i);
     process_sleep(patience(0.6));
-    char *stats = redis_string(w->client, "INFO commandstats");
-    const char *at = strstr(stats, "cmdstat_strlen:calls=");
-    rig_saw(rig, "%d asked for", at ? atoi(strchr(at, '=') + 1) : 0);
-    free(stats);
+    rig_saw(rig, "%g asked for", redis_info(w->client, "commandstats", "cmdstat_strlen:calls="));
     rig_wait_done(rig, 30, "");
 }
 

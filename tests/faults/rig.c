@@ -469,6 +469,13 @@ bool rig_stopped(struct process *daemon, double seconds)
     return is_stopped(daemon);
 }
 
+void rig_saw_stopped(struct rig *rig, struct process *daemon)
+{
+    rig_saw_if(rig, rig_stopped(daemon, 20), "stopped");
+    process_sleep(patience(2.5));
+    process_signal(daemon, SIGCONT);
+}
+
 bool rig_by(struct rig *rig, const char *id, const struct process *daemon)
 {
     const struct rig_job *job = job_of(rig, id);

@@ -153,8 +153,9 @@ void rig_saw_terminated(struct rig *rig, struct process *daemon);
 /* Daemons started from now on preload shim_NAME.so, with `text` as $GPUIMGD_SHIM; NULL: no
  * library. The shared page (shim.h) counts its faults. */
 struct shim_page *rig_shim(struct rig *rig, const char *name, const char *text);
-/* Waits until the process is stopped (SIGSTOP). */
+/* Waits until the process is stopped (SIGSTOP). rig_saw_stopped also continues it after 2.5 s. */
 bool rig_stopped(struct process *daemon, double seconds);
+void rig_saw_stopped(struct rig *rig, struct process *daemon);
 /* The size of Redis's append-only file. rig_crash_redis kills Redis, as if its host crashed, and
  * restarts it with only the first `kept` bytes of the file. */
 off_t rig_aof_bytes(struct rig *rig);

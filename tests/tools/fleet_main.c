@@ -59,16 +59,13 @@ static void signal_all(struct fleet *fleet, int signal)
 static double measure_load(struct fleet *fleet, const char *phase)
 {
     double cpu = redis_cpu_s(fleet->world.client), start = process_now();
-    char what[96];
     slowlog_watch(fleet, 1000);
     fleet_push(fleet, fleet->jobs);
     unsigned missing = fleet_take_results(fleet, fleet->jobs, WAIT_S);
     double seconds = process_now() - start;
     cpu = (redis_cpu_s(fleet->world.client) - cpu) / fleet->jobs;
-    snprintf(what, sizeof what, "%s: throughput", phase);
-    fleet_row(fleet, what, fleet->jobs / seconds, "jobs/s", -1);
-    snprintf(what, sizeof what, "%s: Redis CPU per job", phase);
-    fleet_row(fleet, what, cpu * 1e6, "us", -1);
+    fleet_row(fleet, text_of("%s: throughput", phase), fleet->jobs / seconds, "jobs/s", -1);
+    fleet_row(fleet, text_of("%s: Redis CPU per job", phase), cpu * 1e6, "us", -1);
     fleet_judge_scripts(fleet, phase);
     fleet_judge_results(fleet, phase, missing);
     return cpu;
@@ -140,9 +137,7 @@ static void phase_pushes(struct fleet *fleet, double idle_fetches)
 
 static void phase_load(struct fleet *fleet)
 {
-    char phase[32];
-    snprintf(phase, sizeof phase, "%u daemons", fleet->daemons);
-    double cpu = measure_load(fleet, phase);
+    double cpu = measure_load(fleet, text_of("%u daemons", fleet->daemons));
     fleet_row(fleet, "Redis CPU per job, against one daemon", cpu / fleet->cpu_per_job, "times",
         RATIO_MAX);
 }
@@ -236,9 +231,8 @@ static void phase_cancelled(struct fleet *fleet)
 /* A job that is pushed while followers are woken is not held up by all of them. */
 static double lone_job_s(struct fleet *fleet)
 {
-    char job[256];
     double start = process_now();
-    snprintf(job, sizeof job, JOB, 1u, ",\"reply_to\":\"gpuimgd:reply:lone\"");
+    const char *job = text_of(JOB, 1u, ",\"reply_to\":\"gpuimgd:reply:lone\"");
     freeReplyObject(redis_command(fleet->world.client, "LPUSH gpuimgd:jobs %s", job));
     freeReplyObject(redis_command(fleet->world.client, "BRPOP gpuimgd:reply:lone 60"));
     return process_now() - start;
@@ -247,12 +241,11 @@ static double lone_job_s(struct fleet *fleet)
 static void phase_followers(struct fleet *fleet)
 {
     struct world *w = &fleet->world;
-    char job[256];
     fleet_put_waiting(fleet, "crowd", "\"unique\":true", NUMBER_FIRST, fleet->followers);
     unsigned answers = fleet->followers < ANSWERS ? fleet->followers : ANSWERS;
     slowlog_watch(fleet, 1000);
     double start = process_now(), cpu = redis_cpu_s(fleet->world.client);
-    snprintf(job, sizeof job, JOB, 0u, ",\"id\":\"crowd\",\"unique\":true");
+    const char *job = text_of(JOB, 0u, ",\"id\":\"crowd\",\"unique\":true");
     freeReplyObject(redis_command(w->client, "LPUSH gpuimgd:jobs %s", job));
     unsigned missing = fleet_take_results(fleet, 1000, WAIT_S);
     double lone_s = lone_job_s(fleet);

@@ -65,10 +65,9 @@ static double script_calls(struct fleet *fleet)
 /* How long Redis could have run and did not, so far. */
 static double lost_ms(struct fleet *fleet)
 {
-    char path[64], line[256];
+    char line[256];
     double waited_ns = 0, steal = 0;
-    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)fleet->world.redis->pid);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(text_of("/proc/%d/schedstat", (int)fleet->world.redis->pid), "r");
     if (file && fgets(line, sizeof line, file))
         sscanf(line, "%*f %lf", &waited_ns);
     if (file)
@@ -142,11 +141,10 @@ void fleet_judge_scripts(struct fleet *fleet, const char *phase)
     double lost = fmax(STALLS * slow.stall_ms, lost_ms(fleet) - fleet->lost_before);
     bool stray = slow.over <= STRAY + 2 * lost / SCRIPT_MS_MAX &&
                  slow.longest_ms <= SCRIPT_MS_MAX + fmin(lost, LOST_MS_MAX);
-    char what[128], over[64] = "";
-    if (slow.over > 0)
-        snprintf(over, sizeof over, "; %u of %.0f above %g; CPU lost %.0f ms", slow.over, scripts,
-                 SCRIPT_MS_MAX, lost);
-    snprintf(what, sizeof what, "%s: longest script (%s%s)", phase, slow.name, over);
+    const char *over = slow.over == 0 ? ""
+                                      : text_of("; %u of %.0f above %g; CPU lost %.0f ms",
+                                                slow.over, scripts, SCRIPT_MS_MAX, lost);
+    const char *what = text_of("%s: longest script (%s%s)", phase, slow.name, over);
     row_as(fleet, what, slow.longest_ms, "ms", SCRIPT_MS_MAX, stray);
     fleet->scripts_before += scripts;
     fleet->lost_before = lost_ms(fleet);
@@ -216,10 +214,9 @@ unsigned fleet_take_results(struct fleet *fleet, unsigned count, double seconds)
 
 void fleet_judge_results(struct fleet *fleet, const char *phase, unsigned missing)
 {
-    char what[96];
     unsigned more = (unsigned)redis_integer(fleet->world.client, "LLEN gpuimgd:results");
-    snprintf(what, sizeof what, "%s: results missing, twice, or bad", phase);
-    fleet_row(fleet, what, missing + fleet->repeated + fleet->bad + more, "results", 0);
+    fleet_row(fleet, text_of("%s: results missing, twice, or bad", phase),
+              missing + fleet->repeated + fleet->bad + more, "results", 0);
     fleet->repeated = fleet->bad = 0;
     fleet_run(fleet, "DEL gpuimgd:results");
 }
@@ -235,10 +232,8 @@ void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditio
         "    redis.call('ZADD', 'gpuimgd:delayed', ARGV[5], n)\n"
         "    redis.call('SADD', 'gpuimgd:waits:' .. ARGV[4], n)\n"
         "end\n";
-    char raw[256], keys[128], due[32];
-    snprintf(keys, sizeof keys, ",\"id\":\"%s\",%s", id, conditions);
-    snprintf(raw, sizeof raw, JOB, 0u, keys);
-    snprintf(due, sizeof due, "%.0f", ((double)time(NULL) + 36000) * 1000);
+    const char *raw = text_of(JOB, 0u, text_of(",\"id\":\"%s\",%s", id, conditions));
+    const char *due = text_of("%.0f", ((double)time(NULL) + 36000) * 1000);
     for (unsigned at = 0; at < count; at += 1000) {
         char from[32], to[32];
         unsigned end = at + 1000 < count ? at + 1000 : count;

@@ -1,6 +1,5 @@
 /*
- * fleet_rig.h - shared by the phases of fleet: the printed table, Redis's statistics, jobs and
- * results.
+ * fleet_rig.h - shared by the phases of fleet: the table, Redis's statistics, jobs and results.
  */
 #ifndef GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
 #define GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
