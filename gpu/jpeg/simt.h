@@ -122,6 +122,9 @@ SIMT void relax(void) { __nanosleep(20); }
 SIMT uint32_t load_word(const void *at) { return __ldg((const uint32_t *)at); }
 SIMT words2 load_words2(const void *at) { return __ldg((const uint2 *)at); }
 SIMT words4 load_words4(const void *at) { return __ldg((const uint4 *)at); }
+/* A load that bypasses the cache of the multiprocessor: for memory that other blocks write while
+ * the kernel runs, after a `poll` that showed that they have. 8-byte aligned. */
+SIMT words2 load_fresh(const void *at) { return __ldcg((const uint2 *)at); }
 
 #else
 
@@ -190,6 +193,29 @@ DEVICE uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t shift)
 #else
     shift &= 31;
     return shift ? high << (32 - shift) | low >> shift : low;
+#endif
+}
+
+/* Shifts by any number of bits: 0 if shift >= 32. */
+DEVICE uint32_t shift_left(uint32_t x, uint32_t shift)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t result;
+    asm("shl.b32 %0, %1, %2;" : "=r"(result) : "r"(x), "r"(shift));
+    return result;
+#else
+    return shift < 32 ? x << shift : 0;
+#endif
+}
+
+DEVICE uint32_t shift_right(uint32_t x, uint32_t shift)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t result;
+    asm("shr.u32 %0, %1, %2;" : "=r"(result) : "r"(x), "r"(shift));
+    return result;
+#else
+    return shift < 32 ? x >> shift : 0;
 #endif
 }
 
