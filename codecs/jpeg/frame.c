@@ -82,7 +82,8 @@ static bool read_tables(j_decompress_ptr reader, const uint8_t *at, const uint8_
 
 /* ---- scans ---- */
 
-/* Adds the scan with the tables that are in force. `at`: its data in the file. */
+/* Adds the scan with the tables that are in force. `at`: its data in the file. Returns false if the
+ * scan names a table that does not exist. */
 static bool add_scan(struct jpeg_frame *frame, j_decompress_ptr reader,
                      const struct jpeg_scan_header *header, uint32_t at)
 {
@@ -103,10 +104,12 @@ static bool add_scan(struct jpeg_frame *frame, j_decompress_ptr reader,
         scan->components[i] = (uint8_t)header->components[i];
         if (i > 0 && header->components[i] <= header->components[i - 1])
             return false;
-        if ((needs_dc && !add_table(frame, reader->dc_huff_tbl_ptrs[header->dc[i]], true,
-                                    &scan->dc[i])) ||
-            (needs_ac && !add_table(frame, reader->ac_huff_tbl_ptrs[header->ac[i]], false,
-                                    &scan->ac[i])))
+        if ((needs_dc && (header->dc[i] >= NUM_HUFF_TBLS ||
+                          !add_table(frame, reader->dc_huff_tbl_ptrs[header->dc[i]], true,
+                                     &scan->dc[i]))) ||
+            (needs_ac && (header->ac[i] >= NUM_HUFF_TBLS ||
+                          !add_table(frame, reader->ac_huff_tbl_ptrs[header->ac[i]], false,
+                                     &scan->ac[i]))))
             return false;
     }
     return true;
