@@ -1,0 +1,460 @@
+/* progressive.c - checks scan scripts, and fills the descriptors of a batch. */
+#include "gpu/jpeg/progressive.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/jpeg/coefficients.h"
+#include "gpu/jpeg/progressive_impl.h"
+
+enum { ALIGNMENT = 256, LOW_MAX = 13, DC_SYMBOL_MAX = 15 };
+/* Positions in a scan are counted in 32 bits, bit by bit. */
+#define SCAN_BYTES_MAX (1u << 28)
+/* Indices of coefficients are 32-bit numbers. */
+#define BLOCKS_MAX (1u << 25)
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- geometry ---- */
+
+struct geometry {
+    uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX]; /* blocks */
+    uint32_t mcus_across, mcus_down; /* of an interleaved scan */
+};
+
+static uint32_t blocks_of(const struct geometry *geometry, uint32_t component)
+{
+    return geometry->across[component] * geometry->down[component];
+}
+
+static bool takes_sampling(const struct jpeg_frame *frame)
+{
+    const struct jpeg_component *luma = &frame->components[0];
+    if (frame->component_count == 1)
+        return luma->h >= 1 && luma->h <= 4 && luma->v >= 1 && luma->v <= 4;
+    bool full = luma->h >= 1 && luma->h <= 2 && luma->v >= 1 && luma->v <= 2;
+    for (int i = 1; full && i < frame->component_count; i++)
+        full = frame->components[i].h == 1 && frame->components[i].v == 1;
+    return full && frame->component_count == JPEG_COMPONENTS_MAX;
+}
+
+/* Returns false if the device does not take images of this shape. jdinput.c: per_scan_setup and
+ * initial_setup. */
+static bool measure(const struct jpeg_frame *frame, struct geometry *geometry)
+{
+    const uint32_t side_max = 65535;
+    if (!takes_sampling(frame) || frame->width == 0 || frame->width > side_max ||
+        frame->height == 0 || frame->height > side_max)
+        return false;
+    uint32_t h_max = frame->components[0].h, v_max = frame->components[0].v;
+    geometry->mcus_across = divide_up(frame->width, 8 * h_max);
+    geometry->mcus_down = divide_up(frame->height, 8 * v_max);
+    for (int i = 0; i < frame->component_count; i++) {
+        geometry->across[i] = divide_up(frame->width * frame->components[i].h, 8 * h_max);
+        geometry->down[i] = divide_up(frame->height * frame->components[i].v, 8 * v_max);
+    }
+    return (uint64_t)geometry->across[0] * geometry->down[0] <= BLOCKS_MAX;
+}
+
+/* ---- the scan script ---- */
+
+static enum progressive_kind kind_of(const struct jpeg_scan *scan)
+{
+    if (scan->first == 0)
+        return scan->high ? DC_REFINE : DC_FIRST;
+    return scan->high ? AC_REFINE : AC_FIRST;
+}
+
+/* Whether libjpeg-turbo takes the table: jpeg_make_d_derived_tbl of jdhuff.c. */
+static bool table_is_valid(const struct jpeg_huffman *table, bool dc)
+{
+    uint32_t code = 0, symbols = 0;
+    for (int length = 1; length <= 16; length++) {
+        code += table->counts[length - 1];
+        symbols += table->counts[length - 1];
+        if (code >= 1u << length)
+            return false;
+        code <<= 1;
+    }
+    if (symbols > 256)
+        return false;
+    for (uint32_t i = 0; dc && i < symbols; i++)
+        if (table->symbols[i] > DC_SYMBOL_MAX)
+            return false;
+    return true;
+}
+
+static bool takes_tables(const struct jpeg_frame *frame, const struct jpeg_scan *scan)
+{
+    if (kind_of(scan) == DC_REFINE)
+        return true;
+    bool dc = scan->first == 0;
+    for (int i = 0; i < scan->component_count; i++) {
+        uint32_t table = dc ? scan->dc[i] : scan->ac[i];
+        if (table >= frame->huffman_count || table >= JPEG_FRAME_HUFFMAN_MAX ||
+            !table_is_valid(&frame->huffman[table], dc))
+            return false;
+    }
+    return true;
+}
+
+static bool takes_components(const struct jpeg_frame *frame, const struct jpeg_scan *scan)
+{
+    if (scan->component_count < 1 || scan->component_count > frame->component_count)
+        return false;
+    for (int i = 0; i < scan->component_count; i++)
+        if (scan->components[i] >= frame->component_count ||
+            (i > 0 && scan->components[i] <= scan->components[i - 1]))
+            return false;
+    return true;
+}
+
+/* Whether a scan is valid by itself: start_pass_phuff_decoder of jdphuff.c. */
+static bool takes_scan(const struct jpeg_frame *frame, const struct jpeg_scan *scan,
+                       uint32_t file_bytes)
+{
+    bool band = scan->first == 0 ? scan->last == 0
+                                 : scan->component_count == 1 && scan->first <= scan->last &&
+                                       scan->last < JPEG_BLOCK;
+    bool bits = scan->low <= LOW_MAX && (scan->high == 0 || scan->high == scan->low + 1);
+    return band && bits && takes_components(frame, scan) && takes_tables(frame, scan) &&
+           scan->bytes > 0 && scan->bytes < SCAN_BYTES_MAX && scan->at <= file_bytes &&
+           scan->bytes <= file_bytes - scan->at;
+}
+
+/* What the scans so far have told of each coefficient. */
+struct progress {
+    int8_t low[JPEG_COMPONENTS_MAX][JPEG_BLOCK];  /* the lowest known bit; -1: none */
+    uint8_t scan[JPEG_COMPONENTS_MAX][JPEG_BLOCK]; /* the latest scan */
+};
+
+/* Records a scan. Returns false if it does not continue the scans before it. *predecessors: the
+ * scans that it continues. */
+static bool advance(struct progress *progress, const struct jpeg_scan *scan, uint32_t index,
+                    uint32_t *predecessors)
+{
+    *predecessors = 0;
+    for (int i = 0; i < scan->component_count; i++) {
+        int8_t *low = progress->low[scan->components[i]];
+        uint8_t *latest = progress->scan[scan->components[i]];
+        if (scan->first > 0 && low[0] < 0)
+            return false;
+        for (int k = scan->first; k <= scan->last; k++) {
+            if (scan->high == 0 ? low[k] >= 0 : low[k] != scan->high)
+                return false;
+            if (scan->high > 0)
+                *predecessors |= 1u << latest[k];
+            low[k] = (int8_t)scan->low;
+            latest[k] = (uint8_t)index;
+        }
+    }
+    return true;
+}
+
+/* Whether the scans tell all bits of all coefficients. If they do not, libjpeg-turbo smooths
+ * blocks. */
+static bool takes_script(const struct jpeg_frame *frame, uint32_t file_bytes)
+{
+    struct progress progress;
+    uint32_t predecessors;
+    memset(&progress, 0, sizeof progress);
+    memset(progress.low, -1, sizeof progress.low);
+    if (!frame->progressive || frame->scan_count == 0 || frame->scan_count > JPEG_FRAME_SCANS_MAX)
+        return false;
+    for (uint32_t i = 0; i < frame->scan_count; i++)
+        if (!takes_scan(frame, &frame->scans[i], file_bytes) ||
+            !advance(&progress, &frame->scans[i], i, &predecessors))
+            return false;
+    for (int i = 0; i < frame->component_count; i++)
+        for (int k = 0; k < JPEG_BLOCK; k++)
+            if (progress.low[i][k] != 0)
+                return false;
+    return true;
+}
+
+/* Number of components whose AC scans are decoded. Those of the other components may be skipped,
+ * as codecs/jpeg/scans.c does, if the first scan has the DC of all components. */
+static uint32_t decoded_components(const struct jpeg_frame *frame, bool luma_only)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    bool skips = luma_only && scan->first == 0 && scan->component_count == frame->component_count;
+    return skips ? 1 : frame->component_count;
+}
+
+static bool is_decoded(const struct jpeg_scan *scan, uint32_t components)
+{
+    return scan->first == 0 || scan->components[0] < components;
+}
+
+/* ---- work memory ---- */
+
+/* Addresses, or offsets if the start is 0. */
+struct scan_memory {
+    uint64_t words, segments, corrections;
+    uint32_t word_limit, segment_count, interval, mcus, mcus_across;
+};
+
+struct layout {
+    uint64_t values[JPEG_COMPONENTS_MAX], masks[JPEG_COMPONENTS_MAX];
+    uint64_t progress, cleared_end, end;
+    struct scan_memory scans[JPEG_FRAME_SCANS_MAX];
+};
+
+static uint64_t take(uint64_t *at, uint64_t bytes)
+{
+    uint64_t start = *at;
+    *at += round_up(bytes, ALIGNMENT);
+    return start;
+}
+
+static void lay_out_scan(const struct jpeg_scan *scan, const struct geometry *geometry,
+                         uint64_t *at, struct scan_memory *memory)
+{
+    uint32_t component = scan->components[0];
+    bool single = scan->component_count == 1;
+    uint32_t data_words = divide_up(scan->bytes, sizeof(uint32_t));
+    memory->mcus_across = single ? geometry->across[component] : geometry->mcus_across;
+    memory->mcus = memory->mcus_across *
+                   (single ? geometry->down[component] : geometry->mcus_down);
+    memory->interval = scan->restart_interval ? scan->restart_interval : memory->mcus;
+    memory->segment_count = (memory->mcus - 1) / memory->interval + 1;
+    memory->word_limit = data_words + SCAN_PADDING - 1;
+    memory->words = take(at, (uint64_t)(memory->word_limit + 1) * sizeof(uint32_t));
+    memory->segments = take(at, ((uint64_t)memory->segment_count + 1) * sizeof(uint32_t));
+    memory->corrections = 0;
+    if (kind_of(scan) == AC_REFINE)
+        memory->corrections = take(at, (uint64_t)blocks_of(geometry, component) * sizeof(uint64_t));
+}
+
+static void lay_out(const struct jpeg_frame *frame, const struct geometry *geometry,
+                    uint32_t components, uint64_t start, struct layout *layout)
+{
+    uint64_t at = start;
+    memset(layout, 0, sizeof *layout);
+    for (uint32_t i = 0; i < components; i++)
+        layout->values[i] =
+            take(&at, jpeg_plane_values(blocks_of(geometry, i)) * sizeof(int16_t));
+    for (uint32_t i = 0; i < components; i++)
+        layout->masks[i] = take(&at, (uint64_t)blocks_of(geometry, i) * 2 * sizeof(uint32_t));
+    layout->progress = take(&at, JPEG_FRAME_SCANS_MAX * sizeof(uint32_t));
+    layout->cleared_end = at;
+    for (uint32_t i = 0; i < frame->scan_count; i++)
+        if (is_decoded(&frame->scans[i], components))
+            lay_out_scan(&frame->scans[i], geometry, &at, &layout->scans[i]);
+    layout->end = at;
+}
+
+size_t jpeg_progressive_work_bytes(const struct jpeg_frame *frame, uint32_t file_bytes,
+                                   bool luma_only)
+{
+    struct geometry geometry;
+    struct layout layout;
+    if (!measure(frame, &geometry) || !takes_script(frame, file_bytes))
+        return 0;
+    lay_out(frame, &geometry, decoded_components(frame, luma_only), 0, &layout);
+    return (size_t)layout.end;
+}
+
+uint32_t jpeg_progressive_planes(const struct jpeg_frame *frame, bool luma_only, uint8_t *work,
+                                 struct jpeg_plane *planes)
+{
+    struct geometry geometry;
+    struct layout layout;
+    uint32_t components = decoded_components(frame, luma_only);
+    if (!measure(frame, &geometry))
+        return 0;
+    lay_out(frame, &geometry, components, (uintptr_t)work, &layout);
+    for (uint32_t i = 0; i < components; i++) {
+        planes[i].values = (const int16_t *)(uintptr_t)layout.values[i];
+        planes[i].across = geometry.across[i];
+        planes[i].down = geometry.down[i];
+    }
+    return components;
+}
+
+/* ---- descriptors ---- */
+
+/* Where the descriptors of a batch go; NULL: they are only counted. */
+struct writer {
+    struct progressive_image *images;
+    struct progressive_scan *scans;
+    struct jpeg_huffman *tables;
+    uint32_t scan_count, table_count, groups_max;
+};
+
+/* The tables of an image that the batch has already. */
+struct table_map {
+    uint32_t index[JPEG_FRAME_HUFFMAN_MAX];
+    bool known[JPEG_FRAME_HUFFMAN_MAX];
+};
+
+static uint32_t add_table(struct writer *writer, const struct jpeg_frame *frame, uint32_t table,
+                          struct table_map *map)
+{
+    if (!map->known[table]) {
+        map->known[table] = true;
+        map->index[table] = writer->table_count++;
+        if (writer->tables)
+            writer->tables[map->index[table]] = frame->huffman[table];
+    }
+    return map->index[table];
+}
+
+static void add_scan(struct writer *writer, const struct jpeg_progressive_image *image,
+                     uint32_t image_index, uint32_t index, const struct scan_memory *memory,
+                     uint32_t predecessors, struct table_map *map)
+{
+    const struct jpeg_scan *from = &image->frame->scans[index];
+    struct progressive_scan scan;
+    memset(&scan, 0, sizeof scan);
+    scan.bytes = image->file + from->at;
+    scan.words = (uint32_t *)(uintptr_t)memory->words;
+    scan.segments = (uint32_t *)(uintptr_t)memory->segments;
+    scan.corrections = (uint64_t *)(uintptr_t)memory->corrections;
+    scan.byte_count = from->bytes;
+    scan.word_limit = memory->word_limit;
+    scan.segment_count = memory->segment_count;
+    scan.interval = memory->interval;
+    scan.mcus = memory->mcus;
+    scan.mcus_across = memory->mcus_across;
+    scan.predecessors = predecessors;
+    scan.image = image_index;
+    scan.kind = (uint8_t)kind_of(from);
+    scan.index = (uint8_t)index;
+    scan.first = from->first;
+    scan.last = from->last;
+    scan.low = from->low;
+    scan.component_count = from->component_count;
+    for (int i = 0; i < from->component_count; i++) {
+        scan.components[i] = from->components[i];
+        if (scan.kind != DC_REFINE)
+            scan.tables[i] = add_table(writer, image->frame,
+                                       from->first == 0 ? from->dc[i] : from->ac[i], map);
+    }
+    if (writer->scans)
+        writer->scans[writer->scan_count] = scan;
+    writer->scan_count++;
+}
+
+static void describe_components(const struct jpeg_frame *frame, const struct geometry *geometry,
+                                const struct layout *layout, uint32_t decoded,
+                                struct progressive_image *to)
+{
+    for (uint32_t i = 0; i < frame->component_count; i++) {
+        struct progressive_component *component = &to->components[i];
+        component->values = (int16_t *)(uintptr_t)layout->values[i];
+        component->masks = (uint32_t *)(uintptr_t)layout->masks[i];
+        component->across = geometry->across[i];
+        component->down = geometry->down[i];
+        component->blocks = blocks_of(geometry, i);
+        component->h = frame->components[i].h;
+        component->v = frame->components[i].v;
+        component->stored = i < decoded;
+    }
+}
+
+static void add_image(struct writer *writer, const struct jpeg_progressive_image *image,
+                      uint32_t index)
+{
+    const struct jpeg_frame *frame = image->frame;
+    struct geometry geometry;
+    struct layout layout;
+    struct progress progress;
+    struct table_map map = {0};
+    uint32_t components = decoded_components(frame, image->luma_only);
+    uint32_t first_scan = writer->scan_count, predecessors;
+    memset(&progress, 0, sizeof progress);
+    memset(progress.low, -1, sizeof progress.low);
+    if (!measure(frame, &geometry))
+        return;
+    lay_out(frame, &geometry, components, (uintptr_t)image->work, &layout);
+    for (uint32_t i = 0; i < frame->scan_count; i++) {
+        (void)advance(&progress, &frame->scans[i], i, &predecessors);
+        if (is_decoded(&frame->scans[i], components))
+            add_scan(writer, image, index, i, &layout.scans[i], predecessors, &map);
+    }
+    uint32_t groups = divide_up(blocks_of(&geometry, 0), JPEG_GROUP_BLOCKS);
+    if (groups > writer->groups_max)
+        writer->groups_max = groups;
+    if (!writer->images)
+        return;
+    struct progressive_image *to = &writer->images[index];
+    memset(to, 0, sizeof *to);
+    describe_components(frame, &geometry, &layout, components, to);
+    to->progress = (uint32_t *)(uintptr_t)layout.progress;
+    to->cleared = image->work;
+    to->cleared_bytes = layout.cleared_end - (uintptr_t)image->work;
+    to->first_scan = first_scan;
+    to->scan_count = writer->scan_count - first_scan;
+    to->component_count = frame->component_count;
+}
+
+/* Orders images by the length of their longest scan that is decoded, descending: the longest scan
+ * determines how long an image takes. */
+struct order {
+    uint32_t bytes, index;
+};
+
+static int compare_order(const void *a, const void *b)
+{
+    const struct order *left = a, *right = b;
+    if (left->bytes != right->bytes)
+        return left->bytes > right->bytes ? -1 : 1;
+    return left->index < right->index ? -1 : 1;
+}
+
+static uint32_t longest_scan(const struct jpeg_progressive_image *image)
+{
+    uint32_t components = decoded_components(image->frame, image->luma_only), longest = 0;
+    for (uint32_t i = 0; i < image->frame->scan_count; i++) {
+        const struct jpeg_scan *scan = &image->frame->scans[i];
+        if (is_decoded(scan, components) && scan->bytes > longest)
+            longest = scan->bytes;
+    }
+    return longest;
+}
+
+static void add_images(struct writer *writer, const struct jpeg_progressive_image *images,
+                       const struct order *order, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        add_image(writer, &images[order[i].index], order[i].index);
+}
+
+size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, uint32_t count,
+                                 void *to, size_t bytes, struct jpeg_progressive_batch *batch)
+{
+    struct writer counts = {0};
+    struct order order[JPEG_PROGRESSIVE_BATCH_MAX];
+    assert(count > 0 && count <= JPEG_PROGRESSIVE_BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (struct order){longest_scan(&images[i]), i};
+    qsort(order, count, sizeof *order, compare_order);
+    add_images(&counts, images, order, count);
+    uint64_t end = sizeof(struct progressive_header);
+    take(&end, count * sizeof(struct progressive_image));
+    uint64_t scans_at = take(&end, counts.scan_count * sizeof(struct progressive_scan));
+    uint64_t tables_at = take(&end, counts.table_count * sizeof(struct jpeg_huffman));
+    *batch = (struct jpeg_progressive_batch){count, counts.scan_count, (uint32_t)scans_at,
+                                             (uint32_t)tables_at, counts.groups_max};
+    if (end > bytes)
+        return (size_t)end;
+    uint8_t *base = to;
+    struct writer writer = {
+        .images = (struct progressive_image *)(void *)(base + sizeof(struct progressive_header)),
+        .scans = (struct progressive_scan *)(void *)(base + scans_at),
+        .tables = (struct jpeg_huffman *)(void *)(base + tables_at),
+    };
+    memset(base, 0, sizeof(struct progressive_header));
+    add_images(&writer, images, order, count);
+    return (size_t)end;
+}
