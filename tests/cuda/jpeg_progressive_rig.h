@@ -19,6 +19,9 @@
 #include "gpu/jpeg/luma.h"
 #include "gpu/jpeg/progressive.h"
 
+/* Each user of this header leaves out some of its functions. */
+#pragma GCC diagnostic ignored "-Wunused-function"
+
 #define RIG_GUARD 256
 #define RIG_FILL 0xA5
 

@@ -3,7 +3,6 @@
 #include "tests/fixtures/test.h"
 
 #include "tests/cuda/jpeg_progressive_rig.h"
-#include "tests/fixtures/gpu/gpu_run.h"
 
 #define BATCH 64
 #define SIDE_MAX 160
@@ -252,11 +251,17 @@ static void draw_options(struct options *options)
             skip();                                                                                \
     } while (0)
 
-static bool on_device(void)
+/* The number of files to draw: a device takes more of them in the same time. */
+static uint32_t files_of(uint32_t quick, uint32_t emulated, uint32_t on_device)
 {
     struct cudaDeviceProp properties;
+    const char *value = getenv("GPUIMGD_TEST_QUICK");
+    if (value && *value == '1')
+        return quick;
     return cudaGetDeviceProperties(&properties, 0) == cudaSuccess &&
-           properties.multiProcessorCount > 8;
+                   properties.multiProcessorCount > 8
+               ? on_device
+               : emulated;
 }
 
 /* ---- tests ---- */
@@ -281,7 +286,7 @@ TEST(all_scripts_and_samplings_give_the_librarys_coefficients)
 TEST(drawn_files_give_the_librarys_coefficients)
 {
     SKIP_WITHOUT_DEVICE();
-    uint32_t count = on_device() ? 6000 : test_quick() ? 200 : 1500;
+    uint32_t count = files_of(200, 1500, 3000);
     for (uint32_t i = 0; i < count; i++) {
         struct options options;
         draw_options(&options);
@@ -321,7 +326,7 @@ static void damage(uint8_t *bytes, size_t *length)
 TEST(damaged_files_are_declined_or_equal)
 {
     SKIP_WITHOUT_DEVICE();
-    uint32_t count = on_device() ? 20000 : test_quick() ? 300 : 4000;
+    uint32_t count = files_of(300, 4000, 10000);
     for (uint32_t i = 0; i < count; i++) {
         struct options options;
         size_t length;
