@@ -29,11 +29,8 @@ KERNEL(clear_images, CLEAR_THREADS, 4, struct progressive_args)
     uint64_t first = (uint64_t)block_index() * CLEAR_THREADS + (uint64_t)thread_index();
     for (uint64_t i = first; i < count; i += args.clear_blocks * CLEAR_THREADS)
         to[i] = zero;
-    if (first == 0) {
-        args.verdicts[block_row()] = JPEG_SCANS_COMPLETE;
-        if (block_row() == 0)
-            args.header->ticket = 0;
-    }
+    if (first == 0 && block_row() == 0)
+        args.header->ticket = 0;
 }
 
 /* ---- extracting ---- */
@@ -147,7 +144,7 @@ KERNEL(extract_scans, EXTRACT_THREADS, 2, struct progressive_args)
         scan->segments[0] = 0;
         scan->segments[scan->segment_count] = kept;
         if (wrong)
-            atomic_max(args.verdicts + scan->image, JPEG_SCANS_MARKER);
+            atomic_max(args.images[scan->image].verdict, JPEG_SCANS_MARKER);
     }
 }
 
@@ -200,7 +197,10 @@ KERNEL(complete_blocks, COMPLETE_THREADS, 4, struct progressive_args)
 {
     const struct progressive_image *image = args.images + block_row();
     uint32_t block = (uint32_t)(block_index() * COMPLETE_THREADS + thread_index());
-    if (args.verdicts[block_row()] != JPEG_SCANS_COMPLETE)
+    uint32_t verdict = *image->verdict;
+    if (block == 0)
+        *image->result = verdict;
+    if (verdict != JPEG_SCANS_COMPLETE)
         return;
     for (uint32_t i = 0; i < image->scan_count; i++) {
         const struct progressive_scan *scan = args.scans + image->first_scan + i;
@@ -220,7 +220,7 @@ KERNEL(complete_blocks, COMPLETE_THREADS, 4, struct progressive_args)
 /* ---- launches ---- */
 
 int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
-                            uint32_t *verdicts, struct CUstream_st *stream)
+                            struct CUstream_st *stream)
 {
     uint8_t *base = (uint8_t *)descriptors;
     struct progressive_args args;
@@ -228,7 +228,6 @@ int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *de
     args.images = (const struct progressive_image *)(base + sizeof(struct progressive_header));
     args.scans = (const struct progressive_scan *)(base + batch->scans_at);
     args.tables = (const struct jpeg_huffman *)(base + batch->tables_at);
-    args.verdicts = verdicts;
     args.image_count = batch->image_count;
     args.scan_count = batch->scan_count;
     uint32_t per_block = COMPLETE_THREADS / JPEG_GROUP_BLOCKS;

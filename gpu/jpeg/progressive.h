@@ -11,7 +11,7 @@
  *     bytes = jpeg_progressive_describe(images, count, NULL, 0, &batch);
  *     jpeg_progressive_describe(images, count, pinned, bytes, &batch);
  *     cudaMemcpyAsync(descriptors, pinned, bytes, cudaMemcpyHostToDevice, stream);
- *     jpeg_progressive_decode(&batch, descriptors, verdicts, stream);
+ *     jpeg_progressive_decode(&batch, descriptors, stream);
  *
  * The functions may be called on any thread. Nothing here allocates memory or waits for the device.
  */
@@ -54,6 +54,8 @@ struct jpeg_progressive_image {
     uint32_t file_bytes;
     bool luma_only;      /* only the first component is needed */
     uint8_t *work;       /* device address, multiple of 256 bytes */
+    uint32_t *verdict;   /* device or mapped pinned memory; receives an
+                            enum jpeg_progressive_verdict */
 };
 
 /* What the launches need to know of a batch; jpeg_progressive_describe fills it. */
@@ -81,11 +83,10 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
                                  void *to, size_t bytes, struct jpeg_progressive_batch *batch);
 
 /* Enqueues the decoding of a batch. descriptors: device address, multiple of 256 bytes, of the
- * uploaded descriptors, which the kernels also write. verdicts: device address of `image_count`
- * words, which receive an enum jpeg_progressive_verdict each. The coefficients of an image are
- * valid only if its verdict is JPEG_SCANS_COMPLETE. Returns a cudaError_t. */
+ * uploaded descriptors, which the kernels also write. The coefficients of an image are valid only if
+ * its verdict is JPEG_SCANS_COMPLETE. Returns a cudaError_t. */
 int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
-                            uint32_t *verdicts, struct CUstream_st *stream);
+                            struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

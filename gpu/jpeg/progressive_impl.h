@@ -52,6 +52,8 @@ struct progressive_scan {
 struct progressive_image {
     struct progressive_component components[JPEG_COMPONENTS_MAX];
     uint32_t *progress;   /* per scan: number of complete blocks, or PROGRESS_FAILED */
+    uint32_t *verdict;    /* of the scans, in the work memory */
+    uint32_t *result;     /* the caller's copy */
     uint8_t *cleared;     /* memory that must be zero before the scans; multiple of 16 bytes */
     uint64_t cleared_bytes;
     uint32_t first_scan, scan_count; /* in the batch */
@@ -72,7 +74,6 @@ struct progressive_args {
     const struct progressive_image *images;
     const struct progressive_scan *scans; /* a scan follows the scans that it continues */
     const struct jpeg_huffman *tables;
-    uint32_t *verdicts;
     uint32_t image_count, scan_count;
     uint32_t clear_blocks; /* per image, of clear_images */
 };

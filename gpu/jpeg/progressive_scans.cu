@@ -587,8 +587,7 @@ KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
     job.first = job.scan->first;
     job.last = job.scan->last;
     job.low = job.scan->low;
-    uint32_t *verdict_at = args.verdicts + job.scan->image;
-    uint32_t verdict = poll_word(verdict_at);
+    uint32_t verdict = poll_word(image->verdict);
     if (verdict == JPEG_SCANS_COMPLETE) {
         job.end_bit = job.scan->segments[job.scan->segment_count] * 8;
         verdict = decode_scan(&job, image, args.tables);
@@ -596,7 +595,7 @@ KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
     if (verdict == JPEG_SCANS_COMPLETE)
         return;
     if (lane_index() == 0)
-        atomic_max(verdict_at, verdict);
+        atomic_max(image->verdict, verdict);
     publish_progress(&job, PROGRESS_FAILED);
 }
 

@@ -103,7 +103,8 @@ static size_t lay_out_load(struct load *load, uint8_t *base)
         at += rig_round((size_t)item->photo->reference.across[0] *
                         item->photo->reference.down[0] * 64);
         load->images[i] = (struct jpeg_progressive_image){
-            item->frame, item->file, (uint32_t)item->photo->length, load->luma_only, item->work};
+            item->frame, item->file, (uint32_t)item->photo->length, load->luma_only, item->work,
+            (uint32_t *)(void *)(base + load->verdicts_at) + i};
     }
     return at;
 }
@@ -175,9 +176,7 @@ static void upload(struct load *load)
 
 static void launch(struct load *load)
 {
-    rig_check(jpeg_progressive_decode(&load->batch, load->memory,
-                                      (uint32_t *)(void *)(load->memory + load->verdicts_at),
-                                      load->stream), "decode");
+    rig_check(jpeg_progressive_decode(&load->batch, load->memory, load->stream), "decode");
     rig_check(jpeg_store_luma((const struct jpeg_luma *)(void *)(load->memory + load->luma_at),
                               load->count, load->batch.groups_max, load->stream), "luma");
 }

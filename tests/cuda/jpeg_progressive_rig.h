@@ -250,10 +250,12 @@ static void rig_place(struct rig_batch *batch, uint8_t *base)
         file->samples = base + rig_part(&at, rig_sample_bytes(file));
         batch->of_image[image] = file;
         batch->images[image++] = (struct jpeg_progressive_image){
-            &file->frame, file->file, (uint32_t)file->length, file->luma_only, file->work};
+            &file->frame, file->file, (uint32_t)file->length, file->luma_only, file->work, NULL};
     }
     batch->descriptors = base + rig_part(&at, batch->descriptor_bytes);
     batch->verdicts = base + rig_part(&at, batch->taken * sizeof(uint32_t));
+    for (uint32_t i = 0; i < batch->taken; i++)
+        batch->images[i].verdict = (uint32_t *)(void *)batch->verdicts + i;
     batch->luma_at = base + rig_part(&at, batch->taken * sizeof(struct jpeg_luma));
     batch->bytes = at;
 }
@@ -307,8 +309,7 @@ static void rig_upload(struct rig_batch *batch)
 
 static void rig_launch(struct rig_batch *batch, cudaStream_t stream)
 {
-    rig_check(jpeg_progressive_decode(&batch->batch, batch->descriptors,
-                                      (uint32_t *)(void *)batch->verdicts, stream),
+    rig_check(jpeg_progressive_decode(&batch->batch, batch->descriptors, stream),
               "jpeg_progressive_decode");
     rig_check(jpeg_store_luma((const struct jpeg_luma *)(void *)batch->luma_at, batch->taken,
                               batch->batch.groups_max, stream),
