@@ -1,8 +1,7 @@
 /*
  * progressive_bits.h - the bit reader and the Huffman tables of a warp that decodes one scan.
  *
- * All lanes of the warp keep the same state. The reader holds 65 bits at least after a refill, so
- * that two symbols of up to 16 bits need one refill, and has loaded the next word already.
+ * All lanes of the warp keep the same state.
  */
 #ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_BITS_H
 #define GPUIMGD_GPU_JPEG_PROGRESSIVE_BITS_H
@@ -12,12 +11,16 @@
 
 /* ---- reader ---- */
 
+/*
+ * A window of 64 bits, of which 32 + `spare` are valid, and the next word, loaded ahead. Before
+ * the refill, after up to EARLY_BITS bits were dropped, there are enough bits to look up a symbol.
+ */
 struct reader {
     const uint32_t *words;
     uint32_t limit; /* index of the last word that may be read */
     uint32_t next;  /* index of the word after `fetched` */
-    uint32_t high, middle, low, fetched; /* the next `count` bits, then a whole word */
-    int count;
+    uint32_t high, low, fetched;
+    int spare; /* 1 to 32; less after a drop and before the refill */
 };
 
 DEVICE uint32_t min_word(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -32,42 +35,46 @@ SIMT void reader_seek(struct reader *reader, uint32_t bit)
     uint32_t index = bit / 32, shift = bit % 32;
     uint32_t a = read_word(reader->words, reader->limit, index);
     uint32_t b = read_word(reader->words, reader->limit, index + 1);
-    uint32_t c = read_word(reader->words, reader->limit, index + 2);
+    reader->fetched = read_word(reader->words, reader->limit, index + 2);
+    reader->next = min_word(index + 3, reader->limit);
     reader->high = funnel_left(b, a, shift);
-    reader->middle = funnel_left(c, b, shift);
-    reader->low = c << shift;
-    reader->count = 96 - (int)shift;
-    reader->fetched = read_word(reader->words, reader->limit, index + 3);
-    reader->next = min_word(index + 4, reader->limit);
+    reader->low = b << shift;
+    reader->spare = 32 - (int)shift;
 }
 
 /* The position of the next bit. After the end of the data, it is only known to be after the end:
  * `next` stays at the limit, which is SCAN_PADDING - 1 words after the data. */
 DEVICE uint32_t reader_position(const struct reader *reader)
 {
-    return (reader->next - 1) * 32 - (uint32_t)reader->count;
+    return (reader->next - 2) * 32 - (uint32_t)reader->spare;
 }
 
-/* Drops bits % 32 bits. */
-DEVICE void reader_drop(struct reader *reader, uint32_t bits)
+/* Drops bits % 32 bits of `high`. */
+DEVICE void reader_shift(struct reader *reader, uint32_t bits)
 {
-    bits &= 31;
-    reader->high = funnel_left(reader->middle, reader->high, bits);
-    reader->middle = funnel_left(reader->low, reader->middle, bits);
-    reader->low <<= bits;
-    reader->count -= (int)bits;
+    reader->high = funnel_left(reader->low, reader->high, bits);
+    reader->low = funnel_left(0, reader->low, bits);
 }
 
-/* Refills a reader that has 33 bits at least. */
+/* Refills the window after `spare` was reduced. */
 SIMT void reader_fill(struct reader *reader)
 {
-    if (reader->count <= 64) {
-        reader->middle |= shift_right(reader->fetched, (uint32_t)reader->count - 32);
-        reader->low = shift_left(reader->fetched, 64 - (uint32_t)reader->count);
+    if (reader->spare <= 0) {
+        /* high has 32 + spare valid bits, 2 at least, and zeros. */
+        reader->high |= shift_right(reader->fetched, (uint32_t)(32 + reader->spare));
+        reader->low = reader->fetched << -reader->spare;
+        reader->spare += 32;
         reader->fetched = load_word(reader->words + reader->next);
         reader->next += reader->next < reader->limit;
-        reader->count += 32;
     }
+}
+
+/* Drops 0 to 31 bits. */
+SIMT void reader_drop(struct reader *reader, uint32_t bits)
+{
+    reader_shift(reader, bits);
+    reader->spare -= (int)bits;
+    reader_fill(reader);
 }
 
 /* Takes 0 to 63 bits. */
@@ -77,12 +84,10 @@ SIMT uint64_t reader_take(struct reader *reader, int bits)
     while (bits > 31) {
         value = value << 31 | reader->high >> 1;
         reader_drop(reader, 31);
-        reader_fill(reader);
         bits -= 31;
     }
     value = value << bits | shift_right(reader->high, 32 - (uint32_t)bits);
     reader_drop(reader, (uint32_t)bits);
-    reader_fill(reader);
     return value;
 }
 
@@ -100,6 +105,7 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 /* ---- tables ---- */
 
 #define LOOKUP_BITS 9
+#define EARLY_BITS (33 - LOOKUP_BITS)
 #define LOOKUP_WORDS (1 << LOOKUP_BITS)
 #define DC_LOOKUP_BITS 8
 #define DC_LOOKUP_WORDS (1 << DC_LOOKUP_BITS)
@@ -107,51 +113,53 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 /*
  * An entry of a table describes a symbol with its code:
  *
- *     bits 0 to 4     bits of the code and the extra bits; 0: the code is longer than the table
- *     bits 8 to 12    run + 1: by how many zero coefficients the symbol advances
- *     bit 30          the symbol means nothing (with bit 31)
- *     bit 31          the short loop does not take the symbol
- *     AC_FIRST        bits 16 to 19: size; 20 to 23: run
- *     AC_REFINE       bit 13: a coefficient becomes nonzero; bits 16 to 30, without bit 31: the
- *                     run + 1 coefficients that must be zero for the short loop
- *     DC_FIRST        bits 16 to 19: size
+ *     byte 0          bits of the code and the extra bits; 0: the code is longer than the table
+ *     byte 1          run + 1: by how many zero coefficients the symbol advances
+ *     bits 16 to 19   size
+ *     bits 20 to 23   run
+ *     bit 24          the symbol means nothing
+ *     bit 25          the symbol ends the block
+ *     bit 31          special: the short loop of AC scans does not take the symbol
+ *
+ * An entry for the short loop of AC_REFINE has a mask in the bits 16 to 30, whose run + 1 lowest
+ * bits are set: the coefficients that must be zero.
  */
 #define ENTRY_SPECIAL 0x80000000u
-#define ENTRY_INVALID 0x40000000u
-#define ENTRY_NONZERO 0x2000u
-/* Two symbols of the short loop and a refill need no more bits than the reader has. */
-#define SHORT_BITS 16
+#define ENTRY_INVALID 0x01000000u
+#define ENTRY_ENDS 0x02000000u
+#define ENTRY_SPECIAL_MASK 0x8000u /* bit 31 after a shift by 16 */
+/* Longest run of the short loop of AC_REFINE. */
+#define SHORT_RUN_MAX 14
 
 DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 31; }
 DEVICE uint32_t entry_advance(uint32_t entry) { return entry >> 8 & 31; }
 DEVICE uint32_t entry_size(uint32_t entry) { return entry >> 16 & 15; }
+DEVICE uint32_t entry_run(uint32_t entry) { return entry >> 20 & 15; }
 DEVICE bool entry_is_long(uint32_t entry) { return entry_bits(entry) == 0; }
-DEVICE bool entry_is_invalid(uint32_t entry) { return (entry >> 30) == 3; }
 
-/* low: bit position of the scan, Al. A first value of size + low > 15 bits does not fit a
- * coefficient. */
-DEVICE uint32_t make_entry(int kind, int low, uint32_t symbol, uint32_t length)
+/* symbol: run and size. Returns a special entry. low: bit position of the scan, Al. A first value
+ * of size + low > 15 bits does not fit a coefficient. */
+DEVICE uint32_t make_special_entry(int kind, int low, uint32_t symbol, uint32_t length)
 {
-    uint32_t run = symbol >> 4, size = symbol & 15, entry;
-    bool ends = size == 0 && run < 15;
-    if (kind == DC_FIRST)
-        return (length + size) | size << 16;
+    uint32_t run = symbol >> 4, size = symbol & 15;
+    bool ends = kind != DC_FIRST && size == 0 && run < 15;
     uint32_t bits = length + (kind == AC_REFINE && size ? 1 : size) + (ends ? run : 0);
-    entry = bits | (run + 1) << 8;
-    if (kind == AC_FIRST) {
-        entry |= size << 16 | run << 20;
-        if (ends || bits > SHORT_BITS)
-            entry |= ENTRY_SPECIAL;
-        if (size + (uint32_t)low > 15)
-            entry |= ENTRY_SPECIAL | ENTRY_INVALID;
+    uint32_t entry = ENTRY_SPECIAL | bits | (run + 1) << 8 | size << 16 | run << 20;
+    if (kind == AC_FIRST ? size + (uint32_t)low > 15 : kind == AC_REFINE && size > 1)
+        entry |= ENTRY_INVALID;
+    return entry | (ends ? ENTRY_ENDS : 0);
+}
+
+/* Returns the entry for the short loop, if it takes the symbol. */
+DEVICE uint32_t make_short_entry(int kind, uint32_t entry)
+{
+    if (kind == DC_FIRST || entry_size(entry) == 0 || entry & ENTRY_INVALID)
         return entry;
-    }
-    entry |= size ? ENTRY_NONZERO : 0;
-    if (size > 1)
-        return entry | ENTRY_SPECIAL | ENTRY_INVALID;
-    if (ends || run == 15 || bits > SHORT_BITS)
-        return entry | ENTRY_SPECIAL;
-    return entry | ((2u << run) - 1) << 16;
+    if (kind == AC_FIRST)
+        return entry & ~ENTRY_SPECIAL;
+    if (entry_run(entry) > SHORT_RUN_MAX)
+        return entry;
+    return (entry & 0xFFFF) | ((2u << entry_run(entry)) - 1) << 16;
 }
 
 /* The part of a table for codes of any length. */
@@ -161,7 +169,8 @@ struct code_ends {
     uint32_t offsets[16]; /* index of a code's symbol minus the code */
 };
 
-/* Returns the entry of the code that the 32 bits start with, which has at least `length` bits. */
+/* Returns the special entry of the code that the 32 bits start with, which has at least `length`
+ * bits. */
 SIMT uint32_t find_entry(const struct jpeg_huffman *table, const struct code_ends *ends, int kind,
                          int low, uint32_t bits, uint32_t length)
 {
@@ -172,7 +181,7 @@ SIMT uint32_t find_entry(const struct jpeg_huffman *table, const struct code_end
     if (length > 16)
         return ENTRY_SPECIAL | ENTRY_INVALID | 1 << 8 | 1;
     uint32_t index = (prefix >> (16 - length)) + ends->offsets[length - 1];
-    return make_entry(kind, low, table->symbols[index & 255], length);
+    return make_special_entry(kind, low, table->symbols[index & 255], length);
 }
 
 /* Builds a table. lookup: 1 << bits words. All lanes call it together. */
@@ -198,7 +207,7 @@ SIMT void build_table(const struct jpeg_huffman *table, int kind, int low, uint3
         /* The table has an entry if the code fits its bits. */
         if (prefix >> 16 < ends->limits[bits - 1])
             entry = find_entry(table, ends, kind, low, prefix, 1);
-        lookup[i] = entry;
+        lookup[i] = make_short_entry(kind, entry);
     }
     warp_barrier();
 }

@@ -35,8 +35,8 @@ struct warp_memory {
     uint32_t lookup[DC_TABLES * DC_LOOKUP_WORDS]; /* an AC scan has one table of LOOKUP_WORDS */
     struct code_ends ends[DC_TABLES];
     uint32_t masks[2 * GROUP]; /* coefficients that the scan has made nonzero in the group */
-    words2 tokens[TOKENS];     /* x: the bits from the start of the code; y: 64 * block + index of
-                                  the coefficient */
+    words2 tokens[TOKENS];     /* x: the bits from the start of the code; y: 64 * block in the
+                                  group + index of the coefficient */
 };
 
 /* A scan with what the inner loops use of its descriptor. */
@@ -60,15 +60,15 @@ struct scan_state {
     uint32_t verdict;
 };
 
+/* The load is volatile so that the compiler starts it where it stands. The short loops look up the
+ * next symbol before they know whether they take the present one: that hides the latency. */
 SIMT uint32_t look_up(const struct warp_memory *memory, uint32_t bits)
 {
-    return memory->lookup[bits >> (32 - LOOKUP_BITS)];
+    return *(const volatile uint32_t *)&memory->lookup[bits >> (32 - LOOKUP_BITS)];
 }
 
-SIMT uint32_t full_entry(const struct scan_job *job, const int kind, uint32_t entry, uint32_t bits)
+SIMT uint32_t find_long(const struct scan_job *job, const int kind, uint32_t bits)
 {
-    if (!entry_is_long(entry))
-        return entry;
     return find_entry(job->table, &job->memory->ends[0], kind, (int)job->low, bits,
                       LOOKUP_BITS + 1);
 }
@@ -108,22 +108,26 @@ SIMT void add_token(const struct scan_job *job, struct scan_state *state, uint32
     job->memory->tokens[state->tokens++] = token;
 }
 
-/* Stores the values of all tokens, and sets the bits of their coefficients in the masks. */
-SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, const int kind)
+/* Stores the values of all tokens, and sets the bits of their coefficients in the masks. base: first
+ * block of the group. */
+SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, const int kind,
+                       uint32_t base)
 {
     struct warp_memory *memory = job->memory;
+    int16_t *values = job->component->values + jpeg_coefficient(base, 0);
     warp_barrier();
     for (uint32_t i = (uint32_t)lane_index(); i < state->tokens; i += WARP_LANES) {
         uint32_t bits = memory->tokens[i].x, at = memory->tokens[i].y;
-        uint32_t entry = full_entry(job, kind, look_up(memory, bits), bits);
-        uint32_t size = kind == AC_FIRST ? entry_size(entry) : (entry & ENTRY_NONZERO) != 0;
-        if (size == 0 || entry_is_invalid(entry) || at / JPEG_BLOCK >= job->blocks)
+        uint32_t entry = memory->lookup[bits >> (32 - LOOKUP_BITS)];
+        if (entry_is_long(entry))
+            entry = find_long(job, kind, bits);
+        uint32_t size = kind == AC_FIRST ? entry_size(entry) : 1;
+        if (size == 0 || at >= JPEG_GROUP || base + at / JPEG_BLOCK >= job->blocks)
             continue;
         uint32_t extra = bits << (entry_bits(entry) - size);
         int value = extend_value(extra, size) * (1 << job->low);
-        job->component->values[jpeg_coefficient(at / JPEG_BLOCK, at % JPEG_BLOCK)] =
-            (int16_t)value;
-        atomic_or(&memory->masks[at / 32 % (2 * GROUP)], 1u << at % 32);
+        values[at % JPEG_BLOCK * GROUP + at / JPEG_BLOCK] = (int16_t)value;
+        atomic_or(&memory->masks[at / 32], 1u << at % 32);
     }
     warp_barrier();
     state->tokens = 0;
@@ -154,162 +158,180 @@ DEVICE uint32_t run_after(uint32_t bits, uint32_t run)
 SIMT void decode_first_block(const struct scan_job *job, struct scan_state *state, uint32_t block)
 {
     struct reader *reader = &state->reader;
-    uint32_t entry = state->entry;
-    uint32_t at = block * JPEG_BLOCK + job->first - 1, last = block * JPEG_BLOCK + job->last;
-    while (at < last) {
-        while ((int32_t)entry >= 0) {
-            uint32_t bits = reader->high;
-            reader_drop(reader, entry);
-            uint32_t next = look_up(job->memory, reader->high);
-            at += entry_advance(entry);
+    uint32_t entry = state->entry, bits, next, reached;
+    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1;
+    uint32_t last = block % GROUP * JPEG_BLOCK + job->last;
+    for (;;) {
+        for (;;) {
+            bits = reader->high;
+            next = look_up(job->memory, funnel_left(reader->low, bits, entry));
+            reached = (uint32_t)dot_bytes(entry, 0x100, (int)at);
+            if ((int32_t)entry < 0 || reached > last)
+                break;
+            reader_shift(reader, entry);
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            at = reached;
             add_token(job, state, bits, at);
             entry = next;
-            if (at < last && (int32_t)entry >= 0) {
-                bits = reader->high;
-                reader_drop(reader, entry);
-                next = look_up(job->memory, reader->high);
-                at += entry_advance(entry);
-                add_token(job, state, bits, at);
-                entry = next;
-            }
             reader_fill(reader);
-            if (at >= last)
-                break;
         }
         if (at >= last)
             break;
-        uint32_t bits = reader->high;
-        entry = full_entry(job, AC_FIRST, entry, bits);
-        if (entry_is_invalid(entry))
-            state->verdict = JPEG_SCANS_CODE;
-        uint32_t used = entry_bits(entry), size = entry_size(entry), run = entry >> 20 & 15;
-        at += entry_advance(entry);
+        bool is_long = entry_is_long(entry);
+        if (is_long)
+            entry = find_long(job, AC_FIRST, bits);
+        uint32_t used = entry_bits(entry), run = entry_run(entry);
         reader_drop(reader, used);
-        reader_fill(reader);
-        entry = look_up(job->memory, reader->high);
-        if (size == 0 && run < 15) {
+        if (is_long)
+            next = look_up(job->memory, reader->high);
+        if (entry & ENTRY_INVALID)
+            state->verdict = JPEG_SCANS_CODE;
+        if (entry & ENTRY_ENDS) {
             state->run = run_after(bits << (used - run), run);
-            at = last;
+            entry = next;
             break;
         }
-        add_token(job, state, bits, at);
+        at += entry_advance(entry);
+        if (at > last)
+            state->verdict = JPEG_SCANS_INDEX;
+        if (entry_size(entry) > 0)
+            add_token(job, state, bits, at);
+        entry = next;
     }
-    if (at > last)
-        state->verdict = JPEG_SCANS_INDEX;
     state->entry = entry;
 }
 
-/* Returns the position of the zero in `nonzero` that has `run` zeros below it, at most 63. */
-SIMT uint32_t find_zero(uint64_t nonzero, uint32_t run)
+/* A block of a refinement scan. Bit i of low, and bit i - 32 of high, tell whether the coefficient
+ * i after the last one that has been passed is nonzero. The bit after the end of the band is also
+ * set, and the bits after it are not. */
+struct refined {
+    uint32_t low, high;
+    uint32_t nonzero; /* number of nonzero coefficients left */
+};
+
+/* Returns the position of the zero that has `run` zeros below it, at most 63. */
+SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
 {
-    uint32_t low = ~(uint32_t)nonzero, high = ~(uint32_t)(nonzero >> 32);
-    uint32_t of_low = (uint32_t)count_bits(low);
-    uint32_t zeros = run < of_low ? low : high, base = run < of_low ? 0 : 32;
+    uint32_t zeros = ~rest->low, second = zeros & (zeros - 1), third = second & (second - 1);
+    zeros = run == 0 ? zeros : run == 1 ? second : third;
     NO_UNROLL
-    for (uint32_t i = run < of_low ? run : run - of_low; i > 0; i--)
+    for (uint32_t i = 2; i < run; i++)
         zeros &= zeros - 1;
-    return zeros ? base + (uint32_t)lowest_bit(zeros) : 63;
+    if (zeros)
+        return (uint32_t)lowest_bit(zeros);
+    zeros = ~rest->high;
+    NO_UNROLL
+    for (uint32_t i = (uint32_t)count_bits(~rest->low); i < run; i++)
+        zeros &= zeros - 1;
+    return zeros ? 32 + (uint32_t)lowest_bit(zeros) : 63;
 }
 
-/* Appends the correction bits that follow a symbol, at most 63, and looks up the next symbol.
- * used: bits of the symbol. */
+/* Drops the symbol, of `used` bits, and appends the correction bits that follow it, at most 63.
+ * Looks up the next symbol. */
 SIMT uint64_t take_corrections(const struct scan_job *job, struct scan_state *state, uint32_t used,
                                uint32_t count, uint64_t corrections)
 {
     struct reader *reader = &state->reader;
-    if (used + count < 32) {
-        uint32_t bits = funnel_left(reader->middle, reader->high, used);
+    if (used + count <= EARLY_BITS) {
+        uint32_t bits = reader->high << used;
+        state->entry = look_up(job->memory, funnel_left(reader->low, reader->high, used + count));
         reader_drop(reader, used + count);
-        state->entry = look_up(job->memory, reader->high);
-        corrections = corrections << count | shift_right(bits, 32 - count);
-        reader_fill(reader);
-        return corrections;
+        return corrections << count | shift_right(bits, 32 - count);
     }
     reader_drop(reader, used);
-    reader_fill(reader);
     corrections = corrections << count | reader_take(reader, (int)count);
     state->entry = look_up(job->memory, reader->high);
     return corrections;
 }
 
-/* Decodes a block of a refinement scan. nonzero: the coefficients of the band that are nonzero.
- * Returns the correction bits. */
+/* Decodes a block of a refinement scan. Returns the correction bits. */
 SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state *state,
-                                   uint32_t block, uint64_t nonzero)
+                                   uint32_t block, struct refined rest)
 {
     struct reader *reader = &state->reader;
     uint64_t corrections = 0;
-    uint32_t at = block * JPEG_BLOCK + job->first - 1, last = block * JPEG_BLOCK + job->last;
-    uint64_t rest = nonzero >> job->first; /* bit 0: the coefficient at + 1 */
-    while (at < last) {
-        uint32_t entry = state->entry;
-        while ((int32_t)entry >= 0 && !((uint32_t)rest & entry >> 16)) {
-            uint32_t bits = reader->high, advance = entry_advance(entry);
-            reader_drop(reader, entry);
-            uint32_t next = look_up(job->memory, reader->high);
-            at += advance;
-            rest >>= advance;
+    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1, entry = state->entry, bits;
+    for (;;) {
+        for (;;) {
+            bits = reader->high;
+            uint32_t next = look_up(job->memory, funnel_left(reader->low, bits, entry));
+            if ((rest.low | ENTRY_SPECIAL_MASK) & entry >> 16)
+                break;
+            reader_shift(reader, entry);
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            at = (uint32_t)dot_bytes(entry, 0x100, (int)at);
+            rest.low = funnel_right(rest.low, rest.high, entry >> 8);
+            rest.high = funnel_right(rest.high, 0, entry >> 8);
             add_token(job, state, bits, at);
             entry = next;
-            if (at < last && (int32_t)entry >= 0 && !((uint32_t)rest & entry >> 16)) {
-                bits = reader->high;
-                advance = entry_advance(entry);
-                reader_drop(reader, entry);
-                next = look_up(job->memory, reader->high);
-                at += advance;
-                rest >>= advance;
-                add_token(job, state, bits, at);
-                entry = next;
-            }
             reader_fill(reader);
-            if (at >= last)
-                break;
         }
-        state->entry = entry;
-        if (at >= last)
+        if (rest.high == 0 && rest.low <= 1)
             break;
-        uint32_t bits = reader->high;
-        entry = full_entry(job, AC_REFINE, entry, bits);
-        if (entry_is_invalid(entry))
-            state->verdict = JPEG_SCANS_CODE;
-        uint32_t used = entry_bits(entry), run = entry_advance(entry) - 1;
-        if (run < 15 && !(entry & ENTRY_NONZERO)) {
-            state->run = run_after(bits << (used - run), run);
-            uint32_t count = (uint32_t)count_bits((uint32_t)rest) +
-                             (uint32_t)count_bits((uint32_t)(rest >> 32));
-            return take_corrections(job, state, used, count, corrections);
+        bool stores = true;
+        if ((int32_t)entry < 0) {
+            if (entry_is_long(entry))
+                entry = find_long(job, AC_REFINE, bits);
+            if (entry & ENTRY_INVALID)
+                state->verdict = JPEG_SCANS_CODE;
+            uint32_t run = entry_run(entry), used = entry_bits(entry);
+            if (entry & ENTRY_ENDS) {
+                state->run = run_after(bits << (used - run), run);
+                return take_corrections(job, state, used, rest.nonzero, corrections);
+            }
+            stores = entry_size(entry) > 0;
         }
-        uint32_t zero = find_zero(rest, run);
+        uint32_t run = entry_advance(entry) - 1, zero = find_zero(&rest, run), count = zero - run;
+        corrections = take_corrections(job, state, entry_bits(entry), count, corrections);
+        entry = state->entry;
         at += zero + 1;
-        if (entry & ENTRY_NONZERO)
+        if (stores)
             add_token(job, state, bits, at);
-        corrections = take_corrections(job, state, used, zero - run, corrections);
-        rest = rest >> zero >> 1;
+        rest.nonzero -= count;
+        uint64_t both = ((uint64_t)rest.high << 32 | rest.low) >> zero >> 1;
+        rest.low = (uint32_t)both;
+        rest.high = (uint32_t)(both >> 32);
+        if (both == 0) { /* after the end of the band: the short loop would not end */
+            state->verdict = JPEG_SCANS_INDEX;
+            break;
+        }
     }
-    if (at > last)
-        state->verdict = JPEG_SCANS_INDEX;
+    state->entry = entry;
     return corrections;
 }
 
-/* Reads the correction bits of `count` blocks of an end-of-band run, from `block` on. Each lane
- * gets those of its block of the group. */
+/* Returns the sum of the values, 0 to 63, of all lower lanes. *total: of all lanes. */
+SIMT uint32_t sum_below(uint32_t value, uint32_t *total)
+{
+    uint32_t lower = (1u << lane_index()) - 1, below = 0, all = 0;
+    UNROLL
+    for (int bit = 0; bit < 6; bit++) {
+        uint32_t lanes = warp_ballot(value >> bit & 1);
+        below += (uint32_t)count_bits(lanes & lower) << bit;
+        all += (uint32_t)count_bits(lanes) << bit;
+    }
+    *total = all;
+    return below;
+}
+
+/* Reads the correction bits of `count` blocks of an end-of-band run, from `block` on. nonzero: of
+ * the lane's block of the group. Each lane gets the bits of its block. */
 SIMT uint64_t decode_run(const struct scan_job *job, struct scan_state *state, uint32_t block,
-                         uint32_t count, uint64_t nonzero)
+                         uint32_t count, uint32_t nonzero)
 {
     struct reader *reader = &state->reader;
     uint32_t lane = (uint32_t)lane_index(), from = block % GROUP, total;
-    uint32_t own = 0;
-    if (lane >= from && lane < from + count)
-        own = (uint32_t)count_bits((uint32_t)nonzero) +
-              (uint32_t)count_bits((uint32_t)(nonzero >> 32));
+    uint32_t own = lane >= from && lane < from + count ? nonzero : 0;
     if (!warp_any(own > 0))
         return 0;
-    uint32_t before = warp_scan(own, &total), position = reader_position(reader);
-    uint64_t corrections = own ? bits_at(reader, position + before, (int)own) : 0;
+    uint32_t before = sum_below(own, &total);
+    uint64_t corrections;
     if (total < 32) {
+        corrections = shift_right(shift_left(reader->high, before), 32 - own);
         reader_drop(reader, total);
-        reader_fill(reader);
     } else {
+        uint32_t position = reader_position(reader);
+        corrections = own ? bits_at(reader, position + before, (int)own) : 0;
         reader_seek(reader, position + total);
     }
     state->entry = look_up(job->memory, reader->high);
@@ -337,48 +359,57 @@ SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
     }
 }
 
-/* The coefficients of the scan's band that are nonzero in a block. */
-SIMT uint64_t load_mask(const struct scan_job *job, uint32_t block)
+/* The nonzero coefficients of the scan's band in a block. */
+SIMT struct refined load_refined(const struct scan_job *job, uint32_t block)
 {
-    uint64_t band = ~(uint64_t)0 << job->first & ~(uint64_t)0 >> (63 - job->last);
-    if (block >= job->blocks)
-        return 0;
-    words2 mask = load_fresh(job->component->masks + 2 * block);
-    return ((uint64_t)mask.y << 32 | mask.x) & band;
+    uint64_t end = (uint64_t)1 << (job->last - job->first + 1);
+    struct refined refined;
+    words2 mask;
+    mask.x = mask.y = 0;
+    if (block < job->blocks)
+        mask = load_fresh(job->component->masks + 2 * block);
+    uint64_t nonzero = (((uint64_t)mask.y << 32 | mask.x) >> job->first) & (end - 1);
+    refined.nonzero = (uint32_t)count_bits((uint32_t)nonzero) +
+                      (uint32_t)count_bits((uint32_t)(nonzero >> 32));
+    refined.low = (uint32_t)(nonzero | end);
+    refined.high = (uint32_t)((nonzero | end) >> 32);
+    return refined;
 }
 
 /* ---- scans ---- */
 
-/* Decodes the blocks from `block` to `stop` of one group and of one segment. Returns the
- * corrections of the lane's block, if it is one of these. */
+/* Decodes the blocks from `block` to `stop` of one group and of one segment. own: of the lane's
+ * block of the group. Returns the corrections of that block, if it is one of these. */
 SIMT uint64_t decode_blocks(const struct scan_job *job, struct scan_state *state, const int kind,
-                            uint32_t block, uint32_t stop, uint64_t nonzero)
+                            uint32_t block, uint32_t stop, struct refined own)
 {
-    uint64_t own = 0;
+    uint64_t corrections = 0;
     while (block < stop) {
         if (state->run > 0) {
             uint32_t count = min_word(state->run, stop - block);
             if (kind == AC_REFINE)
-                own |= decode_run(job, state, block, count, nonzero);
+                corrections |= decode_run(job, state, block, count, own.nonzero);
             state->run -= count;
             block += count;
             continue;
         }
         if (kind == AC_REFINE) {
             int lane = (int)(block % GROUP);
-            uint64_t mask = (uint64_t)warp_read((uint32_t)(nonzero >> 32), lane) << 32 |
-                            warp_read((uint32_t)nonzero, lane);
-            uint64_t corrections = decode_refined_block(job, state, block, mask);
+            struct refined rest;
+            rest.low = warp_read(own.low, lane);
+            rest.high = warp_read(own.high, lane);
+            rest.nonzero = warp_read(own.nonzero, lane);
+            uint64_t of_block = decode_refined_block(job, state, block, rest);
             if (lane_index() == lane)
-                own = corrections;
+                corrections = of_block;
         } else {
             decode_first_block(job, state, block);
         }
         block++;
         if (state->tokens > TOKENS - JPEG_BLOCK)
-            flush_tokens(job, state, kind);
+            flush_tokens(job, state, kind, block - 1 - (block - 1) % GROUP);
     }
-    return own;
+    return corrections;
 }
 
 /* Decodes an AC scan. Returns a verdict. */
@@ -387,15 +418,17 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
     struct scan_state state;
     uint32_t lane = (uint32_t)lane_index(), block = 0, complete = 0;
     uint32_t segment_end = min_word(job->scan->interval, job->blocks);
-    uint64_t following = 0;
+    struct refined following;
     memset(&state, 0, sizeof state);
+    memset(&following, 0, sizeof following);
     state.reader.words = job->scan->words;
     state.reader.limit = job->scan->word_limit;
     begin_segment(job, &state);
     state.entry = look_up(job->memory, state.reader.high);
     for (uint32_t base = 0; base < job->blocks; base += GROUP) {
         uint32_t end = min_word(base + GROUP, job->blocks);
-        uint64_t nonzero = following, corrections = 0;
+        struct refined own = following;
+        uint64_t corrections = 0;
         if (kind == AC_REFINE) {
             uint32_t needed = min_word(end + GROUP, job->blocks);
             if (complete < needed)
@@ -403,12 +436,12 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
             if (complete == PROGRESS_FAILED)
                 return JPEG_SCANS_STOPPED;
             if (base == 0)
-                nonzero = load_mask(job, lane);
-            following = load_mask(job, base + GROUP + lane);
+                own = load_refined(job, lane);
+            following = load_refined(job, base + GROUP + lane);
         }
         while (block < end) {
             uint32_t stop = min_word(end, segment_end);
-            corrections |= decode_blocks(job, &state, kind, block, stop, nonzero);
+            corrections |= decode_blocks(job, &state, kind, block, stop, own);
             block = stop;
             if (block < segment_end)
                 continue;
@@ -422,7 +455,7 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
                 state.entry = look_up(job->memory, state.reader.high);
             }
         }
-        flush_tokens(job, &state, kind);
+        flush_tokens(job, &state, kind, base);
         merge_masks(job, base + lane);
         if (kind == AC_REFINE && base + lane < job->blocks)
             job->scan->corrections[base + lane] = corrections;
@@ -445,10 +478,9 @@ SIMT int decode_difference(const struct scan_job *job, struct scan_state *state,
     uint32_t entry = memory->lookup[component * DC_LOOKUP_WORDS + (bits >> (32 - DC_LOOKUP_BITS))];
     if (entry_is_long(entry))
         entry = find_entry(table, &memory->ends[component], DC_FIRST, 0, bits, DC_LOOKUP_BITS + 1);
-    if (entry_is_invalid(entry))
+    if (entry & ENTRY_INVALID)
         state->verdict = JPEG_SCANS_CODE;
-    reader_drop(&state->reader, entry);
-    reader_fill(&state->reader);
+    reader_drop(&state->reader, entry_bits(entry));
     uint32_t size = entry_size(entry);
     return size ? extend_value(bits << (entry_bits(entry) - size), size) : 0;
 }
@@ -569,7 +601,7 @@ SIMT uint32_t decode_scan(const struct scan_job *job, const struct progressive_i
     return decode_ac(job, AC_REFINE);
 }
 
-KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
+LONG_KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
 {
     SHARED struct warp_memory memory;
     uint32_t ticket = lane_index() == 0 ? atomic_add(&args.header->ticket, 1) : 0;

@@ -53,6 +53,17 @@
         name##_body(args);                                                                         \
     }                                                                                              \
     static __device__ __forceinline__ void name##_body(const type &args)
+/* A kernel that runs for long. The blocks of the next kernel start only when it has ended; otherwise
+ * they would wait on the multiprocessors, in the place of other streams' blocks. */
+#define LONG_KERNEL(name, threads, blocks, type)                                                   \
+    static __device__ __forceinline__ void name##_body(const type &args);                          \
+    static __global__ void __launch_bounds__(threads, blocks)                                      \
+        name(const __grid_constant__ type args)                                                    \
+    {                                                                                              \
+        await_kernel_before_alone();                                                               \
+        name##_body(args);                                                                         \
+    }                                                                                              \
+    static __device__ __forceinline__ void name##_body(const type &args)
 /* shared: bytes of dynamic shared memory. Returns a cudaError_t. `blocks` may be a dim3. */
 #define LAUNCH(name, threads, blocks, shared, stream, args)                                        \
     launch_kernel(name, dim3(blocks), dim3(threads), shared, stream, args)

@@ -22,6 +22,7 @@
     static void name##_body(const type args);                                                      \
     static void name(const void *args) { name##_body(*(const type *)args); }                       \
     static void name##_body(const type args)
+#define LONG_KERNEL KERNEL
 #define LAUNCH(name, threads, blocks, shared, stream, args)                                        \
     simt_launch(name, &(args), sizeof(args), simt_grid_of(blocks), threads, shared, stream)
 #define ALLOW_SHARED(name, bytes) ((void)(bytes), 0)

@@ -46,6 +46,14 @@ static inline int multiprocessors()
     return count > 0 ? count : 1;
 }
 
+/* The same, but the blocks of the next kernel start only when this one has ended. */
+SIMT void await_kernel_before_alone()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= EARLY_START_ARCH
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* Whether the code for the current device contains this wait. The device runs the latest compiled
  * architecture that it supports, from binary or from PTX. */
 static inline bool starts_early()
