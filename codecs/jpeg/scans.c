@@ -109,16 +109,16 @@ static bool open_walk(struct walk *walk, j_decompress_ptr reader)
     walk->component_count = reader->num_components;
     memset(walk->known, -1, sizeof walk->known);
     if (!reader->progressive_mode || reader->num_components > MAX_COMPS_IN_SCAN ||
-        reader->comps_in_scan != reader->num_components || reader->Ss != 0 || reader->Se != 0 ||
-        reader->Ah != 0)
+        reader->Ss != 0 || reader->Se != 0 || reader->Ah != 0)
         return false;
     jpeg_calc_output_dimensions(reader); /* sets DCT_scaled_size */
     for (int i = 0; i < reader->num_components; i++) {
         const jpeg_component_info *from = &reader->comp_info[i];
         bool wanted = i == 0 || !luma;
         walk->components[i] = (struct component){wanted && from->DCT_scaled_size > 1, wanted};
-        walk->known[i][0] = (int8_t)reader->Al;
     }
+    for (int i = 0; i < reader->comps_in_scan; i++)
+        walk->known[reader->cur_comp_info[i]->component_index][0] = (int8_t)reader->Al;
     return true;
 }
 

@@ -181,13 +181,11 @@ static bool takes_script(const struct jpeg_frame *frame, uint32_t file_bytes)
     return true;
 }
 
-/* Number of components whose AC scans are decoded. Those of the other components may be skipped,
- * as codecs/jpeg/scans.c does, if the first scan has the DC of all components. */
+/* Number of components whose AC scans are decoded. Those of the other components are skipped, as
+ * codecs/jpeg/scans.c does. */
 static uint32_t decoded_components(const struct jpeg_frame *frame, bool luma_only)
 {
-    const struct jpeg_scan *scan = &frame->scans[0];
-    bool skips = luma_only && scan->first == 0 && scan->component_count == frame->component_count;
-    return skips ? 1 : frame->component_count;
+    return luma_only ? 1 : frame->component_count;
 }
 
 static bool is_decoded(const struct jpeg_scan *scan, uint32_t components)

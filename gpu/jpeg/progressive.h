@@ -70,8 +70,7 @@ struct jpeg_progressive_batch {
 size_t jpeg_progressive_work_bytes(const struct jpeg_frame *frame, uint32_t file_bytes,
                                    bool luma_only);
 
-/* Fills the planes of the components that the decoder decodes; returns their number. With
- * luma_only, it may still be 3: if the scans of the other components can influence the verdict. */
+/* Fills the planes of the components that the decoder decodes; returns their number, 1 or 3. */
 uint32_t jpeg_progressive_planes(const struct jpeg_frame *frame, bool luma_only, uint8_t *work,
                                  struct jpeg_plane *planes);
 

@@ -5,7 +5,7 @@
  *
  * --batches: that many images in one launch, alone on the device, with the files in device memory;
  * the median of the repeats. --streams SxB: S streams, each of which uploads B files and decodes
- * them, again and again, so that S * B images are in flight. 1 component: to samples of Y;
+ * them, again and again, so that S * B images are in flight. The files of a batch are alike. 1 component: to samples of Y;
  * 3: coefficients of all components, and samples of Y.
  */
 #include <getopt.h>
@@ -14,7 +14,7 @@
 #include "tests/cuda/jpeg_progressive_rig.h"
 
 #define FILES_MAX 256
-#define STREAMS_MAX 64
+#define STREAMS_MAX 128
 
 struct photo {
     uint8_t *bytes;
@@ -83,7 +83,8 @@ struct load {
     struct jpeg_progressive_batch batch;
     uint8_t *host, *memory;   /* descriptors and luma; on the device: those first */
     size_t host_bytes, device_bytes, luma_at, verdicts_at;
-    double megapixels, megabytes;
+    double megapixels;
+    double started_s; /* when it was last launched */
     cudaStream_t stream;
 };
 
@@ -126,8 +127,9 @@ static void describe(struct load *load)
     memcpy(load->host + load->luma_at, load->luma, load->count * sizeof *load->luma);
 }
 
-static void open_load(struct load *load, uint32_t count, uint32_t first, bool luma_only,
-                      struct jpeg_frame *frames)
+/* alike: all images are the same one; otherwise the photos in turn, from `first` on. */
+static void open_load(struct load *load, uint32_t count, uint32_t first, bool alike,
+                      bool luma_only, struct jpeg_frame *frames)
 {
     memset(load, 0, sizeof *load);
     load->count = count;
@@ -136,29 +138,39 @@ static void open_load(struct load *load, uint32_t count, uint32_t first, bool lu
     load->images = calloc(count, sizeof *load->images);
     load->luma = calloc(count, sizeof *load->luma);
     for (uint32_t i = 0; i < count; i++) {
-        load->items[i].photo = &photos[(first + i) % photo_count];
-        load->items[i].frame = &frames[(first + i) % photo_count];
+        uint32_t index = (first + (alike ? 0 : i)) % photo_count;
+        load->items[i].photo = &photos[index];
+        load->items[i].frame = &frames[index];
         load->megapixels += load->items[i].photo->megapixels;
-        load->megabytes += 1e-6 * (double)load->items[i].photo->length;
     }
     lay_out_load(load, NULL);
     load->luma_at = jpeg_progressive_describe(load->images, count, NULL, 0, &load->batch);
     load->host_bytes = rig_round(load->luma_at + count * sizeof *load->luma);
     load->device_bytes = lay_out_load(load, NULL);
-    load->memory = rig_malloc(load->device_bytes);
-    lay_out_load(load, load->memory);
+}
+
+/* memory: device_bytes bytes on the device. */
+static void place_load(struct load *load, uint8_t *memory, cudaStream_t stream)
+{
     void *host = NULL;
+    load->memory = memory;
+    load->stream = stream;
+    lay_out_load(load, load->memory);
     rig_check(cudaHostAlloc(&host, load->host_bytes, cudaHostAllocPortable), "pinned");
     load->host = host;
     describe(load);
-    rig_check(cudaStreamCreateWithFlags(&load->stream, cudaStreamNonBlocking), "stream");
+}
+
+static cudaStream_t open_stream(void)
+{
+    cudaStream_t stream;
+    rig_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    return stream;
 }
 
 static void close_load(struct load *load)
 {
-    rig_check(cudaFree(load->memory), "cudaFree");
     rig_check(cudaFreeHost(load->host), "cudaFreeHost");
-    rig_check(cudaStreamDestroy(load->stream), "cudaStreamDestroy");
     free(load->items);
     free(load->images);
     free(load->luma);
@@ -225,7 +237,8 @@ static void measure_batch(uint32_t count, bool luma_only, uint32_t repeats,
 {
     struct load load;
     double times[64];
-    open_load(&load, count, 0, luma_only, frames);
+    open_load(&load, count, 0, false, luma_only, frames);
+    place_load(&load, rig_malloc(load.device_bytes), open_stream());
     upload(&load);
     for (uint32_t i = 0; i <= repeats; i++) {
         rig_check(cudaStreamSynchronize(load.stream), "stream");
@@ -240,63 +253,92 @@ static void measure_batch(uint32_t count, bool luma_only, uint32_t repeats,
            luma_only ? "Y" : "all", median * 1e3, load.megapixels / median * 1e-3,
            1e-6 * (double)load.device_bytes / count, count_wrong(&load, count > 40 ? 7 : 1));
     fflush(stdout);
+    rig_check(cudaFree(load.memory), "cudaFree");
+    rig_check(cudaStreamDestroy(load.stream), "stream");
     close_load(&load);
 }
 
+/* A stream with a load for each photo, of which one is in flight. */
+struct lane {
+    struct load *loads;
+    struct load *now; /* NULL: none */
+    uint8_t *memory;
+    cudaStream_t stream;
+};
+
+static void open_lane(struct lane *lane, uint32_t count, bool luma_only, struct jpeg_frame *frames)
+{
+    size_t bytes = 0;
+    lane->now = NULL;
+    lane->stream = open_stream();
+    lane->loads = calloc(photo_count, sizeof *lane->loads);
+    for (uint32_t i = 0; i < photo_count; i++) {
+        open_load(&lane->loads[i], count, i, true, luma_only, frames);
+        if (lane->loads[i].device_bytes > bytes)
+            bytes = lane->loads[i].device_bytes;
+    }
+    lane->memory = rig_malloc(bytes);
+    for (uint32_t i = 0; i < photo_count; i++)
+        place_load(&lane->loads[i], lane->memory, lane->stream);
+}
+
+static void close_lane(struct lane *lane)
+{
+    for (uint32_t i = 0; i < photo_count; i++)
+        close_load(&lane->loads[i]);
+    free(lane->loads);
+    rig_check(cudaFree(lane->memory), "cudaFree");
+    rig_check(cudaStreamDestroy(lane->stream), "stream");
+}
+
+static void start_load(struct lane *lane, uint32_t photo)
+{
+    lane->now = &lane->loads[photo];
+    lane->now->started_s = now_s();
+    describe(lane->now);
+    upload(lane->now);
+    launch(lane->now);
+}
+
+/* The photos in turn, each as a batch of `count` equal images, on the first stream that is idle. */
 static void measure_streams(uint32_t streams, uint32_t count, bool luma_only, uint32_t rounds,
                             struct jpeg_frame *frames)
 {
-    static struct load loads[STREAMS_MAX];
-    uint32_t wrong = 0;
-    double megapixels = 0, bytes = 0, host_s = 0;
-    for (uint32_t i = 0; i < streams; i++) {
-        open_load(&loads[i], count, i * count, luma_only, frames);
-        bytes += (double)loads[i].device_bytes;
-    }
-    /* The first rounds fill the queue. Each stream starts the next batch when its last one ends. */
-    uint32_t warm = streams, total = streams * (rounds + 1), started = 0, ended = 0;
-    double start = 0;
-    bool busy[STREAMS_MAX] = {false};
+    static struct lane lanes[STREAMS_MAX];
+    uint32_t wrong = 0, started = 0, ended = 0, warm = streams, total = streams * (rounds + 1);
+    double megapixels = 0, byte_s = 0, host_s = 0, start = 0, end = 0;
+    for (uint32_t i = 0; i < streams; i++)
+        open_lane(&lanes[i], count, luma_only, frames);
     while (ended < total) {
-        for (uint32_t i = 0; i < streams; i++) {
-            if (busy[i] && cudaStreamQuery(loads[i].stream) == cudaErrorNotReady)
+        for (uint32_t i = 0; i < streams && ended < total; i++) {
+            struct load *load = lanes[i].now;
+            if (load && cudaStreamQuery(lanes[i].stream) == cudaErrorNotReady)
                 continue;
-            if (busy[i]) {
-                ended++;
-                busy[i] = false;
-                if (ended == warm)
-                    start = now_s();
-                else if (ended > warm)
-                    megapixels += loads[i].megapixels;
-                if (ended == total)
-                    break;
+            if (load) {
+                lanes[i].now = NULL;
+                end = now_s();
+                if (++ended == warm)
+                    start = end;
+                if (ended > warm) {
+                    megapixels += load->megapixels;
+                    byte_s += (double)load->device_bytes * (end - load->started_s);
+                }
             }
-            /* More than `total` are started, so that the device is never idle before the end. */
-            if (started < total + streams) {
-                double before = now_s();
-                describe(&loads[i]);
-                upload(&loads[i]);
-                launch(&loads[i]);
-                host_s += now_s() - before;
-                started++;
-                busy[i] = true;
-                /* Streams that start together would also end together. */
-                if (started < streams)
-                    nanosleep(&(struct timespec){0, 5000000}, NULL);
-            }
+            double before = now_s();
+            start_load(&lanes[i], started++ % photo_count);
+            host_s += now_s() - before;
         }
     }
-    double elapsed = now_s() - start;
     for (uint32_t i = 0; i < streams; i++) {
-        rig_check(cudaStreamSynchronize(loads[i].stream), "stream");
-        wrong += count_wrong(&loads[i], 7);
+        rig_check(cudaStreamSynchronize(lanes[i].stream), "stream");
+        wrong += count_wrong(lanes[i].now, 7);
+        close_lane(&lanes[i]);
     }
-    printf("streams %2u x %3u %-3s %7.3f GP/s, %4.2f GiB, host %.0f us per image, wrong %u\n",
-           streams, count, luma_only ? "Y" : "all", megapixels / elapsed * 1e-3,
-           bytes / (1 << 30), 1e6 * host_s / (started * (double)count), wrong);
+    printf("streams %3u x %2u %-3s %7.3f GP/s, %4.2f GiB in use, host %.0f us per image, "
+           "wrong %u\n", streams, count, luma_only ? "Y" : "all",
+           megapixels / (end - start) * 1e-3, byte_s / (end - start) / (1 << 30),
+           1e6 * host_s / (started * (double)count), wrong);
     fflush(stdout);
-    for (uint32_t i = 0; i < streams; i++)
-        close_load(&loads[i]);
 }
 
 int main(int argc, char **argv)
@@ -316,6 +358,8 @@ int main(int argc, char **argv)
         else if (option == 'r')
             repeats = (uint32_t)atoi(optarg);
     }
+    /* Streams that share a hardware queue wait for each other's kernels. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     context = codec_context_create();
     for (int i = optind; i < argc && photo_count < FILES_MAX; i++)
         if (read_photo(argv[i], &photos[photo_count]))

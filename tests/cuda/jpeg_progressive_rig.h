@@ -362,8 +362,7 @@ static bool rig_all_guards_hold(const struct rig_batch *batch)
 static bool rig_coefficients_equal(const struct rig_batch *batch, const struct rig_file *file,
                                    const struct rig_reference *reference)
 {
-    uint32_t planes = file->luma_only ? 1 : file->plane_count;
-    for (uint32_t c = 0; c < planes; c++) {
+    for (uint32_t c = 0; c < file->plane_count; c++) {
         const struct jpeg_plane *plane = &file->planes[c];
         const int16_t *values = (const int16_t *)(const void *)rig_host(batch, plane->values);
         if (plane->across != reference->across[c] || plane->down != reference->down[c])
