@@ -92,7 +92,7 @@ TEST(test_each_address_of_a_name_is_tried)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bench *bench = set_up(server);
         const char *name = text_of("%s:%d", names[i], server->port);
-        bench->config.redis = name;
+        bench->config.redis = (char *)name;
         start_queue(bench);
         run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
         bench->server = NULL; /* for the next one */

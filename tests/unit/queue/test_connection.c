@@ -77,7 +77,7 @@ TEST(test_wrong_password_then_right)
     push(bench, 1);
     const char *path = text_of("%s/password", bench->server->folder);
     write_password(path, "wrong");
-    bench->config.redis_password_file = path;
+    bench->config.redis_password_file = (char *)path;
     start_queue(bench);
     queue_set_places(bench->queue, 1);
     run_until(bench, strstr(queue_view(bench->queue)->reason, "WRONGPASS") != NULL);
@@ -100,7 +100,7 @@ TEST(test_acl_user_database_and_tcp)
     write_password(path, "secret");
     bench->config.redis = bench->server->tcp;
     bench->config.redis_username = "worker";
-    bench->config.redis_password_file = path;
+    bench->config.redis_password_file = (char *)path;
     bench->config.redis_database = 3;
     start_queue(bench);
     queue_set_places(bench->queue, 1);
@@ -128,7 +128,7 @@ static struct bench *set_up_denied(char *path, size_t size, char *results)
     snprintf(path, size, "%s/password", bench->server->folder);
     write_password(path, "secret");
     bench->config.redis_username = "worker";
-    bench->config.redis_password_file = path;
+    bench->config.redis_password_file = (char *)path;
     bench->config.attempts = 1;
     bench->config.results = results;
     start_queue(bench);
