@@ -32,7 +32,7 @@ template <int K> SIMT void unpack(const uint8_t *word, int *values)
     constexpr int side = (K / 2 + 3) / 4;
 #pragma unroll
     for (int q = -side; q <= side; q++) {
-        uint32_t four = *reinterpret_cast<const uint32_t *>(word + q * 4);
+        uint32_t four = word_at(word + q * 4);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             int place = q * 4 + k + K / 2;

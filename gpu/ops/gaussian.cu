@@ -53,7 +53,7 @@ SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *s
     uint32_t words[2 * side + 1];
 #pragma unroll
     for (int q = 0; q <= 2 * side; q++)
-        words[q] = *reinterpret_cast<const uint32_t *>(word + (q - side) * 4);
+        words[q] = word_at(word + (q - side) * 4);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         sums[k] = 0;
@@ -112,8 +112,7 @@ SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], in
         return;
 #pragma unroll
     for (int j = 0; j < count; j++)
-        result[j] = sharpen_four(*reinterpret_cast<const uint32_t *>(&plane[row + j + R][at]),
-                                 result[j], a.amount256);
+        result[j] = sharpen_four(word_at(&plane[row + j + R][at]), result[j], a.amount256);
 }
 
 template <int C, int R, tile_form F>

@@ -179,8 +179,8 @@ SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_wal
         int piece = walk.lane + i * WARP, k = piece / pieces, within = (piece - k * pieces) * 16;
         int offset = walk.x0 * 3 + within;
         if (j + k < walk.rows && offset < a.width * 3)
-            *reinterpret_cast<uint4 *>(a.to + (size_t)(walk.y0 + j + k) * a.to_stride + offset) =
-                *reinterpret_cast<const uint4 *>(memory.stage[k] + within);
+            piece_at(a.to + (size_t)(walk.y0 + j + k) * a.to_stride + offset) =
+                piece_at(memory.stage[k] + within);
     }
 }
 

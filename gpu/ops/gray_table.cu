@@ -145,8 +145,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         int x = x0 + lane * LANE_PIXELS;
         if (x >= a.width)
             continue;
-        uint4 pixels = *reinterpret_cast<const uint4 *>(a.from + (size_t)y * a.from_stride + x);
-        *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + x) =
+        uint4 pixels = piece_at(a.from + (size_t)y * a.from_stride + x);
+        piece_at(a.to + (size_t)y * a.to_stride + x) =
             make_uint4(bank_look_up_four(own, pixels.x), bank_look_up_four(own, pixels.y),
                        bank_look_up_four(own, pixels.z), bank_look_up_four(own, pixels.w));
     }

@@ -72,7 +72,7 @@ SIMT void gray_load(gray_part<C> *held, const uint8_t *row, int x0, int width, i
             int x = gray_place<1>(x0, lane, m);
             held->words[m] = 0;
             if (x < width)
-                held->words[m] = __ldg(reinterpret_cast<const uint32_t *>(row + x));
+                held->words[m] = __ldg(&word_at(row + x));
         }
     } else {
         row_load<C>(&held->part, row, x0, width, lane);
@@ -100,14 +100,13 @@ SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int w
     if constexpr (C == 3) {
         int x = x0 + lane * LANE_PIXELS;
         if (x < width)
-            *reinterpret_cast<uint4 *>(row + x) =
-                make_uint4(words[0], words[1], words[2], words[3]);
+            piece_at(row + x) = make_uint4(words[0], words[1], words[2], words[3]);
     } else {
 #pragma unroll
         for (int m = 0; m < 4; m++) {
             int x = gray_place<C>(x0, lane, m);
             if (x < width)
-                *reinterpret_cast<uint32_t *>(row + x) = words[m];
+                word_at(row + x) = words[m];
         }
     }
 }

@@ -87,6 +87,27 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     return status == cudaSuccess ? status : cudaGetLastError();
 }
 
+/* The 16 bytes, or the word, at an aligned address. */
+SIMT uint4 &piece_at(void *at)
+{
+    return *static_cast<uint4 *>(at);
+}
+
+SIMT const uint4 &piece_at(const void *at)
+{
+    return *static_cast<const uint4 *>(at);
+}
+
+SIMT uint32_t &word_at(void *at)
+{
+    return *static_cast<uint32_t *>(at);
+}
+
+SIMT const uint32_t &word_at(const void *at)
+{
+    return *static_cast<const uint32_t *>(at);
+}
+
 /* The images of a pass, for its kernels; args structs derive from it. */
 struct pass_images {
     const uint8_t *from;

@@ -53,16 +53,6 @@ struct orient_args : pass_images {
     bool flip_x, flip_y;
 };
 
-SIMT uint4 load_piece(const uint8_t *at)
-{
-    return __ldg(reinterpret_cast<const uint4 *>(at));
-}
-
-SIMT void store_piece(uint8_t *at, uint4 piece)
-{
-    *reinterpret_cast<uint4 *>(at) = piece;
-}
-
 /* Loads 16 bytes at `offset` of a row with bytes 0..row_bytes - 1. Bytes outside the row are
  * undefined. A piece is read only if it contains a byte of the row, because it is then inside the
  * buffer. */
@@ -71,12 +61,12 @@ template <bool SKEWED> SIMT uint4 load_16(const uint8_t *row, int offset, int ro
     int at = SKEWED ? offset - skew : offset;
     uint4 low = make_uint4(0, 0, 0, 0);
     if (at > -16 && at < row_bytes)
-        low = load_piece(row + at);
+        low = __ldg(&piece_at(row + at));
     if constexpr (!SKEWED)
         return low;
     uint4 high = make_uint4(0, 0, 0, 0);
     if (at > -32 && at + 16 < row_bytes)
-        high = load_piece(row + at + 16);
+        high = __ldg(&piece_at(row + at + 16));
     /* Shifts by words, then by bytes. skew is the same for the whole launch. */
     bool two = skew & 8, one = skew & 4;
     uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;
@@ -121,8 +111,8 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     for (int k = 0; k < ROWS; k++) {
         int y = group * ROWS + k;
         if (y < a.height)
-            store_piece(a.to + (size_t)y * a.to_stride + to_offset,
-                        MIRROR ? mirror_16<C>(pieces[k]) : pieces[k]);
+            piece_at(a.to + (size_t)y * a.to_stride + to_offset) =
+                MIRROR ? mirror_16<C>(pieces[k]) : pieces[k];
     }
 }
 
@@ -173,7 +163,7 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     for (int j = 0; j < 3; j++) {
         int offset = x0 * 3 + (lane + j * WARP) * 16;
         if (offset < row_bytes)
-            store_piece(row + offset, stage[lane + j * WARP]);
+            piece_at(row + offset) = stage[lane + j * WARP];
     }
 }
 
@@ -197,11 +187,6 @@ template <int C> SIMT int tile_piece(int row, int piece)
     return row * tile::row_bytes + (piece + row / tile::group) % tile::pieces * 16;
 }
 
-SIMT uint32_t tile_word(const uint8_t *bytes, int at)
-{
-    return *reinterpret_cast<const uint32_t *>(bytes + at);
-}
-
 /* Destination of row `row` of a transposed tile, or NULL if it is outside the image. */
 template <int C> SIMT uint8_t *tile_row(const orient_args &a, int y0, int row)
 {
@@ -219,7 +204,7 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
         uint32_t r[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            r[i] = tile_word(bytes, tile_piece<1>(16 * g + 4 * k + i, w / 4) + w % 4 * 4);
+            r[i] = word_at(bytes + tile_piece<1>(16 * g + 4 * k + i, w / 4) + w % 4 * 4);
         uint32_t low0 = __byte_perm(r[0], r[1], 0x5140), low1 = __byte_perm(r[2], r[3], 0x5140);
         uint32_t high0 = __byte_perm(r[0], r[1], 0x7362), high1 = __byte_perm(r[2], r[3], 0x7362);
         out[0][k] = __byte_perm(low0, low1, 0x5410);
@@ -234,7 +219,7 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
     for (int c = 0; c < 4; c++) {
         uint8_t *row = tile_row<1>(a, y0, 4 * w + c);
         if (row)
-            store_piece(row + x, make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]));
+            piece_at(row + x) = make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]);
     }
 }
 
@@ -248,11 +233,11 @@ SIMT void tile_write_rgba(const orient_args &a, const uint8_t *bytes, int x0, in
         uint32_t r[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            r[i] = tile_word(bytes, tile_piece<4>(4 * g + i, w / 4) + w % 4 * 4);
+            r[i] = word_at(bytes + tile_piece<4>(4 * g + i, w / 4) + w % 4 * 4);
         int x = x0 + 4 * g;
         uint8_t *row = tile_row<4>(a, y0, w);
         if (row && x < a.width)
-            store_piece(row + (size_t)x * 4, make_uint4(r[0], r[1], r[2], r[3]));
+            piece_at(row + (size_t)x * 4) = make_uint4(r[0], r[1], r[2], r[3]);
     }
 }
 
@@ -267,8 +252,8 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int at = tile_piece<3>(4 * b + i, 0) + 12 * g;
-        uint32_t w0 = tile_word(bytes, at), w1 = tile_word(bytes, at + 4);
-        uint32_t w2 = tile_word(bytes, at + 8);
+        uint32_t w0 = word_at(bytes + at), w1 = word_at(bytes + at + 4);
+        uint32_t w2 = word_at(bytes + at + 8);
         p[0][i] = w0;
         p[1][i] = __byte_perm(w0, w1, 0x0543);
         p[2][i] = __byte_perm(w1, w2, 0x0432);
@@ -290,9 +275,8 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
         int offset = (i - line * tile::pieces) * 16;
         uint8_t *row = tile_row<3>(a, y0, line);
         if (row && x0 * 3 + offset < a.width * 3)
-            store_piece(row + x0 * 3 + offset,
-                        *reinterpret_cast<const uint4 *>(bytes + line * tile::row_bytes +
-                                                         line / 4 * 16 + offset));
+            piece_at(row + x0 * 3 + offset) =
+                piece_at(bytes + line * tile::row_bytes + line / 4 * 16 + offset);
     }
 }
 
@@ -319,7 +303,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKE
 #pragma unroll
     for (int j = 0; j < tile::thread_pieces; j++) {
         int i = threadIdx.x + j * THREADS, row = i / tile::pieces;
-        *reinterpret_cast<uint4 *>(bytes + tile_piece<C>(row, i - row * tile::pieces)) = pieces[j];
+        piece_at(bytes + tile_piece<C>(row, i - row * tile::pieces)) = pieces[j];
     }
     __syncthreads();
     if constexpr (C == 1)

@@ -114,16 +114,14 @@ SIMT void gray_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int
             uint32_t word = gray_four_rgba(part->words[j], a.gray);
             int x = x0 + (lane + j * WARP) * 4;
             if (x < a.width)
-                *reinterpret_cast<uint32_t *>(row + x) =
-                    AFTER ? look_up<false>(word, tables[POINT_AFTER]) : word;
+                word_at(row + x) = AFTER ? look_up<false>(word, tables[POINT_AFTER]) : word;
         }
     } else {
         row_turn_rgb(part, stage, lane);
         uint4 pixels = gray_lane_rgb(*part, a.gray);
         int x = x0 + lane * LANE_PIXELS;
         if (x < a.width)
-            *reinterpret_cast<uint4 *>(row + x) =
-                AFTER ? look_up_four<false>(pixels, tables[POINT_AFTER]) : pixels;
+            piece_at(row + x) = AFTER ? look_up_four<false>(pixels, tables[POINT_AFTER]) : pixels;
     }
 }
 
@@ -141,7 +139,7 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
                               mix_rgba<BEFORE, AFTER>(w[j].z, a, tables),
                               mix_rgba<BEFORE, AFTER>(w[j].w, a, tables));
             if (x < a.width)
-                *reinterpret_cast<uint4 *>(row + x * 4) = w[j];
+                piece_at(row + x * 4) = w[j];
         }
     } else {
         if constexpr (BEFORE) {
@@ -159,7 +157,7 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
         for (int j = 0; j < 3; j++) {
             int offset = x0 * 3 + (lane + j * WARP) * 16;
             if (offset < a.width * 3)
-                *reinterpret_cast<uint4 *>(row + offset) =
+                piece_at(row + offset) =
                     AFTER ? look_up_four<false>(w[j], tables[POINT_AFTER]) : w[j];
         }
     }
@@ -223,7 +221,7 @@ SIMT void wide_make(uint8_t *wide, const uint8_t *table)
 SIMT uint32_t wide_look_up(const uint8_t *wide, uint32_t word, int bit, uint32_t own)
 {
     uint32_t row = (bit < 7 ? word << (7 - bit) : word >> (bit - 7)) & 255u << 7;
-    return *reinterpret_cast<const uint32_t *>(wide + (row | own));
+    return word_at(wide + (row | own));
 }
 
 SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_args &a,
@@ -367,8 +365,7 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
     for (int j = 0; j < 3; j++) {
         int piece = lane + j * WARP, offset = x0 * 3 + piece * 16;
         if (offset < a.width * 3)
-            *reinterpret_cast<uint4 *>(row + offset) =
-                reinterpret_cast<const uint4 *>(stage[warp])[piece];
+            piece_at(row + offset) = reinterpret_cast<const uint4 *>(stage[warp])[piece];
     }
 }
 

@@ -50,7 +50,7 @@ template <int C>
 SIMT void add_pixel(int32_t *sums, const uint8_t *pixel, int32_t weight, int premultiply)
 {
     if constexpr (C == 4) {
-        uint32_t word = __ldg(reinterpret_cast<const uint32_t *>(pixel));
+        uint32_t word = __ldg(&word_at(pixel));
         if (premultiply)
             word = premultiply_pixel(word);
 #pragma unroll
@@ -68,7 +68,7 @@ template <int C> SIMT void store_pixel(uint8_t *to, const int32_t *sums, int div
     if constexpr (C == 4) {
         uint32_t word = resample_clip(sums[0]) | resample_clip(sums[1]) << 8 |
                         resample_clip(sums[2]) << 16 | resample_clip(sums[3]) << 24;
-        *reinterpret_cast<uint32_t *>(to) = divide ? divide_pixel(word) : word;
+        word_at(to) = divide ? divide_pixel(word) : word;
     } else {
 #pragma unroll
         for (int c = 0; c < C; c++)
@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
     const uint8_t *row = a.from + (size_t)__ldg(a.weights + y) * a.from_stride;
     uint32_t word = 0;
     if constexpr (C == 4) {
-        word = __ldg(reinterpret_cast<const uint32_t *>(row) + __ldg(a.first + offset / 4));
+        word = __ldg(&word_at(row) + __ldg(a.first + offset / 4));
     } else {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -190,7 +190,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
                     << (8 * k);
         }
     }
-    *reinterpret_cast<uint32_t *>(a.to + (size_t)y * a.to_stride + offset) = word;
+    word_at(a.to + (size_t)y * a.to_stride + offset) = word;
 }
 
 /* ---- launchers ---- */

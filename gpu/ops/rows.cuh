@@ -80,7 +80,7 @@ SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int
         int offset = x0 * C + (lane + j * WARP) * 16;
         part->words[j] = make_uint4(0, 0, 0, 0);
         if (offset < width * C)
-            part->words[j] = __ldg(reinterpret_cast<const uint4 *>(row + offset));
+            part->words[j] = __ldg(&piece_at(row + offset));
     }
 }
 
@@ -92,7 +92,7 @@ SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, in
     for (int j = 0; j < C; j++) {
         int offset = x0 * C + (lane + j * WARP) * 16;
         if (offset < width * C)
-            *reinterpret_cast<uint4 *>(row + offset) = part.words[j];
+            piece_at(row + offset) = part.words[j];
     }
 }
 

@@ -80,8 +80,7 @@ SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, cons
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             uint32_t four = gray_four_rgba(held->part.words[j], a.gray);
-            *reinterpret_cast<uint32_t *>(pixels + (lane + j * WARP) * 4) =
-                TABLE ? look_up<false>(four, table) : four;
+            word_at(pixels + (lane + j * WARP) * 4) = TABLE ? look_up<false>(four, table) : four;
         }
         halo = gray_one_rgba(halo, a.gray);
     } else {
@@ -92,8 +91,7 @@ SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, cons
             halo = grayscale_rgb(halo & 255u, halo >> 8 & 255u, halo >> 16, a.gray.r, a.gray.g,
                                  a.gray.b);
         }
-        *reinterpret_cast<uint4 *>(pixels + lane * LANE_PIXELS) =
-            TABLE ? look_up_four<false>(gray, table) : gray;
+        piece_at(pixels + lane * LANE_PIXELS) = TABLE ? look_up_four<false>(gray, table) : gray;
     }
     if (TABLE)
         halo = table[halo];
@@ -113,10 +111,10 @@ struct sobel_pairs {
 SIMT void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row, int lane)
 {
     const uint8_t *pixels = ring_row + MARGIN + lane * LANE_PIXELS;
-    uint4 mid = *reinterpret_cast<const uint4 *>(pixels);
+    uint4 mid = piece_at(pixels);
     uint32_t words[4] = {mid.x, mid.y, mid.z, mid.w};
-    uint32_t before = *reinterpret_cast<const uint32_t *>(pixels - 4);
-    uint32_t after = *reinterpret_cast<const uint32_t *>(pixels + LANE_PIXELS);
+    uint32_t before = word_at(pixels - 4);
+    uint32_t after = word_at(pixels + LANE_PIXELS);
     row->pair[0] = pair_of(__byte_perm(before, 0, 0x4342));
 #pragma unroll
     for (int q = 0; q < 4; q++) {
@@ -187,7 +185,7 @@ SIMT void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
             pixels.w &= last / 4 == 3 ? keep : ~0u;
         }
     }
-    *reinterpret_cast<uint4 *>(a.to + (size_t)y * a.to_stride + x) = pixels;
+    piece_at(a.to + (size_t)y * a.to_stride + x) = pixels;
 }
 
 /* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1. Row j of the result

@@ -100,7 +100,7 @@ SIMT uint4 tile_piece(const tile_args &a, int y, int offset, int row_bytes)
     int row = border_inside(y, a.height, a.border);
     if (row < 0 || offset < 0 || offset >= row_bytes)
         return make_uint4(0, 0, 0, 0);
-    return __ldg(reinterpret_cast<const uint4 *>(a.from + (size_t)row * a.from_stride + offset));
+    return __ldg(&piece_at(a.from + (size_t)row * a.from_stride + offset));
 }
 
 /* Sorts four RGB pixels in three words into one word per colour. */
@@ -176,8 +176,7 @@ SIMT void tile_take(const tile_args &a, int x0, int top, int first, int rows, ui
         if (row == share::step || first + row >= rows)
             continue;
         if constexpr (INSIDE)
-            held[j] = __ldg(reinterpret_cast<const uint4 *>(base + row * (int)a.from_stride +
-                                                            piece * 16));
+            held[j] = __ldg(&piece_at(base + row * (int)a.from_stride + piece * 16));
         else
             held[j] = tile_piece(a, top + first + row, left + piece * 16, a.width * C);
     }
@@ -247,16 +246,16 @@ SIMT void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory, const tile_args 
             uint4 gray = make_uint4(0, 0, 0, 0);
             if (INSIDE || TILE_HAS_ROW(a, top + row))
                 gray = tile_gray_rgb({{u, v, w}}, given, table);
-            *reinterpret_cast<uint4 *>(&memory.plane[0][row][group * 16]) = gray;
+            piece_at(&memory.plane[0][row][group * 16]) = gray;
         } else {
             uint4 red, green, blue;
             tile_sort_rgb(u.x, u.y, u.z, &red.x, &green.x, &blue.x);
             tile_sort_rgb(u.w, v.x, v.y, &red.y, &green.y, &blue.y);
             tile_sort_rgb(v.z, v.w, w.x, &red.z, &green.z, &blue.z);
             tile_sort_rgb(w.y, w.z, w.w, &red.w, &green.w, &blue.w);
-            *reinterpret_cast<uint4 *>(&memory.plane[0][row][group * 16]) = red;
-            *reinterpret_cast<uint4 *>(&memory.plane[1][row][group * 16]) = green;
-            *reinterpret_cast<uint4 *>(&memory.plane[2][row][group * 16]) = blue;
+            piece_at(&memory.plane[0][row][group * 16]) = red;
+            piece_at(&memory.plane[1][row][group * 16]) = green;
+            piece_at(&memory.plane[2][row][group * 16]) = blue;
         }
     }
 }
@@ -277,17 +276,17 @@ SIMT void tile_place(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
         if (within == share::step || row >= rows)
             continue;
         if constexpr (C == 1) {
-            *reinterpret_cast<uint4 *>(&memory.plane[0][row][piece * 16]) = held[j];
+            piece_at(&memory.plane[0][row][piece * 16]) = held[j];
         } else if constexpr (F == TILE_GRAY) {
             /* Transparent pixels would become the background. */
-            *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) =
+            word_at(&memory.plane[0][row][piece * 4]) =
                 INSIDE || TILE_HAS_ROW(a, top + row) ? tile_gray_rgba(held[j], given, table) : 0;
         } else {
             uint32_t red, green, blue;
             tile_sort_rgba(held[j], &red, &green, &blue);
-            *reinterpret_cast<uint32_t *>(&memory.plane[0][row][piece * 4]) = red;
-            *reinterpret_cast<uint32_t *>(&memory.plane[1][row][piece * 4]) = green;
-            *reinterpret_cast<uint32_t *>(&memory.plane[2][row][piece * 4]) = blue;
+            word_at(&memory.plane[0][row][piece * 4]) = red;
+            word_at(&memory.plane[1][row][piece * 4]) = green;
+            word_at(&memory.plane[2][row][piece * 4]) = blue;
         }
     }
 }
@@ -376,7 +375,7 @@ SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, i
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             if (j < left)
-                *reinterpret_cast<uint32_t *>(to) = results[j];
+                word_at(to) = results[j];
             to += a.to_stride;
         }
     } else {
@@ -404,9 +403,9 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
             int row = first + lane / groups, at = TILE_MARGIN + lane % groups * 16;
             __syncwarp();
             if (row < rows) {
-                uint4 red = *reinterpret_cast<const uint4 *>(&memory.plane[0][row][at]);
-                uint4 green = *reinterpret_cast<const uint4 *>(&memory.plane[1][row][at]);
-                uint4 blue = *reinterpret_cast<const uint4 *>(&memory.plane[2][row][at]);
+                uint4 red = piece_at(&memory.plane[0][row][at]);
+                uint4 green = piece_at(&memory.plane[1][row][at]);
+                uint4 blue = piece_at(&memory.plane[2][row][at]);
                 uint4 u, v, w;
                 tile_mix_rgb(red.x, green.x, blue.x, &u.x, &u.y, &u.z);
                 tile_mix_rgb(red.y, green.y, blue.y, &u.w, &v.x, &v.y);
@@ -422,8 +421,7 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
                 int piece = lane + j * WARP, line = first + piece / pieces;
                 int offset = x0 * 3 + piece % pieces * 16;
                 if (line < rows && offset < a.width * 3)
-                    *reinterpret_cast<uint4 *>(a.to + (size_t)(y0 + line) * a.to_stride +
-                                               offset) = stage[piece];
+                    piece_at(a.to + (size_t)(y0 + line) * a.to_stride + offset) = stage[piece];
             }
         }
     } else {
@@ -431,13 +429,10 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
             int x = x0 + lane * 4, at = TILE_MARGIN + lane * 4;
             if (x >= a.width)
                 continue;
-            uint4 source = __ldg(reinterpret_cast<const uint4 *>(
-                a.from + (size_t)(y0 + row) * a.from_stride + x * 4));
-            *reinterpret_cast<uint4 *>(a.to + (size_t)(y0 + row) * a.to_stride + x * 4) =
-                tile_mix_rgba(*reinterpret_cast<const uint32_t *>(&memory.plane[0][row][at]),
-                              *reinterpret_cast<const uint32_t *>(&memory.plane[1][row][at]),
-                              *reinterpret_cast<const uint32_t *>(&memory.plane[2][row][at]),
-                              source);
+            uint4 source = __ldg(&piece_at(a.from + (size_t)(y0 + row) * a.from_stride + x * 4));
+            piece_at(a.to + (size_t)(y0 + row) * a.to_stride + x * 4) = tile_mix_rgba(
+                word_at(&memory.plane[0][row][at]), word_at(&memory.plane[1][row][at]),
+                word_at(&memory.plane[2][row][at]), source);
         }
     }
 }
