@@ -10,8 +10,6 @@
 #define GPUIMGD_QUEUE_CTL_CLIENT_H
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include <hiredis/hiredis.h>
 #include <uv.h>

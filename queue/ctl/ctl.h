@@ -7,8 +7,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_CTL_H
 #define GPUIMGD_QUEUE_CTL_CTL_H
 
-#include <stdbool.h>
-
 #include <cjson/cJSON.h>
 
 #include "conf/options.h"

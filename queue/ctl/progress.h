@@ -7,9 +7,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_PROGRESS_H
 #define GPUIMGD_QUEUE_CTL_PROGRESS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include <cjson/cJSON.h>
 
 #include "queue/ctl/ctl.h"

@@ -8,8 +8,6 @@
 #ifndef GPUIMGD_QUEUE_JOB_JOB_H
 #define GPUIMGD_QUEUE_JOB_JOB_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <cjson/cJSON.h>

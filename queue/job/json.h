@@ -9,9 +9,6 @@
 #ifndef GPUIMGD_QUEUE_JOB_JSON_H
 #define GPUIMGD_QUEUE_JOB_JSON_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include <cjson/cJSON.h>
 
 #include "conf/status.h"

@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_QUEUE_JOB_RESULT_H
 #define GPUIMGD_QUEUE_JOB_RESULT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "conf/status.h"
 #include "queue/job/job.h"
 

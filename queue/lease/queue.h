@@ -13,10 +13,6 @@
 #ifndef GPUIMGD_QUEUE_LEASE_QUEUE_H
 #define GPUIMGD_QUEUE_LEASE_QUEUE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <uv.h>
 
 #include "conf/list.h"

@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_QUEUE_REDIS_ADDRESS_H
 #define GPUIMGD_QUEUE_REDIS_ADDRESS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "conf/status.h"
 
 /* Seed nodes of a Cluster, or Sentinels. Three or five are usual. */

@@ -11,10 +11,6 @@
 #ifndef GPUIMGD_QUEUE_REDIS_CONNECTION_H
 #define GPUIMGD_QUEUE_REDIS_CONNECTION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <hiredis/hiredis.h>
 #include <uv.h>
 

@@ -9,8 +9,6 @@
 #ifndef GPUIMGD_QUEUE_REDIS_ROUTE_H
 #define GPUIMGD_QUEUE_REDIS_ROUTE_H
 
-#include <stdbool.h>
-
 #include <uv.h>
 
 #include "conf/list.h"

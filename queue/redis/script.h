@@ -8,10 +8,6 @@
 #ifndef GPUIMGD_QUEUE_REDIS_SCRIPT_H
 #define GPUIMGD_QUEUE_REDIS_SCRIPT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "queue/redis/connection.h"
 
 enum script {

@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
 #define GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include <cjson/cJSON.h>
 
 #include "queue/ctl/client.h"

@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_SCREEN_RATES_H
 #define GPUIMGD_QUEUE_CTL_SCREEN_RATES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "queue/ctl/screen/overview.h"
 
 /* One daemon has at most DEVICES_MAX. The sum over all daemons keeps this many for its mean. */

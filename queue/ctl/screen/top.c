@@ -1,7 +1,6 @@
 /* top.c - gpuimgctl top: throughput, stages and daemons, redrawn every second. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>

@@ -8,8 +8,6 @@
 #define GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"

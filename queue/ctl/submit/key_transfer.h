@@ -6,9 +6,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "queue/ctl/client.h"
 #include "queue/ctl/submit/output_file.h"
 #include "queue/ctl/submit/job_template.h"

@@ -7,9 +7,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "conf/status.h"
 
 /* Standard input may name any number of images. With its nodes, a full map takes 200 MiB. */

@@ -7,10 +7,6 @@
 #ifndef GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
 #define GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <cjson/cJSON.h>
 
 #include "queue/ctl/client.h"
