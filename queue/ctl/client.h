@@ -63,7 +63,7 @@ void client_wake(struct client *client);
  * process. */
 void client_catch_interrupt(void);
 bool client_interrupted(void);
-/* The loop, for the caller's own handles. The caller closes them before client_close. */
+/* The loop, for the caller's own handles. client_close closes them. */
 uv_loop_t *client_loop(struct client *client);
 
 #endif

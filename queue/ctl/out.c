@@ -14,6 +14,7 @@ static struct {
     char *text;
     size_t length, room, line;
     bool held, failed;
+    bool status; /* out_status has text on the screen */
 } out;
 
 static bool write_all(int fd, const char *bytes, size_t length)
@@ -35,6 +36,8 @@ static bool write_all(int fd, const char *bytes, size_t length)
 
 static void flush(void)
 {
+    if (out.status && out.length > 0)
+        out_status("");
     if (!write_all(STDOUT_FILENO, out.text, out.length))
         out.failed = true;
     out.length = out.line = 0;
@@ -135,12 +138,19 @@ bool out_failed(void)
     return out.failed;
 }
 
+bool out_has_status(void)
+{
+    return out.status;
+}
+
 /* ---- standard error ------------------------------------------------------------------------ */
 
 void out_error(const char *format, va_list args)
 {
     char *text = NULL, *line = NULL;
     int length = vasprintf(&text, format, args);
+    if (out.status)
+        out_status("");
     if (length >= 0)
         text_make_printable(text);
     if (length >= 0 && (length = asprintf(&line, "gpuimgctl: %s\n", text)) >= 0) {
@@ -154,6 +164,7 @@ void out_status(const char *text)
 {
     char *line = NULL;
     int length = asprintf(&line, "\r%s\033[K", text);
+    out.status = *text != '\0';
     if (length < 0)
         return;
     (void)write_all(STDERR_FILENO, line, (size_t)length);

@@ -29,7 +29,9 @@ bool out_failed(void);
 
 /* Prints "gpuimgctl: " and the message as one line on standard error. */
 void out_error(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
-/* Replaces the last line of the terminal on standard error; "" clears it. */
+/* Replaces the last line of the terminal on standard error; "" clears it. The next line of either
+ * stream clears it first. */
 void out_status(const char *text);
+bool out_has_status(void);
 
 #endif

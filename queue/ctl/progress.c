@@ -34,13 +34,6 @@ uint64_t progress_ended(const struct progress *progress)
     return sum;
 }
 
-void progress_hide(struct progress *progress)
-{
-    if (progress->shown)
-        out_status("");
-    progress->shown = false;
-}
-
 /* Adds the results that were not written. Returns NULL if memory is short. */
 static cJSON *with_unwritten(const cJSON *result, const cJSON *unwritten)
 {
@@ -65,7 +58,6 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
     /* The caller has already reported unwritten results. */
     if (!progress->ctl->json && done && (lost || !progress->verbose))
         return;
-    progress_hide(progress);
     if (progress->ctl->json && lost)
         ctl_print_json(progress->ctl, with_unwritten(result, unwritten));
     else if (progress->ctl->json)
@@ -127,7 +119,7 @@ void progress_draw(struct progress *progress)
 {
     char text[400], per_s[SHOW_BYTES], left[SHOW_BYTES];
     double now_s = clock_now_s();
-    if (!progress->bar || (progress->shown && now_s - progress->drawn_s < DRAW_EACH_S))
+    if (!progress->bar || (out_has_status() && now_s - progress->drawn_s < DRAW_EACH_S))
         return;
     double images_s = rate(progress, now_s);
     uint64_t total = larger(progress->total, progress->sent);
@@ -144,7 +136,6 @@ void progress_draw(struct progress *progress)
         snprintf(rest, room, "  %s images/s", show_rate(images_s, per_s));
     text[columns() - 1 < sizeof text ? columns() - 1 : sizeof text - 1] = '\0';
     out_status(text);
-    progress->shown = true;
     progress->drawn_s = now_s;
 }
 
@@ -184,7 +175,6 @@ void progress_end(struct progress *progress, bool waited)
     double seconds = clock_now_s() - progress->began_s;
     double done = (double)progress->ended[PROGRESS_DONE];
     char count[SHOW_BYTES], age[SHOW_BYTES];
-    progress_hide(progress);
     if (progress->ctl->json) {
         print_json(progress, waited, seconds);
     } else if (!waited) {

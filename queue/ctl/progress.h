@@ -26,7 +26,6 @@ struct progress {
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     struct { double at_s; uint64_t ended; } samples[PROGRESS_SAMPLES]; /* a ring, for the rate */
     unsigned sample;
-    bool shown;                /* the bar is on the screen */
     char note[160];            /* shown instead of the rate; "": none */
 };
 
@@ -39,8 +38,6 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
 uint64_t progress_ended(const struct progress *progress);
 /* Draws the bar, if there is one, at most ten times per second. */
 void progress_draw(struct progress *progress);
-/* Removes the bar, so that a line can be printed. */
-void progress_hide(struct progress *progress);
 /* Prints the counts and the elapsed time. `waited`: results were awaited. */
 void progress_end(struct progress *progress, bool waited);
 

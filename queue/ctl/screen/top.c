@@ -41,7 +41,7 @@ struct top {
     uv_poll_t input;
     bool wide;              /* the screen has WIDE_COLUMNS */
     int name_columns;       /* width of the daemon's name */
-    bool quit, closed;      /* closed: the handle `input` */
+    bool quit;
 };
 
 /* ---- the terminal -------------------------------------------------------------------------- */
@@ -89,21 +89,13 @@ static void open_screen(struct top *top)
     }
 }
 
-static void on_closed(uv_handle_t *input)
-{
-    struct top *top = input->data;
-    top->closed = true;
-}
-
 static void close_screen(struct top *top)
 {
     if (top->screen)
         out_raw(LEAVE_SCREEN);
     out_hold(false);
     if (top->keys >= 0) {
-        uv_close((uv_handle_t *)&top->input, on_closed);
-        while (!top->closed)
-            uv_run(client_loop(top->ctl->client), UV_RUN_ONCE);
+        uv_poll_stop(&top->input); /* client_close closes the handle */
         close(top->keys);
         tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
     }
@@ -368,10 +360,11 @@ static void draw_trouble(const struct top *top)
 int ctl_top(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
-    struct top top = {.ctl = ctl};
+    static struct top top; /* client_close uses its handle */
     double interval_s = ctl_number(ctl, "interval", 0.05, 3600, 1);
     double turns = ctl_number(ctl, "count", 1, 1e15, 1e15);
     bool there = true;
+    top.ctl = ctl;
     ctl_connect(ctl);
     client_catch_interrupt();
     open_screen(&top);

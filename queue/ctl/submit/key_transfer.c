@@ -12,11 +12,6 @@
 /* Expiry of an uploaded image: a client that dies leaves it, and its job may still wait. */
 #define IMAGE_TTL_S "86400"
 
-bool key_transfer_full(const struct key_transfer *transfer)
-{
-    return transfer->used == KEY_TRANSFER_SLOTS;
-}
-
 static struct job_image *find(const struct key_transfer *transfer, uint64_t number)
 {
     for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)

@@ -23,7 +23,6 @@ struct key_transfer {
     bool redis_lost;         /* the last upload failed because of Redis: see client_why */
 };
 
-bool key_transfer_full(const struct key_transfer *transfer);
 /* Uploads an image to its key. Returns false and sets `error` or redis_lost on failure. */
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
                          struct error *error);

@@ -100,7 +100,6 @@ static void on_away(void *context)
         progress_draw(&submit->progress);
         return;
     }
-    progress_hide(&submit->progress);
     ctl_say("%s; waiting until it is back", client_why(submit->client));
     submit->notified_away = true;
 }
@@ -177,7 +176,6 @@ static void push_batch(struct submit *submit)
         submit->progress.sent += submit->count;
         print_ids(submit);
     } else if (!again) {
-        progress_hide(&submit->progress);
         say_unsure(submit, reply != NULL);
     }
     freeReplyObject(reply);
@@ -187,7 +185,6 @@ static void push_batch(struct submit *submit)
 
 static void refuse(struct submit *submit, const char *name, const struct error *error)
 {
-    progress_hide(&submit->progress);
     if (submit->progress.refused < REFUSALS_SHOWN)
         ctl_say("%s%s%s", name ? name : "", name ? ": " : "",
                 error ? error->text : submit->source.why);
@@ -207,7 +204,6 @@ static void require_pattern(struct submit *submit)
     const char *id = template->id && !strchr(template->id, '%') ? template->id : NULL;
     if (submit->number != 2 || (!template->single && !id))
         return;
-    progress_hide(&submit->progress);
     if (template->single)
         ctl_usage(submit->ctl, "all results would be written to %s; a pattern such as "
                   "edges/%%n.png, or a folder, tells them apart", template->single);
@@ -285,7 +281,6 @@ static void add_output_names(struct submit *submit, const struct job_image *imag
                                                                  image->file.path);
     if (was_full || !submit->names_full)
         return;
-    progress_hide(&submit->progress); /* uncovered: gone */
     ctl_say("after %" PRIu64 " images the table of output names is full: further outputs with the "
             "same name are not detected", submit->number);
 }
@@ -298,11 +293,8 @@ static bool upload(struct submit *submit, const struct job_image *image, struct 
 {
     if (!submit->template.keys || key_transfer_upload(&submit->transfer, image, error))
         return true;
-    if (submit->transfer.redis_lost) { /* uncovered: gone */
-        progress_hide(&submit->progress);
-        if (!client_interrupted() && !is_late(submit))
-            ctl_no_answer(submit->ctl);
-    }
+    if (submit->transfer.redis_lost && !client_interrupted() && !is_late(submit))
+        ctl_no_answer(submit->ctl); /* uncovered: gone */
     return false;
 }
 
@@ -340,7 +332,7 @@ static void send_some(struct submit *submit)
     struct source_file file;
     while (!submit->source_ended && !submit->status && submit->count < BATCH_MAX &&
            submit->bytes < BATCH_BYTES_MAX && !client_interrupted()) {
-        if (submit->template.keys && key_transfer_full(&submit->transfer))
+        if (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS)
             break;
         if (!source_ready(&submit->source))
             break;
@@ -357,12 +349,10 @@ static void send_some(struct submit *submit)
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-static void say_unwritten(struct submit *submit, const char *file, const cJSON *unwritten)
+static void say_unwritten(const char *file, const cJSON *unwritten)
 {
     const cJSON *item;
     char left[SHOW_BYTES];
-    if (cJSON_GetArraySize(unwritten) > 0)
-        progress_hide(&submit->progress);
     cJSON_ArrayForEach(item, unwritten)
         if (*show_text(item, "key"))
             ctl_say("%s: the result cannot be written: %s; Redis keeps it for another %s under the "
@@ -379,7 +369,7 @@ static void on_result(void *context, const cJSON *result, const char *text, uint
     struct key_transfer *transfer = &submit->transfer;
     cJSON *unwritten =
         submit->template.keys ? key_transfer_download(transfer, number, result) : NULL;
-    say_unwritten(submit, file, unwritten);
+    say_unwritten(file, unwritten);
     progress_result(&submit->progress, result, text, file, key_transfer_outs(transfer, number),
                     unwritten);
     if (submit->template.keys)
@@ -411,7 +401,6 @@ static void look_for_daemons(struct submit *submit)
     if (why)
         snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
     if (why && !submit->notified_idle) {
-        progress_hide(&submit->progress);
         ctl_say("%s on %s with the namespace %s: the jobs wait, and stay there after Ctrl-C", why,
                 submit->ctl->options.redis, submit->ctl->options.namespace);
         submit->notified_idle = true;
@@ -423,7 +412,7 @@ static void look_for_daemons(struct submit *submit)
 static bool is_waiting(const struct submit *submit)
 {
     return submit->source_ended || !source_ready(&submit->source) ||
-           (submit->template.keys && key_transfer_full(&submit->transfer));
+           (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS);
 }
 
 /* Reads the available results, and pauses if nothing else can be done. */
@@ -457,7 +446,6 @@ static void say_left(struct submit *submit, const char *why)
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
         submit->source_ended && submit->count == 0 ? "" : "; further images were not sent";
-    progress_hide(&submit->progress);
     if (!submit->wait) { /* uncovered: gone */
         ctl_say("%s: %" PRIu64 " jobs were sent%s", why, sent, rest);
         return;
