@@ -37,11 +37,14 @@ struct ctl_option {
 
 struct ctl;
 
+/* Runs a command and returns the exit status. */
+typedef int ctl_run(struct ctl *ctl, int count, char **operands);
+
 struct ctl_command {
     const char *name, *operands, *summary;
     const struct ctl_option *options; /* ends with a row without a name */
     const char *notes;                /* further text of -h; NULL: none */
-    int (*run)(struct ctl *ctl, int count, char **operands);
+    ctl_run *run;
 };
 
 struct ctl_setting {
@@ -94,17 +97,8 @@ void ctl_print_json(struct ctl *ctl, cJSON *json);
  * Other text is printed as cJSON understood it. */
 void ctl_print_text(struct ctl *ctl, const char *text);
 
-int ctl_submit(struct ctl *ctl, int count, char **operands);
-int ctl_result(struct ctl *ctl, int count, char **operands);
-int ctl_status(struct ctl *ctl, int count, char **operands);
-int ctl_top(struct ctl *ctl, int count, char **operands);
-int ctl_dead(struct ctl *ctl, int count, char **operands);
-int ctl_cancel(struct ctl *ctl, int count, char **operands);
-int ctl_pause(struct ctl *ctl, int count, char **operands);
-int ctl_resume(struct ctl *ctl, int count, char **operands);
-int ctl_drain(struct ctl *ctl, int count, char **operands);
-int ctl_explain(struct ctl *ctl, int count, char **operands);
-
+ctl_run ctl_submit, ctl_result, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_pause, ctl_resume,
+    ctl_drain, ctl_explain;
 extern const struct ctl_option ctl_submit_options[], ctl_result_options[], ctl_top_options[],
     ctl_dead_options[], ctl_pause_options[], ctl_drain_options[];
 

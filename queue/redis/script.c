@@ -17,10 +17,9 @@ static const struct {
     const char *name, *text;
     size_t length;
 } scripts[SCRIPT_ID_COUNT] = {
-#define ROW(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1}
-    ROW(FETCH), ROW(LOOK), ROW(START), ROW(DONE), ROW(NACK), ROW(RENEW), ROW(RESUME), ROW(REAP),
-    ROW(LEAVE), ROW(CANCEL), ROW(REVIVE), ROW(DEAD),
-#undef ROW
+#define X(script) [SCRIPT_ID_##script] = {#script, SCRIPT_##script, sizeof SCRIPT_##script - 1},
+    SCRIPT_LIST(X)
+#undef X
 };
 
 /* The SHA-1 of each script as SCRIPT LOAD returned it; "" before that. It depends on the text
@@ -37,7 +36,7 @@ struct script_call {
     size_t keys, arguments;
     unsigned holders;       /* references: the caller, and each write that is not complete */
     struct redis *redis;
-    script_reply_cb callback;
+    redis_reply_cb callback;
     void *context;
 };
 
@@ -215,7 +214,7 @@ static void answered(void *context, redisReply *reply)
     leave(call);
 }
 
-bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
+bool script_call_send(struct script_call *call, struct redis *redis, redis_reply_cb callback,
                       void *context)
 {
     const char *name = sha1[call->script];

@@ -10,19 +10,15 @@
 
 #include "queue/redis/connection.h"
 
+/* CANCEL, REVIVE and DEAD are called by clients (gpuimgctl), never by a daemon. */
+#define SCRIPT_LIST(X)                                                                             \
+    X(FETCH) X(LOOK) X(START) X(DONE) X(NACK) X(RENEW) X(RESUME) X(REAP) X(LEAVE)                  \
+    X(CANCEL) X(REVIVE) X(DEAD)
+
 enum script {
-    SCRIPT_ID_FETCH,
-    SCRIPT_ID_LOOK,
-    SCRIPT_ID_START,
-    SCRIPT_ID_DONE,
-    SCRIPT_ID_NACK,
-    SCRIPT_ID_RENEW,
-    SCRIPT_ID_RESUME,
-    SCRIPT_ID_REAP,
-    SCRIPT_ID_LEAVE,
-    SCRIPT_ID_CANCEL, /* from here on: called by clients (gpuimgctl), never by a daemon */
-    SCRIPT_ID_REVIVE,
-    SCRIPT_ID_DEAD,
+#define X(script) SCRIPT_ID_##script,
+    SCRIPT_LIST(X)
+#undef X
     SCRIPT_ID_COUNT
 };
 
@@ -31,8 +27,6 @@ const char *script_name(enum script script);
 const char *script_text(enum script script);
 
 struct script_call;
-/* `reply` is NULL if the connection broke. It is freed after the callback. */
-typedef void (*script_reply_cb)(void *context, redisReply *reply);
 
 /* Starts a call with the keys "NS:NAME" of a list of names, ended by NULL. Add all further keys
  * first and then all arguments, in the order that the script's header lists; they are copied. Never
@@ -54,7 +48,7 @@ void script_call_ms(struct script_call *call, double seconds);
 
 /* Sends the call and takes ownership of it. Returns false if the connection is
  * down or memory is short; the call is then freed and the callback is not called. */
-bool script_call_send(struct script_call *call, struct redis *redis, script_reply_cb callback,
+bool script_call_send(struct script_call *call, struct redis *redis, redis_reply_cb callback,
                       void *context);
 
 /* These functions accept a reply of any form. */
