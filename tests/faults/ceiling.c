@@ -160,7 +160,7 @@ static void push(struct rig *rig, const struct attack *attack, unsigned number)
     fclose(text);
     if (length > JOB_BYTES_MAX)
         abort();
-    rig_expects(rig, "%s", id);
+    rig_expects(rig, id);
     world_push_bytes(&rig->world, bytes, length);
     free(bytes);
 }

@@ -333,7 +333,7 @@ static void two_reapers(struct rig *rig)
     freeReplyObject(redis_command(rig->world.client, "EVAL %s 0 %s", seed,
                                   "{\"id\":\"nID\",\"input\":\"p.jpg\",\"ops\":[\"stats\"]}"));
     for (int i = 1; i <= 300; i++)
-        rig_expects(rig, "n%d", i);
+        rig_expects(rig, text_of("n%d", i));
     rig_wait_done_at(rig, 30, "n", 2);
     for (size_t i = 0; i < 2; i++) {
         char *log = process_log(&rig->world.daemons[i]), *rest = log;
@@ -388,7 +388,7 @@ static void keys_without_room(struct rig *rig)
                                   "{\"id\":\"nID\",\"input\":{\"key\":\"gpuimgd:img:big\"},"
                                   "\"ops\":[\"stats\"]}"));
     for (int i = 1; i <= 20; i++)
-        rig_expects(rig, "n%d", i);
+        rig_expects(rig, text_of("n%d", i));
     process_sleep(patience(0.6));
     rig_saw(rig, "%g asked for", redis_info(w->client, "commandstats", "cmdstat_strlen:calls="));
     rig_wait_done(rig, 30, "");

@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +19,10 @@
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 
-static void add_args(struct rig *rig, const char *format, va_list args)
+void rig_append(struct rig *rig, const char *separator, const char *text)
 {
     size_t used = strlen(rig->seen);
-    vsnprintf(rig->seen + used, RIG_SEEN_BYTES - used, format, args);
-}
-
-__attribute__((format(printf, 2, 3))) static void add(struct rig *rig, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_args(rig, format, args);
-    va_end(args);
-}
-
-void rig_saw(struct rig *rig, const char *format, ...)
-{
-    va_list args;
-    if (*rig->seen)
-        add(rig, "; ");
-    va_start(args, format);
-    add_args(rig, format, args);
-    va_end(args);
+    snprintf(rig->seen + used, RIG_SEEN_BYTES - used, "%s%s", used ? separator : "", text);
 }
 
 void rig_skip(struct rig *rig, const char *reason)
@@ -112,13 +93,13 @@ void rig_saw_done(struct rig *rig, const char *prefix)
     }
     rig_saw(rig, "%zu done once", done);
     if (missing)
-        add(rig, ", %zu missing", missing);
+        rig_append(rig, "", text_of(", %zu missing", missing));
     if (repeated)
-        add(rig, ", %zu repeated", repeated);
+        rig_append(rig, "", text_of(", %zu repeated", repeated));
     if (other)
-        add(rig, ", %zu other (%s: %s %s)", other, odd->id, odd->status, odd->code);
+        rig_append(rig, "", text_of(", %zu other (%s: %s %s)", other, odd->id, odd->status, odd->code));
     if (rig->strangers)
-        add(rig, ", %zu strangers", rig->strangers);
+        rig_append(rig, "", text_of(", %zu strangers", rig->strangers));
 }
 
 void rig_saw_done_at(struct rig *rig, const char *prefix, int attempt)
@@ -149,26 +130,12 @@ void rig_saw_message(struct rig *rig, const char *id)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-void rig_expects(struct rig *rig, const char *format, ...)
+void rig_expects(struct rig *rig, const char *id)
 {
-    va_list args;
     if (rig->job_count == RIG_JOBS_MAX)
         abort();
     struct rig_job *job = &rig->jobs[rig->job_count++];
-    va_start(args, format);
-    vsnprintf(job->id, sizeof job->id, format, args);
-    va_end(args);
-}
-
-void rig_push_text(struct rig *rig, const char *id, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    rig_expects(rig, "%s", id);
-    world_push(&rig->world, "%s", text);
+    snprintf(job->id, sizeof job->id, "%s", id);
 }
 
 static void push_many(struct rig *rig, const char *prefix, size_t count, const char *rest)
@@ -321,49 +288,21 @@ static void preload(const struct rig *rig)
     setenv("GPUIMGD_SHIM", rig->shim_text, 1);
 }
 
-/* name: a daemon in tests/faults that executes the fault in the environment variable `variable`;
- * NULL: the installed daemon. first: an option before those in args, or NULL. */
-static struct process *start(struct rig *rig, size_t index, const char *name, const char *variable,
-                             const char *fault, const char *first, va_list args)
+struct process *rig_start_with(struct rig *rig, size_t index, bool cuda, const char *fault,
+                               const char *const *options)
 {
-    const char *extra[32];
-    size_t count = 0;
-    if (first)
-        extra[count++] = first;
-    while (count < 31 && (extra[count] = va_arg(args, const char *)))
-        count++;
-    extra[count] = NULL;
+    const char *variable = cuda ? "GPUIMGD_CUDA_FAULT" : "GPUIMGD_FAULT";
     struct process_options how = {.unprivileged = rig->unprivileged};
-    if (name)
-        how.program = text_of("%s/tests/faults/%s", rig->build, name);
+    if (cuda || fault)
+        how.program = text_of("%s/tests/faults/gpuimgd%s", rig->build, cuda ? "-cuda" : "");
     if (fault)
         setenv(variable, fault, 1);
     preload(rig);
-    struct process *daemon = world_start_with(&rig->world, index, &how, extra);
+    struct process *daemon = world_start_with(&rig->world, index, &how, options);
     unsetenv("LD_PRELOAD");
     unsetenv(variable);
     if (!world_ready(daemon))
         rig_saw(rig, "daemon %zu does not start", index);
-    return daemon;
-}
-
-struct process *rig_start(struct rig *rig, size_t index, const char *fault, ...)
-{
-    va_list args;
-    va_start(args, fault);
-    struct process *daemon =
-        start(rig, index, fault ? "gpuimgd" : NULL, "GPUIMGD_FAULT", fault, NULL, args);
-    va_end(args);
-    return daemon;
-}
-
-struct process *rig_start_cuda(struct rig *rig, size_t index, const char *fault, ...)
-{
-    va_list args;
-    va_start(args, fault);
-    struct process *daemon = start(rig, index, "gpuimgd-cuda", "GPUIMGD_CUDA_FAULT", fault,
-                                   "--engine=cuda", args);
-    va_end(args);
     return daemon;
 }
 

@@ -67,8 +67,9 @@ struct rig {
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 
-/* Appends an observation, separated by "; ". */
-void rig_saw(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends an observation, formatted like printf, separated by "; ". */
+#define rig_saw(rig, ...) rig_append(rig, "; ", text_of(__VA_ARGS__))
+void rig_append(struct rig *rig, const char *separator, const char *text);
 /* The case cannot be run here. */
 void rig_skip(struct rig *rig, const char *reason);
 /* "20 done once" for the jobs whose id begins with prefix, then each deviation. */
@@ -96,11 +97,15 @@ void rig_push(struct rig *rig, const char *prefix, size_t count);
 void rig_push_slow(struct rig *rig, const char *prefix, size_t count);
 /* Creates a JPEG of 160 x 120 pixels in a file of this size. */
 void rig_put_large_file(struct rig *rig, const char *name, size_t bytes);
-/* Pushes the given text as a job; it must contain the id. Single quotes become double quotes. */
-void rig_push_text(struct rig *rig, const char *id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Pushes a text, formatted like printf, as a job; it must contain the id. Single quotes become
+ * double quotes. */
+#define rig_push_text(rig, id, ...)                                                                \
+    do {                                                                                           \
+        rig_expects(rig, id);                                                                      \
+        world_push(&(rig)->world, __VA_ARGS__);                                                    \
+    } while (0)
 /* Expects a job with this id that reaches the queue by other means. */
-void rig_expects(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rig_expects(struct rig *rig, const char *id);
 /* Waits until each job has a result, and collects all results. false: not in time. */
 bool rig_wait(struct rig *rig, double seconds);
 /* Like rig_wait, until `count` jobs have a result. */
@@ -121,12 +126,15 @@ size_t rig_answered(const struct rig *rig, const char *prefix);
 
 /* Starts daemon `index` and waits until it is ready. fault: $GPUIMGD_FAULT of the tests' own
  * daemon (hook.c); NULL: starts the installed daemon. Options as in world_start, ended by NULL. */
-struct process *rig_start(struct rig *rig, size_t index, const char *fault, ...)
-    __attribute__((sentinel));
+#define rig_start(rig, index, fault, ...)                                                          \
+    rig_start_with(rig, index, false, fault, (const char *const[]){__VA_ARGS__, NULL})
 /* Like rig_start, for gpuimgd-cuda with the CUDA engine on the stand-in runtime. fault:
  * $GPUIMGD_CUDA_FAULT (tests/cuda/fault.h); NULL: none. */
-struct process *rig_start_cuda(struct rig *rig, size_t index, const char *fault, ...)
-    __attribute__((sentinel));
+#define rig_start_cuda(rig, index, fault, ...)                                                     \
+    rig_start_with(rig, index, true, fault,                                                        \
+                   (const char *const[]){"--engine=cuda", __VA_ARGS__, NULL})
+struct process *rig_start_with(struct rig *rig, size_t index, bool cuda, const char *fault,
+                               const char *const *options);
 /* Path of a flag file in the world's folder: faults start or end when the file is created or
  * removed. */
 const char *rig_flag(struct rig *rig, const char *name);
