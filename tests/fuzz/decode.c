@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "codecs/codec.h"
-
 void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file)
 {
     give(context, name, file.bytes, file.length);
@@ -58,8 +56,6 @@ size_t memory_peak_end(void)
  * Results up to a side of ENCODED_SIDE_MAX are encoded again. */
 enum { side_max = 400, pixels_max = 40000, encoded_side_max = 64, guard_bytes = 256 };
 
-static struct codec_context *context;
-
 /* A destination between guards: the codecs' libraries are not instrumented. */
 struct canvas {
     struct image image;
@@ -109,8 +105,16 @@ static void must_be_equal(const struct image *a, const struct image *b)
                          (size_t)a->width * a->channels) == 0);
 }
 
-/* Broken files have a code that says so, and a sentence. */
-static void check_error(enum status status, const struct error *error)
+struct codec_context *fuzz_codec(void)
+{
+    static struct codec_context *context;
+    if (context == NULL)
+        context = codec_context_create();
+    FUZZ_MUST(context != NULL);
+    return context;
+}
+
+void fuzz_check_error(enum status status, const struct error *error)
 {
     FUZZ_MUST(status == error->status);
     FUZZ_MUST(status == STATUS_OK || error->text[0] != '\0');
@@ -143,6 +147,7 @@ static enum status keep(struct codec_sink *base, size_t used, struct error *erro
 static void check_encoded(const struct canvas *canvas, const struct image_info *info,
                           const struct format *format, const struct codec_limits *limits)
 {
+    struct codec_context *context = fuzz_codec();
     uint8_t buffer[4096];
     struct error error = {0};
     struct sink sink = {.base = {.buffer = buffer, .capacity = sizeof buffer, .flush = keep}};
@@ -179,6 +184,7 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
 static void check_request(const uint8_t *bytes, size_t length, const struct image_info *info,
                           const struct decode_request *request, const struct codec_limits *limits)
 {
+    struct codec_context *context = fuzz_codec();
     struct canvas first, second;
     struct error error = {0}, error_again = {0};
     canvas_open(&first, info, request, 0x5A);
@@ -187,7 +193,7 @@ static void check_request(const uint8_t *bytes, size_t length, const struct imag
     enum status status =
         codec_decode(context, bytes, length, info, request, limits, &first.image, &error);
     FUZZ_MUST(memory_peak_end() <= info->codec_bytes);
-    check_error(status, &error);
+    fuzz_check_error(status, &error);
     enum status again =
         codec_decode(context, bytes, length, info, request, limits, &second.image, &error_again);
     FUZZ_MUST(again == status && strcmp(error.text, error_again.text) == 0);
@@ -213,11 +219,8 @@ void decode_check(const uint8_t *bytes, size_t length)
                                   .lenient = length % 4 == 0};
     struct image_info info;
     struct error error = {0};
-    if (context == NULL)
-        context = codec_context_create();
-    FUZZ_MUST(context != NULL);
-    enum status status = codec_probe(context, bytes, length, &limits, &info, &error);
-    check_error(status, &error);
+    enum status status = codec_probe(fuzz_codec(), bytes, length, &limits, &info, &error);
+    fuzz_check_error(status, &error);
     if (status == STATUS_OK) {
         struct decode_request colour = {0}, other = {.as = (enum decode_as)(length % 3),
                                                      .eighths = 1u << length % 4};

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "codecs/codec.h"
 #include "tests/fixtures/picture.h"
 
 /* libFuzzer's name for it. The bytes are the caller's, in a block of exactly this length. */
@@ -37,6 +38,11 @@ void fuzz_seeds(fuzz_give *give, void *context);
 /* Any bytes through the codecs: decoded in each way that a job may ask for, encoded again, and held
  * to what codec.h promises. */
 void decode_check(const uint8_t *bytes, size_t length);
+
+/* The targets' context; aborts if there is no memory for it. */
+struct codec_context *fuzz_codec(void);
+/* A broken file has a code that says so, and a sentence. */
+void fuzz_check_error(enum status status, const struct error *error);
 
 /* How much memory a call had at most, if a sanitizer's allocator can tell; else 0. One thread. */
 void memory_peak_start(void);
