@@ -45,24 +45,26 @@ enum kind {
 static const struct {
     const char *name, *code; /* the expected error code; "": done */
     unsigned share;          /* of 1000 */
+    const char *rest;        /* of the text of a job that fails */
 } kinds[KINDS] = {
-    [GOOD_PNG] = {"file to PNG", "", 390},
-    [GOOD_JPEG] = {"file to JPEG", "", 220},
-    [GOOD_KEY] = {"key to key", "", 80},
-    [GOOD_TWO] = {"two outputs", "", 80},
-    [GOOD_LATER] = {"not before its time", "", 30},
-    [GOOD_TWIN] = {"there twice, unique", "", 30},
-    [CANCELLED] = {"cancelled or done", "cancelled", 20},
-    [EXPIRED] = {"expired", "expired", 10},
-    [CUT] = {"truncated file", "decode_failed", 30},
-    [MISSING] = {"missing file", "input_missing", 20},
-    [NO_IMAGE] = {"not an image", "unsupported_format", 20},
-    [BAD_OP] = {"bad parameter", "bad_op", 10},
-    [UNKNOWN_OP] = {"unknown operation", "unknown_op", 10},
-    [BAD_KEY] = {"unknown key", "bad_job", 10},
-    [REFUSED] = {"path outside", "path_refused", 10},
-    [HUGE_SIDES] = {"50,000 a side", "image_too_large", 10},
-    [NONSENSE] = {"not JSON", "bad_json", 20},
+    [GOOD_PNG] = {"file to PNG", "", 390, NULL},
+    [GOOD_JPEG] = {"file to JPEG", "", 220, NULL},
+    [GOOD_KEY] = {"key to key", "", 80, NULL},
+    [GOOD_TWO] = {"two outputs", "", 80, NULL},
+    [GOOD_LATER] = {"not before its time", "", 30, NULL},
+    [GOOD_TWIN] = {"there twice, unique", "", 30, NULL},
+    [CANCELLED] = {"cancelled or done", "cancelled", 20, NULL},
+    [EXPIRED] = {"expired", "expired", 10, NULL},
+    [CUT] = {"truncated file", "decode_failed", 30, "'input':'cut.jpg','ops':['sobel']"},
+    [MISSING] = {"missing file", "input_missing", 20, "'input':'none.jpg'"},
+    [NO_IMAGE] = {"not an image", "unsupported_format", 20, "'input':'text.jpg'"},
+    [BAD_OP] = {"bad parameter", "bad_op", 10,
+                "'input':'0.img','ops':[{'op':'sobel','magnitude':'l9'}]"},
+    [UNKNOWN_OP] = {"unknown operation", "unknown_op", 10, "'input':'0.img','ops':['sobell']"},
+    [BAD_KEY] = {"unknown key", "bad_job", 10, "'input':'0.img','opps':[]"},
+    [REFUSED] = {"path outside", "path_refused", 10, "'input':'../0.img'"},
+    [HUGE_SIDES] = {"50,000 a side", "image_too_large", 10, "'input':'huge.png'"},
+    [NONSENSE] = {"not JSON", "bad_json", 20, NULL},
 };
 static const char *const chains[CHAINS] = {
     "[]", "['grayscale']", "['sobel']", "['grayscale',{'op':'sobel','magnitude':'l2'}]",
@@ -105,18 +107,11 @@ static uint32_t pick(struct chaos *chaos, uint32_t below)
     return picture_random(&chaos->random) % below;
 }
 
-static void complain(struct chaos *chaos, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void complain(struct chaos *chaos, const char *format, ...)
+#define complain(chaos, ...) complain_of(chaos, text_of(__VA_ARGS__))
+static void complain_of(struct chaos *chaos, const char *text)
 {
-    if (++chaos->errors > 20)
-        return;
-    va_list args;
-    va_start(args, format);
-    fputs("chaos: WRONG: ", stdout);
-    vprintf(format, args);
-    putchar('\n');
-    va_end(args);
+    if (++chaos->errors <= 20)
+        printf("chaos: WRONG: %s\n", text);
 }
 
 static void put_inputs(struct chaos *chaos)
@@ -147,14 +142,7 @@ static void put_inputs(struct chaos *chaos)
 /* Writes the text of a job, single quotes for double ones. */
 static void write_job(const struct job *job, unsigned id, char *text, size_t size)
 {
-    static const char *const failing[KINDS] = {
-        [CUT] = "'input':'cut.jpg','ops':['sobel']", [MISSING] = "'input':'none.jpg'",
-        [NO_IMAGE] = "'input':'text.jpg'",
-        [BAD_OP] = "'input':'0.img','ops':[{'op':'sobel','magnitude':'l9'}]",
-        [UNKNOWN_OP] = "'input':'0.img','ops':['sobell']",
-        [BAD_KEY] = "'input':'0.img','opps':[]", [REFUSED] = "'input':'../0.img'",
-        [HUGE_SIDES] = "'input':'huge.png'"};
-    const char *ops = chains[job->chain];
+    const char *ops = chains[job->chain], *rest = kinds[job->kind].rest;
     char more[40] = "";
     switch ((enum kind)job->kind) {
     case GOOD_KEY:
@@ -183,8 +171,8 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
     default:
         break;
     }
-    if (failing[job->kind])
-        snprintf(text, size, "{'id':'%u','output':'never/%u.png',%s}", id, id, failing[job->kind]);
+    if (rest)
+        snprintf(text, size, "{'id':'%u','output':'never/%u.png',%s}", id, id, rest);
     else
         snprintf(text, size, "{'id':'%u','input':'%u.img','output':'o/%u.%s','ops':%s%s}", id,
                  job->input, id, job->kind == GOOD_JPEG ? "jpg" : "png", ops, more);
