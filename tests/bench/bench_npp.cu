@@ -132,10 +132,11 @@ static NppStatus resize(const npp &n)
                                               n.to_step, n.to_size, result, filter, n.context);
 }
 
+static int levels[3] = {257, 257, 257};
+
 static NppStatus histogram(const npp &n)
 {
     Npp32s *counts[3] = {n.counts, n.counts + 256, n.counts + 512};
-    int levels[3] = {257, 257, 257};
     Npp32s low[3] = {0, 0, 0}, high[3] = {256, 256, 256};
     return n.channels == 1
                ? nppiHistogramEven_8u_C1R_Ctx(n.from, n.from_step, n.from_size, n.counts, 257, 0,
@@ -156,46 +157,24 @@ static NppStatus canny(const npp &n)
                                             nppiNormL1, edge, n.buffer, n.context);
 }
 
-static size_t room_canny(const npp &n)
-{
-    int bytes = 0;
-    (void)nppiFilterCannyBorderGetBufferSize(n.from_size, &bytes);
-    return (size_t)bytes;
-}
-
-static size_t room_histogram(const npp &n)
-{
-    int levels[3] = {257, 257, 257};
-    size_t bytes = 0;
-    (void)(n.channels == 1
-               ? nppiHistogramEvenGetBufferSize_8u_C1R_Ctx(n.from_size, 257, &bytes, n.context)
-               : nppiHistogramEvenGetBufferSize_8u_C3R_Ctx(n.from_size, levels, &bytes,
-                                                           n.context));
-    return bytes;
-}
-
-static size_t room_mean(const npp &n)
-{
-    size_t bytes = 0;
-    (void)BY_CHANNELS(n, nppiMeanGetBufferHostSize_8u, AC4R)(n.from_size, &bytes, n.context);
-    return bytes;
-}
-
-static size_t room_median(const npp &n)
-{
-    Npp32u bytes = 0;
-    (void)nppiFilterMedianBorderGetBufferSize_8u_C3R_Ctx(n.from_size, {5, 5}, &bytes, edge,
-                                                         n.context);
-    return bytes;
-}
-
-static size_t room_unsharp(const npp &n)
-{
-    int bytes = 0;
-    (void)n;
-    (void)nppiFilterUnsharpGetBufferSize_8u_C3R(2, 1.1f, &bytes);
-    return (size_t)bytes;
-}
+/* Defines a function that asks NPP for the size of a buffer. */
+#define ROOM(name, type, call)                                                                     \
+    static size_t name(const npp &n)                                                               \
+    {                                                                                              \
+        type bytes = 0;                                                                            \
+        (void)n, (void)(call);                                                                     \
+        return (size_t)bytes;                                                                      \
+    }
+ROOM(room_canny, int, nppiFilterCannyBorderGetBufferSize(n.from_size, &bytes))
+ROOM(room_histogram, size_t,
+     n.channels == 1
+         ? nppiHistogramEvenGetBufferSize_8u_C1R_Ctx(n.from_size, 257, &bytes, n.context)
+         : nppiHistogramEvenGetBufferSize_8u_C3R_Ctx(n.from_size, levels, &bytes, n.context))
+ROOM(room_mean, size_t,
+     BY_CHANNELS(n, nppiMeanGetBufferHostSize_8u, AC4R)(n.from_size, &bytes, n.context))
+ROOM(room_median, Npp32u,
+     nppiFilterMedianBorderGetBufferSize_8u_C3R_Ctx(n.from_size, {5, 5}, &bytes, edge, n.context))
+ROOM(room_unsharp, int, nppiFilterUnsharpGetBufferSize_8u_C3R(2, 1.1f, &bytes))
 
 /* Matched by the start of the load's name; a longer entry comes before its own prefix. */
 static const struct {

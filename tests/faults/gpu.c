@@ -342,7 +342,6 @@ static bool has_device(struct rig *rig)
 
 static void illegal_address(struct rig *rig)
 {
-    struct world *w = &rig->world;
     if (!has_device(rig))
         return;
     put_large(rig);
@@ -356,7 +355,7 @@ static void illegal_address(struct rig *rig)
     rig_saw_end(rig, daemon, 60);
     rig_saw_if(rig, process_log_count(daemon, 0, "(cudaErrorIllegalAddress)") > 0,
                "an illegal address");
-    rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
+    rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
     rig_start(rig, 1, NULL, "--engine=cuda", "--devices=0", NULL);
     rig_wait_done(rig, 60, "n");
     rig_saw_done(rig, "m");

@@ -72,12 +72,11 @@ static void outage(struct rig *rig)
 /* Outputs to Redis need no disk: such a running job ends. Jobs with files go back. */
 static void keys_go_on(struct rig *rig)
 {
-    struct world *w = &rig->world;
     break_disk(rig, "write,do=ENOSPC");
     const char *fault = rig_hang_while(rig, "hung", "run=decode,match=key");
     struct process *daemon = rig_start(rig, 0, fault, rig_listen(rig), "--workers=2", NULL);
     rig_push_text(rig, "key", "{'id':'key','input':'p.jpg','output':{'key':'%s:img:k',"
-                              "'format':'png'}}", w->ns);
+                              "'format':'png'}}", rig->world.ns);
     rig_saw_if(rig, rig_met(rig, "hung", 20), "the key is under way");
     rig_push(rig, "n", 1);
     rig_saw_answer(rig, "/readyz", 503, "No space left");
@@ -118,11 +117,6 @@ static void fill(struct rig *rig, const char *folder)
         close(fd);
 }
 
-static void empty(const char *folder)
-{
-    unlink(text_of("%s/filler", folder));
-}
-
 static void disk_is_full(struct rig *rig)
 {
     const char *out = rig->world.out;
@@ -132,7 +126,7 @@ static void disk_is_full(struct rig *rig)
     fill(rig, out);
     rig_push(rig, "n", JOBS);
     see_outage(rig, daemon, "No space left on device");
-    empty(out);
+    unlink(text_of("%s/filler", out));
     see_end(rig, daemon);
 }
 
@@ -153,7 +147,7 @@ static void disk_is_almost_full(struct rig *rig)
                                "'compression':0}}", id, id);
     }
     see_outage(rig, daemon, "No space left on device");
-    empty(out);
+    unlink(text_of("%s/filler", out));
     see_end(rig, daemon);
 }
 

@@ -163,12 +163,11 @@ static void wrong_type(struct rig *rig)
 
 static void busy(struct rig *rig)
 {
-    struct world *w = &rig->world;
     int sent = 0;
     struct process *daemon = rig_start(rig, 0, NULL, NULL);
     rig_push(rig, "n", 60);
     rig_wait_for(rig, 10, 20);
-    redisContext *other = redis_server_connect(w->redis);
+    redisContext *other = redis_server_connect(rig->world.redis);
     redisAppendCommand(other, "EVAL %s 0", "while true do end");
     while (!sent)
         if (redisBufferWrite(other, &sent) != REDIS_OK)
@@ -396,7 +395,6 @@ static void keys_without_room(struct rig *rig)
 
 static void dead_beside_a_key(struct rig *rig)
 {
-    struct world *w = &rig->world;
     lock_folder(rig);
     rig_start(rig, 0, NULL, "--block_s=60", NULL); /* retries do not wait for the next poll */
     double start = process_now();
@@ -405,11 +403,11 @@ static void dead_beside_a_key(struct rig *rig)
     rig_wait(rig, 20);
     rig_saw_in_time(rig, start, 5);
     rig_saw_jobs(rig, "x");
-    char *text = redis_string(w->client, "GET gpuimgd:result:x");
+    char *text = redis_string(rig->world.client, "GET gpuimgd:result:x");
     cJSON *result = cJSON_Parse(text);
     rig_saw(rig, "key \"%s\"", json_text(result, "outputs.0.key"));
     rig_saw_if(rig, json_at(result, "outputs.0.bytes"), "with bytes");
-    rig_saw_if(rig, redis_integer(w->client, "EXISTS gpuimgd:img:x") == 1, "it is there");
+    rig_saw_if(rig, redis_integer(rig->world.client, "EXISTS gpuimgd:img:x") == 1, "it is there");
     cJSON_Delete(result);
     free(text);
 }

@@ -97,7 +97,8 @@ void rig_saw_done(struct rig *rig, const char *prefix)
     if (repeated)
         rig_append(rig, "", text_of(", %zu repeated", repeated));
     if (other)
-        rig_append(rig, "", text_of(", %zu other (%s: %s %s)", other, odd->id, odd->status, odd->code));
+        rig_append(rig, "", text_of(", %zu other (%s: %s %s)", other, odd->id, odd->status,
+                                    odd->code));
     if (rig->strangers)
         rig_append(rig, "", text_of(", %zu strangers", rig->strangers));
 }
