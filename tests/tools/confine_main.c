@@ -101,28 +101,20 @@ static bool restrict_set_ids(void)
         ;
 }
 
-static bool restrict_families(void)
-{
-    static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
-    return call_refuse_others(SYS_socket, 0, families, 3, EAFNOSUPPORT);
-}
-
-static bool restrict_realtime(void)
-{
-    static const uint32_t policies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE};
-    return call_refuse_others(SYS_sched_setscheduler, 1, policies, 3, EPERM);
-}
-
-static bool lock_personality(void)
-{
-    static const uint32_t personalities[] = {0, UINT32_MAX};
-    return call_refuse_others(SYS_personality, 0, personalities, 2, EPERM);
-}
-
-static bool allow_listed(void)
-{
-    return call_allow(allowed, sizeof allowed / sizeof *allowed, EPERM);
-}
+/* Calls that may have only these values as an argument. */
+static const struct {
+    const char *name;
+    long call;
+    int argument;
+    uint32_t values[3];
+    size_t count;
+    int error;
+} closed[] = {
+    {"RestrictAddressFamilies", SYS_socket, 0, {AF_UNIX, AF_INET, AF_INET6}, 3, EAFNOSUPPORT},
+    {"RestrictRealtime", SYS_sched_setscheduler, 1, {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE}, 3,
+     EPERM},
+    {"LockPersonality", SYS_personality, 0, {0, UINT32_MAX}, 2, EPERM},
+};
 
 static void filter_calls(void)
 {
@@ -132,10 +124,11 @@ static void filter_calls(void)
     need("MemoryDenyWriteExecute", deny_write_execute());
     need("RestrictNamespaces", restrict_namespaces());
     need("RestrictSUIDSGID", restrict_set_ids());
-    need("RestrictAddressFamilies", restrict_families());
-    need("RestrictRealtime", restrict_realtime());
-    need("LockPersonality", lock_personality());
-    need("SystemCallFilter", allow_listed());
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+        need(closed[i].name, call_refuse_others(closed[i].call, closed[i].argument,
+                                                closed[i].values, closed[i].count,
+                                                closed[i].error));
+    need("SystemCallFilter", call_allow(allowed, sizeof allowed / sizeof *allowed, EPERM));
 }
 
 /* ---- places and rights ----------------------------------------------------------------------- */
