@@ -46,25 +46,6 @@ struct floor_thread {
     size_t file_bytes;
 };
 
-static void thread_open(struct floor_thread *thread, struct floor *floor)
-{
-    thread->floor = floor;
-    thread->decoder.err = thread->encoder.err = jpeg_std_error(&thread->errors);
-    jpeg_create_decompress(&thread->decoder);
-    jpeg_create_compress(&thread->encoder);
-}
-
-static void thread_close(struct floor_thread *thread)
-{
-    jpeg_destroy_decompress(&thread->decoder);
-    jpeg_destroy_compress(&thread->encoder);
-    free(thread->file.bytes);
-    free(thread->input.bytes);
-    free(thread->output.bytes);
-    free(thread->scratch.bytes);
-    free(thread->encoded.bytes);
-}
-
 /* ---- the floor's steps ----------------------------------------------------------------------- */
 
 static bool read_file(struct floor_thread *thread, const struct floor_photo *photo)
@@ -302,14 +283,27 @@ void floor_open(struct floor *floor, const char *folder, unsigned threads)
     floor->pool = calloc(threads, sizeof *floor->pool);
     if (!floor->pool || engine_open(&config, &floor->engine, &error) != STATUS_OK)
         abort();
-    for (unsigned i = 0; i < threads; i++)
-        thread_open(&floor->pool[i], floor);
+    for (unsigned i = 0; i < threads; i++) {
+        struct floor_thread *thread = &floor->pool[i];
+        thread->floor = floor;
+        thread->decoder.err = thread->encoder.err = jpeg_std_error(&thread->errors);
+        jpeg_create_decompress(&thread->decoder);
+        jpeg_create_compress(&thread->encoder);
+    }
 }
 
 void floor_close(struct floor *floor)
 {
-    for (unsigned i = 0; i < floor->threads; i++)
-        thread_close(&floor->pool[i]);
+    for (unsigned i = 0; i < floor->threads; i++) {
+        struct floor_thread *thread = &floor->pool[i];
+        jpeg_destroy_decompress(&thread->decoder);
+        jpeg_destroy_compress(&thread->encoder);
+        free(thread->file.bytes);
+        free(thread->input.bytes);
+        free(thread->output.bytes);
+        free(thread->scratch.bytes);
+        free(thread->encoded.bytes);
+    }
     for (size_t i = 0; i < floor->count; i++) {
         plan_clear(&floor->photos[i].plan);
         free(floor->photos[i].name);

@@ -145,25 +145,19 @@ static void one_of_four(struct rig *rig)
 
 /* ---- a disk that hangs ----------------------------------------------------------------------- */
 
-/* Waits until the hung call has returned, and a little longer. */
-static void see_what_comes_late(struct rig *rig, struct process *daemon)
+static void hangs(struct rig *rig)
 {
+    const char *what = text_of("hang,times=1,seconds=%g", patience(2));
+    const char *more = text_of(",'timeout_s':%g", patience(0.7));
+    struct process *daemon = spoil(rig, fault_of_victim(rig, what), "victim.png", true, more);
     rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
-    process_sleep(patience(2.3));
+    process_sleep(patience(2.3)); /* until the hung call has returned, and a little longer */
     rig_push(rig, "m", 2);
     rig_wait_done(rig, 20, "m");
     struct picture_file now = load(rig, "victim.png");
     rig_saw_if(rig, same(&now, OLD, strlen(OLD)), "nothing late");
     picture_free(&now);
     rig_saw_terminated(rig, daemon);
-}
-
-static void hangs(struct rig *rig)
-{
-    const char *what = text_of("hang,times=1,seconds=%g", patience(2));
-    const char *more = text_of(",'timeout_s':%g", patience(0.7));
-    struct process *daemon = spoil(rig, fault_of_victim(rig, what), "victim.png", true, more);
-    see_what_comes_late(rig, daemon);
 }
 
 /* All workers hang for ever, one after the other; their temporary files are removed. */
