@@ -13,11 +13,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/bench/floor.h"
 #include "tests/fixtures/arguments.h"

@@ -11,8 +11,6 @@
  * the rounds. With --against, both programs take turns on each row.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fixtures/arguments.h"

@@ -6,9 +6,6 @@
  * when the daemon is idle. The maximum resident memory must be below the sum of pinned_bytes,
  * host_bytes and the constant in the README (conf/limits.h). At last each job must have its result.
  */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf/limits.h"

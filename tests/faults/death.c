@@ -1,11 +1,8 @@
 /* death.c - daemons that die, are stopped, get SIGTERM, or whose workers hang. */
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"

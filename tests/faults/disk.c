@@ -5,11 +5,7 @@
  * victim: job 2, which its temporary files have in their names. The other jobs are neighbours. At
  * any moment, the victim's output file is either the old image or the complete new image.
  */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"

@@ -7,15 +7,10 @@
  * CASE: INJECTED" contains TEXT. Each case runs in its own child process: if it crashes or hangs,
  * only its row is wrong. The exit status is 1 if any row is not as expected.
  */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/faults/rig.h"
 #include "tests/fixtures/arguments.h"

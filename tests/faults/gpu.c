@@ -1,7 +1,5 @@
 /* gpu.c - devices that fail, hang, or have no memory, on the stand-in CUDA runtime. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/faults/rig.h"

@@ -4,7 +4,6 @@
  * shim_library.c passes another version to the library. The daemon must exit before READY, with the
  * status that keeps systemd from restarting it, and must not fetch a job.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/faults/rig.h"

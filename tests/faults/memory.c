@@ -6,7 +6,6 @@
  * nearly the same order each time. Each case ends when a job finishes without reaching the failing
  * allocation. After each job, the number of live allocations must be the same as before.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "tests/faults/rig.h"

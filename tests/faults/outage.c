@@ -6,14 +6,9 @@
  * faults while a flag file exists; if mounts are permitted, real mounts cause them, too.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/faults/rig.h"
 #include "tests/fixtures/text_file.h"

@@ -1,7 +1,4 @@
 /* redis.c - a Redis that is down, returns errors or loses data, and connections that fail. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,17 +1,8 @@
 #include "tests/faults/rig.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "queue/redis/script.h"
 #include "tests/fixtures/http.h"

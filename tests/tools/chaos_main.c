@@ -10,14 +10,7 @@
  * left. With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
  * compared with that after all jobs.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "queue/redis/script.h"
 #include "tests/fixtures/arguments.h"

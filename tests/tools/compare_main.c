@@ -7,11 +7,8 @@
  * Exit status: 0 all are equal, 1 there is a difference, 77 there is no CUDA device here.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/text_file.h"

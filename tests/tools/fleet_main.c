@@ -17,7 +17,6 @@
  * most). Also, at most STRAY scripts may exceed SCRIPT_MS_MAX, plus one for each half of
  * SCRIPT_MS_MAX that was lost. Redis runs with a higher priority if that is permitted.
  */
-#include <signal.h>
 
 #include "tests/fixtures/arguments.h"
 #include "tests/tools/fleet_rig.h"

@@ -1,8 +1,6 @@
 #include "tests/tools/fleet_rig.h"
 
-#include <strings.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "conf/log.h"
 #include "queue/job/instance.h"
