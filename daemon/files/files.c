@@ -526,18 +526,39 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
     return STATUS_OK;
 }
 
-struct files_identity files_output_target(const struct files_output *output)
+/* EEXIST: a file has the output's name. EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so
+ * there may be one. */
+static bool is_taken(int reason)
 {
-    struct stat info;
-    bool exists = fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-    return exists ? identity_of(&info) : (struct files_identity){0};
+    return reason == EEXIST || reason == EINVAL || reason == ENOSYS;
 }
 
-enum status files_output_place(struct files_output *output, bool sync, struct error *error)
+static enum status replace(struct files_output *output, files_may_replace *may_replace,
+                           void *context, struct error *error)
 {
+    struct stat info;
+    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        struct files_identity target = identity_of(&info);
+        enum status status = may_replace(context, &target, error);
+        if (status != STATUS_OK)
+            return status;
+    }
     if (renameat(output->temporary_folder, output->temporary_name, output->folder, output->name) !=
         0)
         return output_error(output, "renamed into place", error);
+    return STATUS_OK;
+}
+
+enum status files_output_place(struct files_output *output, bool sync,
+                               files_may_replace *may_replace, void *context, struct error *error)
+{
+    if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
+                  RENAME_NOREPLACE) != 0) {
+        if (!is_taken(errno))
+            return output_error(output, "renamed into place", error);
+        if (replace(output, may_replace, context, error) != STATUS_OK)
+            return error->status;
+    }
     output->is_temporary = false;
     if (sync && fsync(output->folder) != 0)
         return output_error(output, "synced with its folder", error);

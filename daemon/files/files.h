@@ -107,11 +107,13 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
  * needs. */
 enum status files_output_finish(struct files_output *output, bool sync,
                                 struct error *error) MUST_CHECK;
-/* Returns the file that files_output_place would replace; inode 0: none. */
-struct files_identity files_output_target(const struct files_output *output);
-/* Renames the closed temporary file into place, then syncs its folder if `sync`. If the name is a
- * symbolic link, the link is replaced. */
+/* Returns STATUS_OK if an output may replace the existing file `target`. */
+typedef enum status files_may_replace(void *context, const struct files_identity *target,
+                                      struct error *error);
+/* Renames the closed temporary file into place, then syncs its folder if `sync`. Calls may_replace
+ * if a file with this name exists. If the name is a symbolic link, the link is replaced. */
 enum status files_output_place(struct files_output *output, bool sync,
+                               files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
 /* Closes the output and removes its temporary file, if that was not renamed. Idempotent. */
 void files_output_end(struct files_output *output);

@@ -36,17 +36,24 @@ static struct encode_request encode_request(const struct job_run *run, size_t in
     };
 }
 
+struct placing {
+    const struct job_run *run;
+    size_t index; /* of the output */
+};
+
 /* Refuses to replace the input or an earlier output of the job. Two paths can name one file:
  * through nested roots, hard links, mounts, or a filesystem that ignores case. */
-static enum status check_target(const struct job_run *run, size_t index,
-                                struct files_identity target, struct error *error)
+static enum status may_replace(void *context, const struct files_identity *target,
+                               struct error *error)
 {
-    const char *path = run->job.outputs[index].place.path;
-    if (files_same(&target, &run->input.identity))
+    const struct placing *placing = context;
+    const struct job_run *run = placing->run;
+    const char *path = run->job.outputs[placing->index].place.path;
+    if (files_same(target, &run->input.identity))
         return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
                          "\"%.100s\"; give it another name", path, run->job.input.path);
-    for (size_t i = 0; i < index; i++)
-        if (run->outputs[i].placed && files_same(&target, &run->outputs[i].identity))
+    for (size_t i = 0; i < placing->index; i++)
+        if (run->outputs[i].placed && files_same(target, &run->outputs[i].identity))
             return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of another "
                              "output, \"%.100s\"; give it another name", path,
                              run->job.outputs[i].place.path);
@@ -80,9 +87,9 @@ static bool encode_to_path(struct job_run *run, size_t index, const struct image
     /* If the lease is lost, another daemon may write this output: do not touch it. */
     if (status == STATUS_OK && outcome == OUTCOME_OPEN)
         output->placed =
-            check_target(run, index, files_output_target(&sink.file), &output->error) ==
-                STATUS_OK &&
-            files_output_place(&sink.file, run->bounds.sync, &output->error) == STATUS_OK;
+            files_output_place(&sink.file, run->bounds.sync, may_replace,
+                               &(struct placing){.run = run, .index = index},
+                               &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
     bool suspects_disk = disk_may_be_why(sink.file.reason);
     if (suspects_disk)

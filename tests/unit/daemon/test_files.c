@@ -232,6 +232,13 @@ TEST(refusals_say_what_to_do)
     assert_non_null(strstr(error.text, "the service needs ProtectHome=no (systemctl edit"));
 }
 
+static enum status any_file(void *context, const struct files_identity *target,
+                            struct error *error)
+{
+    (void)context, (void)target, (void)error;
+    return STATUS_OK;
+}
+
 TEST(outputs_appear_whole)
 {
     struct error error = {0};
@@ -242,7 +249,7 @@ TEST(outputs_appear_whole)
     assert_false(exists("out/a/b/cat.png"));
     assert_int_equal(files_output_finish(&output, true, &error), STATUS_OK);
     assert_false(exists("out/a/b/cat.png"));
-    assert_int_equal(files_output_place(&output, true, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, true, any_file, NULL, &error), STATUS_OK);
     files_output_end(&output);
     struct stat info = stat_of("out/a/b/cat.png");
     assert_int_equal(info.st_size, 4);
@@ -266,7 +273,7 @@ static enum status write_as(const char *path, struct error *error)
     if (status == STATUS_OK)
         status = files_output_finish(&output, false, error);
     if (status == STATUS_OK)
-        status = files_output_place(&output, false, error);
+        status = files_output_place(&output, false, any_file, NULL, error);
     files_output_end(&output);
     return status;
 }
@@ -299,20 +306,29 @@ TEST(outputs_stay_beneath_the_root)
     assert_int_equal(stat_of("elsewhere/kept").st_size, 4);
 }
 
-/* The file of that name is found before it is replaced, and stays without the rename. */
-TEST(the_file_that_would_be_replaced_is_known)
+static enum status refuse_file(void *context, const struct files_identity *target,
+                               struct error *error)
+{
+    *(struct files_identity *)context = *target;
+    return error_set(error, STATUS_BAD_JOB, "not this one");
+}
+
+/* Only if there is a file of that name is it asked about, and a refused one stays. */
+TEST(files_that_are_refused_stay)
 {
     struct files_output output;
+    struct files_identity asked;
     put("out/old.png", "kept");
     ino_t inode = stat_of("out/old.png").st_ino;
     for (int old = 0; old < 2; old++) {
         struct error error = {0};
+        asked = (struct files_identity){0};
         assert_int_equal(files_output_begin(&files, &output, old ? "old.png" : "new.png", 1,
                                             1, 0, &error), STATUS_OK);
         assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
-        assert_int_equal(files_output_target(&output).inode, old ? inode : 0);
-        if (!old)
-            assert_int_equal(files_output_place(&output, false, &error), STATUS_OK);
+        assert_int_equal(files_output_place(&output, false, refuse_file, &asked, &error),
+                         old ? STATUS_BAD_JOB : STATUS_OK);
+        assert_int_equal(asked.inode, old ? inode : 0);
         files_output_end(&output);
     }
     assert_true(exists("out/new.png"));
