@@ -6,8 +6,7 @@
  * bytes. On failure a function sets `error` and frees all library state; part of the destination
  * may be written.
  */
-#ifndef GPUIMGD_CODECS_CODEC_H
-#define GPUIMGD_CODECS_CODEC_H
+#pragma once
 
 #include "codecs/image.h"
 #include "conf/format.h"
@@ -119,5 +118,3 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error) MUST_CHECK;
-
-#endif

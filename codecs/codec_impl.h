@@ -9,8 +9,7 @@
  * the next image, and a file without tables could use those of another user's file. Creating an
  * object costs a microsecond.
  */
-#ifndef GPUIMGD_CODECS_CODEC_IMPL_H
-#define GPUIMGD_CODECS_CODEC_IMPL_H
+#pragma once
 
 #include <setjmp.h>
 
@@ -85,5 +84,3 @@ bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
  * header. Returns 1 if the blob is invalid, longer than EXIF_BYTES_MAX or out of range: orientation
  * is a hint, and an image is not refused because of it. */
 int exif_orientation(const uint8_t *blob, size_t bytes);
-
-#endif

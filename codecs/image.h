@@ -5,8 +5,7 @@
  * Rows run from top to bottom. Channels are interleaved: 1 gray, 3 RGB, 4 RGBA with alpha that is
  * not premultiplied. The bytes between the end of a row and `stride` are undefined padding.
  */
-#ifndef GPUIMGD_CODECS_IMAGE_H
-#define GPUIMGD_CODECS_IMAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ static inline size_t image_bytes(uint32_t width, uint32_t height, uint32_t chann
 {
     return image_stride(width, channels) * height;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* clock.h - the monotonic clock for deadlines and durations, and the time of day. Any thread. */
-#ifndef GPUIMGD_CONF_CLOCK_H
-#define GPUIMGD_CONF_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -57,5 +56,3 @@ static inline double clock_ms(uint64_t from_ns, uint64_t to_ns)
 {
     return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_MS : 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * All tables and strings are static. Any thread.
  */
-#ifndef GPUIMGD_CONF_FORMAT_H
-#define GPUIMGD_CONF_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ enum format_field {
  * the separator before the last word (" or "). */
 const char *format_list(enum format_field field, unsigned taking, const char *item,
                         const char *last, char text[FORMAT_LIST_BYTES]);
-
-#endif

@@ -4,8 +4,7 @@
  * A limit that users may change is an option (conf/options.def), and this file has its default. All
  * limits are in one file so that their relations can be asserted.
  */
-#ifndef GPUIMGD_CONF_LIMITS_H
-#define GPUIMGD_CONF_LIMITS_H
+#pragma once
 
 #include <assert.h>
 
@@ -176,5 +175,3 @@ static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BY
 static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
               "an idle daemon must be able to fetch a whole batch");
 static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");
-
-#endif

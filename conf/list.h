@@ -4,8 +4,7 @@
  * The node is a member of the struct that it links; each node is in at most one list. There is no
  * lock: a list belongs to one thread, or the caller locks it.
  */
-#ifndef GPUIMGD_CONF_LIST_H
-#define GPUIMGD_CONF_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ static inline struct list_node *list_pop(struct list *list)
         list_remove(list, node);
     return node;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * characters in a message become '?'. All functions except log_init are thread-safe. Lines of
  * different threads do not mix, because one write(2) writes one line.
  */
-#ifndef GPUIMGD_CONF_LOG_H
-#define GPUIMGD_CONF_LOG_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,5 +38,4 @@ void log_text(enum log_level level, const char *text);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

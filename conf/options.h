@@ -6,8 +6,7 @@
  * --name=value. Loop thread only; the daemon copies the values that workers need into each job.
  * Functions that fail return false and set `error` (only its text has a meaning here).
  */
-#ifndef GPUIMGD_CONF_OPTIONS_H
-#define GPUIMGD_CONF_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -58,5 +57,3 @@ void options_adopt(struct options *live, struct options *fresh);
 void options_print_help(FILE *out);
 void options_print_sample(FILE *out);
 void options_print_mdoc(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* replace.h - replaces a file atomically: readers see the old or the new file. Any thread. */
-#ifndef GPUIMGD_CONF_REPLACE_H
-#define GPUIMGD_CONF_REPLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@
  * and the path exists, the file is not replaced and the result is EEXIST. Returns 0 or errno. After
  * a failure the temporary file is gone. */
 int replace_file(const char *path, const char *bytes, size_t length, mode_t mode, bool overwrite);
-
-#endif

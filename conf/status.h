@@ -5,8 +5,7 @@
  * retry can help. A test compares the list in gpuimgd-job(5) with it. Functions that can fail
  * return `enum status` and describe the failure in a `struct error` of the caller. Any thread.
  */
-#ifndef GPUIMGD_CONF_STATUS_H
-#define GPUIMGD_CONF_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,4 @@ bool error_refuse(struct error *error, const char *format, ...)
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -3,8 +3,7 @@
  *
  * Text goes through these functions before it is logged or printed. Any thread.
  */
-#ifndef GPUIMGD_CONF_TEXT_H
-#define GPUIMGD_CONF_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ size_t text_number(char *to, uint64_t number);
 
 /* Returns the name that is most similar to a misspelled word; NULL if none is similar enough. */
 const char *text_nearest(const char *word, const char *const *names, size_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * daemon.h - starts all parts of the daemon, runs the event loop, and shuts down.
  */
-#ifndef GPUIMGD_DAEMON_DAEMON_H
-#define GPUIMGD_DAEMON_DAEMON_H
+#pragma once
 
 #include "conf/options.h"
 
@@ -22,5 +21,3 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
 /* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job
  * or one of its outputs would fail. The reason is in the log and in the JSON. */
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out);
-
-#endif

@@ -5,8 +5,7 @@
  * server (if metrics_listen is set), the heartbeat in Redis, the stats line and systemd's STATUS=.
  * Loop thread only.
  */
-#ifndef GPUIMGD_DAEMON_MONITOR_H
-#define GPUIMGD_DAEMON_MONITOR_H
+#pragma once
 
 #include <uv.h>
 
@@ -45,5 +44,3 @@ void monitor_reload(struct monitor *monitor);
 
 /* The monitor's timers must already be closed, with all handles of the loop. Takes NULL. */
 void monitor_close(struct monitor *monitor);
-
-#endif

@@ -8,8 +8,7 @@
  * A ready, reloading or stopping message waits up to 0.2 s for room. If that time is too short, the
  * next status or watchdog call sends the message first.
  */
-#ifndef GPUIMGD_DAEMON_NOTIFY_H
-#define GPUIMGD_DAEMON_NOTIFY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void notify_watchdog(void);
 /* Returns the time between calls of notify_watchdog in milliseconds: a third of WatchdogSec.
  * Returns 0 if the unit has no watchdog. */
 uint64_t notify_watchdog_interval_ms(void);
-
-#endif

@@ -4,8 +4,7 @@
  * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ reads
  * them. They hold no pointers, so they can be copied to a device.
  */
-#ifndef GPUIMGD_CODECS_JPEG_FRAME_H
-#define GPUIMGD_CODECS_JPEG_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ struct jpeg_prelude {
     uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order */
     uint8_t header[];      /* the file up to its entropy-coded data */
 };
-
-#endif

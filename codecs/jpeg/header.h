@@ -5,8 +5,7 @@
  * is cut after the SOS segment, and the SOF0 segment gets the real size. Nothing else before the
  * entropy-coded data depends on the size.
  */
-#ifndef GPUIMGD_CODECS_JPEG_HEADER_H
-#define GPUIMGD_CODECS_JPEG_HEADER_H
+#pragma once
 
 #include "codecs/codec.h"
 #include "codecs/jpeg/frame.h"
@@ -20,5 +19,3 @@ size_t jpeg_prelude_bytes(size_t icc_bytes);
 enum status jpeg_prelude_make(struct codec_context *context, const struct encode_request *request,
                               uint32_t width, uint32_t height, uint32_t channels,
                               struct jpeg_prelude *to, struct error *error) MUST_CHECK;
-
-#endif

@@ -4,8 +4,7 @@
  * Only jpeg_probe, jpeg_decode, jpeg_encode and jpeg_read_frame call setjmp. A variable that must
  * survive a longjmp is in jpeg_state, never a local.
  */
-#ifndef GPUIMGD_CODECS_JPEG_STATE_H
-#define GPUIMGD_CODECS_JPEG_STATE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -142,5 +141,3 @@ bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t len
 void jpeg_coefficients_take_over(struct jpeg_state *state);
 /* Frees all memory. Idempotent. */
 void jpeg_coefficients_free(struct jpeg_coefficients *coefficients);
-
-#endif

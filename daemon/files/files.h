@@ -11,8 +11,7 @@
  *
  * Thread-safe, except files_open, files_open_inputs and files_close.
  */
-#ifndef GPUIMGD_DAEMON_FILES_FILES_H
-#define GPUIMGD_DAEMON_FILES_FILES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ void files_output_end(struct files_output *output);
  * and pid namespace is dead if its process is gone. For other daemons a file must be older than
  * age_s, by the clock of the filesystem (a file server has its own). */
 size_t files_sweep(const struct files *files, double age_s);
-
-#endif

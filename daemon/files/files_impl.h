@@ -1,8 +1,7 @@
 /*
  * files_impl.h - names and creation of temporary files, shared by files.c and sweep.c.
  */
-#ifndef GPUIMGD_DAEMON_FILES_FILES_IMPL_H
-#define GPUIMGD_DAEMON_FILES_FILES_IMPL_H
+#pragma once
 
 #include <sys/types.h>
 #include <time.h>
@@ -33,5 +32,3 @@ bool files_touch(const struct files *files, int folder, const char *prefix,
 
 /* Sweeps a folder with outputs and their temporary files, once per folder. */
 void files_sweep_beside(struct files *files, int folder, struct files_identity now);
-
-#endif

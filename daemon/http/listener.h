@@ -3,8 +3,7 @@
  *
  * listener_open and listener_close run on the loop thread, listener_takes_host on the HTTP thread.
  */
-#ifndef GPUIMGD_DAEMON_HTTP_LISTENER_H
-#define GPUIMGD_DAEMON_HTTP_LISTENER_H
+#pragma once
 
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -35,5 +34,3 @@ void listener_close(struct listener *listener); /* idempotent */
  * unix socket accepts any Host, because browsers cannot connect to it. NULL (no header) is
  * accepted. */
 bool listener_takes_host(const struct listener *listener, const char *header);
-
-#endif

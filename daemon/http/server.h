@@ -8,8 +8,7 @@
  *
  * Without libmicrohttpd at build time, web_check refuses every value except "". Loop thread only.
  */
-#ifndef GPUIMGD_DAEMON_HTTP_SERVER_H
-#define GPUIMGD_DAEMON_HTTP_SERVER_H
+#pragma once
 
 #include "conf/status.h"
 #include "daemon/telemetry/snapshot.h"
@@ -28,5 +27,3 @@ void web_publish(struct web *web, const struct snapshot *snapshot);
 const char *web_name(const struct web *web);
 /* Closes all connections and joins the thread. Takes NULL. */
 void web_destroy(struct web *web);
-
-#endif

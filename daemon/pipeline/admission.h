@@ -18,8 +18,7 @@
  *
  * Functions that take a job may be called on any thread, by the owner of the job.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
-#define GPUIMGD_DAEMON_PIPELINE_ADMISSION_H
+#pragma once
 
 #include <pthread.h>
 
@@ -81,5 +80,3 @@ bool admission_release(struct job_run *run);
 void admission_settle(struct job_run *run);
 /* Marks the job as a zombie: it keeps its memory until its worker or the engine returns it. */
 void admission_abandon(struct job_run *run);
-
-#endif

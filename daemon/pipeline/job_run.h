@@ -11,8 +11,7 @@
  * the worker has reached. timing.deadline_ns is the deadline. A zombie is a job that was answered
  * while a worker or the engine still owned it; its slot is free after they return it.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
-#define GPUIMGD_DAEMON_PIPELINE_JOB_RUN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -236,5 +235,3 @@ void job_run_release(struct job_run *run);
 void job_run_drop_results(struct job_run *run);
 /* Frees everything that the job owns. */
 void job_run_clear(struct job_run *run);
-
-#endif

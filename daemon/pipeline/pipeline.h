@@ -5,8 +5,7 @@
  * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short.
  * The queue may fetch as many jobs as there are free slots.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
-#define GPUIMGD_DAEMON_PIPELINE_PIPELINE_H
+#pragma once
 
 #include <uv.h>
 
@@ -72,5 +71,3 @@ void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context
 /* Closes the handles. Run the loop once more, then call pipeline_destroy. */
 void pipeline_stop(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
-
-#endif

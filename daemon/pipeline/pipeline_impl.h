@@ -6,8 +6,7 @@
  * steps.c, planning.c and outputs.c those on a worker. deadline.c ends jobs early. trace_hooks.c
  * fills the trace.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
-#define GPUIMGD_DAEMON_PIPELINE_PIPELINE_IMPL_H
+#pragma once
 
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/pipeline.h"
@@ -195,5 +194,3 @@ void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, ui
 void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns);
 void trace_hooks_task(struct job_run *run);
 void trace_hooks_end(struct job_run *run);
-
-#endif

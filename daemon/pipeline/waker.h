@@ -5,8 +5,7 @@
  * uv_async_send. If all processors are busy and that thread is preempted there, the loop stalls for
  * milliseconds. A waker never makes the loop wait.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_WAKER_H
-#define GPUIMGD_DAEMON_PIPELINE_WAKER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ int waker_open(struct waker *waker, uv_loop_t *loop, waker_cb callback, void *co
 void waker_wake(struct waker *waker);
 /* On the loop, after the last waker_wake. The loop must run once more to close the handle. */
 void waker_close(struct waker *waker);
-
-#endif

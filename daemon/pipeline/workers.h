@@ -7,8 +7,7 @@
  * worker that hangs is given up (workers_give_up): a new thread replaces it, and the old thread
  * ends if its task ever returns. Loop thread only.
  */
-#ifndef GPUIMGD_DAEMON_PIPELINE_WORKERS_H
-#define GPUIMGD_DAEMON_PIPELINE_WORKERS_H
+#pragma once
 
 #include <uv.h>
 
@@ -67,5 +66,3 @@ struct workers_usage workers_usage(struct workers *workers);
  * once more to close the waker, then call workers_destroy. */
 void workers_stop(struct workers *workers);
 void workers_destroy(struct workers *workers);
-
-#endif

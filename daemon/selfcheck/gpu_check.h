@@ -9,8 +9,7 @@
  * A check is not a job: it takes no place in the queue or in `inflight`. A device without free
  * memory is skipped. Loop thread only.
  */
-#ifndef GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
-#define GPUIMGD_DAEMON_SELFCHECK_GPU_CHECK_H
+#pragma once
 
 #include <uv.h>
 
@@ -34,5 +33,3 @@ struct gpu_check_counts {
 struct gpu_check_counts gpu_check_counts(const struct gpu_check *check); /* takes NULL */
 /* The timer must already be closed, with all handles of the loop. Takes NULL. */
 void gpu_check_destroy(struct gpu_check *check);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Loop thread only, before any job runs.
  */
-#ifndef GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
-#define GPUIMGD_DAEMON_SELFCHECK_SELFTEST_H
+#pragma once
 
 #include <uv.h>
 
@@ -19,5 +18,3 @@ bool selftest_codecs(struct error *error) MUST_CHECK;
  * false: error has the reason. */
 bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
                   struct error *error) MUST_CHECK;
-
-#endif

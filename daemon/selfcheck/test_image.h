@@ -5,8 +5,7 @@
  * all other functions may be called on any thread. A check has three steps: test_image_decode, the
  * plan on an engine, and test_image_compare.
  */
-#ifndef GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
-#define GPUIMGD_DAEMON_SELFCHECK_TEST_IMAGE_H
+#pragma once
 
 #include "codecs/codec.h"
 #include "conf/status.h"
@@ -30,5 +29,3 @@ bool test_image_compare(const struct test_image *test_image, struct codec_contex
 
 /* The flush of a codec_sink whose buffer must hold the whole file, of sink->total bytes. */
 enum status test_image_flush(struct codec_sink *sink, size_t used, struct error *error);
-
-#endif

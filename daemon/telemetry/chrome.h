@@ -11,8 +11,7 @@
  *
  * Not thread-safe: trace.c calls all functions on its thread, or before and after that thread runs.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_CHROME_H
-#define GPUIMGD_DAEMON_TELEMETRY_CHROME_H
+#pragma once
 
 #include "daemon/telemetry/trace.h"
 
@@ -29,5 +28,3 @@ void chrome_flush(struct chrome *chrome);
 /* Completes the JSON array, closes the file and logs how many jobs it has. missed: jobs that were
  * dropped before chrome_add. Takes NULL. */
 void chrome_close(struct chrome *chrome, uint64_t missed);
-
-#endif

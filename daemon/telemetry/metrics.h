@@ -5,8 +5,7 @@
  * daemon publishes about jobs (snapshot.h) comes from these totals. There are no pointers, so an
  * assignment copies all of them.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_METRICS_H
-#define GPUIMGD_DAEMON_TELEMETRY_METRICS_H
+#pragma once
 
 #include "conf/status.h"
 #include "queue/job/job.h"
@@ -120,5 +119,3 @@ uint64_t metrics_jobs(const struct metrics_totals *totals);
  * only wait in this stage, and the results are not set. */
 bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
                    double *ms);
-
-#endif

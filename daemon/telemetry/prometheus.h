@@ -3,8 +3,7 @@
  *
  * Thread-safe: the functions only read their arguments and constant tables.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
-#define GPUIMGD_DAEMON_TELEMETRY_PROMETHEUS_H
+#pragma once
 
 #include "daemon/telemetry/snapshot.h"
 
@@ -24,5 +23,3 @@ struct prometheus_row prometheus_row(size_t index);
 
 /* Returns text that the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */
 char *prometheus_write(const struct snapshot *snapshot, uint64_t now_ns);
-
-#endif

@@ -5,8 +5,7 @@
  * of /metrics, the status page, the heartbeat in Redis, the stats line and systemd's STATUS=. There
  * are no pointers, so any thread may keep a copy.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
-#define GPUIMGD_DAEMON_TELEMETRY_SNAPSHOT_H
+#pragma once
 
 #include "conf/limits.h"
 #include "daemon/telemetry/metrics.h"
@@ -87,5 +86,3 @@ void snapshot_read_process(struct snapshot *snapshot);
  * CLOCK_MONOTONIC. Any thread. */
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Loop thread only. gpuimgd(8) documents the keys; the format string in stats.c declares them.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_STATS_H
-#define GPUIMGD_DAEMON_TELEMETRY_STATS_H
+#pragma once
 
 #include "daemon/telemetry/snapshot.h"
 
@@ -30,5 +29,3 @@ bool stats_line(struct stats *stats, const struct snapshot *now, char *text, siz
 void stats_open_log(struct stats *stats, const char *path);
 /* Appends the line with a timestamp; an error is only a debug message. */
 void stats_write_log(struct stats *stats, const char *line);
-
-#endif

@@ -4,8 +4,7 @@
  * Any thread. The page is the only reader of its two documents. queue/PROTOCOL.md documents the
  * heartbeat.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_STATUS_JSON_H
-#define GPUIMGD_DAEMON_TELEMETRY_STATUS_JSON_H
+#pragma once
 
 #include "daemon/telemetry/snapshot.h"
 
@@ -31,5 +30,3 @@ void history_add(struct history *history, const struct snapshot *snapshot);
 /* Returns {"samples":[...]}, oldest first. The keys of a sample are a subset of status.json's. The
  * caller frees the text; NULL: out of memory. */
 char *history_json_write(const struct history *history);
-
-#endif

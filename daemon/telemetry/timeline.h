@@ -9,8 +9,7 @@
  * Not thread-safe: only the trace thread may call the functions while it runs. Before its start and
  * after its end, another thread may call them.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_TIMELINE_H
-#define GPUIMGD_DAEMON_TELEMETRY_TIMELINE_H
+#pragma once
 
 #include "daemon/telemetry/trace.h"
 
@@ -48,5 +47,3 @@ char *timeline_svg_write(const struct timeline_scene *scene);
 
 /* Compares two uint64_t, or structs that begin with one, for qsort. */
 int timeline_by_time(const void *left, const void *right);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * All times are CLOCK_MONOTONIC in nanoseconds. Loop thread only, except trace_job_add.
  */
-#ifndef GPUIMGD_DAEMON_TELEMETRY_TRACE_H
-#define GPUIMGD_DAEMON_TELEMETRY_TRACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -91,5 +90,3 @@ void trace_put(struct trace *trace, const struct trace_job *job);
 void trace_draw(struct trace *trace);
 /* Ends the thread, completes both files and logs how many jobs they have. Takes NULL. */
 void trace_close(struct trace *trace);
-
-#endif

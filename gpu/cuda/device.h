@@ -6,8 +6,7 @@
  * loop thread uses these structs. The ended list is the exception: driver threads append to it
  * under the lock.
  */
-#ifndef GPUIMGD_GPU_CUDA_DEVICE_H
-#define GPUIMGD_GPU_CUDA_DEVICE_H
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -147,5 +146,3 @@ void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t r
 void cuda_submit(struct engine *engine, struct engine_task *task);
 void cuda_start(struct engine *engine);
 void cuda_reap(struct engine *engine);
-
-#endif

@@ -5,8 +5,7 @@
  * call, and cleared from the thread's last-error state. The caller handles the error:
  * cuda_is_sticky distinguishes errors that end the context from errors of a single call.
  */
-#ifndef GPUIMGD_GPU_CUDA_TRY_H
-#define GPUIMGD_GPU_CUDA_TRY_H
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -60,5 +59,3 @@ static inline bool cuda_is_sticky(cudaError_t result)
         return false;
     }
 }
-
-#endif

@@ -19,8 +19,7 @@
  * Call all functions but engine_run on the loop thread. With the CPU engine, engine_reserve,
  * engine_release and engine_pinned_usage may be called on any thread.
  */
-#ifndef GPUIMGD_GPU_ENGINE_ENGINE_H
-#define GPUIMGD_GPU_ENGINE_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -144,5 +143,3 @@ void engine_take_activity(struct engine *engine, uint32_t device, struct engine_
 
 struct pool_usage engine_pinned_usage(const struct engine *engine);
 struct pool_usage engine_device_usage(const struct engine *engine, uint32_t device);
-
-#endif

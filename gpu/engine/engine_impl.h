@@ -4,8 +4,7 @@
  * engine.c forwards each call of engine.h through the function table of the open engine. Functions
  * that only one kind of engine has are NULL in the other's table.
  */
-#ifndef GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
-#define GPUIMGD_GPU_ENGINE_ENGINE_IMPL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -89,5 +88,3 @@ enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan
 /* Sets over_budget, or out_of_memory if the budget allows the size but the system has no memory. */
 enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,
                                   struct error *error);
-
-#endif

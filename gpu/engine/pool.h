@@ -6,8 +6,7 @@
  * called and no page faults. The segments never exceed the budget. All bookkeeping is in host
  * memory, because the backend's memory may be a device's. pool_take never blocks for memory.
  */
-#ifndef GPUIMGD_GPU_ENGINE_POOL_H
-#define GPUIMGD_GPU_ENGINE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ struct pool_usage {
 };
 struct pool_usage pool_usage(const struct pool *pool);
 const char *pool_name(const struct pool *pool);
-
-#endif

@@ -7,8 +7,7 @@
  * warp whose lanes take one block each therefore reads each coefficient as 64 consecutive bytes.
  * The last group is complete: the values of missing blocks are 0.
  */
-#ifndef GPUIMGD_GPU_JPEG_COEFFICIENTS_H
-#define GPUIMGD_GPU_JPEG_COEFFICIENTS_H
+#pragma once
 
 #include "codecs/jpeg/frame.h"
 #include "gpu/jpeg/simt.h"
@@ -35,5 +34,3 @@ DEVICE uint64_t jpeg_plane_values(uint64_t blocks)
 {
     return (blocks + JPEG_GROUP_BLOCKS - 1) / JPEG_GROUP_BLOCKS * JPEG_GROUP;
 }
-
-#endif

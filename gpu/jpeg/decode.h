@@ -16,8 +16,7 @@
  * Many images share the launches. The functions may be called on any thread. Nothing here allocates
  * memory or waits for the device.
  */
-#ifndef GPUIMGD_GPU_JPEG_DECODE_H
-#define GPUIMGD_GPU_JPEG_DECODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,6 +101,4 @@ int jpeg_decode_launch(const struct jpeg_decode_batch *batch, const void *descri
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

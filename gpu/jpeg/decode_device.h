@@ -1,6 +1,5 @@
 /* decode_device.h - device functions that several kernels of the decoder use. */
-#ifndef GPUIMGD_GPU_JPEG_DECODE_DEVICE_H
-#define GPUIMGD_GPU_JPEG_DECODE_DEVICE_H
+#pragma once
 
 #include "gpu/jpeg/decode_impl.h"
 #include "gpu/jpeg/simt.h"
@@ -106,5 +105,3 @@ DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t count)
 
 /* Whether a block that ended with this index has neither a bad code nor an index above 63. */
 DEVICE bool ended_well(uint32_t index) { return index == 64 || (index & ENTRY_END) != 0; }
-
-#endif

@@ -11,8 +11,7 @@
  * DECODE_PIECES pieces, which different threads decode again to write coefficients. A span is the
  * subsequences of a block of threads, a tile the MCUs of a block of threads.
  */
-#ifndef GPUIMGD_GPU_JPEG_DECODE_IMPL_H
-#define GPUIMGD_GPU_JPEG_DECODE_IMPL_H
+#pragma once
 
 #include "gpu/jpeg/decode.h"
 
@@ -161,6 +160,4 @@ struct decode_args decode_args_of(const struct jpeg_decode_batch *batch, const v
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -13,8 +13,7 @@
  *
  * Many images share one launch. Nothing here allocates memory or waits for the device.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_H
-#define GPUIMGD_GPU_JPEG_ENCODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,6 +85,4 @@ int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

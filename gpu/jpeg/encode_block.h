@@ -5,8 +5,7 @@
  * of column c is at k * threads + c, so that the threads of a warp access different banks. The
  * words of the block's entropy-coded bits replace them.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_BLOCK_H
-#define GPUIMGD_GPU_JPEG_ENCODE_BLOCK_H
+#pragma once
 
 #include "gpu/jpeg/encode_impl.h"
 #include "gpu/jpeg/simt.h"
@@ -249,5 +248,3 @@ DEVICE int dc_of_sum(int sum, const float *reciprocals)
 {
     return quantised(quantise(sum - DC_SHIFT, reciprocals[0]));
 }
-
-#endif

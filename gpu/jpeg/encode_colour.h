@@ -5,8 +5,7 @@
  * encodes blocks of one component: the first warps Y, the last two Cb and Cr. h and v are the
  * sampling factors of Y, and constants of each kernel.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_COLOUR_H
-#define GPUIMGD_GPU_JPEG_ENCODE_COLOUR_H
+#pragma once
 
 #include "gpu/jpeg/encode_tile.h"
 
@@ -290,5 +289,3 @@ SIMT void encode_colour(const struct encode_args *args, int h, int v, uint32_t *
     join_tile(&bits, words, threads, total, state->window, threads * COLOUR_JOINED, &state->join,
               image, tile);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * encode_gray.h - a tile of a gray image: loading, and the exchange of blocks between warps.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_GRAY_H
-#define GPUIMGD_GPU_JPEG_ENCODE_GRAY_H
+#pragma once
 
 #include "gpu/jpeg/encode_tile.h"
 
@@ -91,5 +90,3 @@ SIMT int choose_block(const struct gray_blocks *blocks)
     uint32_t key = warp & 2 ? (warp & 1 ? keys[3] : keys[2]) : (warp & 1 ? keys[1] : keys[0]);
     return (int)(key % GRAY_WARPS) * WARP_LANES + lane;
 }
-
-#endif

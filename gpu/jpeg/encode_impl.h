@@ -6,8 +6,7 @@
  * depends on all tiles before it. Slots are taken from the image's work memory in the order in
  * which the tiles are done.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_IMPL_H
-#define GPUIMGD_GPU_JPEG_ENCODE_IMPL_H
+#pragma once
 
 #include <assert.h>
 #include <stdalign.h>
@@ -78,5 +77,3 @@ struct encode_descriptor {
 struct encode_chunk {
     uint32_t image, first;
 };
-
-#endif

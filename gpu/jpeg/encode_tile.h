@@ -1,8 +1,7 @@
 /*
  * encode_tile.h - joins the bits of the blocks of a tile and writes them to the tile's slot.
  */
-#ifndef GPUIMGD_GPU_JPEG_ENCODE_TILE_H
-#define GPUIMGD_GPU_JPEG_ENCODE_TILE_H
+#pragma once
 
 #include "gpu/jpeg/encode_block.h"
 
@@ -203,5 +202,3 @@ SIMT void load_tables(const struct encode_args *args, const struct encode_descri
     for (int i = thread_index(); i < sets * DCT_AREA; i += block_threads())
         ((float *)reciprocals)[i] = image->reciprocals[i / DCT_AREA][i % DCT_AREA];
 }
-
-#endif

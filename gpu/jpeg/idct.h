@@ -26,8 +26,7 @@
  *
  * Words are unsigned, as sums may wrap.
  */
-#ifndef GPUIMGD_GPU_JPEG_IDCT_H
-#define GPUIMGD_GPU_JPEG_IDCT_H
+#pragma once
 
 #include "gpu/jpeg/simt.h"
 
@@ -205,5 +204,3 @@ DEVICE bool idct2(const uint32_t *x, uint32_t *rows)
 
 /* The sample of 8 x 8 of the image's. dc: dequantised. */
 DEVICE uint32_t idct1(uint32_t dc) { return pack_samples(shift_signed(dc + 4, 3), 0, 0, 0) & 255; }
-
-#endif

@@ -4,8 +4,7 @@
  * The samples are those of libjpeg-turbo's "islow" inverse DCT. The host must decode an image with
  * values for which libjpeg-turbo's functions differ among themselves.
  */
-#ifndef GPUIMGD_GPU_JPEG_LUMA_H
-#define GPUIMGD_GPU_JPEG_LUMA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +36,4 @@ int jpeg_store_luma(const struct jpeg_luma *images, uint32_t count, uint32_t gro
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -15,8 +15,7 @@
  *
  * The functions may be called on any thread. Nothing here allocates memory or waits for the device.
  */
-#ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_H
-#define GPUIMGD_GPU_JPEG_PROGRESSIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,6 +88,4 @@ int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *de
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

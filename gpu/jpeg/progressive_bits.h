@@ -3,8 +3,7 @@
  *
  * All lanes of the warp keep the same state.
  */
-#ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_BITS_H
-#define GPUIMGD_GPU_JPEG_PROGRESSIVE_BITS_H
+#pragma once
 
 #include "gpu/jpeg/progressive_impl.h"
 #include "gpu/jpeg/simt.h"
@@ -218,5 +217,3 @@ DEVICE int extend_value(uint32_t bits, uint32_t size)
     int value = (int)(bits >> (32 - size));
     return (int32_t)bits < 0 ? value : value - (1 << size) + 1;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * progressive.c fills them on the host. All addresses are device addresses.
  */
-#ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_IMPL_H
-#define GPUIMGD_GPU_JPEG_PROGRESSIVE_IMPL_H
+#pragma once
 
 #include "codecs/jpeg/frame.h"
 #include "gpu/jpeg/progressive.h"
@@ -83,6 +82,4 @@ int progressive_decode_scans(const struct progressive_args *args, struct CUstrea
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

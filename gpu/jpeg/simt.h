@@ -14,8 +14,7 @@
  * All lanes of a warp call the warp_ functions together, and all threads of a block call the
  * block_ functions together.
  */
-#ifndef GPUIMGD_GPU_JPEG_SIMT_H
-#define GPUIMGD_GPU_JPEG_SIMT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -319,5 +318,3 @@ SIMT uint32_t block_scan(uint32_t value, uint32_t *total, uint32_t *sums)
     *total = all;
     return warp_read(before, warp) + below;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * simt_launch runs the blocks one after the other, in the order of their indices. The threads of a
  * block are coroutines, which switch only at barriers. One kernel runs at a time in a process.
  */
-#ifndef GPUIMGD_GPU_JPEG_SIMT_HOST_H
-#define GPUIMGD_GPU_JPEG_SIMT_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,5 +109,3 @@ SIMT uint32_t load_word(const void *at) { return *(const uint32_t *)at; }
 SIMT words2 load_words2(const void *at) { return *(const words2 *)at; }
 SIMT words4 load_words4(const void *at) { return *(const words4 *)at; }
 SIMT words2 load_fresh(const void *at) { return *(const words2 *)at; }
-
-#endif

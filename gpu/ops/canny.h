@@ -7,8 +7,7 @@
  * Connections are searched between blocks of 2 x 2 pixels, because marked pixels within a block
  * always touch. Both engines therefore need one word of work space per four pixels.
  */
-#ifndef GPUIMGD_GPU_OPS_CANNY_H
-#define GPUIMGD_GPU_OPS_CANNY_H
+#pragma once
 
 #include "gpu/ops/sobel.h"
 
@@ -66,5 +65,3 @@ PIXEL uint32_t canny_blocks(uint32_t side)
 {
     return (side + 1) / 2;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * op_convolve has the formula and its bounds, with which sums in any order fit in 32 bits.
  */
-#ifndef GPUIMGD_GPU_OPS_CONVOLVE_H
-#define GPUIMGD_GPU_OPS_CONVOLVE_H
+#pragma once
 
 #include "gpu/ops/prologue.h"
 #include "gpu/plan/pass.h"
@@ -29,5 +28,3 @@ PIXEL int convolve_byte(int32_t sum)
     int value = sum >> 16;
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
-
-#endif

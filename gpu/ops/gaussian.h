@@ -3,8 +3,7 @@
  *
  * No intermediate value is rounded, so the order of the two sums does not matter.
  */
-#ifndef GPUIMGD_GPU_OPS_GAUSSIAN_H
-#define GPUIMGD_GPU_OPS_GAUSSIAN_H
+#pragma once
 
 #include "gpu/ops/prologue.h"
 
@@ -25,5 +24,3 @@ PIXEL int unsharp_byte(int s, int g, int amount256)
     int value = s + ((amount256 * (s - g) + 128) >> 8);
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
-
-#endif

@@ -12,8 +12,7 @@
  * sums 12 rows for 8. Instructions per sample: 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more to load
  * and store.
  */
-#ifndef GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
-#define GPUIMGD_GPU_OPS_GAUSSIAN_STRIP_CUH
+#pragma once
 
 #include <cuda_pipeline.h>
 
@@ -270,5 +269,3 @@ static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCK
         }
     }
 }
-
-#endif

@@ -5,8 +5,7 @@
  * colour image, the gray is computed while it is counted, stored in the output image, and replaced
  * there.
  */
-#ifndef GPUIMGD_GPU_OPS_GRAY_TABLE_H
-#define GPUIMGD_GPU_OPS_GRAY_TABLE_H
+#pragma once
 
 #include "gpu/ops/histogram.h"
 
@@ -60,5 +59,3 @@ PIXEL double otsu_sigma(double q1, double mu1, double mu)
     double q2 = 1.0 - q1, mu2 = (mu - q1 * mu1) / q2;
     return q1 * q2 * (mu1 - mu2) * (mu1 - mu2);
 }
-
-#endif

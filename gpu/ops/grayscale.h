@@ -4,8 +4,7 @@
  * The default weights 19595, 38470, 7471 are 0.299, 0.587, 0.114 of ITU-R BT.601-7, rounded as in
  * libjpeg's jccolor.c. RGBA is first flattened over the background.
  */
-#ifndef GPUIMGD_GPU_OPS_GRAYSCALE_H
-#define GPUIMGD_GPU_OPS_GRAYSCALE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ struct grayscale grayscale_default(const uint8_t *background);
 /* Converts one row of 1, 3 or 4 channels on the CPU. The rows must not overlap. */
 void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t channels,
                    const struct grayscale *gray);
-
-#endif

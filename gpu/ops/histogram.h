@@ -4,8 +4,7 @@
  * It is also the first step of the operations of gray_table.h, which keep the gray that is
  * counted.
  */
-#ifndef GPUIMGD_GPU_OPS_HISTOGRAM_H
-#define GPUIMGD_GPU_OPS_HISTOGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void histogram_count(const struct image *from, const struct histogram *histogram
 /* As histogram_count, in device memory. Enqueues and returns a cudaError_t. */
 int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
                          const struct image *gray, uint32_t *counts, struct CUstream_st *stream);
-
-#endif

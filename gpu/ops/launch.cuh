@@ -6,8 +6,7 @@
  * multiprocessors and wait until all previous writes are visible. For a stream alone on the
  * device, this saves 1 to 1.5 of the 3 us that starting and ending a kernel cost.
  */
-#ifndef GPUIMGD_GPU_OPS_LAUNCH_CUH
-#define GPUIMGD_GPU_OPS_LAUNCH_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -143,5 +142,3 @@ template <typename Launch> static cudaError_t by_channels(uint32_t channels, con
     extern "C" int name([[maybe_unused]] const struct pass *pass, const struct image *from,        \
                         [[maybe_unused]] const struct image *to, [[maybe_unused]] uint8_t *work,   \
                         struct CUstream_st *stream)
-
-#endif

@@ -9,8 +9,7 @@
  * 1) - 1 values at or below it and (n - r)(n - c) - 1 at or above it. Only values that can be the
  * median are compared further. The compiler removes unused halves of comparisons.
  */
-#ifndef GPUIMGD_GPU_OPS_MEDIAN_H
-#define GPUIMGD_GPU_OPS_MEDIAN_H
+#pragma once
 
 #include "gpu/ops/prologue.h"
 
@@ -127,5 +126,3 @@ MEDIAN_INLINE MEDIAN median_of25(MEDIAN v[5][5])
     middle[12] = v[4][1];
     return median_of13(middle);
 }
-
-#endif

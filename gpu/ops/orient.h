@@ -1,6 +1,5 @@
 /* orient.h - mirrors and rotations, which move each pixel to another place. */
-#ifndef GPUIMGD_GPU_OPS_ORIENT_H
-#define GPUIMGD_GPU_OPS_ORIENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
 struct orient {
     uint8_t swap, flip_x, flip_y;
 };
-
-#endif

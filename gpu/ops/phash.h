@@ -5,8 +5,7 @@
  * order of the sums therefore does not matter, and equal values stay equal. With doubles, rounding
  * would decide on which side of the median they are.
  */
-#ifndef GPUIMGD_GPU_OPS_PHASH_H
-#define GPUIMGD_GPU_OPS_PHASH_H
+#pragma once
 
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
@@ -35,5 +34,3 @@ PIXEL int phash_before(int64_t a, int i, int64_t b, int j)
 {
     return a < b || (a == b && i < j);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * whose every step is exact or correctly rounded, so that the results are bit-identical. SIMT
  * marks a function of kernels alone.
  */
-#ifndef GPUIMGD_GPU_OPS_PIXEL_H
-#define GPUIMGD_GPU_OPS_PIXEL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ PIXEL int border_inside(int index, int size, enum border border)
         index = index < 0 ? -index : 2 * size - 2 - index;
     return index;
 }
-
-#endif

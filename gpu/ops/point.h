@@ -7,8 +7,7 @@
  * between two passes, so that fusing does not change the result. Alpha is kept, but gray flattens
  * it over the background first.
  */
-#ifndef GPUIMGD_GPU_OPS_POINT_H
-#define GPUIMGD_GPU_OPS_POINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ bool point_takes_gray(const struct chain *chain);
  * after it, removes the pass and describes it in *prologue. Returns the shape after the prologue:
  * that of the chain, or with one channel. */
 struct pass_shape point_lift(struct chain *chain, struct prologue *prologue);
-
-#endif

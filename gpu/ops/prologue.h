@@ -6,8 +6,7 @@
  * (point_lift). The prologue applies only to pixels of the source. Zeros outside the image stay
  * zeros. Alpha, which the pass copies from its source, is kept unless gray is made.
  */
-#ifndef GPUIMGD_GPU_OPS_PROLOGUE_H
-#define GPUIMGD_GPU_OPS_PROLOGUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ static inline void prologue_look_up(const uint8_t *from, uint8_t *to, size_t byt
     for (size_t i = 0; i < bytes; i++)
         to[i] = table[from[i]];
 }
-
-#endif

@@ -7,8 +7,7 @@
  * colours by alpha and the last pass divides them by it, as Pillow's RGBa mode. resize.c computes
  * the tables on the host, in double.
  */
-#ifndef GPUIMGD_GPU_OPS_RESAMPLE_H
-#define GPUIMGD_GPU_OPS_RESAMPLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) M
 
 /* Work space of resample_x in bytes, for a source of this width. */
 size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);
-
-#endif

@@ -7,8 +7,7 @@
  * whole pixels. Its reads of 48 bytes at a stride of 48 bytes use all 32 banks in each quarter of
  * a warp.
  */
-#ifndef GPUIMGD_GPU_OPS_ROWS_CUH
-#define GPUIMGD_GPU_OPS_ROWS_CUH
+#pragma once
 
 #include <cuda_fp16.h>
 #include <string.h>
@@ -322,5 +321,3 @@ SIMT uint4 gray_lane(row_part<C> *part, uint8_t *stage, int lane, const gray_wor
             gray_four_rgba(part->words[2], gray), gray_four_rgba(part->words[3], gray));
     }
 }
-
-#endif

@@ -4,8 +4,7 @@
  * One pass makes gray from 1, 3 or 4 channels, applies the table of the prologue, if any, and
  * computes the gradient. Each colour pixel is read once.
  */
-#ifndef GPUIMGD_GPU_OPS_SOBEL_H
-#define GPUIMGD_GPU_OPS_SOBEL_H
+#pragma once
 
 #include "gpu/ops/prologue.h"
 
@@ -59,5 +58,3 @@ PIXEL int sobel_root(int n)
     int whole = (int)root;
     return whole > 255 ? 255 : whole;
 }
-
-#endif

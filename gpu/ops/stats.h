@@ -1,6 +1,5 @@
 /* stats.h - sum, minimum and maximum of each channel. */
-#ifndef GPUIMGD_GPU_OPS_STATS_H
-#define GPUIMGD_GPU_OPS_STATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct stats_channel {
     uint32_t max;
     uint32_t room; /* 255 - min */
 };
-
-#endif

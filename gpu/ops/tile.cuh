@@ -14,8 +14,7 @@
  * If the tile touches the image's left or right side, the columns outside are made from the row
  * after loading. Rows above and below the image are other rows of the source.
  */
-#ifndef GPUIMGD_GPU_OPS_TILE_CUH
-#define GPUIMGD_GPU_OPS_TILE_CUH
+#pragma once
 
 #include "gpu/ops/rows.cuh"
 #include "gpu/plan/pass.h"
@@ -436,5 +435,3 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
         }
     }
 }
-
-#endif

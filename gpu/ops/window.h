@@ -6,8 +6,7 @@
  * special cases. The prologue is applied during the copy. Without a prologue, and without pixels
  * before and after a row, rows are read from the source as they are.
  */
-#ifndef GPUIMGD_GPU_OPS_WINDOW_H
-#define GPUIMGD_GPU_OPS_WINDOW_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ const uint8_t *window_row(struct window *window, int y, int step);
 
 /* Copies the fourth channel of a row, if the image has alpha. */
 void window_keep_alpha(const uint8_t *from, uint8_t *to, uint32_t width);
-
-#endif

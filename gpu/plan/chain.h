@@ -5,8 +5,7 @@
  * operation will read. To fuse with its predecessor, an operation inspects the last pass, removes
  * it, and appends one that does both.
  */
-#ifndef GPUIMGD_GPU_PLAN_CHAIN_H
-#define GPUIMGD_GPU_PLAN_CHAIN_H
+#pragma once
 
 #include "gpu/plan/pass.h"
 
@@ -81,5 +80,3 @@ void step_flatten(struct chain *chain);
 /* Converts Y, Cb and Cr to RGB or to Y. */
 void step_rgb(struct chain *chain);
 void step_luma(struct chain *chain);
-
-#endif

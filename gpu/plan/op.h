@@ -6,8 +6,7 @@
  * chains of the tests and the texts of `make documents` follow from the declaration. Parsing has
  * no side effects and runs on any thread.
  */
-#ifndef GPUIMGD_GPU_PLAN_OP_H
-#define GPUIMGD_GPU_PLAN_OP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ bool op_given(const struct op_item *item, const char *name);
 /* Returns bad_op. The text follows the item's place: ": low is 5; ..." or " needs width". */
 enum status op_refuse(const struct op_item *item, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -23,8 +23,7 @@
  * If several tasks share a stream, one launch can run passes of the same type of all of them
  * (pass_cuda_many).
  */
-#ifndef GPUIMGD_GPU_PLAN_PASS_H
-#define GPUIMGD_GPU_PLAN_PASS_H
+#pragma once
 
 #include <assert.h>
 #include <stdalign.h>
@@ -203,5 +202,3 @@ static inline struct image pass_to(const struct pass *pass, const struct pass_bu
 {
     return pass_view(pass_address(buffers, pass->to_place), pass->to);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * has its own place in the output buffer, and so have values. A variant without passes is the
  * source itself or a rectangle of it: nothing is computed or copied.
  */
-#ifndef GPUIMGD_GPU_PLAN_PLAN_H
-#define GPUIMGD_GPU_PLAN_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -134,5 +133,4 @@ cJSON *plan_json_memory(const struct plan *plan);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

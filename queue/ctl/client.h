@@ -6,8 +6,7 @@
  *
  * One thread. The caller owns each reply and frees it with freeReplyObject.
  */
-#ifndef GPUIMGD_QUEUE_CTL_CLIENT_H
-#define GPUIMGD_QUEUE_CTL_CLIENT_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -65,5 +64,3 @@ void client_catch_interrupt(void);
 bool client_interrupted(void);
 /* The loop, for the caller's own handles. client_close closes them. */
 uv_loop_t *client_loop(struct client *client);
-
-#endif

@@ -4,8 +4,7 @@
  * A command has a row in a table, its options and a connection to Redis. It prints its output on
  * standard output and messages on standard error, and returns the exit status. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_CTL_H
-#define GPUIMGD_QUEUE_CTL_CTL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -101,5 +100,3 @@ ctl_run ctl_submit, ctl_result, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_p
     ctl_drain, ctl_explain;
 extern const struct ctl_option ctl_submit_options[], ctl_result_options[], ctl_top_options[],
     ctl_dead_options[], ctl_pause_options[], ctl_drain_options[];
-
-#endif

@@ -5,8 +5,7 @@
  * mix, and a pipe gets whole lines. Names, ids and messages come from outside: control characters
  * (text_is_control) and invalid UTF-8 in them become '?'. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_OUT_H
-#define GPUIMGD_QUEUE_CTL_OUT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void out_error(const char *format, va_list args) __attribute__((format(printf, 1
  * stream clears it first. */
 void out_status(const char *text);
 bool out_has_status(void);
-
-#endif

@@ -4,8 +4,7 @@
  * The bar is the last line of standard error. Standard output gets a line per job. If standard
  * output is a terminal, only failed jobs get one, unless --verbose is given. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_PROGRESS_H
-#define GPUIMGD_QUEUE_CTL_PROGRESS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -40,5 +39,3 @@ uint64_t progress_ended(const struct progress *progress);
 void progress_draw(struct progress *progress);
 /* Prints the counts and the elapsed time. `waited`: results were awaited. */
 void progress_end(struct progress *progress, bool waited);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The functions write to the caller's buffer and return it. Any thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SHOW_H
-#define GPUIMGD_QUEUE_CTL_SHOW_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ const char *show_word(const cJSON *json, const char *name, char *word, size_t si
 /* Prints one result as a line: its status, the input's name and its outputs. `files` has, per
  * output, the local file of a result that came through Redis; or NULL. */
 void show_result(const cJSON *result, const char *name, const char *const *files);
-
-#endif

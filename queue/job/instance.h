@@ -5,8 +5,7 @@
  * time (clock ticks since boot). The characters are [A-Za-z0-9._:-], so that file names, Redis keys
  * and Lua patterns can contain the name.
  */
-#ifndef GPUIMGD_QUEUE_JOB_INSTANCE_H
-#define GPUIMGD_QUEUE_JOB_INSTANCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ enum instance_life {
     INSTANCE_ELSEWHERE /* another host, boot or pid namespace: not visible from here */
 };
 enum instance_life instance_life(const char *inst, const char *self);
-
-#endif

@@ -5,8 +5,7 @@
  * `ops` stay cJSON nodes and formats stay names: the daemon checks both later. job_parse runs on
  * the loop thread only.
  */
-#ifndef GPUIMGD_QUEUE_JOB_JOB_H
-#define GPUIMGD_QUEUE_JOB_JOB_H
+#pragma once
 
 #include <stdint.h>
 
@@ -99,5 +98,3 @@ const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *
                         const char *text, size_t length);
 const char *label_job(char label[LABEL_BYTES], uint64_t number, const struct job *job,
                       const char *text, size_t length);
-
-#endif

@@ -6,8 +6,7 @@
  * object, numbers outside JSON's grammar or a double's range, and text after the value. cJSON reads
  * every text that passes the check in the same way as the check does.
  */
-#ifndef GPUIMGD_QUEUE_JOB_JSON_H
-#define GPUIMGD_QUEUE_JOB_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -28,5 +27,3 @@ cJSON *json_parse(const char *text, size_t length, const char *raw,
 /* Replaces the member, or appends it. Takes ownership of item. Returns false if memory is short or
  * item is NULL; the object is unusable then. */
 bool json_set(cJSON *object, const char *key, cJSON *item);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Loop thread only. All pointers are borrowed for the duration of the call.
  */
-#ifndef GPUIMGD_QUEUE_JOB_RESULT_H
-#define GPUIMGD_QUEUE_JOB_RESULT_H
+#pragma once
 
 #include "conf/status.h"
 #include "queue/job/job.h"
@@ -51,5 +50,3 @@ char *result_repeat(const char *kept, const struct job *job, uint64_t number);
  * output and, if the job was done, of the job. Returns a new text, which the caller frees, or NULL
  * if memory is short. */
 char *result_deny(const char *result, const char *key, const struct error *error);
-
-#endif

@@ -10,8 +10,7 @@
  * Any thread. Pass a NULL key for an element of an array and for the outermost value. If memory
  * runs short, only writer_finish reports it.
  */
-#ifndef GPUIMGD_QUEUE_JOB_WRITER_H
-#define GPUIMGD_QUEUE_JOB_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void writer_json(struct writer *writer, const char *key, const cJSON *value);
 void writer_restart(struct writer *writer);
 /* Returns the text, which the caller frees, or NULL if memory was short. Resets the writer. */
 char *writer_finish(struct writer *writer);
-
-#endif

@@ -5,8 +5,7 @@
  * daemon runs the job, queue->running; after the daemon has ended the lease, the list
  * lane->waiting, and then lane->sent until Redis has answered.
  */
-#ifndef GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
-#define GPUIMGD_QUEUE_LEASE_LEASE_IMPL_H
+#pragma once
 
 #include "conf/limits.h"
 #include "queue/lease/queue.h"
@@ -215,5 +214,3 @@ void read_pump(struct queue *queue);
 void read_down(struct queue *queue, const char *reason);
 void read_cancel_all(struct queue *queue); /* no callback is called any more */
 void read_free_all(struct queue *queue);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Loop thread only. Times in seconds are doubles named *_s.
  */
-#ifndef GPUIMGD_QUEUE_LEASE_QUEUE_H
-#define GPUIMGD_QUEUE_LEASE_QUEUE_H
+#pragma once
 
 #include <uv.h>
 
@@ -176,5 +175,3 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
 /* Frees the queue and the leases that are left. A queue that was started but not closed is freed
  * during the next turns of the loop, without further callbacks. */
 void queue_destroy(struct queue *queue);
-
-#endif

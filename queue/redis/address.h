@@ -3,8 +3,7 @@
  *
  * All functions may be called on any thread.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_ADDRESS_H
-#define GPUIMGD_QUEUE_REDIS_ADDRESS_H
+#pragma once
 
 #include "conf/status.h"
 
@@ -41,5 +40,3 @@ bool redis_endpoint_set(struct redis_endpoint *endpoint, const char *host, const
 bool redis_endpoint_equal(const struct redis_endpoint *a, const struct redis_endpoint *b);
 /* Formats for log lines: "host:port", "[v6]:port" or "unix:/path". */
 void redis_endpoint_text(const struct redis_endpoint *endpoint, char *text, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * The bytes equal those of redisFormatCommandArgv in hiredis, which formats each number with
  * sprintf. For small jobs, that took a fifth of the loop thread's time. Any thread.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_COMMAND_H
-#define GPUIMGD_QUEUE_REDIS_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ struct command {
 /* Begins a command of `words` words. */
 void command_begin(struct command *command, size_t words);
 void command_add(struct command *command, const void *word, size_t length);
-
-#endif

@@ -8,8 +8,7 @@
  * Loop thread only. Reply callbacks run from the loop, never inside redis_send. A callback may send
  * commands and may call redis_drop.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_CONNECTION_H
-#define GPUIMGD_QUEUE_REDIS_CONNECTION_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 #include <uv.h>
@@ -87,5 +86,3 @@ void redis_mark_healthy(struct redis *redis);
 /* Closes the connection for good. Outstanding commands get a NULL reply. `closed` runs from the
  * loop after the struct has been freed. */
 void redis_close(struct redis *redis, void (*closed)(void *context), void *context);
-
-#endif

@@ -7,8 +7,7 @@
  * After link_close, a link closes its handles in the background and frees itself in the last close
  * callback. Callbacks of an old connection can therefore never reach a new one. Loop thread only.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_LINK_H
-#define GPUIMGD_QUEUE_REDIS_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ bool link_is_idle(const struct link *link);
  * gives each outstanding command a NULL reply. */
 void link_close(struct link *link);
 void link_cancel_calls(struct link *link);
-
-#endif

@@ -5,8 +5,7 @@
  * exit before the resolver gives up. A lookup that is dropped here runs on in the background, and
  * the process may exit meanwhile. Loop thread only.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_LOOKUP_H
-#define GPUIMGD_QUEUE_REDIS_LOOKUP_H
+#pragma once
 
 #include <netdb.h>
 #include <uv.h>
@@ -22,5 +21,3 @@ struct lookup *lookup_start(uv_loop_t *loop, const char *host, const char *port,
                             lookup_cb callback, void *context);
 /* Abandons a lookup: its callback is not called. NULL is allowed. */
 void lookup_drop(struct lookup *lookup);
-
-#endif

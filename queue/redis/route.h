@@ -6,8 +6,7 @@
  * or from a Sentinel, all of them change to it. If several servers are configured, they are tried
  * in turn. Loop thread only. Callbacks must not add or remove members.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_ROUTE_H
-#define GPUIMGD_QUEUE_REDIS_ROUTE_H
+#pragma once
 
 #include <uv.h>
 
@@ -51,5 +50,3 @@ bool route_moved(struct route *route, const struct redis_endpoint *from, const c
 /* Frees the route, which must have no members. `closed` runs after that, either from the loop or
  * inside this call. */
 void route_close(struct route *route, void (*closed)(void *context), void *context);
-
-#endif

@@ -5,8 +5,7 @@
  * NOSCRIPT, is sent as EVAL followed by SCRIPT LOAD. A call frees itself after its callback. Loop
  * thread only.
  */
-#ifndef GPUIMGD_QUEUE_REDIS_SCRIPT_H
-#define GPUIMGD_QUEUE_REDIS_SCRIPT_H
+#pragma once
 
 #include "queue/redis/connection.h"
 
@@ -56,5 +55,3 @@ bool script_reply_is_array(const redisReply *reply, size_t least); /* of at leas
 long long script_reply_integer(const redisReply *reply, size_t index); /* 0: not an integer */
 /* Reads a number that the script sent as a string. */
 bool script_reply_number(const redisReply *reply, size_t index, uint64_t *number);
-
-#endif

@@ -4,8 +4,7 @@
  * All times come from CUDA events after a warm-up. A function returns a negative number if a CUDA
  * call fails, and prints the name of that call.
  */
-#ifndef GPUIMGD_TESTS_BENCH_DEVICE_H
-#define GPUIMGD_TESTS_BENCH_DEVICE_H
+#pragma once
 
 #include "gpu/plan/plan.h"
 
@@ -52,5 +51,4 @@ double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  * at M/8, if the daemon would do so. Each thread reuses its own libjpeg objects and buffers. There
  * is no queue, and files are written only if output_folder is set.
  */
-#ifndef GPUIMGD_TESTS_BENCH_FLOOR_H
-#define GPUIMGD_TESTS_BENCH_FLOOR_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *ope
                 struct error *error);
 /* Runs `total` images on all threads. Counts failures in floor->failed. */
 struct floor_turn floor_run(struct floor *floor, unsigned total);
-
-#endif

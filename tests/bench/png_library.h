@@ -4,8 +4,7 @@
  *
  * Everything runs in memory, on one thread, with reused buffers. An error ends the program.
  */
-#ifndef GPUIMGD_TESTS_BENCH_PNG_LIBRARY_H
-#define GPUIMGD_TESTS_BENCH_PNG_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ void picture_take_apart(struct picture *picture);
  * more. One set has their centres, of at most PICTURE_WIDTH_MAX / part x PICTURE_HEIGHT_MAX / part
  * pixels; the other has the edges (sobel) of the centres. */
 void sets_load(struct set sets[SETS], const char *folder, size_t count, uint32_t part);
-
-#endif

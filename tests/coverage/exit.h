@@ -2,12 +2,9 @@
  * exit.h - put before every file of a coverage build: _exit writes the counters first, which it
  * would lose otherwise, and with them how the daemon ends after a fault.
  */
-#ifndef GPUIMGD_TESTS_COVERAGE_EXIT_H
-#define GPUIMGD_TESTS_COVERAGE_EXIT_H
+#pragma once
 
 #include <unistd.h>
 
 void __gcov_dump(void);
 #define _exit(status) (__gcov_dump(), _exit(status))
-
-#endif

@@ -6,8 +6,7 @@
  * and a kernel is what the CPU engine does for the same pass. Numbers and meanings are those of the
  * CUDA Runtime API; what goes wrong is said in tests/cuda/fault.h.
  */
-#ifndef GPUIMGD_TESTS_CUDA_RUNTIME_H
-#define GPUIMGD_TESTS_CUDA_RUNTIME_H
+#pragma once
 
 #include <stddef.h>
 
@@ -98,5 +97,3 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
-
-#endif

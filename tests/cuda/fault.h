@@ -21,8 +21,7 @@
  *     copiers=N     copies that a device can carry out at once (2)
  *     driver=N      the CUDA version of the driver, as 12020 for 12.2 (13000); -1: none is there
  */
-#ifndef GPUIMGD_TESTS_CUDA_FAULT_H
-#define GPUIMGD_TESTS_CUDA_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ unsigned cuda_fault_struck(void);
 unsigned cuda_fault_passed(void);
 /* Whether CUDA says of this error that the process must be started anew. */
 bool cuda_fault_lasts(int error);
-
-#endif

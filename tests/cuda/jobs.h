@@ -1,8 +1,7 @@
 /*
  * jobs.h - jobs on a CUDA engine that runs on the stand-in, and what becomes of them.
  */
-#ifndef GPUIMGD_TESTS_CUDA_JOBS_H
-#define GPUIMGD_TESTS_CUDA_JOBS_H
+#pragma once
 
 #include "tests/fixtures/gpu/engine_job.h"
 
@@ -64,5 +63,3 @@ void jobs_check_latched(struct jobs *jobs);
 /* All pictures and values that came out are those of the CPU engine, and all memory is given back.
  */
 void jobs_close(struct jobs *jobs);
-
-#endif

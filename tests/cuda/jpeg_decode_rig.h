@@ -2,8 +2,7 @@
  * jpeg_decode_rig.h - JPEG files, libjpeg-turbo's pixels of them, and the device's, for the test
  * and the measurements of gpu/jpeg/decode.h.
  */
-#ifndef GPUIMGD_TESTS_CUDA_JPEG_DECODE_RIG_H
-#define GPUIMGD_TESTS_CUDA_JPEG_DECODE_RIG_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <setjmp.h>
@@ -550,5 +549,3 @@ static inline size_t rig_differences(const struct rig_batch *batch, const struct
     free(reference);
     return wrong;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * jpeg_progressive_rig.h - decodes batches of progressive JPEGs on the device and compares the
  * results with libjpeg-turbo's. For the test and for the measurement.
  */
-#ifndef GPUIMGD_TESTS_CUDA_JPEG_PROGRESSIVE_RIG_H
-#define GPUIMGD_TESTS_CUDA_JPEG_PROGRESSIVE_RIG_H
+#pragma once
 
 #include <assert.h>
 #include <setjmp.h>
@@ -396,5 +395,3 @@ static void rig_close_batch(struct rig_batch *batch)
     free(batch->of_image);
     free(batch->luma);
 }
-
-#endif

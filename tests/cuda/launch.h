@@ -3,12 +3,9 @@
  *
  * launchers.inc, made by the Makefile from the sources in gpu/ops, has their names.
  */
-#ifndef GPUIMGD_TESTS_CUDA_LAUNCH_H
-#define GPUIMGD_TESTS_CUDA_LAUNCH_H
+#pragma once
 
 #include "gpu/plan/pass.h"
 
 pass_cuda cuda_launch;
 pass_cuda_many cuda_launch_many;
-
-#endif

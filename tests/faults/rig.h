@@ -7,8 +7,7 @@
  * rig_saw. At the end the rig stops the daemons and records everything that they left behind. The
  * case passes if the recorded text equals the expected text.
  */
-#ifndef GPUIMGD_TESTS_FAULTS_RIG_H
-#define GPUIMGD_TESTS_FAULTS_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -175,5 +174,3 @@ bool rig_mount(struct rig *rig, const char *folder, const char *size);
 void rig_cancel(struct rig *rig, const char *id);
 /* Whether this daemon produced the job's result. */
 bool rig_by(struct rig *rig, const char *id, const struct process *daemon);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The case creates the file $GPUIMGD_SHIM_PAGE; the library maps it when it is loaded.
  */
-#ifndef GPUIMGD_TESTS_FAULTS_SHIM_H
-#define GPUIMGD_TESTS_FAULTS_SHIM_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -50,5 +49,3 @@ static inline void shim_sleep(double seconds)
     static type (*next)(__VA_ARGS__);                                                              \
     if (!next)                                                                                     \
         *(void **)&next = dlsym(RTLD_NEXT, name)
-
-#endif

@@ -5,8 +5,7 @@
  * replay.c, which hands it its seeds and the files of corpus/NAME/ once, with any compiler. It
  * aborts where a promise is broken; memory errors are the sanitizers' to find.
  */
-#ifndef GPUIMGD_TESTS_FUZZ_FUZZ_H
-#define GPUIMGD_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ size_t memory_peak_end(void);
 
 /* fuzz_give for a new file; frees it. */
 void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file);
-
-#endif

@@ -67,10 +67,9 @@ wc -l "${product[@]}" | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " line
 for file in "${product[@]}"; do
     case $file in *.h)
         [ "$(head -c 2 "$file")" = '/*' ] || echo "$file: does not begin with a comment"
-        guard="GPUIMGD_$(tr 'a-z/.' 'A-Z__' <<<"$file")"
-        grep -q "^#ifndef $guard\$" "$file" || echo "$file: include guard is not $guard" ;;
+        grep -q "^#pragma once\$" "$file" || echo "$file: has no #pragma once" ;;
     esac
-done | check "every header begins with what it is for, and has its guard"
+done | check "every header begins with what it is for, and is included once"
 for file in "${product[@]}"; do
     case $file in
     *.c | *.cu)
@@ -89,15 +88,16 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes conf | grep -vE ': conf/'
     includes queue | grep -vE ': (conf|queue)/'
     includes codecs | grep -vE ': (conf|codecs)/'
-    includes gpu | grep -vE ': (conf|gpu)/' | grep -v ': codecs/image\.h$'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders include downwards only: conf <- queue, codecs, gpu <- daemon"
 {
     includes gpu/plan | grep ': gpu/' | grep -v ': gpu/plan/'
     includes gpu/engine | grep ': gpu/' | grep -vE ': gpu/(plan|engine)/'
-    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|cuda)/'
     includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(plan|engine|ops)/'
-} | check "so do those of gpu: plan <- engine <- cuda, ops"
+    includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|jpeg)/'
+    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|cuda)/'
+} | check "so do those of gpu: plan <- engine <- ops <- jpeg <- cuda"
 # Of the other files main.c prints its own help, and nothing from elsewhere.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |

@@ -1,8 +1,7 @@
 /*
  * fleet_rig.h - shared by the phases of fleet: the table, Redis's statistics, jobs and results.
  */
-#ifndef GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
-#define GPUIMGD_TESTS_TOOLS_FLEET_RIG_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -75,5 +74,3 @@ void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditio
                        unsigned long long first, unsigned count);
 /* A daemon on another host fetches them by the protocol and is gone: only its leases stay. */
 bool fleet_lease_elsewhere(struct fleet *fleet);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * gpuimgctl status and top show it. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
-#define GPUIMGD_QUEUE_CTL_SCREEN_OVERVIEW_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -49,5 +48,3 @@ void overview_clear(struct overview *overview); /* idempotent */
 /* The snapshot as JSON, owned by the caller; NULL if out of memory. It refers to the snapshot's
  * stats, so delete it before overview_clear. */
 cJSON *overview_json(const struct overview *overview);
-
-#endif

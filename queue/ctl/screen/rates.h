@@ -3,8 +3,7 @@
  *
  * One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SCREEN_RATES_H
-#define GPUIMGD_QUEUE_CTL_SCREEN_RATES_H
+#pragma once
 
 #include "queue/ctl/screen/overview.h"
 
@@ -46,5 +45,3 @@ const struct rates *rates_of(size_t daemon);
 struct rates_device rates_all_devices(const struct rates *rates);
 /* The sum over all daemons. */
 struct rates rates_sum(void);
-
-#endif

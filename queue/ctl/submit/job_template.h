@@ -4,8 +4,7 @@
  * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl
  * submit -h). One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_JOB_TEMPLATE_H
+#pragma once
 
 #include <limits.h>
 
@@ -54,5 +53,3 @@ char *job_template_fill(const struct job_template *template, const struct job_im
 void job_template_input_key(const struct job_template *template, uint64_t number, char key[320]);
 void job_template_output_key(const struct job_template *template, uint64_t number, size_t index,
                              char key[320]);
-
-#endif

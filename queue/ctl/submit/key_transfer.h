@@ -3,8 +3,7 @@
  *
  * At most KEY_TRANSFER_SLOTS images are in flight, which bounds the memory of Redis. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_KEY_TRANSFER_H
+#pragma once
 
 #include "queue/ctl/client.h"
 #include "queue/ctl/submit/output_file.h"
@@ -40,5 +39,3 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
  * key_transfer_end. */
 const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number);
 void key_transfer_clear(struct key_transfer *transfer);
-
-#endif

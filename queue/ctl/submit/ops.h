@@ -7,8 +7,7 @@
  * the operation before it. A value that is valid JSON is used as JSON, any other value as a string.
  * One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_OPS_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_OPS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -27,5 +26,3 @@ char *ops_read_file(const char *path, size_t *length, struct error *error);
 /* The names of all operations, in the order of gpu's table. */
 extern const char *const ops_names[];
 extern const size_t ops_count;
-
-#endif

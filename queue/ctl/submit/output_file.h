@@ -4,8 +4,7 @@
  * Other existing files are replaced only with --force. Device and inode identify a file, so links
  * to an image are recognized. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_OUTPUT_FILE_H
+#pragma once
 
 #include "conf/status.h"
 
@@ -41,5 +40,3 @@ bool output_file_check(const struct output_file_rules *rules, const char *path,
 /* Writes the file atomically and makes its folders. Returns false and sets `error` on failure. */
 bool output_file_write(const struct output_file_rules *rules, const char *path, const char *bytes,
                        size_t length, struct error *error);
-
-#endif

@@ -4,8 +4,7 @@
  * It delivers each job's result once, even if the job ran twice or a reply was lost with its
  * connection. meta.n identifies the job. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_RESULT_READER_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -29,5 +28,3 @@ struct result_reader {
  * Redis does not reply. */
 bool result_reader_take(struct result_reader *reader, size_t *taken);
 void result_reader_clear(struct result_reader *reader);
-
-#endif

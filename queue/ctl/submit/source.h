@@ -4,8 +4,7 @@
  * It yields one image at a time, so a million images need no memory. The images of a folder come in
  * the order of the filesystem. One thread.
  */
-#ifndef GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
-#define GPUIMGD_QUEUE_CTL_SUBMIT_SOURCE_H
+#pragma once
 
 #include <dirent.h>
 #include <limits.h>
@@ -61,5 +60,3 @@ void source_close(struct source *source); /* idempotent */
 
 /* The suffix of a name, without the dot; "" if there is none. */
 const char *source_suffix(const char *name);
-
-#endif
