@@ -140,7 +140,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -176,6 +176,7 @@ help:
 ## make bench-cpu     measure the CPU engine's passes with pixels from memory, one thread
 ## make bench-queue   measure the queue alone, with 1 and 4 daemons on one Redis
 ## make bench-png     compare PNG with libpng, libspng, zlib and libdeflate; BENCH=curve: cost of levels and filters
+## make bench-jpeg    compare the JPEG codec of a GPU with nvJPEG and libjpeg-turbo: FOLDER=, BENCH="decode encode edges …"
 ## make bench-small   compare the daemon on small images with the codec floor and the queue alone
 ## make bench-peers   compare with OpenCV, libvips, ImageMagick and Pillow on your photographs: FOLDER=
 ## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
@@ -328,6 +329,17 @@ $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE
 
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 
+# bench_jpeg compares with nvJPEG, if the toolkit has it.
+ifeq ($(HAVE_CUDA),yes)
+JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow nvjpeg)
+$(JPEG_BENCH): CPPFLAGS_ALL += -I$(CUDA_HOME)/include
+$(O)/tests/bench/bench_jpeg: $(JPEG_BENCH)
+ifneq ($(wildcard $(CUDA_HOME)/include/nvjpeg.h),)
+$(O)/tests/bench/jpeg_nvjpeg.o: CPPFLAGS_ALL += -DGPUIMGD_NVJPEG
+$(O)/tests/bench/bench_jpeg: LDLIBS_ALL += -lnvjpeg -Wl,-rpath,$(CUDA_HOME)/lib64
+endif
+endif
+
 # bench_png compares with those PNG libraries that are installed.
 PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(shell $(PKG_CONFIG) --exists $(l) && echo yes),$(l)))
 $(O)/tests/bench/png_peers: FORCE
@@ -426,6 +438,9 @@ bench-png: deps
 	@tests/deps.sh png
 	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_png
 	@$(O)/tests/bench/bench_png $(if $(FOLDER),--folder "$(FOLDER)") $(BENCH)
+bench-jpeg: deps
+	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_jpeg
+	@$(O)/tests/bench/bench_jpeg --folder "$(FOLDER)" $(BENCH)
 bench-small: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_small
 	@$(O)/tests/bench/bench_small --daemon $(O)/gpuimgd $(BENCH)
