@@ -119,8 +119,7 @@ static bool add_scan(struct jpeg_frame *frame, j_decompress_ptr reader,
 static struct jpeg_scan_header first_scan(const struct jpeg_decompress_struct *reader)
 {
     struct jpeg_scan_header header = {.count = reader->comps_in_scan, .first = reader->Ss,
-                                      .last = reader->progressive_mode ? reader->Se : DCTSIZE2 - 1,
-                                      .high = reader->Ah, .low = reader->Al};
+                                      .last = reader->Se, .high = reader->Ah, .low = reader->Al};
     for (int i = 0; i < reader->comps_in_scan; i++) {
         header.components[i] = reader->cur_comp_info[i]->component_index;
         header.dc[i] = reader->cur_comp_info[i]->dc_tbl_no;
@@ -199,6 +198,13 @@ static bool read_components(struct jpeg_frame *frame, const struct jpeg_decompre
     return true;
 }
 
+/* libjpeg decodes all coefficients of a sequential file, but warns if its scan header names others
+ * (JWRN_NOT_SEQUENTIAL). */
+static bool is_whole_scan(const struct jpeg_decompress_struct *reader)
+{
+    return reader->Ss == 0 && reader->Se == DCTSIZE2 - 1 && reader->Ah == 0 && reader->Al == 0;
+}
+
 static bool fill(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
                  size_t length)
 {
@@ -208,7 +214,8 @@ static bool fill(struct jpeg_frame *frame, struct jpeg_state *state, const uint8
     bool ycc = reader->jpeg_color_space == JCS_YCbCr && reader->num_components == 3;
     if (reader->data_precision != 8 || reader->arith_code || (!gray && !ycc) ||
         length > UINT32_MAX || state->errors.num_warnings > 0 || !has_usual_sampling(reader) ||
-        (!reader->progressive_mode && reader->comps_in_scan != reader->num_components))
+        (!reader->progressive_mode &&
+         (reader->comps_in_scan != reader->num_components || !is_whole_scan(reader))))
         return false;
     frame->width = reader->image_width;
     frame->height = reader->image_height;

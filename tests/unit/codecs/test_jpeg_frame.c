@@ -41,6 +41,15 @@ TEST(sequential_files_have_one_scan_to_the_end)
     picture_free(&file);
 }
 
+TEST(sequential_files_with_another_scan_header_are_left_to_libjpeg)
+{
+    struct picture_file file = make_jpeg(.width = 40, .height = 30);
+    size_t header = picture_jpeg_marker(&file, 0xDA), end = header + 2 + file.bytes[header + 3];
+    file.bytes[end - 2] = 62;
+    assert_false(read_file(&file));
+    picture_free(&file);
+}
+
 TEST(scans_of_a_progressive_file_end_at_a_marker)
 {
     static const struct { int count, component, first, last, high, low; } script[] = {
