@@ -136,7 +136,7 @@ FAULTY   = $(O)/tests/faults/gpuimgd
 SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
 FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults/shim_%.c,$(wildcard tests/faults/*.c)))
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
-           $(patsubst %_main.c,$(O)/%,$(wildcard tests/tools/*_main.c))
+           $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage documents \
@@ -319,6 +319,14 @@ $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 $(DEVICE_TESTS): $(O)/tests/device/%: $(O)/tests/device/%.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
+# A tool that calls the CUDA runtime. Without CUDA, it runs the kernels on the host.
+JPEG_DEVICE = $(O)/tests/tools/jpeg_device
+$(O)/tests/tools/jpeg_device_main.o: tests/tools/jpeg_device_main.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(if $(filter yes,$(HAVE_CUDA)),$(CC) $(CPPFLAGS_ALL) -I$(CUDA_HOME)/include $(CFLAGS_ALL) -MMD -MP,$(STANDIN_CC)) -c -o $@ $<
+$(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(filter yes,$(HAVE_CUDA)),$(LIBRARY),$(STANDIN_LIB))
+	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+
 # bench_gpu also times single copies and kernels, and NPP, if the toolkit has it.
 ifneq ($(and $(filter yes,$(HAVE_CUDA)),$(wildcard $(CUDA_HOME)/include/nppi.h)),)
 $(O)/tests/bench/bench_npp.cu.o: NVCCFLAGS += -DGPUIMGD_NPP
@@ -362,7 +370,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 
 build-fuzz: $(FUZZERS) $(REPLAYS)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
-             $(STANDIN_TESTS) $(DEVICE_TESTS)
+             $(STANDIN_TESTS) $(DEVICE_TESTS) $(JPEG_DEVICE)
 
 run-check: build-tests
 	@tests/run.sh $(O)
