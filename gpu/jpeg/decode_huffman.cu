@@ -486,8 +486,7 @@ SIMT void close_span(const struct span *span, bool first, uint32_t entry)
     }
 }
 
-/* One block per span: each thread has a subsequence. The first DECODE_HALO threads have those before
- * the span. */
+/* One block per span: each thread has a subsequence, the first DECODE_HALO threads one before it. */
 KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 {
     struct span span;
