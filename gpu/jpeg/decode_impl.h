@@ -54,7 +54,7 @@
 
 /* Pixels per thread, and rows and groups of such pixels per block of threads, of the colour
  * kernel. */
-#define DECODE_COLOUR_PIXELS 4
+#define DECODE_COLOUR_PIXELS 8
 #define DECODE_COLOUR_THREADS 256
 
 enum decode_upsampling { UPSAMPLE_NONE, UPSAMPLE_REPEAT, UPSAMPLE_FANCY };
