@@ -540,6 +540,13 @@ static void add_mutant(const struct input *from, struct input *to, struct jpeg_f
     add_decoding(to, targets[random_below(random, 3)], scales[random_below(random, 6)], false);
 }
 
+static void swap_inputs(struct input *a, struct input *b)
+{
+    struct input other = *a;
+    *a = *b;
+    *b = other;
+}
+
 static void run_fuzz(double seconds)
 {
     static struct input mutants[BATCH_MAX];
@@ -550,7 +557,7 @@ static void run_fuzz(double seconds)
     for (size_t i = 0; i < input_count; i++)
         if (inputs[i].frame && inputs[i].length <= FUZZ_BYTES_MAX &&
             (uint64_t)inputs[i].frame->width * inputs[i].frame->height <= FUZZ_PIXELS_MAX)
-            inputs[usable++] = inputs[i];
+            swap_inputs(&inputs[usable++], &inputs[i]);
     printf("seed %lu, %zu files\n", run.seed, usable);
     fflush(stdout);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -563,6 +570,20 @@ static void run_fuzz(double seconds)
     } while (usable > 0 && counts.different < 20 &&
              (double)(now.tv_sec - start.tv_sec) +
                      1e-9 * (double)(now.tv_nsec - start.tv_nsec) < seconds);
+    for (size_t i = 0; i < BATCH_MAX; i++)
+        free(mutants[i].bytes);
+}
+
+/* For the leak checker. The mutants of a fuzz run share the names. */
+static void free_inputs(void)
+{
+    for (size_t i = 0; i < input_count; i++) {
+        free(inputs[i].name);
+        free(inputs[i].bytes);
+        free(inputs[i].frame);
+    }
+    free(inputs);
+    codec_context_destroy(run.context);
 }
 
 static void print_counts(void)
@@ -601,5 +622,6 @@ int main(int argc, char **argv)
     else
         run_fuzz(atof(argv[2]));
     print_counts();
+    free_inputs();
     return counts.different > 0;
 }
