@@ -352,6 +352,7 @@ struct decode_args decode_args_of(const struct jpeg_decode_batch *batch, const v
     for (int kind = 0; kind < DECODE_KINDS; kind++)
         args.starts[kind] = parts.starts[kind];
     args.image_count = batch->image_count;
+    args.set_count = batch->table_sets;
     args.span_threads = batch->span_threads;
     return args;
 }

@@ -103,5 +103,11 @@ DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t count)
 #define ENTRY_END 128
 #define ENTRY_BAD 256
 
+DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 31; }
+DEVICE uint32_t entry_growth(uint32_t entry)
+{
+    return entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
+}
+
 /* Whether a block that ended with this index has neither a bad code nor an index above 63. */
 DEVICE bool ended_well(uint32_t index) { return index == 64 || (index & ENTRY_END) != 0; }

@@ -16,7 +16,6 @@
  */
 #include "gpu/jpeg/decode_device.h"
 
-#define TABLE_THREADS 256
 #define MEND_THREADS 256
 /* How often the first subsequences of spans are decoded again. In data that repeats every few bits,
  * as flat images have, decoders may never fall into step. The right state then moves on by one
@@ -25,131 +24,6 @@
 #define MEND_ROUNDS_MAX 48
 /* The last block of a segment ends in the last 8 bits: after this many bits before its end. */
 #define LATE_BITS 7
-#define CODE_BITS_MAX 16
-
-/* ---- tables ---- */
-
-struct code_limits {
-    uint32_t limits[CODE_BITS_MAX + 1]; /* codes of b bits, followed by zeros to 16 bits, are below
-                                           limits[b] and not below limits[b - 1] */
-    int32_t offsets[CODE_BITS_MAX + 1]; /* of the symbols, minus the first code */
-};
-
-SIMT void find_limits(const struct jpeg_huffman *table, struct code_limits *to)
-{
-    uint32_t code = 0, symbols = 0;
-    to->limits[0] = 0;
-    to->offsets[0] = 0;
-    for (int bits = 1; bits <= CODE_BITS_MAX; bits++) {
-        uint32_t count = table->counts[bits - 1];
-        to->offsets[bits] = (int32_t)symbols - (int32_t)code;
-        code += count;
-        symbols += count;
-        to->limits[bits] = code << (CODE_BITS_MAX - bits);
-        code <<= 1;
-    }
-}
-
-/* Length of the code at the start of these 16 bits; CODE_BITS_MAX + 1: there is none. */
-SIMT uint32_t code_length(const struct code_limits *limits, uint32_t bits16)
-{
-    uint32_t bits = 1;
-    while (bits <= CODE_BITS_MAX && bits16 >= limits->limits[bits])
-        bits++;
-    return bits;
-}
-
-SIMT uint32_t entry_of(const struct jpeg_huffman *table, const struct code_limits *limits,
-                       uint32_t bits16, bool dc)
-{
-    uint32_t length = code_length(limits, bits16), growth;
-    if (length > CODE_BITS_MAX)
-        return CODE_BITS_MAX | ENTRY_BAD << ENTRY_GROWTH_AT | CODE_BITS_MAX << ENTRY_CODE_AT;
-    int32_t at = limits->offsets[length] + (int32_t)(bits16 >> (CODE_BITS_MAX - length));
-    uint32_t symbol = table->symbols[at & 255], size = symbol & 15, run = symbol >> 4;
-    if (dc)
-        growth = 1;
-    else
-        growth = size > 0 ? run + 1 : run == 15 ? 16 : ENTRY_END;
-    return (length + size) | growth << ENTRY_GROWTH_AT | length << ENTRY_CODE_AT |
-           size << ENTRY_SIZE_AT;
-}
-
-DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 31; }
-DEVICE uint32_t entry_growth(uint32_t entry)
-{
-    return entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
-}
-
-/* Fills a table's part of the first lookup and its second lookups, which start at long_at in
- * `set`'s. */
-SIMT void fill_lookup(const struct jpeg_huffman *table, const struct code_limits *limits, bool dc,
-                      uint32_t *single, uint32_t *longs, uint32_t long_at, uint32_t *sums)
-{
-    enum { rest_bits = CODE_BITS_MAX - DECODE_LOOKUP_BITS };
-    uint32_t long_count = 0;
-    for (uint32_t first = 0; first < DECODE_LOOKUP; first += TABLE_THREADS) {
-        uint32_t index = first + (uint32_t)thread_index(), total;
-        uint32_t low = index << rest_bits, high = low | ((1u << rest_bits) - 1);
-        uint32_t shortest = code_length(limits, low), longest = code_length(limits, high);
-        longest = longest > CODE_BITS_MAX ? CODE_BITS_MAX : longest;
-        uint32_t extra =
-            longest > DECODE_LOOKUP_BITS && shortest <= CODE_BITS_MAX ? longest - DECODE_LOOKUP_BITS
-                                                                       : 0;
-        uint32_t at = long_count + block_scan(extra ? 1u << extra : 0, &total, sums);
-        single[index] = extra ? ENTRY_LONG | (32 - extra) << ENTRY_CODE_AT | (long_at + at)
-                              : entry_of(table, limits, low, dc);
-        for (uint32_t i = 0; extra && i < 1u << extra && at + i < DECODE_LONG_MAX; i++)
-            longs[long_at + at + i] =
-                entry_of(table, limits, low | i << (rest_bits - extra), dc);
-        long_count += total;
-        block_barrier();
-    }
-}
-
-/* The group of symbols at the start of these bits: as many as they hold completely. */
-SIMT uint32_t group_of(const uint32_t *first, const uint32_t *then, uint32_t index)
-{
-    enum { growth_max = 40 };
-    uint32_t entry = first[index], bits = entry_bits(entry), growth = entry_growth(entry);
-    uint32_t before = 0;
-    if (entry & ENTRY_LONG || growth == ENTRY_BAD)
-        return ENTRY_LONG;
-    while (growth < growth_max && bits < DECODE_LOOKUP_BITS) {
-        uint32_t next = then[index << bits & (DECODE_LOOKUP - 1)];
-        if (next & ENTRY_LONG || entry_growth(next) == ENTRY_BAD ||
-            bits + entry_bits(next) > DECODE_LOOKUP_BITS)
-            break;
-        before = growth;
-        growth += entry_growth(next);
-        bits += entry_bits(next);
-    }
-    return bits | growth << ENTRY_GROWTH_AT | before << ENTRY_CODE_AT;
-}
-
-/* One block of threads per set. */
-KERNEL(build_tables, TABLE_THREADS, 1, struct decode_args)
-{
-    SHARED struct code_limits limits;
-    SHARED uint32_t sums[WARP_LANES];
-    const struct decode_table_set *set = &args.sets[block_index()];
-    uint32_t *single = set->to, *group = single + DECODE_SINGLE_WORDS;
-    uint32_t *longs = group + DECODE_SINGLE_WORDS;
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (thread_index() == 0)
-            find_limits(&set->huffman[i], &limits);
-        block_barrier();
-        fill_lookup(&set->huffman[i], &limits, i % 2 == 0, single + i * DECODE_LOOKUP, longs,
-                    i * DECODE_LONG_MAX, sums);
-    }
-    /* A table of AC is followed by itself, one of DC by that of AC. */
-    for (uint32_t i = (uint32_t)thread_index(); i < set->count * DECODE_LOOKUP;
-         i += TABLE_THREADS) {
-        uint32_t table = i / DECODE_LOOKUP;
-        group[i] = group_of(single + table * DECODE_LOOKUP, single + (table | 1) * DECODE_LOOKUP,
-                            i % DECODE_LOOKUP);
-    }
-}
 
 /* ---- walking over symbols ---- */
 
@@ -486,7 +360,7 @@ SIMT void close_span(const struct span *span, bool first, uint32_t entry)
     }
 }
 
-/* One block per span: each thread has a subsequence, the first DECODE_HALO threads one before it. */
+/* One block per span. Each thread has a subsequence; the first DECODE_HALO ones are before it. */
 KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 {
     struct span span;
@@ -681,8 +555,6 @@ int decode_launch_huffman(const struct jpeg_decode_batch *batch, const struct de
 {
     uint32_t threads = batch->span_threads;
     int status = (int)ALLOW_SHARED(synchronise, span_shared(threads));
-    if (status == 0)
-        status = (int)LAUNCH(build_tables, TABLE_THREADS, batch->table_sets, 0, stream, *args);
     if (status == 0)
         status = (int)LAUNCH(synchronise, threads, batch->spans, span_shared(threads), stream,
                              *args);

@@ -138,7 +138,7 @@ struct decode_args {
     const struct decode_descriptor *images;
     const struct decode_table_set *sets;
     const uint32_t *starts[DECODE_KINDS];
-    uint32_t image_count;
+    uint32_t image_count, set_count;
     uint32_t span_threads;
 };
 

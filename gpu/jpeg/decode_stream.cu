@@ -1,14 +1,15 @@
 /*
  * decode_stream.cu - removes stuffed bytes and restart markers from entropy-coded data.
  *
- * count_bytes classifies the bytes of each chunk: those that belong to the data, restart markers,
- * and the first other marker, which is the end. scan_chunks, one block per image, adds up the
- * chunks before each chunk and checks the end and the number of markers. copy_bytes classifies the
- * bytes again and writes the data as words. place_segments gives each segment its subsequences.
+ * begin_batch classifies the bytes of each chunk: those that belong to the data, restart markers,
+ * and the first other marker, which is the end. It also builds the Huffman tables. scan_chunks, one
+ * block per image, adds up the chunks before each chunk and checks the end and the number of
+ * markers. copy_bytes classifies the bytes again and writes the data as words. place_segments gives
+ * each segment its subsequences.
  *
  * Bound: instructions, about 3 per byte of the file; a photograph has 0.2 bytes per pixel.
  */
-#include "gpu/jpeg/decode_device.h"
+#include "gpu/jpeg/decode_tables.h"
 
 #define THREADS (DECODE_CHUNK_BYTES / DECODE_THREAD_BYTES)
 #define SCAN_THREADS 256
@@ -88,15 +89,14 @@ SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct th
     to->data = valid & ~(full << 1 | before | to->restarts);
 }
 
-/* ---- count_bytes ---- */
+/* ---- begin_batch ---- */
 
-KERNEL(count_bytes, THREADS, 4, struct decode_args)
+SIMT void count_bytes(const struct decode_args *args, uint32_t block)
 {
     SHARED uint32_t sums[WARP_LANES], end;
-    uint32_t index = find_image(args.starts[DECODE_CHUNKS], args.image_count,
-                                (uint32_t)block_index());
-    const struct decode_descriptor *image = &args.images[index];
-    uint32_t chunk = (uint32_t)block_index() - args.starts[DECODE_CHUNKS][index];
+    uint32_t index = find_image(args->starts[DECODE_CHUNKS], args->image_count, block);
+    const struct decode_descriptor *image = &args->images[index];
+    uint32_t chunk = block - args->starts[DECODE_CHUNKS][index];
     uint32_t at = chunk * DECODE_CHUNK_BYTES + (uint32_t)thread_index() * DECODE_THREAD_BYTES;
     uint32_t total;
     struct thread_bytes bytes;
@@ -114,6 +114,16 @@ KERNEL(count_bytes, THREADS, 4, struct decode_args)
         return;
     image->chunk_counts[2 * chunk] = total | (end != AFTER_THE_END ? COUNT_END : 0);
     image->chunk_counts[2 * chunk + 1] = end;
+}
+
+/* The first blocks build a table each, as it takes long and nothing here waits for it. */
+KERNEL(begin_batch, THREADS, 4, struct decode_args)
+{
+    uint32_t block = (uint32_t)block_index(), tables = args.set_count * DECODE_TABLES;
+    if (block < tables)
+        build_table(&args.sets[block / DECODE_TABLES], block % DECODE_TABLES);
+    else
+        count_bytes(&args, block - tables);
 }
 
 /* ---- scan_chunks ---- */
@@ -338,9 +348,10 @@ KERNEL(place_segments, SCAN_THREADS, 1, struct decode_args)
 int decode_launch_stream(const struct jpeg_decode_batch *batch, const struct decode_args *args,
                          struct CUstream_st *stream)
 {
+    uint32_t table_blocks = DECODE_TABLES * batch->table_sets;
     int status = 0;
     if (batch->chunks > 0)
-        status = (int)LAUNCH(count_bytes, THREADS, batch->chunks, 0, stream, *args);
+        status = (int)LAUNCH(begin_batch, THREADS, table_blocks + batch->chunks, 0, stream, *args);
     if (status == 0)
         status = (int)LAUNCH(scan_chunks, SCAN_THREADS, batch->image_count, 0, stream, *args);
     if (status == 0 && batch->chunks > 0)
