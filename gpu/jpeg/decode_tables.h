@@ -6,8 +6,7 @@
  * the synchronisation, which needs only their lengths. A block of threads builds those of one
  * table.
  */
-#ifndef GPUIMGD_GPU_JPEG_DECODE_TABLES_H
-#define GPUIMGD_GPU_JPEG_DECODE_TABLES_H
+#pragma once
 
 #include "gpu/jpeg/decode_device.h"
 
@@ -133,5 +132,3 @@ SIMT void build_table(const struct decode_table_set *set, uint32_t index)
         group[index * DECODE_LOOKUP + i] = group_of(single, dc ? single_then : single, i);
     }
 }
-
-#endif

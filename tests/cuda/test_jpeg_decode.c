@@ -334,7 +334,4 @@ TEST(flat_images_are_exact_or_declined)
     print_message("%zu decoded, %zu declined\n", batch.done, batch.declined);
 }
 
-int main(void)
-{
-    return run_all(.setup = begin);
-}
+TEST_MAIN(.setup = begin)
