@@ -45,7 +45,7 @@ enum jpeg_decode_verdict {
     JPEG_DECODE_EARLY_END,   /* fewer blocks than the image has, or no end marker */
     JPEG_DECODE_BYTES_LEFT,  /* bytes after the last block of a segment */
     JPEG_DECODE_RESTART,     /* a restart marker is missing, wrong, or not expected */
-    JPEG_DECODE_MARKER,      /* another marker than a restart marker or EOI, or fill bytes */
+    JPEG_DECODE_MARKER,      /* another marker than a restart marker or EOI */
     JPEG_DECODE_RANGE,       /* beyond the range in which all of libjpeg's functions agree */
     JPEG_DECODE_NOT_IN_STEP, /* the parallel decoders did not synchronise within the bound */
     JPEG_DECODE_NO_INPUT,    /* the coefficients were declined */

@@ -66,14 +66,22 @@ SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct th
         valid &= at + DECODE_THREAD_BYTES > image->skip ? ~0u << (image->skip - at) : 0;
     full &= valid;
     /* The neighbours of the first and the last byte. */
-    uint32_t before = warp_read_up(full, 1) >> 31, after = warp_read_down(zero, 1) & 1;
+    uint32_t before = warp_read_up(full, 1) >> 31, zero_after = warp_read_down(zero, 1) & 1;
+    uint32_t full_after = warp_read_down(full, 1) & 1;
     if (lane_index() == 0)
         before = at > image->skip && at <= image->bytes ? image->data[at - 1] == 0xFF : 0;
-    if (lane_index() == WARP_LANES - 1)
-        after = at + DECODE_THREAD_BYTES < image->bytes
-                    ? image->data[at + DECODE_THREAD_BYTES] == 0
-                    : 0;
-    uint32_t markers = full & ~(zero >> 1 | after << 31);
+    if (lane_index() == WARP_LANES - 1) {
+        uint32_t next = at + DECODE_THREAD_BYTES;
+        uint32_t byte = next < image->bytes ? image->data[next] : 1;
+        zero_after = byte == 0;
+        full_after = byte == 0xFF;
+    }
+    /* Of several bytes 0xFF before a marker, only the last one counts. Before a zero, libjpeg's fast
+     * loop takes the second one for a marker, and its slow loop takes both for data; coefficients
+     * of both remain. They count as a marker with the code 0 here, which is declined. */
+    uint32_t fill = full & (full >> 1 | full_after << 31);
+    uint32_t markers =
+        full & ~fill & (~(zero >> 1 | zero_after << 31) | full << 1 | before);
     to->restarts = 0;
     to->end = DECODE_THREAD_BYTES;
     for (; markers != 0; markers &= markers - 1) {
@@ -86,7 +94,7 @@ SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct th
         }
         to->restarts |= 1u << i;
     }
-    to->data = valid & ~(full << 1 | before | to->restarts);
+    to->data = valid & ~(((full << 1 | before) & ~full) | fill | to->restarts);
 }
 
 /* ---- begin_batch ---- */

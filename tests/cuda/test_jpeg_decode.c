@@ -296,6 +296,29 @@ TEST(damaged_files_are_declined_or_decode_without_warnings)
     assert_true(batch.declined > 0 && batch.done > 0);
 }
 
+/* Any number of bytes 0xFF may come before a marker. */
+TEST(fill_bytes_before_markers_are_skipped)
+{
+    need_device();
+    uint32_t random = 5;
+    for (size_t i = 0; i < 4 * SAMPLINGS; i++) {
+        struct rig_encoding as = encoding_of(100, 90, i % SAMPLINGS, 95, 1);
+        as.restart_interval = i % 2 ? 3 : 0;
+        struct rig_file file = rig_encode(&as), filled = {malloc(4 * file.length), 0};
+        struct jpeg_frame frame;
+        assert_true(rig_frame(file.bytes, file.length, &frame));
+        for (size_t at = 0; at < file.length; at++) {
+            bool fills = at >= frame.scans[0].at && file.bytes[at] == 0xFF && file.bytes[at + 1];
+            for (uint32_t left = fills ? rig_random(&random) % 4 : 0; left > 0; left--)
+                filled.bytes[filled.length++] = 0xFF;
+            filled.bytes[filled.length++] = file.bytes[at];
+        }
+        free(file.bytes);
+        assert_true(add_file(filled, i % 3 ? DECODE_COLOUR : DECODE_LUMA, 8, EXACT));
+    }
+    run_batch(EXACT);
+}
+
 /* Noise instead of data: codes that never fall into step, blocks without end, bad codes. */
 TEST(hostile_data_is_declined)
 {

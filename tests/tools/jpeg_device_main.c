@@ -32,6 +32,7 @@
 #define NAMES_MAX 40
 /* A batch takes milliseconds on a device, and seconds in emulation. */
 #define HANG_SECONDS 120
+#define REPORT_SECONDS 60
 #define VERDICTS 9
 #define SCAN_VERDICTS 8
 
@@ -70,8 +71,18 @@ static struct {
     unsigned long seed;
 } run;
 
+/* Why devices do not decode a file. */
+enum kind {
+    NO_JPEG, REFUSED, WARNED, ARITHMETIC, PRECISION, COLOURS, SAMPLING, SCANS, OTHER, KINDS
+};
+static const char *const kinds[KINDS] = {
+    "no JPEG", "header refused by libjpeg", "header with warnings", "arithmetic coding",
+    "not 8 bits", "not gray or YCbCr", "unusual sampling", "several sequential scans",
+    "other (tables, scan headers, markers between scans)"};
+
 static struct {
     size_t files, unreadable, not_taken, too_large, images, equal, different;
+    size_t kinds[KINDS];
     size_t declined[VERDICTS], scans_declined[SCAN_VERDICTS], valid_declined;
     size_t named;
 } counts;
@@ -381,6 +392,46 @@ static bool read_frame(struct input *input, struct jpeg_frame *frame)
     return codec_read_frame(run.context, input->bytes, input->length, &jpeg, &limits, frame);
 }
 
+static enum kind kind_of_reader(const struct jpeg_decompress_struct *reader)
+{
+    const jpeg_component_info *c = reader->comp_info;
+    bool gray = reader->jpeg_color_space == JCS_GRAYSCALE && reader->num_components == 1;
+    bool ycc = reader->jpeg_color_space == JCS_YCbCr && reader->num_components == 3;
+    if (reader->err->num_warnings > 0)
+        return WARNED;
+    if (reader->arith_code)
+        return ARITHMETIC;
+    if (reader->data_precision != 8)
+        return PRECISION;
+    if (!gray && !ycc)
+        return COLOURS;
+    if (ycc && (c[0].h_samp_factor > 2 || c[0].v_samp_factor > 2 || c[1].h_samp_factor != 1 ||
+                c[1].v_samp_factor != 1 || c[2].h_samp_factor != 1 || c[2].v_samp_factor != 1))
+        return SAMPLING;
+    if (!reader->progressive_mode && reader->comps_in_scan != reader->num_components)
+        return SCANS;
+    return OTHER;
+}
+
+static enum kind kind_of_input(const struct input *input)
+{
+    struct jpeg_decompress_struct reader;
+    struct rig_errors errors;
+    volatile enum kind kind = REFUSED;
+    if (input->bytes[0] != 0xFF || input->bytes[1] != 0xD8)
+        return NO_JPEG;
+    rig_errors_begin(&errors);
+    reader.err = &errors.manager;
+    jpeg_create_decompress(&reader);
+    if (setjmp(errors.jump) == 0) {
+        jpeg_mem_src(&reader, input->bytes, input->length);
+        jpeg_read_header(&reader, TRUE);
+        kind = kind_of_reader(&reader);
+    }
+    jpeg_destroy_decompress(&reader);
+    return kind;
+}
+
 static int add_input(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     (void)walk;
@@ -411,6 +462,7 @@ static void read_frames(void)
         counts.files++;
         if (!read_frame(&inputs[i], &frame)) {
             counts.unreadable++;
+            counts.kinds[kind_of_input(&inputs[i])]++;
             continue;
         }
         if ((uint64_t)frame.width * frame.height > PIXELS_MAX) {
@@ -547,29 +599,40 @@ static void swap_inputs(struct input *a, struct input *b)
     *b = other;
 }
 
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static void run_fuzz(double seconds)
 {
     static struct input mutants[BATCH_MAX];
     static struct jpeg_frame frames[BATCH_MAX];
-    struct timespec start, now;
     uint32_t random = (uint32_t)run.seed * 2654435761u | 1;
     size_t usable = 0;
+    double start = now_seconds(), reported = start, now;
     for (size_t i = 0; i < input_count; i++)
         if (inputs[i].frame && inputs[i].length <= FUZZ_BYTES_MAX &&
             (uint64_t)inputs[i].frame->width * inputs[i].frame->height <= FUZZ_PIXELS_MAX)
             swap_inputs(&inputs[usable++], &inputs[i]);
     printf("seed %lu, %zu files\n", run.seed, usable);
     fflush(stdout);
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    memset(counts.kinds, 0, sizeof counts.kinds);
     counts.unreadable = counts.not_taken = counts.too_large = counts.files = 0;
     do {
         for (size_t i = 0; i < BATCH_MAX / 2 && usable > 0; i++, counts.files++)
             add_mutant(&inputs[random_below(&random, usable)], &mutants[i], &frames[i], &random);
         run_batch(false);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (usable > 0 && counts.different < 20 &&
-             (double)(now.tv_sec - start.tv_sec) +
-                     1e-9 * (double)(now.tv_nsec - start.tv_nsec) < seconds);
+        now = now_seconds();
+        if (now - reported >= REPORT_SECONDS) {
+            printf("%.0f s: %zu images, %zu equal, %zu DIFFERENT\n", now - start, counts.images,
+                   counts.equal, counts.different);
+            fflush(stdout);
+            reported = now;
+        }
+    } while (usable > 0 && counts.different < 20 && now - start < seconds);
     for (size_t i = 0; i < BATCH_MAX; i++)
         free(mutants[i].bytes);
 }
@@ -588,6 +651,9 @@ static void free_inputs(void)
 
 static void print_counts(void)
 {
+    for (int i = 0; i < KINDS; i++)
+        if (counts.kinds[i] > 0)
+            printf("  not for devices: %zu %s\n", counts.kinds[i], kinds[i]);
     printf("%zu files: %zu not for devices, %zu too large; %zu images not taken\n", counts.files,
            counts.unreadable, counts.too_large, counts.not_taken);
     printf("%zu images: %zu equal, %zu DIFFERENT", counts.images, counts.equal, counts.different);
