@@ -76,9 +76,9 @@ SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct th
         zero_after = byte == 0;
         full_after = byte == 0xFF;
     }
-    /* Of several bytes 0xFF before a marker, only the last one counts. Before a zero, libjpeg's fast
-     * loop takes the second one for a marker, and its slow loop takes both for data; coefficients
-     * of both remain. They count as a marker with the code 0 here, which is declined. */
+    /* Of several bytes 0xFF before a marker, only the last one counts. Before a zero, libjpeg's
+     * fast loop takes the second one for a marker, and its slow loop takes both for data;
+     * coefficients of both remain. Here, they are a marker with the code 0, which is declined. */
     uint32_t fill = full & (full >> 1 | full_after << 31);
     uint32_t markers =
         full & ~fill & (~(zero >> 1 | zero_after << 31) | full << 1 | before);
