@@ -140,8 +140,7 @@ SIMT bool write_piece(const struct tile *tile, uint32_t piece)
     uint32_t sub_index = piece / DECODE_PIECES, part = piece % DECODE_PIECES;
     uint32_t record = image->records[piece];
     struct decode_sub sub = sub_of(image, tile->data_bytes, sub_index);
-    /* As in walk_sub. */
-    int32_t length = (int32_t)(sub.end - sub.start) - (sub.last ? 7 : 0);
+    int32_t length = walked_bits(&sub);
     int32_t from = (int32_t)part * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
     if (part > 0 && from >= length)
         return false;

@@ -63,6 +63,15 @@ SIMT struct decode_sub sub_of(const struct decode_descriptor *image, uint32_t da
                   image->segment_at[segment + 1] * 8);
 }
 
+/* The last block of a segment ends in its last 8 bits: after this many bits before the end. */
+#define LATE_BITS 7
+
+/* Bits of the subsequence that have records: those in which a symbol must start. */
+DEVICE int32_t walked_bits(const struct decode_sub *sub)
+{
+    return (int32_t)(sub->end - sub->start) - (sub->last ? LATE_BITS : 0);
+}
+
 /* The state after a subsequence: the position of the next symbol after its end (5 bits), the index
  * of the next coefficient (6), the number of the block in the MCU (3), whether there was a bad code
  * (1), blocks completed (10), and how many of them end in the last 8 bits of the segment (4). */

@@ -22,13 +22,18 @@
  * subsequence in each round of `synchronise`, about 3 us, and by one span in each round of `mend`,
  * about 1 ms. A flat image of 40 megapixels needs 40 of these. */
 #define MEND_ROUNDS_MAX 48
-/* The last block of a segment ends in the last 8 bits: after this many bits before its end. */
-#define LATE_BITS 7
 
 /* ---- walking over symbols ---- */
 
 struct tables {
     const uint32_t *single, *group, *longs;
+};
+
+/* What is walked over. */
+struct data {
+    const uint32_t *words;
+    struct tables tables;
+    uint32_t luma, blocks; /* per MCU */
 };
 
 struct walk {
@@ -43,10 +48,12 @@ struct walk {
 /* Walks to the first symbol that starts at `end` or later. A group of symbols may lead beyond that
  * symbol. Symbols that start at single_from or later are taken one by one. Records the states
  * before the pieces from `piece` on, a position, or none if it is NO_PIECES. */
-DEVICE void walk_to(struct walk *walk, uint32_t end, uint32_t single_from, const uint32_t *words,
-                    struct tables tables, uint32_t luma, uint32_t blocks, uint32_t piece,
-                    uint32_t *records)
+DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, uint32_t single_from,
+                    uint32_t piece, uint32_t *records)
 {
+    const uint32_t *words = data->words;
+    struct tables tables = data->tables;
+    uint32_t luma = data->luma, blocks = data->blocks;
     uint32_t at = walk->at, index = walk->index, block = walk->block;
     uint32_t next = at >> 5, high = words[next], low = words[next + 1];
     uint32_t component = block >= luma ? 2 * DECODE_LOOKUP : 0;
@@ -108,8 +115,7 @@ DEVICE uint32_t state_of(const struct walk *walk, uint32_t boundary)
 /* The state after the last subsequence of a segment. The walk is at the first symbol that starts in
  * its last LATE_BITS bits, or at its end. The last block must end there; what follows it may be
  * padding, and is tried only because the block may not be complete. */
-DEVICE uint32_t finish_segment(struct walk *walk, uint32_t end, const uint32_t *words,
-                               struct tables tables, uint32_t luma, uint32_t blocks)
+DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint32_t end)
 {
     uint32_t late = walk->index == 0, bad = walk->bad;
     if (walk->at > end) {
@@ -120,7 +126,7 @@ DEVICE uint32_t finish_segment(struct walk *walk, uint32_t end, const uint32_t *
     for (int i = 0; i < LATE_BITS && walk->at < end; i++) {
         struct walk tried = *walk;
         tried.bad = 0;
-        walk_to(&tried, walk->at + 1, 0, words, tables, luma, blocks, NO_PIECES, NULL);
+        walk_to(&tried, data, walk->at + 1, 0, NO_PIECES, NULL);
         if (tried.bad || tried.at > end)
             break;
         late += tried.count - walk->count;
@@ -131,20 +137,20 @@ DEVICE uint32_t finish_segment(struct walk *walk, uint32_t end, const uint32_t *
 
 /* Decodes a subsequence from the state `entry`. sub: positions relative to the words. Returns the
  * state after it. records: DECODE_PIECES words, or NULL. */
-DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const uint32_t *words,
-                         struct tables tables, uint32_t luma, uint32_t blocks, uint32_t *records)
+DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const struct data *data,
+                         uint32_t *records)
 {
     struct walk walk = {sub->start + (entry & 31), entry >> STATE_INDEX_AT & 63,
                         entry >> STATE_BLOCK_AT & 7, 0, 0};
-    int32_t length = (int32_t)(sub->end - sub->start) - (sub->last ? LATE_BITS : 0);
+    int32_t length = walked_bits(sub);
     uint32_t end = sub->start + (uint32_t)(length > 0 ? length : 0);
     /* The first piece has a record even if it has no symbol before `end`. */
     if (records)
         *records++ = record_of(entry & 31, walk.index, 0);
-    walk_to(&walk, end, single_before(end), words, tables, luma, blocks,
+    walk_to(&walk, data, end, single_before(end),
             records ? sub->start + DECODE_PIECE_BITS : NO_PIECES, records);
     if (sub->last)
-        return finish_segment(&walk, sub->end, words, tables, luma, blocks);
+        return finish_segment(&walk, data, sub->end);
     return state_of(&walk, sub->end) | (walk.bad ? STATE_BAD : 0) | walk.count << STATE_COUNT_AT;
 }
 
@@ -153,9 +159,11 @@ DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const uin
 DEVICE size_t tables_bytes(void) { return 2 * DECODE_SINGLE_WORDS * sizeof(uint32_t); }
 
 /* Copies the tables to shared memory, except for second lookups, which are rare. */
-SIMT struct tables load_tables(const uint32_t *set, uint32_t luma_only, uint32_t *shared)
+SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *shared)
 {
-    uint32_t words = luma_only ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
+    const uint32_t *set = image->tables;
+    bool gray = image->luma == image->blocks;
+    uint32_t words = gray ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
     for (uint32_t i = 4 * (uint32_t)thread_index(); i < words; i += 4 * (uint32_t)block_threads()) {
         *(words4 *)(shared + i) = load_words4(set + i);
         *(words4 *)(shared + DECODE_SINGLE_WORDS + i) = load_words4(set + DECODE_SINGLE_WORDS + i);
@@ -210,16 +218,15 @@ struct span {
     const struct decode_descriptor *image;
     uint32_t index, own_subs; /* of the span: its number, its subsequences at most */
     uint32_t subs, data_bytes; /* of the image */
-    uint32_t luma, blocks;
-    struct tables tables;
+    struct data data; /* its words: from that at bit `origin` of the image's */
+    uint32_t origin;
     /* The thread's subsequence: it is decoded if `active`, and part of the span if `own`. */
     int32_t sub_index;
     bool active, own;
     /* In shared memory, for each thread: the state after its subsequence, the state to start again
      * with, the threads whose subsequences are decoded again, and where they start and end. */
     uint32_t *states, *entries, *list, *starts, *ends;
-    uint32_t *words; /* from that at bit `origin` of the image's */
-    uint32_t origin;
+    uint32_t *words; /* data.words */
 };
 #define ENDS_SEGMENT 0x80000000u
 
@@ -236,8 +243,8 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     span->data_bytes = span->image->run->data_bytes;
     if (is_declined(span->image) || span->index * span->own_subs >= span->subs)
         return false;
-    span->luma = span->image->luma;
-    span->blocks = span->image->blocks;
+    span->data.luma = span->image->luma;
+    span->data.blocks = span->image->blocks;
     span->sub_index =
         (int32_t)(span->index * span->own_subs) + thread_index() - (int32_t)DECODE_HALO;
     span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
@@ -248,7 +255,8 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     span->starts = span->entries + threads;
     span->ends = span->starts + threads;
     span->words = span->ends + threads;
-    span->tables = load_tables(span->image->tables, span->luma == span->blocks, shared);
+    span->data.words = span->words;
+    span->data.tables = load_tables(span->image, shared);
     return true;
 }
 
@@ -284,8 +292,7 @@ SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
     uint32_t before = sub->start + span->origin - segment_start;
     before = before < DECODE_WARM_UP_WORDS * 32 ? before : DECODE_WARM_UP_WORDS * 32;
     struct walk walk = {sub->start - before, 0, 0, 0, 0};
-    walk_to(&walk, sub->start, single_before(sub->start), span->words, span->tables, span->luma,
-            span->blocks, NO_PIECES, NULL);
+    walk_to(&walk, &span->data, sub->start, single_before(sub->start), NO_PIECES, NULL);
     return state_of(&walk, sub->start);
 }
 
@@ -295,7 +302,7 @@ SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct d
 {
     uint32_t sub_index = span->index * span->own_subs + thread - DECODE_HALO;
     span->states[thread] =
-        walk_sub(sub, entry, span->words, span->tables, span->luma, span->blocks,
+        walk_sub(sub, entry, &span->data,
                  thread >= DECODE_HALO ? span->image->records + DECODE_PIECES * sub_index : NULL);
 }
 
@@ -386,9 +393,10 @@ KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 /* ---- mend ---- */
 
 /* Decodes the first subsequences of a span again until the states agree with the old ones. */
-SIMT void mend_span(const struct decode_descriptor *image, uint32_t data_bytes, uint32_t span,
-                    uint32_t own_subs, uint32_t entry, struct tables tables)
+SIMT void mend_span(const struct decode_descriptor *image, const struct data *data, uint32_t span,
+                    uint32_t own_subs, uint32_t entry)
 {
+    uint32_t data_bytes = image->run->data_bytes;
     uint32_t first = span * own_subs, end = first + own_subs;
     uint32_t subs = image->run->subs, delta = 0;
     end = end < subs ? end : subs;
@@ -398,8 +406,7 @@ SIMT void mend_span(const struct decode_descriptor *image, uint32_t data_bytes, 
         if (sub.first)
             break;
         uint32_t before = image->sub_states[i];
-        uint32_t state = walk_sub(&sub, entry, image->words, tables, image->luma, image->blocks,
-                                  image->records + DECODE_PIECES * i);
+        uint32_t state = walk_sub(&sub, entry, data, image->records + DECODE_PIECES * i);
         image->sub_states[i] = state;
         delta += state_count(state) - state_count(before);
         entry = state & STATE_MASK;
@@ -416,11 +423,11 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
     SHARED uint32_t sums[WARP_LANES], starts[MEND_THREADS], counts[MEND_THREADS];
     const struct decode_descriptor *image = &args.images[block_index()];
     uint32_t own_subs = args.span_threads - DECODE_HALO, thread = (uint32_t)thread_index();
-    uint32_t subs = image->run->subs, data_bytes = image->run->data_bytes;
+    uint32_t subs = image->run->subs;
     uint32_t spans = (subs + own_subs - 1) / own_subs;
     if (image->run->verdict != JPEG_DECODE_DONE)
         return;
-    struct tables tables = {NULL, NULL, NULL};
+    struct data data = {image->words, {NULL, NULL, NULL}, image->luma, image->blocks};
     for (int round = 0;; round++) {
         bool differs = false;
         for (uint32_t span = 1 + thread; span < spans; span += MEND_THREADS) {
@@ -431,8 +438,7 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
         if (!block_any(differs))
             break;
         if (round == 0) {
-            tables = load_tables(image->tables, image->luma == image->blocks,
-                                 (uint32_t *)DYNAMIC_SHARED());
+            data.tables = load_tables(image, (uint32_t *)DYNAMIC_SHARED());
             block_barrier();
         }
         if (round == MEND_ROUNDS_MAX) {
@@ -444,7 +450,7 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
             uint32_t entry = image->span_entries[span];
             uint32_t state = image->sub_states[span * own_subs - 1] & STATE_MASK;
             if (entry != 0 && entry - 1 != state)
-                mend_span(image, data_bytes, span, own_subs, state, tables);
+                mend_span(image, &data, span, own_subs, state);
         }
     }
     /* Blocks of the segment before each span: a sum that starts again at segments. */

@@ -52,8 +52,8 @@
         name##_body(args);                                                                         \
     }                                                                                              \
     static __device__ __forceinline__ void name##_body(const type &args)
-/* A kernel that runs for long. The blocks of the next kernel start only when it has ended; otherwise
- * they would wait on the multiprocessors, in the place of other streams' blocks. */
+/* A kernel that runs for long. The blocks of the next kernel start only when it has ended.
+ * Otherwise they would wait on the multiprocessors, in the place of other streams' blocks. */
 #define LONG_KERNEL(name, threads, blocks, type)                                                   \
     static __device__ __forceinline__ void name##_body(const type &args);                          \
     static __global__ void __launch_bounds__(threads, blocks)                                      \
