@@ -17,9 +17,10 @@
  * THREADS * i + b. */
 #define COEFFICIENT_WORDS (32 * THREADS)
 
-/* DC sums of a tile's components as of 20 bits each, for the tiles after it, and what they cover.
- * 20 bits are enough: DC of a decoded image is in +-DECODE_RANGE_MAX, so the sum that a tile starts
- * with is correct unless a tile before it has declined the image. */
+/* What a tile publishes for the tiles after it: the sums of the DC differences of its components,
+ * 20 bits each, and what they cover. 20 bits are enough: DC of a decoded image is in
+ * +-DECODE_RANGE_MAX, so the sum that a tile starts with is right, unless a tile before it has
+ * declined the image. */
 #define SUM_BITS 20
 #define SUM_OF_TILE (1ull << 62)    /* of the tile */
 #define SUM_OF_SEGMENT (2ull << 62) /* of the segment, up to the end of the tile */
@@ -162,8 +163,8 @@ SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 
 /* ---- DC ---- */
 
-/* The sums at the end of the tile before this one: those of its segment, or of the tiles since
- * one that knows its segment's. One warp calls it. */
+/* The sums of the segment up to the start of the tile: those of the nearest tile before it that
+ * knows them, and of the tiles between. One warp calls it. */
 SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
 {
     uint32_t y = 0, cb = 0, cr = 0;

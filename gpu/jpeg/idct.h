@@ -17,10 +17,10 @@
  *    their length is at most 16,384, plus less than 100 for rounding and for the constants' 13
  *    bits. So neither y nor the sum or difference of two of them, at most sqrt(2) * 16,484, exceeds
  *    16 bits.
- * 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.306 + 2.448) + 1 < 2^15, where 1.306 and 2.448 are half the
- *    sums of the constants of the even and the odd part. |v| <= |y| * 4.754 / 32 < 4,805, and v is
+ * 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.307 + 2.449) + 1 < 2^15, where 1.307 and 2.449 are half the
+ *    sums of the constants of the even and the odd part. |v| <= |y| * 4.756 / 32 < 4,810, and v is
  *    known modulo 2^13.
- * 4. 2 x 2: |y| <= 1700 * (4 + 6.468) + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.468 / 128) < 1,457, and
+ * 4. 2 x 2: |y| <= 1700 * (4 + 6.469) + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.469 / 128) < 1,457, and
  *    v is known modulo 2^12.
  * 5. 1 x 1: |v| <= 1700 / 8 + 1.
  *
