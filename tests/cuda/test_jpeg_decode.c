@@ -135,6 +135,38 @@ TEST(samples_of_all_sizes_equal_libjpegs)
     run_batch(EXACT);
 }
 
+static size_t work_of(const struct jpeg_frame *frame, uint32_t eighths)
+{
+    return jpeg_decode_work_bytes(frame, 100000, DECODE_COLOUR, eighths);
+}
+
+TEST(unusual_files_need_no_work_memory)
+{
+    struct rig_encoding as = encoding_of(40, 30, 4, 80, 0);
+    struct rig_file file = rig_encode(&as);
+    struct jpeg_frame frame, other;
+    assert_true(rig_frame(file.bytes, file.length, &frame));
+    free(file.bytes);
+    assert_true(work_of(&frame, 8) > 0 && work_of(&frame, 0) == work_of(&frame, 8));
+    assert_int_equal(work_of(&frame, 3), 0);
+    assert_int_equal(jpeg_decode_work_bytes(&frame, 1ull << 32, DECODE_LUMA, 8), 0);
+    other = frame;
+    other.scans[0].last = 62;
+    assert_int_equal(work_of(&other, 8), 0);
+    other = frame;
+    other.scans[0].dc[2] = frame.scans[0].dc[0];
+    assert_int_equal(work_of(&other, 8), 0);
+    other = frame;
+    other.components[1].h = 2;
+    assert_int_equal(work_of(&other, 8), 0);
+    other = frame;
+    other.scans[0].component_count = 2;
+    assert_int_equal(work_of(&other, 8), 0);
+    other = frame;
+    memset(other.huffman[0].counts, 255, sizeof other.huffman[0].counts);
+    assert_int_equal(work_of(&other, 8), 0);
+}
+
 TEST(samples_at_all_scales_equal_libjpegs)
 {
     need_device();
