@@ -45,7 +45,7 @@ struct piece {
     bool wrong;
 };
 
-/* Loads 16 bytes from `at`, a multiple of 16 bytes. The scan has the bytes from `begin` to `end`. */
+/* Loads 16 bytes from `at`, a multiple of 16 bytes. The scan extends from `begin` to `end`. */
 SIMT void load_piece(const uint8_t *at, const uint8_t *begin, const uint8_t *end,
                      struct piece *piece)
 {

@@ -36,13 +36,13 @@ struct jpeg_plane;
 /* Why the device has declined an image. JPEG_SCANS_COMPLETE: it has not. */
 enum jpeg_progressive_verdict {
     JPEG_SCANS_COMPLETE,
+    JPEG_SCANS_STOPPED, /* an earlier scan has failed; its verdict replaces this one */
     JPEG_SCANS_MARKER,  /* a wrong or missing restart marker, or bytes that are no entropy data */
     JPEG_SCANS_LENGTH,  /* bits missing, or bytes left over */
     JPEG_SCANS_CODE,    /* a code or symbol that means nothing */
     JPEG_SCANS_INDEX,   /* a coefficient after the end of the band */
     JPEG_SCANS_RUN,     /* an end-of-band run that exceeds the segment */
     JPEG_SCANS_VALUE,   /* a DC value that takes more than 16 bits */
-    JPEG_SCANS_STOPPED, /* an earlier scan has failed */
 };
 
 /* An image of a batch. */
@@ -81,8 +81,8 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
                                  void *to, size_t bytes, struct jpeg_progressive_batch *batch);
 
 /* Enqueues the decoding of a batch. descriptors: device address, multiple of 256 bytes, of the
- * uploaded descriptors, which the kernels also write. The coefficients of an image are valid only if
- * its verdict is JPEG_SCANS_COMPLETE. Returns a cudaError_t. */
+ * uploaded descriptors, which the kernels also write. The coefficients of an image are valid only
+ * if its verdict is JPEG_SCANS_COMPLETE. Returns a cudaError_t. */
 int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
                             struct CUstream_st *stream);
 

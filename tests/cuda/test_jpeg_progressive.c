@@ -337,7 +337,7 @@ TEST(damaged_files_are_declined_or_equal)
     }
     run_batch(false);
     printf("# %u equal, %u declined; by verdict:", collected.equal, collected.declined);
-    for (uint32_t i = 0; i <= JPEG_SCANS_STOPPED; i++)
+    for (uint32_t i = 0; i <= JPEG_SCANS_VALUE; i++)
         printf(" %u", collected.verdicts[i]);
     printf("\n");
 }

@@ -1,0 +1,301 @@
+/*
+ * progressive_blocks.h - decodes the blocks of AC scans. All lanes of a warp call the functions
+ * together and keep the same state.
+ */
+#ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_BLOCKS_H
+#define GPUIMGD_GPU_JPEG_PROGRESSIVE_BLOCKS_H
+
+#include "gpu/jpeg/coefficients.h"
+#include "gpu/jpeg/progressive_bits.h"
+#include "gpu/jpeg/progressive_impl.h"
+#include "gpu/jpeg/simt.h"
+
+#define GROUP JPEG_GROUP_BLOCKS
+#define TOKENS 128
+#define DC_TABLES JPEG_COMPONENTS_MAX
+
+/* The shared memory of a warp. */
+struct warp_memory {
+    uint32_t lookup[DC_TABLES * DC_LOOKUP_WORDS]; /* an AC scan has one table of LOOKUP_WORDS */
+    struct code_ends ends[DC_TABLES];
+    uint32_t masks[2 * GROUP]; /* coefficients that the scan has made nonzero in the group */
+    words2 tokens[TOKENS];     /* x: the bits from the start of the code; y: 64 * block in the
+                                  group + index of the coefficient */
+};
+
+/* A scan with what the inner loops use of its descriptor. */
+struct scan_job {
+    const struct progressive_scan *scan;
+    const struct progressive_component *component; /* of an AC scan */
+    const struct jpeg_huffman *table;              /* of an AC scan */
+    uint32_t *progress;                            /* of all scans of the image */
+    struct warp_memory *memory;
+    uint32_t blocks, first, last, low;
+    uint32_t end_bit;
+};
+
+/* The state of a decoder between two blocks. */
+struct scan_state {
+    struct reader reader;
+    uint32_t entry;  /* of the next symbol */
+    uint32_t run;    /* blocks left in the end-of-band run */
+    uint32_t tokens;
+    uint32_t segment;
+    uint32_t verdict;
+};
+
+/* The load is volatile so that the compiler starts it where it stands. The short loops look up the
+ * next symbol before they know whether they take the present one: that hides the latency. */
+SIMT uint32_t look_up(const struct warp_memory *memory, uint32_t bits)
+{
+    return *(const volatile uint32_t *)&memory->lookup[bits >> (32 - LOOKUP_BITS)];
+}
+
+SIMT uint32_t find_long(const struct scan_job *job, const int kind, uint32_t bits)
+{
+    return find_entry(job->table, &job->memory->ends[0], kind, (int)job->low, bits,
+                      LOOKUP_BITS + 1);
+}
+
+/* ---- tokens ---- */
+
+SIMT void add_token(const struct scan_job *job, struct scan_state *state, uint32_t bits,
+                    uint32_t at)
+{
+    words2 token;
+    token.x = bits;
+    token.y = at;
+    job->memory->tokens[state->tokens++] = token;
+}
+
+/* Stores the values of all tokens, and sets the bits of their coefficients in the masks. base: the
+ * first block of the group. */
+SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, const int kind,
+                       uint32_t base)
+{
+    struct warp_memory *memory = job->memory;
+    int16_t *values = job->component->values + jpeg_coefficient(base, 0);
+    warp_barrier();
+    for (uint32_t i = (uint32_t)lane_index(); i < state->tokens; i += WARP_LANES) {
+        uint32_t bits = memory->tokens[i].x, at = memory->tokens[i].y;
+        uint32_t entry = memory->lookup[bits >> (32 - LOOKUP_BITS)];
+        if (entry_is_long(entry))
+            entry = find_long(job, kind, bits);
+        uint32_t size = kind == AC_FIRST ? entry_size(entry) : 1;
+        if (size == 0 || at >= JPEG_GROUP || base + at / JPEG_BLOCK >= job->blocks)
+            continue;
+        uint32_t extra = bits << (entry_bits(entry) - size);
+        int value = extend_value(extra, size) * (1 << job->low);
+        values[at % JPEG_BLOCK * GROUP + at / JPEG_BLOCK] = (int16_t)value;
+        atomic_or(&memory->masks[at / 32], 1u << at % 32);
+    }
+    warp_barrier();
+    state->tokens = 0;
+}
+
+/* Merges the masks of the group into those of the component, and clears them. */
+SIMT void merge_masks(const struct scan_job *job, uint32_t block)
+{
+    uint32_t *own = &job->memory->masks[2 * lane_index()];
+    for (uint32_t i = 0; i < 2; i++) {
+        if (own[i] && block < job->blocks)
+            atomic_or(&job->component->masks[2 * block + i], own[i]);
+        own[i] = 0;
+    }
+    warp_barrier();
+}
+
+/* ---- blocks ---- */
+
+/* Returns the blocks of an end-of-band run after the present one. bits: after the code. */
+DEVICE uint32_t run_after(uint32_t bits, uint32_t run)
+{
+    return (1u << run) - 1 + shift_right(bits, 32 - run);
+}
+
+/* Decodes a block of a first scan. `at` is the position of the last coefficient that has been
+ * passed, as in tokens. */
+SIMT void decode_first_block(const struct scan_job *job, struct scan_state *state, uint32_t block)
+{
+    struct reader *reader = &state->reader;
+    uint32_t entry = state->entry, bits, next, reached;
+    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1;
+    uint32_t last = block % GROUP * JPEG_BLOCK + job->last;
+    for (;;) {
+        for (;;) {
+            bits = reader->high;
+            next = look_up(job->memory, funnel_left(reader->low, bits, entry));
+            reached = (uint32_t)dot_bytes(entry, 0x100, (int)at);
+            if ((int32_t)entry < 0 || reached > last)
+                break;
+            reader_shift(reader, entry);
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            at = reached;
+            add_token(job, state, bits, at);
+            entry = next;
+            reader_fill(reader);
+        }
+        if (at >= last)
+            break;
+        bool is_long = entry_is_long(entry);
+        if (is_long)
+            entry = find_long(job, AC_FIRST, bits);
+        uint32_t used = entry_bits(entry), run = entry_run(entry);
+        reader_drop(reader, used);
+        if (is_long)
+            next = look_up(job->memory, reader->high);
+        if (entry & ENTRY_INVALID)
+            state->verdict = JPEG_SCANS_CODE;
+        if (entry & ENTRY_ENDS) {
+            state->run = run_after(bits << (used - run), run);
+            entry = next;
+            break;
+        }
+        at += entry_advance(entry);
+        if (at > last)
+            state->verdict = JPEG_SCANS_INDEX;
+        if (entry_size(entry) > 0)
+            add_token(job, state, bits, at);
+        entry = next;
+    }
+    state->entry = entry;
+}
+
+/* A block of a refinement scan. Bit i of low, and bit i - 32 of high, tell whether the coefficient
+ * i after the last one that has been passed is nonzero. The bit after the end of the band is also
+ * set, and the bits after it are not. */
+struct refined {
+    uint32_t low, high;
+    uint32_t nonzero; /* number of nonzero coefficients left */
+};
+
+/* Returns the position of the zero that has `run` zeros below it, at most 63. */
+SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
+{
+    uint32_t zeros = ~rest->low, second = zeros & (zeros - 1), third = second & (second - 1);
+    zeros = run == 0 ? zeros : run == 1 ? second : third;
+    NO_UNROLL
+    for (uint32_t i = 2; i < run; i++)
+        zeros &= zeros - 1;
+    if (zeros)
+        return (uint32_t)lowest_bit(zeros);
+    zeros = ~rest->high;
+    NO_UNROLL
+    for (uint32_t i = (uint32_t)count_bits(~rest->low); i < run; i++)
+        zeros &= zeros - 1;
+    return zeros ? 32 + (uint32_t)lowest_bit(zeros) : 63;
+}
+
+/* Drops the symbol, of `used` bits, and appends the correction bits that follow it, at most 63.
+ * Looks up the next symbol. */
+SIMT uint64_t take_corrections(const struct scan_job *job, struct scan_state *state, uint32_t used,
+                               uint32_t count, uint64_t corrections)
+{
+    struct reader *reader = &state->reader;
+    if (used + count <= EARLY_BITS) {
+        uint32_t bits = reader->high << used;
+        state->entry = look_up(job->memory, funnel_left(reader->low, reader->high, used + count));
+        reader_drop(reader, used + count);
+        return corrections << count | shift_right(bits, 32 - count);
+    }
+    reader_drop(reader, used);
+    corrections = corrections << count | reader_take(reader, (int)count);
+    state->entry = look_up(job->memory, reader->high);
+    return corrections;
+}
+
+/* Decodes a block of a refinement scan. Returns the correction bits. */
+SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state *state,
+                                   uint32_t block, struct refined rest)
+{
+    struct reader *reader = &state->reader;
+    uint64_t corrections = 0;
+    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1, entry = state->entry, bits;
+    for (;;) {
+        for (;;) {
+            bits = reader->high;
+            uint32_t next = look_up(job->memory, funnel_left(reader->low, bits, entry));
+            if ((rest.low | ENTRY_SPECIAL_MASK) & entry >> 16)
+                break;
+            reader_shift(reader, entry);
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            at = (uint32_t)dot_bytes(entry, 0x100, (int)at);
+            rest.low = funnel_right(rest.low, rest.high, entry >> 8);
+            rest.high = funnel_right(rest.high, 0, entry >> 8);
+            add_token(job, state, bits, at);
+            entry = next;
+            reader_fill(reader);
+        }
+        if (rest.high == 0 && rest.low <= 1)
+            break;
+        bool stores = true;
+        if ((int32_t)entry < 0) {
+            if (entry_is_long(entry))
+                entry = find_long(job, AC_REFINE, bits);
+            if (entry & ENTRY_INVALID)
+                state->verdict = JPEG_SCANS_CODE;
+            uint32_t run = entry_run(entry), used = entry_bits(entry);
+            if (entry & ENTRY_ENDS) {
+                state->run = run_after(bits << (used - run), run);
+                return take_corrections(job, state, used, rest.nonzero, corrections);
+            }
+            stores = entry_size(entry) > 0;
+        }
+        uint32_t run = entry_advance(entry) - 1, zero = find_zero(&rest, run), count = zero - run;
+        corrections = take_corrections(job, state, entry_bits(entry), count, corrections);
+        entry = state->entry;
+        at += zero + 1;
+        if (stores)
+            add_token(job, state, bits, at);
+        rest.nonzero -= count;
+        uint64_t both = ((uint64_t)rest.high << 32 | rest.low) >> zero >> 1;
+        rest.low = (uint32_t)both;
+        rest.high = (uint32_t)(both >> 32);
+        if (both == 0) { /* after the end of the band: the short loop would not end */
+            state->verdict = JPEG_SCANS_INDEX;
+            break;
+        }
+    }
+    state->entry = entry;
+    return corrections;
+}
+
+/* Returns the sum of the values, 0 to 63, of all lower lanes. *total: of all lanes. */
+SIMT uint32_t sum_below(uint32_t value, uint32_t *total)
+{
+    uint32_t lower = (1u << lane_index()) - 1, below = 0, all = 0;
+    UNROLL
+    for (int bit = 0; bit < 6; bit++) {
+        uint32_t lanes = warp_ballot(value >> bit & 1);
+        below += (uint32_t)count_bits(lanes & lower) << bit;
+        all += (uint32_t)count_bits(lanes) << bit;
+    }
+    *total = all;
+    return below;
+}
+
+/* Reads the correction bits of `count` blocks of an end-of-band run, from `block` on. nonzero: of
+ * the lane's block of the group. Each lane gets the bits of its block. */
+SIMT uint64_t decode_run(const struct scan_job *job, struct scan_state *state, uint32_t block,
+                         uint32_t count, uint32_t nonzero)
+{
+    struct reader *reader = &state->reader;
+    uint32_t lane = (uint32_t)lane_index(), from = block % GROUP, total;
+    uint32_t own = lane >= from && lane < from + count ? nonzero : 0;
+    if (!warp_any(own > 0))
+        return 0;
+    uint32_t before = sum_below(own, &total);
+    uint64_t corrections;
+    if (total < 32) {
+        corrections = shift_right(shift_left(reader->high, before), 32 - own);
+        reader_drop(reader, total);
+    } else {
+        uint32_t position = reader_position(reader);
+        corrections = own ? bits_at(reader, position + before, (int)own) : 0;
+        reader_seek(reader, position + total);
+    }
+    state->entry = look_up(job->memory, reader->high);
+    return corrections;
+}
+
+#endif
