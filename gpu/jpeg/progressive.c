@@ -198,7 +198,7 @@ static bool is_decoded(const struct jpeg_scan *scan, uint32_t components)
 /* Addresses, or offsets if the start is 0. */
 struct scan_memory {
     uint64_t words, segments, corrections;
-    uint32_t word_limit, segment_count, interval, mcus, mcus_across;
+    uint32_t word_count, segment_count, interval, mcus, mcus_across;
 };
 
 struct layout {
@@ -225,8 +225,8 @@ static void lay_out_scan(const struct jpeg_scan *scan, const struct geometry *ge
                    (single ? geometry->down[component] : geometry->mcus_down);
     memory->interval = scan->restart_interval ? scan->restart_interval : memory->mcus;
     memory->segment_count = (memory->mcus - 1) / memory->interval + 1;
-    memory->word_limit = data_words + SCAN_PADDING - 1;
-    memory->words = take(at, (uint64_t)(memory->word_limit + 1) * sizeof(uint32_t));
+    memory->word_count = data_words + SCAN_PADDING;
+    memory->words = take(at, (uint64_t)memory->word_count * sizeof(uint32_t));
     memory->segments = take(at, ((uint64_t)memory->segment_count + 1) * sizeof(uint32_t));
     memory->corrections = 0;
     if (kind_of(scan) == AC_REFINE)
@@ -248,6 +248,7 @@ static void lay_out(const struct jpeg_frame *frame, const struct geometry *geome
     for (uint32_t i = 0; i < frame->scan_count; i++)
         if (is_decoded(&frame->scans[i], components))
             lay_out_scan(&frame->scans[i], geometry, &at, &layout->scans[i]);
+    (void)take(&at, SCAN_OVERRUN);
     layout->end = at;
 }
 
@@ -319,7 +320,7 @@ static void add_scan(struct writer *writer, const struct jpeg_progressive_image 
     scan.segments = (uint32_t *)(uintptr_t)memory->segments;
     scan.corrections = (uint64_t *)(uintptr_t)memory->corrections;
     scan.byte_count = from->bytes;
-    scan.word_limit = memory->word_limit;
+    scan.word_count = memory->word_count;
     scan.segment_count = memory->segment_count;
     scan.interval = memory->interval;
     scan.mcus = memory->mcus;

@@ -136,7 +136,7 @@ KERNEL(extract_scans, EXTRACT_THREADS, 2, struct progressive_args)
     }
     /* Zeros to the end of the last word, and the padding. */
     uint8_t *bytes = (uint8_t *)scan->words;
-    for (uint32_t i = kept + (uint32_t)thread_index(); i < (scan->word_limit + 1) * 4;
+    for (uint32_t i = kept + (uint32_t)thread_index(); i < scan->word_count * 4;
          i += EXTRACT_THREADS)
         bytes[i ^ 3] = 0;
     wrong = block_any(wrong || markers + 1 != scan->segment_count);

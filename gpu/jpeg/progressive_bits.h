@@ -13,36 +13,30 @@
 /*
  * A window of 64 bits, of which 32 + `spare` are valid, and the next word, loaded ahead. Before
  * the refill, after up to EARLY_BITS bits were dropped, there are enough bits to look up a symbol.
+ * A reader may pass the end of its scan by the data of a group of blocks (SCAN_OVERRUN).
  */
 struct reader {
     const uint32_t *words;
-    uint32_t limit; /* index of the last word that may be read */
-    uint32_t next;  /* index of the word after `fetched` */
+    uint32_t next; /* index of the word after `fetched` */
     uint32_t high, low, fetched;
     int spare; /* 1 to 32; less after a drop and before the refill */
 };
 
 DEVICE uint32_t min_word(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-SIMT uint32_t read_word(const uint32_t *words, uint32_t limit, uint32_t index)
-{
-    return load_word(words + min_word(index, limit));
-}
-
 SIMT void reader_seek(struct reader *reader, uint32_t bit)
 {
     uint32_t index = bit / 32, shift = bit % 32;
-    uint32_t a = read_word(reader->words, reader->limit, index);
-    uint32_t b = read_word(reader->words, reader->limit, index + 1);
-    reader->fetched = read_word(reader->words, reader->limit, index + 2);
-    reader->next = min_word(index + 3, reader->limit);
+    uint32_t a = load_word(reader->words + index);
+    uint32_t b = load_word(reader->words + index + 1);
+    reader->fetched = load_word(reader->words + index + 2);
+    reader->next = index + 3;
     reader->high = funnel_left(b, a, shift);
     reader->low = b << shift;
     reader->spare = 32 - (int)shift;
 }
 
-/* The position of the next bit. After the end of the data, it is only known to be after the end:
- * `next` stays at the limit, which is SCAN_PADDING - 1 words after the data. */
+/* The position of the next bit. */
 DEVICE uint32_t reader_position(const struct reader *reader)
 {
     return (reader->next - 2) * 32 - (uint32_t)reader->spare;
@@ -63,8 +57,7 @@ SIMT void reader_fill(struct reader *reader)
         reader->high |= shift_right(reader->fetched, (uint32_t)(32 + reader->spare));
         reader->low = reader->fetched << -reader->spare;
         reader->spare += 32;
-        reader->fetched = load_word(reader->words + reader->next);
-        reader->next += reader->next < reader->limit;
+        reader->fetched = load_word(reader->words + reader->next++);
     }
 }
 
@@ -94,9 +87,8 @@ SIMT uint64_t reader_take(struct reader *reader, int bits)
 SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 {
     uint32_t index = bit / 32, shift = bit % 32;
-    uint32_t a = read_word(reader->words, reader->limit, index);
-    uint32_t b = read_word(reader->words, reader->limit, index + 1);
-    uint32_t c = read_word(reader->words, reader->limit, index + 2);
+    uint32_t a = load_word(reader->words + index), b = load_word(reader->words + index + 1);
+    uint32_t c = load_word(reader->words + index + 2);
     uint64_t value = (uint64_t)funnel_left(b, a, shift) << 32 | funnel_left(c, b, shift);
     return value >> (64 - bits);
 }
@@ -105,6 +97,8 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 
 #define LOOKUP_BITS 9
 #define EARLY_BITS (33 - LOOKUP_BITS)
+/* Bits of a symbol of the short loops, which take two symbols per refill. */
+#define SHORT_BITS_MAX (EARLY_BITS / 2)
 #define LOOKUP_WORDS (1 << LOOKUP_BITS)
 #define DC_LOOKUP_BITS 8
 #define DC_LOOKUP_WORDS (1 << DC_LOOKUP_BITS)
@@ -126,7 +120,6 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 #define ENTRY_SPECIAL 0x80000000u
 #define ENTRY_INVALID 0x01000000u
 #define ENTRY_ENDS 0x02000000u
-#define ENTRY_SPECIAL_MASK 0x8000u /* bit 31 after a shift by 16 */
 /* Longest run of the short loop of AC_REFINE. */
 #define SHORT_RUN_MAX 14
 
@@ -152,7 +145,8 @@ DEVICE uint32_t make_special_entry(int kind, int low, uint32_t symbol, uint32_t 
 /* Returns the entry for the short loop, if it takes the symbol. */
 DEVICE uint32_t make_short_entry(int kind, uint32_t entry)
 {
-    if (kind == DC_FIRST || entry_size(entry) == 0 || entry & ENTRY_INVALID)
+    if (kind == DC_FIRST || entry_size(entry) == 0 || entry_bits(entry) > SHORT_BITS_MAX ||
+        entry & ENTRY_INVALID)
         return entry;
     if (kind == AC_FIRST)
         return entry & ~ENTRY_SPECIAL;

@@ -113,30 +113,53 @@ DEVICE uint32_t run_after(uint32_t bits, uint32_t run)
     return (1u << run) - 1 + shift_right(bits, 32 - run);
 }
 
+/* Passes a symbol that the short loops take. at: position of its coefficient. */
+SIMT void pass_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
+                      uint32_t at)
+{
+    struct reader *reader = &state->reader;
+    add_token(job, state, reader->high, at);
+    reader_shift(reader, entry);
+    reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+}
+
+/* The position after the advance of an entry. */
+DEVICE uint32_t advanced(uint32_t entry, uint32_t at)
+{
+    return (uint32_t)dot_bytes(entry, 0x100, (int)at);
+}
+
 /* Decodes a block of a first scan. `at` is the position of the last coefficient that has been
  * passed, as in tokens. */
 SIMT void decode_first_block(const struct scan_job *job, struct scan_state *state, uint32_t block)
 {
     struct reader *reader = &state->reader;
-    uint32_t entry = state->entry, bits, next, reached;
+    uint32_t entry = state->entry, next, reached;
     uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1;
     uint32_t last = block % GROUP * JPEG_BLOCK + job->last;
     for (;;) {
         for (;;) {
-            bits = reader->high;
-            next = look_up(job->memory, funnel_left(reader->low, bits, entry));
-            reached = (uint32_t)dot_bytes(entry, 0x100, (int)at);
+            next = look_up(job->memory, funnel_left(reader->low, reader->high, entry));
+            reached = advanced(entry, at);
             if ((int32_t)entry < 0 || reached > last)
                 break;
-            reader_shift(reader, entry);
-            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
             at = reached;
-            add_token(job, state, bits, at);
-            entry = next;
+            pass_symbol(job, state, entry, at);
+            entry = look_up(job->memory, funnel_left(reader->low, reader->high, next));
+            reached = advanced(next, at);
+            if ((int32_t)next < 0 || reached > last) {
+                entry = next;
+                reader_fill(reader);
+                next = look_up(job->memory, funnel_left(reader->low, reader->high, entry));
+                break;
+            }
+            at = reached;
+            pass_symbol(job, state, next, at);
             reader_fill(reader);
         }
         if (at >= last)
             break;
+        uint32_t bits = reader->high;
         bool is_long = entry_is_long(entry);
         if (is_long)
             entry = find_long(job, AC_FIRST, bits);
@@ -168,6 +191,19 @@ struct refined {
     uint32_t low, high;
     uint32_t nonzero; /* number of nonzero coefficients left */
 };
+
+/* Whether the short loop does not take the symbol. */
+DEVICE bool is_blocked(const struct refined *rest, uint32_t entry)
+{
+    return (rest->low << 16 | ENTRY_SPECIAL) & entry;
+}
+
+/* Passes the coefficients of a symbol that the short loop takes. */
+DEVICE void pass_zeros(struct refined *rest, uint32_t entry)
+{
+    rest->low = funnel_right(rest->low, rest->high, entry >> 8);
+    rest->high = funnel_right(rest->high, 0, entry >> 8);
+}
 
 /* Returns the position of the zero that has `run` zeros below it, at most 63. */
 SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
@@ -210,24 +246,29 @@ SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state
 {
     struct reader *reader = &state->reader;
     uint64_t corrections = 0;
-    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1, entry = state->entry, bits;
+    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1, entry = state->entry;
     for (;;) {
         for (;;) {
-            bits = reader->high;
-            uint32_t next = look_up(job->memory, funnel_left(reader->low, bits, entry));
-            if ((rest.low | ENTRY_SPECIAL_MASK) & entry >> 16)
+            uint32_t next = look_up(job->memory, funnel_left(reader->low, reader->high, entry));
+            if (is_blocked(&rest, entry))
                 break;
-            reader_shift(reader, entry);
-            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
-            at = (uint32_t)dot_bytes(entry, 0x100, (int)at);
-            rest.low = funnel_right(rest.low, rest.high, entry >> 8);
-            rest.high = funnel_right(rest.high, 0, entry >> 8);
-            add_token(job, state, bits, at);
-            entry = next;
+            at = advanced(entry, at);
+            pass_symbol(job, state, entry, at);
+            pass_zeros(&rest, entry);
+            entry = look_up(job->memory, funnel_left(reader->low, reader->high, next));
+            if (is_blocked(&rest, next)) {
+                entry = next;
+                reader_fill(reader);
+                break;
+            }
+            at = advanced(next, at);
+            pass_symbol(job, state, next, at);
+            pass_zeros(&rest, next);
             reader_fill(reader);
         }
         if (rest.high == 0 && rest.low <= 1)
             break;
+        uint32_t bits = reader->high;
         bool stores = true;
         if ((int32_t)entry < 0) {
             if (entry_is_long(entry))

@@ -12,9 +12,12 @@
 extern "C" {
 #endif
 
-/* Words of zeros after the data of a scan. A reader that has passed the end stays in them, at a
- * position that is after the end (bits.h). */
+/* Words of zeros after the data of a scan: a reader loads some words ahead. */
 #define SCAN_PADDING 8
+/* Bytes by which a reader may pass the end of its scan until it checks its position, after each
+ * group of 32 blocks: 63 symbols of up to 31 bits, and 63 correction bits, per block. They belong
+ * to the image's work memory. The image is then declined. */
+#define SCAN_OVERRUN (32 * 64 * 4 + 4 * SCAN_PADDING)
 
 enum progressive_kind { DC_FIRST, DC_REFINE, AC_FIRST, AC_REFINE };
 
@@ -36,7 +39,7 @@ struct progressive_scan {
     uint64_t *corrections; /* AC_REFINE: per block, the correction bits in the order of the scan,
                               the last in bit 0 */
     uint32_t byte_count;
-    uint32_t word_limit;   /* index of the last word that may be read */
+    uint32_t word_count;   /* with the padding */
     uint32_t segment_count;
     uint32_t interval;     /* MCUs per segment */
     uint32_t mcus, mcus_across;

@@ -13,8 +13,8 @@
  * that it continues, so a block only waits for scans that other blocks have begun. The
  * corrections of nonzero coefficients are kept as bits; progressive.cu adds them later.
  *
- * Every reader stays within its scan, every symbol advances by one coefficient at least, and each
- * group of 32 blocks checks that the scan has not ended. So every loop ends.
+ * Every symbol advances by one coefficient at least, and each group of 32 blocks checks that the
+ * scan has not ended. So every loop ends, and no reader leaves the memory of its image.
  *
  * The bound is the latency of the instructions from one symbol to the next, about 50 per symbol.
  * Throughput comes from the number of scans in flight: some thousands fit an H200.
@@ -132,7 +132,6 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
     memset(&state, 0, sizeof state);
     memset(&following, 0, sizeof following);
     state.reader.words = job->scan->words;
-    state.reader.limit = job->scan->word_limit;
     begin_segment(job, &state);
     state.entry = look_up(job->memory, state.reader.high);
     for (uint32_t base = 0; base < job->blocks; base += GROUP) {
@@ -239,7 +238,6 @@ SIMT uint32_t decode_dc(const struct scan_job *job, const struct progressive_ima
             components[i].v = scan->component_count == 1 ? 1 : to->v;
         }
     state.reader.words = scan->words;
-    state.reader.limit = scan->word_limit;
     begin_segment(job, &state);
     uint32_t x = 0, y = 0, left = scan->interval;
     for (uint32_t mcu = 0; mcu < scan->mcus; mcu++) {
