@@ -5,7 +5,8 @@
 #include "tests/cuda/jpeg_progressive_rig.h"
 
 #define BATCH 64
-#define SIDE_MAX 160
+#define SIDE_MAX 2048
+#define SIDE_DRAWN_MAX 160
 
 /* ---- generated files ---- */
 
@@ -51,7 +52,7 @@ static const struct script colour_scripts[] = {
       {1, {1}, 1, 30, 2, 1}, {1, {1}, 1, 63, 1, 0}, {1, {0}, 1, 63, 0, 0}, {1, {2}, 1, 63, 0, 0}}},
 };
 
-enum pattern { NOISE, SMOOTH, EDGES, FLAT, PATTERNS };
+enum pattern { NOISE, SMOOTH, EDGES, FLAT, CORNERS, PATTERNS };
 
 struct options {
     uint32_t width, height;
@@ -71,6 +72,8 @@ static uint8_t sample_of(const struct options *options, uint32_t x, uint32_t y, 
         return (uint8_t)(x * 3 + y * (uint32_t)(channel + 1) + draw(7));
     case EDGES:
         return (x / 5 + y / 7 + (uint32_t)channel) % 3 ? 250 : (uint8_t)draw(20);
+    case CORNERS:
+        return x + y < 3 || x + y + 6 > options->width + options->height ? 200 : 90;
     default:
         return (uint8_t)(100 + (x > 20 && x < 24 ? 60 : 0));
     }
@@ -105,7 +108,7 @@ static uint8_t *make_file(const struct options *options, size_t *length)
     struct rig_errors errors;
     unsigned char *file = NULL;
     unsigned long bytes = 0;
-    uint8_t row[3 * SIDE_MAX];
+    static uint8_t row[3 * SIDE_MAX];
     JSAMPROW rows[1] = {row};
     writer.err = rig_set_errors(&errors);
     jpeg_create_compress(&writer);
@@ -233,8 +236,8 @@ static void draw_options(struct options *options)
     memset(options, 0, sizeof *options);
     options->h = samplings[sampling][0];
     options->v = samplings[sampling][1];
-    options->width = 1 + draw(draw(4) ? 65 : SIDE_MAX);
-    options->height = 1 + draw(draw(4) ? 65 : SIDE_MAX);
+    options->width = 1 + draw(draw(4) ? 65 : SIDE_DRAWN_MAX);
+    options->height = 1 + draw(draw(4) ? 65 : SIDE_DRAWN_MAX);
     options->quality = (int)(1 + draw(100));
     options->restart = restarts[draw(7)];
     options->pattern = (enum pattern)draw(PATTERNS);
@@ -279,6 +282,17 @@ TEST(all_scripts_and_samplings_give_the_librarys_coefficients)
                 add_file(&(struct options){.width = 37, .height = 51, .quality = 80, .h = h,
                                            .v = v, .script = &colour_scripts[i],
                                            .restart = (unsigned)(3 * v)});
+    run_batch(true);
+    assert_int_equal(collected.declined, 0);
+}
+
+TEST(long_runs_end_in_the_right_block)
+{
+    SKIP_WITHOUT_DEVICE();
+    /* More than 32,767 equal blocks, which is the longest run. */
+    add_file(&(struct options){.width = 2048, .height = 1200, .quality = 50, .pattern = CORNERS});
+    add_file(&(struct options){.width = 2040, .height = 1200, .quality = 50, .pattern = CORNERS,
+                               .script = &gray_scripts[1], .restart = 38000});
     run_batch(true);
     assert_int_equal(collected.declined, 0);
 }
