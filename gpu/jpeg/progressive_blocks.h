@@ -13,6 +13,7 @@
 #define GROUP JPEG_GROUP_BLOCKS
 #define TOKENS 128
 #define DC_TABLES JPEG_COMPONENTS_MAX
+#define MCU_BLOCKS_MAX 8 /* 2 x 2 blocks of Y, and one of Cb and of Cr */
 
 /* The shared memory of a warp. */
 struct warp_memory {
@@ -21,6 +22,7 @@ struct warp_memory {
     uint32_t masks[2 * GROUP]; /* coefficients that the scan has made nonzero in the group */
     words2 tokens[TOKENS];     /* x: the bits from the start of the code; y: 64 * block in the
                                   group + index of the coefficient */
+    uint32_t mcu[MCU_BLOCKS_MAX]; /* of a DC scan: see lay_out_mcu */
 };
 
 /* A scan with what the inner loops use of its descriptor. */

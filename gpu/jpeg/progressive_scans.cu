@@ -178,45 +178,129 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
     return JPEG_SCANS_COMPLETE;
 }
 
-/* Decodes the next DC difference. component: index in the scan. */
-SIMT int decode_difference(const struct scan_job *job, struct scan_state *state,
-                           const struct jpeg_huffman *table, int component)
+/* ---- DC scans ---- */
+
+/* Writes the component of each block of an MCU, as its index in the scan, and the position of the
+ * block in the MCU. Returns the number of blocks. */
+SIMT uint32_t lay_out_mcu(const struct scan_job *job, const struct progressive_image *image)
+{
+    const struct progressive_scan *scan = job->scan;
+    uint32_t blocks = 0;
+    for (uint32_t i = 0; i < scan->component_count; i++) {
+        const struct progressive_component *component = &image->components[scan->components[i]];
+        uint32_t h = scan->component_count == 1 ? 1 : component->h;
+        uint32_t v = scan->component_count == 1 ? 1 : component->v;
+        for (uint32_t j = 0; j < h * v; j++, blocks++)
+            if (lane_index() == 0)
+                job->memory->mcu[blocks] = i | j % h << 8 | j / h << 16;
+    }
+    warp_barrier();
+    return blocks;
+}
+
+SIMT uint32_t look_up_dc(const struct warp_memory *memory, uint32_t component, uint32_t bits)
+{
+    uint32_t index = component * DC_LOOKUP_WORDS + (bits >> (32 - DC_LOOKUP_BITS));
+    return *(const volatile uint32_t *)&memory->lookup[index];
+}
+
+/* Keeps the bits of `count` symbols as tokens, the first of which belongs to block `block` of an
+ * MCU of `blocks` blocks. */
+SIMT void collect_dc(const struct scan_job *job, struct scan_state *state,
+                     const struct jpeg_huffman *tables, uint32_t count, uint32_t block,
+                     uint32_t blocks)
 {
     struct warp_memory *memory = job->memory;
-    uint32_t bits = state->reader.high;
-    uint32_t entry = memory->lookup[component * DC_LOOKUP_WORDS + (bits >> (32 - DC_LOOKUP_BITS))];
+    struct reader *reader = &state->reader;
+    uint32_t component = memory->mcu[block] & 255;
+    uint32_t entry = look_up_dc(memory, component, reader->high);
+    block = block + 1 == blocks ? 0 : block + 1;
+    uint32_t following = memory->mcu[block] & 255;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t next = look_up_dc(memory, following,
+                                   funnel_left(reader->low, reader->high, entry));
+        block = block + 1 == blocks ? 0 : block + 1;
+        uint32_t after = memory->mcu[block] & 255;
+        memory->tokens[i].x = reader->high;
+        if (entry_is_long(entry)) {
+            entry = find_entry(tables + job->scan->tables[component], &memory->ends[component],
+                               DC_FIRST, 0, reader->high, DC_LOOKUP_BITS + 1);
+            reader_drop(reader, entry_bits(entry));
+            next = look_up_dc(memory, following, reader->high);
+        } else {
+            reader_shift(reader, entry);
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            reader_fill(reader);
+        }
+        component = following;
+        following = after;
+        entry = next;
+    }
+    warp_barrier();
+}
+
+/* Returns the difference of a token. */
+SIMT int decode_difference(const struct scan_job *job, struct scan_state *state,
+                           const struct jpeg_huffman *tables, uint32_t component, uint32_t bits)
+{
+    struct warp_memory *memory = job->memory;
+    uint32_t entry =
+        memory->lookup[component * DC_LOOKUP_WORDS + (bits >> (32 - DC_LOOKUP_BITS))];
     if (entry_is_long(entry))
-        entry = find_entry(table, &memory->ends[component], DC_FIRST, 0, bits, DC_LOOKUP_BITS + 1);
+        entry = find_entry(tables + job->scan->tables[component], &memory->ends[component],
+                           DC_FIRST, 0, bits, DC_LOOKUP_BITS + 1);
     if (entry & ENTRY_INVALID)
         state->verdict = JPEG_SCANS_CODE;
-    reader_drop(&state->reader, entry_bits(entry));
     uint32_t size = entry_size(entry);
     return size ? extend_value(bits << (entry_bits(entry) - size), size) : 0;
 }
 
-/* A component in a DC scan. */
-struct dc_component {
-    const struct progressive_component *to;
-    const struct jpeg_huffman *table;
-    uint32_t h, v; /* blocks of an MCU; 0: not in the scan */
-    int value;     /* the last one */
-};
-
-SIMT void decode_dc_blocks(const struct scan_job *job, struct scan_state *state, int index,
-                           struct dc_component *component, uint32_t mcu_x, uint32_t mcu_y)
+SIMT void store_dc(const struct scan_job *job, const struct progressive_image *image, int value,
+                   uint32_t mcu, uint32_t place)
 {
-    const struct progressive_component *to = component->to;
-    for (uint32_t y = mcu_y * component->v; y < (mcu_y + 1) * component->v; y++)
-        for (uint32_t x = mcu_x * component->h; x < (mcu_x + 1) * component->h; x++) {
-            component->value += decode_difference(job, state, component->table, index);
-            int value = component->value * (1 << job->low);
-            if (value != (int16_t)value) {
-                state->verdict = JPEG_SCANS_VALUE;
-                component->value = 0;
-            }
-            if (lane_index() == 0 && to->stored && x < to->across && y < to->down)
-                to->values[jpeg_coefficient(y * to->across + x, 0)] = (int16_t)value;
+    const struct progressive_scan *scan = job->scan;
+    const struct progressive_component *to = &image->components[scan->components[place & 255]];
+    uint32_t h = scan->component_count == 1 ? 1 : to->h, v = scan->component_count == 1 ? 1 : to->v;
+    uint32_t x = mcu % scan->mcus_across * h + (place >> 8 & 255);
+    uint32_t y = mcu / scan->mcus_across * v + (place >> 16);
+    if (to->stored && x < to->across && y < to->down)
+        to->values[jpeg_coefficient(y * to->across + x, 0)] = (int16_t)value;
+}
+
+/* Stores the DC values of `count` tokens. first: number of the first one in the segment. values:
+ * the last values of each component. */
+SIMT void store_dc_tokens(const struct scan_job *job, struct scan_state *state,
+                          const struct progressive_image *image,
+                          const struct jpeg_huffman *tables, uint32_t count, uint32_t first,
+                          uint32_t blocks, int *values)
+{
+    struct warp_memory *memory = job->memory;
+    for (uint32_t base = 0; base < count; base += WARP_LANES) {
+        uint32_t i = base + (uint32_t)lane_index(), place = 0, total;
+        int difference = 0, value = 0;
+        bool active = i < count;
+        if (active) {
+            place = memory->mcu[(first + i) % blocks];
+            difference = decode_difference(job, state, tables, place & 255, memory->tokens[i].x);
         }
+        UNROLL
+        for (uint32_t c = 0; c < JPEG_COMPONENTS_MAX; c++) {
+            if (c >= job->scan->component_count)
+                continue;
+            bool own = active && (place & 255) == c;
+            uint32_t before = warp_scan(own ? (uint32_t)difference : 0, &total);
+            if (own)
+                value = (int)((uint32_t)values[c] + before) + difference;
+            values[c] = (int)((uint32_t)values[c] + total);
+        }
+        int scaled = (int)((uint32_t)value << job->low);
+        if (scaled != (int16_t)scaled || scaled >> job->low != value)
+            state->verdict = JPEG_SCANS_VALUE;
+        uint32_t mcu = state->segment * job->scan->interval + (first + i) / blocks;
+        if (active)
+            store_dc(job, image, scaled, mcu, place);
+    }
+    warp_barrier();
 }
 
 /* Decodes a first DC scan. Returns a verdict. */
@@ -224,45 +308,27 @@ SIMT uint32_t decode_dc(const struct scan_job *job, const struct progressive_ima
                         const struct jpeg_huffman *tables)
 {
     const struct progressive_scan *scan = job->scan;
-    struct dc_component components[JPEG_COMPONENTS_MAX];
     struct scan_state state;
-    memset(components, 0, sizeof components);
     memset(&state, 0, sizeof state);
-    UNROLL
-    for (int i = 0; i < JPEG_COMPONENTS_MAX; i++)
-        if (i < scan->component_count) {
-            const struct progressive_component *to = &image->components[scan->components[i]];
-            components[i].to = to;
-            components[i].table = tables + scan->tables[i];
-            components[i].h = scan->component_count == 1 ? 1 : to->h;
-            components[i].v = scan->component_count == 1 ? 1 : to->v;
-        }
     state.reader.words = scan->words;
-    begin_segment(job, &state);
-    uint32_t x = 0, y = 0, left = scan->interval;
-    for (uint32_t mcu = 0; mcu < scan->mcus; mcu++) {
-        UNROLL
-        for (int i = 0; i < JPEG_COMPONENTS_MAX; i++)
-            decode_dc_blocks(job, &state, i, &components[i], x, y);
-        if (state.verdict == JPEG_SCANS_COMPLETE && reader_position(&state.reader) > job->end_bit)
-            state.verdict = JPEG_SCANS_LENGTH;
-        if (state.verdict != JPEG_SCANS_COMPLETE)
-            return state.verdict;
-        if (++x == scan->mcus_across) {
-            x = 0;
-            y++;
+    uint32_t blocks = lay_out_mcu(job, image);
+    for (; state.segment < scan->segment_count; state.segment++) {
+        int values[JPEG_COMPONENTS_MAX] = {0, 0, 0};
+        uint32_t mcus = min_word(scan->interval, scan->mcus - state.segment * scan->interval);
+        begin_segment(job, &state);
+        for (uint32_t done = 0; done < mcus * blocks; done += TOKENS) {
+            uint32_t count = min_word(TOKENS, mcus * blocks - done);
+            collect_dc(job, &state, tables, count, done % blocks, blocks);
+            store_dc_tokens(job, &state, image, tables, count, done, blocks, values);
+            if (warp_any(state.verdict != JPEG_SCANS_COMPLETE))
+                return warp_any(state.verdict == JPEG_SCANS_CODE) ? JPEG_SCANS_CODE
+                                                                  : JPEG_SCANS_VALUE;
+            if (reader_position(&state.reader) > job->end_bit)
+                return JPEG_SCANS_LENGTH;
         }
-        if (--left > 0 && mcu + 1 < scan->mcus)
-            continue;
         uint32_t verdict = end_segment(job, &state);
         if (verdict != JPEG_SCANS_COMPLETE)
             return verdict;
-        left = scan->interval;
-        state.segment++;
-        if (mcu + 1 < scan->mcus) {
-            begin_segment(job, &state);
-            components[0].value = components[1].value = components[2].value = 0;
-        }
     }
     return JPEG_SCANS_COMPLETE;
 }
