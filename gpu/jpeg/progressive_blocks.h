@@ -28,10 +28,11 @@ struct warp_memory {
 /* A scan with what the inner loops use of its descriptor. */
 struct scan_job {
     const struct progressive_scan *scan;
-    const struct progressive_component *component; /* of an AC scan */
-    const struct jpeg_huffman *table;              /* of an AC scan */
-    uint32_t *progress;                            /* of all scans of the image */
     struct warp_memory *memory;
+    uint32_t *progress;               /* of all scans of the image */
+    const struct jpeg_huffman *table; /* of an AC scan, like the following */
+    int16_t *values;                  /* of the component */
+    uint32_t *masks;
     uint32_t blocks, first, last, low;
     uint32_t end_bit;
 };
@@ -76,7 +77,7 @@ SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, con
                        uint32_t base)
 {
     struct warp_memory *memory = job->memory;
-    int16_t *values = job->component->values + jpeg_coefficient(base, 0);
+    int16_t *values = job->values + jpeg_coefficient(base, 0);
     warp_barrier();
     for (uint32_t i = (uint32_t)lane_index(); i < state->tokens; i += WARP_LANES) {
         uint32_t bits = memory->tokens[i].x, at = memory->tokens[i].y;
@@ -101,7 +102,7 @@ SIMT void merge_masks(const struct scan_job *job, uint32_t block)
     uint32_t *own = &job->memory->masks[2 * lane_index()];
     for (uint32_t i = 0; i < 2; i++) {
         if (own[i] && block < job->blocks)
-            atomic_or(&job->component->masks[2 * block + i], own[i]);
+            atomic_or(&job->masks[2 * block + i], own[i]);
         own[i] = 0;
     }
     warp_barrier();

@@ -69,15 +69,21 @@ SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
     }
 }
 
-/* The nonzero coefficients of the scan's band in a block. */
-SIMT struct refined load_refined(const struct scan_job *job, uint32_t block)
+/* The nonzero coefficients of a block. */
+SIMT words2 load_mask(const struct scan_job *job, uint32_t block)
 {
-    uint64_t end = (uint64_t)1 << (job->last - job->first + 1);
-    struct refined refined;
     words2 mask;
     mask.x = mask.y = 0;
     if (block < job->blocks)
-        mask = load_fresh(job->component->masks + 2 * block);
+        mask = load_fresh(job->masks + 2 * block);
+    return mask;
+}
+
+/* The nonzero coefficients of the scan's band. */
+DEVICE struct refined refined_of(const struct scan_job *job, words2 mask)
+{
+    uint64_t end = (uint64_t)1 << (job->last - job->first + 1);
+    struct refined refined;
     uint64_t nonzero = (((uint64_t)mask.y << 32 | mask.x) >> job->first) & (end - 1);
     refined.nonzero = (uint32_t)count_bits((uint32_t)nonzero) +
                       (uint32_t)count_bits((uint32_t)(nonzero >> 32));
@@ -128,7 +134,7 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
     struct scan_state state;
     uint32_t lane = (uint32_t)lane_index(), block = 0, complete = 0;
     uint32_t segment_end = min_word(job->scan->interval, job->blocks);
-    struct refined following;
+    words2 mask, following; /* of the lane's block in the group and in the next one */
     memset(&state, 0, sizeof state);
     memset(&following, 0, sizeof following);
     state.reader.words = job->scan->words;
@@ -136,8 +142,9 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
     state.entry = look_up(job->memory, state.reader.high);
     for (uint32_t base = 0; base < job->blocks; base += GROUP) {
         uint32_t end = min_word(base + GROUP, job->blocks);
-        struct refined own = following;
+        struct refined own;
         uint64_t corrections = 0;
+        mask = following;
         if (kind == AC_REFINE) {
             uint32_t needed = min_word(end + GROUP, job->blocks);
             if (complete < needed)
@@ -145,9 +152,10 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
             if (complete == PROGRESS_FAILED)
                 return JPEG_SCANS_STOPPED;
             if (base == 0)
-                own = load_refined(job, lane);
-            following = load_refined(job, base + GROUP + lane);
+                mask = load_mask(job, lane);
+            following = load_mask(job, base + GROUP + lane);
         }
+        own = refined_of(job, mask);
         while (block < end) {
             uint32_t stop = min_word(end, segment_end);
             corrections |= decode_blocks(job, &state, kind, block, stop, own);
@@ -385,11 +393,13 @@ LONG_KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
     struct scan_job job;
     job.scan = args.scans + ticket;
     const struct progressive_image *image = args.images + job.scan->image;
-    job.component = &image->components[job.scan->components[0]];
+    const struct progressive_component *component = &image->components[job.scan->components[0]];
     job.table = args.tables + job.scan->tables[0];
     job.progress = image->progress;
     job.memory = &memory;
-    job.blocks = job.component->blocks;
+    job.values = component->values;
+    job.masks = component->masks;
+    job.blocks = component->blocks;
     job.first = job.scan->first;
     job.last = job.scan->last;
     job.low = job.scan->low;

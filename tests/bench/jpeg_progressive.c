@@ -5,8 +5,8 @@
  *
  * --batches: that many images in one launch, alone on the device, with the files in device memory;
  * the median of the repeats. --streams SxB: S streams, each of which uploads B files and decodes
- * them, again and again, so that S * B images are in flight. The files of a batch are alike. 1 component: to samples of Y;
- * 3: coefficients of all components, and samples of Y.
+ * them, again and again, so that S * B images are in flight. The files of a batch are alike.
+ * 1 component: to samples of Y; 3: coefficients of all components, and samples of Y.
  */
 #include <getopt.h>
 #include <time.h>
