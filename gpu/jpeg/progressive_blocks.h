@@ -2,8 +2,7 @@
  * progressive_blocks.h - decodes the blocks of AC scans. All lanes of a warp call the functions
  * together and keep the same state.
  */
-#ifndef GPUIMGD_GPU_JPEG_PROGRESSIVE_BLOCKS_H
-#define GPUIMGD_GPU_JPEG_PROGRESSIVE_BLOCKS_H
+#pragma once
 
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/progressive_bits.h"
@@ -211,18 +210,11 @@ DEVICE void pass_zeros(struct refined *rest, uint32_t entry)
 /* Returns the position of the zero that has `run` zeros below it, at most 63. */
 SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
 {
-    uint32_t zeros = ~rest->low, second = zeros & (zeros - 1), third = second & (second - 1);
-    zeros = run == 0 ? zeros : run == 1 ? second : third;
+    uint32_t low = (uint32_t)count_bits(~rest->low), zeros = run < low ? ~rest->low : ~rest->high;
     NO_UNROLL
-    for (uint32_t i = 2; i < run; i++)
+    for (uint32_t i = run < low ? run : run - low; i > 0; i--)
         zeros &= zeros - 1;
-    if (zeros)
-        return (uint32_t)lowest_bit(zeros);
-    zeros = ~rest->high;
-    NO_UNROLL
-    for (uint32_t i = (uint32_t)count_bits(~rest->low); i < run; i++)
-        zeros &= zeros - 1;
-    return zeros ? 32 + (uint32_t)lowest_bit(zeros) : 63;
+    return zeros ? (run < low ? 0 : 32) + (uint32_t)lowest_bit(zeros) : 63;
 }
 
 /* Drops the symbol, of `used` bits, and appends the correction bits that follow it, at most 63.
@@ -243,65 +235,127 @@ SIMT uint64_t take_corrections(const struct scan_job *job, struct scan_state *st
     return corrections;
 }
 
-/* Decodes a block of a refinement scan. Returns the correction bits. */
-SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state *state,
-                                   uint32_t block, struct refined rest)
+/* Passes `zero` + 1 coefficients, `zero` at most 63. */
+DEVICE void pass_coefficients(struct refined *rest, uint32_t zero)
+{
+    uint64_t both = ((uint64_t)rest->high << 32 | rest->low) >> zero >> 1;
+    rest->low = (uint32_t)both;
+    rest->high = (uint32_t)(both >> 32);
+}
+
+/* A block of a refinement scan while it is decoded. */
+struct refinement {
+    struct refined rest;
+    uint32_t at; /* position of the last coefficient that has been passed, as in tokens */
+    uint64_t corrections;
+};
+
+/* If the end of the band was passed: ends the block. The bit after the end must be there, or the
+ * short loop would not end. */
+SIMT void check_end(struct scan_state *state, struct refined *rest)
+{
+    bool passed = (rest->low | rest->high) == 0;
+    rest->low |= passed;
+    state->verdict = passed ? (uint32_t)JPEG_SCANS_INDEX : state->verdict;
+}
+
+/* Decodes a symbol that passes nonzero coefficients, and the correction bits after it. */
+SIMT void decode_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
+                        struct refinement *block)
+{
+    uint32_t used = entry_bits(entry), run = entry_advance(entry) - 1;
+    uint32_t zero = find_zero(&block->rest, run), count = zero - run;
+    block->at += zero + 1;
+    if (!(entry & ENTRY_SPECIAL) || entry_size(entry) > 0)
+        add_token(job, state, state->reader.high, block->at);
+    block->corrections = take_corrections(job, state, used, count, block->corrections);
+    block->rest.nonzero -= count;
+    pass_coefficients(&block->rest, zero);
+    check_end(state, &block->rest);
+}
+
+/* The same if the run is at most 3, the zero in the low word, and few bits follow. Returns false,
+ * with nothing done, if not. */
+SIMT bool decode_usual_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
+                              struct refinement *block)
 {
     struct reader *reader = &state->reader;
-    uint64_t corrections = 0;
-    uint32_t at = block % GROUP * JPEG_BLOCK + job->first - 1, entry = state->entry;
+    uint32_t used = entry_bits(entry), run = entry_advance(entry) - 1;
+    uint32_t zeros = ~block->rest.low, second = zeros & (zeros - 1);
+    uint32_t third = second & (second - 1), fourth = third & (third - 1);
+    zeros = run & 2 ? (run & 1 ? fourth : third) : run & 1 ? second : zeros;
+    uint32_t zero = (uint32_t)lowest_bit(zeros), count = zero - run, total = used + count;
+    if (run > 3 || count > EARLY_BITS - used) /* count is large if there is no such zero */
+        return false;
+    uint32_t bits = reader->high;
+    state->entry = look_up(job->memory, funnel_left(reader->low, bits, total));
+    block->at += zero + 1;
+    add_token(job, state, bits, block->at);
+    block->corrections = block->corrections << count | shift_right(bits << used, 32 - count);
+    block->rest.nonzero -= count;
+    block->rest.low = funnel_right(block->rest.low, block->rest.high, zero + 1);
+    block->rest.high = funnel_right(block->rest.high, 0, zero + 1);
+    check_end(state, &block->rest);
+    reader_drop(reader, total);
+    return true;
+}
+
+/* The short loop of refinement scans. Returns the first entry that it does not take. */
+SIMT uint32_t decode_short_symbols(const struct scan_job *job, struct scan_state *state,
+                                   struct refinement *block)
+{
+    struct reader *reader = &state->reader;
+    uint32_t entry = state->entry;
     for (;;) {
-        for (;;) {
-            uint32_t next = look_up(job->memory, funnel_left(reader->low, reader->high, entry));
-            if (is_blocked(&rest, entry))
-                break;
-            at = advanced(entry, at);
-            pass_symbol(job, state, entry, at);
-            pass_zeros(&rest, entry);
-            entry = look_up(job->memory, funnel_left(reader->low, reader->high, next));
-            if (is_blocked(&rest, next)) {
-                entry = next;
-                reader_fill(reader);
-                break;
-            }
-            at = advanced(next, at);
-            pass_symbol(job, state, next, at);
-            pass_zeros(&rest, next);
+        uint32_t next = look_up(job->memory, funnel_left(reader->low, reader->high, entry));
+        if (is_blocked(&block->rest, entry))
+            return entry;
+        block->at = advanced(entry, block->at);
+        pass_symbol(job, state, entry, block->at);
+        pass_zeros(&block->rest, entry);
+        entry = look_up(job->memory, funnel_left(reader->low, reader->high, next));
+        if (is_blocked(&block->rest, next)) {
             reader_fill(reader);
+            return next;
         }
-        if (rest.high == 0 && rest.low <= 1)
-            break;
-        uint32_t bits = reader->high;
-        bool stores = true;
-        if ((int32_t)entry < 0) {
-            if (entry_is_long(entry))
-                entry = find_long(job, AC_REFINE, bits);
-            if (entry & ENTRY_INVALID)
-                state->verdict = JPEG_SCANS_CODE;
-            uint32_t run = entry_run(entry), used = entry_bits(entry);
-            if (entry & ENTRY_ENDS) {
-                state->run = run_after(bits << (used - run), run);
-                return take_corrections(job, state, used, rest.nonzero, corrections);
-            }
-            stores = entry_size(entry) > 0;
-        }
-        uint32_t run = entry_advance(entry) - 1, zero = find_zero(&rest, run), count = zero - run;
-        corrections = take_corrections(job, state, entry_bits(entry), count, corrections);
-        entry = state->entry;
-        at += zero + 1;
-        if (stores)
-            add_token(job, state, bits, at);
-        rest.nonzero -= count;
-        uint64_t both = ((uint64_t)rest.high << 32 | rest.low) >> zero >> 1;
-        rest.low = (uint32_t)both;
-        rest.high = (uint32_t)(both >> 32);
-        if (both == 0) { /* after the end of the band: the short loop would not end */
-            state->verdict = JPEG_SCANS_INDEX;
-            break;
-        }
+        block->at = advanced(next, block->at);
+        pass_symbol(job, state, next, block->at);
+        pass_zeros(&block->rest, next);
+        reader_fill(reader);
     }
-    state->entry = entry;
-    return corrections;
+}
+
+/* Decodes a block of a refinement scan. Returns the correction bits. */
+SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state *state,
+                                   uint32_t number, struct refined rest)
+{
+    struct refinement block;
+    block.rest = rest;
+    block.at = number % GROUP * JPEG_BLOCK + job->first - 1;
+    block.corrections = 0;
+    for (;;) {
+        uint32_t entry = decode_short_symbols(job, state, &block);
+        if (block.rest.high == 0 && block.rest.low == 1) {
+            state->entry = entry;
+            return block.corrections;
+        }
+        if ((int32_t)entry >= 0) {
+            if (!decode_usual_symbol(job, state, entry, &block))
+                decode_symbol(job, state, entry, &block);
+            continue;
+        }
+        uint32_t bits = state->reader.high;
+        if (entry_is_long(entry))
+            entry = find_long(job, AC_REFINE, bits);
+        if (entry & ENTRY_INVALID)
+            state->verdict = JPEG_SCANS_CODE;
+        if (entry & ENTRY_ENDS) {
+            uint32_t used = entry_bits(entry), run = entry_run(entry);
+            state->run = run_after(bits << (used - run), run);
+            return take_corrections(job, state, used, block.rest.nonzero, block.corrections);
+        }
+        decode_symbol(job, state, entry, &block);
+    }
 }
 
 /* Returns the sum of the values, 0 to 63, of all lower lanes. *total: of all lanes. */
@@ -341,5 +395,3 @@ SIMT uint64_t decode_run(const struct scan_job *job, struct scan_state *state, u
     state->entry = look_up(job->memory, reader->high);
     return corrections;
 }
-
-#endif
