@@ -56,6 +56,12 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     writer->dct_method = JDCT_ISLOW;
     /* TRUE limits quantisers to 8 bits at low qualities, which baseline decoders need. */
     jpeg_set_quality(writer, state->request->encoder.quality, TRUE);
+    writer->restart_interval = state->request->restart_interval;
+    if (writer->num_components == 3 && state->request->subsampling != 0) {
+        int kind = state->request->subsampling;
+        writer->comp_info[0].h_samp_factor = kind == 422 || kind == 420 ? 2 : 1;
+        writer->comp_info[0].v_samp_factor = kind == 440 || kind == 420 ? 2 : 1;
+    }
     if (state->request->encoder.progressive)
         jpeg_simple_progression(writer);
 }

@@ -12,27 +12,28 @@
 
 /* ---- enqueueing ---- */
 
-static struct pass_buffers buffers_of(const struct engine_task *task)
+struct pass_buffers cuda_buffers(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
     struct pass_buffers buffers;
     buffers.input = (uint8_t *)task->memory->device_block.memory;
     buffers.output = buffers.input + buffer_align(plan->input_bytes);
-    buffers.scratch = buffers.output + buffer_align(plan->output_bytes);
+    buffers.scratch = buffers.output + buffer_align(plan->output_bytes - plan->written_bytes);
     return buffers;
 }
 
 static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
 {
-    return CUDA_TRY(cudaMemcpyAsync(buffers_of(task).input, task->memory->input,
+    return CUDA_TRY(cudaMemcpyAsync(cuda_buffers(task).input, task->memory->input,
                                     task->plan->input_bytes, cudaMemcpyHostToDevice, stream));
 }
 
 /* All results of a job are adjacent, so one copy is enough. */
 static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
 {
-    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, buffers_of(task).output,
-                                    task->plan->output_bytes, cudaMemcpyDeviceToHost, stream));
+    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, cuda_buffers(task).output,
+                                    task->plan->output_bytes - task->plan->written_bytes,
+                                    cudaMemcpyDeviceToHost, stream));
 }
 
 /* Records the outcome of a CUDA call for the task. Returns a sticky error; any other error becomes
@@ -192,7 +193,7 @@ static cudaError_t launch_all(struct cuda_slot *slot)
     {
         struct course *course = &courses[count++];
         course->task = cuda_task(node);
-        course->buffers = buffers_of(course->task);
+        course->buffers = cuda_buffers(course->task);
         course->at_variant = course->at_pass = 0;
     }
     for (bool any = true; any && result == cudaSuccess;) {
@@ -206,6 +207,16 @@ static cudaError_t launch_all(struct cuda_slot *slot)
 
 /* ---- the whole batch ---- */
 
+/* An error that is not sticky fails all tasks: they share the launches. */
+static cudaError_t run_codec(struct cuda_slot *slot, cudaError_t (*codec)(struct cuda_slot *slot))
+{
+    cudaError_t result = codec(slot), noted = cudaSuccess;
+    list_each(node, &slot->tasks)
+        if (cuda_task(node)->error.status == STATUS_OK && noted == cudaSuccess)
+            noted = note(slot, cuda_task(node), result);
+    return noted;
+}
+
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
 {
     slot->measured = true;
@@ -215,7 +226,9 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     result = result ? result : record(slot, slot->start);
     result = result ? result : for_each(slot, copy_in);
     result = result ? result : record(slot, slot->copied_in);
+    result = result ? result : run_codec(slot, cuda_codec_decode);
     result = result ? result : launch_all(slot);
+    result = result ? result : run_codec(slot, cuda_codec_encode);
     result = result ? result : record(slot, slot->computed);
     result = result ? result : for_each(slot, copy_out);
     return result ? result : record(slot, slot->copied_out);
@@ -236,7 +249,7 @@ static void bytes_of(const struct plan *plan, double bytes[PARTS])
 {
     bytes[H2D] = (double)plan->input_bytes;
     bytes[KERNEL] = (double)plan->device_bytes;
-    bytes[D2H] = (double)plan->output_bytes;
+    bytes[D2H] = (double)plan->output_bytes; /* files take less than their room */
 }
 
 static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)

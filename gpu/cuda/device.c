@@ -83,7 +83,7 @@ static cudaError_t slot_open(struct cuda_slot *slot)
     cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
     for (size_t i = 0; i < 4 && result == cudaSuccess; i++)
         result = CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDefault));
-    return result;
+    return result == cudaSuccess ? cuda_codec_open(slot) : result;
 }
 
 static void slot_close(struct cuda_slot *slot)
@@ -92,6 +92,7 @@ static void slot_close(struct cuda_slot *slot)
     for (size_t i = 0; i < 4; i++)
         if (events[i])
             (void)cudaEventDestroy(events[i]);
+    cuda_codec_close(slot);
     if (slot->stream)
         (void)cudaStreamDestroy(slot->stream);
 }

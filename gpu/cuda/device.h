@@ -26,6 +26,13 @@
 struct cuda_engine;
 struct cuda_device;
 
+/* The descriptions of the codec's launches of one batch. */
+#define CODEC_DESCRIPTION_BYTES (4 * MIB)
+struct cuda_codec {
+    uint8_t *host, *device; /* CODEC_DESCRIPTION_BYTES each; the host's is pinned */
+    size_t used;
+};
+
 struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
@@ -33,6 +40,7 @@ struct cuda_slot {
     struct list tasks;           /* The batch. Empty: none, or the tasks ended when the device
                                     failed. */
     struct list_node ended_node; /* in the engine's ended list */
+    struct cuda_codec codec;
     bool busy;                   /* from enqueueing until the stream has reported its end */
     bool measured;               /* all events were recorded */
     uint64_t started_ns;
@@ -130,6 +138,18 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
 /* For a measured batch that has ended: sets the times of each task without an error, and adds to
  * the activity. */
 void cuda_batch_take_times(struct cuda_slot *slot);
+
+/* The plan's buffers on the task's device. */
+struct pass_buffers cuda_buffers(const struct engine_task *task);
+
+/* ---- codec.c ---- */
+
+/* Allocates the slot's descriptions. Call cuda_codec_close after an error as well. */
+cudaError_t cuda_codec_open(struct cuda_slot *slot);
+void cuda_codec_close(struct cuda_slot *slot);
+/* Enqueue the decoders, and then the encoders, of the slot's tasks without an error. */
+cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
+cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 
 /* ---- task.c ---- */
 

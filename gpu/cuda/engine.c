@@ -140,7 +140,14 @@ static void cuda_condemn(struct engine *engine, const char *why)
     cuda_latch_fault(cuda_engine(engine), NULL, why, cudaSuccess);
 }
 
+/* The codecs' kernels write to the host's output buffer. */
+static bool cuda_may_have_codecs(const struct engine *engine)
+{
+    return !container_of(engine, struct cuda_engine, base)->pageable_said;
+}
+
 static const struct engine_table cuda_table = {
+    .may_have_codecs = cuda_may_have_codecs,
     .close = cuda_close,
     .reserve = cuda_reserve,
     .release = cuda_release,

@@ -160,6 +160,22 @@ static bool is_small(const struct engine_task *task)
     return !task->alone && task->plan->device_bytes <= BATCH_TASK_BYTES;
 }
 
+/* Whether the codec's kernels would write to memory of the host that the device cannot reach:
+ * pageable memory, which the pool takes if there is no pinned memory. The task then declines. */
+static bool decline_unreachable(const struct cuda_engine *cuda, const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    struct cudaPointerAttributes attributes;
+    if (plan->written_bytes == 0 || !cuda->pageable_said)
+        return false;
+    if (cudaPointerGetAttributes(&attributes, task->memory->output) == cudaSuccess &&
+        attributes.type == cudaMemoryTypeHost)
+        return false;
+    (void)cudaGetLastError();
+    ((struct plan_report *)(task->memory->output + plan->report_at))->declined = UINT32_MAX;
+    return true;
+}
+
 void cuda_submit(struct engine *engine, struct engine_task *task)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
@@ -169,7 +185,8 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
     task->started_ns = task->kernel_at_ns = task->d2h_at_ns = 0;
     task->submitted_ns = clock_now_ns();
-    if (!cuda->base.fault.status && !task->plan->idle) {
+    bool unreachable = decline_unreachable(cuda, task);
+    if (!cuda->base.fault.status && !task->plan->idle && !unreachable) {
         list_push(is_small(task) ? &device->small : &device->waiting, &task->node);
         return;
     }

@@ -77,6 +77,30 @@ uint32_t engine_slots_of(const struct engine *engine, uint32_t device) /* uncove
     return engine->devices[device]->slot_count;
 }
 
+bool engine_may_have_codecs(const struct engine *engine)
+{
+    return engine->table->may_have_codecs && engine->table->may_have_codecs(engine);
+}
+
+void engine_set_codecs(struct engine *engine, struct engine_codecs codecs)
+{
+    engine->codecs = codecs;
+}
+
+struct engine_codecs engine_codecs(const struct engine *engine)
+{
+    return engine->codecs;
+}
+
+bool engine_fits(const struct engine *engine, const struct plan *plan)
+{
+    bool fits = !plan->device_bytes || engine->table->synchronous;
+    for (uint32_t d = 0; d < engine->device_count && !fits; d++)
+        fits = pool_fits(engine->devices[d]->pool, plan->device_bytes);
+    return fits && pool_fits(engine->pinned, buffer_align(plan->input_bytes) +
+                                                 buffer_align(plan->output_bytes));
+}
+
 bool engine_has_room(const struct engine *engine, const struct plan *plan)
 {
     size_t scratch = engine->table->synchronous ? plan->scratch_bytes : 0;

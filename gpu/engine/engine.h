@@ -85,6 +85,16 @@ enum status engine_open(const struct engine_config *config, struct engine **engi
 /* Waits a few seconds at most for running tasks, then frees everything. NULL is ignored. */
 void engine_close(struct engine *engine);
 
+/* The codecs that run on every device. The caller sets them after it has tested them; none is set
+ * at first. Loop thread only. */
+struct engine_codecs {
+    bool jpeg_decoder, jpeg_encoder;
+};
+/* Whether the engine can run codecs: it is a CUDA engine, and its pinned memory is mapped. */
+bool engine_may_have_codecs(const struct engine *engine);
+void engine_set_codecs(struct engine *engine, struct engine_codecs codecs);
+struct engine_codecs engine_codecs(const struct engine *engine); /* any thread */
+
 bool engine_is_synchronous(const struct engine *engine);
 /* "cpu", or "cuda:0" with the CUDA ordinal of device index 0. Valid until engine_close. */
 const char *engine_name(const struct engine *engine, uint32_t device);
@@ -97,6 +107,8 @@ uint32_t engine_slots(const struct engine *engine);
 /* Number of slots of the device with this index. */
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
+/* Whether the plan's memory can ever be reserved. */
+bool engine_fits(const struct engine *engine, const struct plan *plan);
 /* Whether the plan would fit now into free pinned memory that the engine already holds. Reserves
  * nothing. */
 bool engine_has_room(const struct engine *engine, const struct plan *plan);

@@ -56,6 +56,7 @@ struct engine_table {
     void (*start)(struct engine *engine);                            /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
     void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
+    bool (*may_have_codecs)(const struct engine *engine);            /* asynchronous only */
 };
 
 /* For reserve: the device with the most free memory. */
@@ -68,6 +69,7 @@ struct engine {
     struct engine_device *devices[DEVICES_MAX];
     uint32_t device_count; /* 0: CPU engine */
     struct error fault;    /* STATUS_OK: none */
+    struct engine_codecs codecs;
     char description[160];
 };
 

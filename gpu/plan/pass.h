@@ -116,7 +116,7 @@ struct pass {
     struct pass_shape from, to; /* `from` is the rectangle */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
-    unsigned slot; /* where plan.c puts its image */
+    unsigned slot; /* where layout.c puts its image */
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
     bool looks;          /* `to` is `from`: it writes only its work space */
@@ -144,6 +144,18 @@ static inline bool pass_is_late_at(const struct pass *pass, uint32_t y)
 {
     return y % PASS_ROWS_PER_LOOK == 0 && pass_is_late(pass);
 }
+
+/* Number of passes that write images of the chain. */
+static inline uint32_t pass_writers(const struct pass *passes, uint32_t count)
+{
+    uint32_t writers = 0;
+    for (uint32_t p = 0; p < count; p++)
+        writers += !passes[p].looks && !passes[p].aside;
+    return writers;
+}
+
+/* layout.c: places the built variants in the buffers, and sets the plan's sizes. */
+void plan_lay_out(struct plan *plan);
 
 /* The three buffers of a plan, in the memory of the engine that runs it. */
 struct pass_buffers {

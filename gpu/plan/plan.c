@@ -90,6 +90,11 @@ static struct pass_shape source_shape(const struct plan_source *source)
                                image_scaled(source->height, source->eighths), source->channels};
 }
 
+size_t plan_source_bytes(const struct plan_source *source)
+{
+    return pass_shape_bytes(source_shape(source));
+}
+
 /* Sets the full sides of the oriented source. */
 static void set_sides(struct chain *chain, const struct plan_source *source)
 {
@@ -142,15 +147,6 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output)
     return status;
 }
 
-/* Number of passes that write images of the chain. */
-static uint32_t writer_count(const struct pass *passes, uint32_t pass_count)
-{
-    uint32_t count = 0;
-    for (uint32_t p = 0; p < pass_count; p++)
-        count += !passes[p].looks && !passes[p].aside;
-    return count;
-}
-
 /* For an output of values alone: drops the passes after the last one that computes values. */
 static void drop_pictures(struct chain *chain)
 {
@@ -164,6 +160,36 @@ static void shrink_passes(struct plan_variant *variant)
     size_t count = variant->pass_count > 0 ? variant->pass_count : 1;
     struct pass *passes = realloc(variant->passes, count * sizeof(*passes));
     variant->passes = passes ? passes : variant->passes;
+}
+
+/* Whether the result must become an image of its own. A result that no pass writes is used in its
+ * place if the codec that reads it is where the source is; only the host reads a part of it. Other
+ * results are stored whole, one after the other. */
+static bool needs_copy(const struct chain *chain, const struct plan_target *target)
+{
+    bool cropped = chain_is_cropped(chain), source_on_device = chain->plan->source.file.bytes > 0;
+    if (pass_writers(chain->passes, chain->count) > 0)
+        return cropped;
+    return source_on_device != target->on_device || (cropped && target->on_device);
+}
+
+/* Except in noise, a coefficient takes less than one byte on average, or less than two at high
+ * qualities. A larger file is encoded on the host. */
+static void set_encoder(struct plan_variant *variant, const struct plan_target *target)
+{
+    enum { mcu = 16, high_quality = 90 };
+    size_t across = (variant->width + mcu - 1) / mcu * mcu;
+    size_t samples = across * ((variant->height + mcu - 1) / mcu * mcu);
+    if (variant->channels > 1)
+        samples += samples / 2;
+    variant->encoder = (struct plan_encoder){
+        .on_device = true,
+        .quality = target->quality,
+        .header_bytes = target->header_bytes,
+        .capacity = target->header_bytes + samples * (target->quality > high_quality ? 2 : 1),
+    };
+    variant->encoder.work_bytes = target->encoder_bytes(
+        variant->width, variant->height, variant->channels, variant->encoder.capacity);
 }
 
 /* Builds the chain: orientation, operations, and the flattening that the output format needs. */
@@ -202,18 +228,17 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
         drop_pictures(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         step_flatten(&chain);
-    /* A part of the source is read in place. Other results are stored whole, one after the
-     * other. */
-    if (!target->no_picture && writer_count(chain.passes, chain.count) > 0 &&
-        chain_is_cropped(&chain))
+    if (!target->no_picture && needs_copy(&chain, target))
         step_copy(&chain);
 
     variant->pass_count = chain.count;
     variant->width = chain.shape.width;
     variant->height = chain.shape.height;
     variant->channels = chain.shape.channels;
-    variant->is_source = writer_count(chain.passes, chain.count) == 0;
+    variant->is_source = pass_writers(chain.passes, chain.count) == 0;
     variant->no_picture = target->no_picture;
+    if (target->on_device)
+        set_encoder(variant, target);
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
     shrink_passes(variant); /* chain.passes may be freed after this */
@@ -225,131 +250,6 @@ static void leave_out(struct plan_variant *variant)
 {
     free(variant->passes);
     *variant = (struct plan_variant){.no_picture = true};
-}
-
-/* The scratch buffer has five slots. The writing passes of all variants use EVEN and ODD in turn,
- * one variant after the other. Passes on a branch use ASIDE in turn with the slot of EVEN and ODD
- * that is free. STACK holds the stacked images, and WORK the work space of passes. */
-enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOTS, SLOT_RESULT = SLOTS };
-
-struct scratch {
-    size_t bytes[SLOTS];
-    uint32_t stacked, left;  /* images in the stack, and images not yet laid out */
-    size_t stacked_values;   /* start of the stacked values in the output buffer */
-};
-
-static void grow_slot(struct scratch *scratch, enum slot slot, size_t bytes)
-{
-    if (slot != SLOT_RESULT && bytes > scratch->bytes[slot])
-        scratch->bytes[slot] = bytes;
-}
-
-/* Chooses the slot that each pass writes, and grows the slots to their sizes. */
-static void choose_slots(const struct plan_variant *variant, struct scratch *scratch)
-{
-    uint32_t writers = writer_count(variant->passes, variant->pass_count), written = 0, aside = 0;
-    for (uint32_t p = 0; p < variant->pass_count; p++) {
-        struct pass *pass = &variant->passes[p];
-        size_t bytes = buffer_align(pass_shape_bytes(pass->to));
-        if (!pass->values)
-            grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
-        if (pass->looks)
-            continue;
-        pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
-        if (!pass->aside) {
-            if (++written == writers && !variant->no_picture)
-                pass->slot = SLOT_RESULT;
-        } else if (pass[1].stacked) { /* a branch has another pass after this one */
-            aside = 0;
-            pass->slot = SLOT_STACK;
-            bytes += scratch->bytes[SLOT_STACK];
-            scratch->left = ++scratch->stacked;
-        } else if (aside++ % 2) {
-            pass->slot = SLOT_ASIDE;
-        }
-        grow_slot(scratch, pass->slot, bytes);
-    }
-}
-
-/* Takes `bytes` of the output buffer and returns their offset. */
-static size_t take_output(struct plan *plan, size_t bytes)
-{
-    size_t offset = buffer_align(plan->output_bytes);
-    plan->output_bytes = offset + bytes;
-    return offset;
-}
-
-static struct pass_place slot_place(const struct scratch *scratch, enum slot slot)
-{
-    struct pass_place place = {PASS_SCRATCH, 0};
-    for (enum slot before = 0; before < slot; before++)
-        place.offset += scratch->bytes[before];
-    if (slot == SLOT_STACK)
-        place.offset += scratch->bytes[slot] / scratch->stacked * (scratch->left - 1);
-    return place;
-}
-
-/* The stack grows downwards, so that the last pass, which processes the whole stack, has its own
- * image and values at the start. */
-static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch *scratch)
-{
-    if (scratch->left == scratch->stacked)
-        scratch->stacked_values = take_output(plan, scratch->stacked * pass->work_bytes);
-    scratch->left--;
-    pass->work_place.buffer = PASS_OUTPUT;
-    pass->work_place.offset = scratch->stacked_values + scratch->left * pass->work_bytes;
-    pass->deferred = scratch->left > 0;
-    if (pass->deferred)
-        return;
-    pass->work_bytes *= scratch->stacked;
-    pass->from.height *= scratch->stacked;
-    pass->window = pass_window_whole(pass->from);
-    pass->to = pass->from;
-}
-
-static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
-                            struct scratch *scratch)
-{
-    struct pass_place place = {PASS_INPUT, 0}, chain_place = place;
-    if (!variant->is_source && !variant->no_picture)
-        variant->offset = take_output(
-            plan, image_bytes(variant->width, variant->height, variant->channels));
-    for (uint32_t p = 0; p < variant->pass_count; p++) {
-        struct pass *pass = &variant->passes[p];
-        pass->from_place = place;
-        if (!pass->looks)
-            place = pass->slot == SLOT_RESULT ? (struct pass_place){PASS_OUTPUT, variant->offset}
-                                              : slot_place(scratch, pass->slot);
-        pass->to_place = place;
-        pass->work_place = slot_place(scratch, SLOT_WORK);
-        if (pass->stacked)
-            lay_out_stacked(plan, pass, scratch);
-        else if (pass->values)
-            pass->work_place =
-                (struct pass_place){PASS_OUTPUT, take_output(plan, pass->work_bytes)};
-        if (pass->stacked)
-            place = chain_place;
-        if (!pass->aside)
-            chain_place = place;
-    }
-}
-
-static void lay_out(struct plan *plan)
-{
-    struct scratch scratch = {.stacked = 0};
-    for (size_t v = 0; v < plan->variant_count; v++)
-        choose_slots(&plan->variants[v], &scratch);
-    for (size_t v = 0; v < plan->variant_count; v++)
-        lay_out_variant(plan, &plan->variants[v], &scratch);
-    if (plan->constants_bytes) {
-        plan->constants_at = buffer_align(plan->input_bytes);
-        plan->input_bytes = plan->constants_at + plan->constants_bytes;
-    }
-    plan->idle = plan->output_bytes == 0;
-    plan->scratch_bytes = slot_place(&scratch, SLOTS).offset;
-    if (!plan->idle)
-        plan->device_bytes = buffer_align(plan->input_bytes) + buffer_align(plan->output_bytes) +
-                             plan->scratch_bytes;
 }
 
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -365,7 +265,6 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
     plan->variant_count = (uint32_t)count;
-    plan->input_bytes = pass_shape_bytes(source_shape(source));
     for (size_t i = 0; i < count; i++) {
         struct error own = {0};
         size_t constants_bytes = plan->constants_bytes;
@@ -380,7 +279,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
             plan->constants_bytes = constants_bytes;
         }
     }
-    lay_out(plan);
+    plan_lay_out(plan);
     return STATUS_OK;
 }
 
@@ -434,10 +333,24 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
     struct pass_shape shape = {result->width, result->height, result->channels};
-    assert(!result->no_picture);
+    assert(!result->no_picture && !result->encoder.on_device);
     struct pass_window window = {plan->source.width, plan->source.height, result->x, result->y};
     return result->is_source ? pass_view_window(input, shape, window)
                              : pass_view(output + result->offset, shape);
+}
+
+const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,
+                            size_t *bytes)
+{
+    const struct plan_variant *result = &plan->variants[variant];
+    assert(variant < plan->variant_count && result->encoder.on_device);
+    *bytes = plan_report(plan, output)->file_bytes[variant];
+    return output + result->offset;
+}
+
+const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output)
+{
+    return (const struct plan_report *)(output + plan->report_at);
 }
 
 /* ---- values ---- */

@@ -26,10 +26,18 @@ extern "C" {
 
 struct pass; /* gpu/plan/pass.h: one kernel with its parameters and geometry */
 
+/* A file that a device decodes. */
+struct plan_file {
+    size_t bytes;      /* 0: the host decodes */
+    size_t work_bytes; /* device memory for the decode alone */
+    size_t frame_bytes; /* of the description of its headers, which the engine reads */
+};
+
 /* The image that the codec will decode. */
 struct plan_source {
     uint32_t width, height, channels; /* full size; channels is 1 with DECODE_LUMA */
     bool ycc;                         /* DECODE_YCC: the 3 channels are Y, Cb and Cr */
+    struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
     int orientation;                  /* EXIF 1..8, applied before all operations; 1: none */
     uint8_t background[3];            /* RGB, for flattening alpha */
@@ -40,6 +48,11 @@ struct plan_target {
     const cJSON *ops;
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool no_picture; /* only the values are wanted */
+    bool on_device;  /* A device encodes the output as a sequential JPEG. */
+    int quality;     /* of that JPEG, 1 to 100 */
+    size_t header_bytes; /* of that JPEG, before the entropy-coded data, with its tables */
+    /* Returns the device memory for encoding an image into a file of at most `capacity` bytes. */
+    size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, size_t capacity);
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
     struct error *error; /* Receives unknown_op, bad_op and image_too_large; the plan is then
                             built without this variant. NULL: these errors fail the whole plan. */
@@ -48,6 +61,16 @@ struct plan_target {
 struct plan_limits {
     uint64_t pixels_max; /* of each output */
     uint32_t side_max;
+};
+
+/* A sequential JPEG with 4:2:0 chroma. */
+struct plan_encoder {
+    bool on_device;
+    int quality;
+    size_t header_at, header_bytes; /* in the input buffer */
+    size_t image_at, work_at;       /* in the scratch buffer */
+    size_t work_bytes;
+    size_t capacity;                /* of the file, at the variant's offset in the output buffer */
 };
 
 struct plan_variant {
@@ -60,13 +83,31 @@ struct plan_variant {
     bool no_picture;                  /* if it has an image, the image stays in the scratch
                                          buffer */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
+    struct plan_encoder encoder;      /* the result is a file instead of an image */
 };
 
+/* What a device reports of its codecs, at report_at in the output buffer. Zero before the run. */
+struct plan_report {
+    uint32_t declined;                    /* the reason, or 0: the file was decoded */
+    uint32_t file_bytes[JOB_OUTPUTS_MAX]; /* of each variant's file; 0: larger than its capacity */
+};
+
+/*
+ * If a device decodes, the input buffer holds the file and its struct jpeg_frame, and the source is
+ * in the scratch buffer. If a device encodes, the variant's image is in the scratch buffer too. The
+ * kernels write the report and the files over the bus into the host's output buffer, because their
+ * sizes are not known before. The device's output buffer ends before these written_bytes.
+ */
 struct plan {
     struct plan_source source;
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
-    size_t input_bytes;   /* pinned: the decoded image and the constants */
+    size_t input_bytes;   /* pinned: the decoded image or the file, and the constants */
+    size_t frame_at;      /* offset of the frame in the input buffer */
+    size_t report_at;     /* offset of the report in the output buffer */
+    size_t written_bytes; /* end of the output buffer that kernels write over the bus */
+    size_t source_at;     /* offset of the source in the scratch buffer */
+    size_t codec_at;      /* offset of the codecs' work space in the scratch buffer */
     size_t constants_at;  /* offset of the passes' tables in the input buffer */
     size_t constants_bytes;
     size_t output_bytes;  /* pinned: values, and all results except the source */
@@ -113,6 +154,12 @@ void plan_put_constants(const struct plan *plan, uint8_t *input);
 
 /* The image of a variant, in buffers of input_bytes and output_bytes. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
+/* The file of a variant that a device has encoded; *bytes 0: it was larger than its capacity. */
+const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,
+                            size_t *bytes);
+const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output);
+/* Bytes of the decoded image. */
+size_t plan_source_bytes(const struct plan_source *source);
 /* The decoded image: smaller than the full source if it was decoded at M/8. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 

@@ -1,0 +1,199 @@
+/*
+ * codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
+ *
+ * Tasks share launches. The descriptions of a launch are written to the slot's pinned memory and
+ * copied to its device memory. The kernels write reports and files over the bus to the pinned
+ * output buffers of the tasks.
+ */
+#include "gpu/cuda/device.h"
+
+#include "gpu/cuda/try.h"
+#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/decode.h"
+#include "gpu/jpeg/encode.h"
+#include "gpu/jpeg/progressive.h"
+#include "gpu/plan/pass.h"
+
+/* Images per launch, at most. */
+#define IMAGES_MAX 64
+
+cudaError_t cuda_codec_open(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    cudaError_t result = CUDA_TRY(
+        cudaHostAlloc((void **)&codec->host, CODEC_DESCRIPTION_BYTES, cudaHostAllocPortable));
+    if (result == cudaSuccess)
+        result = CUDA_TRY(cudaMalloc((void **)&codec->device, CODEC_DESCRIPTION_BYTES));
+    return result;
+}
+
+void cuda_codec_close(struct cuda_slot *slot)
+{
+    if (slot->codec.host)
+        (void)cudaFreeHost(slot->codec.host);
+    if (slot->codec.device)
+        (void)cudaFree(slot->codec.device);
+    slot->codec = (struct cuda_codec){0};
+}
+
+/* Copies the description of `bytes` bytes, which is in the host's memory, and takes its room. */
+static cudaError_t upload(struct cuda_slot *slot, size_t bytes, uint8_t **device)
+{
+    struct cuda_codec *codec = &slot->codec;
+    *device = codec->device + codec->used;
+    cudaError_t result = CUDA_TRY(cudaMemcpyAsync(*device, codec->host + codec->used, bytes,
+                                                  cudaMemcpyHostToDevice, slot->stream));
+    codec->used = buffer_align(codec->used + bytes);
+    return result;
+}
+
+/* ---- decoding ---- */
+
+static struct jpeg_decode_image decode_image(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    struct pass_buffers buffers = cuda_buffers(task);
+    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
+    return (struct jpeg_decode_image){
+        .frame = (const struct jpeg_frame *)(task->memory->input + plan->frame_at),
+        .file = buffers.input,
+        .file_bytes = (uint32_t)plan->source.file.bytes,
+        .as = plan->source.ycc ? DECODE_YCC
+              : plan->source.channels == 1 ? DECODE_LUMA : DECODE_COLOUR,
+        .eighths = plan->source.eighths,
+        .image = plan_input(plan, buffers.scratch + plan->source_at),
+        .work = buffers.scratch + plan->codec_at,
+        .verdict = &report->declined,
+    };
+}
+
+/* Decodes the scans of the progressive files to coefficients, which the images then refer to.
+ * parts: room for `count`. */
+static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image *images,
+                                uint32_t count, struct jpeg_progressive_parts *parts)
+{
+    struct jpeg_progressive_image scans[BATCH_TASKS_MAX];
+    struct jpeg_progressive_batch batch;
+    uint32_t scan_count = 0;
+    uint8_t *device;
+    for (uint32_t i = 0; i < count; i++) {
+        struct jpeg_decode_image *image = &images[i];
+        if (!image->frame->progressive)
+            continue;
+        parts[i] = jpeg_progressive_divide(image->frame, image->file_bytes, image->as,
+                                           image->eighths, image->work);
+        image->coefficients = parts[i].planes;
+        image->coefficients_verdict = parts[i].scans_verdict;
+        scans[scan_count++] = (struct jpeg_progressive_image){
+            .frame = image->frame,
+            .file = image->file,
+            .file_bytes = image->file_bytes,
+            .luma_only = parts[i].luma_only,
+            .work = parts[i].scans_work,
+            .verdict = parts[i].scans_verdict,
+        };
+    }
+    if (scan_count == 0)
+        return cudaSuccess;
+    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
+    size_t bytes = jpeg_progressive_describe(scans, scan_count,
+                                             slot->codec.host + slot->codec.used, room, &batch);
+    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
+    return result == cudaSuccess
+               ? cuda_try((cudaError_t)jpeg_progressive_decode(&batch, device, slot->stream),
+                          "decode scans")
+               : result;
+}
+
+static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_decode_image *images,
+                                  uint32_t count)
+{
+    struct jpeg_decode_batch batch;
+    uint8_t *device;
+    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
+    size_t bytes = jpeg_decode_describe(images, count, slot->codec.host + slot->codec.used, room,
+                                        &batch);
+    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
+    return result == cudaSuccess
+               ? cuda_try((cudaError_t)jpeg_decode_launch(&batch, device, slot->stream), "decode")
+               : result;
+}
+
+cudaError_t cuda_codec_decode(struct cuda_slot *slot)
+{
+    struct jpeg_decode_image images[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
+    uint32_t count = 0;
+    slot->codec.used = 0;
+    list_each(node, &slot->tasks)
+    {
+        const struct engine_task *task = cuda_task(node);
+        if (task->error.status == STATUS_OK && task->plan->source.file.bytes > 0)
+            images[count++] = decode_image(task);
+    }
+    if (count == 0)
+        return cudaSuccess;
+    cudaError_t result = launch_scans(slot, images, count, parts);
+    return result == cudaSuccess ? launch_decoder(slot, images, count) : result;
+}
+
+/* ---- encoding ---- */
+
+static struct jpeg_encode_image encode_image(const struct engine_task *task, size_t index)
+{
+    struct pass_buffers buffers = cuda_buffers(task);
+    const struct plan *plan = task->plan;
+    const struct plan_variant *variant = &plan->variants[index];
+    const struct plan_encoder *encoder = &variant->encoder;
+    const struct jpeg_prelude *prelude =
+        (const struct jpeg_prelude *)(task->memory->input + encoder->header_at);
+    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
+    struct pass_shape shape = {variant->width, variant->height, variant->channels};
+    uint8_t factor = variant->channels == 1 ? 1 : 2;
+    return (struct jpeg_encode_image){
+        .source = pass_view(buffers.scratch + encoder->image_at, shape),
+        .h = factor,
+        .v = factor,
+        .quant = prelude->quant[0],
+        .header = buffers.input + encoder->header_at + offsetof(struct jpeg_prelude, header),
+        .header_bytes = prelude->header_bytes,
+        .file = task->memory->output + variant->offset,
+        .capacity = encoder->capacity,
+        .file_bytes = &report->file_bytes[index],
+        .work = buffers.scratch + encoder->work_at,
+    };
+}
+
+static cudaError_t launch_encoder(struct cuda_slot *slot, const struct jpeg_encode_image *images,
+                                  uint32_t count)
+{
+    struct jpeg_encode_batch batch;
+    uint8_t *device;
+    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
+    size_t bytes = jpeg_encode_describe(images, count, slot->codec.host + slot->codec.used, room,
+                                        &batch);
+    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
+    return result == cudaSuccess
+               ? cuda_try((cudaError_t)jpeg_encode_launch(&batch, device, slot->stream), "encode")
+               : result;
+}
+
+cudaError_t cuda_codec_encode(struct cuda_slot *slot)
+{
+    struct jpeg_encode_image images[IMAGES_MAX];
+    cudaError_t result = cudaSuccess;
+    uint32_t count = 0;
+    list_each(node, &slot->tasks)
+    {
+        const struct engine_task *task = cuda_task(node);
+        for (size_t v = 0; v < task->plan->variant_count && task->error.status == STATUS_OK; v++) {
+            if (task->plan->variants[v].encoder.on_device)
+                images[count++] = encode_image(task, v);
+            if (count == IMAGES_MAX && result == cudaSuccess) {
+                result = launch_encoder(slot, images, count);
+                count = 0;
+            }
+        }
+    }
+    return count > 0 && result == cudaSuccess ? launch_encoder(slot, images, count) : result;
+}

@@ -1,0 +1,39 @@
+#include "gpu/jpeg/codec.h"
+
+#include "gpu/jpeg/decode.h"
+#include "gpu/jpeg/encode.h"
+#include "gpu/jpeg/progressive.h"
+
+static bool needs_luma_only(const struct jpeg_frame *frame, enum decode_as as)
+{
+    return as == DECODE_LUMA || frame->component_count == 1;
+}
+
+size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
+                          uint32_t eighths)
+{
+    size_t last = jpeg_decode_work_bytes(frame, file_bytes, as, eighths), scans;
+    if (last == 0 || !frame->progressive)
+        return last;
+    scans = jpeg_progressive_work_bytes(frame, (uint32_t)file_bytes, needs_luma_only(frame, as));
+    return scans == 0 ? 0 : buffer_align(last) + BUFFER_ALIGN + scans;
+}
+
+struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *frame,
+                                                      size_t file_bytes, enum decode_as as,
+                                                      uint32_t eighths, uint8_t *work)
+{
+    struct jpeg_progressive_parts parts = {.luma_only = needs_luma_only(frame, as)};
+    uint8_t *after =
+        work + buffer_align(jpeg_decode_work_bytes(frame, file_bytes, as, eighths));
+    parts.scans_verdict = (uint32_t *)after;
+    parts.scans_work = after + BUFFER_ALIGN;
+    (void)jpeg_progressive_planes(frame, parts.luma_only, parts.scans_work, parts.planes);
+    return parts;
+}
+
+size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, size_t capacity)
+{
+    uint32_t factor = channels == 1 ? 1 : 2;
+    return jpeg_encode_work_bytes(width, height, channels, factor, factor, capacity);
+}

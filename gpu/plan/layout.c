@@ -1,0 +1,209 @@
+/*
+ * layout.c - gives every image, table and file of a plan its place in the buffers.
+ *
+ * The input buffer holds the decoded image, or the file and the frame for a device to decode, then
+ * the constants and the headers of files that a device encodes. The output buffer holds values and
+ * images to download, then what kernels write over the bus: the report and encoded files.
+ */
+#include "gpu/plan/pass.h"
+
+/* The slots of the scratch buffer. The writing passes of all variants use EVEN and ODD in turn, one
+ * variant after the other. Passes on a branch use ASIDE in turn with the slot of EVEN and ODD that
+ * is free. STACK holds the stacked images, and WORK the work space of passes. SOURCE holds the
+ * image that a device decodes, FINAL the images that a device encodes, and CODEC the work space of
+ * its decoder, and later of its encoders. */
+enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOT_SOURCE, SLOT_FINAL,
+            SLOT_CODEC, SLOTS, SLOT_RESULT = SLOTS };
+
+struct scratch {
+    size_t bytes[SLOTS];
+    uint32_t stacked, left;  /* images in the stack, and images not yet laid out */
+    size_t stacked_values;   /* start of the stacked values in the output buffer */
+};
+
+static void grow_slot(struct scratch *scratch, enum slot slot, size_t bytes)
+{
+    if (slot != SLOT_RESULT && bytes > scratch->bytes[slot])
+        scratch->bytes[slot] = bytes;
+}
+
+/* Chooses the slot that each pass writes, and grows the slots to their sizes. */
+static void choose_slots(const struct plan_variant *variant, struct scratch *scratch)
+{
+    uint32_t writers = pass_writers(variant->passes, variant->pass_count), written = 0, aside = 0;
+    for (uint32_t p = 0; p < variant->pass_count; p++) {
+        struct pass *pass = &variant->passes[p];
+        size_t bytes = buffer_align(pass_shape_bytes(pass->to));
+        if (!pass->values)
+            grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
+        if (pass->looks)
+            continue;
+        pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
+        if (!pass->aside) {
+            if (++written == writers && !variant->no_picture)
+                pass->slot = SLOT_RESULT;
+        } else if (pass[1].stacked) { /* a branch has another pass after this one */
+            aside = 0;
+            pass->slot = SLOT_STACK;
+            bytes += scratch->bytes[SLOT_STACK];
+            scratch->left = ++scratch->stacked;
+        } else if (aside++ % 2) {
+            pass->slot = SLOT_ASIDE;
+        }
+        grow_slot(scratch, pass->slot, bytes);
+    }
+}
+
+/* Takes `bytes` at the end of a buffer of *used bytes, and returns their offset. */
+static size_t take(size_t *used, size_t bytes)
+{
+    size_t offset = buffer_align(*used);
+    *used = offset + bytes;
+    return offset;
+}
+
+/* Room that the encoders take in FINAL and CODEC. All of them run at the same time. */
+struct encoder_room {
+    size_t final_bytes, work_bytes;
+};
+
+static void add_encoder(const struct plan_variant *variant, struct encoder_room *room)
+{
+    size_t image = image_bytes(variant->width, variant->height, variant->channels);
+    if (!variant->is_source)
+        room->final_bytes += buffer_align(image);
+    room->work_bytes += buffer_align(variant->encoder.work_bytes);
+}
+
+/* Grows the slots for the source and the encoders. */
+static void measure_codecs(const struct plan *plan, struct scratch *scratch)
+{
+    const struct plan_file *file = &plan->source.file;
+    struct encoder_room room = {0, 0};
+    if (file->bytes > 0) {
+        grow_slot(scratch, SLOT_SOURCE, buffer_align(plan_source_bytes(&plan->source)));
+        grow_slot(scratch, SLOT_CODEC, buffer_align(file->work_bytes));
+    }
+    for (size_t v = 0; v < plan->variant_count; v++)
+        if (plan->variants[v].encoder.on_device)
+            add_encoder(&plan->variants[v], &room);
+    grow_slot(scratch, SLOT_FINAL, room.final_bytes);
+    grow_slot(scratch, SLOT_CODEC, room.work_bytes);
+}
+
+static struct pass_place slot_place(const struct scratch *scratch, enum slot slot)
+{
+    struct pass_place place = {PASS_SCRATCH, 0};
+    for (enum slot before = 0; before < slot; before++)
+        place.offset += scratch->bytes[before];
+    if (slot == SLOT_STACK)
+        place.offset += scratch->bytes[slot] / scratch->stacked * (scratch->left - 1);
+    return place;
+}
+
+/* The stack grows downwards, so that the last pass, which processes the whole stack, has its own
+ * image and values at the start. */
+static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch *scratch)
+{
+    if (scratch->left == scratch->stacked)
+        scratch->stacked_values = take(&plan->output_bytes, scratch->stacked * pass->work_bytes);
+    scratch->left--;
+    pass->work_place.buffer = PASS_OUTPUT;
+    pass->work_place.offset = scratch->stacked_values + scratch->left * pass->work_bytes;
+    pass->deferred = scratch->left > 0;
+    if (pass->deferred)
+        return;
+    pass->work_bytes *= scratch->stacked;
+    pass->from.height *= scratch->stacked;
+    pass->window = pass_window_whole(pass->from);
+    pass->to = pass->from;
+}
+
+/* Gives a variant that a device encodes its image, its work space and its header. */
+static void lay_out_encoder(struct plan *plan, struct plan_variant *variant,
+                            const struct scratch *scratch, struct encoder_room *room)
+{
+    struct plan_encoder *encoder = &variant->encoder;
+    size_t final_at = slot_place(scratch, SLOT_FINAL).offset;
+    encoder->image_at = variant->is_source ? plan->source_at : final_at + room->final_bytes;
+    encoder->work_at = plan->codec_at + room->work_bytes;
+    encoder->header_at = take(&plan->input_bytes, encoder->header_bytes);
+    add_encoder(variant, room);
+}
+
+static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
+                            struct scratch *scratch, struct encoder_room *room)
+{
+    struct pass_place source = {PASS_INPUT, 0}, result = {PASS_OUTPUT, 0};
+    if (plan->source.file.bytes > 0)
+        source = (struct pass_place){PASS_SCRATCH, plan->source_at};
+    if (variant->encoder.on_device) {
+        lay_out_encoder(plan, variant, scratch, room);
+        result = (struct pass_place){PASS_SCRATCH, variant->encoder.image_at};
+    } else if (!variant->is_source && !variant->no_picture) {
+        variant->offset = take(&plan->output_bytes, image_bytes(variant->width, variant->height,
+                                                                variant->channels));
+        result.offset = variant->offset;
+    }
+    struct pass_place place = source, chain_place = source;
+    for (uint32_t p = 0; p < variant->pass_count; p++) {
+        struct pass *pass = &variant->passes[p];
+        pass->from_place = place;
+        if (!pass->looks)
+            place = pass->slot == SLOT_RESULT ? result : slot_place(scratch, pass->slot);
+        pass->to_place = place;
+        pass->work_place = slot_place(scratch, SLOT_WORK);
+        if (pass->stacked)
+            lay_out_stacked(plan, pass, scratch);
+        else if (pass->values)
+            pass->work_place =
+                (struct pass_place){PASS_OUTPUT, take(&plan->output_bytes, pass->work_bytes)};
+        if (pass->stacked)
+            place = chain_place;
+        if (!pass->aside)
+            chain_place = place;
+    }
+}
+
+/* The report and the files follow what is downloaded. */
+static void lay_out_files(struct plan *plan)
+{
+    bool used = plan->source.file.bytes > 0;
+    size_t downloaded = plan->output_bytes;
+    for (size_t v = 0; v < plan->variant_count; v++)
+        used |= plan->variants[v].encoder.on_device;
+    if (!used)
+        return;
+    plan->report_at = take(&plan->output_bytes, sizeof(struct plan_report));
+    for (size_t v = 0; v < plan->variant_count; v++)
+        if (plan->variants[v].encoder.on_device)
+            plan->variants[v].offset =
+                take(&plan->output_bytes, plan->variants[v].encoder.capacity);
+    plan->written_bytes = plan->output_bytes - downloaded;
+}
+
+void plan_lay_out(struct plan *plan)
+{
+    struct scratch scratch = {.stacked = 0};
+    struct encoder_room room = {0, 0};
+    for (size_t v = 0; v < plan->variant_count; v++)
+        choose_slots(&plan->variants[v], &scratch);
+    measure_codecs(plan, &scratch);
+    plan->source_at = slot_place(&scratch, SLOT_SOURCE).offset;
+    plan->codec_at = slot_place(&scratch, SLOT_CODEC).offset;
+    plan->input_bytes = plan->source.file.bytes;
+    if (plan->input_bytes > 0)
+        plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
+    else
+        plan->input_bytes = plan_source_bytes(&plan->source);
+    if (plan->constants_bytes > 0)
+        plan->constants_at = take(&plan->input_bytes, plan->constants_bytes);
+    for (size_t v = 0; v < plan->variant_count; v++)
+        lay_out_variant(plan, &plan->variants[v], &scratch, &room);
+    lay_out_files(plan);
+    plan->idle = plan->output_bytes == 0;
+    plan->scratch_bytes = slot_place(&scratch, SLOTS).offset;
+    if (!plan->idle)
+        plan->device_bytes = buffer_align(plan->input_bytes) + plan->scratch_bytes +
+                             buffer_align(plan->output_bytes - plan->written_bytes);
+}
