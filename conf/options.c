@@ -217,11 +217,18 @@ static bool are_devices(const char *text)
     return digits > 0;
 }
 
+static bool is_engine(const char *text)
+{
+    return strcmp(text, "auto") == 0 || strcmp(text, "cuda") == 0 || strcmp(text, "cpu") == 0;
+}
+
 bool options_check(const struct options *options, struct error *error)
 {
-    const char *engine = options->engine, *results = options->results;
-    if (strcmp(engine, "auto") != 0 && strcmp(engine, "cuda") != 0 && strcmp(engine, "cpu") != 0)
+    const char *results = options->results;
+    if (!is_engine(options->engine))
         return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
+    if (!is_engine(options->jpeg))
+        return fail(error, find_row("jpeg"), options->jpeg, "auto, cuda or cpu");
     if (strcmp(results, "list") != 0 && strcmp(results, "id") != 0 && strcmp(results, "none") != 0)
         return fail(error, find_row("results"), options->results, "list, id or none");
     if (!are_devices(options->devices))

@@ -18,6 +18,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/gpu_check.h"
+#include "daemon/selfcheck/jpeg_check.h"
 #include "daemon/selfcheck/selftest.h"
 #include "daemon/telemetry/trace.h"
 #include "gpu/engine/engine.h"
@@ -370,8 +371,11 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     if (!engine_is_synchronous(daemon->engine))
         uv_prepare_start(&daemon->engine_prepare, on_prepare);
     daemon->test_image = test_image_create(error);
-    return daemon->test_image &&
-           selftest_run(&daemon->loop, daemon->engine, daemon->test_image, error);
+    if (!daemon->test_image ||
+        !selftest_run(&daemon->loop, daemon->engine, daemon->test_image, error))
+        return false;
+    return strcmp(options->jpeg, "cpu") == 0 || !engine_may_have_codecs(daemon->engine) ||
+           jpeg_check_run(&daemon->loop, daemon->engine, error);
 }
 
 static bool open_trace(struct daemon *daemon, struct error *error)

@@ -255,7 +255,7 @@ static void explain(struct job_run *run, const struct options *options, const ch
     if (run->error.status == STATUS_OK)
         read_input(run, options->input_root);
     if (run->error.status == STATUS_OK)
-        job_run_build_plan(run);
+        job_run_build_plan(run, NULL);
 }
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)

@@ -8,6 +8,13 @@
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
+/* "cpu", or the job's device. */
+static const char *codec_name(const struct job_run *run, enum codec_place place)
+{
+    return place == CODEC_ON_HOST
+               ? "cpu" : engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
+}
+
 /* error: the job's. An output that is missing without an error of its own gets it. */
 static void fill_outputs(const struct job_run *run, const struct error *error,
                          struct result_output *outputs)
@@ -21,6 +28,7 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
             .width = written ? output->width : 0,
             .height = written ? output->height : 0,
             .bytes = written ? output->bytes : 0,
+            .encoder = written ? codec_name(run, output->encoder) : NULL,
             .error = !whole ? &output->error : written || output->values ? NULL : error,
             .values = whole ? output->values : NULL,
         };
@@ -37,6 +45,8 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->input_bytes = run->input.bytes;
     if (run->engine_task.plan)
         result->engine = engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
+    if (run->timing.ms[STAGE_DECODE] >= 0)
+        result->decoder = codec_name(run, run->input.decoder);
     result->ms.read = run->timing.ms[STAGE_READ];
     result->ms.admit = run->timing.ms[STAGE_ADMIT];
     result->ms.decode = run->timing.ms[STAGE_DECODE];

@@ -87,6 +87,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     };
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
+    run->bounds.progressive_on_device = strcmp(options->jpeg, "cuda") == 0;
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
 }

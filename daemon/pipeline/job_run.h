@@ -56,10 +56,11 @@ enum outcome {
  * stages after it.
  */
 #define JOB_RUN_AT(stage) (1u << STAGE_##stage)
-/* The moves of a stage that a worker runs. A job can end at any stage: it goes to ACK. */
+/* The moves of a stage that a worker runs. `next` and `back` are sets. A job can end at any stage:
+ * it goes to ACK. */
 #define JOB_RUN_WORKED(MOVE, stage, next, back)                                                    \
     MOVE(stage, LOOP, WORKER, JOB_RUN_AT(stage))                                                   \
-    MOVE(stage, LOOP, LOOP, JOB_RUN_AT(next) | JOB_RUN_AT(ACK))                                    \
+    MOVE(stage, LOOP, LOOP, (next) | JOB_RUN_AT(ACK))                                              \
     MOVE(stage, WORKER, LOOP, back)                                                                \
     MOVE(stage, WORKER, ZOMBIE, JOB_RUN_AT(stage))                                                 \
     MOVE(stage, ZOMBIE, NONE, JOB_RUN_AT(ASK))
@@ -68,16 +69,17 @@ enum outcome {
     MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                    \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can take a small job through several stages; it returns at the last one. */        \
-    JOB_RUN_WORKED(MOVE, READ, ADMIT, JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) |    \
-                                          JOB_RUN_AT(ENCODE))                                      \
+    JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT), JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) |          \
+                                                      JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))        \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
-    JOB_RUN_WORKED(MOVE, DECODE, GPU, JOB_RUN_AT(DECODE))                                          \
-    /* Workers run the CPU engine; the CUDA engine needs no worker. */                             \
-    JOB_RUN_WORKED(MOVE, GPU, ENCODE, JOB_RUN_AT(GPU))                                             \
+    JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU), JOB_RUN_AT(DECODE))                              \
+    /* Workers run the CPU engine; the CUDA engine needs no worker. If a device has declined the   \
+     * file, the job is planned again for the host's codecs. */                                    \
+    JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ), JOB_RUN_AT(GPU))              \
     MOVE(GPU, LOOP, ENGINE, JOB_RUN_AT(GPU))                                                       \
     MOVE(GPU, ENGINE, LOOP, JOB_RUN_AT(GPU))                                                       \
     MOVE(GPU, ENGINE, ZOMBIE, JOB_RUN_AT(GPU))                                                     \
-    JOB_RUN_WORKED(MOVE, ENCODE, ACK, JOB_RUN_AT(ENCODE))                                          \
+    JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(ACK), JOB_RUN_AT(ENCODE))                              \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 
@@ -94,10 +96,14 @@ enum outcome {
     DECISION(LOST, JOB_RUN_TO(RETURNED))                                                           \
     DECISION(RETURNED, 0)
 
+/* Where a codec of the job runs. */
+enum codec_place { CODEC_ON_HOST, CODEC_ON_DEVICE };
+
 /* One of the job's outputs. */
 struct job_run_output {
     const struct format *format; /* NULL: no image is written, or the format depends on the input,
                                     which is not read yet */
+    enum codec_place encoder;
     size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
@@ -114,6 +120,7 @@ struct job_run_bounds {
     struct plan_limits plan;
     uint64_t input_bytes_max;
     double decode_timeout_s;
+    bool progressive_on_device; /* the option jpeg is cuda */
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
 };
@@ -127,6 +134,9 @@ enum turn {
 
 struct job_run_input {
     enum turn turn;        /* used by the loop only */
+    enum codec_place decoder;
+    bool declined;         /* a device could not decode the file, or encode a result: both are done
+                              on the host */
     void *reading;         /* handle of queue_read until Redis replies */
     uint8_t *loaded;       /* the bytes of a Redis key, malloc'd; the read stage frees them */
     bool key_counted;      /* the queue still counts `loaded` in its budget */
@@ -226,7 +236,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* Checks all outputs. An error fails only its output; if all outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
-void job_run_build_plan(struct job_run *run);
+void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
 /* Frees the plan and the colour profile. Idempotent. */
 void job_run_drop_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results. Idempotent. */

@@ -36,6 +36,24 @@ static struct encode_request encode_request(const struct job_run *run, size_t in
     };
 }
 
+/* Encodes the variant, or passes on the file that the device has encoded. */
+static enum status write_encoded(struct job_run *run, size_t index, struct codec_sink *sink,
+                                 struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    uint8_t *results = run->reserved.memory.output;
+    if (output->encoder == CODEC_ON_HOST) {
+        struct encode_request request = encode_request(run, index);
+        struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
+                                         results);
+        return codec_encode(tools->codec, &image, &request, sink, &output->error);
+    }
+    size_t bytes;
+    sink->buffer = (uint8_t *)plan_encoded(&run->plan, output->variant, results, &bytes);
+    sink->total = bytes;
+    return sink->flush(sink, bytes, &output->error);
+}
+
 struct placing {
     const struct job_run *run;
     size_t index; /* of the output */
@@ -61,11 +79,9 @@ static enum status may_replace(void *context, const struct files_identity *targe
 }
 
 /* true: the write failed, and the disk may be at fault. */
-static bool encode_to_path(struct job_run *run, size_t index, const struct image *image,
-                           struct worker_tools *tools)
+static bool encode_to_path(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
-    struct encode_request request = encode_request(run, index);
     struct disk *disk = &run->pipeline->disk;
     struct path_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
@@ -77,7 +93,7 @@ static bool encode_to_path(struct job_run *run, size_t index, const struct image
                            run->job.outputs[index].place.path, run->number,
                            run->fetch, index, &output->error);
     if (status == STATUS_OK)
-        status = codec_encode(tools->codec, image, &request, &sink.sink, &output->error);
+        status = write_encoded(run, index, &sink.sink, tools);
     if (status == STATUS_OK)
         status = files_output_finish(&sink.file, run->bounds.sync, &output->error);
     enum outcome outcome = atomic_load(&run->outcome);
@@ -160,11 +176,9 @@ static void end_value(struct memory_sink *sink)
         sink->value->value = shrunk;
 }
 
-static void encode_to_key(struct job_run *run, size_t index, const struct image *image,
-                          struct worker_tools *tools)
+static void encode_to_key(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
-    struct encode_request request = encode_request(run, index);
     output->value = (struct queue_value){.key = run->job.outputs[index].place.key,
                                          .ttl_s = run->job.outputs[index].ttl_s};
     struct memory_sink sink = {
@@ -173,7 +187,7 @@ static void encode_to_key(struct job_run *run, size_t index, const struct image 
         .value = &output->value};
     for (size_t i = 0; i < index; i++)
         sink.others += run->outputs[i].value.bytes;
-    if (codec_encode(tools->codec, image, &request, &sink.sink, &output->error) == STATUS_OK) {
+    if (write_encoded(run, index, &sink.sink, tools) == STATUS_OK) {
         end_value(&sink);
     } else {
         free(output->value.value);
@@ -227,13 +241,12 @@ static bool encode_output(struct job_run *run, size_t index, struct worker_tools
     take_values(run, output);
     if (output->error.status != STATUS_OK || !output->format)
         return false;
-    struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
-                                     run->reserved.memory.output);
-    output->width = image.width;
-    output->height = image.height;
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    output->width = variant->width;
+    output->height = variant->height;
     if (run->job.outputs[index].place.path)
-        return encode_to_path(run, index, &image, tools);
-    encode_to_key(run, index, &image, tools);
+        return encode_to_path(run, index, tools);
+    encode_to_key(run, index, tools);
     return false;
 }
 

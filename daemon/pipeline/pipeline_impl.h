@@ -139,6 +139,21 @@ void job_run_read(struct job_run *run, struct worker_tools *tools);
 void job_run_decode(struct job_run *run, struct worker_tools *tools);
 void job_run_compute(struct job_run *run, struct worker_tools *tools);
 void job_run_encode(struct job_run *run, struct worker_tools *tools);
+/* route.c: which codecs of the job run on its device */
+
+/* Chooses for the decoder and each output. Returns the file for the device to decode, or none.
+ * tools NULL: there is no engine. */
+struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
+/* Chooses the host for all. Returns no file. */
+struct plan_file route_to_host(struct job_run *run);
+/* Whether the plan's memory can ever be reserved, or no codec runs on a device. */
+bool route_fits(const struct job_run *run);
+/* Puts the file, its frame and the headers of encoded outputs into the input buffer. false:
+ * run->error is set. */
+bool route_put(struct job_run *run, struct worker_tools *tools);
+/* After the device: whether it has declined the file, or a result is larger than its capacity. */
+bool route_was_declined(const struct job_run *run);
+
 /* Starts the clock of timeout_s. Idempotent. */
 void job_run_start_clock(struct job_run *run);
 /* Builds the plan again if its passes were dropped before admission. */

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codecs/jpeg/header.h"
 #include "daemon/pipeline/pipeline_impl.h"
+#include "gpu/jpeg/codec.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 
@@ -139,6 +141,10 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .ops = run->job.outputs[i].ops,
             .opaque = output->format && !output->format->alpha,
             .no_picture = !output->format,
+            .on_device = output->encoder == CODEC_ON_DEVICE,
+            .quality = run->job.outputs[i].encoder.quality,
+            .header_bytes = jpeg_prelude_bytes(run->info.icc_bytes),
+            .encoder_bytes = jpeg_encoder_bytes,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
         };
@@ -178,27 +184,49 @@ static void measure_plan(struct job_run *run)
             run->values_bytes += plan_values_bytes(&run->plan, run->outputs[i].variant);
 }
 
+static bool plan_targets(struct job_run *run, const struct plan_source *source,
+                         struct plan_target *targets, size_t count)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK)
+            targets[run->outputs[i].variant].on_device =
+                run->outputs[i].encoder == CODEC_ON_DEVICE;
+    return plan_build(&run->plan, source, targets, count, &run->bounds.plan, &run->error) ==
+           STATUS_OK;
+}
+
+/* Chooses how the input is decoded and where the codecs run, and builds the plan. */
+static bool choose_and_plan(struct job_run *run, struct worker_tools *tools,
+                            struct plan_target *targets, size_t count)
+{
+    struct plan_source source = choose_decode(run, targets, count);
+    source.file = route_choose(run, tools);
+    if (!plan_targets(run, &source, targets, count))
+        return false;
+    if (route_fits(run))
+        return true;
+    plan_clear(&run->plan);
+    source.file = route_to_host(run);
+    return plan_targets(run, &source, targets, count);
+}
+
 /* Builds the plan for all outputs without an error. source: NULL: chooses it. */
-static bool build(struct job_run *run, const struct plan_source *source)
+static bool build(struct job_run *run, const struct plan_source *source,
+                  struct worker_tools *tools)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
-    struct plan_source chosen;
     if (job_unpack(&run->job, &run->error) != STATUS_OK)
         return false;
     size_t count = take_targets(run, targets);
-    if (count > 0 && !source) {
-        chosen = choose_decode(run, targets, count);
-        source = &chosen;
-    }
-    bool built = count > 0 && plan_build(&run->plan, source, targets, count, &run->bounds.plan,
-                                         &run->error) == STATUS_OK;
+    bool built = count > 0 && (source ? plan_targets(run, source, targets, count)
+                                      : choose_and_plan(run, tools, targets, count));
     job_repack(&run->job);
     return built;
 }
 
-void job_run_build_plan(struct job_run *run)
+void job_run_build_plan(struct job_run *run, struct worker_tools *tools)
 {
-    if (build(run, NULL))
+    if (build(run, NULL, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
         fail_if_all_failed(run);
@@ -209,7 +237,7 @@ void job_run_build_plan(struct job_run *run)
 void job_run_restore_plan(struct job_run *run)
 {
     struct plan measured = run->plan;
-    if (build(run, &measured.source) && (run->plan.input_bytes != measured.input_bytes ||
+    if (build(run, &measured.source, NULL) && (run->plan.input_bytes != measured.input_bytes ||
                                          run->plan.output_bytes != measured.output_bytes ||
                                          run->plan.scratch_bytes != measured.scratch_bytes ||
                                          plan_bytes(&run->plan) > run->plan_bytes))

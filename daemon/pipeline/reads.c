@@ -60,7 +60,7 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
 
 static void start_read(struct job_run *run)
 {
-    if (!run->job.input.key || run->input.loaded) {
+    if (!run->job.input.key || run->input.loaded || run->input.file.memory) {
         run->input.files_given = run->pipeline->files_given;
         job_run_start_task(run);
         return;
@@ -102,6 +102,9 @@ static bool room_will_come(const struct pipeline *pipeline)
             return true;
     each_run (run, &pipeline->stages[STAGE_READ])
         if (run->owner == OWNER_WORKER)
+            return true;
+    each_run (run, &pipeline->stages[STAGE_GPU])
+        if (run->input.file.memory)
             return true;
     return false;
 }

@@ -79,10 +79,11 @@ void stages_advance(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     enum stage next = run->stage + 1;
-    if (run->stage == STAGE_DECODE) {
-        reads_release(run);
+    if (run->stage == STAGE_DECODE)
         admission_keep_encoder(run);
-    }
+    if (run->stage == STAGE_GPU ||
+        (run->stage == STAGE_DECODE && run->input.decoder == CODEC_ON_HOST))
+        reads_release(run); /* a device may decline the file */
     bool goes_back = pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK;
     if (run->outcome == OUTCOME_CANCELLED)
         job_run_end_cancelled(run);
@@ -217,6 +218,18 @@ void job_run_task_done(struct worker_task *task)
     stages_advance(run);
 }
 
+/* Plans the job again, for the codecs of the host. Its input is still in memory. */
+static void leave_device(struct job_run *run)
+{
+    run->input.declined = true;
+    run->engine_task.plan = NULL;
+    job_run_drop_plan(run);
+    bool others_wait = admission_release(run);
+    (void)others_wait; /* pipeline_pump tries them */
+    stages_move(run, STAGE_READ);
+    pipeline_pump(run->pipeline);
+}
+
 static void on_task_done(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
@@ -229,7 +242,10 @@ static void on_task_done(struct engine_task *task)
     if (engine_fault(run->pipeline->parts.engine) && !task->on_device &&
         run->error.status == STATUS_GPU_FAILED)
         job_run_decide(run, OUTCOME_RETURNED);
-    stages_advance(run);
+    if (run->error.status == STATUS_OK && job_run_is_open(run) && route_was_declined(run))
+        leave_device(run);
+    else
+        stages_advance(run);
 }
 
 /* ---- to a worker or the engine -------------------------------------------------------------- */

@@ -109,14 +109,14 @@ static void read_and_probe(struct job_run *run, struct worker_tools *tools)
     struct error error = {0};
     if (run->input.loaded)
         read_loaded(run);
-    else
+    else if (!run->input.file.memory) /* else a device has declined the file */
         read_path(run);
     if (!run->input.file.memory || run->error.status != STATUS_OK)
         return;
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
     if (codec_probe(tools->codec, run->input.file.memory, run->input.bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
-        job_run_build_plan(run);
+        job_run_build_plan(run, tools);
     else
         take_codec_error(run, &error);
     drop_large(run);
@@ -148,8 +148,10 @@ void job_run_decode(struct job_run *run, struct worker_tools *tools)
     restore_large(run, tools);
     if (run->error.status != STATUS_OK)
         return;
-    struct image image = plan_input(&run->plan, run->reserved.memory.input);
     plan_put_constants(&run->plan, run->reserved.memory.input);
+    if (!route_put(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
+        return;
+    struct image image = plan_input(&run->plan, run->reserved.memory.input);
     if (codec_decode(tools->codec, run->input.file.memory, run->input.bytes, &run->info,
                      &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
         take_codec_error(run, &error);

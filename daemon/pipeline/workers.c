@@ -128,8 +128,9 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES), worker->number};
-    bool usable = tools.codec && tools.sink, stays = true;
+    struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES),
+                                 malloc(sizeof(struct jpeg_frame)), worker->number};
+    bool usable = tools.codec && tools.sink && tools.frame, stays = true;
     if (!usable) /* uncovered: memory */
         log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
@@ -138,6 +139,7 @@ static void *worker_main(void *argument)
     }
     codec_context_destroy(tools.codec);
     free(tools.sink);
+    free(tools.frame);
     if (!stays)
         free(worker); /* the thread is detached */
     return NULL;

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "codecs/codec.h"
+#include "codecs/jpeg/frame.h"
 #include "conf/list.h"
 
 #define WORKERS_PRIORITIES 4
@@ -20,6 +21,7 @@
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES */
+    struct jpeg_frame *frame;
     uint32_t number; /* of the worker, from 0; a replacement gets a new number */
 };
 

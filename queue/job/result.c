@@ -67,6 +67,7 @@ static void write_outputs(struct writer *writer, const struct result *result)
         writer_text(writer, "path", output->place->path);
         writer_text(writer, "key", output->place->key);
         write_image(writer, output->format, output->width, output->height, output->bytes);
+        writer_text(writer, "encoder", output->encoder);
         writer_json(writer, "values", output->values);
         write_error(writer, output->error);
         writer_close(writer, '}');
@@ -102,6 +103,7 @@ char *result_write(const struct result *result)
     write_outputs(&writer, result);
     writer_number(&writer, "attempt", result->attempt);
     writer_text(&writer, "engine", result->engine);
+    writer_text(&writer, "decoder", result->decoder);
     writer_text(&writer, "daemon", result->daemon);
     write_times(&writer, result);
     writer_close(&writer, '}');
@@ -146,7 +148,7 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
 
 static bool deny_output(cJSON *output, const struct error *error)
 {
-    static const char *const written[] = {"width", "height", "bytes", "values"};
+    static const char *const written[] = {"width", "height", "bytes", "encoder", "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
     return json_set(output, "error", error_json(error));

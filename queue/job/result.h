@@ -15,6 +15,7 @@ struct result_output {
     uint64_t bytes;
     const struct error *error; /* NULL or STATUS_OK if the output was written */
     const cJSON *values;       /* of its operations, or NULL */
+    const char *encoder;       /* "cpu", "cuda:0"; NULL: nothing was encoded */
 };
 
 struct result {
@@ -31,6 +32,7 @@ struct result {
     size_t output_count;
     uint32_t attempt;
     const char *engine;         /* "cpu", "cuda:0"; NULL before the engine was reached */
+    const char *decoder;        /* "cpu", "cuda:0"; NULL: nothing was decoded */
     const char *daemon;         /* "host:pid" */
     struct {
         double queue, read, admit, decode, h2d, kernel, d2h, encode, total; /* negative: omitted */

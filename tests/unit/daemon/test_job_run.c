@@ -65,8 +65,9 @@ static bool is_legal(struct state from, struct state to)
                                       : to.owner == OWNER_ZOMBIE && same;
     if (from.stage == STAGE_ACK)
         return to.owner == OWNER_NONE;
-    if (to.owner == OWNER_LOOP) /* on to the next stage, or to the end */
-        return to.stage == from.stage + 1 || to.stage == STAGE_ACK;
+    if (to.owner == OWNER_LOOP) /* to the next stage, to the end, or back after a decline */
+        return to.stage == from.stage + 1 || to.stage == STAGE_ACK ||
+               (from.stage == STAGE_GPU && to.stage == STAGE_READ);
     return (to.owner == OWNER_WORKER || to.owner == OWNER_ENGINE) && same;
 }
 

@@ -1,0 +1,231 @@
+/*
+ * test_device_codec.c - jobs whose JPEGs are decoded and encoded on a device give the same files as
+ * jobs on the CPU, byte for byte. A file that the device declines is decoded on the host.
+ *
+ * Without a device, the CUDA engine runs on the tests' own runtime, which runs the JPEG kernels on
+ * the host.
+ */
+#include <unistd.h>
+
+#include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/test_world.h"
+#include "tests/fixtures/text_file.h"
+
+struct input {
+    const char *name;
+    const char *decoder; /* "cuda:0" or "cpu" with jpeg = auto */
+    struct picture_jpeg kind;
+};
+
+static const struct input inputs[] = {
+    {"420.jpg", "cuda:0", {.width = 131, .height = 77}},
+    {"422.jpg", "cuda:0", {.width = 64, .height = 65, .subsampling = 422, .quality = 50}},
+    {"444.jpg", "cuda:0", {.width = 33, .height = 90, .subsampling = 444, .quality = 97}},
+    {"gray.jpg", "cuda:0", {.width = 50, .height = 41, .colour = PICTURE_GRAY}},
+    {"restart.jpg", "cuda:0", {.width = 120, .height = 130, .restart_rows = 2}},
+    {"turned.jpg", "cuda:0", {.width = 70, .height = 44, .orientation = 6}},
+    {"progressive.jpg", "cpu", {.width = 99, .height = 60, .progressive = true}},
+    {"cmyk.jpg", "cpu", {.width = 40, .height = 40, .colour = PICTURE_CMYK}},
+    {"separate.jpg", "cpu", {.width = 40, .height = 40, .separate = true}},
+};
+
+static const char *const chains[] = {
+    "[]",
+    "['sobel']",
+    "['grayscale',{'op':'gaussian','sigma':1.5},'sobel']",
+    "[{'op':'resize','width':24}]",
+    "[{'op':'resize','width':9,'fast_shrink':true}]",
+    "[{'op':'crop','x':3,'y':2,'width':21,'height':17}]",
+    "[{'op':'flip','axis':'horizontal'},{'op':'rotate','angle':90}]",
+    "['grayscale','histogram']",
+};
+
+/* Operations that fit any image of at least 16 x 16 pixels; random chains draw from them. */
+static const char *const operations[] = {
+    "'grayscale'", "'sobel'", "'invert'", "'transpose'", "'equalize'",
+    "{'op':'gaussian','sigma':2}", "{'op':'median','size':3}", "{'op':'resize','width':40}",
+    "{'op':'resize','width':150,'height':33}", "{'op':'rotate','angle':270}",
+    "{'op':'crop','x':1,'y':0,'width':16,'height':16}", "{'op':'gamma','gamma':1.8}",
+    "{'op':'unsharp','sigma':1,'amount':0.7}", "{'op':'flip','axis':'vertical'}",
+};
+
+/* A damaged file of the kind that the device decodes. */
+static void put_damaged(const char *name)
+{
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 90});
+    size_t data = picture_jpeg_marker(&file, 0xDA) + 200;
+    memset(file.bytes + data, 0x00, 20);
+    world_put_picture(w, name, file);
+}
+
+static void fill(void)
+{
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        world_put_picture(w, inputs[i].name, picture_jpeg(&inputs[i].kind));
+    put_damaged("damaged.jpg");
+}
+
+/* The daemon for the device; without one, the stand-in. */
+static const char *device_daemon(void)
+{
+    const char *program = getenv(world_has_cuda() ? "GPUIMGD" : "GPUIMGD_STANDIN");
+    if (!program || access(program, X_OK) != 0)
+        skip();
+    return program;
+}
+
+static struct process *start_on_device(const char *jpeg)
+{
+    const struct process_options how = {.program = device_daemon()};
+    const char *const options[] = {"--engine=cuda", "--streams=2", text_of("--jpeg=%s", jpeg),
+                                   NULL};
+    struct process *daemon = world_start_with(w, 0, &how, options);
+    check_ready(daemon);
+    return daemon;
+}
+
+static struct process *start_on_cpu(void)
+{
+    const char *const options[] = {"--engine=cpu", NULL};
+    struct process *daemon = world_start_with(w, 0, &(struct process_options){0}, options);
+    check_ready(daemon);
+    return daemon;
+}
+
+/* Runs every chain on every input, into JPEGs and PNGs named after the engine. */
+static void run_all_jobs(const char *engine, const char *progressive_decoder)
+{
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
+            bool on_cpu = strcmp(engine, "cpu") == 0;
+            const char *decoder = inputs[i].kind.progressive ? progressive_decoder
+                                                             : inputs[i].decoder;
+            cJSON *result = check_answer(
+                w, "{'input':'%s','outputs':[{'output':{'path':'%s-%zu-%zu.jpg','quality':%zu},'ops':%s},"
+                   "{'output':'%s-%zu-%zu.png','ops':%s}]}",
+                inputs[i].name, engine, i, c, 5 + 13 * c, chains[c], engine, i, c, chains[c]);
+            assert_string_equal(json_text(result, "error.message"), "");
+            assert_string_equal(json_text(result, "decoder"), on_cpu ? "cpu" : decoder);
+            assert_string_equal(json_text(result, "outputs.0.encoder"), on_cpu ? "cpu" : "cuda:0");
+            assert_string_equal(json_text(result, "outputs.1.encoder"), "cpu");
+            cJSON_Delete(result);
+        }
+}
+
+static void compare(const char *name_a, const char *name_b)
+{
+    size_t length_a, length_b;
+    unsigned char *a = text_file_bytes(out_path(name_a), &length_a);
+    unsigned char *b = text_file_bytes(out_path(name_b), &length_b);
+    if (!a || !b || length_a != length_b || memcmp(a, b, length_a) != 0)
+        fail_msg("%s (%zu bytes) and %s (%zu bytes) differ", name_a, length_a, name_b, length_b);
+    free(a);
+    free(b);
+}
+
+static void compare_all(const char *engine)
+{
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
+            compare(text_of("%s-%zu-%zu.jpg", engine, i, c), text_of("cpu-%zu-%zu.jpg", i, c));
+            compare(text_of("%s-%zu-%zu.png", engine, i, c), text_of("cpu-%zu-%zu.png", i, c));
+        }
+}
+
+TEST(files_equal_those_of_the_cpu)
+{
+    struct process *daemon = start_on_device("auto");
+    run_all_jobs("cuda", "cpu");
+    check_stop(daemon);
+    daemon = start_on_cpu();
+    run_all_jobs("cpu", "cpu");
+    check_stop(daemon);
+    compare_all("cuda");
+}
+
+static const char *draw_chain(uint32_t *state)
+{
+    const char *chain = "";
+    for (uint32_t left = 1 + test_random(state) / 8 % 4; left > 0; left--) {
+        const char *operation =
+            operations[test_random(state) / 8 % (sizeof operations / sizeof *operations)];
+        chain = text_of("%s%s%s", chain, *chain ? "," : "", operation);
+    }
+    return chain;
+}
+
+/* Pushes the same random jobs for each engine: JPEGs of all kinds in, JPEGs out. Returns how many
+ * were done; a crop may be larger than its image. */
+static unsigned run_random_jobs(const char *engine, unsigned count)
+{
+    uint32_t state = 1;
+    unsigned done = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct input *input =
+            &inputs[test_random(&state) / 8 % (sizeof inputs / sizeof *inputs)];
+        unsigned quality = 1 + test_random(&state) / 8 % 100;
+        cJSON *result = check_answer(
+            w, "{'input':'%s','output':{'path':'%s-r%u.jpg','quality':%u},'ops':[%s]}",
+            input->name, engine, i, quality, draw_chain(&state));
+        done += strcmp(json_text(result, "status"), "done") == 0;
+        cJSON_Delete(result);
+    }
+    return done;
+}
+
+TEST(random_chains_equal_those_of_the_cpu)
+{
+    unsigned count = getenv("GPUIMGD_TEST_QUICK") ? 20 : world_has_cuda() ? 1000 : 60;
+    struct process *daemon = start_on_device("cuda");
+    unsigned done = run_random_jobs("cuda", count);
+    check_stop(daemon);
+    daemon = start_on_cpu();
+    assert_int_equal(run_random_jobs("cpu", count), done);
+    check_stop(daemon);
+    assert_true(done > count / 2);
+    for (unsigned i = 0; i < count; i++)
+        if (access(out_path(text_of("cuda-r%u.jpg", i)), F_OK) == 0)
+            compare(text_of("cuda-r%u.jpg", i), text_of("cpu-r%u.jpg", i));
+}
+
+TEST(progressive_files_are_decoded_on_request)
+{
+    struct process *daemon = start_on_device("cuda");
+    run_all_jobs("all", "cuda:0");
+    check_stop(daemon);
+    compare_all("all"); /* with the files of the first test */
+}
+
+TEST(a_damaged_file_fails_as_on_the_cpu)
+{
+    struct process *daemon = start_on_device("auto");
+    cJSON *result = check_answer(w, "{'input':'damaged.jpg','output':'d.jpg','ops':['sobel']}");
+    char *message = strdup(json_text(result, "error.message"));
+    assert_string_equal(json_text(result, "status"), "failed");
+    cJSON_Delete(result);
+    check_done(check_answer(w, "{'input':'420.jpg','output':'next.jpg','ops':['sobel']}"));
+    check_stop(daemon);
+    daemon = start_on_cpu();
+    result = check_answer(w, "{'input':'damaged.jpg','output':'d.jpg','ops':['sobel']}");
+    assert_string_equal(json_text(result, "error.message"), message);
+    cJSON_Delete(result);
+    check_stop(daemon);
+    free(message);
+}
+
+TEST(the_codecs_of_the_host_are_an_option)
+{
+    struct process *daemon = start_on_device("cpu");
+    cJSON *result = check_answer(w, "{'input':'420.jpg','output':'host.jpg','ops':['sobel']}");
+    assert_string_equal(json_text(result, "decoder"), "cpu");
+    assert_string_equal(json_text(result, "outputs.0.encoder"), "cpu");
+    assert_string_equal(json_text(result, "engine"), "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
+}
+
+int main(void)
+{
+    world_options = &(struct world_options){.fill = fill};
+    return run_all(.setup = open_world, .teardown = close_world);
+}
