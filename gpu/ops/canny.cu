@@ -130,15 +130,13 @@ template <class Labels> SIMT void union_join(const Labels &labels, uint32_t a, u
 SIMT void gradient_four(const uint8_t *gray, uint16_t *four)
 {
     int smooth[6], step[6]; /* per column -1..4: a + 2 m + b, a - b */
-#pragma unroll
-    for (int i = 0; i < 6; i++) {
+    unrolled_for (int i = 0; i < 6; i++) {
         const uint8_t *column = gray - 1 + i;
         int a = column[0], m = column[TILE_PITCH], b = column[2 * TILE_PITCH];
         smooth[i] = a + 2 * m + b;
         step[i] = a - b;
     }
-#pragma unroll
-    for (int k = 0; k < 4; k++)
+    unrolled_for (int k = 0; k < 4; k++)
         four[k] = canny_gradient(smooth[k] - smooth[k + 2],
                                  step[k] + 2 * step[k + 1] + step[k + 2]);
 }
@@ -153,8 +151,7 @@ SIMT void make_gradients(canny_memory<C, F> &memory, const tile_args &a, int x0,
         uint16_t four[4] = {0, 0, 0, 0};
         if (x >= 0 && x < a.width && y >= 0 && y < a.height) {
             gradient_four(&memory.gray.plane[0][row][TILE_MARGIN - GRADIENT_MARGIN + column], four);
-#pragma unroll
-            for (int k = 1; k < 4; k++)
+            unrolled_for (int k = 1; k < 4; k++)
                 four[k] = x + k < a.width ? four[k] : 0;
         }
         *reinterpret_cast<uint2 *>(&memory.gradient[row][column]) =
@@ -350,8 +347,7 @@ static __global__ void __launch_bounds__(THREADS) canny_settle_kernel(canny_args
     uint32_t v[4] = {lower.x, lower.y, lower.z, lower.w};
     uint32_t node = 1 + (uint32_t)y * a.across + piece * (PIECE / 2);
     uint32_t changed = 0;
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
+    unrolled_for (int k = 0; k < 4; k++) {
         uint32_t first = __byte_perm(u[k], v[k], 0x5410), second = __byte_perm(u[k], v[k], 0x7632);
         uint32_t one = settle_block(a, first, node + 2 * k);
         uint32_t two = settle_block(a, second, node + 2 * k + 1);

@@ -30,11 +30,9 @@ template <int K> struct convolve_args {
 template <int K> SIMT void unpack(const uint8_t *word, int *values)
 {
     constexpr int side = (K / 2 + 3) / 4;
-#pragma unroll
-    for (int q = -side; q <= side; q++) {
+    unrolled_for (int q = -side; q <= side; q++) {
         uint32_t four = word_at(word + q * 4);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
+        unrolled_for (int k = 0; k < 4; k++) {
             int place = q * 4 + k + K / 2;
             if (place >= 0 && place < K + 3)
                 values[place] = (int)(four >> (8 * k) & 255u);
@@ -47,29 +45,22 @@ SIMT void convolve_lane(const convolve_args<K> &a, const uint8_t (*plane)[TILE_P
                         int at, uint32_t *result)
 {
     int32_t sums[LANE_ROWS][4];
-#pragma unroll
-    for (int j = 0; j < LANE_ROWS; j++)
-#pragma unroll
-        for (int k = 0; k < 4; k++)
+    unrolled_for (int j = 0; j < LANE_ROWS; j++)
+        unrolled_for (int k = 0; k < 4; k++)
             sums[j][k] = a.start;
 #pragma unroll 1
     for (int y = 0; y < a.rows; y++) {
-#pragma unroll
-        for (int j = 0; j < LANE_ROWS; j++) {
+        unrolled_for (int j = 0; j < LANE_ROWS; j++) {
             int values[K + 3];
             unpack<K>(&plane[row + j + y][at], values);
-#pragma unroll
-            for (int x = 0; x < K; x++)
-#pragma unroll
-                for (int k = 0; k < 4; k++)
+            unrolled_for (int x = 0; x < K; x++)
+                unrolled_for (int k = 0; k < 4; k++)
                     sums[j][k] += a.weights[y][x] * values[x + k];
         }
     }
-#pragma unroll
-    for (int j = 0; j < LANE_ROWS; j++) {
+    unrolled_for (int j = 0; j < LANE_ROWS; j++) {
         result[j] = 0;
-#pragma unroll
-        for (int k = 0; k < 4; k++)
+        unrolled_for (int k = 0; k < 4; k++)
             result[j] |= (uint32_t)convolve_byte(sums[j][k]) << (8 * k);
     }
 }

@@ -51,14 +51,11 @@ SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *s
 {
     constexpr int side = gaussian_args<R>::words;
     uint32_t words[2 * side + 1];
-#pragma unroll
-    for (int q = 0; q <= 2 * side; q++)
+    unrolled_for (int q = 0; q <= 2 * side; q++)
         words[q] = word_at(word + (q - side) * 4);
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
+    unrolled_for (int k = 0; k < 4; k++) {
         sums[k] = 0;
-#pragma unroll
-        for (int q = 0; q <= 2 * side; q++) {
+        unrolled_for (int q = 0; q <= 2 * side; q++) {
             int first = (q - side) * 4 - k; /* tap of the word's first byte */
             if (first + 3 >= -R && first <= R)
                 sums[k] = __dp4a(words[q], a.across[k][q], sums[k]);
@@ -69,8 +66,7 @@ SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *s
 SIMT uint32_t sharpen_four(uint32_t source, uint32_t blurred, int amount256)
 {
     uint32_t four = 0;
-#pragma unroll
-    for (int k = 0; k < 4; k++)
+    unrolled_for (int k = 0; k < 4; k++)
         four |= (uint32_t)unsharp_byte((int)(source >> (8 * k) & 255u),
                                        (int)(blurred >> (8 * k) & 255u), amount256)
                 << (8 * k);
@@ -84,23 +80,18 @@ SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], in
 {
     constexpr int count = gaussian_shape<C, R>::lane_rows, pairs = count / 2 + R;
     uint32_t pair[pairs][4];
-#pragma unroll
-    for (int i = 0; i < pairs; i++) {
+    unrolled_for (int i = 0; i < pairs; i++) {
         uint32_t even[4], odd[4];
         sum_across<R>(a, &plane[row + 2 * i][at], even);
         sum_across<R>(a, &plane[row + 2 * i + 1][at], odd);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
+        unrolled_for (int k = 0; k < 4; k++)
             pair[i][k] = __byte_perm(even[k], odd[k], 0x5410);
     }
-#pragma unroll
-    for (int j = 0; j < count; j++) {
+    unrolled_for (int j = 0; j < count; j++) {
         uint32_t sums[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
+        unrolled_for (int k = 0; k < 4; k++) {
             sums[k] = 32768u;
-#pragma unroll
-            for (int u = 0; u <= R; u++) {
+            unrolled_for (int u = 0; u <= R; u++) {
                 uint32_t weights = j % 2 ? a.down_odd[u / 2] : a.down_even[u / 2];
                 sums[k] = u % 2 ? __dp2a_hi(pair[j / 2 + u][k], weights, sums[k])
                                 : __dp2a_lo(pair[j / 2 + u][k], weights, sums[k]);
@@ -110,8 +101,7 @@ SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], in
     }
     if (!a.sharpen)
         return;
-#pragma unroll
-    for (int j = 0; j < count; j++)
+    unrolled_for (int j = 0; j < count; j++)
         result[j] = sharpen_four(word_at(&plane[row + j + R][at]), result[j], a.amount256);
 }
 

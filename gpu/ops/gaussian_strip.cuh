@@ -89,13 +89,11 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
     constexpr int pieces = STRIP_PITCH / 16;
     int left = walk.x0 * 3 - STRIP_MARGIN;
     if (2 * m < walk.rows + 2 * halo) {
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
+        unrolled_for (int k = 0; k < 2; k++) {
             int y = border_inside(walk.y0 - halo + 2 * m + k, a.height, a.border);
             const uint8_t *row = a.from + (size_t)y * a.from_stride;
             uint8_t *to = memory.ring[m % (STRIP_AHEAD + 1)][k];
-#pragma unroll
-            for (int j = 0; j < (pieces + WARP - 1) / WARP; j++) {
+            unrolled_for (int j = 0; j < (pieces + WARP - 1) / WARP; j++) {
                 int piece = walk.lane + j * WARP, offset = left + piece * 16;
                 if (piece < pieces && offset >= 0 && offset < a.width * 3)
                     __pipeline_memcpy_async(to + piece * 16, row + offset, 16);
@@ -107,8 +105,7 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
 
 SIMT void strip_begin(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo)
 {
-#pragma unroll
-    for (int m = 0; m < STRIP_AHEAD; m++)
+    unrolled_for (int m = 0; m < STRIP_AHEAD; m++)
         strip_send(memory, a, walk, halo, m);
 }
 
@@ -146,14 +143,12 @@ SIMT void strip_sort(const uint8_t *row, int lane, uint32_t (&plane)[3][3])
 {
     const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
     uint32_t w[10]; /* from two bytes before the first pixel */
-#pragma unroll
-    for (int j = 0; j < 5; j++) {
+    unrolled_for (int j = 0; j < 5; j++) {
         uint2 two = from[j];
         w[2 * j] = two.x;
         w[2 * j + 1] = two.y;
     }
-#pragma unroll
-    for (int g = 0; g < 3; g++) {
+    unrolled_for (int g = 0; g < 3; g++) {
         uint32_t a = w[3 * g], b = w[3 * g + 1], c = w[3 * g + 2], d = w[3 * g + 3];
         plane[0][g] = __byte_perm(__byte_perm(a, b, 0x0052), c, 0x7410);
         plane[1][g] = __byte_perm(__byte_perm(a, b, 0x0063), __byte_perm(c, d, 0x0041), 0x5410);
@@ -166,15 +161,12 @@ SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_wal
                       const uint32_t (&words)[2][6])
 {
     constexpr int pieces = STRIP_ROW_BYTES / 16;
-#pragma unroll
-    for (int k = 0; k < 2; k++)
-#pragma unroll
-        for (int q = 0; q < 3; q++)
+    unrolled_for (int k = 0; k < 2; k++)
+        unrolled_for (int q = 0; q < 3; q++)
             reinterpret_cast<uint2 *>(memory.stage[k] + walk.lane * 24)[q] =
                 make_uint2(words[k][2 * q], words[k][2 * q + 1]);
     __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 2 * pieces / WARP; i++) {
+    unrolled_for (int i = 0; i < 2 * pieces / WARP; i++) {
         int piece = walk.lane + i * WARP, k = piece / pieces, within = (piece - k * pieces) * 16;
         int offset = walk.x0 * 3 + within;
         if (j + k < walk.rows && offset < a.width * 3)
@@ -200,10 +192,8 @@ SIMT void strip_sum_across(const gaussian_strip_args &a, const uint8_t *row, int
 {
     uint32_t plane[3][3];
     strip_sort(row, lane, plane);
-#pragma unroll
-    for (int c = 0; c < 3; c++)
-#pragma unroll
-        for (int k = 0; k < STRIP_LANE; k++)
+    unrolled_for (int c = 0; c < 3; c++)
+        unrolled_for (int k = 0; k < STRIP_LANE; k++)
             sums[k * 3 + c] = __dp4a(plane[c][k / 4], a.across[k % 4][0],
                                      __dp4a(plane[c][k / 4 + 1], a.across[k % 4][1], 0u));
 }
@@ -215,8 +205,7 @@ SIMT void strip_make_pair(const gaussian_strip_args &a, const uint8_t (*rows)[ST
     uint32_t odd[STRIP_SAMPLES];
     strip_sum_across(a, rows[0], lane, pair);
     strip_sum_across(a, rows[1], lane, odd);
-#pragma unroll
-    for (int k = 0; k < STRIP_SAMPLES; k++)
+    unrolled_for (int k = 0; k < STRIP_SAMPLES; k++)
         pair[k] = __byte_perm(pair[k], odd[k], 0x5410);
 }
 
@@ -225,11 +214,9 @@ SIMT void strip_sum_down(const uint32_t (&weights)[2], const uint32_t (&first)[S
                          const uint32_t (&third)[STRIP_SAMPLES],
                          uint32_t (&words)[STRIP_SAMPLES / 4])
 {
-#pragma unroll
-    for (int q = 0; q < STRIP_SAMPLES / 4; q++) {
+    unrolled_for (int q = 0; q < STRIP_SAMPLES / 4; q++) {
         uint32_t sums[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
+        unrolled_for (int k = 0; k < 4; k++) {
             uint32_t sum = __dp2a_lo(first[4 * q + k], weights[0], 32768u);
             sum = __dp2a_hi(second[4 * q + k], weights[0], sum);
             sums[k] = __dp2a_lo(third[4 * q + k], weights[1], sum);
@@ -252,12 +239,10 @@ static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCK
         return;
     uint32_t pair[3][STRIP_SAMPLES];
     strip_begin(memory, a.strip, walk, halo);
-#pragma unroll
-    for (int m = 0; m < 2; m++)
+    unrolled_for (int m = 0; m < 2; m++)
         strip_make_pair(a, strip_next(memory, a.strip, walk, halo, m), walk.lane, pair[m]);
     for (int q = 0;; q += 3) {
-#pragma unroll
-        for (int u = 0; u < 3; u++) { /* unrolled so that each pair stays in its registers */
+        unrolled_for (int u = 0; u < 3; u++) { /* each pair stays in its registers */
             if (2 * (q + u) >= walk.rows)
                 return;
             uint32_t words[2][STRIP_SAMPLES / 4];

@@ -40,16 +40,14 @@ template <unsigned STEP> SIMT uint32_t *bin_of(uint32_t *table, uint32_t word, i
 
 SIMT void count_gray(uint32_t *table, uint32_t word)
 {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    unrolled_for (int i = 0; i < 4; i++)
         atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
 /* Counts the first n bytes of a word. n may be any integer. */
 SIMT void count_some_gray(uint32_t *table, uint32_t word, int n)
 {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    unrolled_for (int i = 0; i < 4; i++)
         if (i < n)
             atomicAdd(bin_of<4>(table, word, i), 1u);
 }
@@ -67,8 +65,7 @@ template <int C>
 SIMT void gray_load(gray_part<C> *held, const uint8_t *row, int x0, int width, int lane)
 {
     if constexpr (C == 1) {
-#pragma unroll
-        for (int m = 0; m < 4; m++) {
+        unrolled_for (int m = 0; m < 4; m++) {
             int x = gray_place<1>(x0, lane, m);
             held->words[m] = 0;
             if (x < width)
@@ -84,8 +81,7 @@ SIMT void gray_of(uint32_t *words, gray_part<C> *held, uint8_t *stage, int lane,
                   const gray_words &gray)
 {
     if constexpr (C == 1) {
-#pragma unroll
-        for (int m = 0; m < 4; m++)
+        unrolled_for (int m = 0; m < 4; m++)
             words[m] = held->words[m];
     } else {
         uint4 pixels = gray_lane<C>(&held->part, stage, lane, gray);
@@ -102,8 +98,7 @@ SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int w
         if (x < width)
             piece_at(row + x) = make_uint4(words[0], words[1], words[2], words[3]);
     } else {
-#pragma unroll
-        for (int m = 0; m < 4; m++) {
+        unrolled_for (int m = 0; m < 4; m++) {
             int x = gray_place<C>(x0, lane, m);
             if (x < width)
                 word_at(row + x) = words[m];
@@ -140,12 +135,10 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
         if (C != 1 && a.to)
             keep_gray<C>(a.to + (size_t)y * a.to_stride, words, x0, lane, a.width);
         if (x0 + WARP_PIXELS <= a.width) {
-#pragma unroll
-            for (int m = 0; m < 4; m++)
+            unrolled_for (int m = 0; m < 4; m++)
                 count_gray(table, words[m]);
         } else {
-#pragma unroll
-            for (int m = 0; m < 4; m++)
+            unrolled_for (int m = 0; m < 4; m++)
                 count_some_gray(table, words[m], a.width - gray_place<C>(x0, lane, m));
         }
     }
@@ -161,8 +154,7 @@ template <int C, bool WHOLE>
 SIMT void count_piece(uint32_t *const *planes, const uint4 &piece, int j, int left, uint32_t one)
 {
     uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
-#pragma unroll
-    for (int i = 0; i < 16; i++)
+    unrolled_for (int i = 0; i < 16; i++)
         if (WHOLE || i < left)
             atomicAdd(bin_of<COPIES(C) * 4>(planes[C == 3 ? (j * 2 + i) % 3 : i % C],
                                             words[i / 4], i % 4),
@@ -186,8 +178,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         reinterpret_cast<uint4 *>(tables)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
     uint32_t *planes[C];
-#pragma unroll
-    for (int c = 0; c < C; c++)
+    unrolled_for (int c = 0; c < C; c++)
         planes[c] = tables + (C == 3 ? (lane + c) % 3 : c) * HISTOGRAM_BINS * copies +
                     lane % copies;
     for (; item < a.stretch_count; item += step) {
@@ -196,8 +187,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         sweep_next(&at);
         if (item + step < a.stretch_count)
             row_load<C>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
-#pragma unroll
-        for (int j = 0; j < C; j++) {
+        unrolled_for (int j = 0; j < C; j++) {
             if (left >= WARP_PIXELS)
                 count_piece<C, true>(planes, part.words[j], j, 16, one);
             else
@@ -210,8 +200,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
      * conflicts. */
     for (int i = threadIdx.x; i < bins; i += SWEEP_THREADS) {
         uint32_t sum = 0;
-#pragma unroll
-        for (int k = 0; k < copies; k++)
+        unrolled_for (int k = 0; k < copies; k++)
             sum += tables[i * copies + (k + i) % copies];
         if (sum)
             atomicAdd(&counts[i], sum);

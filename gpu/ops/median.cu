@@ -43,14 +43,11 @@ SIMT void take_row(const uint8_t *word, __half2 *pairs)
 SIMT uint32_t median_lane3(const uint8_t (*plane)[TILE_PITCH], int row, int at)
 {
     __half2 v[3][4], result[2];
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         take_row(&plane[row + j][at], v[j]);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    unrolled_for (int i = 0; i < 4; i++)
         median_sort3(&v[0][i], &v[1][i], &v[2][i]);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    unrolled_for (int i = 0; i < 2; i++) {
         const __half2 *a = v[0] + i, *b = v[1] + i, *c = v[2] + i;
         result[i] = median_of9(pair_between(a[0], a[1]), a[1], pair_between(a[1], a[2]),
                                pair_between(b[0], b[1]), b[1], pair_between(b[1], b[2]),
@@ -62,17 +59,13 @@ SIMT uint32_t median_lane3(const uint8_t (*plane)[TILE_PITCH], int row, int at)
 SIMT uint32_t median_lane5(const uint8_t (*plane)[TILE_PITCH], int row, int at)
 {
     __half2 v[5][4], result[2];
-#pragma unroll
-    for (int j = 0; j < 5; j++)
+    unrolled_for (int j = 0; j < 5; j++)
         take_row(&plane[row + j][at], v[j]);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    unrolled_for (int i = 0; i < 4; i++)
         median_sort5(&v[0][i], &v[1][i], &v[2][i], &v[3][i], &v[4][i]);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    unrolled_for (int i = 0; i < 2; i++) {
         __half2 around[5][5];
-#pragma unroll
-        for (int r = 0; r < 5; r++) {
+        unrolled_for (int r = 0; r < 5; r++) {
             around[r][0] = v[r][i];
             around[r][1] = pair_between(v[r][i], v[r][i + 1]);
             around[r][2] = v[r][i + 1];
@@ -102,8 +95,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[LANE_ROWS];
         if (row < rows) {
-#pragma unroll
-            for (int j = 0; j < LANE_ROWS; j++)
+            unrolled_for (int j = 0; j < LANE_ROWS; j++)
                 result[j] = SIZE == 3 ? median_lane3(memory.plane[c], row + j, at)
                                       : median_lane5(memory.plane[c], row + j, at);
         }

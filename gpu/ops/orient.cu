@@ -100,15 +100,13 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     int group = item / a.across, to_offset = (item - group * a.across) * 16;
     int offset = MIRROR ? row_bytes - 16 - to_offset : to_offset;
     uint4 pieces[ROWS];
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
+    unrolled_for (int k = 0; k < ROWS; k++) {
         int y = min(group * ROWS + k, a.height - 1);
         int source_y = a.flip_y ? a.height - 1 - y : y;
         pieces[k] = load_16<SKEWED>(a.from + (size_t)source_y * a.from_stride, offset, row_bytes,
                                     a.skew);
     }
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
+    unrolled_for (int k = 0; k < ROWS; k++) {
         int y = group * ROWS + k;
         if (y < a.height)
             piece_at(a.to + (size_t)y * a.to_stride + to_offset) =
@@ -138,12 +136,10 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     int source_y = a.flip_y ? a.height - 1 - y : y;
     const uint8_t *source = a.from + (size_t)source_y * a.from_stride;
     uint4 *stage = stages[warp], pieces[3];
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         pieces[j] = load_16<SKEWED>(source, row_bytes - (x0 + STRETCH) * 3 + (lane + j * WARP) * 16,
                                     row_bytes, a.skew);
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         stage[lane + j * WARP] = pieces[j];
     __syncwarp();
     uint4 p = stage[lane * 3], q = stage[lane * 3 + 1], r = stage[lane * 3 + 2];
@@ -153,14 +149,12 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     mirror_rgb(words + 6, p.w, q.x, q.y);
     mirror_rgb(words + 9, p.x, p.y, p.z);
     __syncwarp();
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         stage[(WARP - 1 - lane) * 3 + j] =
             make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2], words[4 * j + 3]);
     __syncwarp();
     uint8_t *row = a.to + (size_t)y * a.to_stride;
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
+    unrolled_for (int j = 0; j < 3; j++) {
         int offset = x0 * 3 + (lane + j * WARP) * 16;
         if (offset < row_bytes)
             piece_at(row + offset) = stage[lane + j * WARP];
@@ -199,11 +193,9 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 {
     int g = threadIdx.x % 8, w = threadIdx.x / 8;
     uint32_t out[4][4]; /* [column of the tile][word] */
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
+    unrolled_for (int k = 0; k < 4; k++) {
         uint32_t r[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        unrolled_for (int i = 0; i < 4; i++)
             r[i] = word_at(bytes + tile_piece<1>(16 * g + 4 * k + i, w / 4) + w % 4 * 4);
         uint32_t low0 = __byte_perm(r[0], r[1], 0x5140), low1 = __byte_perm(r[2], r[3], 0x5140);
         uint32_t high0 = __byte_perm(r[0], r[1], 0x7362), high1 = __byte_perm(r[2], r[3], 0x7362);
@@ -215,8 +207,7 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
     int x = x0 + 16 * g;
     if (x >= a.width)
         return;
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
+    unrolled_for (int c = 0; c < 4; c++) {
         uint8_t *row = tile_row<1>(a, y0, 4 * w + c);
         if (row)
             piece_at(row + x) = make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]);
@@ -227,12 +218,10 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 SIMT void tile_write_rgba(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
+    unrolled_for (int j = 0; j < 4; j++) {
         int m = warp + j * WARPS, g = lane % 8 + m % 2 * 8, w = lane / 8 + m / 2 * 4;
         uint32_t r[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        unrolled_for (int i = 0; i < 4; i++)
             r[i] = word_at(bytes + tile_piece<4>(4 * g + i, w / 4) + w % 4 * 4);
         int x = x0 + 4 * g;
         uint8_t *row = tile_row<4>(a, y0, w);
@@ -249,8 +238,7 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int g = lane % 8 + warp % 2 * 8, b = lane / 8 + warp / 2 * 4;
     uint32_t p[4][4]; /* [column][row], a pixel in bytes 0..2 */
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    unrolled_for (int i = 0; i < 4; i++) {
         int at = tile_piece<3>(4 * b + i, 0) + 12 * g;
         uint32_t w0 = word_at(bytes + at), w1 = word_at(bytes + at + 4);
         uint32_t w2 = word_at(bytes + at + 8);
@@ -260,8 +248,7 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
         p[3][i] = w2 >> 8;
     }
     __syncthreads();
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
+    unrolled_for (int c = 0; c < 4; c++) {
         uint32_t *place = reinterpret_cast<uint32_t *>(bytes + (4 * g + c) * tile::row_bytes +
                                                        16 * g + 12 * b);
         place[0] = __byte_perm(p[c][0], p[c][1], 0x4210);
@@ -269,8 +256,7 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
         place[2] = __byte_perm(p[c][2], p[c][3], 0x6542);
     }
     __syncthreads();
-#pragma unroll
-    for (int j = 0; j < tile::thread_pieces; j++) {
+    unrolled_for (int j = 0; j < tile::thread_pieces; j++) {
         int i = threadIdx.x + j * THREADS, line = i / tile::pieces;
         int offset = (i - line * tile::pieces) * 16;
         uint8_t *row = tile_row<3>(a, y0, line);
@@ -292,16 +278,14 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKE
     /* If mirrored, the last column of the tile is the first row of the output. */
     int offset = (a.flip_x ? a.from_width - y0 - tile::side : y0) * C;
     uint4 pieces[tile::thread_pieces];
-#pragma unroll
-    for (int j = 0; j < tile::thread_pieces; j++) {
+    unrolled_for (int j = 0; j < tile::thread_pieces; j++) {
         int i = threadIdx.x + j * THREADS, row = i / tile::pieces;
         int x = min(x0 + row, a.width - 1), source_y = a.flip_y ? a.from_height - 1 - x : x;
         pieces[j] = load_16<SKEWED>(a.from + (size_t)source_y * a.from_stride,
                                     offset + (i - row * tile::pieces) * 16, a.from_width * C,
                                     a.skew);
     }
-#pragma unroll
-    for (int j = 0; j < tile::thread_pieces; j++) {
+    unrolled_for (int j = 0; j < tile::thread_pieces; j++) {
         int i = threadIdx.x + j * THREADS, row = i / tile::pieces;
         piece_at(bytes + tile_piece<C>(row, i - row * tile::pieces)) = pieces[j];
     }

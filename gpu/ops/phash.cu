@@ -66,8 +66,7 @@ SIMT int64_t dot(const int4 &a, const int4 &b)
 SIMT void first_product(struct phash_shared *s, int warp, int r, int c)
 {
     int4 low = make_int4(0, 0, 0, 0), high = low;
-#pragma unroll
-    for (int quad = 0; quad < QUADS; quad++) {
+    unrolled_for (int quad = 0; quad < QUADS; quad++) {
         const uint32_t(*rows)[QUADS] = &s->pixels[warp][quad * 4];
         int4 a = quad_at(s->weights[r], quad), b = quad_at(s->weights[r + TILE_ROWS], quad);
         add_word(&low, rows[0][c], a.x);
@@ -88,8 +87,7 @@ SIMT void second_product(struct phash_shared *s, int warp, int r, int c, int64_t
                          int64_t *high)
 {
     *low = *high = 0;
-#pragma unroll
-    for (int quad = 0; quad < QUADS; quad++) {
+    unrolled_for (int quad = 0; quad < QUADS; quad++) {
         int4 weights = quad_at(s->weights[c], quad);
         *low += dot(quad_at(s->sums[warp][r], quad), weights);
         *high += dot(quad_at(s->sums[warp][r + TILE_ROWS], quad), weights);
@@ -131,8 +129,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
         constexpr int pieces = PHASH_SIDE * PHASH_SIDE / (int)sizeof(uint4);
         const uint4 *from = stack.pictures + (size_t)picture * pieces;
         uint4 *to = reinterpret_cast<uint4 *>(s.pixels[warp]);
-#pragma unroll
-        for (int i = 0; i < pieces; i += WARP)
+        unrolled_for (int i = 0; i < pieces; i += WARP)
             to[i + lane] = __ldg(from + i + lane);
     }
     __syncthreads();

@@ -3,7 +3,7 @@
  *
  * PIXEL marks a function that both the C compiler and nvcc compile. It uses integers, or floats
  * whose every step is exact or correctly rounded, so that the results are bit-identical. SIMT
- * marks a function of kernels alone.
+ * marks a function of kernels alone, and unrolled_for a loop whose variables stay in registers.
  */
 #pragma once
 
@@ -13,6 +13,7 @@
 #ifdef __CUDACC__
 #define PIXEL static __host__ __device__ __forceinline__
 #define SIMT static __device__ __forceinline__
+#define unrolled_for _Pragma("unroll") for
 #else
 #define PIXEL static inline __attribute__((always_inline))
 #endif

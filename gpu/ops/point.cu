@@ -38,14 +38,12 @@ static __global__ void __launch_bounds__(THREADS)
     uint4 *row = reinterpret_cast<uint4 *>(to + (size_t)y * to_stride);
 
     uint4 held[PIECES];
-#pragma unroll
-    for (int j = 0; j < PIECES; j++)
+    unrolled_for (int j = 0; j < PIECES; j++)
         if (first + j * THREADS < row_pieces)
             held[j] = __ldg(source + first + j * THREADS);
     tables_copy<1, WARPS>(table, tables.pieces, threadIdx.x / WARP, threadIdx.x % WARP);
     __syncthreads();
-#pragma unroll
-    for (int j = 0; j < PIECES; j++)
+    unrolled_for (int j = 0; j < PIECES; j++)
         if (first + j * THREADS < row_pieces)
             row[first + j * THREADS] = look_up_four<ALPHA>(held[j], table);
 }
@@ -60,11 +58,9 @@ struct point_args : row_stretches {
 SIMT void mix_four_rgb(uint32_t *w0, uint32_t *w1, uint32_t *w2, const int32_t (&m)[3][4])
 {
     uint32_t bytes[12], sums[12];
-#pragma unroll
-    for (int k = 0; k < 12; k++)
+    unrolled_for (int k = 0; k < 12; k++)
         bytes[k] = (k < 4 ? *w0 : k < 8 ? *w1 : *w2) >> (k % 4 * 8) & 255u;
-#pragma unroll
-    for (int k = 0; k < 12; k++) {
+    unrolled_for (int k = 0; k < 12; k++) {
         const uint32_t *pixel = bytes + k / 3 * 3;
         const int32_t *row = m[k % 3];
         sums[k] = (uint32_t)point_sum((int32_t)pixel[0], (int32_t)pixel[1], (int32_t)pixel[2],
@@ -80,14 +76,12 @@ template <bool BEFORE, bool AFTER>
 SIMT uint32_t mix_rgba(uint32_t pixel, const point_args &a, const uint8_t (*tables)[256])
 {
     uint32_t colours[3], sums[3];
-#pragma unroll
-    for (int k = 0; k < 3; k++) {
+    unrolled_for (int k = 0; k < 3; k++) {
         colours[k] = pixel >> (8 * k) & 255u;
         if (BEFORE)
             colours[k] = tables[POINT_BEFORE][colours[k]];
     }
-#pragma unroll
-    for (int k = 0; k < 3; k++) {
+    unrolled_for (int k = 0; k < 3; k++) {
         const int32_t *row = a.matrix[k];
         sums[k] = (uint32_t)point_sum((int32_t)colours[0], (int32_t)colours[1],
                                       (int32_t)colours[2], row[0], row[1], row[2], row[3]);
@@ -104,13 +98,11 @@ SIMT void gray_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int
                        uint8_t *stage, const uint8_t (*tables)[256])
 {
     if constexpr (BEFORE) {
-#pragma unroll
-        for (int j = 0; j < C; j++)
+        unrolled_for (int j = 0; j < C; j++)
             part->words[j] = look_up_four<C == 4>(part->words[j], tables[POINT_BEFORE]);
     }
     if constexpr (C == 4) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        unrolled_for (int j = 0; j < 4; j++) {
             uint32_t word = gray_four_rgba(part->words[j], a.gray);
             int x = x0 + (lane + j * WARP) * 4;
             if (x < a.width)
@@ -131,8 +123,7 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
 {
     uint4 *w = part->words;
     if constexpr (C == 4) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        unrolled_for (int j = 0; j < 4; j++) {
             int x = x0 + (lane + j * WARP) * 4;
             w[j] = make_uint4(mix_rgba<BEFORE, AFTER>(w[j].x, a, tables),
                               mix_rgba<BEFORE, AFTER>(w[j].y, a, tables),
@@ -143,8 +134,7 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
         }
     } else {
         if constexpr (BEFORE) {
-#pragma unroll
-            for (int j = 0; j < 3; j++)
+            unrolled_for (int j = 0; j < 3; j++)
                 w[j] = look_up_four<false>(w[j], tables[POINT_BEFORE]);
         }
         row_turn_rgb(part, stage, lane);
@@ -153,8 +143,7 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
         mix_four_rgb(&w[1].z, &w[1].w, &w[2].x, a.matrix);
         mix_four_rgb(&w[2].y, &w[2].z, &w[2].w, a.matrix);
         row_return_rgb(part, stage, lane);
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
+        unrolled_for (int j = 0; j < 3; j++) {
             int offset = x0 * 3 + (lane + j * WARP) * 16;
             if (offset < a.width * 3)
                 piece_at(row + offset) =
@@ -228,11 +217,9 @@ SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_ar
                         const wide_memory &memory, uint32_t own)
 {
     uint32_t bytes[12], mixed[12];
-#pragma unroll
-    for (int k = 0; k < 12; k++)
+    unrolled_for (int k = 0; k < 12; k++)
         bytes[k] = wide_look_up(memory.before, k < 4 ? *w0 : k < 8 ? *w1 : *w2, k % 4 * 8, own);
-#pragma unroll
-    for (int k = 0; k < 12; k++) {
+    unrolled_for (int k = 0; k < 12; k++) {
         const uint32_t *pixel = bytes + k / 3 * 3;
         const int32_t *row = a.matrix[k % 3];
         int32_t sum = point_sum((int32_t)pixel[0], (int32_t)pixel[1], (int32_t)pixel[2], row[0],
@@ -303,8 +290,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
 
     uint32_t words[12];
     const uint32_t four[4] = {gray.words[0].x, gray.words[0].y, gray.words[0].z, gray.words[0].w};
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
+    unrolled_for (int k = 0; k < 4; k++) {
         uint32_t p0 = colours[four[k] & 255u], p1 = colours[four[k] >> 8 & 255u];
         uint32_t p2 = colours[four[k] >> 16 & 255u], p3 = colours[four[k] >> 24];
         words[3 * k + 0] = p0 | p1 << 24;
@@ -312,8 +298,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
         words[3 * k + 2] = p2 >> 16 | p3 << 8;
     }
     row_part<3> part;
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         part.words[j] = make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2],
                                    words[4 * j + 3]);
     row_return_rgb(&part, stage[warp], lane);
@@ -348,8 +333,7 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
 
     row_part<4> part;
     row_load<4>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
+    unrolled_for (int j = 0; j < 4; j++) {
         uint32_t p0 = flatten_pixel(part.words[j].x, under);
         uint32_t p1 = flatten_pixel(part.words[j].y, under);
         uint32_t p2 = flatten_pixel(part.words[j].z, under);
@@ -361,8 +345,7 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
     }
     __syncwarp();
     uint8_t *row = a.to + (size_t)y * a.to_stride;
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
+    unrolled_for (int j = 0; j < 3; j++) {
         int piece = lane + j * WARP, offset = x0 * 3 + piece * 16;
         if (offset < a.width * 3)
             piece_at(row + offset) = reinterpret_cast<const uint4 *>(stage[warp])[piece];

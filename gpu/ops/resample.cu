@@ -53,12 +53,10 @@ SIMT void add_pixel(int32_t *sums, const uint8_t *pixel, int32_t weight, int pre
         uint32_t word = __ldg(&word_at(pixel));
         if (premultiply)
             word = premultiply_pixel(word);
-#pragma unroll
-        for (int c = 0; c < 4; c++)
+        unrolled_for (int c = 0; c < 4; c++)
             sums[c] += (int32_t)(word >> (8 * c) & 255u) * weight;
     } else {
-#pragma unroll
-        for (int c = 0; c < C; c++)
+        unrolled_for (int c = 0; c < C; c++)
             sums[c] += (int32_t)__ldg(pixel + c) * weight;
     }
 }
@@ -70,8 +68,7 @@ template <int C> SIMT void store_pixel(uint8_t *to, const int32_t *sums, int div
                         resample_clip(sums[2]) << 16 | resample_clip(sums[3]) << 24;
         word_at(to) = divide ? divide_pixel(word) : word;
     } else {
-#pragma unroll
-        for (int c = 0; c < C; c++)
+        unrolled_for (int c = 0; c < C; c++)
             to[c] = (uint8_t)resample_clip(sums[c]);
     }
 }
@@ -101,11 +98,9 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
 
     const uint8_t *rows[ROWS];
     int32_t sums[ROWS][C];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    unrolled_for (int r = 0; r < ROWS; r++) {
         rows[r] = a.from + (size_t)min(y0 + r, a.height - 1) * a.from_stride;
-#pragma unroll
-        for (int c = 0; c < C; c++)
+        unrolled_for (int c = 0; c < C; c++)
             sums[r][c] = 0;
     }
     for (int t0 = 0; t0 < a.taps; t0 += a.chunk) {
@@ -121,15 +116,12 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
             int32_t weight = own[t];
             /* Weights of 0 may reach beyond the row. */
             size_t at = (size_t)min(first + t0 + t, a.from_width - 1) * C;
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
+            unrolled_for (int r = 0; r < ROWS; r++)
                 add_pixel<C>(sums[r], rows[r] + at, weight, a.premultiply);
         }
     }
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-#pragma unroll
-        for (int c = 0; c < C; c++) {
+    unrolled_for (int r = 0; r < ROWS; r++) {
+        unrolled_for (int c = 0; c < C; c++) {
             for (int distance = split / 2; distance > 0; distance /= 2)
                 sums[r][c] += __shfl_xor_sync(0xFFFFFFFFu, sums[r][c], distance);
             sums[r][c] += HALF;
@@ -183,8 +175,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
     if constexpr (C == 4) {
         word = __ldg(&word_at(row) + __ldg(a.first + offset / 4));
     } else {
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
+        unrolled_for (int k = 0; k < 4; k++) {
             int byte = min(offset + k, a.width * C - 1), x = byte / C;
             word |= (uint32_t)__ldg(row + (size_t)__ldg(a.first + x) * C + (byte - x * C))
                     << (8 * k);

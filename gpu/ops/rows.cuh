@@ -74,8 +74,7 @@ template <int C> struct row_part {
 template <int C>
 SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int lane)
 {
-#pragma unroll
-    for (int j = 0; j < C; j++) {
+    unrolled_for (int j = 0; j < C; j++) {
         int offset = x0 * C + (lane + j * WARP) * 16;
         part->words[j] = make_uint4(0, 0, 0, 0);
         if (offset < width * C)
@@ -87,8 +86,7 @@ SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int
 template <int C>
 SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, int lane)
 {
-#pragma unroll
-    for (int j = 0; j < C; j++) {
+    unrolled_for (int j = 0; j < C; j++) {
         int offset = x0 * C + (lane + j * WARP) * 16;
         if (offset < width * C)
             piece_at(row + offset) = part.words[j];
@@ -144,12 +142,10 @@ SIMT void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
     __syncwarp(); /* all lanes have read the previous stretch */
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         pieces[lane + j * WARP] = part->words[j];
     __syncwarp();
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         part->words[j] = pieces[lane * 3 + j];
 }
 
@@ -159,12 +155,10 @@ SIMT void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
     __syncwarp();
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         pieces[lane * 3 + j] = part->words[j];
     __syncwarp();
-#pragma unroll
-    for (int j = 0; j < 3; j++)
+    unrolled_for (int j = 0; j < 3; j++)
         part->words[j] = pieces[lane + j * WARP];
 }
 
@@ -222,8 +216,7 @@ template <int COUNT, int WARPS, int PIECES>
 SIMT void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES], int warp, int lane)
 {
     constexpr int count = 16 * COUNT, share = (count + WARPS - 1) / WARPS;
-#pragma unroll
-    for (int k = 0; k < share; k++) {
+    unrolled_for (int k = 0; k < share; k++) {
         int i = warp * share + k;
         if (count % WARPS != 0 && i >= count)
             break;

@@ -62,8 +62,7 @@ SIMT void sobel_load(sobel_row<C> *held, const sobel_args &a, int y, int x0, int
     if (lane < 2) {
         int x = lane == 0 ? x0 - 1 : min(x0 + WARP_PIXELS, a.width);
         const uint8_t *pixel = row + sobel_inside(x, a.width, a.border) * C;
-#pragma unroll
-        for (int c = 0; c < C; c++)
+        unrolled_for (int c = 0; c < C; c++)
             held->halo |= (uint32_t)__ldg(pixel + c) << (8 * c);
     }
 }
@@ -77,8 +76,7 @@ SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, cons
     uint8_t *pixels = ring_row + MARGIN;
     uint32_t halo = held->halo;
     if constexpr (C == 4) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        unrolled_for (int j = 0; j < 4; j++) {
             uint32_t four = gray_four_rgba(held->part.words[j], a.gray);
             word_at(pixels + (lane + j * WARP) * 4) = TABLE ? look_up<false>(four, table) : four;
         }
@@ -116,8 +114,7 @@ SIMT void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row, int lane)
     uint32_t before = word_at(pixels - 4);
     uint32_t after = word_at(pixels + LANE_PIXELS);
     row->pair[0] = pair_of(__byte_perm(before, 0, 0x4342));
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
+    unrolled_for (int q = 0; q < 4; q++) {
         row->pair[1 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4140));
         row->pair[2 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4342));
     }
@@ -146,16 +143,14 @@ SIMT uint4 sobel_lane(const sobel_pairs &a, const sobel_pairs &m, const sobel_pa
 {
     const __half2 two = pair_of(0x40004000u);
     __half2 smooth[10], step[10]; /* per column: a + 2 m + b, a - b */
-#pragma unroll
-    for (int k = 0; k < 10; k++) {
+    unrolled_for (int k = 0; k < 10; k++) {
         smooth[k] = __hadd2(__hfma2(two, m.pair[k], a.pair[k]), b.pair[k]);
         step[k] = __hsub2(a.pair[k], b.pair[k]);
     }
     uint32_t length[8];
     __half2 smooth_left = pair_between(smooth[0], smooth[1]);
     __half2 step_left = pair_between(step[0], step[1]);
-#pragma unroll
-    for (int k = 0; k < 8; k++) {
+    unrolled_for (int k = 0; k < 8; k++) {
         __half2 smooth_right = pair_between(smooth[k + 1], smooth[k + 2]);
         __half2 step_right = pair_between(step[k + 1], step[k + 2]);
         __half2 gx = __hsub2(smooth_left, smooth_right);
@@ -207,8 +202,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
     int x = x0 + lane * LANE_PIXELS;
 
     sobel_row<C> held[WARP_ROWS];
-#pragma unroll
-    for (int k = 0; k < WARP_ROWS; k++) {
+    unrolled_for (int k = 0; k < WARP_ROWS; k++) {
         int i = warp * WARP_ROWS + k;
         if (i < rows + 2)
             sobel_load<C>(&held[k], a, y0 - 1 + i, x0, lane);
@@ -219,15 +213,13 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
     }
     int ring_base = 0; /* 8 t mod 24 */
     for (int t = 0; t < steps; t++) {
-#pragma unroll
-        for (int k = 0; k < WARP_ROWS; k++) {
+        unrolled_for (int k = 0; k < WARP_ROWS; k++) {
             int i = t * STEP_ROWS + warp * WARP_ROWS + k;
             if (i < rows + 2)
                 sobel_keep<C, TABLE>(&held[k], ring[ring_base + warp * WARP_ROWS + k],
                                      stage[C == 3 ? warp : 0], table, a, x0, lane);
         }
-#pragma unroll
-        for (int k = 0; k < WARP_ROWS; k++) {
+        unrolled_for (int k = 0; k < WARP_ROWS; k++) {
             int i = (t + 1) * STEP_ROWS + warp * WARP_ROWS + k;
             if (i < rows + 2)
                 sobel_load<C>(&held[k], a, y0 - 1 + i, x0, lane);

@@ -53,15 +53,13 @@ template <int C>
 SIMT void take_part(lane_stats *stats, row_part<C> *part, uint8_t *stage, int lane, int left)
 {
     if constexpr (C == 4) {
-#pragma unroll
-        for (int j = 0; j < 4; j++)
+        unrolled_for (int j = 0; j < 4; j++)
             take_rgba(stats, part->words[j], first_bytes(left - (lane + j * WARP) * 4));
     } else {
         if (C == 3)
             row_turn_rgb(reinterpret_cast<row_part<3> *>(part), stage, lane);
         const uint32_t *words = reinterpret_cast<const uint32_t *>(part->words);
-#pragma unroll
-        for (int m = 0; m < 4; m++) {
+        unrolled_for (int m = 0; m < 4; m++) {
             uint32_t mask = first_bytes(left - lane * LANE_PIXELS - m * 4);
             if constexpr (C == 3)
                 take_rgb(stats, words[3 * m], words[3 * m + 1], words[3 * m + 2], mask);
@@ -98,8 +96,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         row_load<C>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
         take_part<C>(stats, &part, stage[C == 3 ? warp : 0], lane, a.width - x0);
     }
-#pragma unroll
-    for (int c = 0; c < C; c++) {
+    unrolled_for (int c = 0; c < C; c++) {
         unsigned long long sum = stats[c].sum;
         uint32_t high = greater_half(stats[c].max);
         uint32_t room = greater_half(stats[c].room);

@@ -168,8 +168,7 @@ SIMT void tile_take(const tile_args &a, int x0, int top, int first, int rows, ui
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, left = (x0 - TILE_MARGIN) * C;
     const uint8_t *base = a.from + (ptrdiff_t)(top + first) * (ptrdiff_t)a.from_stride + left;
-#pragma unroll
-    for (int j = 0; j < share::loads; j++) {
+    unrolled_for (int j = 0; j < share::loads; j++) {
         int row = share::row(lane, warp, j), piece = share::piece(lane, j);
         held[j] = make_uint4(0, 0, 0, 0);
         if (row == share::step || first + row >= rows)
@@ -192,8 +191,7 @@ SIMT void tile_look_up(const tile_args &a, int top, int first, int rows, const u
 {
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-#pragma unroll
-    for (int j = 0; j < share::loads; j++) {
+    unrolled_for (int j = 0; j < share::loads; j++) {
         int row = share::row(lane, warp, j), y = top + first + row;
         if (row == share::step || first + row >= rows)
             continue;
@@ -232,8 +230,7 @@ SIMT void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory, const tile_args 
         if constexpr (F == TILE_TABLE)
             tile_look_up<3, WARPS, ROWS, INSIDE>(a, top, first, rows, table, held);
         __syncwarp();
-#pragma unroll
-        for (int j = 0; j < share::loads; j++)
+        unrolled_for (int j = 0; j < share::loads; j++)
             stage[lane + j * WARP] = held[j];
         tile_take<3, WARPS, ROWS, INSIDE>(a, x0, top, first + share::step, rows, held);
         __syncwarp();
@@ -268,8 +265,7 @@ SIMT void tile_place(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
 {
     using share = tile_share<C, WARPS, ROWS>;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-#pragma unroll
-    for (int j = 0; j < share::loads; j++) {
+    unrolled_for (int j = 0; j < share::loads; j++) {
         int within = share::row(lane, warp, j), row = first + within;
         int piece = share::piece(lane, j);
         if (within == share::step || row >= rows)
@@ -319,8 +315,7 @@ static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, c
         if (x < x0 - TILE_MARGIN || x >= x0 + TILE_WIDTH + TILE_MARGIN)
             continue;
         int inside = border_inside(x, a.width, a.border);
-#pragma unroll
-        for (int c = 0; c < memory.planes; c++) {
+        unrolled_for (int c = 0; c < memory.planes; c++) {
             uint8_t *pixels = memory.plane[c][row];
             pixels[x - x0 + TILE_MARGIN] = inside < 0 ? 0 : pixels[inside - x0 + TILE_MARGIN];
         }
@@ -371,8 +366,7 @@ SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, i
         uint8_t *to = a.to + (size_t)(y0 + row) * a.to_stride + x;
         if (x >= a.width)
             return;
-#pragma unroll
-        for (int j = 0; j < COUNT; j++) {
+        unrolled_for (int j = 0; j < COUNT; j++) {
             if (j < left)
                 word_at(to) = results[j];
             to += a.to_stride;
@@ -380,8 +374,7 @@ SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, i
     } else {
         uint32_t *to =
             reinterpret_cast<uint32_t *>(&memory.plane[channel][row][TILE_MARGIN + lane * 4]);
-#pragma unroll
-        for (int j = 0; j < COUNT; j++)
+        unrolled_for (int j = 0; j < COUNT; j++)
             to[j * (TILE_PITCH / 4)] = results[j];
     }
 }
@@ -415,8 +408,7 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
                 stage[lane * 3 + 2] = w;
             }
             __syncwarp();
-#pragma unroll
-            for (int j = 0; j < 3; j++) {
+            unrolled_for (int j = 0; j < 3; j++) {
                 int piece = lane + j * WARP, line = first + piece / pieces;
                 int offset = x0 * 3 + piece % pieces * 16;
                 if (line < rows && offset < a.width * 3)
