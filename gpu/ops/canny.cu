@@ -265,7 +265,6 @@ static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COL
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.tile.height - y0);
-
     tile_load(memory.gray, a.tile, x0, y0 - 2, rows + 4, 2, given, table);
     make_gradients(memory, a.tile, x0, y0);
     __syncthreads();

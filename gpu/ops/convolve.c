@@ -8,8 +8,6 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 /* Bytes of a row per turn of convolve_row's outer loop. The sums of a turn fit in the L1 cache. */
 #define CHUNK 1024
 
@@ -72,8 +70,6 @@ PASS_LOOP(convolve_cpu)
 pass_cuda convolve_cuda;
 
 static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_cpu, convolve_cuda);
-
-/* ---- the operation ---- */
 
 /* The kernel's numbers and divisor must keep these bounds, so that no step overflows. */
 #define NUMBER_MAX 1e9

@@ -16,8 +16,6 @@
 #define BLOCK_ROWS (WARPS * LANE_ROWS)
 #define HALO (CONVOLVE_SIDE_MAX / 2)
 
-/* ---- kernels ---- */
-
 /* `columns` of the kernel are padded to K with zeros on both sides. */
 template <int K> struct convolve_args {
     tile_args tile;
@@ -77,7 +75,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.tile.height - y0), down = a.rows / 2;
-
     tile_load(memory, a.tile, x0, y0 - down, rows + 2 * down, K / 2, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
@@ -91,8 +88,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
     tile_store(memory, a.tile, x0, y0, rows);
 }
-
-/* ---- launchers ---- */
 
 template <int K>
 static cudaError_t launch(const struct convolve *convolve, const struct image *from,

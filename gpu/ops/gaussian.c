@@ -8,8 +8,6 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 /* Columns are summed first, in 16 bits: the largest sum is 255 * 256. */
 VECTOR_CLONES
 static void down_start(const uint8_t *restrict middle, uint16_t *restrict sums, size_t bytes,
@@ -128,8 +126,6 @@ static const struct pass_type types[2][2][2] = {
     PROLOGUE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
     PROLOGUE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};
 
-/* ---- weights ---- */
-
 /* OpenCV's fixed weights for small kernels without a sigma, in 1/256. */
 static const uint8_t small[4][9] = {{64, 128, 64},
                                     {16, 64, 96, 64, 16},
@@ -179,8 +175,6 @@ static bool make_gaussian(struct gaussian *gaussian, int ksize, double sigma)
     }
     return weights[ksize / 2] < 256;
 }
-
-/* ---- the operations ---- */
 
 struct params {
     int ksize;

@@ -16,8 +16,6 @@
 #include "gpu/ops/gaussian_strip.cuh"
 #include "gpu/ops/tile.cuh"
 
-/* ---- kernels ---- */
-
 /* Weights of radius R, padded with zeros for a smaller radius. */
 template <int R> struct gaussian_args {
     static constexpr int words = (R + 3) / 4; /* on either side of a word */
@@ -119,7 +117,6 @@ static __global__ void
     int tile_y = blockIdx.x / a.tile.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
     int rows = min(shape::rows, a.tile.height - y0), row = warp * shape::lane_rows;
-
     tile_load(memory, a.tile, x0, y0 - R, rows + 2 * R, R, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
@@ -133,8 +130,6 @@ static __global__ void
     }
     tile_store(memory, a.tile, x0, y0, rows);
 }
-
-/* ---- launchers ---- */
 
 /* The weight of a tap in -R..R; 0 outside the kernel's own radius. */
 static uint32_t weight_at(const struct gaussian *gaussian, int tap)

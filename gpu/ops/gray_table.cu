@@ -7,8 +7,6 @@
 #include "gpu/ops/gray_table.h"
 #include "gpu/ops/rows.cuh"
 
-/* ---- kernels ---- */
-
 static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     equalize_kernel(struct gray_table *work, uint32_t pixels)
 {

@@ -6,8 +6,6 @@
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 VECTOR_CLONES
 static void grayscale_row_rgb(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,
                               uint32_t r, uint32_t g, uint32_t b)
@@ -53,8 +51,6 @@ PASS_LOOP(grayscale_cpu)
 pass_cuda grayscale_cuda;
 
 const struct pass_type pass_grayscale = {"grayscale", grayscale_cpu, PASS_CUDA(grayscale_cuda)};
-
-/* ---- the operation ---- */
 
 struct grayscale grayscale_default(const uint8_t *background)
 {

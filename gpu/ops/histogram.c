@@ -10,8 +10,6 @@
 /* Gray is computed in pieces that stay in the L1 cache until they are counted. */
 #define PIECE 1024
 
-/* ---- the CPU's loops ---- */
-
 /* Four tables are used in turn: two increments of the same counter in succession take ten times as
  * long. */
 static void count_row(const uint8_t *row, size_t width, uint32_t tables[4][HISTOGRAM_BINS])
@@ -80,8 +78,6 @@ pass_cuda histogram_cuda;
 static const struct pass_type pass_histogram = {"histogram", histogram_cpu,
                                                 PASS_CUDA(histogram_cuda)};
 
-/* ---- the values ---- */
-
 static cJSON *counts_text(const uint32_t *counts)
 {
     char text[HISTOGRAM_BINS * 11 + 3];
@@ -108,8 +104,6 @@ static cJSON *histogram_values(const struct pass *pass, const uint8_t *work)
     }
     return list;
 }
-
-/* ---- the operation ---- */
 
 struct params {
     bool gray;

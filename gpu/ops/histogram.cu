@@ -24,8 +24,6 @@
 #define COLOUR_BLOCKS 2
 #define COPIES(channels) ((channels) == 3 ? 16 : 8)
 
-/* ---- kernels ---- */
-
 template <int C> SIMT int gray_place(int x0, int lane, int m)
 {
     return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
@@ -206,8 +204,6 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
             atomicAdd(&counts[i], sum);
     }
 }
-
-/* ---- launchers ---- */
 
 int histogram_count_cuda(const struct image *from, const struct histogram *histogram,
                          const struct image *gray, uint32_t *counts, struct CUstream_st *stream)

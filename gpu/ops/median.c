@@ -20,8 +20,6 @@ PIXEL uint8_t median_max(uint8_t a, uint8_t b)
 
 #include "gpu/ops/median.h"
 
-/* ---- the CPU's loops ---- */
-
 /* Sorts columns: the value of rank r of each column goes to ranks + r * pitch. */
 VECTOR_CLONES
 static void sort_columns3(const uint8_t *a, const uint8_t *b, const uint8_t *c,
@@ -110,8 +108,6 @@ PASS_LOOP(median_cpu)
 pass_cuda median_cuda;
 
 static const struct pass_type types[2][2] = PROLOGUE_FORMS("median", median_cpu, median_cuda);
-
-/* ---- the operation ---- */
 
 static const struct op_param median_params[] = {
     {OP_ODD(struct median, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};

@@ -26,8 +26,6 @@ SIMT __half2 median_max(__half2 a, __half2 b)
 
 #include "gpu/ops/median.h"
 
-/* ---- kernels ---- */
-
 /* Columns -2..5 of a row around the lane's word, in pairs. */
 SIMT void take_row(const uint8_t *word, __half2 *pairs)
 {
@@ -89,7 +87,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     int tile_y = blockIdx.x / a.tiles_across;
     int x0 = (blockIdx.x - tile_y * a.tiles_across) * TILE_WIDTH, y0 = tile_y * BLOCK_ROWS;
     int rows = min(BLOCK_ROWS, a.height - y0), at = TILE_MARGIN + lane * 4;
-
     tile_load(memory, a, x0, y0 - radius, rows + 2 * radius, radius, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
@@ -106,8 +103,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     }
     tile_store(memory, a, x0, y0, rows);
 }
-
-/* ---- launchers ---- */
 
 PASS_LAUNCHER(median_cuda)
 {

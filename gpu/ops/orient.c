@@ -6,8 +6,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 /* Pixels per side of a block of a transposition. Source and destination fit in the L1 cache. */
 #define BLOCK 32
 

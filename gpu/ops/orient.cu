@@ -43,8 +43,6 @@
 /* RGB pixels per warp of the mirror kernel, 16 per lane. */
 #define STRETCH (16 * WARP)
 
-/* ---- kernels ---- */
-
 struct orient_args : pass_images {
     int from_width, from_height;
     int across;  /* pieces, stretches or tiles per row of the result */
@@ -161,7 +159,7 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
     }
 }
 
-/* ---- kernels: axes swapped ---- */
+/* ---- axes swapped ---- */
 
 /* A tile is `side` x `side` pixels. The rotation or padding is the same for `group` rows. */
 template <int C> struct tile_of {

@@ -9,8 +9,6 @@
 #include "gpu/ops/resample.h"
 #include "gpu/plan/op.h"
 
-/* ---- the weights ---- */
-
 /* 2^18 cos(pi j / 64), rounded. The other three quarters of a turn are mirrored from these values,
  * so that weights that cancel in theory also cancel here. */
 static const int32_t quarter[PHASH_SIDE + 1] = {
@@ -35,8 +33,6 @@ static void weights_fill(const struct pass *pass, uint8_t *constants)
         for (int n = 0; n < PHASH_SIDE; n++)
             weights->at[k][n] = weight_of(k, n);
 }
-
-/* ---- the CPU's loops ---- */
 
 /* Transforms the columns: W X. */
 static void first_product(const struct phash_weights *weights, const uint8_t *rows, size_t stride,
@@ -99,8 +95,6 @@ pass_cuda_many phash_cuda_many;
  * highest. */
 static const struct pass_type pass_phash = {"phash", phash_cpu,
                                             PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
-
-/* ---- the operation ---- */
 
 static cJSON *phash_values(const struct pass *pass, const uint8_t *work)
 {

@@ -42,8 +42,6 @@ struct phash_shared {
     int64_t middles[WARPS][2];
 };
 
-/* ---- kernels ---- */
-
 SIMT int4 quad_at(const int32_t *row, int quad)
 {
     return reinterpret_cast<const int4 *>(row)[quad];
@@ -148,8 +146,6 @@ static __global__ void __launch_bounds__(WARPS *WARP)
     if (lane == 0)
         stack.hashes[picture] = (uint64_t)upper << 32 | lower;
 }
-
-/* ---- launchers ---- */
 
 extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
                                struct CUstream_st *stream)

@@ -6,8 +6,6 @@
 /* Number of pixels that take all steps together, in the L1 cache. */
 #define RUN 512
 
-/* ---- the CPU's loops ---- */
-
 /* May work in place. */
 static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t channels,
                       const uint8_t *table)

@@ -21,8 +21,6 @@ struct point_tables {
     uint4 pieces[POINT_TABLES * 16];
 };
 
-/* ---- kernels ---- */
-
 /* One table. A block processes THREADS * PIECES pieces of one row. */
 template <bool ALPHA>
 static __global__ void __launch_bounds__(THREADS)
@@ -36,7 +34,6 @@ static __global__ void __launch_bounds__(THREADS)
     int first = block * (THREADS * PIECES) + threadIdx.x;
     const uint4 *source = reinterpret_cast<const uint4 *>(from + (size_t)y * from_stride);
     uint4 *row = reinterpret_cast<uint4 *>(to + (size_t)y * to_stride);
-
     uint4 held[PIECES];
     unrolled_for (int j = 0; j < PIECES; j++)
         if (first + j * THREADS < row_pieces)
@@ -163,7 +160,6 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
     int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
     bool any = item < a.stretch_count;
     uint8_t *row = a.to + (size_t)y * a.to_stride;
-
     row_part<C> part;
     if (any)
         row_load<C>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
@@ -276,7 +272,6 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     int item = blockIdx.x * WARPS + warp;
     int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
     bool any = item < a.stretch_count;
-
     row_part<1> gray;
     if (any)
         row_load<1>(&gray, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
@@ -287,7 +282,6 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     __syncthreads();
     if (!any)
         return; /* the whole warp returns */
-
     uint32_t words[12];
     const uint32_t four[4] = {gray.words[0].x, gray.words[0].y, gray.words[0].z, gray.words[0].w};
     unrolled_for (int k = 0; k < 4; k++) {
@@ -330,7 +324,6 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
     if (item >= a.stretch_count)
         return; /* the whole warp returns */
     int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
-
     row_part<4> part;
     row_load<4>(&part, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
     unrolled_for (int j = 0; j < 4; j++) {

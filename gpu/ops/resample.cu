@@ -22,8 +22,6 @@
 
 #define HALF (1 << (RESAMPLE_BITS - 1))
 
-/* ---- kernels ---- */
-
 struct resample_args : pass_images {
     int from_width, from_height;
     const int32_t *first, *weights;
@@ -95,7 +93,6 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
     int x = min(x0 + output, a.width - 1), y0 = (blockIdx.y * WARPS + warp) * ROWS;
     int first = a.first[x], pitch = a.chunk | 1; /* odd: 32 outputs use 32 banks */
     const int32_t *own = shared + (x - x0) * pitch;
-
     const uint8_t *rows[ROWS];
     int32_t sums[ROWS][C];
     unrolled_for (int r = 0; r < ROWS; r++) {
@@ -143,7 +140,6 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resa
     const int32_t *weights = a.weights + (size_t)row_y * a.taps;
     const uint8_t *column = a.from + (size_t)min(word_x, a.width - 1) * 4;
     int32_t sums[4] = {HALF, HALF, HALF, HALF};
-
     for (int t0 = 0; t0 < a.taps; t0 += Y_WEIGHTS) {
         int count = min(Y_WEIGHTS, a.taps - t0);
         if (t0 > 0)
@@ -183,8 +179,6 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
     }
     word_at(a.to + (size_t)y * a.to_stride + offset) = word;
 }
-
-/* ---- launchers ---- */
 
 /* For all passes in this file. The params of pass_pick are not a struct resample. */
 static resample_args images_of(const struct pass *pass, const struct image *from,

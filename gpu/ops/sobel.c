@@ -7,8 +7,6 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 /* Columns whose sums are stored between the two loops, in the L1 cache. */
 #define COLUMNS 256
 
@@ -112,8 +110,6 @@ pass_cuda sobel_cuda;
 /* Without and with a table. Both make gray if the image has colours. */
 static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
                                          {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};
-
-/* ---- the operation ---- */
 
 struct params {
     int magnitude, border;

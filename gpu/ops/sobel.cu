@@ -37,8 +37,6 @@
 #define ROWS_MIN (STEP_ROWS - 2)
 #define ROWS_MAX (16 * STEP_ROWS - 2)
 
-/* ---- kernels ---- */
-
 struct sobel_args : pass_images {
     int strips;     /* blocks per row */
     int block_rows; /* rows of the result */
@@ -200,7 +198,6 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
     int rows = min(a.block_rows, a.height - y0);
     int steps = (rows + 2 + STEP_ROWS - 1) / STEP_ROWS;
     int x = x0 + lane * LANE_PIXELS;
-
     sobel_row<C> held[WARP_ROWS];
     unrolled_for (int k = 0; k < WARP_ROWS; k++) {
         int i = warp * WARP_ROWS + k;
@@ -225,7 +222,6 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
                 sobel_load<C>(&held[k], a, y0 - 1 + i, x0, lane);
         }
         __syncthreads();
-
         int j = t * STEP_ROWS - 2 + warp * WARP_ROWS;
         if (j >= 0 && j < rows && x < a.width) {
             /* The last two rows of the previous step are at the other end of the ring. */
@@ -245,8 +241,6 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
         ring_base = ring_base + STEP_ROWS == RING_ROWS ? 0 : ring_base + STEP_ROWS;
     }
 }
-
-/* ---- launchers ---- */
 
 /* Rows per block, for as many blocks as run at once, so that none waits for a second wave. */
 static int block_rows(int width, int height, int channels)

@@ -7,8 +7,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
-/* ---- the CPU's loops ---- */
-
 /* A row's sum fits in 32 bits: 65,500 times 255 is 17 million. */
 PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
                      uint8_t *max)
@@ -65,8 +63,6 @@ pass_cuda stats_cuda;
 
 static const struct pass_type pass_stats = {"stats", stats_cpu, PASS_CUDA(stats_cuda)};
 
-/* ---- the values ---- */
-
 static cJSON *add_list(cJSON *object, const char *name, const double *numbers, uint32_t count)
 {
     cJSON *list = cJSON_CreateDoubleArray(numbers, (int)count);
@@ -94,8 +90,6 @@ static cJSON *stats_values(const struct pass *pass, const uint8_t *work)
     cJSON_Delete(object); /* uncovered: memory */
     return NULL;
 }
-
-/* ---- the operation ---- */
 
 static enum status stats_step(const void *params, struct chain *chain)
 {

@@ -15,8 +15,6 @@ struct lane_stats {
     uint32_t sum, max, room;
 };
 
-/* ---- kernels ---- */
-
 /* Adds four values of one channel. Only those under `mask` count: the others are 0 for the sum and
  * the maximum, and 255 for the minimum. */
 SIMT void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
@@ -119,8 +117,6 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         atomicMax(&channel->room, rooms[threadIdx.x]);
     }
 }
-
-/* ---- launchers ---- */
 
 PASS_LAUNCHER(stats_cuda)
 {
