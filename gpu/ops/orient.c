@@ -17,17 +17,11 @@ PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t c
             to[(size_t)i * channels + c] = from[(ptrdiff_t)i * step + c];
 }
 
-/* Copies `count` pixels that are `step` bytes apart to adjacent places. The number of channels is a
- * compile-time constant in each case, for speed. */
+/* Copies `count` pixels that are `step` bytes apart to adjacent places. */
 static void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
                    uint32_t channels)
 {
-    if (channels == 1)
-        copy_run(from, step, to, count, 1);
-    else if (channels == 3)
-        copy_run(from, step, to, count, 3);
-    else
-        copy_run(from, step, to, count, 4);
+    BY_CHANNELS(channels, copy_run, from, step, to, count);
 }
 
 static void orient_rows(const struct pass *pass, const struct image *from, const struct image *to)
@@ -83,11 +77,9 @@ static const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(ori
 
 static void append(struct chain *chain, const struct orient *orient)
 {
-    struct pass_shape to = chain->shape;
-    if (orient->swap) {
-        to.width = chain->shape.height;
-        to.height = chain->shape.width;
-    }
+    struct pass_shape from = chain->shape;
+    struct pass_shape swapped = {from.height, from.width, from.channels};
+    struct pass_shape to = orient->swap ? swapped : from;
     chain_append(chain, &pass_orient, to, orient, sizeof(*orient));
 }
 
@@ -109,23 +101,7 @@ static void orient_add(struct chain *chain, const struct orient *orient)
 
 void step_copy(struct chain *chain)
 {
-    static const struct orient same = {0, 0, 0};
-    append(chain, &same);
-}
-
-/* Maps a rectangle of the result, with corner (x, y), to the rectangle of the source that it comes
- * from. */
-static void orient_origin(const struct orient *orient, struct pass_shape source, uint32_t *x,
-                          uint32_t *y, struct pass_shape *rectangle)
-{
-    uint32_t across = orient->swap ? *y : *x, down = orient->swap ? *x : *y;
-    struct pass_shape own = *rectangle;
-    if (orient->swap) {
-        rectangle->width = own.height;
-        rectangle->height = own.width;
-    }
-    *x = orient->flip_x ? source.width - across - rectangle->width : across;
-    *y = orient->flip_y ? source.height - down - rectangle->height : down;
+    append(chain, &(struct orient){0, 0, 0});
 }
 
 /* Crops the current image to the rectangle whose top left pixel is (x, y). A crop after a mirror or
@@ -137,12 +113,14 @@ static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width
     struct orient orient = {0, 0, 0};
     const struct pass *last = chain_last(chain, &pass_orient);
     if (last) {
-        struct pass_shape rectangle = {width, height, 0};
         orient = *(const struct orient *)last->params;
-        orient_origin(&orient, last->from, &x, &y, &rectangle);
+        uint32_t across = orient.swap ? y : x, down = orient.swap ? x : y;
+        uint32_t columns = orient.swap ? height : width, rows = orient.swap ? width : height;
+        x = orient.flip_x ? last->from.width - across - columns : across;
+        y = orient.flip_y ? last->from.height - down - rows : down;
+        width = columns;
+        height = rows;
         chain_drop(chain);
-        width = rectangle.width;
-        height = rectangle.height;
     }
     chain->window.x += x;
     chain->window.y += y;

@@ -102,7 +102,6 @@ PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict we
         to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
-/* In sum_rows the number of channels is a compile-time constant in each case, for speed. */
 PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *weights,
                    size_t taps, const struct image *to, uint32_t y, size_t channels)
 {
@@ -130,12 +129,7 @@ VECTOR_CLONES
 static void sum_rows(const int32_t *columns, const int32_t *first, const int32_t *weights,
                      size_t taps, const struct image *to, uint32_t y)
 {
-    if (to->channels == 1)
-        sum_run(columns, first, weights, taps, to, y, 1);
-    else if (to->channels == 3)
-        sum_run(columns, first, weights, taps, to, y, 3);
-    else
-        sum_run(columns, first, weights, taps, to, y, 4);
+    BY_CHANNELS(to->channels, sum_run, columns, first, weights, taps, to, y);
 }
 
 VECTOR_CLONES

@@ -1,52 +1,32 @@
 /* stats.c - the stats operation and its CPU loops. */
 #include "gpu/ops/stats.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
 /* A row's sum fits in 32 bits: 65,500 times 255 is 17 million. */
-PIXEL void stats_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
-                     uint8_t *max)
+PIXEL void stats_row(const uint8_t *row, size_t width, struct stats_channel *channel, size_t step)
 {
-    uint32_t total = 0;
+    uint32_t sum = 0;
     uint8_t low = 255, high = 0;
     for (size_t x = 0; x < width; x++) {
         uint8_t value = row[x * step];
-        total += value;
+        sum += value;
         low = value < low ? value : low;
         high = value > high ? value : high;
     }
-    *sum = total;
-    *min = low;
-    *max = high;
-}
-
-/* A compile-time step allows faster loops. */
-VECTOR_CLONES
-static void measure_row(const uint8_t *row, size_t width, size_t step, uint32_t *sum, uint8_t *min,
-                        uint8_t *max)
-{
-    if (step == 1)
-        stats_row(row, width, 1, sum, min, max);
-    else if (step == 3)
-        stats_row(row, width, 3, sum, min, max);
-    else
-        stats_row(row, width, 4, sum, min, max);
-}
-
-static void stats_add(struct stats_channel *channel, const uint8_t *row, size_t width, size_t step)
-{
-    uint32_t sum;
-    uint8_t min, max;
-    measure_row(row, width, step, &sum, &min, &max);
     channel->sum += sum;
-    if (max > channel->max)
-        channel->max = max;
-    if (255u - min > channel->room)
-        channel->room = 255u - min;
+    channel->max = high > channel->max ? high : channel->max;
+    channel->room = 255u - low > channel->room ? 255u - low : channel->room;
+}
+
+VECTOR_CLONES
+static void measure_row(const uint8_t *row, size_t width, struct stats_channel *channel,
+                        size_t step)
+{
+    BY_CHANNELS(step, stats_row, row, width, channel);
 }
 
 PASS_LOOP(stats_cpu)
@@ -55,8 +35,8 @@ PASS_LOOP(stats_cpu)
     memset(channels, 0, from->channels * sizeof(*channels));
     for (uint32_t y = 0; y < from->height; y++)
         for (uint32_t c = 0; c < from->channels; c++)
-            stats_add(&channels[c], from->pixels + y * from->stride + c, from->width,
-                      from->channels);
+            measure_row(from->pixels + y * from->stride + c, from->width, &channels[c],
+                        from->channels);
 }
 
 pass_cuda stats_cuda;
