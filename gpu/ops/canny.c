@@ -114,13 +114,6 @@ static bool is_marked(const struct fill *fill, uint32_t x, uint32_t y)
     return pixel && *pixel != CANNY_NONE;
 }
 
-static void settle(const struct fill *fill, uint32_t x, uint32_t y)
-{
-    uint8_t *pixel = pixel_at(fill, x, y);
-    if (pixel && *pixel != CANNY_NONE)
-        *pixel = CANNY_EDGE;
-}
-
 /* If the pixel is marked and not yet an edge, makes its block an edge and pushes it. */
 static void reach(struct fill *fill, uint32_t x, uint32_t y)
 {
@@ -128,37 +121,26 @@ static void reach(struct fill *fill, uint32_t x, uint32_t y)
     if (!pixel || *pixel == CANNY_NONE || *pixel == CANNY_EDGE)
         return;
     uint32_t left = x & ~1u, top = y & ~1u;
-    settle(fill, left, top);
-    settle(fill, left + 1, top);
-    settle(fill, left, top + 1);
-    settle(fill, left + 1, top + 1);
+    for (uint32_t i = 0; i < 4; i++)
+        if (is_marked(fill, left + i % 2, top + i / 2))
+            *pixel_at(fill, left + i % 2, top + i / 2) = CANNY_EDGE;
     fill->stack[fill->count++] = y / 2 * fill->across + x / 2;
 }
 
-/* Reaches each of the twelve pixels around a block that touches a marked pixel of the block. */
+/* Reaches the pixels around a block that touch a marked pixel of the block: five of each. */
 static void reach_around(struct fill *fill, uint32_t block)
 {
     uint32_t x = block % fill->across * 2, y = block / fill->across * 2;
-    bool nw = is_marked(fill, x, y), ne = is_marked(fill, x + 1, y);
-    bool sw = is_marked(fill, x, y + 1), se = is_marked(fill, x + 1, y + 1);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (nw || ne)
-            reach(fill, x + i, y - 1);
-        if (sw || se)
-            reach(fill, x + i, y + 2);
-        if (nw || sw)
-            reach(fill, x - 1, y + i);
-        if (ne || se)
-            reach(fill, x + 2, y + i);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t beside = i % 2 ? x + 2 : x - 1, beyond = i / 2 ? y + 2 : y - 1;
+        if (!is_marked(fill, x + i % 2, y + i / 2))
+            continue;
+        reach(fill, x, beyond);
+        reach(fill, x + 1, beyond);
+        reach(fill, beside, y);
+        reach(fill, beside, y + 1);
+        reach(fill, beside, beyond);
     }
-    if (nw)
-        reach(fill, x - 1, y - 1);
-    if (ne)
-        reach(fill, x + 2, y - 1);
-    if (sw)
-        reach(fill, x - 1, y + 2);
-    if (se)
-        reach(fill, x + 2, y + 2);
 }
 
 /* Number of blocks between two reads of the clock. */

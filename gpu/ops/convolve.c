@@ -53,10 +53,8 @@ PASS_LOOP(convolve_cpu)
     struct window window;
     window_open(&window, from, &convolve->prologue, convolve->border, convolve->columns / 2, down,
                 work);
-    for (uint32_t y = 0; y < from->height; y++) {
+    for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *rows[CONVOLVE_SIDE_MAX];
-        if (pass_is_late_at(pass, y))
-            return;
         uint8_t *row = to->pixels + y * to->stride;
         for (int j = -down; j <= down; j++)
             rows[j + down] = window_row(&window, (int)y, j);

@@ -2,7 +2,6 @@
 #include "gpu/ops/histogram.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/plan/op.h"

@@ -86,10 +86,8 @@ PASS_LOOP(median_cpu)
     uint8_t *ranks = work + window_bytes(to->width, to->channels, radius, radius);
     struct window window;
     window_open(&window, from, &median->prologue, BORDER_REPLICATE, radius, radius, work);
-    for (uint32_t y = 0; y < from->height; y++) {
+    for (uint32_t y = 0; y < from->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *rows[5];
-        if (pass_is_late_at(pass, y))
-            return;
         uint8_t *row = to->pixels + y * to->stride;
         for (int j = -radius; j <= radius; j++)
             rows[j + radius] = window_row(&window, (int)y, j) - (size_t)radius * step;

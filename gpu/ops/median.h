@@ -108,21 +108,9 @@ MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
 /* The median of five sorted columns. value[r][c] has rank r in column c. */
 MEDIAN_INLINE MEDIAN median_of25(MEDIAN v[5][5])
 {
-    MEDIAN middle[13];
     for (int r = 0; r < 5; r++)
         median_sort5(&v[r][0], &v[r][1], &v[r][2], &v[r][3], &v[r][4]);
-    middle[0] = v[0][3];
-    middle[1] = v[0][4];
-    middle[2] = v[1][2];
-    middle[3] = v[1][3];
-    middle[4] = v[1][4];
-    middle[5] = v[2][1];
-    middle[6] = v[2][2];
-    middle[7] = v[2][3];
-    middle[8] = v[3][0];
-    middle[9] = v[3][1];
-    middle[10] = v[3][2];
-    middle[11] = v[4][0];
-    middle[12] = v[4][1];
+    MEDIAN middle[13] = {v[0][3], v[0][4], v[1][2], v[1][3], v[1][4], v[2][1], v[2][2],
+                         v[2][3], v[3][0], v[3][1], v[3][2], v[4][0], v[4][1]};
     return median_of13(middle);
 }

@@ -121,16 +121,12 @@ static_assert(sizeof(struct point) <= PASS_PARAMS_BYTES_MAX, "a pass must hold i
 /* Whether the last pass is a point pass. *point receives a copy of its parameters. */
 static bool last_point(const struct chain *chain, struct point *point)
 {
-    for (int mix = 0; mix < POINT_MIXES; mix++) {
-        for (int form = 0; form < 4; form++) {
-            const struct pass *last = chain_last(chain, &forms[mix][form / 2][form % 2]);
-            if (!last)
-                continue;
-            memcpy(point, last->params, sizeof(*point));
-            return true;
-        }
-    }
-    return false;
+    const struct pass *last = NULL;
+    for (int form = 0; form < POINT_MIXES * 4 && !last; form++)
+        last = chain_last(chain, &forms[form / 4][form / 2 % 2][form % 2]);
+    if (last)
+        memcpy(point, last->params, sizeof(*point));
+    return last != NULL;
 }
 
 static bool changes(const uint8_t table[256])
@@ -219,16 +215,23 @@ static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
     return point;
 }
 
-void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
+/* Appends a mixture. A table before it becomes a part of it. */
+static void append_mixture(struct chain *chain, struct point *point)
 {
-    struct point last, point = mixture(POINT_MATRIX, coefficients);
+    struct point last;
     if (last_point(chain, &last) && last.mix == POINT_TABLE) {
         chain_drop(chain);
-        memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
+        memcpy(point->tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
     }
-    if (chain->shape.channels == 1)
-        point = tint(point.matrix, point.tables[POINT_BEFORE]);
-    append(chain, &point);
+    if (point->mix == POINT_MATRIX && chain->shape.channels == 1)
+        *point = tint(point->matrix, point->tables[POINT_BEFORE]);
+    append(chain, point);
+}
+
+void point_add_matrix(struct chain *chain, const int32_t coefficients[12])
+{
+    struct point point = mixture(POINT_MATRIX, coefficients);
+    append_mixture(chain, &point);
 }
 
 bool point_takes_gray(const struct chain *chain)
@@ -239,16 +242,10 @@ bool point_takes_gray(const struct chain *chain)
 
 void point_add_gray(struct chain *chain, const struct grayscale *gray)
 {
-    struct point point, last;
-    if (chain->shape.channels == 1)
-        return;
-    point = plain(POINT_GRAY);
+    struct point point = plain(POINT_GRAY);
     point.gray = *gray;
-    if (last_point(chain, &last) && last.mix == POINT_TABLE) {
-        chain_drop(chain);
-        memcpy(point.tables[POINT_BEFORE], last.tables[POINT_BEFORE], 256);
-    }
-    append(chain, &point);
+    if (chain->shape.channels != 1)
+        append_mixture(chain, &point);
 }
 
 struct pass_shape point_lift(struct chain *chain, struct prologue *prologue)

@@ -72,12 +72,9 @@ static struct geometry geometry_of(const struct params *own, uint32_t width, uin
     } else if (own->fit == FIT_COVER) {
         fit_cover(own, &g);
     } else {
-        g.width = (uint64_t)own->width;
-        g.height = (uint64_t)own->height;
-        if (!own->enlarge && g.width > width)
-            g.width = width;
-        if (!own->enlarge && g.height > height)
-            g.height = height;
+        bool narrower = (uint32_t)own->width < width, lower = (uint32_t)own->height < height;
+        g.width = narrower || own->enlarge ? (uint64_t)own->width : width;
+        g.height = lower || own->enlarge ? (uint64_t)own->height : height;
     }
     return g;
 }
@@ -176,10 +173,8 @@ static struct window axis_window(const struct axis *axis, uint32_t output)
     double support = filters[axis->filter].support * stretch;
     double centre = axis->start + (output + 0.5) * scale;
     int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
-    if (low < 0)
-        low = 0;
-    if (high > (int)axis->inputs)
-        high = (int)axis->inputs;
+    low = low < 0 ? 0 : low;
+    high = high > (int)axis->inputs ? (int)axis->inputs : high;
     return (struct window){(uint32_t)low, (uint32_t)(high - low), centre - low};
 }
 
@@ -202,22 +197,9 @@ static uint32_t axis_taps(const struct axis *axis)
     uint32_t most = 1;
     for (uint32_t i = 0; i < axis->outputs; i++) {
         uint32_t count = axis_window(axis, i).count;
-        if (count > most)
-            most = count;
+        most = count > most ? count : most;
     }
     return (most + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
-}
-
-static size_t axis_bytes(const struct axis *axis, uint32_t taps)
-{
-    return (size_t)axis->outputs * (1 + (size_t)taps) * sizeof(int32_t);
-}
-
-/* Whether this output has bit-identical weights: they depend only on these two values. */
-static bool window_is_same(const struct window *window, const struct axis *axis, uint32_t output)
-{
-    struct window other = axis_window(axis, output);
-    return other.count == window->count && other.centre == window->centre;
 }
 
 /* An output has few weights except for extreme reductions. They are then computed twice instead of
@@ -248,9 +230,11 @@ static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
     uint32_t period = axis_period(axis);
     for (uint32_t i = 0; i < axis->outputs; i++) {
         struct window window = axis_window(axis, i);
+        struct window before = i >= period ? axis_window(axis, i - period) : (struct window){0};
         int32_t *weights = table + axis->outputs + (size_t)i * taps;
         table[i] = (int32_t)(axis->origin + window.first);
-        if (i >= period && window_is_same(&window, axis, i - period))
+        /* The weights depend on these two values only. */
+        if (before.count == window.count && before.centre == window.centre)
             memcpy(weights, weights - (size_t)period * taps, window.count * sizeof(*weights));
         else
             window_fill(axis, &window, weights);
@@ -315,7 +299,7 @@ static enum status add_resample(struct chain *chain, const struct pass_type *typ
 {
     uint32_t width = chain->shape.width, channels = chain->shape.channels;
     resample->taps = axis_taps(axis);
-    size_t bytes = axis_bytes(axis, resample->taps);
+    size_t bytes = (size_t)axis->outputs * (1 + (size_t)resample->taps) * sizeof(int32_t);
     struct resample_params params = {*resample, *axis};
     struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
     if (type == &pass_resample_x)
