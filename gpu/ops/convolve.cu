@@ -6,8 +6,6 @@
  * row. The weights are a launch argument, in constant memory of this launch alone: a __constant__
  * symbol would be shared by all streams.
  */
-#include <string.h>
-
 #include "gpu/ops/convolve.h"
 #include "gpu/ops/tile.cuh"
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "gpu/ops/prologue.h"
-#include "gpu/plan/pass.h"
 
 #define CONVOLVE_SIDE_MAX 15
 #define CONVOLVE_WEIGHT_SUM_MAX (127 * 65536)

@@ -10,9 +10,6 @@
  * odd rows. All intermediate values stay in registers. The weights are launch arguments in
  * constant memory, and all lanes read the same address.
  */
-#include <string.h>
-
-#include "gpu/ops/gaussian.h"
 #include "gpu/ops/gaussian_strip.cuh"
 #include "gpu/ops/tile.cuh"
 

@@ -6,9 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 

@@ -6,11 +6,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpu/ops/grayscale.h"
-#include "gpu/plan/pass.h"
 
 #define HISTOGRAM_BINS 256
 

@@ -9,12 +9,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "gpu/ops/grayscale.h"
 #include "gpu/ops/prologue.h"
-#include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
 enum point_mix {

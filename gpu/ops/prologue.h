@@ -8,10 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "gpu/ops/grayscale.h"
 
 /* If both are false, pixels are loaded unchanged. */

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 

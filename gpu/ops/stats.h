@@ -1,8 +1,6 @@
 /* stats.h - sum, minimum and maximum of each channel. */
 #pragma once
 
-#include <stdint.h>
-
 #include "gpu/plan/pass.h"
 
 /* The values of one channel in the work space. They start as zeros. */

@@ -17,7 +17,6 @@
 #pragma once
 
 #include "gpu/ops/rows.cuh"
-#include "gpu/plan/pass.h"
 
 #define TILE_WIDTH 128
 #define TILE_MARGIN 16

@@ -1,7 +1,6 @@
 /* window.c - a cyclic buffer of rows with borders. */
 #include "gpu/ops/window.h"
 
-#include <assert.h>
 #include <string.h>
 
 size_t window_pitch(uint32_t width, uint32_t channels, int across)

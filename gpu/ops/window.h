@@ -8,10 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "codecs/image.h"
 #include "gpu/ops/prologue.h"
 
 struct window {
