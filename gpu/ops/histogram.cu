@@ -24,9 +24,11 @@
 #define COLOUR_BLOCKS 2
 #define COPIES(channels) ((channels) == 3 ? 16 : 8)
 
+/* The first pixel of the four in word m (0..3) of a lane's gray. With RGB a lane has sixteen
+ * adjacent pixels, otherwise four groups of four. */
 template <int C> SIMT int gray_place(int x0, int lane, int m)
 {
-    return gray_word_x<C == 1 ? 4 : C>(x0, lane, m);
+    return C == 3 ? x0 + lane * LANE_PIXELS + m * 4 : x0 + (lane + m * WARP) * 4;
 }
 
 /* The counter of byte i of a word, in a table whose bins are STEP bytes apart: one __dp4a. */
@@ -36,14 +38,8 @@ template <unsigned STEP> SIMT uint32_t *bin_of(uint32_t *table, uint32_t word, i
                                         __dp4a(word, STEP << (8 * i), 0u));
 }
 
-SIMT void count_gray(uint32_t *table, uint32_t word)
-{
-    unrolled_for (int i = 0; i < 4; i++)
-        atomicAdd(bin_of<4>(table, word, i), 1u);
-}
-
 /* Counts the first n bytes of a word. n may be any integer. */
-SIMT void count_some_gray(uint32_t *table, uint32_t word, int n)
+SIMT void count_gray(uint32_t *table, uint32_t word, int n)
 {
     unrolled_for (int i = 0; i < 4; i++)
         if (i < n)
@@ -134,10 +130,10 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
             keep_gray<C>(a.to + (size_t)y * a.to_stride, words, x0, lane, a.width);
         if (x0 + WARP_PIXELS <= a.width) {
             unrolled_for (int m = 0; m < 4; m++)
-                count_gray(table, words[m]);
+                count_gray(table, words[m], 4);
         } else {
             unrolled_for (int m = 0; m < 4; m++)
-                count_some_gray(table, words[m], a.width - gray_place<C>(x0, lane, m));
+                count_gray(table, words[m], a.width - gray_place<C>(x0, lane, m));
         }
     }
     __syncthreads();

@@ -75,13 +75,7 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     cudaLaunchAttribute early;
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = starts_early() ? 1 : 0;
+    cudaLaunchConfig_t config = {blocks, threads, shared, stream, &early, starts_early() ? 1u : 0u};
     cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     return status == cudaSuccess ? status : cudaGetLastError();
 }

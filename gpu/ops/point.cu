@@ -52,20 +52,19 @@ struct point_args : row_stretches {
 };
 
 /* Mixes four RGB pixels in three words. */
-SIMT void mix_four_rgb(uint32_t *w0, uint32_t *w1, uint32_t *w2, const int32_t (&m)[3][4])
+SIMT void mix_four_rgb(uint32_t *words, const int32_t (&m)[3][4])
 {
     uint32_t bytes[12], sums[12];
     unrolled_for (int k = 0; k < 12; k++)
-        bytes[k] = (k < 4 ? *w0 : k < 8 ? *w1 : *w2) >> (k % 4 * 8) & 255u;
+        bytes[k] = words[k / 4] >> (k % 4 * 8) & 255u;
     unrolled_for (int k = 0; k < 12; k++) {
         const uint32_t *pixel = bytes + k / 3 * 3;
         const int32_t *row = m[k % 3];
         sums[k] = (uint32_t)point_sum((int32_t)pixel[0], (int32_t)pixel[1], (int32_t)pixel[2],
                                       row[0], row[1], row[2], row[3]);
     }
-    *w0 = gray_pack(sums[0], sums[1], sums[2], sums[3]);
-    *w1 = gray_pack(sums[4], sums[5], sums[6], sums[7]);
-    *w2 = gray_pack(sums[8], sums[9], sums[10], sums[11]);
+    unrolled_for (int k = 0; k < 12; k += 4)
+        words[k / 4] = gray_pack(sums[k], sums[k + 1], sums[k + 2], sums[k + 3]);
 }
 
 /* The tables are applied to single bytes, which the sums need anyway. */
@@ -135,11 +134,9 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
                 w[j] = look_up_four<false>(w[j], tables[POINT_BEFORE]);
         }
         row_turn_rgb(part, stage, lane);
-        mix_four_rgb(&w[0].x, &w[0].y, &w[0].z, a.matrix);
-        mix_four_rgb(&w[0].w, &w[1].x, &w[1].y, a.matrix);
-        mix_four_rgb(&w[1].z, &w[1].w, &w[2].x, a.matrix);
-        mix_four_rgb(&w[2].y, &w[2].z, &w[2].w, a.matrix);
-        row_return_rgb(part, stage, lane);
+        unrolled_for (int k = 0; k < 12; k += 3)
+            mix_four_rgb(reinterpret_cast<uint32_t *>(w) + k, a.matrix);
+        row_turn_rgb(part, stage, lane, true);
         unrolled_for (int j = 0; j < 3; j++) {
             int offset = x0 * 3 + (lane + j * WARP) * 16;
             if (offset < a.width * 3)
@@ -209,12 +206,12 @@ SIMT uint32_t wide_look_up(const uint8_t *wide, uint32_t word, int bit, uint32_t
     return word_at(wide + (row | own));
 }
 
-SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_args &a,
-                        const wide_memory &memory, uint32_t own)
+SIMT void wide_mix_four(uint32_t *words, const point_args &a, const wide_memory &memory,
+                        uint32_t own)
 {
     uint32_t bytes[12], mixed[12];
     unrolled_for (int k = 0; k < 12; k++)
-        bytes[k] = wide_look_up(memory.before, k < 4 ? *w0 : k < 8 ? *w1 : *w2, k % 4 * 8, own);
+        bytes[k] = wide_look_up(memory.before, words[k / 4], k % 4 * 8, own);
     unrolled_for (int k = 0; k < 12; k++) {
         const uint32_t *pixel = bytes + k / 3 * 3;
         const int32_t *row = a.matrix[k % 3];
@@ -222,9 +219,8 @@ SIMT void wide_mix_four(uint32_t *w0, uint32_t *w1, uint32_t *w2, const point_ar
                                 row[1], row[2], row[3]);
         mixed[k] = wide_look_up(memory.after, (uint32_t)sum, 16, own);
     }
-    *w0 = word_of(mixed[0], mixed[1], mixed[2], mixed[3]);
-    *w1 = word_of(mixed[4], mixed[5], mixed[6], mixed[7]);
-    *w2 = word_of(mixed[8], mixed[9], mixed[10], mixed[11]);
+    unrolled_for (int k = 0; k < 12; k += 4)
+        words[k / 4] = word_of(mixed[k], mixed[k + 1], mixed[k + 2], mixed[k + 3]);
 }
 
 static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
@@ -243,7 +239,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     wide_make(memory.before, tables + POINT_BEFORE * 256);
     wide_make(memory.after, tables + POINT_AFTER * 256);
     __syncthreads();
-    uint4 *w = part.words;
+    uint32_t *words = reinterpret_cast<uint32_t *>(part.words);
     uint8_t *stage = memory.stage[warp];
     for (; item < a.stretch_count; item += step) {
         int y = at.y, x0 = at.x0;
@@ -252,11 +248,9 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
         if (item + step < a.stretch_count)
             row_load<3>(&next, a.from + (size_t)at.y * a.from_stride, at.x0, a.width, lane);
         row_turn_rgb(&part, stage, lane);
-        wide_mix_four(&w[0].x, &w[0].y, &w[0].z, a, memory, lane * 4u);
-        wide_mix_four(&w[0].w, &w[1].x, &w[1].y, a, memory, lane * 4u);
-        wide_mix_four(&w[1].z, &w[1].w, &w[2].x, a, memory, lane * 4u);
-        wide_mix_four(&w[2].y, &w[2].z, &w[2].w, a, memory, lane * 4u);
-        row_return_rgb(&part, stage, lane);
+        unrolled_for (int k = 0; k < 12; k += 3)
+            wide_mix_four(words + k, a, memory, lane * 4u);
+        row_turn_rgb(&part, stage, lane, true);
         row_store(a.to + (size_t)y * a.to_stride, part, x0, a.width, lane);
     }
 }
@@ -282,7 +276,8 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     __syncthreads();
     if (!any)
         return; /* the whole warp returns */
-    uint32_t words[12];
+    row_part<3> part;
+    uint32_t *words = reinterpret_cast<uint32_t *>(part.words);
     const uint32_t four[4] = {gray.words[0].x, gray.words[0].y, gray.words[0].z, gray.words[0].w};
     unrolled_for (int k = 0; k < 4; k++) {
         uint32_t p0 = colours[four[k] & 255u], p1 = colours[four[k] >> 8 & 255u];
@@ -291,11 +286,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
         words[3 * k + 1] = p1 >> 8 | p2 << 16;
         words[3 * k + 2] = p2 >> 16 | p3 << 8;
     }
-    row_part<3> part;
-    unrolled_for (int j = 0; j < 3; j++)
-        part.words[j] = make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2],
-                                   words[4 * j + 3]);
-    row_return_rgb(&part, stage[warp], lane);
+    row_turn_rgb(&part, stage[warp], lane, true);
     row_store(a.to + (size_t)y * a.to_stride, part, x0, a.width, lane);
 }
 

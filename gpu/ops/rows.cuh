@@ -125,11 +125,6 @@ SIMT uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
     return __dp2a_hi(gray.b << 16, rb, __dp2a_lo(gray.r0_high, rb, sum));
 }
 
-SIMT uint32_t gray_one_rgba(uint32_t pixel, const gray_words &gray)
-{
-    return gray_sum_rgba(pixel, gray) >> 16;
-}
-
 SIMT uint32_t gray_four_rgba(const uint4 &four, const gray_words &gray)
 {
     return gray_pack(gray_sum_rgba(four.x, gray), gray_sum_rgba(four.y, gray),
@@ -137,29 +132,16 @@ SIMT uint32_t gray_four_rgba(const uint4 &four, const gray_words &gray)
 }
 
 /* Gathers the lane's 16 pixels, 48 bytes, from the stretch through `stage`: 1536 bytes that only
- * this warp uses, 16-byte aligned. All lanes of the warp must call it. */
-SIMT void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane)
+ * this warp uses, 16-byte aligned. back: the reverse. All lanes of the warp must call it. */
+SIMT void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane, bool back = false)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
     __syncwarp(); /* all lanes have read the previous stretch */
     unrolled_for (int j = 0; j < 3; j++)
-        pieces[lane + j * WARP] = part->words[j];
+        pieces[back ? lane * 3 + j : lane + j * WARP] = part->words[j];
     __syncwarp();
     unrolled_for (int j = 0; j < 3; j++)
-        part->words[j] = pieces[lane * 3 + j];
-}
-
-/* The reverse of row_turn_rgb: from whole pixels per lane to pieces that are adjacent across
- * lanes. */
-SIMT void row_return_rgb(row_part<3> *part, uint8_t *stage, int lane)
-{
-    uint4 *pieces = reinterpret_cast<uint4 *>(stage);
-    __syncwarp();
-    unrolled_for (int j = 0; j < 3; j++)
-        pieces[lane * 3 + j] = part->words[j];
-    __syncwarp();
-    unrolled_for (int j = 0; j < 3; j++)
-        part->words[j] = pieces[lane + j * WARP];
+        part->words[j] = pieces[back ? lane + j * WARP : lane * 3 + j];
 }
 
 SIMT uint4 gray_lane_rgb(const row_part<3> &part, const gray_words &gray)
@@ -272,13 +254,9 @@ struct sweep_place {
 
 SIMT sweep_place sweep_begin(int item, int step, int stretches)
 {
-    sweep_place at;
-    at.y = item / stretches;
-    at.x0 = (item - at.y * stretches) * WARP_PIXELS;
-    at.rows_a_step = step / stretches;
-    at.pixels_a_step = (step - at.rows_a_step * stretches) * WARP_PIXELS;
-    at.row_pixels = stretches * WARP_PIXELS;
-    return at;
+    int y = item / stretches, rows = step / stretches;
+    return {y, (item - y * stretches) * WARP_PIXELS, rows, (step - rows * stretches) * WARP_PIXELS,
+            stretches * WARP_PIXELS};
 }
 
 SIMT void sweep_next(sweep_place *at)
@@ -289,13 +267,6 @@ SIMT void sweep_next(sweep_place *at)
         at->x0 -= at->row_pixels;
         at->y++;
     }
-}
-
-/* The first pixel of the four in word m (0..3) of a lane's gray. With RGBA a lane has four groups
- * of four pixels, otherwise sixteen adjacent pixels. */
-template <int C> SIMT int gray_word_x(int x0, int lane, int m)
-{
-    return C == 4 ? x0 + (lane + m * WARP) * 4 : x0 + lane * LANE_PIXELS + m * 4;
 }
 
 /* Converts a lane's sixteen pixels to gray. stage: as for row_turn_rgb; used for three channels

@@ -78,7 +78,7 @@ SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, cons
             uint32_t four = gray_four_rgba(held->part.words[j], a.gray);
             word_at(pixels + (lane + j * WARP) * 4) = TABLE ? look_up<false>(four, table) : four;
         }
-        halo = gray_one_rgba(halo, a.gray);
+        halo = gray_sum_rgba(halo, a.gray) >> 16;
     } else {
         uint4 gray = held->part.words[0];
         if constexpr (C == 3) {
@@ -109,14 +109,12 @@ SIMT void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row, int lane)
     const uint8_t *pixels = ring_row + MARGIN + lane * LANE_PIXELS;
     uint4 mid = piece_at(pixels);
     uint32_t words[4] = {mid.x, mid.y, mid.z, mid.w};
-    uint32_t before = word_at(pixels - 4);
-    uint32_t after = word_at(pixels + LANE_PIXELS);
-    row->pair[0] = pair_of(__byte_perm(before, 0, 0x4342));
+    row->pair[0] = pair_of(__byte_perm(word_at(pixels - 4), 0, 0x4342));
     unrolled_for (int q = 0; q < 4; q++) {
         row->pair[1 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4140));
         row->pair[2 + 2 * q] = pair_of(__byte_perm(words[q], 0, 0x4342));
     }
-    row->pair[9] = pair_of(__byte_perm(after, 0, 0x4140));
+    row->pair[9] = pair_of(__byte_perm(word_at(pixels + LANE_PIXELS), 0, 0x4140));
 }
 
 /* Lengths of two gradients, 0..255, one per half of the word. */
