@@ -49,23 +49,18 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
     return pool;
 }
 
-static void pool_drop_segment(struct pool *pool, struct pool_segment *segment)
-{
-    assert(list_empty(&segment->pieces));
-    list_remove(&pool->segments, &segment->node);
-    pool->held -= segment->bytes;
-    pool->backend.free(pool->backend.context, segment->memory, segment->bytes);
-    free(segment);
-}
-
 /* Frees idle segments until the pool holds at most held_max, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
     {
         struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (pool->held > held_max && list_empty(&segment->pieces))
-            pool_drop_segment(pool, segment);
+        if (pool->held <= held_max || !list_empty(&segment->pieces))
+            continue;
+        list_remove(&pool->segments, &segment->node);
+        pool->held -= segment->bytes;
+        pool->backend.free(pool->backend.context, segment->memory, segment->bytes);
+        free(segment);
     }
 }
 

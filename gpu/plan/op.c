@@ -91,24 +91,6 @@ static enum status unknown_param(const struct op *op, const struct op_item *item
     return op_refuse(item, ": there is no parameter \"%.40s\"; %s", name, text);
 }
 
-/* The expected type of a parameter, for messages. */
-static void say_type(const struct op_param *param, char *text, size_t size)
-{
-    switch (param->kind) {
-    case OP_KIND_INTEGER: snprintf(text, size, "an integer"); return;
-    case OP_KIND_ODD:
-    case OP_KIND_CHOICE:
-    case OP_KIND_NUMBER: snprintf(text, size, "a number"); return;
-    case OP_KIND_BOOLEAN: snprintf(text, size, "true or false"); return;
-    case OP_KIND_WORD: join_words(text, size, param->words, " or "); return;
-    case OP_KIND_INTEGERS: snprintf(text, size, "an array of %d integers", param->columns); return;
-    case OP_KIND_MATRIX:
-        snprintf(text, size, "an array of %d rows of %d numbers", param->rows, param->columns);
-        return;
-    case OP_KIND_ODD_MATRIX: snprintf(text, size, "an array of rows of numbers"); return;
-    }
-}
-
 /* ---- one reader per kind ---- */
 
 /* A value of an item. */
@@ -274,21 +256,35 @@ static enum status read_odd_matrix(const struct reading *r, void *value)
     return status ? status : read_rows(r, matrix);
 }
 
-/* By kind: the JSON type, and the reader. */
+/* By kind: the JSON type (0xFF: the reader checks it), the reader, and the type in messages. */
 static const struct {
     int type;
     enum status (*read)(const struct reading *r, void *value);
-} readers[] = {
-    [OP_KIND_INTEGER] = {0xFF, read_integer}, /* readers with 0xFF check the type themselves */
-    [OP_KIND_ODD] = {cJSON_Number, read_odd},
-    [OP_KIND_CHOICE] = {cJSON_Number, read_choice},
-    [OP_KIND_NUMBER] = {cJSON_Number, read_number},
-    [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean},
-    [OP_KIND_WORD] = {cJSON_String, read_word},
-    [OP_KIND_INTEGERS] = {cJSON_Array, read_integers},
-    [OP_KIND_MATRIX] = {0xFF, read_matrix},
-    [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix},
+    const char *says;
+} kinds[] = {
+    [OP_KIND_INTEGER] = {0xFF, read_integer, "an integer"},
+    [OP_KIND_ODD] = {cJSON_Number, read_odd, "a number"},
+    [OP_KIND_CHOICE] = {cJSON_Number, read_choice, "a number"},
+    [OP_KIND_NUMBER] = {cJSON_Number, read_number, "a number"},
+    [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean, "true or false"},
+    [OP_KIND_WORD] = {cJSON_String, read_word, NULL},
+    [OP_KIND_INTEGERS] = {cJSON_Array, read_integers, NULL},
+    [OP_KIND_MATRIX] = {0xFF, read_matrix, NULL},
+    [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
 };
+
+/* The expected type of a parameter, for messages. */
+static void say_type(const struct op_param *param, char *text, size_t size)
+{
+    if (param->kind == OP_KIND_WORD)
+        join_words(text, size, param->words, " or ");
+    else if (param->kind == OP_KIND_INTEGERS)
+        snprintf(text, size, "an array of %d integers", param->columns);
+    else if (param->kind == OP_KIND_MATRIX)
+        snprintf(text, size, "an array of %d rows of %d numbers", param->rows, param->columns);
+    else
+        snprintf(text, size, "%s", kinds[param->kind].says);
+}
 
 /* ---- an item ---- */
 
@@ -372,9 +368,9 @@ static enum status read_params(const struct op *op, const struct op_item *item,
             return status;
         if (!given)
             continue;
-        if (given->type & 0xFF & readers[param->kind].type) {
+        if (given->type & 0xFF & kinds[param->kind].type) {
             struct reading reading = {item, param, param->name, given};
-            status = readers[param->kind].read(&reading, params + param->at);
+            status = kinds[param->kind].read(&reading, params + param->at);
             continue;
         }
         say_type(param, text, sizeof(text));
