@@ -103,12 +103,6 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
     __pipeline_commit();
 }
 
-SIMT void strip_begin(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo)
-{
-    unrolled_for (int m = 0; m < STRIP_AHEAD; m++)
-        strip_send(memory, a, walk, halo, m);
-}
-
 /* If the strip touches the image's sides, makes the columns outside in the two rows of a pair: they
  * mirror or repeat columns of the pair. One byte per lane. */
 SIMT void strip_make_sides(uint8_t (*rows)[STRIP_PITCH], const strip_args &a,
@@ -238,7 +232,8 @@ static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCK
     if (walk.rows <= 0)
         return;
     uint32_t pair[3][STRIP_SAMPLES];
-    strip_begin(memory, a.strip, walk, halo);
+    unrolled_for (int m = 0; m < STRIP_AHEAD; m++)
+        strip_send(memory, a.strip, walk, halo, m);
     unrolled_for (int m = 0; m < 2; m++)
         strip_make_pair(a, strip_next(memory, a.strip, walk, halo, m), walk.lane, pair[m]);
     for (int q = 0;; q += 3) {

@@ -38,7 +38,6 @@ static inline int device_attribute(cudaDeviceAttr attribute)
     return value;
 }
 
-/* For grids that fill the device once. */
 static inline int multiprocessors()
 {
     int count = device_attribute(cudaDevAttrMultiProcessorCount);

@@ -60,7 +60,6 @@ SIMT int64_t dot(const int4 &a, const int4 &b)
     return (int64_t)a.x * b.x + (int64_t)a.y * b.y + (int64_t)a.z * b.z + (int64_t)a.w * b.w;
 }
 
-/* Computes two rows of W X, for the columns of one word. */
 SIMT void first_product(struct phash_shared *s, int warp, int r, int c)
 {
     int4 low = make_int4(0, 0, 0, 0), high = low;
