@@ -65,8 +65,6 @@ const struct format *codec_sniff(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* ---- probe, decode, encode ---- */
-
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
     char known[FORMAT_LIST_BYTES];
@@ -187,8 +185,6 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
                          "the deadline for encoding passed before its start");
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
 }
-
-/* ---- helpers of the codecs ---- */
 
 bool codec_late(uint64_t deadline_ns)
 {

@@ -74,8 +74,6 @@ static void read_input(struct job_run *run, const char *input_root)
     codec_context_destroy(context);
 }
 
-/* ---- as text ------------------------------------------------------------------------------- */
-
 /* A path or key comes from the job: make it printable. */
 static void print_name(const char *name, FILE *out)
 {
@@ -137,8 +135,6 @@ static void print_text(const struct job_run *run, FILE *out)
         print_output(run, i, out);
     plan_print_memory(&run->plan, out);
 }
-
-/* ---- as JSON ------------------------------------------------------------------------------- */
 
 static bool add_number(cJSON *object, const char *key, double value)
 {
@@ -240,8 +236,6 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
     free(line);
     free(text);
 }
-
-/* ---- the job ------------------------------------------------------------------------------- */
 
 /* Parses the job, reads its input and builds the plan. run->error is set if the job would fail. */
 static void explain(struct job_run *run, const struct options *options, const char *text,

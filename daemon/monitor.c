@@ -37,8 +37,6 @@ struct monitor {
     struct snapshot snapshot;
 };
 
-/* ---- the snapshot --------------------------------------------------------------------------- */
-
 static void look_at_queue(struct snapshot *snapshot, const struct queue_view *view)
 {
     snapshot->redis_ready = view->state == QUEUE_READY;
@@ -98,8 +96,6 @@ static void take(struct monitor *monitor)
     snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(monitor->engine);
     snapshot_read_process(snapshot);
 }
-
-/* ---- publishing ----------------------------------------------------------------------------- */
 
 static void show_status(const struct snapshot *s)
 {
@@ -189,8 +185,6 @@ static void on_stats(uv_timer_t *timer)
     monitor_write_stats(timer->data, false);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
-
 void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why)
 {
     monitor->state = state;
@@ -218,8 +212,6 @@ void monitor_reload(struct monitor *monitor)
         uv_timer_start(&monitor->stats_timer, on_stats, interval_ms, interval_ms);
     stats_open_log(&monitor->stats, monitor->options->stats_log);
 }
-
-/* ---- life ----------------------------------------------------------------------------------- */
 
 struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, const char *daemon,
                              struct error *error)

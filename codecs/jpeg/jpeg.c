@@ -7,8 +7,6 @@
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 
-/* ---- errors ---- */
-
 static enum status status_of(const struct jpeg_state *state, int code)
 {
     if (code == JERR_OUT_OF_MEMORY)

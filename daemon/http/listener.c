@@ -71,8 +71,6 @@ bool listener_check(const char *option, const char *text, struct error *error)
     return split(&place, option, text, error);
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
-
 /* Binds a socket and listens on it; sets listener->fd. false: errno is set. */
 static bool listen_on(struct listener *listener, int family, const struct sockaddr *address,
                       socklen_t length)
@@ -176,8 +174,6 @@ void listener_close(struct listener *listener)
     listener->fd = -1;
     listener->path[0] = '\0';
 }
-
-/* ---- the Host header ------------------------------------------------------------------------ */
 
 static bool is_address(int family, const char *text)
 {

@@ -6,8 +6,6 @@
 #include "daemon/pipeline/pipeline_impl.h"
 #include "queue/job/result.h"
 
-/* ---- the message ---------------------------------------------------------------------------- */
-
 /* "cpu", or the job's device. */
 static const char *codec_name(const struct job_run *run, enum codec_place place)
 {
@@ -92,8 +90,6 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
     const char *text = lease_text(run->lease, &bytes);
     return label_job(label, run->number, &run->job, text, bytes);
 }
-
-/* ---- done or not ---------------------------------------------------------------------------- */
 
 static void add_work(const struct job_run *run, struct metrics_job *job)
 {

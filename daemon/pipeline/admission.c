@@ -44,8 +44,6 @@ static struct admission *admission_of(const struct job_run *run)
     return &run->pipeline->admission;
 }
 
-/* ---- the line ------------------------------------------------------------------------------- */
-
 /* Under the lock. */
 static void set_state(struct admission *admission, struct job_run *run, enum reservation state)
 {
@@ -65,8 +63,6 @@ void admission_wait(struct job_run *run)
     set_state(admission, run, RESERVATION_WAITS);
     pthread_mutex_unlock(&admission->lock);
 }
-
-/* ---- memory --------------------------------------------------------------------------------- */
 
 static size_t encoder_need(const struct job_run *run)
 {
@@ -113,8 +109,6 @@ size_t admission_need(const struct job_run *run)
     return plan->input_bytes + plan->output_bytes + plan->scratch_bytes + working_need(run) +
            results_need(run);
 }
-
-/* ---- the count ------------------------------------------------------------------------------ */
 
 /* Under the lock. Whether a worker can start the job soon; admission.h gives the rule. */
 static bool is_soon(const struct admission *admission, const struct job_run *run, size_t bytes)

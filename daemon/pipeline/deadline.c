@@ -9,8 +9,6 @@
 /* A tick this much later than the one before it means that the whole process was stopped. */
 #define SLEPT_S 1
 
-/* ---- too late ------------------------------------------------------------------------------- */
-
 void job_run_set_late(const struct job_run *run, struct error *error)
 {
     error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",
@@ -123,8 +121,6 @@ void pipeline_on_tick(uv_timer_t *timer)
         uv_timer_stop(&pipeline->tick);
 }
 
-/* ---- health --------------------------------------------------------------------------------- */
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -149,8 +145,6 @@ bool pipeline_healthy(const struct pipeline *pipeline)
     }
     return runs || !waited;
 }
-
-/* ---- ending early --------------------------------------------------------------------------- */
 
 /* Returns the jobs up to the stage `last` to the queue, the youngest first, as send_back_waiting.
  * files: only jobs that need the disk. force: also jobs that a worker or the engine is running. */

@@ -19,8 +19,6 @@ static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
                       (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
               "a job whose result waits, with an error for each output, must fit, too");
 
-/* ---- slots ---------------------------------------------------------------------------------- */
-
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
 {
     double ms = 0;
@@ -76,8 +74,6 @@ void pipeline_pump(struct pipeline *pipeline)
     notify_if_idle(pipeline);
 }
 
-/* ---- the interface -------------------------------------------------------------------------- */
-
 struct queue_events pipeline_events(struct pipeline *pipeline)
 {
     return (struct queue_events){
@@ -108,8 +104,6 @@ void pipeline_suspect_disk(struct pipeline *pipeline)
 {
     disk_suspect(&pipeline->disk);
 }
-
-/* ---- views ---------------------------------------------------------------------------------- */
 
 uint32_t pipeline_unfinished(const struct pipeline *pipeline)
 {
@@ -160,8 +154,6 @@ void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot)
     snapshot->pools[SNAPSHOT_FILES] = pool_usage(pipeline->file_pool);
     snapshot->pools[SNAPSHOT_CODECS] = admission_usage(&pipeline->admission);
 }
-
-/* ---- life ----------------------------------------------------------------------------------- */
 
 /* One admitted job per worker and engine slot, and half as many more that are ready to follow. If
  * the configuration allows no extra slots (ahead_max 0), `inflight` is the limit. */

@@ -45,8 +45,6 @@ static void schedule_next(struct gpu_check *check)
         uv_timer_start(&check->timer, on_due, (uint64_t)(check->interval_s * 1e3) + 1, 0);
 }
 
-/* ---- end of a check -------------------------------------------------------------------------- */
-
 static void end_check(struct worker_task *task)
 {
     struct gpu_check *check = container_of(task, struct gpu_check, task);
@@ -85,8 +83,6 @@ static void submit_task(struct gpu_check *check,
     check->task = (struct worker_task){.priority = PRIORITY, .run = run, .done = done};
     workers_submit(check->workers, &check->task);
 }
-
-/* ---- on the devices -------------------------------------------------------------------------- */
 
 static void on_computed(struct engine_task *task)
 {
@@ -127,8 +123,6 @@ static void decode_done(struct worker_task *task)
     }
 }
 
-/* ---- start of a check ------------------------------------------------------------------------ */
-
 static void decode_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct gpu_check *check = container_of(task, struct gpu_check, task);
@@ -156,8 +150,6 @@ static void on_due(uv_timer_t *timer)
     check->running = true;
     submit_task(check, decode_run, decode_done);
 }
-
-/* ---- life ------------------------------------------------------------------------------------ */
 
 struct gpu_check *gpu_check_create(uv_loop_t *loop, struct engine *engine, struct workers *workers,
                                    const struct test_image *test_image)

@@ -15,8 +15,6 @@
 #define TIMEOUT_S   30
 #define TASKS_MAX   (DEVICES_MAX * STREAMS_CEILING)
 
-/* ---- codecs ---------------------------------------------------------------------------------- */
-
 struct trial {
     struct codec_context *context;
     const struct format *format;
@@ -101,8 +99,6 @@ bool selftest_codecs(struct error *error)
     free(trial);
     return ok;
 }
-
-/* ---- the engine ------------------------------------------------------------------------------ */
 
 struct selftest {
     uv_loop_t *loop;

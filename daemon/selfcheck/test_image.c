@@ -42,8 +42,6 @@ static bool wrong(struct error *error, const char *what)
     return false;
 }
 
-/* ---- codecs ---------------------------------------------------------------------------------- */
-
 enum status test_image_flush(struct codec_sink *sink, size_t used, struct error *error)
 {
     (void)used;
@@ -119,8 +117,6 @@ bool test_image_compare(const struct test_image *test, struct codec_context *cod
     free(file);
     return ok;
 }
-
-/* ---- creation -------------------------------------------------------------------------------- */
 
 /* Draws squares of noise and of smooth gradients, the same on every machine. The first pixel is
  * nearly opaque and neither black nor white, so that a wrong bit in it changes the results. */

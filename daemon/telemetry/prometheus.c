@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- samples -------------------------------------------------------------------------------- */
-
 /* Names and values in turn, then NULL. */
 struct labels {
     const char *pairs[7];
@@ -70,8 +68,6 @@ static void put_histogram(const struct sheet *sheet, const struct metrics_histog
     put_number(sheet, "_sum", histogram->sum_s);
     put_number(sheet, "_count", (double)count);
 }
-
-/* ---- the tables ----------------------------------------------------------------------------- */
 
 struct label_set {
     size_t (*count)(const struct snapshot *s); /* of samples */

@@ -19,8 +19,6 @@ const char *const snapshot_pool_names[SNAPSHOT_POOLS] = {
     [SNAPSHOT_CODECS] = "codecs",
 };
 
-/* ---- the process ---------------------------------------------------------------------------- */
-
 static double resident_bytes(void)
 {
     unsigned long size, resident = 0;
@@ -50,8 +48,6 @@ void snapshot_read_process(struct snapshot *snapshot)
     closedir(folder);
     snapshot->open_files = count - 1; /* without the descriptor of opendir */
 }
-
-/* ---- verdicts ------------------------------------------------------------------------------- */
 
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
 {

@@ -23,8 +23,6 @@ void stats_end(struct stats *stats)
     stats->log = -1;
 }
 
-/* ---- the time between two snapshots --------------------------------------------------------- */
-
 struct span {
     const struct metrics_totals *from, *to;
     uint64_t jobs;
@@ -65,8 +63,6 @@ static struct snapshot_device sum_of(const struct snapshot *snapshot)
     }
     return sum;
 }
-
-/* ---- the line ------------------------------------------------------------------------------- */
 
 static void write_line(const struct snapshot *before, const struct snapshot *now, char *text,
                        size_t size)
@@ -123,8 +119,6 @@ bool stats_line(struct stats *stats, const struct snapshot *now, char *text, siz
     stats->before = *now;
     return news;
 }
-
-/* ---- the file ------------------------------------------------------------------------------- */
 
 void stats_open_log(struct stats *stats, const char *path)
 {

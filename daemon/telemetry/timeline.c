@@ -17,8 +17,6 @@ struct timeline {
     uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
 };
 
-/* ---- the window ----------------------------------------------------------------------------- */
-
 int timeline_by_time(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -84,8 +82,6 @@ static void choose_window(struct timeline *timeline, size_t count, uint64_t *beg
     }
 }
 
-/* ---- the drawing ---------------------------------------------------------------------------- */
-
 static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
 {
     size_t kept = timeline->added < TIMELINE_JOBS_MAX ? (size_t)timeline->added
@@ -136,8 +132,6 @@ void timeline_add(struct timeline *timeline, const struct trace_job *job)
 {
     timeline->jobs[timeline->added++ % TIMELINE_JOBS_MAX] = *job;
 }
-
-/* ---- life ----------------------------------------------------------------------------------- */
 
 enum status timeline_open(const struct trace_config *config, struct timeline **result,
                           struct error *error)
