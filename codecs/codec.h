@@ -70,9 +70,8 @@ struct codec_sink {
     enum status (*flush)(struct codec_sink *sink, size_t used, struct error *error);
 };
 
-/* Returns NULL if memory is short. codec_context_destroy accepts NULL. */
-struct codec_context *codec_context_create(void);
-void codec_context_destroy(struct codec_context *context);
+struct codec_context *codec_context_create(void);           /* NULL: out of memory */
+void codec_context_destroy(struct codec_context *context); /* takes NULL */
 
 /* Returns the format of the file, by its content; NULL if no codec reads it. */
 const struct format *codec_sniff(const uint8_t *bytes, size_t length);

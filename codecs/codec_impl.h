@@ -19,11 +19,10 @@
 #define codec_fail(state, ...)                                                                     \
     (error_set((state)->error, __VA_ARGS__), longjmp((state)->jump, 1))
 
-/* Rows between two checks of the deadline: some microseconds of work for small rows, a millisecond
- * for rows of SIDE_CEILING. */
+/* Rows between two checks of the deadline: at most a millisecond of work. */
 #define CODEC_ROWS_PER_CHECK 16
-/* Bytes of a file between two checks of the deadline. If a hostile file is full of the smallest
- * segments or chunks, before or after its pixels, this takes some milliseconds. */
+/* Bytes of a file between two checks: some milliseconds if a hostile file is full of the smallest
+ * segments or chunks. */
 #define CODEC_BYTES_PER_CHECK (256 * KIB)
 
 typedef enum status codec_probe_fn(void *state, const uint8_t *bytes, size_t length,
@@ -61,22 +60,19 @@ struct codec {
 #define FORMAT(name, ...) extern const struct codec codec_##name;
 #include "conf/formats.def"
 
-/* Returns true if the file has these bytes at offset `at`. */
 bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
                      size_t count);
 
-/* Returns true if CLOCK_MONOTONIC has reached the deadline; 0 means no deadline. */
-bool codec_late(uint64_t deadline_ns);
+bool codec_late(uint64_t deadline_ns); /* CLOCK_MONOTONIC; 0 means no deadline */
 
-/* Checks sides and pixels against the limits. `what` names the format in messages: "JPEG". */
+/* `what` names the format in messages: "JPEG". */
 enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
                              const struct codec_limits *limits, struct error *error) MUST_CHECK;
 
 /* Returns the name, with its article, of a format that no codec reads; NULL if it is unknown. */
 const char *codec_foreign_name(const uint8_t *bytes, size_t length);
 
-/* Returns true if the bytes are an ICC profile for RGB data, by size field, signature and colour
- * space. Other profiles are not copied to outputs. */
+/* Returns true if the bytes are an ICC profile for RGB data. Others are not copied to outputs. */
 bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
 
 /* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob is the payload of a

@@ -25,7 +25,6 @@ static uint32_t number(const uint8_t *at, unsigned bytes, bool little)
     return value;
 }
 
-/* Returns the value of an orientation entry; 1 if EXIF does not define it. */
 static int orientation_of(const uint8_t *entry, bool little)
 {
     bool usable =

@@ -8,7 +8,6 @@
 
 #include "codecs/codec_impl.h"
 
-/* Bytes of a text in which markup is searched. */
 #define TEXT_BYTES 1024
 
 struct signature {

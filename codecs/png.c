@@ -41,7 +41,6 @@ struct png_state {
 
 /* ---- errors and memory ---- */
 
-/* Writes the position in the image, for messages. */
 static const char *position(const struct png_state *state, char text[POSITION_BYTES])
 {
     if (state->rows == 0)

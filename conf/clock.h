@@ -15,7 +15,6 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* The same in seconds. */
 static inline double clock_now_s(void)
 {
     return (double)clock_now_ns() / 1e9;
@@ -29,7 +28,6 @@ static inline uint64_t clock_thread_cpu_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* Seconds since 1970. */
 static inline double clock_unix_s(void)
 {
     struct timespec now;

@@ -1,8 +1,4 @@
-/*
- * format.h - the image formats that gpuimgd reads and writes, from the table in formats.def.
- *
- * All tables and strings are static. Any thread.
- */
+/* format.h - the image formats that gpuimgd reads and writes, from formats.def. Any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,5 @@
-/*
- * limits.h - every fixed limit of gpuimgd, with the reason for its value.
- *
- * A limit that users may change is an option (conf/options.def), and this file has its default. All
- * limits are in one file so that their relations can be asserted.
- */
+/* limits.h - every fixed limit of gpuimgd, with its reason, and the defaults of limits that are
+ * options. They are in one file so that their relations can be asserted. */
 #pragma once
 
 #include <assert.h>
@@ -12,8 +8,8 @@
 #define MIB (1024ull * KIB)
 #define GIB (1024ull * MIB)
 
-/* The parsed JSON of a job is kept while the job is in flight if it has at most this many nodes.
- * That is more than a usual job has, and takes 10 KB with names and short strings. */
+/* The parsed JSON of a job in flight is kept if it has at most this many nodes: more than a usual
+ * job has, and 10 KB with names and short strings. */
 #define JOB_NODES_MAX 64
 /* Size of a job's JSON: 16 outputs with 32 operations of about 100 bytes each take 50 KiB. */
 #define JOB_BYTES_MAX (64 * KIB)
@@ -32,8 +28,7 @@
 /* Linux's PATH_MAX minus room for input_root or output_root. The filesystem limits each name. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512
-/* If a job cannot be parsed, the result and the log show this much of its beginning: two lines of a
- * terminal, and enough to search for. */
+/* If a job cannot be parsed, the result and the log show this much of its beginning. */
 #define JOB_EXCERPT_BYTES_MAX 160
 
 /* Job numbers come from a Redis counter. A list entry that names one is '@' and up to 16 digits. A
@@ -83,8 +78,8 @@
 /* Alignment of buffers: that of cudaMalloc, and four cache lines. */
 #define BUFFER_ALIGN 256
 
-/* Pools grow by this, or by the need of one job if that is larger. This is large enough that a pool
- * rarely grows, and small enough that an idle daemon needs little memory. */
+/* Pools grow by this, or by the need of one job if that is larger: a pool rarely grows, and an idle
+ * daemon needs little memory. */
 #define POOL_SEGMENT_BYTES (64 * MIB)
 
 /* One worker runs a job of at most this size from input to output. That takes about 20 ms per
@@ -97,8 +92,8 @@
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
-/* Largest plan and colour profile that a job keeps before it is admitted: six passes, and the
- * profile of a display. Larger ones are measured, freed, and made again after the admission. */
+/* A job keeps a plan of six passes and the profile of a display before it is admitted. Larger ones
+ * are measured, freed, and made again after the admission. */
 #define PLAN_KEPT_BYTES (8 * KIB)
 #define ICC_KEPT_BYTES  (4 * KIB)
 

@@ -1,9 +1,5 @@
-/*
- * list.h - an intrusive doubly linked list with a length.
- *
- * The node is a member of the struct that it links; each node is in at most one list. There is no
- * lock: a list belongs to one thread, or the caller locks it.
- */
+/* list.h - an intrusive doubly linked list with a length. A list belongs to one thread, or the
+ * caller locks it. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +21,6 @@ struct list {
 #define list_each_safe(node, after, list)                                                          \
     for (struct list_node *node = (list)->head.next, *after = node->next; node != &(list)->head;   \
          node = after, after = node->next)
-
 /* Like list_each_safe, from the last node to the first. */
 #define list_each_back_safe(node, before, list)                                                    \
     for (struct list_node *node = (list)->head.prev, *before = node->prev; node != &(list)->head;  \

@@ -28,7 +28,6 @@ void log_set_level(enum log_level level);
 enum log_level log_level_parse(const char *name);
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Logs the text as it is, without a format. */
 void log_text(enum log_level level, const char *text);
 
 #define log_error(...)   log_at(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -248,7 +248,6 @@ bool options_check(const struct options *options, struct error *error)
 
 /* ---- auto --------------------------------------------------------------------------------- */
 
-/* CPUs that are online. */
 static uint64_t cpu_count(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);

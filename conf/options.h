@@ -31,7 +31,6 @@ void options_clear(struct options *options); /* idempotent */
 
 bool options_has(const char *name);
 
-/* Sets one option from text and checks its range. */
 bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
@@ -41,7 +40,6 @@ bool options_set(struct options *options, const char *name, const char *value,
 bool options_load(struct options *options, const char *file, FILE *paths,
                   struct error *error) MUST_CHECK;
 
-/* Checks choices, and relations between options. */
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
 /* Replaces "auto" by values for this machine, except device_bytes, which the engine resolves, and

@@ -62,8 +62,7 @@ struct error {
     char text[ERROR_TEXT_MAX];
 };
 
-/* A code's name in results ("ok" for STATUS_OK), its meaning, and whether a retry can help. The
- * strings are static, never NULL. */
+/* The columns of STATUS_TABLE; the name is "ok" for STATUS_OK. */
 const char *status_name(enum status status);
 const char *status_meaning(enum status status);
 bool status_retryable(enum status status);

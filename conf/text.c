@@ -129,7 +129,6 @@ void text_escape_end(char *to, size_t size, const char *text, size_t length)
     text_escape(to + skipped, size - skipped, text + at, length - at);
 }
 
-/* Writes a JSON escape: a pair of surrogates for code points over U+FFFF. */
 static size_t escape(uint32_t point, char to[16])
 {
     if (point <= 0xFFFF)

@@ -1,8 +1,4 @@
-/*
- * text.h - checks, escapes and compares text that comes from outside.
- *
- * Text goes through these functions before it is logged or printed. Any thread.
- */
+/* text.h - checks, escapes and compares text from outside, before it is logged. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +9,6 @@
  * forms, surrogates and code points over U+10FFFF are invalid (RFC 3629). */
 size_t text_utf8_sequence(const unsigned char *text, size_t length);
 
-/* The code point of a valid UTF-8 sequence. */
 uint32_t text_code_point(const unsigned char *sequence);
 
 /* Returns whether a valid UTF-8 sequence can make a terminal or an editor display text wrongly: C0
@@ -21,8 +16,7 @@ uint32_t text_code_point(const unsigned char *sequence);
  * characters. U+200C and U+200D are allowed, because Persian and emoji need them. */
 bool text_is_control(const unsigned char *sequence);
 
-/* Replaces each byte of control characters (text_is_control) and of invalid UTF-8 by '?', in place.
- * A sequence that is cut at the end of the text is invalid. */
+/* Replaces each byte of control characters and of invalid UTF-8 by '?', in place. */
 void text_make_printable(char *text);
 
 /* Writes text[0..length) with \xNN for each byte of a control character or of invalid UTF-8, and

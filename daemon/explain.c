@@ -41,7 +41,6 @@ static char *read_text(const char *file, size_t *length, struct error *error)
     return text;
 }
 
-/* Reads the input file and its header. */
 static void read_input(struct job_run *run, const char *input_root)
 {
     struct files files;

@@ -131,7 +131,6 @@ void monitor_look(struct monitor *monitor)
         web_publish(monitor->web, &monitor->snapshot);
 }
 
-/* The state in the heartbeat. */
 static const char *heartbeat_state(const struct snapshot *snapshot)
 {
     switch (snapshot->state) {

@@ -37,7 +37,6 @@ void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const
 /* Counts a sweep that removed so many temporary files. */
 void monitor_swept(struct monitor *monitor, size_t removed);
 
-/* Writes the stats line now. */
 void monitor_write_stats(struct monitor *monitor, bool even_idle);
 /* Applies the options stats_interval_s and stats_log, and reopens the file. */
 void monitor_reload(struct monitor *monitor);

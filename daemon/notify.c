@@ -17,7 +17,6 @@
 #include "conf/clock.h"
 #include "conf/text.h"
 
-/* How long a message that changes the unit's state may wait for room in the socket. */
 #define STATE_WAIT_US 200000
 
 static int notify_fd = -1;

@@ -65,7 +65,6 @@ static void take_memory(j_common_ptr common, struct jpeg_coefficients *own, size
         madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
-/* Ensures one block of memory for all arrays. */
 static void need_memory(j_common_ptr common, struct jpeg_coefficients *own)
 {
     size_t bytes = 1;

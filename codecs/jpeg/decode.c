@@ -35,7 +35,6 @@ static bool give_piece(struct jpeg_state *state)
     return count > 0;
 }
 
-/* Passes the next piece. After the last piece, the file is truncated. */
 static boolean source_fill(j_decompress_ptr reader)
 {
     static const JOCTET end[] = {0xFF, JPEG_EOI};
@@ -71,7 +70,6 @@ static void source_skip(j_decompress_ptr reader, long count)
     source->bytes_in_buffer -= (size_t)count;
 }
 
-/* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
 void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length)
 {
     jpeg_create_decompress(&state->reader);
@@ -249,7 +247,6 @@ static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
     return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
 }
 
-/* Skips scans that do not affect a pixel. */
 static void leave_out_scans(struct jpeg_state *state)
 {
     struct jpeg_decompress_struct *reader = &state->reader;

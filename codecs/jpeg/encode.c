@@ -1,4 +1,3 @@
-/* encode.c - encodes pixels as a JPEG. */
 #include "codecs/jpeg/state.h"
 
 #include <string.h>

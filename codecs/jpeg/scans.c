@@ -31,7 +31,6 @@ struct walk {
     bool dropped;        /* any scan was skipped */
 };
 
-/* Records the coefficient bits of the scan. Returns false if they do not continue known bits. */
 static bool learn(struct walk *walk, const struct jpeg_scan_header *scan)
 {
     for (int i = 0; i < scan->count; i++) {

@@ -38,7 +38,6 @@ struct jpeg_coefficients {
  * than this is decoded in full. */
 #define JPEG_SPANS_MAX 32
 
-/* The bytes to decode. */
 struct jpeg_scans {
     struct jpeg_span {
         const uint8_t *bytes; /* consecutive bytes of the file; borrowed */
@@ -81,7 +80,6 @@ void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *err
 const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES]);
 /* Starts or stops keeping the segments with EXIF data and profiles. */
 void jpeg_keep_segments(struct jpeg_state *state, bool keep);
-/* Fails with decode_limit if the deadline has passed. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
 /* ---- decode.c, encode.c, frame.c ---- */
@@ -96,7 +94,6 @@ codec_frame_fn jpeg_read_frame;
 
 /* ---- markers.c ---- */
 
-/* A search for markers. */
 struct jpeg_markers {
     const uint8_t *checked; /* position at the last check of the deadline; at first, the start */
     uint64_t deadline_ns;
@@ -139,5 +136,4 @@ bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t len
 /* Replaces the memory functions of a new reader. As in libjpeg, a failed allocation raises
  * JERR_OUT_OF_MEMORY, and more than max_memory_to_use raises JERR_NO_BACKING_STORE. */
 void jpeg_coefficients_take_over(struct jpeg_state *state);
-/* Frees all memory. Idempotent. */
 void jpeg_coefficients_free(struct jpeg_coefficients *coefficients);

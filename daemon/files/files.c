@@ -86,7 +86,6 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
     return folder;
 }
 
-/* Opens path below root. Returns a descriptor, or -1 with errno. */
 static int open_beneath(int root, const char *path, int flags)
 {
     const char *name;
@@ -120,7 +119,6 @@ static const char *whose(int reason, const char *user, char text[64])
 
 /* ---- roots ---------------------------------------------------------------------------------- */
 
-/* Writes the user's name, or the number if the user has no name. */
 static void name_user(uid_t user, char *name, size_t size)
 {
     struct passwd *entry = getpwuid(user);

@@ -117,7 +117,6 @@ enum status files_output_place(struct files_output *output, bool sync,
 /* Closes the output and removes its temporary file, if that was not renamed. Idempotent. */
 void files_output_end(struct files_output *output);
 
-/* Removes the temporary files of dead daemons and returns their number. A daemon of this host, boot
- * and pid namespace is dead if its process is gone. For other daemons a file must be older than
- * age_s, by the clock of the filesystem (a file server has its own). */
+/* Removes the temporary files of dead daemons and returns their number. Of a daemon that another
+ * host or boot may run, a file must be older than age_s, by the filesystem's clock. */
 size_t files_sweep(const struct files *files, double age_s);

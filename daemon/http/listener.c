@@ -16,7 +16,6 @@
 /* Connections that the kernel queues until accept: a browser opens six, a scraper one. */
 #define BACKLOG 16
 
-/* A parsed address. */
 struct place {
     char host[256]; /* "": unix socket */
     char port[8];

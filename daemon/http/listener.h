@@ -1,8 +1,5 @@
-/*
- * listener.h - parses the address in an option and opens the socket for the HTTP server.
- *
- * listener_open and listener_close run on the loop thread, listener_takes_host on the HTTP thread.
- */
+/* listener.h - parses the address in an option and opens the socket for the HTTP server. Only
+ * listener_takes_host runs on the HTTP thread. */
 #pragma once
 
 #include <netinet/in.h>

@@ -245,7 +245,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Only shuts the oldest socket down: libmicrohttpd closes it and tells on_connection. */
+/* Shuts the oldest socket down: libmicrohttpd closes it and tells on_connection. */
 static void take_slot(struct web *web, int fd, void **socket_context)
 {
     size_t kept = 0;

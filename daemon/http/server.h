@@ -2,9 +2,8 @@
  * server.h - serves metrics, health checks and the status page over HTTP (option metrics_listen).
  *
  * libmicrohttpd runs in its own thread, so slow or hostile clients never delay the event loop. The
- * loop publishes snapshots under a lock, which both threads hold only for one copy. The loop never
- * waits for the lock. The HTTP thread writes each document at most once per snapshot and serves it
- * from memory.
+ * loop publishes snapshots under a lock, for which it never waits. The HTTP thread writes each
+ * document at most once per snapshot and serves it from memory.
  *
  * Without libmicrohttpd at build time, web_check refuses every value except "". Loop thread only.
  */
@@ -20,8 +19,7 @@ bool web_check(const char *listen, struct error *error) MUST_CHECK;
 
 /* Opens the socket, starts the HTTP thread and serves the snapshot. NULL: error has the reason. */
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error);
-/* Copies the snapshot, which is served from now on. Does not wait: if the HTTP thread holds the
- * lock, this snapshot is skipped and the next one replaces it. */
+/* Serves this snapshot from now on, or skips it if the HTTP thread holds the lock. */
 void web_publish(struct web *web, const struct snapshot *snapshot);
 /* The URL with the actual port: "http://127.0.0.1:9464/". */
 const char *web_name(const struct web *web);

@@ -80,7 +80,7 @@ static size_t encoder_need(const struct job_run *run)
     return need;
 }
 
-/* The lane without results. Decoder and encoder never run at the same time. */
+/* Without results. Decoder and encoder never run at the same time. */
 static size_t working_need(const struct job_run *run)
 {
     size_t encoder = encoder_need(run), decoder = run->info.codec_bytes;

@@ -42,14 +42,12 @@ void admission_open(struct admission *admission, struct engine *engine, size_t l
                     size_t jobs_now, size_t jobs_max);
 void admission_close(struct admission *admission);
 
-/* Bytes of the lane. */
 struct pool_usage admission_usage(const struct admission *admission);
 
 /* Whether the jobs in the line wait for memory; false if they wait only for other jobs to end. */
 bool admission_is_short(const struct admission *admission);
 
-/* Puts the job into the line. Idempotent. */
-void admission_wait(struct job_run *run);
+void admission_wait(struct job_run *run); /* puts the job into the line; idempotent */
 
 /* For the first job of the line. true: admitted, or failed with run->error. false: must wait. */
 bool admission_try(struct job_run *run);
@@ -61,13 +59,12 @@ bool admission_pass(struct job_run *run);
  * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
 
-/* Loop only. Admits jobs of the stage ADMIT while there is memory. */
+/* Loop only: admits jobs while there is memory. */
 void admission_pump(struct pipeline *pipeline);
-/* Loop only. A zombie returned its memory: jobs with TURN_ASIDE are in the line again. */
+/* Loop only: a zombie returned its memory. Jobs with TURN_ASIDE are in the line again. */
 void admission_recall(struct pipeline *pipeline);
 
-/* The most memory that the job can need, in bytes: lane and pinned memory together. */
-size_t admission_need(const struct job_run *run);
+size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
 void admission_keep_encoder(struct job_run *run);
 /* Reserves `bytes` more while an output to a key is encoded. Never waits. false: the lane is full
@@ -76,7 +73,6 @@ bool admission_extend(struct job_run *run, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);
-/* Releases the memory of the results. Call it after they are freed. Idempotent. */
-void admission_settle(struct job_run *run);
+void admission_settle(struct job_run *run); /* the results are freed; idempotent */
 /* Marks the job as a zombie: it keeps its memory until its worker or the engine returns it. */
 void admission_abandon(struct job_run *run);

@@ -1,7 +1,4 @@
-/*
- * deadline.c - ends jobs at their deadline or when the daemon stops, and detects that no job makes
- * progress.
- */
+/* deadline.c - ends jobs early, and detects that no job makes progress. */
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
@@ -126,8 +123,7 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* false: a job is late, or jobs wait for memory or a worker, no job runs, and no job has passed
- * admission for the grace. Jobs that wait for a reply of Redis do not count. */
+/* Jobs that wait for a reply of Redis do not count. */
 bool pipeline_healthy(const struct pipeline *pipeline)
 {
     /* Twice the grace, because a hung worker is replaced after one. */

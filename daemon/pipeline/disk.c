@@ -1,13 +1,11 @@
 /*
  * disk.c - detects that output_root cannot be written, and waits until it can be written again.
  *
- * If a worker cannot write an output, it writes a test file to output_root (disk_try). If that
- * fails too, the disk is at fault and not the job: the loop calls disk_fail and stops fetching. A
- * worker then repeats the test until it succeeds. The test covers only output_root: if a folder
- * below it is on another filesystem that fails, the jobs that write there fail. Loop thread only,
- * unless a function says otherwise.
+ * If a worker cannot write an output, it writes a test file to output_root. If that fails too, the
+ * disk is at fault and not the job: fetching stops, and a worker repeats the test until it
+ * succeeds. If a folder below output_root is on another filesystem that fails, the jobs that write
+ * there fail.
  */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

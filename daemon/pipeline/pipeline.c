@@ -123,7 +123,6 @@ bool pipeline_is_used(const struct pipeline *pipeline)
     return !list_empty(&pipeline->zombies) || pipeline->disk.trying;
 }
 
-/* Number of jobs that wait for memory. */
 static uint32_t count_waiting(const struct pipeline *pipeline)
 {
     bool is_short = admission_is_short(&pipeline->admission);

@@ -38,12 +38,10 @@ struct pipeline_parts {
 
 /* parts is copied; its members stay the caller's. NULL: out of memory. */
 struct pipeline *pipeline_create(const struct pipeline_parts *parts);
-/* The callbacks that the queue must call. */
 struct queue_events pipeline_events(struct pipeline *pipeline);
 /* Sets the queue; NULL before the queue is destroyed. */
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
 
-/* Stops and resumes fetching (SIGUSR2, drain). */
 void pipeline_pause(struct pipeline *pipeline, bool paused);
 /* Returns every unfinished job to the queue; the attempts do not count. */
 void pipeline_give_back(struct pipeline *pipeline);
@@ -53,10 +51,8 @@ void pipeline_fail(struct pipeline *pipeline);
 
 /* Tries on a worker whether output_root can be written. */
 void pipeline_suspect_disk(struct pipeline *pipeline);
-/* Numbers of jobs. In flight: all, including zombies; any thread. Unfinished: before ACK, without
- * zombies. */
-uint32_t pipeline_inflight(const struct pipeline *pipeline);
-uint32_t pipeline_unfinished(const struct pipeline *pipeline);
+uint32_t pipeline_inflight(const struct pipeline *pipeline);   /* with zombies; any thread */
+uint32_t pipeline_unfinished(const struct pipeline *pipeline); /* before ACK, without zombies */
 /* Fills in the snapshot's members about jobs, the disk and the memory of host_bytes. */
 void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot);
 /* Whether a worker or the engine still uses the pipeline's memory, for a zombie or for a try of the

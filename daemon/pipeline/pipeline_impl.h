@@ -1,10 +1,9 @@
 /*
  * pipeline_impl.h - private declarations shared by the files of the pipeline.
  *
- * pipeline.c owns the slots and the lists. lease_events.c turns leases into jobs. stages.c moves a
- * job from stage to stage. reads.c, admission.c and ack.c implement the stages on the loop;
- * steps.c, planning.c and outputs.c those on a worker. deadline.c ends jobs early. trace_hooks.c
- * fills the trace.
+ * pipeline.c owns the slots and the lists. stages.c moves a job from stage to stage. reads.c,
+ * admission.c and ack.c implement the stages on the loop; steps.c, planning.c and outputs.c those
+ * on a worker.
  */
 #pragma once
 
@@ -78,11 +77,8 @@ void fault_point(const char *key, const char *stage, const char *id);
 /* Starts all jobs that can start now. Call it after each event that may have freed memory or a
  * slot. */
 void pipeline_pump(struct pipeline *pipeline);
-/* Adds bytes to the job's text_bytes, until the job ends. */
-void pipeline_count_text(struct job_run *run, size_t bytes);
-/* The disk has failed, or works again. */
+void pipeline_count_text(struct job_run *run, size_t bytes); /* until the job ends */
 void pipeline_disk_changed(struct pipeline *pipeline);
-/* Updates job_ms from a job that ends. */
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 
 /* stages.c */
@@ -95,9 +91,7 @@ void stages_end(struct job_run *run, enum outcome outcome);
 void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
 void stages_make_zombie(struct job_run *run);
-/* Frees the job and makes its slot free. */
-void stages_recycle(struct job_run *run);
-/* Submits worker_task for the job's stage. */
+void stages_recycle(struct job_run *run); /* frees the job and its slot */
 void job_run_start_task(struct job_run *run);
 /* worker_task.run and worker_task.done of every job. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
@@ -126,12 +120,10 @@ void reads_pump(struct pipeline *pipeline);
 void reads_refuse(struct job_run *run);
 /* A zombie returned its memory: jobs with TURN_ASIDE wait in order again. */
 void reads_recall(struct pipeline *pipeline);
-/* After a read, for the job's owner: the input found no room and must be read again. */
 bool job_run_lacks_room(const struct job_run *run);
 /* Releases the input's memory. Idempotent. */
 void reads_release(struct job_run *run);
-/* Returns the queue's budget for the bytes of the input key. Idempotent. */
-void reads_end_key(struct job_run *run);
+void reads_end_key(struct job_run *run); /* returns the queue's budget for it; idempotent */
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 
@@ -186,8 +178,8 @@ void disk_open(struct pipeline *pipeline);
 
 /* Whether this errno of a write can mean that the disk is at fault. Any thread. */
 bool disk_may_be_why(int reason);
-/* On a worker: changes the room that current outputs occupy. From its start to its rename or
- * removal, an output occupies the bytes of its writes and SINK_BYTES for a part of the next one. */
+/* On a worker: changes the room that current outputs occupy: the bytes of their writes, and
+ * SINK_BYTES each for a part of the next one. */
 void disk_occupy(struct disk *disk, int64_t bytes);
 /* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
  * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
@@ -197,7 +189,6 @@ void disk_lack_room(struct disk *disk);
  * sink, overwritten. */
 bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
 
-/* Reports that disk_try has failed with this error. Idempotent. */
 void disk_fail(struct disk *disk, const struct error *error);
 /* Tries the disk on a worker, unless it has failed already or a try is running. */
 void disk_suspect(struct disk *disk);

@@ -55,7 +55,6 @@ bool workers_withdraw(struct workers *workers, struct worker_task *task);
 /* Replaces the worker that hangs in this task by a new thread. If the old thread returns, the loop
  * still calls task->done. false: no new thread could be started. */
 bool workers_give_up(struct workers *workers, struct worker_task *task);
-/* Number of threads given up since the start. */
 uint32_t workers_given_up(const struct workers *workers);
 
 struct workers_usage {

@@ -1,13 +1,9 @@
 /*
  * gpu_check.h - checks every GPU with a test image at intervals while jobs run.
  *
- * A check reserves a little memory on each device. A worker decodes the test image, each device
- * processes it beside the jobs, and a worker compares the result with the CPU engine's. If a bit
- * differs, the check reports a fault of the engine (engine_condemn), the daemon ends, and its jobs
- * are given back without a charge.
- *
- * A check is not a job: it takes no place in the queue or in `inflight`. A device without free
- * memory is skipped. Loop thread only.
+ * A worker decodes the test image, each device with free memory processes it beside the jobs, and a
+ * worker compares the result with the CPU engine's. If a bit differs, the engine has a fault: the
+ * daemon ends, and its jobs are given back without a charge. Loop thread only.
  */
 #pragma once
 

@@ -1,8 +1,5 @@
-/*
- * selftest.h - tests the codec libraries and every GPU stream before the daemon reports READY.
- *
- * Loop thread only, before any job runs.
- */
+/* selftest.h - tests the codec libraries and every GPU stream before the daemon reports READY. Loop
+ * thread only. */
 #pragma once
 
 #include <uv.h>

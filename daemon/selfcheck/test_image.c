@@ -134,7 +134,6 @@ static void draw(const struct image *image)
     }
 }
 
-/* Draws the image and encodes it as PNG. */
 static bool make_source(struct test_image *test, struct codec_context *codec, struct error *error)
 {
     struct image drawn = {.pixels = calloc(1, image_bytes(WIDTH, HEIGHT, CHANNELS)),

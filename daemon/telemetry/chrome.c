@@ -32,7 +32,6 @@
 #define HOST_PID 1
 #define DEVICE_PID(device) (2 + (device))
 
-/* Minimum distance between two samples of a counter. */
 #define COUNTER_NS 1000000
 
 static_assert(EVENT_MAX <= PAGE_BYTES, "an event fits a page");
@@ -139,7 +138,6 @@ static void name_process(struct chrome *chrome, unsigned pid, const char *name)
               pid, name);
 }
 
-/* Writes a text from outside the daemon (host name, device name) for a JSON string. */
 static const char *foreign(const char *text, char json[FOREIGN_BYTES])
 {
     char plain[FOREIGN_BYTES / 2], *to = json;

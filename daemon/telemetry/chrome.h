@@ -6,8 +6,7 @@
  * kernel copies each page whole: a process that is killed in write() leaves only whole events.
  *
  * Each worker is a thread of the process "gpuimgd". Each device is a process, and its streams are
- * the threads. Stages are slices of these threads. A job is an asynchronous slice, and its waits
- * are slices within it. Counters show the jobs in flight and the pinned bytes in use.
+ * the threads. A job is an asynchronous slice, and its waits are slices within it.
  *
  * Not thread-safe: trace.c calls all functions on its thread, or before and after that thread runs.
  */

@@ -47,10 +47,8 @@ uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
 /* Eight buckets per factor of two, from 10 us to more than an hour. The percentiles of the stats
  * line come from them and are at most 9% too high (2^(1/8) = 1.09). */
 #define METRICS_FINE_BUCKETS 240
-/* The upper bound of a fine bucket, in milliseconds. */
 double metrics_fine_bucket_ms(size_t bucket);
 
-/* The measured parts of a job. */
 enum metrics_time {
     METRICS_READ,
     METRICS_ADMIT,
@@ -111,9 +109,7 @@ struct metrics_totals {
     uint64_t recent_count;
 };
 
-/* Adds the end of an attempt to the totals. */
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
-/* Number of jobs that ended, with any outcome. */
 uint64_t metrics_jobs(const struct metrics_totals *totals);
 /* Number of jobs that worked in a stage, and the sum of their times in milliseconds. false: jobs
  * only wait in this stage, and the results are not set. */

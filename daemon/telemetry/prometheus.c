@@ -9,7 +9,6 @@ struct labels {
     const char *pairs[7];
 };
 
-/* The context in which one sample is written. */
 struct sheet {
     FILE *out;
     const char *name, *namespace;

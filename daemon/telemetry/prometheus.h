@@ -1,8 +1,4 @@
-/*
- * prometheus.h - writes a snapshot in Prometheus's text format 0.0.4, for /metrics.
- *
- * Thread-safe: the functions only read their arguments and constant tables.
- */
+/* prometheus.h - writes a snapshot in Prometheus's text format 0.0.4, for /metrics. Any thread. */
 #pragma once
 
 #include "daemon/telemetry/snapshot.h"

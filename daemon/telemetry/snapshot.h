@@ -74,7 +74,6 @@ struct snapshot {
     uint32_t open_files;
 };
 
-/* Fills in the CPU time, resident memory and open files of the process. */
 void snapshot_read_process(struct snapshot *snapshot);
 
 /* The loop is considered stuck when the last snapshot is older than this: ten missed snapshots, and

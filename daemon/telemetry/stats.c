@@ -49,7 +49,6 @@ static double mean_ms(const struct span *span, enum stage stage)
     return jobs > jobs_before ? (ms - ms_before) / (double)(jobs - jobs_before) : 0;
 }
 
-/* The activity since the start and the memory, summed over all devices. */
 static struct snapshot_device sum_of(const struct snapshot *snapshot)
 {
     struct snapshot_device sum = {0};

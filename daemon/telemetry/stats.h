@@ -1,8 +1,5 @@
-/*
- * stats.h - the stats line: the work between two snapshots as one line of logfmt.
- *
- * Loop thread only. gpuimgd(8) documents the keys; the format string in stats.c declares them.
- */
+/* stats.h - the stats line: the work between two snapshots as one line of logfmt, with the keys of
+ * gpuimgd(8). Loop thread only. */
 #pragma once
 
 #include "daemon/telemetry/snapshot.h"
@@ -16,16 +13,14 @@ struct stats {
 
 /* The first line covers the time from here on. */
 void stats_begin(struct stats *stats, const struct snapshot *now);
-/* Closes the file. */
 void stats_end(struct stats *stats);
 
 /* Writes the line for the time since the previous one into text. false: the daemon was idle, and
  * was idle in the previous line, too, so the caller may drop this line. */
 bool stats_line(struct stats *stats, const struct snapshot *now, char *text, size_t size);
 
-/* Opens the file stats_log for appending and closes the previous one (on SIGHUP: log rotation). ""
- * or NULL: no file. stats_line returns true for the next line, even if the daemon is idle. An error
- * is logged. */
+/* Closes the file stats_log and opens it again (SIGHUP: log rotation). "" or NULL: no file. An
+ * error is logged. stats_line returns true for the next line, even if the daemon is idle. */
 void stats_open_log(struct stats *stats, const char *path);
 /* Appends the line with a timestamp; an error is only a debug message. */
 void stats_write_log(struct stats *stats, const char *line);

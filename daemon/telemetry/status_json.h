@@ -16,15 +16,14 @@ char *status_json_heartbeat(const struct snapshot *snapshot, const char *state);
 /* Two minutes with one snapshot per second. status.html has the same number (KEPT). */
 #define HISTORY_SAMPLES 121
 
-/* From these snapshots the status page draws its charts when it is opened. An assignment copies
- * all of them. */
+/* The status page draws its charts from these snapshots when it is opened. */
 struct history {
     struct snapshot samples[HISTORY_SAMPLES]; /* a ring; [count % SAMPLES] is next */
     uint64_t count;
 };
 
-/* Adds a snapshot. If it follows another one within 0.5 s (a change of state), it replaces that
- * one, so that the history always covers two minutes. The first one is never replaced. */
+/* Adds a snapshot. It replaces one within the last 0.5 s (a change of state), so that the history
+ * always covers two minutes. */
 void history_add(struct history *history, const struct snapshot *snapshot);
 
 /* Returns {"samples":[...]}, oldest first. The keys of a sample are a subset of status.json's. The

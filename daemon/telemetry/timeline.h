@@ -2,9 +2,7 @@
  * timeline.h - draws the busiest moment of the daemon as an SVG image.
  *
  * It keeps the last TIMELINE_JOBS_MAX jobs and draws the time window in which workers and streams
- * were busiest. About TIMELINE_WINDOW_JOBS jobs end in the window. The image has one row per worker
- * and per stream, and three rows per device: all uploads, all kernels and all downloads. Each job
- * gets the first free lane. Two curves below show the jobs in flight and the pinned memory in use.
+ * were busiest. About TIMELINE_WINDOW_JOBS jobs end in the window.
  *
  * Not thread-safe: only the trace thread may call the functions while it runs. Before its start and
  * after its end, another thread may call them.
@@ -24,7 +22,6 @@ struct timeline;
  * timeline. Errors: write_failed, out_of_memory. */
 enum status timeline_open(const struct trace_config *config, struct timeline **timeline,
                           struct error *error) MUST_CHECK;
-/* Copies the job into the ring. */
 void timeline_add(struct timeline *timeline, const struct trace_job *job);
 /* Replaces the image by renaming a complete new file over it. Logs errors. */
 void timeline_draw(struct timeline *timeline);

@@ -76,7 +76,6 @@ static double window_ns(const struct drawing *drawing)
     return (double)(drawing->scene->end_ns - drawing->scene->begin_ns);
 }
 
-/* The x of a moment, clamped to the window. */
 static double column(const struct drawing *drawing, uint64_t at_ns)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -144,7 +143,6 @@ static void more(struct drawing *drawing, uint32_t left, const char *what)
     drawing->y += 16;
 }
 
-/* Draws a rectangle with a tooltip; returns its width. */
 static double put_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
                       uint64_t end_ns, double y, double height, const char *tip, ...)
     __attribute__((format(printf, 7, 8)));
@@ -206,7 +204,6 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
             column(drawing, slice->begin_ns) + width / 2, y + ROW / 2.0 + 4, label);
 }
 
-/* Draws the lane of a job, from fetch to acknowledgement. */
 static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint32_t lane)
 {
     if (lane >= drawing->lanes)

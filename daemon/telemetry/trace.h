@@ -63,8 +63,6 @@ struct trace_job {
     struct trace_slice slices[TRACE_SLICES_MAX];
 };
 
-/* Adds a slice. Called by the thread that owns the job. If end_ns < begin_ns, end_ns is set to
- * begin_ns. */
 void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
                    uint64_t begin_ns, uint64_t end_ns);
 
