@@ -96,13 +96,6 @@ static int open_beneath(int root, const char *path, int flags)
     return fd;
 }
 
-static enum status refuse_path(const char *path, int reason, struct error *error)
-{
-    return error_set(error, STATUS_PATH_REFUSED, "the path \"%s\" %s", path,
-                     reason == ENOTDIR ? "leads through a symbolic link or a file"
-                                       : "is a symbolic link or leaves its root");
-}
-
 static bool is_refusal(int reason)
 {
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
@@ -344,32 +337,14 @@ static enum status input_error(const struct files *files, const char *path, stru
     if (reason == ENOENT)
         return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
     if (is_refusal(reason))
-        return refuse_path(path, reason, error);
+        return error_set(error, STATUS_PATH_REFUSED, "the path \"%s\" %s", path,
+                         reason == ENOTDIR ? "leads through a symbolic link or a file"
+                                           : "is a symbolic link or leaves its root");
     if (reason == ENAMETOOLONG)
         return error_set(error, STATUS_PATH_REFUSED,
                          "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
     return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s%s",
                      path, strerror(reason), whose(reason, files->user, text));
-}
-
-static enum status check_input(struct files_input *input, const char *path, uint64_t size_max,
-                               struct error *error)
-{
-    struct stat info;
-    if (fstat(input->fd, &info) != 0)
-        return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s",
-                         path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return error_set(error, STATUS_PATH_REFUSED,
-                         "the input \"%s\" is not a regular file", path);
-    if ((uint64_t)info.st_size > size_max)
-        return error_set(error, STATUS_INPUT_TOO_LARGE,
-                         "the input \"%s\" has %" PRIu64 " bytes; at most %" PRIu64
-                         " are allowed (input_bytes_max)",
-                         path, (uint64_t)info.st_size, size_max);
-    input->size = (uint64_t)info.st_size;
-    input->identity = identity_of(&info);
-    return STATUS_OK;
 }
 
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
@@ -380,12 +355,24 @@ enum status files_open_input(const struct files *files, const char *path, uint64
         .fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
     if (input->fd < 0)
         return input_error(files, path, error);
-    enum status status = check_input(input, path, size_max, error);
-    if (status != STATUS_OK) {
-        close(input->fd);
-        input->fd = -1;
+    struct stat info;
+    if (fstat(input->fd, &info) != 0) {
+        error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s", path,
+                  strerror(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file", path);
+    } else if ((uint64_t)info.st_size > size_max) {
+        error_set(error, STATUS_INPUT_TOO_LARGE, "the input \"%s\" has %" PRIu64 " bytes; at most "
+                  "%" PRIu64 " are allowed (input_bytes_max)", path, (uint64_t)info.st_size,
+                  size_max);
+    } else {
+        input->size = (uint64_t)info.st_size;
+        input->identity = identity_of(&info);
+        return STATUS_OK;
     }
-    return status;
+    close(input->fd);
+    input->fd = -1;
+    return error->status;
 }
 
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
