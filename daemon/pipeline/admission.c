@@ -23,8 +23,7 @@ struct pool_usage admission_usage(const struct admission *admission)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
     pthread_mutex_lock(lock);
-    struct pool_usage usage = {.budget = admission->lane_bytes_max,
-                               .held = admission->lane_bytes,
+    struct pool_usage usage = {.budget = admission->lane_bytes_max, .held = admission->lane_bytes,
                                .used = admission->lane_bytes};
     pthread_mutex_unlock(lock);
     return usage;
@@ -39,9 +38,11 @@ bool admission_is_short(const struct admission *admission)
     return is_short;
 }
 
-static struct admission *admission_of(const struct job_run *run)
+static struct admission *lock(const struct job_run *run)
 {
-    return &run->pipeline->admission;
+    struct admission *admission = &run->pipeline->admission;
+    pthread_mutex_lock(&admission->lock);
+    return admission;
 }
 
 /* Under the lock. */
@@ -58,8 +59,7 @@ static void set_state(struct admission *admission, struct job_run *run, enum res
 
 void admission_wait(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     set_state(admission, run, RESERVATION_WAITS);
     pthread_mutex_unlock(&admission->lock);
 }
@@ -120,13 +120,6 @@ static bool is_soon(const struct admission *admission, const struct job_run *run
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 
-/* Under the lock. */
-static bool lack_memory(struct admission *admission)
-{
-    admission->is_short = true;
-    return false;
-}
-
 /* Under the lock. true: admitted, or failed. If the largest possible results exceed the lane, the
  * job reserves the whole rest of the lane: real results are usually smaller. */
 static bool take(struct admission *admission, struct job_run *run)
@@ -140,15 +133,13 @@ static bool take(struct admission *admission, struct job_run *run)
     }
     if (results > admission->lane_bytes_max - working)
         results = admission->lane_bytes_max - working;
-    admission->is_short = false;
-    if (!is_soon(admission, run, admission_need(run)))
-        return false;
-    if (working + results > admission->lane_bytes_max - admission->lane_bytes)
-        return lack_memory(admission);
-    enum engine_reserved reserved =
-        engine_reserve(admission->engine, &run->plan, &run->reserved.memory, &run->error);
-    if (reserved == ENGINE_WAIT)
-        return lack_memory(admission);
+    bool soon = is_soon(admission, run, admission_need(run));
+    bool fits = working + results <= admission->lane_bytes_max - admission->lane_bytes;
+    enum engine_reserved reserved = ENGINE_WAIT;
+    if (soon && fits)
+        reserved =
+            engine_reserve(admission->engine, &run->plan, &run->reserved.memory, &run->error);
+    admission->is_short = soon && reserved == ENGINE_WAIT;
     if (reserved == ENGINE_RESERVED) {
         admission->lane_bytes += working + results;
         run->reserved.lane_bytes = working + results;
@@ -156,13 +147,12 @@ static bool take(struct admission *admission, struct job_run *run)
         run->reserved.asked_bytes = admission_need(run);
         set_state(admission, run, RESERVATION_HELD);
     }
-    return true;
+    return reserved != ENGINE_WAIT;
 }
 
 bool admission_try(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     bool through = take(admission, run);
     if (through && run->reserved.state == RESERVATION_WAITS) /* the job failed */
         set_state(admission, run, RESERVATION_NONE);
@@ -172,8 +162,7 @@ bool admission_try(struct job_run *run)
 
 bool admission_pass(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     bool through = admission->line == 0 && take(admission, run);
     if (!through)
         set_state(admission, run, RESERVATION_WAITS);
@@ -183,8 +172,7 @@ bool admission_pass(struct job_run *run)
 
 bool admission_step_aside(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     bool aside = admission->jobs == 0;
     if (aside)
         set_state(admission, run, RESERVATION_NONE);
@@ -203,17 +191,15 @@ static void keep(struct admission *admission, struct job_run *run, size_t need)
 
 void admission_keep_encoder(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
     size_t need = encoder_need(run) + run->plan_bytes + run->info.icc_bytes;
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     keep(admission, run, need + run->reserved.results_room);
     pthread_mutex_unlock(&admission->lock);
 }
 
 bool admission_extend(struct job_run *run, size_t bytes)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes;
     if (fits) {
         admission->lane_bytes += bytes;
@@ -226,8 +212,7 @@ bool admission_extend(struct job_run *run, size_t bytes)
 
 bool admission_release(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     bool had_part = run->reserved.state != RESERVATION_NONE;
     if (had_part) {
         assert(run->reserved.results_bytes <= run->reserved.lane_bytes);
@@ -243,18 +228,16 @@ bool admission_release(struct job_run *run)
 
 void admission_settle(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
     if (run->reserved.lane_bytes == 0)
         return;
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     keep(admission, run, 0);
     pthread_mutex_unlock(&admission->lock);
 }
 
 void admission_abandon(struct job_run *run)
 {
-    struct admission *admission = admission_of(run);
-    pthread_mutex_lock(&admission->lock);
+    struct admission *admission = lock(run);
     if (run->reserved.state == RESERVATION_HELD)
         set_state(admission, run, RESERVATION_ABANDONED);
     pthread_mutex_unlock(&admission->lock);
@@ -293,8 +276,7 @@ void admission_recall(struct pipeline *pipeline)
 
 void admission_pump(struct pipeline *pipeline)
 {
-    each_run (run, &pipeline->stages[STAGE_ADMIT]) {
+    each_run (run, &pipeline->stages[STAGE_ADMIT])
         if (!admit(run) && !lets_pass(run))
             return;
-    }
 }
