@@ -23,22 +23,12 @@
 
 bool disk_may_be_why(int reason)
 {
-    switch (reason) {
-    case ENOSPC:
-    case EDQUOT:
-    case EROFS:
-    case EIO:
-    case ESTALE: /* this and the following: a mount is lost */
-    case ENOTCONN:
-    case ENODEV:
-    case ENXIO:
-    case ENOENT:
-    case ETIMEDOUT:
-    case EHOSTDOWN:
-        return true;
-    default:
-        return false;
-    }
+    static const int reasons[] = {ENOSPC, EDQUOT, EROFS, EIO, /* or a mount is lost: */
+                                  ESTALE, ENOTCONN, ENODEV, ENXIO, ENOENT, ETIMEDOUT, EHOSTDOWN};
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reason == reasons[i])
+            return true;
+    return false;
 }
 
 /* ---- trying, on a worker -------------------------------------------------------------------- */
@@ -113,6 +103,15 @@ static void try_run(struct worker_task *task, struct worker_tools *tools)
 
 static void wait_for_next(struct disk *disk);
 
+static void report_change(struct disk *disk)
+{
+    struct pipeline *pipeline = disk->pipeline;
+    if (disk->failed)
+        pipeline_give_back_files(pipeline);
+    pipeline_pump(pipeline);
+    pipeline->parts.disk_changed(pipeline->parts.context);
+}
+
 static void set_failed(struct disk *disk, const struct error *error)
 {
     uint64_t now_ns = clock_now_ns();
@@ -124,7 +123,7 @@ static void set_failed(struct disk *disk, const struct error *error)
     log_error("%s: nothing is fetched until outputs can be written; jobs in flight return to the "
               "queue", error->text);
     wait_for_next(disk);
-    pipeline_disk_changed(disk->pipeline);
+    report_change(disk);
 }
 
 static void set_working(struct disk *disk)
@@ -134,7 +133,7 @@ static void set_working(struct disk *disk)
     log_info("output_root \"%s\" can be written again, after %.1f s: fetching resumes",
              disk->pipeline->parts.options->output_root,
              clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
-    pipeline_disk_changed(disk->pipeline);
+    report_change(disk);
 }
 
 static void try_done(struct worker_task *task)
@@ -179,10 +178,10 @@ void disk_fail(struct disk *disk, const struct error *error)
         set_failed(disk, error);
 }
 
-void disk_suspect(struct disk *disk)
+void pipeline_suspect_disk(struct pipeline *pipeline)
 {
-    if (!disk->failed)
-        start_try(disk);
+    if (!pipeline->disk.failed)
+        start_try(&pipeline->disk);
 }
 
 void disk_open(struct pipeline *pipeline)

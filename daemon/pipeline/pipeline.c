@@ -100,11 +100,6 @@ void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context
     notify_if_idle(pipeline);
 }
 
-void pipeline_suspect_disk(struct pipeline *pipeline)
-{
-    disk_suspect(&pipeline->disk);
-}
-
 uint32_t pipeline_unfinished(const struct pipeline *pipeline)
 {
     size_t total = 0;
@@ -165,14 +160,6 @@ static void open_admission(struct pipeline *pipeline)
         now = most = parts->options->inflight;
     admission_open(&pipeline->admission, parts->engine,
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
-}
-
-void pipeline_disk_changed(struct pipeline *pipeline)
-{
-    if (pipeline->disk.failed)
-        pipeline_give_back_files(pipeline);
-    pipeline_pump(pipeline);
-    pipeline->parts.disk_changed(pipeline->parts.context);
 }
 
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)

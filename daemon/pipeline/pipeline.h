@@ -49,7 +49,7 @@ void pipeline_give_back(struct pipeline *pipeline);
  * not run yet to the queue; their attempts do not count. */
 void pipeline_fail(struct pipeline *pipeline);
 
-/* Tries on a worker whether output_root can be written. */
+/* Tries on a worker whether output_root can be written, unless a try is running or it cannot. */
 void pipeline_suspect_disk(struct pipeline *pipeline);
 uint32_t pipeline_inflight(const struct pipeline *pipeline);   /* with zombies; any thread */
 uint32_t pipeline_unfinished(const struct pipeline *pipeline); /* before ACK, without zombies */

@@ -78,7 +78,6 @@ void fault_point(const char *key, const char *stage, const char *id);
  * slot. */
 void pipeline_pump(struct pipeline *pipeline);
 void pipeline_count_text(struct job_run *run, size_t bytes); /* until the job ends */
-void pipeline_disk_changed(struct pipeline *pipeline);
 void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 
 /* stages.c */
@@ -190,8 +189,6 @@ void disk_lack_room(struct disk *disk);
 bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
 
 void disk_fail(struct disk *disk, const struct error *error);
-/* Tries the disk on a worker, unless it has failed already or a try is running. */
-void disk_suspect(struct disk *disk);
 
 /* trace_hooks.c: times of a traced job go into run->trace, and at its end into the trace file */
 
