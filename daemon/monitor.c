@@ -25,7 +25,7 @@ struct monitor {
     struct pipeline *pipeline;
     struct queue *queue;
     struct web *web; /* NULL: metrics_listen is empty */
-    struct { /* the last heartbeat; all zero: none yet */
+    struct heartbeat { /* the last one; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
         const char *state;
         bool had_news;        /* send one more, without delay */
@@ -52,15 +52,6 @@ static void look_at_queue(struct snapshot *snapshot, const struct queue_view *vi
     snapshot->dropped = view->dropped;
     snapshot->trimmed = view->trimmed;
     snapshot->reconnects = view->connects > 0 ? view->connects - 1 : 0;
-}
-
-static void look_at_engine(struct snapshot *snapshot, struct engine *engine)
-{
-    for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        struct snapshot_device *device = &snapshot->devices[d];
-        engine_take_activity(engine, d, &device->activity);
-        device->memory = engine_device_usage(engine, d);
-    }
 }
 
 static void look_at_threads(struct snapshot *snapshot, const struct monitor *monitor)
@@ -91,7 +82,10 @@ static void take(struct monitor *monitor)
     snapshot->images_per_s = monitor->stats.images_per_s;
     pipeline_look(monitor->pipeline, snapshot);
     look_at_queue(snapshot, view);
-    look_at_engine(snapshot, monitor->engine);
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        engine_take_activity(monitor->engine, d, &snapshot->devices[d].activity);
+        snapshot->devices[d].memory = engine_device_usage(monitor->engine, d);
+    }
     look_at_threads(snapshot, monitor);
     snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(monitor->engine);
     snapshot_read_process(snapshot);
@@ -163,10 +157,7 @@ static void publish_heartbeat(struct monitor *monitor)
         return;
     queue_publish(monitor->queue, text, monitor->options->lease_s);
     free(text);
-    monitor->heartbeat.at_ns = snapshot->taken_ns;
-    monitor->heartbeat.jobs = jobs;
-    monitor->heartbeat.state = state;
-    monitor->heartbeat.had_news = has_news;
+    monitor->heartbeat = (struct heartbeat){snapshot->taken_ns, jobs, state, has_news};
 }
 
 static void on_look(uv_timer_t *timer)
@@ -282,7 +273,6 @@ void monitor_close(struct monitor *monitor)
     if (!monitor)
         return;
     stats_end(&monitor->stats);
-    if (monitor->web)
-        web_destroy(monitor->web);
+    web_destroy(monitor->web);
     free(monitor);
 }

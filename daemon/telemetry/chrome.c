@@ -111,27 +111,6 @@ static uint64_t since_origin(const struct chrome *chrome, uint64_t at_ns)
     return at_ns > origin_ns ? at_ns - origin_ns : 0;
 }
 
-static void track_place(uint16_t track, unsigned *pid, unsigned *tid)
-{
-    bool stream = TRACE_IS_STREAM(track);
-    *pid = stream ? DEVICE_PID(TRACE_DEVICE(track)) : HOST_PID;
-    *tid = stream ? TRACE_STREAM(track) + 1u : track;
-}
-
-static void name_track(struct chrome *chrome, uint16_t track)
-{
-    unsigned pid, tid;
-    bool stream = TRACE_IS_STREAM(track);
-    if (chrome->named[track / 8] & 1 << track % 8)
-        return;
-    chrome->named[track / 8] |= (uint8_t)(1 << track % 8);
-    track_place(track, &pid, &tid);
-    put_event(chrome,
-              "{'ph':'M','name':'thread_name','pid':%u,'tid':%u,'args':{'name':'%s %d'}},\n", pid,
-              tid, stream ? "stream" : "worker",
-              stream ? TRACE_STREAM(track) : TRACE_WORKER(track));
-}
-
 static void name_process(struct chrome *chrome, unsigned pid, const char *name)
 {
     put_event(chrome, "{'ph':'M','name':'process_name','pid':%u,'tid':0,'args':{'name':'%s'}},\n",
@@ -168,11 +147,19 @@ static void write_head(struct chrome *chrome)
               stamp);
 }
 
+/* Names the track before its first slice. */
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
-    unsigned pid, tid;
-    track_place(slice->track, &pid, &tid);
+    bool stream = TRACE_IS_STREAM(slice->track);
+    unsigned pid = stream ? DEVICE_PID(TRACE_DEVICE(slice->track)) : HOST_PID;
+    unsigned tid = stream ? TRACE_STREAM(slice->track) + 1u : slice->track;
+    uint8_t *named = &chrome->named[slice->track / 8], bit = (uint8_t)(1 << slice->track % 8);
+    if (!(*named & bit))
+        put_event(chrome,
+                  "{'ph':'M','name':'thread_name','pid':%u,'tid':%u,'args':{'name':'%s %u'}},\n",
+                  pid, tid, stream ? "stream" : "worker", tid - 1);
+    *named |= bit;
     put_event(chrome,
               "{'ph':'X','name':'%s','pid':%u,'tid':%u,'ts':" US ",'dur':" US
               ",'args':{'job':%" PRIu64 "}},\n", trace_names[slice->what], pid, tid,
@@ -234,7 +221,6 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
             write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], "");
             write_async(chrome, "e", slice->end_ns, trace_names[slice->what], "");
         } else {
-            name_track(chrome, slice->track);
             write_slice(chrome, job, slice);
         }
     }
@@ -299,8 +285,7 @@ void chrome_close(struct chrome *chrome, uint64_t missed)
     if (!chrome)
         return;
     chrome->left_out += missed;
-    put_event(chrome,
-              "{'ph':'i','name':'end of the trace','pid':%u,'tid':0,'s':'g','ts':" US
+    put_event(chrome, "{'ph':'i','name':'end of the trace','pid':%u,'tid':0,'s':'g','ts':" US
               ",'args':{'jobs':%" PRIu64 ",'jobs left out':%" PRIu64 ",'slices left out':%" PRIu64
               "}}\n]\n", HOST_PID, US_OF(since_origin(chrome, clock_now_ns())), chrome->jobs,
               chrome->left_out, chrome->slices_left_out);

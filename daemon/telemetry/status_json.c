@@ -8,6 +8,17 @@ static void put_seconds(struct writer *writer, const char *key, double seconds)
     writer_decimal(writer, key, seconds, 6);
 }
 
+/* The members of a device that the page and the heartbeat have. */
+static void open_device(struct writer *w, const struct snapshot_device *device)
+{
+    writer_open(w, NULL, '{');
+    writer_text(w, "name", device->name);
+    put_seconds(w, "busy_s", device->activity.any_s);
+    put_seconds(w, "up_s", device->activity.h2d_s);
+    put_seconds(w, "kernel_s", device->activity.kernel_s);
+    put_seconds(w, "down_s", device->activity.d2h_s);
+}
+
 /* ---- the status page ------------------------------------------------------------------------ */
 
 static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns)
@@ -124,15 +135,9 @@ static void add_memory(struct writer *w, const struct snapshot *s)
     writer_close(w, ']');
     writer_open(w, "devices", '[');
     for (uint32_t d = 0; d < s->device_count; d++) {
-        const struct engine_activity *activity = &s->devices[d].activity;
-        writer_open(w, NULL, '{');
-        writer_text(w, "name", s->devices[d].name);
-        put_seconds(w, "busy_s", activity->any_s);
-        put_seconds(w, "kernel_s", activity->kernel_s);
-        put_seconds(w, "up_s", activity->h2d_s);
-        put_seconds(w, "down_s", activity->d2h_s);
-        writer_number(w, "up_bytes", activity->h2d_bytes);
-        writer_number(w, "down_bytes", activity->d2h_bytes);
+        open_device(w, &s->devices[d]);
+        writer_number(w, "up_bytes", s->devices[d].activity.h2d_bytes);
+        writer_number(w, "down_bytes", s->devices[d].activity.d2h_bytes);
         add_usage(w, &s->devices[d].memory);
         writer_close(w, '}');
     }
@@ -253,13 +258,7 @@ static void add_devices(struct writer *w, const struct snapshot *s)
 {
     writer_open(w, "devices", '[');
     for (uint32_t d = 0; d < s->device_count && s->streams > 0; d++) {
-        const struct engine_activity *activity = &s->devices[d].activity;
-        writer_open(w, NULL, '{');
-        writer_text(w, "name", s->devices[d].name);
-        put_seconds(w, "busy_s", activity->any_s);
-        put_seconds(w, "up_s", activity->h2d_s);
-        put_seconds(w, "kernel_s", activity->kernel_s);
-        put_seconds(w, "down_s", activity->d2h_s);
+        open_device(w, &s->devices[d]);
         writer_close(w, '}');
     }
     writer_close(w, ']');
