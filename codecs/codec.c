@@ -93,8 +93,7 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
 
 void image_info_clear(struct image_info *info)
 {
-    free(info->icc);
-    info->icc = NULL;
+    image_info_drop_icc(info);
     info->icc_bytes = 0;
 }
 
@@ -199,8 +198,7 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
         return STATUS_OK;
     return error_set(error, STATUS_IMAGE_TOO_LARGE,
                      "the %s is %u x %u pixels; at most %llu pixels and %u per side are allowed",
-                     what, width, height, (unsigned long long)limits->pixels_max,
-                     limits->side_max);
+                     what, width, height, (unsigned long long)limits->pixels_max, limits->side_max);
 }
 
 /* The header's size field, colour space and signature: ICC.1:2022, section 7.2. */

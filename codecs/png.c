@@ -84,18 +84,13 @@ static void on_warning(png_structp png, png_const_charp message)
         on_error(png, message);
 }
 
+/* Its counterpart is NULL: libpng then calls free(). */
 static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
 {
     void *memory = malloc(bytes);
     if (memory == NULL)
         ((struct png_state *)png_get_mem_ptr(png))->out_of_memory = true;
     return memory;
-}
-
-static void release(png_structp png, png_voidp memory)
-{
-    (void)png;
-    free(memory);
 }
 
 /* Fails if an allocation failed. libpng then ignores chunks that do not affect pixels, and an image
@@ -177,7 +172,7 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
     state->length = length;
     state->deadline_ns = limits->deadline_ns;
     state->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
-                                          state, allocate, release);
+                                          state, allocate, NULL);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
     if (state->info == NULL)
         refuse_library(state);
@@ -389,11 +384,10 @@ static bool can_write_profile(const uint8_t *icc, size_t bytes)
 static void open_writer(struct png_state *state, const struct image *src,
                         const struct encode_request *request)
 {
-    static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY,
-                                [3] = PNG_COLOR_TYPE_RGB,
+    static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY, [3] = PNG_COLOR_TYPE_RGB,
                                 [4] = PNG_COLOR_TYPE_RGB_ALPHA};
     state->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
-                                           state, allocate, release);
+                                           state, allocate, NULL);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
     if (state->info == NULL)
         refuse_library(state);

@@ -74,12 +74,9 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
 {
     jpeg_create_decompress(&state->reader);
     state->source = (struct jpeg_source_mgr){
-        .init_source = source_ignore,
-        .fill_input_buffer = source_fill,
-        .skip_input_data = source_skip,
-        .resync_to_restart = jpeg_resync_to_restart,
-        .term_source = source_ignore,
-    };
+        .init_source = source_ignore, .fill_input_buffer = source_fill,
+        .skip_input_data = source_skip, .resync_to_restart = jpeg_resync_to_restart,
+        .term_source = source_ignore};
     state->source_bytes = length;
     state->scans.count = state->next_span = 0;
     state->rest = bytes;

@@ -1,3 +1,4 @@
+/* encode.c - encodes pixels as a JPEG. */
 #include "codecs/jpeg/state.h"
 
 #include <string.h>
@@ -39,11 +40,9 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
 {
     struct jpeg_compress_struct *writer = &state->writer;
     jpeg_create_compress(writer);
-    state->destination = (struct jpeg_destination_mgr){
-        .init_destination = sink_start,
-        .empty_output_buffer = sink_empty,
-        .term_destination = sink_end,
-    };
+    state->destination = (struct jpeg_destination_mgr){.init_destination = sink_start,
+                                                       .empty_output_buffer = sink_empty,
+                                                       .term_destination = sink_end};
     writer->dest = &state->destination;
     writer->progress = &state->progress;
     writer->image_width = src->width;

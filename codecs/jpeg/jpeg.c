@@ -62,17 +62,8 @@ static _Noreturn void on_error(j_common_ptr common)
  * affect pixels: extra bytes before a marker, unknown versions, a broken profile. */
 static bool loses_pixels(int code)
 {
-    switch (code) {
-    case JWRN_HIT_MARKER:
-    case JWRN_HUFF_BAD_CODE:
-    case JWRN_ARITH_BAD_CODE:
-    case JWRN_JPEG_EOF:
-    case JWRN_MUST_RESYNC:
-    case JWRN_BOGUS_PROGRESSION:
-        return true;
-    default:
-        return false;
-    }
+    return code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_ARITH_BAD_CODE ||
+           code == JWRN_JPEG_EOF || code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION;
 }
 
 void jpeg_keep_segments(struct jpeg_state *state, bool keep)
@@ -157,10 +148,8 @@ static void on_progress(j_common_ptr common)
 void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *error)
 {
     state->error = error;
-    state->warnings = 0;
-    state->segments = 0;
+    state->warnings = state->segments = state->monitor_calls = 0;
     state->kept_bytes = 0;
-    state->monitor_calls = 0;
     common->err = jpeg_std_error(&state->errors);
     state->errors.error_exit = on_error;
     state->errors.emit_message = on_message;

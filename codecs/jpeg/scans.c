@@ -39,8 +39,7 @@ static bool learn(struct walk *walk, const struct jpeg_scan_header *scan)
             return false;
         for (int k = scan->first; k <= scan->last; k++) {
             bool begins = known[k] < 0 && scan->high == 0;
-            bool refines = known[k] == scan->high && scan->high > 0 &&
-                           scan->low == scan->high - 1;
+            bool refines = known[k] == scan->high && scan->high > 0 && scan->low == scan->high - 1;
             if (!begins && !refines)
                 return false;
             known[k] = (int8_t)scan->low;
