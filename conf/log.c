@@ -17,10 +17,8 @@ static _Atomic int level_now = LOG_LEVEL_INFO;
 static bool under_journald;
 
 static const char *const level_names[LOG_LEVEL_DEBUG + 1] = {
-    [LOG_LEVEL_ERROR] = "error",
-    [LOG_LEVEL_WARNING] = "warning",
-    [LOG_LEVEL_INFO] = "info",
-    [LOG_LEVEL_DEBUG] = "debug",
+    [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARNING] = "warning",
+    [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
 };
 
 void log_init(void)

@@ -88,8 +88,7 @@ static void print_input(const struct job_run *run, FILE *out)
     fputs("input    ", out);
     print_name(run->job.input.path, out);
     fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, info->format->name,
-            info->progressive ? " (progressive)" : "", info->width, info->height,
-            info->channels);
+            info->progressive ? " (progressive)" : "", info->width, info->height, info->channels);
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");

@@ -23,13 +23,14 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
         outputs[i] = (struct result_output){
             .place = &run->job.outputs[i].place,
             .format = output->format ? output->format->name : NULL,
-            .width = written ? output->width : 0,
-            .height = written ? output->height : 0,
-            .bytes = written ? output->bytes : 0,
-            .encoder = written ? codec_name(run, output->encoder) : NULL,
             .error = !whole ? &output->error : written || output->values ? NULL : error,
-            .values = whole ? output->values : NULL,
-        };
+            .values = whole ? output->values : NULL};
+        if (written) {
+            outputs[i].width = output->width;
+            outputs[i].height = output->height;
+            outputs[i].bytes = output->bytes;
+            outputs[i].encoder = codec_name(run, output->encoder);
+        }
     }
 }
 
@@ -176,12 +177,13 @@ static void say_error(const struct job_run *run, const struct error *error)
 /* Drops the outputs to Redis keys: they would be stored together with the answer. */
 static void withhold_values(struct job_run *run)
 {
-    struct queue_value values[JOB_OUTPUTS_MAX];
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].value.value) /* uncovered: refusal */
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        if (run->outputs[i].value.value) { /* uncovered: refusal */
+            free(run->outputs[i].value.value);
+            run->outputs[i].value = (struct queue_value){0};
             run->outputs[i].bytes = 0;
-    for (size_t i = take_values(run, values); i > 0; i--) /* uncovered: refusal */
-        free(values[i - 1].value);
+        }
+    }
 }
 
 /* A failed job keeps its good outputs, including those to Redis keys. A cancelled job keeps only
@@ -195,8 +197,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
     /* Only a job that started stores its result under a unique id. If a later job with the same id
      * has an error in its JSON, that error must not replace the stored result. */
     bool keeps = !(run->outcome == OUTCOME_REFUSED && run->job.unique);
-    struct queue_answer whole = {.id = keeps ? run->job.id : NULL,
-                                 .reply_to = run->job.reply_to,
+    struct queue_answer whole = {.id = keeps ? run->job.id : NULL, .reply_to = run->job.reply_to,
                                  .unique = keeps && run->job.unique, .values = values};
     const struct queue_answer *answer = NULL;
     if (error->status == STATUS_CANCELLED && !brief)
@@ -210,8 +211,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
         whole.value_count = brief ? 0 : take_values(run, values);
         answer = &whole;
     }
-    if (!(retry ? queue_retry(queue, run->lease, answer)
-                : queue_done(queue, run->lease, answer)))
+    if (!(retry ? queue_retry(queue, run->lease, answer) : queue_done(queue, run->lease, answer)))
         job_run_decide(run, OUTCOME_RETURNED);
 }
 

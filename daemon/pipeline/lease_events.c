@@ -126,12 +126,8 @@ void lease_events_leased(void *context, struct lease *lease)
 void job_run_enter_ask(struct job_run *run)
 {
     const struct job *job = &run->job;
-    struct queue_conditions conditions = {
-        .id = job->id,
-        .unique = job->unique,
-        .not_before = job->not_before,
-        .expires = job->expires,
-    };
+    struct queue_conditions conditions = {.id = job->id, .unique = job->unique,
+                                          .not_before = job->not_before, .expires = job->expires};
     if (queue_ask(run->pipeline->queue, run->lease, &conditions))
         return;
     char label[LABEL_BYTES];

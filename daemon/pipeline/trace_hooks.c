@@ -6,11 +6,10 @@
 /* Shorter waits are not recorded: they are hand-overs between threads. */
 #define WAIT_NS 100000
 
+/* STAGE_GPU: on the CPU engine only. */
 static const enum trace_what whats[STAGE_COUNT] = {
-    [STAGE_READ] = TRACE_READ,
-    [STAGE_DECODE] = TRACE_DECODE,
-    [STAGE_GPU] = TRACE_KERNEL, /* CPU engine only */
-    [STAGE_ENCODE] = TRACE_ENCODE,
+    [STAGE_READ] = TRACE_READ, [STAGE_DECODE] = TRACE_DECODE,
+    [STAGE_GPU] = TRACE_KERNEL, [STAGE_ENCODE] = TRACE_ENCODE,
 };
 
 static void sample(const struct job_run *run, struct trace_sample *sample, uint64_t at_ns)

@@ -116,8 +116,7 @@ static void decode_done(struct worker_task *task)
         if (run->wrong)
             continue;
         run->task = (struct engine_task){.plan = test_image_plan(check->test_image),
-                                         .memory = &run->memory,
-                                         .deadline_ns = deadline_ns,
+                                         .memory = &run->memory, .deadline_ns = deadline_ns,
                                          .done = on_computed};
         engine_submit(check->engine, &run->task);
     }

@@ -116,8 +116,7 @@ struct selftest {
 
 static bool wrong(struct selftest *test, const char *what)
 {
-    error_set(test->error, STATUS_GPU_FAILED, "self-test: %s", what);
-    return false;
+    return error_fail(test->error, STATUS_GPU_FAILED, "self-test: %s", what);
 }
 
 static void on_done(struct engine_task *task)

@@ -38,8 +38,7 @@ struct test_image {
 
 static bool wrong(struct error *error, const char *what)
 {
-    error_set(error, STATUS_GPU_FAILED, "%s", what);
-    return false;
+    return error_fail(error, STATUS_GPU_FAILED, "%s", what);
 }
 
 enum status test_image_flush(struct codec_sink *sink, size_t used, struct error *error)
@@ -136,11 +135,8 @@ static void draw(const struct image *image)
 
 static bool make_source(struct test_image *test, struct codec_context *codec, struct error *error)
 {
-    struct image drawn = {.pixels = calloc(1, image_bytes(WIDTH, HEIGHT, CHANNELS)),
-                          .width = WIDTH,
-                          .height = HEIGHT,
-                          .channels = CHANNELS,
-                          .stride = image_stride(WIDTH, CHANNELS)};
+    struct image drawn = {calloc(1, image_bytes(WIDTH, HEIGHT, CHANNELS)), WIDTH, HEIGHT, CHANNELS,
+                          image_stride(WIDTH, CHANNELS)};
     if (!drawn.pixels) /* uncovered: selftest */
         return wrong(error, "no memory");
     draw(&drawn);
@@ -153,11 +149,8 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
 
 static bool make_plan(struct test_image *test, struct error *error)
 {
-    struct plan_source source = {.width = WIDTH,
-                                 .height = HEIGHT,
-                                 .channels = CHANNELS,
-                                 .orientation = 1,
-                                 .background = {255, 255, 255}};
+    struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
+                                 .orientation = 1, .background = {255, 255, 255}};
     struct plan_target targets[JOB_OUTPUTS_MAX];
     struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
     const cJSON *ops;

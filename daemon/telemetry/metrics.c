@@ -20,10 +20,8 @@ const char *const metrics_time_names[METRICS_TIMES] = {
 };
 
 const char *const metrics_outcome_names[METRICS_OUTCOMES] = {
-    [METRICS_DONE] = "done",
-    [METRICS_FAILED] = "failed",
-    [METRICS_DEAD] = "dead",
-    [METRICS_CANCELLED] = "cancelled",
+    [METRICS_DONE] = "done", [METRICS_FAILED] = "failed",
+    [METRICS_DEAD] = "dead", [METRICS_CANCELLED] = "cancelled",
 };
 
 /* A negative time is not counted: the job did not reach this stage. */
@@ -62,13 +60,8 @@ double metrics_fine_bucket_ms(size_t bucket)
 static void note_error(struct metrics_totals *totals, const struct metrics_job *job)
 {
     struct metrics_error *error = &totals->recent[totals->recent_count++ % METRICS_RECENT_MAX];
-    *error = (struct metrics_error){
-        .time_s = clock_unix_s(),
-        .job = job->number,
-        .attempt = job->attempt,
-        .status = job->error->status,
-        .retried = job->outcome == METRICS_RETRIED,
-    };
+    *error = (struct metrics_error){clock_unix_s(), job->number, job->attempt, job->error->status,
+                                    .retried = job->outcome == METRICS_RETRIED};
     text_copy(error->input, sizeof error->input, job->input ? job->input : "");
     text_copy(error->text, sizeof error->text, job->error->text);
     totals->errors[job->error->status]++;

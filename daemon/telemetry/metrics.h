@@ -13,13 +13,7 @@
 /* The stages of a job, in order. */
 enum stage {
     STAGE_ASK, /* asks Redis if the job may start; skipped by most jobs */
-    STAGE_READ,
-    STAGE_ADMIT,
-    STAGE_DECODE,
-    STAGE_GPU,
-    STAGE_ENCODE,
-    STAGE_ACK,
-    STAGE_COUNT
+    STAGE_READ, STAGE_ADMIT, STAGE_DECODE, STAGE_GPU, STAGE_ENCODE, STAGE_ACK, STAGE_COUNT
 };
 
 static inline const char *stage_name(enum stage stage)
@@ -50,24 +44,14 @@ uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
 double metrics_fine_bucket_ms(size_t bucket);
 
 enum metrics_time {
-    METRICS_READ,
-    METRICS_ADMIT,
-    METRICS_DECODE,
-    METRICS_H2D,
-    METRICS_KERNEL,
-    METRICS_D2H,
-    METRICS_ENCODE,
-    METRICS_TIMES
+    METRICS_READ, METRICS_ADMIT, METRICS_DECODE, METRICS_H2D, METRICS_KERNEL, METRICS_D2H,
+    METRICS_ENCODE, METRICS_TIMES
 };
 extern const char *const metrics_time_names[METRICS_TIMES];
 
 /* How an attempt ends. METRICS_RETRIED is the only outcome after which the job goes on. */
 enum metrics_outcome {
-    METRICS_DONE,
-    METRICS_FAILED,
-    METRICS_DEAD,
-    METRICS_CANCELLED,
-    METRICS_OUTCOMES,
+    METRICS_DONE, METRICS_FAILED, METRICS_DEAD, METRICS_CANCELLED, METRICS_OUTCOMES,
     METRICS_RETRIED = METRICS_OUTCOMES
 };
 extern const char *const metrics_outcome_names[METRICS_OUTCOMES];

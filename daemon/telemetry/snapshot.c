@@ -14,10 +14,7 @@ const char *const snapshot_state_names[SNAPSHOT_STATES] = {
 };
 
 const char *const snapshot_pool_names[SNAPSHOT_POOLS] = {
-    [SNAPSHOT_PINNED] = "pinned",
-    [SNAPSHOT_FILES] = "files",
-    [SNAPSHOT_CODECS] = "codecs",
-};
+    [SNAPSHOT_PINNED] = "pinned", [SNAPSHOT_FILES] = "files", [SNAPSHOT_CODECS] = "codecs"};
 
 static double resident_bytes(void)
 {
@@ -35,9 +32,8 @@ void snapshot_read_process(struct snapshot *snapshot)
 {
     struct rusage usage = {0};
     getrusage(RUSAGE_SELF, &usage);
-    snapshot->process_cpu_s =
-        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    snapshot->process_cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                              (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
     snapshot->resident_bytes = resident_bytes();
     DIR *folder = opendir("/proc/self/fd");
     if (!folder) /* uncovered: promise */

@@ -14,11 +14,7 @@
 
 enum snapshot_state {
     SNAPSHOT_STARTING, /* until the self-test has passed */
-    SNAPSHOT_RUNNING,
-    SNAPSHOT_PAUSED,
-    SNAPSHOT_DRAINING,
-    SNAPSHOT_FAILED,
-    SNAPSHOT_STATES
+    SNAPSHOT_RUNNING, SNAPSHOT_PAUSED, SNAPSHOT_DRAINING, SNAPSHOT_FAILED, SNAPSHOT_STATES
 };
 extern const char *const snapshot_state_names[SNAPSHOT_STATES];
 

@@ -84,14 +84,9 @@ static void choose_window(struct timeline *timeline, size_t count, uint64_t *beg
 
 static void fill_scene(struct timeline *timeline, struct timeline_scene *scene)
 {
-    size_t kept = timeline->added < TIMELINE_JOBS_MAX ? (size_t)timeline->added
-                                                      : TIMELINE_JOBS_MAX;
-    *scene = (struct timeline_scene){
-        .config = timeline->config,
-        .jobs = timeline->drawn,
-        .jobs_kept = kept,
-        .jobs_ended = timeline->added,
-    };
+    size_t kept = timeline->added < TIMELINE_JOBS_MAX ? (size_t)timeline->added : TIMELINE_JOBS_MAX;
+    *scene = (struct timeline_scene){.config = timeline->config, .jobs = timeline->drawn,
+                                     .jobs_kept = kept, .jobs_ended = timeline->added};
     for (size_t i = 0; i < kept; i++)
         timeline->drawn[i] = &timeline->jobs[i];
     qsort(timeline->drawn, kept, sizeof *timeline->drawn, by_begin);

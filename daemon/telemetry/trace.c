@@ -44,11 +44,7 @@ void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
         return;
     }
     job->slices[job->count++] = (struct trace_slice){
-        .begin_ns = begin_ns,
-        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
-        .track = track,
-        .what = (uint8_t)what,
-    };
+        begin_ns, end_ns > begin_ns ? end_ns : begin_ns, track, (uint8_t)what};
 }
 
 /* ---- the trace thread ----------------------------------------------------------------------- */

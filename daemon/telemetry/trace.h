@@ -19,12 +19,7 @@
 #define TRACE_NAME_MAX 24
 
 enum trace_what {
-    TRACE_READ,
-    TRACE_DECODE,
-    TRACE_H2D,
-    TRACE_KERNEL,
-    TRACE_D2H,
-    TRACE_ENCODE,
+    TRACE_READ, TRACE_DECODE, TRACE_H2D, TRACE_KERNEL, TRACE_D2H, TRACE_ENCODE,
     TRACE_WAIT,  /* for a worker, a stream or the loop */
     TRACE_ADMIT, /* for memory */
     TRACE_ACK,   /* for Redis */
