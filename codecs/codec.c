@@ -207,8 +207,6 @@ bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes)
     enum { header_bytes = 128, tag_count_bytes = 4, space_at = 16, signature_at = 36 };
     if (bytes < header_bytes + tag_count_bytes || bytes > ICC_BYTES_MAX)
         return false;
-    uint64_t size = (uint32_t)icc[0] << 24 | (uint32_t)icc[1] << 16 | (uint32_t)icc[2] << 8 |
-                    (uint32_t)icc[3];
-    return size == bytes && memcmp(icc + space_at, "RGB ", 4) == 0 &&
+    return codec_u32(icc) == bytes && memcmp(icc + space_at, "RGB ", 4) == 0 &&
            memcmp(icc + signature_at, "acsp", 4) == 0;
 }

@@ -63,6 +63,12 @@ struct codec {
 bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
                      size_t count);
 
+/* Reads a big-endian number. */
+static inline uint32_t codec_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
 bool codec_late(uint64_t deadline_ns); /* CLOCK_MONOTONIC; 0 means no deadline */
 
 /* `what` names the format in messages: "JPEG". */

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "conf/limits.h"
-
 /* TIFF 6.0, section 2: a header of 8 bytes, then directories of 12-byte entries. */
 #define TIFF_HEADER_BYTES 8
 #define TIFF_ENTRY_BYTES  12

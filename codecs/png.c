@@ -125,18 +125,13 @@ static void source_read(png_structp png, png_bytep to, size_t count)
         stop_late_decode(state);
 }
 
-static uint32_t get_u32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 /* Returns the first chunk of a type before IEND, or NULL. */
 static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
                                  size_t *data_bytes)
 {
     size_t at = SIGNATURE_BYTES;
     while (length - at >= CHUNK_OVERHEAD) {
-        size_t count = get_u32(bytes + at);
+        size_t count = codec_u32(bytes + at);
         if (count > length - at - CHUNK_OVERHEAD || memcmp(bytes + at + 4, "IEND", 4) == 0)
             return NULL;
         if (memcmp(bytes + at + 4, type, 4) == 0) {
@@ -251,7 +246,7 @@ static enum status check_header(const uint8_t *bytes, size_t length,
     enum { type_at = 12, width_at = 16, height_at = 20, needed = 24 };
     if (length < needed || memcmp(bytes + type_at, "IHDR", 4) != 0)
         return STATUS_OK;
-    return codec_check_size("PNG", get_u32(bytes + width_at), get_u32(bytes + height_at), limits,
+    return codec_check_size("PNG", codec_u32(bytes + width_at), codec_u32(bytes + height_at), limits,
                             error);
 }
 

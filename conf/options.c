@@ -9,7 +9,6 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
 

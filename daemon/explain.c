@@ -12,10 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "daemon/files/files.h"
 #include "daemon/pipeline/job_run.h"
 #include "queue/job/json.h"
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "conf/log.h"
-#include "conf/options.h"
 #include "daemon/daemon.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"

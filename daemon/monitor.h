@@ -9,13 +9,8 @@
 
 #include <uv.h>
 
-#include "conf/options.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/gpu_check.h"
-#include "daemon/telemetry/snapshot.h"
-#include "gpu/engine/engine.h"
-#include "queue/lease/queue.h"
 
 struct monitor;
 

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf/limits.h"
 #include "daemon/files/files_impl.h"
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
@@ -558,7 +557,6 @@ void files_output_end(struct files_output *output)
         unlinkat(output->temporary_folder, output->temporary_name, 0);
     if (output->own_folder)
         close(output->folder);
-    output->own_folder = false;
+    output->own_folder = output->is_temporary = false;
     output->fd = output->folder = -1;
-    output->is_temporary = false;
 }

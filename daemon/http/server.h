@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include "conf/status.h"
 #include "daemon/telemetry/snapshot.h"
 
 struct web;

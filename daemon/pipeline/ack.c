@@ -50,6 +50,7 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.admit = run->timing.ms[STAGE_ADMIT];
     result->ms.decode = run->timing.ms[STAGE_DECODE];
     if (run->engine_task.plan) {
+        result->engine = engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
         result->ms.h2d = run->engine_task.h2d_ms;
         result->ms.kernel = run->engine_task.kernel_ms;
         result->ms.d2h = run->engine_task.d2h_ms;

@@ -19,22 +19,20 @@ void admission_close(struct admission *admission)
     pthread_mutex_destroy(&admission->lock);
 }
 
-struct pool_usage admission_usage(const struct admission *admission)
+struct pool_usage admission_usage(struct admission *admission)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&admission->lock);
     struct pool_usage usage = {.budget = admission->lane_bytes_max, .held = admission->lane_bytes,
                                .used = admission->lane_bytes};
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&admission->lock);
     return usage;
 }
 
-bool admission_is_short(const struct admission *admission)
+bool admission_is_short(struct admission *admission)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&admission->lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&admission->lock);
     bool is_short = admission->line > 0 && admission->is_short;
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&admission->lock);
     return is_short;
 }
 

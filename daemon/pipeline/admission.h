@@ -42,10 +42,10 @@ void admission_open(struct admission *admission, struct engine *engine, size_t l
                     size_t jobs_now, size_t jobs_max);
 void admission_close(struct admission *admission);
 
-struct pool_usage admission_usage(const struct admission *admission);
+struct pool_usage admission_usage(struct admission *admission);
 
 /* Whether the jobs in the line wait for memory; false if they wait only for other jobs to end. */
-bool admission_is_short(const struct admission *admission);
+bool admission_is_short(struct admission *admission);
 
 void admission_wait(struct job_run *run); /* puts the job into the line; idempotent */
 

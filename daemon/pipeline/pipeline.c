@@ -118,7 +118,7 @@ bool pipeline_is_used(const struct pipeline *pipeline)
     return !list_empty(&pipeline->zombies) || pipeline->disk.trying;
 }
 
-static uint32_t count_waiting(const struct pipeline *pipeline)
+static uint32_t count_waiting(struct pipeline *pipeline)
 {
     bool is_short = admission_is_short(&pipeline->admission);
     uint32_t waiting = 0;
@@ -129,7 +129,7 @@ static uint32_t count_waiting(const struct pipeline *pipeline)
     return waiting;
 }
 
-void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot)
+void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
 {
     uint64_t now = clock_now_ns(), oldest = now;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {

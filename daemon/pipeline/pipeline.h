@@ -54,7 +54,7 @@ void pipeline_suspect_disk(struct pipeline *pipeline);
 uint32_t pipeline_inflight(const struct pipeline *pipeline);   /* with zombies; any thread */
 uint32_t pipeline_unfinished(const struct pipeline *pipeline); /* before ACK, without zombies */
 /* Fills in the snapshot's members about jobs, the disk and the memory of host_bytes. */
-void pipeline_look(const struct pipeline *pipeline, struct snapshot *snapshot);
+void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot);
 /* Whether a worker or the engine still uses the pipeline's memory, for a zombie or for a try of the
  * disk that may hang. */
 bool pipeline_is_used(const struct pipeline *pipeline);

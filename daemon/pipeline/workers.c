@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "conf/clock.h"
-#include "conf/limits.h"
 #include "conf/log.h"
 #include "daemon/pipeline/waker.h"
 
@@ -42,22 +41,13 @@ struct workers {
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-static struct worker_task *next_task(struct workers *workers)
+/* The waiting tasks of the highest priority; NULL: no task waits. */
+static struct list *first_waiting(struct workers *workers)
 {
-    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
-        struct list_node *node = list_pop(&workers->waiting[priority]);
-        if (node)
-            return container_of(node, struct worker_task, node);
-    }
-    return NULL;
-}
-
-static bool is_waiting(const struct workers *workers)
-{
-    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--)
         if (!list_empty(&workers->waiting[priority]))
-            return true;
-    return false;
+            return &workers->waiting[priority];
+    return NULL;
 }
 
 /* Under the lock. true: the caller must wake the loop. */
@@ -69,9 +59,9 @@ static bool must_notify(struct workers *workers)
 }
 
 /* Under the lock. Whether the loop can be woken later, together with more finished tasks. */
-static bool can_wait(const struct workers *workers, const struct worker_task *last, uint64_t now_ns)
+static bool can_wait(struct workers *workers, const struct worker_task *last, uint64_t now_ns)
 {
-    return last->patient && workers->finished.length < PATIENT_MAX && is_waiting(workers) &&
+    return last->patient && workers->finished.length < PATIENT_MAX && first_waiting(workers) &&
            now_ns - workers->finished_ns < PATIENT_NS;
 }
 
@@ -80,15 +70,17 @@ static struct worker_task *take_task(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    struct worker_task *task = NULL;
-    while (!(task = next_task(workers)) && !workers->stopping) {
+    struct list *waiting;
+    while (!(waiting = first_waiting(workers)) && !workers->stopping) {
         if (must_notify(workers)) /* no task is left that a patient task could wait for */
             waker_wake(&workers->waker);
         pthread_cond_wait(&workers->wanted, &workers->lock);
     }
-    if (task && task->priority > 0 && must_notify(workers)) /* this task may take long */
-        waker_wake(&workers->waker);
-    if (task) {
+    struct worker_task *task = NULL;
+    if (waiting) {
+        task = container_of(list_pop(waiting), struct worker_task, node);
+        if (task->priority > 0 && must_notify(workers)) /* this task may take long */
+            waker_wake(&workers->waker);
         task->waiting = false;
         task->worker = worker;
         worker->task = task;

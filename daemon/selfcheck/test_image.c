@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/plan/plan.h"
-
 /* Odd sides, so that the kernels also run their code for partial tiles and row ends. */
 #define WIDTH      173
 #define HEIGHT     131

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "codecs/codec.h"
-#include "conf/status.h"
 #include "gpu/engine/engine.h"
 
 struct test_image;

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "conf/status.h"
 #include "queue/job/job.h"
 
 /* The stages of a job, in order. */

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "conf/limits.h"
 #include "daemon/telemetry/metrics.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
