@@ -92,9 +92,8 @@ enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, 
                            const struct codec_limits *limits, struct image_info *info,
                            struct error *error) MUST_CHECK;
 
-/* Reads what a device needs to decode the file. Returns false, with *frame undefined, if the file
- * is not a JPEG of the kinds that devices decode, or is damaged: codec_decode then decodes it or
- * reports the damage. */
+/* Reads what a device needs to decode the file. Returns false, with *frame undefined, if devices do
+ * not decode such files or it is damaged: codec_decode then decodes it or reports the damage. */
 bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
                       const struct image_info *info, const struct codec_limits *limits,
                       struct jpeg_frame *frame) MUST_CHECK;

@@ -83,6 +83,5 @@ bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
 
 /* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob is the payload of a
  * JPEG's APP1, which begins with "Exif\0\0", or a PNG's eXIf chunk, which begins with the TIFF
- * header. Returns 1 if the blob is invalid, longer than EXIF_BYTES_MAX or out of range: orientation
- * is a hint, and an image is not refused because of it. */
+ * header. Returns 1 if the blob is invalid: an image is not refused because of a hint. */
 int exif_orientation(const uint8_t *blob, size_t bytes);

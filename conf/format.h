@@ -69,8 +69,7 @@ enum format_field {
 };
 #define FORMAT_LIST_BYTES 256
 
-/* Writes a list like "jpg, jpeg or png" and returns it. It has the formats whose encoder takes the
- * parameters `taking` (0: all formats). `item` is the printf format of each word (".%s"), `last` is
- * the separator before the last word (" or "). */
+/* Writes and returns a list like "jpg, jpeg or png" of the formats whose encoder takes the
+ * parameters `taking`. item: printf format of a word (".%s"); last: the last separator (" or "). */
 const char *format_list(enum format_field field, unsigned taking, const char *item,
                         const char *last, char text[FORMAT_LIST_BYTES]);

@@ -17,9 +17,8 @@
  * may be deeper. */
 #define JOB_DEPTH_MAX 16
 /* Memory for the texts of all jobs in flight: the job, and the result, which repeats its meta and
- * paths. A text may grow threefold, because a number may be printed with three times the digits
- * that it was given with. The daemon fetches only as many jobs as fit at the largest size. 4,096
- * usual jobs fit. */
+ * paths. A text may grow threefold, because numbers may be printed with more digits. The daemon
+ * fetches only as many jobs as fit at the largest size. 4,096 usual jobs fit. */
 #define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
@@ -86,9 +85,8 @@
  * megapixel, so memory that could be freed earlier is small and held for a short time. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
-/* Shares of host_bytes: a half for input files, and an eighth for memory that workers keep from one
- * progressive JPEG to the next. The rest is for all other heap memory of admitted jobs
- * (daemon/pipeline/admission.h). */
+/* Shares of host_bytes: input files, and memory that workers keep from one progressive JPEG to the
+ * next. The rest is for all other heap memory of admitted jobs (daemon/pipeline/admission.h). */
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
@@ -123,9 +121,8 @@
 #define BATCH_TASKS_MAX 16
 #define DEVICES_MAX 16
 #define INFLIGHT_CEILING 4096
-/* If `inflight` is auto and jobs are short, the daemon holds additional jobs: as many as its
- * workers finish in this time. It is the duration of a call to Redis under load, and the workers
- * must not run out of jobs meanwhile. It also bounds the work that a daemon keeps from others. */
+/* If `inflight` is auto and jobs are short, the daemon also holds the jobs that its workers finish
+ * during a call to Redis under load. This bounds the work that a daemon keeps from others. */
 #define INFLIGHT_AHEAD_MS 10
 #define INFLIGHT_AHEAD_MAX 128
 

@@ -1,10 +1,9 @@
 /*
  * options.h - reads, checks and prints the configuration.
  *
- * The table options.def declares all options. Later sources override earlier ones: the defaults,
- * the INI file, the files of the conf.d folder beside it in the order of their names, and
- * --name=value. Loop thread only; the daemon copies the values that workers need into each job.
- * Functions that fail return false and set `error` (only its text has a meaning here).
+ * Later sources override earlier ones: the defaults of options.def, the INI file, the *.conf files
+ * of the conf.d folder beside it in the order of their names, and --name=value. Loop thread only;
+ * jobs copy the values that workers need. Functions that fail return false and set error's text.
  */
 #pragma once
 
@@ -34,9 +33,8 @@ bool options_has(const char *name);
 bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
-/* Reads the file, then the *.conf files of conf.d in the same folder. Options may be in no section
- * or in [gpuimgd]. Writes the path of each file that was read to `paths`, one per line; NULL: does
- * not. */
+/* Reads the file, then conf.d. Options may be in no section or in [gpuimgd]. Writes the path of
+ * each file to `paths`, one per line, unless it is NULL. */
 bool options_load(struct options *options, const char *file, FILE *paths,
                   struct error *error) MUST_CHECK;
 

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Writes the bytes to a temporary file in the same folder and renames it. If `overwrite` is false
- * and the path exists, the file is not replaced and the result is EEXIST. Returns 0 or errno. After
- * a failure the temporary file is gone. */
+/* Writes a temporary file in the same folder and renames it. Returns 0 or errno: EEXIST if
+ * `overwrite` is false and the path exists. */
 int replace_file(const char *path, const char *bytes, size_t length, mode_t mode, bool overwrite);

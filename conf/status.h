@@ -68,8 +68,7 @@ const char *status_meaning(enum status status);
 bool status_retryable(enum status status);
 
 /* Sets the status and a printf-style message, unless an error is already set. Returns the status of
- * the error, for `return error_set(...)`. Control characters and invalid UTF-8 become '?', because
- * the text goes into JSON and logs. */
+ * the error. Control characters and invalid UTF-8 become '?': the text goes into JSON and logs. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for functions that return bool. Always false. */

@@ -11,9 +11,8 @@ size_t text_utf8_sequence(const unsigned char *text, size_t length);
 
 uint32_t text_code_point(const unsigned char *sequence);
 
-/* Returns whether a valid UTF-8 sequence can make a terminal or an editor display text wrongly: C0
- * and C1 controls, characters that change the direction of writing, line separators and invisible
- * characters. U+200C and U+200D are allowed, because Persian and emoji need them. */
+/* Returns whether a valid UTF-8 sequence can make a terminal or an editor display text wrongly.
+ * U+200C and U+200D are allowed, because Persian and emoji need them. */
 bool text_is_control(const unsigned char *sequence);
 
 /* Replaces each byte of control characters and of invalid UTF-8 by '?', in place. */

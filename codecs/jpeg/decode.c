@@ -88,9 +88,8 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
 
 /* ---- probe ---- */
 
-/* Returns an upper bound on the decoder's memory. It counts two groups of rows of each component
- * with its neighbours, the full-width rows of upsampling, and CMYK rows. If the file has several
- * scans, it counts all coefficients of 16 bits each. */
+/* Returns an upper bound on the decoder's memory: two groups of rows of each component with its
+ * neighbours, the full-width rows of upsampling, CMYK rows, and coefficients of several scans. */
 static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
 {
     enum { fixed_bytes = 256 * 1024, coefficient_bytes = 2, row_groups = 2 };

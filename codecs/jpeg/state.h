@@ -121,13 +121,10 @@ bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const ui
 
 /* ---- scans.c ---- */
 
-/* Sets scans->spans to the bytes to decode and returns true, or returns false with no spans if the
- * whole file must be decoded. Call after jpeg_read_header, with all output parameters of the reader
- * set; `bytes` are those of the file after the header.
- *
- * Returns false if no scan can be skipped or the file may have errors, which the full decode then
- * reports: it does not reach its end marker, a scan does not continue those before it, needed
- * coefficients are never complete, it has more scans than the limit, or the deadline has passed. */
+/* Sets scans->spans to the bytes to decode and returns true. Returns false, with no spans, if no
+ * scan can be skipped or the file may have errors, which the full decode then reports. Call after
+ * jpeg_read_header, with all output parameters of the reader set; `bytes` are those of the file
+ * after the header. */
 bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct jpeg_scans *scans);
 

@@ -14,9 +14,8 @@
  * folder, its name has this prefix. */
 #define BESIDE_PREFIX TEMPORARY_FOLDER "."
 
-/* Creates a file for writing. An existing file with this name is removed, never opened: it is a
- * leftover, or a link planted to make the daemon overwrite another file. Returns a descriptor, or
- * -1 with errno. */
+/* Creates a file for writing. An existing one is removed, never opened: it may be a link planted to
+ * make the daemon overwrite another file. Returns a descriptor, or -1 with errno. */
 int files_create(int folder, const char *name);
 
 /* The time and owner that a filesystem gives to a new file. A file server has its own clock and may

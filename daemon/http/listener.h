@@ -25,9 +25,7 @@ bool listener_open(struct listener *listener, const char *option, const char *te
                    struct error *error) MUST_CHECK;
 void listener_close(struct listener *listener); /* idempotent */
 
-/* Returns true if a request with this Host header may be answered. Host must be an IP address,
- * localhost or the listener's own host name, with or without a port. This stops DNS rebinding: a
- * foreign site can point its name to our address, but the browser still sends that name as Host. A
- * unix socket accepts any Host, because browsers cannot connect to it. NULL (no header) is
- * accepted. */
+/* Returns true if a request with this Host header (NULL: none) may be answered. This stops DNS
+ * rebinding: a foreign site can point its name to our address, but the browser still sends that
+ * name as Host. A unix socket accepts any Host, because browsers cannot connect to it. */
 bool listener_takes_host(const struct listener *listener, const char *header);

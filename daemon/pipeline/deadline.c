@@ -78,8 +78,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
 }
 
 /* Returns jobs that waited too long to the queue, for a daemon that has free workers or memory. The
- * attempt does not count. The youngest job goes first: the queue fetches the job that was returned
- * last first, so the order is kept. */
+ * youngest goes first: the queue fetches the last one first, so the order is kept. */
 static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
 {
     char label[LABEL_BYTES];

@@ -11,7 +11,6 @@
 bool selftest_codecs(struct error *error) MUST_CHECK;
 
 /* Processes the test image on every stream and compares each result with the CPU engine's. Runs the
- * loop until all streams have answered; the engine's `wake` callback must lead to engine_reap.
- * false: error has the reason. */
+ * loop meanwhile; the engine's `wake` must lead to engine_reap. false: error has the reason. */
 bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
                   struct error *error) MUST_CHECK;

@@ -26,8 +26,7 @@ static inline const char *stage_name(enum stage stage)
 }
 
 /* Upper bounds of the histogram buckets, in seconds: from the upload of a small image to the
- * default of job_timeout_s. Each bound is 2 to 2.5 times the previous one, which also bounds the
- * error of a quantile. A histogram takes 20 bucket lines in /metrics. */
+ * default of job_timeout_s. Each bound is 2 to 2.5 times the previous one. */
 #define METRICS_BUCKETS 19
 extern const double metrics_bucket_s[METRICS_BUCKETS];
 
