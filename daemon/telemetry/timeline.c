@@ -146,8 +146,3 @@ enum status timeline_open(const struct trace_config *config, struct timeline **r
     *result = timeline;
     return STATUS_OK;
 }
-
-void timeline_close(struct timeline *timeline)
-{
-    free(timeline);
-}

@@ -19,13 +19,12 @@
 struct timeline;
 
 /* Writes an image without jobs, so that a wrong path fails at the start. `config` must outlive the
- * timeline. Errors: write_failed, out_of_memory. */
+ * timeline, which the caller frees with free(). Errors: write_failed, out_of_memory. */
 enum status timeline_open(const struct trace_config *config, struct timeline **timeline,
                           struct error *error) MUST_CHECK;
 void timeline_add(struct timeline *timeline, const struct trace_job *job);
 /* Replaces the image by renaming a complete new file over it. Logs errors. */
 void timeline_draw(struct timeline *timeline);
-void timeline_close(struct timeline *timeline); /* does not draw; accepts NULL */
 
 /* ---- timeline_svg.c: the image of a window -------------------------------------------------- */
 

@@ -101,7 +101,7 @@ void trace_draw(struct trace *trace)
 static void trace_free(struct trace *trace)
 {
     chrome_close(trace->chrome, trace->missed);
-    timeline_close(trace->timeline);
+    free(trace->timeline);
     free(trace);
 }
 

@@ -260,7 +260,7 @@ static const char *draw(uint64_t count, uint64_t gap_ns, uint32_t workers)
         timeline_add(made, &job);
     }
     timeline_draw(made);
-    timeline_close(made);
+    free(made);
     const char *text = text_keep(text_file_read(timeline));
     assert_true(xml_good(text));
     assert_int_equal(text_file_count(folder, "t.svg."), 0);
@@ -329,7 +329,7 @@ TEST(the_busiest_moment_is_drawn)
         timeline_add(made, &job);
     }
     timeline_draw(made);
-    timeline_close(made);
+    free(made);
     const char *text = text_keep(text_file_read(timeline));
     assert_true(xml_good(text));
     assert_non_null(strstr(text, "job 150: "));
