@@ -112,9 +112,11 @@ static void report_change(struct disk *disk)
     pipeline->parts.disk_changed(pipeline->parts.context);
 }
 
-static void set_failed(struct disk *disk, const struct error *error)
+void disk_fail(struct disk *disk, const struct error *error)
 {
     uint64_t now_ns = clock_now_ns();
+    if (disk->failed)
+        return;
     if (disk->worked_ns == 0 || clock_ms(disk->worked_ns, now_ns) > CALM_S * 1e3)
         disk->delay_s = DELAY_FIRST_S;
     disk->failed = true;
@@ -142,7 +144,7 @@ static void try_done(struct worker_task *task)
     bool works = disk->found.status == STATUS_OK;
     disk->trying = false;
     if (!disk->failed && !works) {
-        set_failed(disk, &disk->found);
+        disk_fail(disk, &disk->found);
     } else if (disk->failed && works && atomic_load(&disk->wanted) == 0) {
         set_working(disk);
     } else if (disk->failed) {
@@ -170,12 +172,6 @@ static void wait_for_next(struct disk *disk)
 {
     uv_timer_start(&disk->timer, on_timer, (uint64_t)(disk->delay_s * 1e3), 0);
     disk->delay_s = disk->delay_s * 2 < DELAY_LAST_S ? disk->delay_s * 2 : DELAY_LAST_S;
-}
-
-void disk_fail(struct disk *disk, const struct error *error)
-{
-    if (!disk->failed)
-        set_failed(disk, error);
 }
 
 void pipeline_suspect_disk(struct pipeline *pipeline)
