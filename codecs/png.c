@@ -154,11 +154,9 @@ static _Noreturn void refuse_library(struct png_state *state)
                png_get_libpng_ver(NULL), PNG_LIBPNG_VER_STRING);
 }
 
-/* Reads the file up to the first IDAT. Call only after setjmp(state->jump). If want_icc is true,
- * reads the colour profile. Skips all other ancillary chunks but checks their CRC.
- *
- * libpng drops an invalid profile and keeps the image, because its "benign" errors are warnings
- * here. on_warning makes a warning about IDAT an error. */
+/* Reads the file up to the first IDAT. Call only after setjmp(state->jump). Skips ancillary chunks,
+ * except iCCP if want_icc is true, but checks their CRC. Benign errors are warnings: libpng drops
+ * an invalid profile and keeps the image. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
 {
@@ -246,8 +244,8 @@ static enum status check_header(const uint8_t *bytes, size_t length,
     enum { type_at = 12, width_at = 16, height_at = 20, needed = 24 };
     if (length < needed || memcmp(bytes + type_at, "IHDR", 4) != 0)
         return STATUS_OK;
-    return codec_check_size("PNG", codec_u32(bytes + width_at), codec_u32(bytes + height_at), limits,
-                            error);
+    return codec_check_size("PNG", codec_u32(bytes + width_at), codec_u32(bytes + height_at),
+                            limits, error);
 }
 
 static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
@@ -305,8 +303,7 @@ static enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
                               const struct codec_limits *limits, const struct image *dst,
                               struct error *error)
 {
-    (void)info;
-    (void)request; /* the file alone determines the channels */
+    (void)info, (void)request; /* the file alone determines the channels */
     struct png_state *state = opaque;
     *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
@@ -350,14 +347,10 @@ static void sink_no_flush(png_structp png) /* uncovered: promise */
     (void)png; /* the sink flushes full buffers by itself */
 }
 
-/* Level 0 uses no filter, because filters only help compression.
- *
- * Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs, because filtered
+/* Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs, because filtered
  * photographs and edges have almost no other repetition. Compared with zlib's levels 1 to 3, they
  * take half the time. Photographs get smaller, and drawings get no larger (`make bench-png
- * BENCH=curve`).
- *
- * Higher levels try all filters and search for all repetition. */
+ * BENCH=curve`). */
 static void set_effort(png_structp png, int compression)
 {
     bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;

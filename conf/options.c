@@ -191,29 +191,17 @@ bool options_set(struct options *options, const char *name, const char *value, s
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
-static bool check_namespace(const char *ns, struct error *error)
-{
-    for (const char *at = ns; *at; at++)
-        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7F)
-            return fail(error, find_row("namespace"), ns, "printable ASCII without spaces");
-    return true;
-}
-
 /* Returns whether the text is "all" or a list of device numbers separated by commas. */
 static bool are_devices(const char *text)
 {
     if (strcmp(text, "all") == 0)
         return true;
-    size_t digits = 0;
-    for (; *text; text++) {
-        if (*text >= '0' && *text <= '9' && digits < 3)
-            digits++;
-        else if (*text == ',' && digits > 0)
-            digits = 0;
-        else
-            return false;
+    for (;; text++) {
+        size_t digits = strspn(text, "0123456789");
+        text += digits;
+        if (digits == 0 || digits > 3 || *text != ',')
+            return digits > 0 && digits <= 3 && !*text;
     }
-    return digits > 0;
 }
 
 static bool is_engine(const char *text)
@@ -242,7 +230,11 @@ bool options_check(const struct options *options, struct error *error)
         return error_refuse(error, "option input_bytes_max is %" PRIu64 "; it must be at most half "
                             "of host_bytes, which is %" PRIu64, options->input_bytes_max,
                             options->host_bytes);
-    return check_namespace(options->namespace, error);
+    for (const char *at = options->namespace; *at; at++)
+        if (*at <= ' ' || *at >= 0x7F)
+            return fail(error, find_row("namespace"), options->namespace,
+                        "printable ASCII without spaces");
+    return true;
 }
 
 /* ---- auto --------------------------------------------------------------------------------- */

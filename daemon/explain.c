@@ -45,7 +45,9 @@ static void read_input(struct job_run *run, const char *input_root)
     struct codec_context *context = codec_context_create();
     const char *path = run->job.input.path;
     struct files_input input = {.fd = -1};
-    if (!path) {
+    if (!context) {
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
+    } else if (!path) {
         error_set(&run->error, STATUS_INPUT_MISSING,
                   "the input is the Redis key \"%s\"; only files below input_root are explained",
                   run->job.input.key);
@@ -58,8 +60,6 @@ static void read_input(struct job_run *run, const char *input_root)
         if (status == STATUS_OK)
             status = files_read_input(input.fd, path, run->input.loaded, run->input.bytes,
                                       &run->error);
-        if (status == STATUS_OK && !context)
-            status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
         if (status == STATUS_OK)
             status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                                  &run->info, &run->error);

@@ -38,8 +38,7 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean pre
                                       JDIMENSION access_max)
 {
     struct jpeg_coefficients *own = coefficients_of(common);
-    (void)pre_zero; /* arrays are always cleared */
-    (void)access_max;
+    (void)pre_zero, (void)access_max; /* arrays are always cleared */
     if (own->count == MAX_COMPONENTS) /* uncovered: scans */
         ERREXIT(common, JERR_BAD_VIRTUAL_ACCESS);
     jvirt_barray_ptr array = common->mem->alloc_small(common, pool, sizeof *array);

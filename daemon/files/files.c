@@ -510,13 +510,6 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
     return STATUS_OK;
 }
 
-/* EEXIST: a file has the output's name. EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so
- * there may be one. */
-static bool is_taken(int reason)
-{
-    return reason == EEXIST || reason == EINVAL || reason == ENOSYS;
-}
-
 static enum status replace(struct files_output *output, files_may_replace *may_replace,
                            void *context, struct error *error)
 {
@@ -538,7 +531,8 @@ enum status files_output_place(struct files_output *output, bool sync,
 {
     if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
                   RENAME_NOREPLACE) != 0) {
-        if (!is_taken(errno))
+        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so there may be a file. */
+        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return output_error(output, "renamed into place", error);
         if (replace(output, may_replace, context, error) != STATUS_OK)
             return error->status;

@@ -174,12 +174,6 @@ void listener_close(struct listener *listener)
     listener->path[0] = '\0';
 }
 
-static bool is_address(int family, const char *text)
-{
-    unsigned char address[sizeof(struct in6_addr)];
-    return inet_pton(family, text, address) == 1;
-}
-
 bool listener_takes_host(const struct listener *listener, const char *header)
 {
     char host[sizeof listener->host];
@@ -195,8 +189,9 @@ bool listener_takes_host(const struct listener *listener, const char *header)
         return false;
     memcpy(host, begin, length);
     host[length] = '\0';
-    if (bracketed)
-        return is_address(AF_INET6, host);
-    return is_address(AF_INET, host) || strcasecmp(host, "localhost") == 0 ||
-           strcasecmp(host, listener->host) == 0;
+    struct in6_addr address;
+    if (inet_pton(bracketed ? AF_INET6 : AF_INET, host, &address) == 1)
+        return true;
+    return !bracketed &&
+           (strcasecmp(host, "localhost") == 0 || strcasecmp(host, listener->host) == 0);
 }

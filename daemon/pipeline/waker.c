@@ -9,8 +9,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct waker *waker = poll->data;
     uint64_t count;
-    (void)status;
-    (void)events;
+    (void)status, (void)events;
     if (read(waker->fd, &count, sizeof count) < 0) /* uncovered: moment */
         return;
     /* After the read, so that the next wake writes again. An exchange, not a store: it synchronizes
