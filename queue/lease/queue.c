@@ -89,14 +89,12 @@ void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms
         queue_timer_start(queue, timer, ms);
 }
 
-/* A FETCH may wait for the end of the last lease. */
 static void pump_all(struct queue *queue)
 {
     ack_pump(&queue->done);
     ack_pump(&queue->nack);
     start_pump(queue);
     fetch_pump(queue);
-    queue_close_check(queue);
 }
 
 static void wait_over(struct queue *queue)
@@ -536,12 +534,34 @@ void queue_destroy(struct queue *queue)
     shut(queue);
 }
 
+/* A FETCH and the close may wait for the end of the last lease. */
+static void fetch_over(struct queue *queue)
+{
+    fetch_pump(queue);
+    queue_close_check(queue);
+}
+
+static void done_over(struct queue *queue)
+{
+    ack_pump(&queue->done);
+    fetch_over(queue);
+}
+
+static void nack_over(struct queue *queue)
+{
+    ack_pump(&queue->nack);
+    fetch_over(queue);
+}
+
+/* Each timer sends only its own call: START, DONE and NACK go out in the order in which the daemon
+ * asked and ended leases. A unique job that was asked about before the first job with its id ended
+ * waits for that job; asked about afterwards, it may be a retry of it. */
 static void on_timer(uv_timer_t *timer)
 {
     static void (*const due[TIMER_COUNT])(struct queue *queue) = {
-        [TIMER_WAIT] = wait_over,        [TIMER_FETCH] = pump_all,
-        [TIMER_IDLE] = fetch_idle_over,  [TIMER_START] = pump_all,
-        [TIMER_DONE] = pump_all,         [TIMER_NACK] = pump_all,
+        [TIMER_WAIT] = wait_over,        [TIMER_FETCH] = fetch_over,
+        [TIMER_IDLE] = fetch_idle_over,  [TIMER_START] = start_pump,
+        [TIMER_DONE] = done_over,        [TIMER_NACK] = nack_over,
         [TIMER_RENEW] = lease_renew_due, [TIMER_REAP] = lease_reap_due,
         [TIMER_READ] = read_pump,        [TIMER_CLOSE] = shut,
     };

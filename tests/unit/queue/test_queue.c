@@ -344,6 +344,39 @@ TEST(test_an_ended_lease_gets_no_start_decision)
     tear_down(bench);
 }
 
+static void end_dead(struct bench *bench, struct lease *lease)
+{
+    take_off(bench, lease);
+    queue_retry(bench->queue, lease,
+                &(struct queue_answer){.result = strdup("{\"status\":\"dead\"}"),
+                                       .id = "a", .unique = true});
+}
+
+/* The second of two unique jobs waits for the first one only if it is asked about before the first
+ * one ends, although both calls are sent in the same turn of the loop. */
+TEST(test_calls_go_out_in_the_order_of_their_causes)
+{
+    const struct queue_conditions unique = {.id = "a", .unique = true};
+    for (int asks_first = 0; asks_first < 2; asks_first++) {
+        struct bench *bench = set_up_with_jobs(3);
+        struct lease *first = bench->leases[0], *second = bench->leases[1];
+        bench->config.attempts = 1;
+        end_dead(bench, bench->leases[2]); /* the server knows both scripts after this */
+        ask(bench, first, unique);
+        run_until(bench, bench->dead == 1 && bench->start_decisions[START_GO] == 1);
+        run_ms(bench, 20); /* longer than the queue gathers the ends of leases */
+        if (asks_first)
+            ask(bench, second, unique);
+        end_dead(bench, first);
+        if (!asks_first)
+            ask(bench, second, unique);
+        run_until(bench, bench->dead == 2 && bench->start_decisions[START_GO] +
+                                                 bench->start_decisions[START_WAITS] == 2);
+        assert_int_equal(bench->start_decisions[START_WAITS], asks_first);
+        tear_down(bench);
+    }
+}
+
 /* Whoever has an id hears of its cancel unasked, and only they. */
 TEST(test_a_cancel_while_they_run)
 {
