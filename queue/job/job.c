@@ -63,23 +63,18 @@ static bool is_one_of(const char *word, const char *const *names)
     return *names != NULL;
 }
 
-static size_t count_of(const char *const *names)
-{
-    size_t count = 0;
-    while (names[count])
-        count++;
-    return count;
-}
-
 static bool check_keys(const struct check *check, const cJSON *object, const char *where,
                        const char *const *known)
 {
     const cJSON *item;
+    size_t count = 0;
+    while (known[count])
+        count++;
     cJSON_ArrayForEach(item, object)
     {
         if (is_one_of(item->string, known))
             continue;
-        const char *near = text_nearest(item->string, known, count_of(known));
+        const char *near = text_nearest(item->string, known, count);
         if (near)
             return refuse(check, "%s has the unknown key \"%.60s\"; did you mean \"%s\"?", where,
                           item->string, near);
@@ -133,9 +128,8 @@ static bool has_control(const char *text)
 {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7F)
-            return true;
-        if (c == 0xC2 && (unsigned char)text[1] < 0xA0) /* U+0080..U+009F */
+        bool is_c1 = c == 0xC2 && (unsigned char)text[1] < 0xA0; /* U+0080..U+009F */
+        if (c < 0x20 || c == 0x7F || is_c1)
             return true;
     }
     return false;
@@ -156,10 +150,8 @@ static const char *path_fault(const char *path)
         size_t length = strcspn(part, "/");
         if (length == 0)
             return "has an empty part";
-        if (length == 1 && part[0] == '.')
-            return "has a part \".\"";
-        if (length == 2 && part[0] == '.' && part[1] == '.')
-            return "has a part \"..\"";
+        if (length <= 2 && strncmp(part, "..", length) == 0)
+            return length == 1 ? "has a part \".\"" : "has a part \"..\"";
         part += length;
         if (!*part)
             return NULL;
@@ -200,38 +192,25 @@ static bool read_place(const struct check *check, const cJSON *item, const char 
                        const char *const *keys, struct job_place *place)
 {
     char name[96];
-    if (!cJSON_IsObject(item)) {
-        if (!cJSON_IsString(item))
-            return refuse(check, "%s is %s; it must be a path or an object with path or key",
-                          where, shown(item));
-        if (!check_path(check, item, where))
+    const cJSON *path = item, *key = NULL;
+    if (cJSON_IsObject(item)) {
+        if (!check_keys(check, item, where, keys))
             return false;
-        place->path = item->valuestring;
-        return true;
+        path = member(item, "path");
+        key = member(item, "key");
+        if (!path == !key)
+            return refuse(check, "%s must have %s", where,
+                          path ? "path or key, not both" : "path or key");
+        snprintf(name, sizeof name, "%s.%s", where, path ? "path" : "key");
+        where = name;
+    } else if (!cJSON_IsString(item)) {
+        return refuse(check, "%s is %s; it must be a path or an object with path or key", where,
+                      shown(item));
     }
-    if (!check_keys(check, item, where, keys))
+    if (path ? !check_path(check, path, where) : !check_key(check, key, where, ":img:"))
         return false;
-    const cJSON *path = member(item, "path"), *key = member(item, "key");
-    if (!path == !key)
-        return refuse(check, "%s must have %s", where,
-                      path ? "path or key, not both" : "path or key");
-    snprintf(name, sizeof name, "%s.%s", where, path ? "path" : "key");
-    if (path ? !check_path(check, path, name) : !check_key(check, key, name, ":img:"))
-        return false;
-    place->path = path ? path->valuestring : NULL;
-    place->key = key ? key->valuestring : NULL;
-    return true;
-}
-
-static bool read_format(const struct check *check, const cJSON *object, const char *where,
-                        const char **format)
-{
-    const cJSON *item = member(object, "format");
-    if (!item)
-        return true;
-    if (!cJSON_IsString(item))
-        return refuse(check, "%s.format is %s; it must be a string", where, shown(item));
-    *format = item->valuestring;
+    place->path = cJSON_GetStringValue(path);
+    place->key = cJSON_GetStringValue(key);
     return true;
 }
 
@@ -264,8 +243,11 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8]))
         return refuse_as(check, STATUS_PATH_REFUSED,
                          "%s is in .gpuimgd, the folder for temporary files", where);
-    if (!read_format(check, item, where, &output->format) ||
-        !read_encoder(check, item, where, output) ||
+    const cJSON *format = member(item, "format");
+    if (format && !cJSON_IsString(format))
+        return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
+    output->format = cJSON_GetStringValue(format);
+    if (!read_encoder(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (path && member(item, "ttl_s"))
@@ -369,14 +351,6 @@ static bool read_variants(const struct check *check, struct job *job, const cJSO
     return true;
 }
 
-static bool read_outputs(const struct check *check, struct job *job)
-{
-    const cJSON *list = member(job->root, "outputs");
-    if (list)
-        return read_variants(check, job, list);
-    return read_variant(check, job, job->root, "the job", "output", "ops");
-}
-
 static bool read_id(const struct check *check, struct job *job)
 {
     const cJSON *item = member(job->root, "id");
@@ -413,17 +387,6 @@ static void read_meta(struct job *job)
             *at = ' ';
 }
 
-static bool read_reply_to(const struct check *check, struct job *job)
-{
-    const cJSON *item = member(job->root, "reply_to");
-    if (!item)
-        return true;
-    if (!check_key(check, item, "reply_to", ":reply:"))
-        return false;
-    job->reply_to = item->valuestring;
-    return true;
-}
-
 static bool read_background(const struct check *check, struct job *job)
 {
     const cJSON *list = member(job->root, "background");
@@ -433,8 +396,7 @@ static bool read_background(const struct check *check, struct job *job)
     for (int i = 0; i < 3 && ok; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
         ok = is_integer(item, 0, 255);
-        if (ok)
-            job->background[i] = (uint8_t)item->valuedouble;
+        job->background[i] = ok ? (uint8_t)item->valuedouble : 255;
     }
     return ok || refuse(check, "background is %s; it must be three integers from 0 to 255",
                         shown(list));
@@ -470,7 +432,7 @@ static double relative_seconds(const char *text)
 
 static bool refuse_start_time(const struct check *check, const cJSON *item)
 {
-    double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
+    double value = cJSON_GetNumberValue(item); /* NaN: not a number */
     if (value > UNIX_SECONDS_MAX && value / 1000 <= UNIX_SECONDS_MAX)
         return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds: "
                       "%.3f", item->string, shown(item), value / 1000);
@@ -488,16 +450,13 @@ static bool read_start_time(const struct check *check, const cJSON *root, const 
     const cJSON *item = member(root, key);
     if (!item)
         return true;
-    struct job_time read = {.relative = cJSON_IsString(item)};
-    if (read.relative)
-        read.seconds = relative_seconds(item->valuestring);
-    else if (cJSON_IsNumber(item))
-        read.seconds = item->valuedouble;
-    double low = read.relative ? 0.001 : UNIX_SECONDS_MIN;
-    double high = read.relative ? RELATIVE_SECONDS_MAX : UNIX_SECONDS_MAX;
-    if (!(read.seconds >= low && read.seconds <= high))
+    bool relative = cJSON_IsString(item);
+    double low = relative ? 0.001 : UNIX_SECONDS_MIN;
+    double high = relative ? RELATIVE_SECONDS_MAX : UNIX_SECONDS_MAX;
+    double seconds = relative ? relative_seconds(item->valuestring) : cJSON_GetNumberValue(item);
+    if (!(seconds >= low && seconds <= high)) /* or NaN: neither a string nor a number */
         return refuse_start_time(check, item);
-    *time = read;
+    *time = (struct job_time){seconds, relative};
     return true;
 }
 
@@ -520,12 +479,13 @@ static bool read_job(const struct check *check, struct job *job)
 {
     if (!check_keys(check, job->root, "the job", job_keys))
         return false;
-    const cJSON *input = member(job->root, "input");
+    const cJSON *input = member(job->root, "input"), *list = member(job->root, "outputs");
     if (!input)
         return refuse(check, "the job has no input");
     return read_place(check, input, "input", input_keys, &job->input) &&
-           read_outputs(check, job) && read_background(check, job) && read_times(check, job) &&
-           read_start(check, job) &&
+           (list ? read_variants(check, job, list)
+                 : read_variant(check, job, job->root, "the job", "output", "ops")) &&
+           read_background(check, job) && read_times(check, job) && read_start(check, job) &&
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
@@ -568,7 +528,9 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     read_meta(job);
     read_id(&check, job);
     read_unique(&check, job);
-    read_reply_to(&check, job);
+    const cJSON *reply_to = member(job->root, "reply_to");
+    if (reply_to && check_key(&check, reply_to, "reply_to", ":reply:"))
+        job->reply_to = reply_to->valuestring;
     if (error->status == STATUS_OK)
         read_job(&check, job);
     return error->status;

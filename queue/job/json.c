@@ -172,10 +172,8 @@ static bool read_unicode_escape(struct reader *reader)
     if (code >= 0xDC00 && code <= 0xDFFF)
         return fail_at(reader, start, "a low surrogate without a high one before it");
     if (code >= 0xD800 && code <= 0xDBFF) {
-        if (reader->length - reader->at < 2 || memcmp(reader->text + reader->at, "\\u", 2) != 0)
-            return fail_at(reader, start, "a high surrogate without a low one after it");
-        reader->at += 2;
-        int32_t low = read_hex4(reader);
+        bool escaped = accept(reader, '\\') && accept(reader, 'u');
+        int32_t low = escaped ? read_hex4(reader) : 0;
         if (low < 0)
             return false;
         if (low < 0xDC00 || low > 0xDFFF)
