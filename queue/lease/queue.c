@@ -97,12 +97,6 @@ static void pump_all(struct queue *queue)
     fetch_pump(queue);
 }
 
-static void wait_over(struct queue *queue)
-{
-    queue->waiting = false;
-    pump_all(queue);
-}
-
 static void wait_out(struct queue *queue, const char *error, enum redis_refusal refusal)
 {
     uint64_t ms = queue->wait_ms;
@@ -157,13 +151,10 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
 /* Copies the value of a line "name:value" of INFO. `name` includes the colon. */
 static bool info_value(const redisReply *reply, const char *name, char *value, size_t size)
 {
-    if (!reply || reply->type != REDIS_REPLY_STRING)
-        return false;
-    const char *at = strstr(reply->str, name);
-    if (!at) /* uncovered: server */
-        return false;
-    snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r\n"), at + strlen(name));
-    return true;
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    if (at)
+        snprintf(value, size, "%.*s", (int)strcspn(at + strlen(name), "\r\n"), at + strlen(name));
+    return at != NULL;
 }
 
 /* A hash tag puts all keys of the namespace in one slot, as scripts require. */
@@ -176,55 +167,25 @@ static bool has_hash_tag(const char *ns)
 static void server_read(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    char *version = queue->view.version, mode[32];
+    char *version = queue->view.version, mode[32], policy[64];
+    const char *ns = queue->options->namespace;
     unsigned major, minor;
     if (!reply)
         return;
     queue->server_checked = true;
     bool known = info_value(reply, "redis_version:", version, sizeof queue->view.version);
     text_make_printable(version);
-    if (known &&
-        sscanf(version, "%u.%u", &major, &minor) == 2 &&
+    if (known && sscanf(version, "%u.%u", &major, &minor) == 2 &&
         major * 100 + minor < REDIS_VERSION_LEAST) /* uncovered: server */
         log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
-        !has_hash_tag(queue->options->namespace)) /* uncovered: sentinel */
+        !has_hash_tag(ns)) /* uncovered: sentinel */
         log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
-                  "slots and no script can run; set namespace = {%s}", queue->options->namespace,
-                  queue->options->namespace);
-}
-
-static void check_policy(const char *policy)
-{
-    if (strcmp(policy, "noeviction") != 0)
+                  "slots and no script can run; set namespace = {%s}", ns, ns);
+    if (info_value(reply, "maxmemory_policy:", policy, sizeof policy) &&
+        strcmp(policy, "noeviction") != 0)
         log_warning("Redis has maxmemory-policy %s: it may throw jobs and results away; set "
                     "maxmemory-policy noeviction", policy);
-}
-
-static void memory_read(void *context, redisReply *reply)
-{
-    char policy[64];
-    (void)context;
-    if (info_value(reply, "maxmemory_policy:", policy, sizeof policy))
-        check_policy(policy);
-}
-
-static void policy_read(void *context, redisReply *reply)
-{
-    struct queue *queue = context;
-    if (!reply)
-        return;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[1]->type == REDIS_REPLY_STRING)
-        check_policy(reply->element[1]->str);
-    else /* an ACL may forbid CONFIG */
-        redis_ask(queue->redis, 0, memory_read, queue, "INFO memory");
-}
-
-static void check_server(struct queue *queue)
-{
-    redis_ask(queue->redis, 0, server_read, queue, "INFO server");
-    redis_ask(queue->redis, 0, policy_read, queue, "CONFIG GET maxmemory-policy");
 }
 
 /* ---- up and down -------------------------------------------------------------------------- */
@@ -247,7 +208,7 @@ static void main_up(void *context)
     double part = 0.5 + 0.5 * erand48(queue->random_state);
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * part * 1000));
     if (!queue->server_checked) {
-        check_server(queue);
+        redis_ask(queue->redis, 0, server_read, queue, "INFO");
         lease_reap(queue, false);
     }
     /* After an outage all leases seem expired. The delay lets their daemons renew them. */
@@ -534,37 +495,29 @@ void queue_destroy(struct queue *queue)
     shut(queue);
 }
 
-/* A FETCH and the close may wait for the end of the last lease. */
-static void fetch_over(struct queue *queue)
-{
-    fetch_pump(queue);
-    queue_close_check(queue);
-}
-
-static void done_over(struct queue *queue)
-{
-    ack_pump(&queue->done);
-    fetch_over(queue);
-}
-
-static void nack_over(struct queue *queue)
-{
-    ack_pump(&queue->nack);
-    fetch_over(queue);
-}
-
 /* Each timer sends only its own call: START, DONE and NACK go out in the order in which the daemon
  * asked and ended leases. A unique job that was asked about before the first job with its id ended
  * waits for that job; asked about afterwards, it may be a retry of it. */
 static void on_timer(uv_timer_t *timer)
 {
-    static void (*const due[TIMER_COUNT])(struct queue *queue) = {
-        [TIMER_WAIT] = wait_over,        [TIMER_FETCH] = fetch_over,
-        [TIMER_IDLE] = fetch_idle_over,  [TIMER_START] = start_pump,
-        [TIMER_DONE] = done_over,        [TIMER_NACK] = nack_over,
-        [TIMER_RENEW] = lease_renew_due, [TIMER_REAP] = lease_reap_due,
-        [TIMER_READ] = read_pump,        [TIMER_CLOSE] = shut,
-    };
     struct queue *queue = timer->data;
-    due[timer - queue->timers](queue);
+    switch ((enum queue_timer)(timer - queue->timers)) {
+    case TIMER_WAIT:
+        queue->waiting = false;
+        pump_all(queue);
+        return;
+    case TIMER_IDLE: fetch_idle_over(queue); return;
+    case TIMER_START: start_pump(queue); return;
+    case TIMER_RENEW: lease_renew_due(queue); return;
+    case TIMER_REAP: lease_reap_due(queue); return;
+    case TIMER_READ: read_pump(queue); return;
+    case TIMER_CLOSE: shut(queue); return;
+    case TIMER_DONE: ack_pump(&queue->done); break;
+    case TIMER_NACK: ack_pump(&queue->nack); break;
+    case TIMER_FETCH:
+    case TIMER_COUNT: break;
+    }
+    /* A FETCH and the close may wait for the end of the last lease. */
+    fetch_pump(queue);
+    queue_close_check(queue);
 }

@@ -11,7 +11,7 @@ static void start_as_worker(void)
     redisReply *reply = redis_command(
         w->client, "ACL SETUSER worker on >secret ~gpuimgd:[^ir]* ~gpuimgd:inst ~gpuimgd:results "
                    "~gpuimgd:result:* ~gpuimgd:img:ours* ~gpuimgd:reply:ours +@read +@write "
-                   "+@scripting +@connection +@blocking +info +time +config|get");
+                   "+@scripting +@connection +@blocking +info +time");
     assert_string_equal(reply->str, "OK");
     freeReplyObject(reply);
     const char *password = text_of("%s/password", w->folder);

@@ -93,7 +93,7 @@ TEST(test_acl_user_database_and_tcp)
     struct bench *bench = set_up(redis_server_start(NULL));
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker on >secret ~t:* +@read "
                                                 "+@write +@scripting +@connection +@blocking "
-                                                "+info +time +config|get")); /* PROTOCOL.md */
+                                                "+info +time")); /* PROTOCOL.md */
     freeReplyObject(redis_command(bench->redis, "SELECT 3"));
     push(bench, 1);
     const char *path = text_of("%s/password", bench->server->folder);
