@@ -40,7 +40,6 @@ struct client {
     void *away_context;
     double patient_until_s; /* clock_now_s */
     uv_timer_t timer;
-    bool closed;               /* redis or route has closed */
     char why[ERROR_TEXT_MAX * 2];
     char reason[ERROR_TEXT_MAX]; /* why the connection is down */
 };
@@ -207,17 +206,9 @@ struct client *client_open(const struct options *options, struct error *error)
     return NULL;
 }
 
-static void part_closed(void *context)
+static void part_closed(void *closed)
 {
-    struct client *client = context;
-    client->closed = true;
-}
-
-static void wait_until_closed(struct client *client)
-{
-    while (!client->closed)
-        uv_run(&client->loop, UV_RUN_ONCE);
-    client->closed = false;
+    *(bool *)closed = true;
 }
 
 static void close_walk(uv_handle_t *handle, void *context)
@@ -230,16 +221,17 @@ static void close_walk(uv_handle_t *handle, void *context)
 void client_close(struct client *client)
 {
     struct list_node *node;
+    bool redis_closed = false, route_closed = false;
     if (!client)
         return;
-    if (client->redis) {
-        redis_close(client->redis, part_closed, client);
-        wait_until_closed(client);
-    }
-    if (client->route) {
-        route_close(client->route, part_closed, client);
-        wait_until_closed(client);
-    }
+    if (client->redis)
+        redis_close(client->redis, part_closed, &redis_closed);
+    while (client->redis && !redis_closed)
+        uv_run(&client->loop, UV_RUN_ONCE);
+    if (client->route)
+        route_close(client->route, part_closed, &route_closed);
+    while (client->route && !route_closed)
+        uv_run(&client->loop, UV_RUN_ONCE);
     while ((node = list_pop(&client->answers))) { /* uncovered: gone */
         struct answer *answer = container_of(node, struct answer, node);
         freeReplyObject(answer->reply);
@@ -318,15 +310,15 @@ redisReply *client_take(struct client *client)
 
 bool client_reply_ok(struct client *client, const redisReply *reply, const char *what)
 {
+    if (reply && reply->type != REDIS_REPLY_ERROR)
+        return true;
     if (!reply) {
         say_unreachable(client);
-    } else if (reply->type == REDIS_REPLY_ERROR) {
-        snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s%s",
-                 client->options->redis, what, reply->str, redis_advice(reply->str));
-        text_make_printable(client->why);
-    } else {
-        return true;
+        return false;
     }
+    snprintf(client->why, sizeof client->why, "Redis at %.200s refuses %s: %.300s%s",
+             client->options->redis, what, reply->str, redis_advice(reply->str));
+    text_make_printable(client->why);
     return false;
 }
 

@@ -21,7 +21,6 @@ static const struct { const char *name, *command, *key; } counts[OVERVIEW_COUNTS
     [OVERVIEW_RESULTS] = {"results", "LLEN", "results"},
 };
 
-/* The state of one overview_read. */
 struct reading {
     struct overview *overview;
     struct client *client;
@@ -67,13 +66,6 @@ static long long integer(struct reading *reading, const char *command, const cha
     return value;
 }
 
-static void read_time(struct reading *reading)
-{
-    redisReply *reply = ask(reading, "TIME");
-    reading->now_ms = number_at(reply, 0) * 1e3 + number_at(reply, 1) / 1e3;
-    freeReplyObject(reply);
-}
-
 /* ---- the queue ----------------------------------------------------------------------------- */
 
 /* An entry of NS:jobs is a job, or "@" and the number of a job that came back. */
@@ -107,13 +99,6 @@ static void read_alone(struct reading *reading)
     text_copy(owner, INSTANCE_BYTES_MAX, text_of(reply) ? reply->str : "");
     text_make_printable(owner);
     freeReplyObject(reply);
-}
-
-static void read_paused(struct reading *reading)
-{
-    long long ms = integer(reading, "PTTL", "paused"); /* -2: no such key, -1: no expiry */
-    reading->overview->paused = ms != -2;
-    reading->overview->paused_s = ms >= 0 ? (double)ms / 1e3 : -1;
 }
 
 /* ---- daemons and leases -------------------------------------------------------------------- */
@@ -184,11 +169,15 @@ bool overview_read(struct overview *overview, struct client *client, const char 
 {
     struct reading reading = {.overview = overview, .client = client, .ns = ns};
     *overview = (struct overview){.oldest_s = -1, .next_s = -1};
-    read_time(&reading);
+    redisReply *time = ask(&reading, "TIME");
+    reading.now_ms = number_at(time, 0) * 1e3 + number_at(time, 1) / 1e3;
+    freeReplyObject(time);
     for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
         if (counts[i].key)
             overview->counts[i] = integer(&reading, counts[i].command, counts[i].key);
-    read_paused(&reading);
+    long long paused_ms = integer(&reading, "PTTL", "paused"); /* -2: no key, -1: no expiry */
+    overview->paused = paused_ms != -2;
+    overview->paused_s = paused_ms >= 0 ? (double)paused_ms / 1e3 : -1;
     read_daemons(&reading);
     read_stats(&reading);
     if (details) {

@@ -42,6 +42,14 @@ static const char *format_of(const cJSON *output)
 
 /* ---- the template -------------------------------------------------------------------------- */
 
+static void require_input(struct ctl *ctl, const struct error *error)
+{
+    if (error->status != STATUS_INPUT_UNREADABLE)
+        return;
+    ctl_say("%s", error->text);
+    ctl_end(ctl, CTL_NO_INPUT);
+}
+
 static void read_template(struct job_template *template, struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "job-file");
@@ -52,10 +60,7 @@ static void read_template(struct job_template *template, struct ctl *ctl)
         return;
     }
     char *text = ops_read_file(name, &length, &error);
-    if (!text) {
-        ctl_say("%s", error.text);
-        ctl_end(ctl, CTL_NO_INPUT);
-    }
+    require_input(ctl, &error);
     template->job = json_parse(text, length, "meta", &error);
     free(text);
     if (error.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
@@ -79,10 +84,7 @@ static void read_ops(struct job_template *template, struct ctl *ctl)
         ctl_usage(ctl, "--ops%s and the job both give operations; use one of them",
                   file ? "-file" : "");
     cJSON *ops = text ? ops_parse(text, &error) : ops_load(file, &error);
-    if (error.status == STATUS_INPUT_UNREADABLE) {
-        ctl_say("%s", error.text);
-        ctl_end(ctl, CTL_NO_INPUT);
-    }
+    require_input(ctl, &error);
     if (error.status)
         ctl_usage(ctl, "%s", error.text);
     if (!json_set(template->job, "ops", ops))
@@ -103,7 +105,6 @@ static cJSON *read_value(const char *key, const char *text)
     return cJSON_CreateRaw(text);
 }
 
-/* Applies each --set=key=value. */
 static void read_sets(struct job_template *template, struct ctl *ctl)
 {
     for (int i = 0; i < ctl->value_count; i++) {
@@ -141,7 +142,6 @@ static void read_id(struct job_template *template, struct ctl *ctl)
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
-/* Returns the name of the format, NULL if --format is not given. */
 static const char *read_format(struct ctl *ctl)
 {
     const char *name = ctl_value(ctl, "format");
@@ -153,7 +153,6 @@ static const char *read_format(struct ctl *ctl)
     return found ? found->name : NULL;
 }
 
-/* Converts --out to a pattern. */
 static void read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
                          bool formatted, char pattern[PATH_MAX])
 {
@@ -426,17 +425,15 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
     cJSON *keyed = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
     job_template_output_key(template, number, index, key);
     cJSON_DeleteItemFromObjectCaseSensitive(keyed, "path");
-    bool ok = keyed && cJSON_AddStringToObject(keyed, "key", key) &&
-              (get(keyed, "format") || !format ||
-               cJSON_AddStringToObject(keyed, "format", format->name)) &&
-              (get(keyed, "ttl_s") || cJSON_AddNumberToObject(keyed, "ttl_s", OUTPUT_KEY_TTL_S));
-    if (ok)
+    if (keyed && cJSON_AddStringToObject(keyed, "key", key) &&
+        (get(keyed, "format") || !format ||
+         cJSON_AddStringToObject(keyed, "format", format->name)) &&
+        (get(keyed, "ttl_s") || cJSON_AddNumberToObject(keyed, "ttl_s", OUTPUT_KEY_TTL_S)))
         return json_set(holder, "output", keyed);
     cJSON_Delete(keyed); /* uncovered: slip */
     return false;
 }
 
-/* Replaces the pattern of output `index` by the name for this image. */
 static bool fill_output(const struct job_template *template, cJSON *job,
                         const struct job_image *image, size_t index, struct error *error)
 {
@@ -445,7 +442,7 @@ static bool fill_output(const struct job_template *template, cJSON *job,
     const char *pattern = key ? key : path_of(output);
     char name[PATH_MAX];
     if (!*pattern)
-        return true; /* values only, or an error that check_job reports */
+        return true; /* values only, or an error that job_parse reports */
     if (key && !expand(key, image, format_of(output), name, error))
         return false;
     if (!key)
@@ -469,7 +466,6 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
     return input && cJSON_AddStringToObject(input, "key", key);
 }
 
-/* Adds the reply list, and the image's number and its name, made printable. */
 static bool add_reply(const struct job_template *template, cJSON *job,
                       const struct job_image *image)
 {
@@ -482,27 +478,18 @@ static bool add_reply(const struct job_template *template, cJSON *job,
            cJSON_AddStringToObject(job, "reply_to", template->reply_to);
 }
 
-static bool is_about_results(const char *key)
-{
-    return strcmp(key, "output") == 0 || strcmp(key, "outputs") == 0 || strcmp(key, "ops") == 0;
-}
-
 /* Copies the template's keys: those about results, or all others. */
 static bool add_template(const struct job_template *template, cJSON *job, bool about_results)
 {
     const cJSON *item;
-    cJSON_ArrayForEach(item, template->job)
-        if (is_about_results(item->string) == about_results &&
-            !json_set(job, item->string, cJSON_Duplicate(item, true))) /* uncovered: slip */
-            return false;
+    cJSON_ArrayForEach(item, template->job) {
+        const char *key = item->string;
+        bool is = strcmp(key, "output") == 0 || strcmp(key, "outputs") == 0 ||
+                  strcmp(key, "ops") == 0;
+        if (is == about_results && !json_set(job, key, cJSON_Duplicate(item, true)))
+            return false; /* uncovered: slip */
+    }
     return true;
-}
-
-static bool add_time(cJSON *job)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.3f", clock_unix_s());
-    return cJSON_AddRawToObject(job, "pushed", text) != NULL;
 }
 
 /* Returns NULL on failure. Sets no error if memory is short. */
@@ -510,28 +497,20 @@ static cJSON *make_job(const struct job_template *template, const struct job_ima
                        const char *input, const char *id, struct error *error)
 {
     cJSON *job = cJSON_CreateObject();
+    char pushed[32];
+    snprintf(pushed, sizeof pushed, "%.3f", clock_unix_s());
     bool ok = job && add_input(template, job, input, image->number) &&
               add_template(template, job, true);
     for (size_t i = 0; i < template->output_count && ok; i++)
         ok = fill_output(template, job, image, i, error);
     ok = ok && (!template->id || cJSON_AddStringToObject(job, "id", id)) &&
          (!*template->reply_to || add_reply(template, job, image)) &&
-         (get(template->job, "pushed") || add_time(job)) && add_template(template, job, false);
+         (get(template->job, "pushed") || cJSON_AddRawToObject(job, "pushed", pushed)) &&
+         add_template(template, job, false);
     if (ok)
         return job;
     cJSON_Delete(job);
     return NULL;
-}
-
-/* Parses the job like the daemon will. */
-static bool check_job(const struct job_template *template, const char *text, struct error *error)
-{
-    struct job job;
-    /* The daemon's job_timeout_s bounds the time and may differ from this host's, so allow any. */
-    struct job_rules rules = {template->ns, 86400};
-    enum status status = job_parse(&job, text, strlen(text), &rules, error);
-    job_clear(&job);
-    return status == STATUS_OK;
 }
 
 char *job_template_fill(const struct job_template *template, const struct job_image *image,
@@ -545,9 +524,17 @@ char *job_template_fill(const struct job_template *template, const struct job_im
     cJSON *job = make_job(template, image, input, name, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;
     cJSON_Delete(job);
-    if (!text)
+    if (!text) {
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
-    if (text && check_job(template, text, error)) {
+        return NULL;
+    }
+    /* Parse the job like the daemon will. Its job_timeout_s bounds the time and may differ from
+     * this host's, so allow any. */
+    struct job parsed;
+    struct job_rules rules = {template->ns, 86400};
+    enum status status = job_parse(&parsed, text, strlen(text), &rules, error);
+    job_clear(&parsed);
+    if (status == STATUS_OK) {
         text_copy(id, JOB_ID_BYTES_MAX + 1, name);
         return text;
     }

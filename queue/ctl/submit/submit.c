@@ -90,7 +90,6 @@ static bool is_late(const struct submit *submit)
            clock_now_s() - submit->progress.began_s > submit->timeout_s;
 }
 
-/* Called while Redis is away; the submit keeps waiting. */
 static void on_away(void *context)
 {
     struct submit *submit = context;
@@ -102,14 +101,6 @@ static void on_away(void *context)
     }
     ctl_say("%s; waiting until it is back", client_why(submit->client));
     submit->notified_away = true;
-}
-
-static void on_back(struct submit *submit)
-{
-    if (!submit->notified_away)
-        return;
-    submit->notified_away = false;
-    submit->progress.note[0] = '\0';
 }
 
 /* After a lost reply the jobs may already be in the queue. A submit that waits sends them again,
@@ -244,7 +235,6 @@ static void add_operands(struct submit *submit)
     }
 }
 
-/* Returns true and sets `error` if the output would replace a protected file. */
 static bool would_overwrite(struct submit *submit, const char *out, struct error *error)
 {
     char path[2 * PATH_MAX];
@@ -262,7 +252,6 @@ static bool would_overwrite(struct submit *submit, const char *out, struct error
     return error->status != STATUS_OK;
 }
 
-/* Returns false and sets `error` if another image's output, or a file, has the name. */
 static bool check_outputs(struct submit *submit, const struct job_image *image,
                           struct error *error)
 {
@@ -275,14 +264,13 @@ static bool check_outputs(struct submit *submit, const struct job_image *image,
 
 static void add_output_names(struct submit *submit, const struct job_image *image)
 {
-    bool was_full = submit->names_full;
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX && !submit->names_full; i++)
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX && !submit->names_full; i++) {
         submit->names_full = image->outs[i] && !output_names_add(&submit->outputs, image->outs[i],
                                                                  image->file.path);
-    if (was_full || !submit->names_full)
-        return;
-    ctl_say("after %" PRIu64 " images the table of output names is full: further outputs with the "
-            "same name are not detected", submit->number);
+        if (submit->names_full)
+            ctl_say("after %" PRIu64 " images the table of output names is full: further outputs "
+                    "with the same name are not detected", submit->number);
+    }
 }
 
 /* ---- images -------------------------------------------------------------------------------- */
@@ -326,16 +314,17 @@ static void add_image(struct submit *submit, const struct source_file *file)
     job_image_clear(&image);
 }
 
-/* Sends up to a batch of images, as many as are available and have a free slot. */
+static bool is_waiting(const struct submit *submit)
+{
+    return submit->source_ended || !source_ready(&submit->source) ||
+           (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS);
+}
+
 static void send_some(struct submit *submit)
 {
     struct source_file file;
-    while (!submit->source_ended && !submit->status && submit->count < BATCH_MAX &&
-           submit->bytes < BATCH_BYTES_MAX && !client_interrupted()) {
-        if (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS)
-            break;
-        if (!source_ready(&submit->source))
-            break;
+    while (!submit->status && submit->count < BATCH_MAX && submit->bytes < BATCH_BYTES_MAX &&
+           !client_interrupted() && !is_waiting(submit)) {
         enum source_step step = source_next(&submit->source, &file);
         if (step == SOURCE_FILE)
             add_image(submit, &file);
@@ -397,9 +386,7 @@ static void look_for_daemons(struct submit *submit)
         why = "no gpuimgd is running";
     else if (overview.paused)
         why = "fetching jobs is paused (gpuimgctl resume)";
-    submit->progress.note[0] = '\0';
-    if (why)
-        snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why);
+    snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why ? why : "");
     if (why && !submit->notified_idle) {
         ctl_say("%s on %s with the namespace %s: the jobs wait, and stay there after Ctrl-C", why,
                 submit->ctl->options.redis, submit->ctl->options.namespace);
@@ -408,23 +395,18 @@ static void look_for_daemons(struct submit *submit)
     overview_clear(&overview);
 }
 
-/* Returns whether no image can be sent now. */
-static bool is_waiting(const struct submit *submit)
-{
-    return submit->source_ended || !source_ready(&submit->source) ||
-           (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS);
-}
-
 /* Reads the available results, and pauses if nothing else can be done. */
 static void read_results(struct submit *submit)
 {
     size_t taken = 0;
-    if (result_reader_take(&submit->reader, &taken))
-        on_back(submit);
-    else if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
-        ctl_no_answer(submit->ctl);
-    else
+    if (!result_reader_take(&submit->reader, &taken)) {
+        if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
+            ctl_no_answer(submit->ctl);
         return;
+    }
+    if (submit->notified_away)
+        submit->progress.note[0] = '\0';
+    submit->notified_away = false;
     if (taken > 0) {
         submit->poll_s = POLL_FIRST_S;
     } else if (!submit->status && !client_interrupted()) {
@@ -511,9 +493,9 @@ static int finish(struct submit *submit)
         ctl_say("no image found to send");
         return CTL_NO_INPUT;
     }
-    bool all = progress->refused == 0 &&
-               progress->ended[PROGRESS_DONE] == progress_ended(progress);
-    return all ? CTL_OK : CTL_FAILED;
+    return progress->refused == 0 && progress->ended[PROGRESS_DONE] == progress_ended(progress)
+               ? CTL_OK
+               : CTL_FAILED;
 }
 
 static int run(struct submit *submit, int count, char **operands)
@@ -552,7 +534,6 @@ static int run(struct submit *submit, int count, char **operands)
     return finish(submit);
 }
 
-/* Refuses operands and options that do not fit together. */
 static void check_operands(const struct submit *submit, int count, char **operands)
 {
     struct ctl *ctl = submit->ctl;
