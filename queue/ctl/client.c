@@ -155,19 +155,8 @@ static bool wait_until_up(struct client *client)
 
 static struct redis *begin(struct client *client)
 {
-    const struct options *options = client->options;
     const struct redis_events events = {client, up, down, NULL};
-    struct redis_options how = {
-        .username = options->redis_username,
-        .password_file = options->redis_password_file,
-        .sentinel_username = options->sentinel_username,
-        .sentinel_password_file = options->sentinel_password_file,
-        .database = (uint32_t)options->redis_database,
-        .connect_timeout_s = options->connect_timeout_s,
-        .command_timeout_s = options->command_timeout_s,
-        .auth_retry_s = options->auth_retry_s,
-        .random_state = client->random_state,
-    };
+    struct redis_options how = {.conf = client->options, .random_state = client->random_state};
     how.route = client->route = route_create(&client->loop, &client->address, &how);
     return how.route ? redis_create(&client->loop, &how, &events) : NULL;
 }

@@ -350,26 +350,15 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
 
 void queue_start(struct queue *queue)
 {
-    const struct options *options = queue->options;
     struct redis_options how = {
-        .name = options->redis,
-        .username = options->redis_username,
-        .password_file = options->redis_password_file,
-        .sentinel_username = options->sentinel_username,
-        .sentinel_password_file = options->sentinel_password_file,
-        .database = (uint32_t)options->redis_database,
-        .connect_timeout_s = options->connect_timeout_s,
-        .command_timeout_s = options->command_timeout_s,
-        .auth_retry_s = options->auth_retry_s,
-        .random_state = queue->random_state,
-    };
+        .conf = queue->options, .logs = true, .random_state = queue->random_state};
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(!queue->started);
     how.route = queue->route = route_create(queue->loop, &queue->address, &how);
     if (queue->route)
         queue->redis = redis_create(queue->loop, &how, &main_events);
-    how.name = NULL;
+    how.logs = false;
     if (queue->redis)
         queue->blocking = redis_create(queue->loop, &how, &blocking_events);
     if (!queue->blocking) { /* uncovered: memory */

@@ -58,17 +58,16 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
     char endpoint[REDIS_ENDPOINT_TEXT_MAX], again[40] = "trying again";
     bool known = strcmp(redis->last_logged, reason) == 0;
     text_copy(redis->last_logged, sizeof redis->last_logged, reason);
-    if (!redis->options.name || known)
+    if (!redis->options.logs || known)
         return;
-    const char *advice = redis_advice(reason);
+    const char *advice = redis_advice(reason), *name = redis->options.conf->redis;
     if (delay_ms > BACKOFF_LAST_MS) /* uncovered: refusal */
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (route_varies(redis->options.route) && !redis->awaits_route)
-        log_warning("Redis at %s: %s: %s%s; %s", redis->options.name, endpoint, reason, advice,
-                    again);
+        log_warning("Redis at %s: %s: %s%s; %s", name, endpoint, reason, advice, again);
     else
-        log_warning("Redis at %s: %s%s; %s", redis->options.name, reason, advice, again);
+        log_warning("Redis at %s: %s%s; %s", name, reason, advice, again);
 }
 
 /* Closes the link, answers its commands with NULL, and schedules the next attempt. */
@@ -119,7 +118,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct redis *redis, cons
 
 static void fail_auth(struct redis *redis, const char *text)
 {
-    detach_link(redis, text, (uint64_t)ceil(redis->options.auth_retry_s * 1000));
+    detach_link(redis, text, (uint64_t)ceil(redis->options.conf->auth_retry_s * 1000));
 }
 
 /* Reconnects to the current server of the route: within SWITCH_MS if the old connection was
@@ -211,10 +210,10 @@ static void log_up(struct redis *redis)
     redis->backoff_ms = BACKOFF_FIRST_MS;
     redis->last_logged[0] = '\0';
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
-    if (redis->options.name && route_varies(redis->options.route))
-        log_info("Redis at %s: connected to %s", redis->options.name, endpoint);
-    else if (redis->options.name)
-        log_info("Redis at %s: connected", redis->options.name);
+    bool varies = route_varies(redis->options.route);
+    if (redis->options.logs)
+        log_info("Redis at %s: connected%s%s", redis->options.conf->redis, varies ? " to " : "",
+                 varies ? endpoint : "");
 }
 
 static void note_refusal(struct redis *redis, const char *why)
@@ -278,7 +277,8 @@ __attribute__((format(printf, 2, 3))) static bool send_handshake(struct redis *r
 {
     va_list args;
     va_start(args, format);
-    bool sent = ask(redis, redis->options.connect_timeout_s, handshake_reply, redis, format, args);
+    bool sent = ask(redis, redis->options.conf->connect_timeout_s, handshake_reply, redis, format,
+                    args);
     va_end(args);
     return sent;
 }
@@ -286,26 +286,29 @@ __attribute__((format(printf, 2, 3))) static bool send_handshake(struct redis *r
 static void connected(void *context)
 {
     struct redis *redis = context;
-    const struct redis_options *options = &redis->options;
+    const struct options *conf = redis->options.conf;
+    bool is_sentinel = redis->options.is_sentinel;
+    const char *username = is_sentinel ? conf->sentinel_username : conf->redis_username;
+    const char *file = is_sentinel ? conf->sentinel_password_file : conf->redis_password_file;
     char reason[ERROR_TEXT_MAX];
     bool ok = true;
     redis->refusal[0] = '\0';
-    if (options->password_file && *options->password_file) {
-        char *password = read_password(options->password_file, reason, sizeof reason);
+    if (file && *file) {
+        char *password = read_password(file, reason, sizeof reason);
         if (!password) {
             fail_auth(redis, reason);
             return;
         }
-        if (options->username && *options->username)
-            ok = send_handshake(redis, "AUTH %s %s", options->username, password);
+        if (username && *username)
+            ok = send_handshake(redis, "AUTH %s %s", username, password);
         else
             ok = send_handshake(redis, "AUTH %s", password);
         explicit_bzero(password, strlen(password));
         free(password);
     }
-    if (ok && options->database > 0)
-        ok = send_handshake(redis, "SELECT %u", options->database);
-    if (ok && route_requires_master(options->route))
+    if (ok && conf->redis_database > 0 && !is_sentinel)
+        ok = send_handshake(redis, "SELECT %u", (unsigned)conf->redis_database);
+    if (ok && route_requires_master(redis->options.route))
         ok = send_handshake(redis, "ROLE");
     if (!ok || !send_handshake(redis, "PING"))
         fail(redis, "the connection broke while it was made"); /* uncovered: moment */
@@ -315,14 +318,14 @@ static void connected(void *context)
 
 static uint64_t connect_timeout_ms(const struct redis *redis)
 {
-    return (uint64_t)ceil(redis->options.connect_timeout_s * 1000);
+    return (uint64_t)ceil(redis->options.conf->connect_timeout_s * 1000);
 }
 
 static void lookup_timed_out(void *context)
 {
     struct redis *redis = context;
     fail(redis, "the name %s is not found within %g s", redis->at.host,
-         redis->options.connect_timeout_s);
+         redis->options.conf->connect_timeout_s);
 }
 
 static void use_addresses(struct redis *redis)
@@ -412,7 +415,7 @@ void redis_start(struct redis *redis)
 
 static double timeout(const struct redis *redis, double timeout_s)
 {
-    return timeout_s > 0 ? timeout_s : redis->options.command_timeout_s;
+    return timeout_s > 0 ? timeout_s : redis->options.conf->command_timeout_s;
 }
 
 bool redis_send(struct redis *redis, const char *command, size_t length,

@@ -13,20 +13,19 @@
 #include <hiredis/hiredis.h>
 #include <uv.h>
 
+#include "conf/options.h"
 #include "queue/redis/address.h"
 #include "queue/redis/link.h"
 
 struct redis;
 struct route;
 
-/* The route and all strings are borrowed and must outlive the connection. */
+/* The route and `conf` are borrowed and must outlive the connection. */
 struct redis_options {
     struct route *route;
-    const char *name;          /* the address, for log lines; NULL logs nothing */
-    const char *username, *password_file; /* NULL or "" = none */
-    const char *sentinel_username, *sentinel_password_file; /* the same, for route_create */
-    uint32_t database;
-    double connect_timeout_s, command_timeout_s, auth_retry_s;
+    const struct options *conf; /* the user, the database and the timeouts */
+    bool is_sentinel;           /* connects as sentinel_username, and to no database */
+    bool logs;
     /* State of erand48(), three values owned by the caller. Random delays keep many daemons from
      * reconnecting at the same moment. */
     unsigned short *random_state;

@@ -137,14 +137,12 @@ static bool create_sentinel(struct route *route, uv_loop_t *loop,
 {
     const struct redis_events events = {route, sentinel_up, sentinel_down, sentinel_pushed};
     struct redis_address endpoints = route->address;
-    struct redis_options connect = *options;
     endpoints.master[0] = '\0';
     route->sentinels = route_create(loop, &endpoints, options);
-    connect.route = route->sentinels;
-    connect.name = NULL;
-    connect.username = options->sentinel_username;
-    connect.password_file = options->sentinel_password_file;
-    connect.database = 0;
+    const struct redis_options connect = {.route = route->sentinels,
+                                          .conf = options->conf,
+                                          .is_sentinel = true,
+                                          .random_state = options->random_state};
     route->sentinel = route->sentinels ? redis_create(loop, &connect, &events) : NULL;
     return route->sentinel != NULL;
 }
