@@ -82,7 +82,6 @@ static void put_error(const cJSON *death)
         out_line("see the daemon's log");
 }
 
-/* Prints everything known about one job, one line per fact. */
 static void print_whole(long long number, const cJSON *job, const char *text, const cJSON *death)
 {
     char date[40] = "";
@@ -245,7 +244,6 @@ static int show(struct ctl *ctl, int count, char **names)
 
 /* ---- retry and drop ------------------------------------------------------------------------ */
 
-/* Moves the oldest dead job to the end of the queue. Returns false if there is none. */
 static bool move_oldest(struct ctl *ctl)
 {
     const char *ns = ctl->options.namespace;
@@ -280,7 +278,6 @@ static bool act_on(struct ctl *ctl, const struct choice *choice, bool retry)
     return found;
 }
 
-/* Reports one job: as a line, or in the array `jobs` if that is not NULL. */
 static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
 {
     cJSON *job = cJSON_Parse(choice->entry->str);

@@ -20,7 +20,6 @@
 #define OPTIONS_MAX  40
 #define HELP_COLUMN  24
 
-/* Options of every command. */
 static const struct ctl_option common_options[] = {
     {"config", 'c', "FILE", "configuration file (default " DEFAULT_FILE ", if it exists)"},
     {"redis", 0, "ADDRESS", "Redis server, like the option redis of the configuration"},

@@ -18,7 +18,6 @@ const struct ctl_option ctl_drain_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-/* Pauses fetching for `seconds`; 0: until gpuimgctl resume. */
 static void set(struct ctl *ctl, double seconds)
 {
     const char *ns = ctl->options.namespace;

@@ -34,7 +34,6 @@ uint64_t progress_ended(const struct progress *progress)
     return sum;
 }
 
-/* Adds the results that were not written. Returns NULL if memory is short. */
 static cJSON *with_unwritten(const cJSON *result, const cJSON *unwritten)
 {
     cJSON *line = cJSON_Duplicate(result, true);

@@ -1,4 +1,3 @@
-/* instance.c - see instance.h. */
 /* uncovered file: promise */
 #include "queue/job/instance.h"
 

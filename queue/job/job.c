@@ -1,4 +1,3 @@
-/* job.c - see job.h. An error message is one sentence that names the key, its value, the bound. */
 #include "queue/job/job.h"
 
 #include <assert.h>
@@ -16,8 +15,7 @@
  * number above it as milliseconds: in milliseconds, any time since 2001 is above it. */
 #define UNIX_SECONDS_MIN 978307200.0
 #define UNIX_SECONDS_MAX 1e11
-/* 31 years. */
-#define RELATIVE_SECONDS_MAX 1e9
+#define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
 /* Messages show at most this many bytes of a value, so that the sentence fits ERROR_TEXT_MAX. */
 #define SHOWN_MAX 60
 
@@ -187,7 +185,6 @@ static bool check_key(const struct check *check, const cJSON *item, const char *
                                           "%s %s has a control character", where, shown(item));
 }
 
-/* Reads a path, or an object with exactly one of path and key. */
 static bool read_place(const struct check *check, const cJSON *item, const char *where,
                        const char *const *keys, struct job_place *place)
 {

@@ -40,7 +40,6 @@ static size_t list_strings(struct job *job, const char ***strings)
     return count;
 }
 
-/* Copies all strings into one block, which the job owns. */
 static bool copy_strings(struct job *job)
 {
     const char **strings[STRINGS_MAX];

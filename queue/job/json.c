@@ -1,4 +1,3 @@
-/* json.c - see json.h. check() is a recursive-descent parser of at most JOB_DEPTH_MAX levels. */
 #include "queue/job/json.h"
 
 #include <math.h>
@@ -160,7 +159,6 @@ static void put_code_point(struct reader *reader, uint32_t code)
         put(reader, (unsigned char)(0x80 | (code >> 6 * more & 0x3F)));
 }
 
-/* Reads the rest of an escape sequence after "\u". */
 static bool read_unicode_escape(struct reader *reader)
 {
     size_t start = reader->at - 2;
@@ -375,7 +373,6 @@ enum status json_check(const char *text, size_t length, struct error *error)
     return check(&reader, text, length, error);
 }
 
-/* Replaces the node that cJSON made of the member by a raw node. */
 static bool keep_raw(cJSON *tree, const struct reader *reader)
 {
     char *text = reader->raw ? strndup(reader->raw, reader->raw_length) : NULL;

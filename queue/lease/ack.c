@@ -226,7 +226,6 @@ void ack_pump(struct lane *lane)
     }
 }
 
-/* Copies a string or NULL. Returns false if memory is short. */
 static bool copy(char **to, const char *text)
 {
     *to = text ? strdup(text) : NULL;
@@ -253,7 +252,6 @@ static bool take_values(struct entry *entry, const struct queue_value *values, s
     return whole;
 }
 
-/* Returns false if the answer is incomplete or memory is short. */
 static bool take_answer(struct entry *entry, const struct queue_answer *answer)
 {
     bool whole = take_values(entry, answer->values, answer->value_count);

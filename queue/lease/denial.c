@@ -44,7 +44,6 @@ static void drop_value(struct entry *entry, size_t index)
     *value = entry->values[--entry->value_count];
 }
 
-/* Turns an output into an error. Returns false if memory is short. */
 static bool deny_value(struct entry *entry, size_t index, const char *reason)
 {
     struct error *error = calloc(1, sizeof *error);
@@ -69,7 +68,6 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
     return true;
 }
 
-/* Removes the denied keys from an entry. Returns true if there were any. */
 static bool leave_out(struct entry *entry, const char *reason)
 {
     bool some = entry->reply_denied;

@@ -147,7 +147,6 @@ static void go_idle(struct queue *queue, long long due_ms)
     queue_timer_start(queue, TIMER_IDLE, (uint64_t)ms);
 }
 
-/* Logs each change of NS:paused. */
 static void note_paused(struct queue *queue, bool paused)
 {
     if (paused != queue->view.paused)
@@ -200,7 +199,6 @@ void fetch_idle_over(struct queue *queue)
 
 /* ---- FETCH -------------------------------------------------------------------------------- */
 
-/* Passes a lease to the daemon, or back to Redis if there is no free place any more. */
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     if (queue->places == 0 || queue->closing) {

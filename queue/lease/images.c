@@ -115,7 +115,6 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
     callback(context, bytes, length, error);
 }
 
-/* Ends a read with a status and a message. */
 #define fail(read, ...)                                                                            \
     do {                                                                                           \
         struct error failure = {0};                                                                \
@@ -130,7 +129,6 @@ static void retry_later(struct read *read)
     queue_timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }
 
-/* Retries later, or fails the read after READ_TRIES_MAX. */
 static void try_failed(struct read *read, const char *reason)
 {
     if (++read->tries >= READ_TRIES_MAX)

@@ -193,7 +193,6 @@ void lease_resume(struct queue *queue)
 
 /* ---- REAP --------------------------------------------------------------------------------- */
 
-/* Posts the result `dead` for a job whose daemons all died or lost it. */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
     struct job_rules rules = {queue->options->namespace, 1};

@@ -194,7 +194,6 @@ static void watch_calls(struct link *link)
                    0);
 }
 
-/* Gives the oldest call its whole timeout again. */
 static void restart_timeout(struct link *link)
 {
     struct call *call = first_call(link);
@@ -326,7 +325,6 @@ static bool next_address(struct link *link)
     return true;
 }
 
-/* Divides the remaining time among the remaining addresses. */
 static void start_connect_timer(struct link *link)
 {
     uint64_t now = uv_now(link->loop), count = 1;

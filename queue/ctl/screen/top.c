@@ -108,7 +108,6 @@ static void end_line(const struct top *top)
     out_end();
 }
 
-/* Writes the buffered screen. */
 static void show(const struct top *top)
 {
     out_hold(false);
@@ -154,7 +153,6 @@ static void draw_sum(const struct top *top, const struct overview *overview)
     end_line(top);
 }
 
-/* Jobs in a stage, summed over all daemons. */
 static double in_stage(const struct overview *overview, const char *name)
 {
     double sum = 0;
@@ -232,7 +230,6 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     end_line(top);
 }
 
-/* Draws the devices of a daemon on one line, as many as fit. */
 static void draw_devices(const struct top *top, const struct rates *rates)
 {
     size_t fit = top->wide ? 5 : 3;
@@ -330,7 +327,6 @@ static void print_json(const struct top *top, const struct overview *overview)
 
 /* ---- the main loop ------------------------------------------------------------------------- */
 
-/* Returns false if Redis does not reply. */
 static bool turn(struct top *top)
 {
     struct overview overview;
@@ -348,7 +344,6 @@ static bool turn(struct top *top)
     return true;
 }
 
-/* Shows the error until Redis is back. */
 static void draw_trouble(const struct top *top)
 {
     out_raw(HOME);
