@@ -47,12 +47,9 @@ int ctl_pause(struct ctl *ctl, int count, char **operands)
     ctl_connect(ctl);
     set(ctl, seconds);
     long long jobs = ctl_integer(ctl, "ZCARD", "lease");
-    if (seconds > 0)
-        snprintf(text, sizeof text, "paused for %s: daemons fetch no jobs; %lld still run",
-                 show_age(seconds, left), jobs);
-    else
-        snprintf(text, sizeof text, "paused until gpuimgctl resume: daemons fetch no jobs; %lld "
-                 "still run", jobs);
+    snprintf(text, sizeof text, "paused %s %s: daemons fetch no jobs; %lld still run",
+             seconds > 0 ? "for" : "until",
+             seconds > 0 ? show_age(seconds, left) : "gpuimgctl resume", jobs);
     return say(ctl, true, jobs, text);
 }
 

@@ -109,22 +109,16 @@ static bool is_number(const char *text)
 
 static bool is_word(const char *text)
 {
-    for (; *text; text++)
-        if (!is_name_character(*text))
-            return false;
-    return true;
+    while (is_name_character(*text))
+        text++;
+    return !*text;
 }
 
 bool instance_is_name(const char *text)
 {
     char copy[INSTANCE_BYTES_MAX], *parts[5];
-    if (!text_copy(copy, sizeof copy, text) || !split(copy, parts) || !is_word(parts[0]) ||
-        !is_word(parts[1]))
-        return false;
-    for (int i = 2; i < 5; i++)
-        if (!is_number(parts[i]))
-            return false;
-    return true;
+    return text_copy(copy, sizeof copy, text) && split(copy, parts) && is_word(parts[0]) &&
+           is_word(parts[1]) && is_number(parts[2]) && is_number(parts[3]) && is_number(parts[4]);
 }
 
 enum instance_life instance_life(const char *inst, const char *self)

@@ -91,11 +91,6 @@ void ack_probed(struct lane *lane, bool some)
     queue_refused(queue, lane->script, &refusal, true);
 }
 
-static bool lacks_permission(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM");
-}
-
 static void answered(void *context, redisReply *reply)
 {
     struct lane *lane = context;
@@ -107,7 +102,8 @@ static void answered(void *context, redisReply *reply)
             queue_timer_start(queue, lane->timer, RETRY_FIRST_MS); /* uncovered: moment */
         return;
     }
-    if (lacks_permission(reply) && denial_probe(lane, reply->str))
+    if (reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM") &&
+        denial_probe(lane, reply->str))
         return;
     if (!queue_accepts(queue, lane->script, reply, 1 + lane->sent.length, true)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);

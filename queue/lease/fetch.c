@@ -180,21 +180,17 @@ static void looked(void *context, redisReply *reply)
     fetch_pump(queue);
 }
 
-static bool send_look(struct queue *queue)
-{
-    if (!queue_ready(queue) || queue->looking)
-        return false;
-    struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
-                                          "alone:owner", "watcher", "paused", "woken");
-    queue->looking = script_call_send(call, queue->redis, looked, queue);
-    return queue->looking;
-}
-
 void fetch_idle_over(struct queue *queue)
 {
     queue->blocking_refused = false;
-    if (!queue->idle || queue->places == 0 || !send_look(queue))
-        fetch_wake(queue);
+    if (queue->idle && queue->places > 0 && queue_ready(queue) && !queue->looking) {
+        struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
+                                              "alone:owner", "watcher", "paused", "woken");
+        queue->looking = script_call_send(call, queue->redis, looked, queue);
+        if (queue->looking)
+            return;
+    }
+    fetch_wake(queue);
 }
 
 /* ---- FETCH -------------------------------------------------------------------------------- */
@@ -286,17 +282,12 @@ static void fetched(void *context, redisReply *reply)
     fetch_pump(queue);
 }
 
-static bool may_run_alone(const struct queue *queue)
-{
-    if (queue->alone)
-        return queue->alone_taken < ALONE_RUN_MAX;
-    return uv_now(queue->loop) >= queue->alone_rest_ms;
-}
-
 static void send_fetch(struct queue *queue)
 {
     const struct options *options = queue->options;
     uint64_t places = queue->places < options->batch ? queue->places : options->batch;
+    bool may_run_alone = queue->alone ? queue->alone_taken < ALONE_RUN_MAX
+                                      : uv_now(queue->loop) >= queue->alone_rest_ms;
     struct script_call *call = queue_call(queue, SCRIPT_ID_FETCH, "jobs", "delayed", "alone",
                                           "alone:owner", "lease", "inst", "seq", "cancel", "paused",
                                           "watcher", "wake", "woken");
@@ -307,7 +298,7 @@ static void send_fetch(struct queue *queue)
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
-    script_call_number(call, may_run_alone(queue));
+    script_call_number(call, may_run_alone);
     script_call_number(call, queue->entries.length);
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
                            : queue->blocked && queue->waits_on_wake ? "wait" : "none");

@@ -154,13 +154,11 @@ static bool settled(struct read *read, redisReply *reply)
         read_free(read);
         return true;
     }
-    if (!reply) {
-        try_failed(read, lost);
-        return true;
-    }
-    if (reply->type != REDIS_REPLY_ERROR)
+    if (reply && reply->type != REDIS_REPLY_ERROR)
         return false;
-    if (is_on_its_way(reply->str))
+    if (!reply)
+        try_failed(read, lost);
+    else if (is_on_its_way(reply->str))
         retry_later(read);
     else if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not hold a string", read->key);
@@ -267,20 +265,15 @@ static void got_first(void *context, redisReply *reply)
         try_failed(read, lost);
 }
 
-static bool send_first(struct read *read)
-{
-    read->out = redis_ask(read->queue->redis, 0, got_first, read, "GETRANGE %s 0 %llu", read->key,
-                          (unsigned long long)first_bytes(read) - 1);
-    return read->out;
-}
-
 /* Without a connection nothing is sent; queue.c calls read_pump after the connect. */
 static void start(struct read *read)
 {
     if (!can_send(read->queue) ||
         (read->holds == ROOM_NONE && !take_room(read, ROOM_SMALL, READS_SMALL_MAX)))
         return;
-    if (!send_first(read))
+    read->out = redis_ask(read->queue->redis, 0, got_first, read, "GETRANGE %s 0 %llu", read->key,
+                          (unsigned long long)first_bytes(read) - 1);
+    if (!read->out)
         retry_later(read); /* memory is short */
 }
 

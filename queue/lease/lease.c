@@ -236,13 +236,6 @@ static uint64_t second_scan_ms(const struct queue *queue)
     return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
 }
 
-/* Uses the loop's clock, which does not step. */
-static bool second_scan_is_due(const struct queue *queue)
-{
-    return queue->scan_time >= 0 &&
-           uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
-}
-
 /* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
  * ended by then and were not renewed. If the first scan is too recent for a second one, it
  * stays the first scan. */
@@ -336,7 +329,8 @@ void lease_reap(struct queue *queue, bool expired_too)
     if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis))
         return;
     queue->reap_expired = expired_too;
-    queue->reap_second_scan = expired_too && second_scan_is_due(queue);
+    queue->reap_second_scan = expired_too && queue->scan_time >= 0 && /* by a clock without steps */
+                              uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
     queue->reap_listing =
         redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace);
 }

@@ -266,20 +266,6 @@ void queue_publish(struct queue *queue, const char *text, double ttl_s)
                       queue->options->namespace, queue->instance, text, ceil(ttl_s * 1000));
 }
 
-static void note_results(struct queue *queue)
-{
-    uint64_t most = queue->options->results_max, count = queue->view.results;
-    double share = most > 0 ? (double)count / (double)most : 0;
-    if (share >= FILLS_AT && !queue->results_fill)
-        log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
-                    "lost when it is full; read them, or set results = id or none",
-                    queue->options->namespace, (unsigned long long)count, (unsigned long long)most);
-    else if (share < EMPTIES_AT && queue->results_fill)
-        log_info("%s:results holds %llu of at most %llu results again", queue->options->namespace,
-                 (unsigned long long)count, (unsigned long long)most);
-    queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
-}
-
 static void counted(void *length, redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_INTEGER)
@@ -289,8 +275,18 @@ static void counted(void *length, redisReply *reply)
 static void results_counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
+    const char *ns = queue->options->namespace;
     counted(&queue->view.results, reply);
-    note_results(queue);
+    uint64_t most = queue->options->results_max, count = queue->view.results;
+    double share = most > 0 ? (double)count / (double)most : 0;
+    if (share >= FILLS_AT && !queue->results_fill)
+        log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
+                    "lost when it is full; read them, or set results = id or none", ns,
+                    (unsigned long long)count, (unsigned long long)most);
+    else if (share < EMPTIES_AT && queue->results_fill)
+        log_info("%s:results holds %llu of at most %llu results again", ns,
+                 (unsigned long long)count, (unsigned long long)most);
+    queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
 }
 
 /* Three commands after each RENEW cost Redis a microsecond each. They wait until Redis has accepted

@@ -43,13 +43,11 @@ struct redis {
     void *closed_context;
 };
 
-static void try_connect(struct redis *redis);
-
 /* ---- down --------------------------------------------------------------------------------- */
 
 static void retry_cb(uv_timer_t *timer)
 {
-    try_connect(timer->data);
+    redis_start(timer->data);
 }
 
 /* Logs a reason once, even if several servers give it in turn. */
@@ -143,7 +141,7 @@ static void route_changed(void *context)
         return;
     bool elsewhere = !redis_endpoint_equal(&here, &redis->at);
     if (redis->awaits_route) {
-        try_connect(redis);
+        redis_start(redis);
     } else if (elsewhere && !redis->link) {
         redis->backoff_ms = BACKOFF_FIRST_MS;
         uv_timer_start(&redis->retry, retry_cb, next_backoff(redis), 0);
@@ -216,12 +214,6 @@ static void log_up(struct redis *redis)
                  varies ? endpoint : "");
 }
 
-static void note_refusal(struct redis *redis, const char *why)
-{
-    if (!*redis->refusal)
-        text_copy(redis->refusal, sizeof redis->refusal, why);
-}
-
 static void finish_handshake(struct redis *redis)
 {
     if (!link_is_idle(redis->link))
@@ -240,7 +232,7 @@ static void finish_handshake(struct redis *redis)
     redis->events.up(redis->events.context);
 }
 
-/* A Sentinel may name an old master that has become a replica. */
+/* Checks the reply of ROLE: a Sentinel may name an old master that has become a replica. */
 static bool is_replica(const redisReply *role)
 {
     return role->type == REDIS_REPLY_ARRAY &&
@@ -254,10 +246,13 @@ static void handshake_reply(void *context, redisReply *reply)
     if (!reply) /* uncovered: moment */
         return;
     bool is_ping = link_is_idle(redis->link); /* the last command; an ACL may forbid it */
+    const char *why = "";
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
-        note_refusal(redis, reply->str);
+        why = reply->str;
     else if (is_replica(reply)) /* uncovered: sentinel */
-        note_refusal(redis, "it is not the master");
+        why = "it is not the master";
+    if (!*redis->refusal)
+        text_copy(redis->refusal, sizeof redis->refusal, why);
     finish_handshake(redis);
 }
 
@@ -364,7 +359,7 @@ static void forget_addresses(struct redis *redis)
     redis->found = NULL;
 }
 
-static void try_connect(struct redis *redis)
+void redis_start(struct redis *redis)
 {
     const struct link_events events = {redis, connected, broken, lookup_timed_out, intercept};
     struct redis_endpoint here;
@@ -406,11 +401,6 @@ struct redis *redis_create(uv_loop_t *loop, const struct redis_options *options,
     uv_timer_init(loop, &redis->retry);
     redis->retry.data = redis;
     return redis;
-}
-
-void redis_start(struct redis *redis)
-{
-    try_connect(redis);
 }
 
 static double timeout(const struct redis *redis, double timeout_s)
