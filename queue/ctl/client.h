@@ -1,11 +1,9 @@
-/*
- * client.h - a blocking Redis client for gpuimgctl.
+/* client.h - a blocking Redis client for gpuimgctl.
  *
  * It wraps the daemon's asynchronous connection (connection.h and route.h: Sentinels, Clusters and
  * password files) and runs the event loop until the reply arrives.
  *
- * One thread. The caller owns each reply and frees it with freeReplyObject.
- */
+ * One thread. The caller owns each reply and frees it with freeReplyObject. */
 #pragma once
 
 #include <stdarg.h>

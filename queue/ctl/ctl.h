@@ -1,9 +1,7 @@
-/*
- * ctl.h - the interface between gpuimgctl's command line and its commands.
+/* ctl.h - the interface between gpuimgctl's command line and its commands.
  *
  * A command has a row in a table, its options and a connection to Redis. It prints its output on
- * standard output and messages on standard error, and returns the exit status. One thread.
- */
+ * standard output and messages on standard error, and returns the exit status. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -1,10 +1,8 @@
-/*
- * out.h - prints gpuimgctl's lines on standard output and standard error.
+/* out.h - prints gpuimgctl's lines on standard output and standard error.
  *
  * Each line is written with one write as soon as it is complete. So lines of the two streams do not
  * mix, and a pipe gets whole lines. Names, ids and messages come from outside: control characters
- * (text_is_control) and invalid UTF-8 in them become '?'. One thread.
- */
+ * (text_is_control) and invalid UTF-8 in them become '?'. One thread. */
 #pragma once
 
 #include <stdarg.h>

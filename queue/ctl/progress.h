@@ -1,9 +1,7 @@
-/*
- * progress.h - shows the progress of gpuimgctl submit: a bar on a terminal, plain lines elsewhere.
+/* progress.h - shows the progress of gpuimgctl submit: a bar on a terminal, plain lines elsewhere.
  *
  * The bar is the last line of standard error. Standard output gets a line per job. If standard
- * output is a terminal, only failed jobs get one, unless --verbose is given. One thread.
- */
+ * output is a terminal, only failed jobs get one, unless --verbose is given. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

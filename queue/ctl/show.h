@@ -1,8 +1,5 @@
-/*
- * show.h - formats numbers, times and results for people.
- *
- * The functions write to the caller's buffer and return it. Any thread.
- */
+/* show.h - formats numbers, times and results for people. The functions write to the caller's
+ * buffer and return it. Any thread. */
 #pragma once
 
 #include <stddef.h>

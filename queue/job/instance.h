@@ -1,10 +1,8 @@
-/*
- * instance.h - the unique name of a daemon process, INST.
+/* instance.h - the unique name of a daemon process, INST.
  *
  * INST = host:boot-id:pid-namespace:pid:start-time. A pid is reused, but not with the same start
  * time (clock ticks since boot). The characters are [A-Za-z0-9._:-], so that file names, Redis keys
- * and Lua patterns can contain the name.
- */
+ * and Lua patterns can contain the name. */
 #pragma once
 
 #include <stdbool.h>

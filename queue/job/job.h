@@ -1,10 +1,8 @@
-/*
- * job.h - parses a job, the JSON text that a client pushes, into a checked struct.
+/* job.h - parses a job, the JSON text that a client pushes, into a checked struct.
  *
  * A job owns its parsed JSON. Every string points into that tree or, after job_pack, into a copy.
  * `ops` stay cJSON nodes and formats stay names: the daemon checks both later. job_parse runs on
- * the loop thread only.
- */
+ * the loop thread only. */
 #pragma once
 
 #include <stdint.h>

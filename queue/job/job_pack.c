@@ -1,10 +1,8 @@
-/*
- * job_pack.c - keeps a job in little memory while it waits.
+/* job_pack.c - keeps a job in little memory while it waits.
  *
  * A cJSON tree takes up to 40 times as much memory as its text ("[0,0,0"). job_pack copies the
  * strings of a large job into one block, prints the ops of each output, and frees the tree.
- * Workers parse the ops again when they need them.
- */
+ * Workers parse the ops again when they need them. */
 #include <stdlib.h>
 #include <string.h>
 

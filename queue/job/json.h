@@ -1,11 +1,9 @@
-/*
- * json.h - parses strict JSON: checks a text, then lets cJSON build the tree.
+/* json.h - parses strict JSON: checks a text, then lets cJSON build the tree.
  *
  * cJSON alone accepts too much. The check refuses everything that parsers read differently: more
  * than JOB_DEPTH_MAX levels, invalid UTF-8, lone surrogates and \u0000, duplicate keys in one
  * object, numbers outside JSON's grammar or a double's range, and text after the value. cJSON reads
- * every text that passes the check in the same way as the check does.
- */
+ * every text that passes the check in the same way as the check does. */
 #pragma once
 
 #include <cjson/cJSON.h>

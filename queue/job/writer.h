@@ -1,5 +1,4 @@
-/*
- * writer.h - writes JSON text member by member, without building a tree.
+/* writer.h - writes JSON text member by member, without building a tree.
  *
  *     struct writer w = {0};
  *     writer_open(&w, NULL, '{');
@@ -8,8 +7,7 @@
  *     char *text = writer_finish(&w);
  *
  * Any thread. Pass a NULL key for an element of an array and for the outermost value. If memory
- * runs short, only writer_finish reports it.
- */
+ * runs short, only writer_finish reports it. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,11 +1,9 @@
-/*
- * denial.c - finds the job that named a key which an ACL denies, so that its batch can go on.
+/* denial.c - finds the job that named a key which an ACL denies, so that its batch can go on.
  *
  * Redis checks all keys of a script call before it runs the script, and does not say which key it
  * denies. Each key that a job of the refused batch named is therefore probed by a script that does
  * nothing. One more probe, the control, is for a key of the queue itself. If Redis denies that too,
- * the user lacks permissions in general, and the batch waits until an administrator acts.
- */
+ * the user lacks permissions in general, and the batch waits until an administrator acts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

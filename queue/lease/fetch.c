@@ -1,13 +1,11 @@
-/*
- * fetch.c - fetches jobs, waits for new jobs while idle, and runs last attempts alone.
+/* fetch.c - fetches jobs, waits for new jobs while idle, and runs last attempts alone.
  *
  * The daemon learns of new jobs in three ways:
  * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
  * - The blocking connection wakes the idle daemon. One idle daemon, the watcher, waits there in a
  *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake.
  * - The idle timer sends LOOK: for delayed jobs that are due, for jobs in NS:alone, and if the
- *   blocking connection is down or refused.
- */
+ *   blocking connection is down or refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

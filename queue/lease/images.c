@@ -1,10 +1,8 @@
-/*
- * images.c - queue_read: reads images that are stored in Redis.
+/* images.c - queue_read: reads images that are stored in Redis.
  *
  * GETRANGE fetches the first 64 KiB, which is all of a small image. For a larger one STRLEN comes
  * before GET, so that a key over the limit is not transferred. The bytes belong to no memory pool
- * until the caller releases them, so READS_* in conf/limits.h limit the reads.
- */
+ * until the caller releases them, so READS_* in conf/limits.h limit the reads. */
 /* uncovered file: moment */
 #include <stdlib.h>
 #include <string.h>

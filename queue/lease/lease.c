@@ -1,7 +1,5 @@
-/*
- * lease.c - keeps leases alive (RENEW), and recovers those that a lost connection (RESUME) or a
- * dead daemon (REAP) left.
- */
+/* lease.c - keeps leases alive (RENEW), and recovers those that a lost connection (RESUME) or a
+ * dead daemon (REAP) left. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

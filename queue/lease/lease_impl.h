@@ -1,10 +1,8 @@
-/*
- * lease_impl.h - the private structs and functions of the .c files in queue/lease/.
+/* lease_impl.h - the private structs and functions of the .c files in queue/lease/.
  *
  * A lease that Redis has not acknowledged is in queue->entries and on one other list: while the
  * daemon runs the job, queue->running; after the daemon has ended the lease, the list
- * lane->waiting, and then lane->sent until Redis has answered.
- */
+ * lane->waiting, and then lane->sent until Redis has answered. */
 #pragma once
 
 #include "conf/limits.h"

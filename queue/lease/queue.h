@@ -1,5 +1,4 @@
-/*
- * queue.h - the daemon's side of the job queue in Redis: takes leases on jobs and ends them.
+/* queue.h - the daemon's side of the job queue in Redis: takes leases on jobs and ends them.
  *
  * PROTOCOL.md defines the protocol. The queue connects and reconnects by itself. It waits while
  * Redis refuses commands, and it keeps results (DONE, NACK) until Redis has acknowledged them. Each
@@ -8,8 +7,7 @@
  * The daemon owns a lease from the `leased` callback until it calls queue_done, queue_retry or
  * queue_give_back. After that the queue owns the lease, and frees it when Redis has answered.
  *
- * Loop thread only. Times in seconds are doubles named *_s.
- */
+ * Loop thread only. Times in seconds are doubles named *_s. */
 #pragma once
 
 #include <uv.h>

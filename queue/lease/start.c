@@ -1,10 +1,8 @@
-/*
- * start.c - asks Redis, through the script START, whether a leased job may start or was cancelled.
+/* start.c - asks Redis, through the script START, whether a leased job may start or was cancelled.
  *
  * While a call is outstanding, new questions wait for the next batch. If a call gets no reply, its
  * questions are sent again. If the lost call ended a lease, Redis answers the repeated question
- * with "stale".
- */
+ * with "stale". */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

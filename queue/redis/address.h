@@ -1,8 +1,5 @@
-/*
- * address.h - parses the option `redis`: one server, several servers, or a list of Sentinels.
- *
- * All functions may be called on any thread.
- */
+/* address.h - parses the option `redis`: one server, several servers, or a list of Sentinels. All
+ * functions may be called on any thread. */
 #pragma once
 
 #include "conf/status.h"

@@ -1,9 +1,7 @@
-/*
- * command.h - encodes a Redis command as an array of bulk strings (RESP2), word by word.
+/* command.h - encodes a Redis command as an array of bulk strings (RESP2), word by word.
  *
  * The bytes equal those of redisFormatCommandArgv in hiredis, which formats each number with
- * sprintf. For small jobs, that took a fifth of the loop thread's time. Any thread.
- */
+ * sprintf. For small jobs, that took a fifth of the loop thread's time. Any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,13 +1,11 @@
-/*
- * connection.h - a connection to Redis on a libuv loop, which reconnects by itself.
+/* connection.h - a connection to Redis on a libuv loop, which reconnects by itself.
  *
  * hiredis parses the replies. Connecting, timeouts and reconnecting are implemented here. The
  * asynchronous API of hiredis does not suffice: it blocks the loop in name lookups, does not report
  * a refused connection, and has no timeouts.
  *
  * Loop thread only. Reply callbacks run from the loop, never inside redis_send. A callback may send
- * commands and may call redis_drop.
- */
+ * commands and may call redis_drop. */
 #pragma once
 
 #include <hiredis/hiredis.h>

@@ -1,5 +1,4 @@
-/*
- * link.h - one connection to one Redis server, from the connect to the close.
+/* link.h - one connection to one Redis server, from the connect to the close.
  *
  * A link is a libuv stream with a hiredis reader, a list of outstanding commands, and one timer for
  * their timeouts. It does not reconnect; see connection.h.

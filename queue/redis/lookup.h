@@ -1,10 +1,8 @@
-/*
- * lookup.h - resolves a host name on a thread of its own.
+/* lookup.h - resolves a host name on a thread of its own.
  *
  * uv_getaddrinfo cannot be cancelled once it runs: with a dead name server, the process could not
  * exit before the resolver gives up. A lookup that is dropped here runs on in the background, and
- * the process may exit meanwhile. Loop thread only.
- */
+ * the process may exit meanwhile. Loop thread only. */
 #pragma once
 
 #include <netdb.h>

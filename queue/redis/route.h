@@ -1,11 +1,9 @@
-/*
- * route.h - selects the Redis server to connect to: a configured server, the Cluster node that owns
+/* route.h - selects the Redis server to connect to: a configured server, the Cluster node that owns
  * the slot, or the master that Sentinels report.
  *
  * Several connections (struct redis) share a route. If one of them learns of a new server, by MOVED
  * or from a Sentinel, all of them change to it. If several servers are configured, they are tried
- * in turn. Loop thread only. Callbacks must not add or remove members.
- */
+ * in turn. Loop thread only. Callbacks must not add or remove members. */
 #pragma once
 
 #include <uv.h>

@@ -1,10 +1,8 @@
-/*
- * script.h - the Lua scripts of the queue protocol, and a builder for calls to them.
+/* script.h - the Lua scripts of the queue protocol, and a builder for calls to them.
  *
  * A call is sent as EVALSHA. The first call of a script, and a call that Redis answers with
  * NOSCRIPT, is sent as EVAL followed by SCRIPT LOAD. A call frees itself after its callback. Loop
- * thread only.
- */
+ * thread only. */
 #pragma once
 
 #include "queue/redis/connection.h"

@@ -1,8 +1,5 @@
-/*
- * overview.h - a snapshot of the queue, the leases and the daemons, read from Redis.
- *
- * gpuimgctl status and top show it. One thread.
- */
+/* overview.h - a snapshot of the queue, the leases and the daemons, read from Redis. gpuimgctl
+ * status and top show it. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -1,8 +1,5 @@
-/*
- * rates.h - computes rates per second from two successive snapshots of a daemon's counters.
- *
- * One thread.
- */
+/* rates.h - computes rates per second from two successive snapshots of a daemon's counters. One
+ * thread. */
 #pragma once
 
 #include "queue/ctl/screen/overview.h"

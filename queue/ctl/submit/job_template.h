@@ -1,9 +1,7 @@
-/*
- * job_template.h - makes the job of each image from a template.
+/* job_template.h - makes the job of each image from a template.
  *
  * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl
- * submit -h). One thread.
- */
+ * submit -h). One thread. */
 #pragma once
 
 #include <limits.h>

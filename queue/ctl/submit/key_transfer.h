@@ -1,8 +1,5 @@
-/*
- * key_transfer.h - uploads images to Redis and downloads results, for hosts without a shared disk.
- *
- * At most KEY_TRANSFER_SLOTS images are in flight, which bounds the memory of Redis. One thread.
- */
+/* key_transfer.h - uploads images to Redis and downloads results, for hosts without a shared disk.
+ * At most KEY_TRANSFER_SLOTS images are in flight, which bounds the memory of Redis. One thread. */
 #pragma once
 
 #include "queue/ctl/client.h"

@@ -1,12 +1,10 @@
-/*
- * ops.h - converts operations from the command line to a job's JSON.
+/* ops.h - converts operations from the command line to a job's JSON.
  *
  *     grayscale,resize:width=512,height=512,sobel:border=zero
  *
  * Commas separate the items, except in brackets and quotes. An item name=value is a parameter of
  * the operation before it. A value that is valid JSON is used as JSON, any other value as a string.
- * One thread.
- */
+ * One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

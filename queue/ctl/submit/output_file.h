@@ -1,9 +1,7 @@
-/*
- * output_file.h - writes results to files without replacing the images that are sent.
+/* output_file.h - writes results to files without replacing the images that are sent.
  *
  * Other existing files are replaced only with --force. Device and inode identify a file, so links
- * to an image are recognized. One thread.
- */
+ * to an image are recognized. One thread. */
 #pragma once
 
 #include "conf/status.h"

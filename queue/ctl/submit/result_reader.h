@@ -1,9 +1,7 @@
-/*
- * result_reader.h - reads results from the reply list of one submit.
+/* result_reader.h - reads results from the reply list of one submit.
  *
  * It delivers each job's result once, even if the job ran twice or a reply was lost with its
- * connection. meta.n identifies the job. One thread.
- */
+ * connection. meta.n identifies the job. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -1,9 +1,7 @@
-/*
- * source.h - iterates over the images on a command line: files, folders, names on standard input.
+/* source.h - iterates over the images on a command line: files, folders, names on standard input.
  *
  * It yields one image at a time, so a million images need no memory. The images of a folder come in
- * the order of the filesystem. One thread.
- */
+ * the order of the filesystem. One thread. */
 #pragma once
 
 #include <dirent.h>
