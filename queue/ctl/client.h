@@ -20,9 +20,9 @@ struct client;
 struct client *client_open(const struct options *options, struct error *error);
 void client_close(struct client *client); /* NULL is fine */
 
-/* Sends one command, in the format of redis_ask or as an array of words. client_take returns the
- * replies in the order of the commands. The reply is NULL if the connection broke; Redis may have
- * executed the command anyway. */
+/* Sends one command, in the format of redis_ask or as an array of words (lengths NULL: all are
+ * strings). client_take returns the replies in the order of the commands. The reply is NULL if the
+ * connection broke; Redis may have executed the command anyway. */
 void client_send(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void client_send_words(struct client *client, int argc, const char **argv, const size_t *lengths);

@@ -34,7 +34,6 @@ struct ctl_option {
 
 struct ctl;
 
-/* Runs a command and returns the exit status. */
 typedef int ctl_run(struct ctl *ctl, int count, char **operands);
 
 struct ctl_command {

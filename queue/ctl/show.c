@@ -114,20 +114,15 @@ static bool show_output(const cJSON *output, const char *file)
     return show_error(output);
 }
 
-static bool same_error(const cJSON *one, const cJSON *other)
-{
-    const cJSON *a = cJSON_GetObjectItemCaseSensitive(one, "error");
-    const cJSON *b = cJSON_GetObjectItemCaseSensitive(other, "error");
-    return a && b && strcmp(show_text(a, "message"), show_text(b, "message")) == 0;
-}
-
 /* An error of the whole job is repeated in each of its outputs. */
 static bool failed_as_a_whole(const cJSON *result)
 {
-    const cJSON *output;
-    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs"))
-        if (!same_error(output, result))
+    const cJSON *output, *whole = cJSON_GetObjectItemCaseSensitive(result, "error");
+    cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs")) {
+        const cJSON *error = cJSON_GetObjectItemCaseSensitive(output, "error");
+        if (!whole || !error || strcmp(show_text(error, "message"), show_text(whole, "message")))
             return false;
+    }
     return true;
 }
 

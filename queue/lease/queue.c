@@ -392,8 +392,9 @@ static void free_all(struct queue *queue)
     free(queue);
 }
 
-static void handle_closed(struct queue *queue)
+static void part_closed(void *context)
 {
+    struct queue *queue = context;
     if (--queue->open_handles > 0)
         return;
     queue->redis = queue->blocking = NULL;
@@ -406,12 +407,7 @@ static void handle_closed(struct queue *queue)
 
 static void timer_closed(uv_handle_t *handle)
 {
-    handle_closed(handle->data);
-}
-
-static void connection_closed(void *context)
-{
-    handle_closed(context);
+    part_closed(handle->data);
 }
 
 static void shut(struct queue *queue)
@@ -424,9 +420,9 @@ static void shut(struct queue *queue)
                     queue_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
-    redis_close(queue->blocking, connection_closed, queue);
-    redis_close(queue->redis, connection_closed, queue);
-    route_close(queue->route, connection_closed, queue);
+    redis_close(queue->blocking, part_closed, queue);
+    redis_close(queue->redis, part_closed, queue);
+    route_close(queue->route, part_closed, queue);
 }
 
 static void left(void *context, redisReply *reply)

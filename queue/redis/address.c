@@ -36,8 +36,7 @@ bool redis_endpoint_read(struct redis_endpoint *endpoint, const char *text)
     const char *colon = strrchr(text, ':');
     if (!colon || (size_t)(colon - text) >= sizeof host) /* uncovered: sentinel */
         return false;
-    memcpy(host, text, (size_t)(colon - text));
-    host[colon - text] = '\0';
+    snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
     return redis_endpoint_set(endpoint, host, colon + 1);
 }
 
@@ -56,10 +55,11 @@ void redis_endpoint_text(const struct redis_endpoint *endpoint, char *text, size
         snprintf(text, size, is_v6 ? "[%s]:%s" : "%s:%s", endpoint->host, endpoint->port);
 }
 
-static enum status parse_socket(struct redis_endpoint *endpoint, const char *text,
+static enum status parse_socket(struct redis_address *address, const char *text,
                                 struct error *error)
 {
     const char *path = text + strlen("unix:");
+    struct redis_endpoint *endpoint = &address->endpoints[address->count++];
     endpoint->is_unix = true;
     if (*path != '/')
         return refuse(error, text, "must name an absolute path after unix:");
@@ -95,8 +95,7 @@ static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *t
         return refuse(error, text, "has no host");
     if (length >= sizeof name)
         return refuse(error, text, "has a host of more than 255 bytes");
-    memcpy(name, host, length);
-    name[length] = '\0';
+    snprintf(name, sizeof name, "%.*s", (int)length, host);
     if (!redis_endpoint_set(endpoint, name, port))
         return refuse(error, text, "must end in a port from 1 to 65535");
     return STATUS_OK;
@@ -115,8 +114,7 @@ static enum status parse_list(struct redis_address *address, const char *text, c
                              REDIS_ENDPOINTS_MAX);
         if (length >= sizeof one)
             return refuse(error, text, "has a host of more than 255 bytes");
-        memcpy(one, text, length);
-        one[length] = '\0';
+        snprintf(one, sizeof one, "%.*s", (int)length, text);
         if (strncmp(one, "unix:", 5) == 0)
             return refuse(error, one, "is a socket; a list can contain only host:port");
         if (parse_endpoint(&address->endpoints[address->count++], one, port, error) != STATUS_OK)
@@ -152,9 +150,7 @@ enum status redis_address_parse(struct redis_address *address, const char *text,
     if (strstr(text, "://"))
         return refuse(error, text,
                       "is a URL; write host:port, unix:/path or sentinel://MASTER@host:port");
-    if (strncmp(text, "unix:", 5) == 0) {
-        address->count = 1;
-        return parse_socket(&address->endpoints[0], text, error);
-    }
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_socket(address, text, error);
     return parse_list(address, text, REDIS_PORT, error);
 }

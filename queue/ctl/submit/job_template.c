@@ -272,8 +272,6 @@ void job_template_clear(struct job_template *template)
 {
     cJSON_Delete(template->job);
     free(template->id);
-    template->job = NULL;
-    template->id = NULL;
 }
 
 /* ---- the job of an image ------------------------------------------------------------------- */

@@ -156,7 +156,6 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
 {
     struct job_image *slot = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
-    size_t lengths[JOB_OUTPUTS_MAX + 2] = {3};
     char keys[JOB_OUTPUTS_MAX + 1][320];
     int count = 1;
     if (!slot)
@@ -168,11 +167,9 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
         if (slot->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
-    for (int i = 1; i < count; i++)
-        lengths[i] = strlen(argv[i]);
     /* If this DEL is lost, the keys expire. */
     if (strcmp(status, "dead") != 0)
-        freeReplyObject(client_ask_words(transfer->client, count, argv, lengths));
+        freeReplyObject(client_ask_words(transfer->client, count, argv, NULL));
     job_image_clear(slot);
     transfer->used--;
 }

@@ -87,12 +87,6 @@ static cJSON *add_op(cJSON *ops, char *text, struct error *error)
     return !colon || add_parameter(op, colon + 1, error) ? op : NULL;
 }
 
-/* An item with a = before any colon is a parameter of the operation before it. */
-static bool is_parameter(const char *item)
-{
-    return item[strcspn(item, ":=")] == '=';
-}
-
 cJSON *ops_parse(const char *text, struct error *error)
 {
     cJSON *ops = cJSON_CreateArray(), *op = NULL;
@@ -102,7 +96,7 @@ cJSON *ops_parse(const char *text, struct error *error)
         char *item = strndup(text, length);
         if (!item) { /* uncovered: slip */
             ok = false;
-        } else if (is_parameter(item)) {
+        } else if (item[strcspn(item, ":=")] == '=') { /* of the operation before it */
             ok = op && add_parameter(op, item, error);
             if (!op)
                 error_set(error, STATUS_BAD_OP, "\"%s\" has no operation before it", item);

@@ -152,14 +152,11 @@ static void say_unsure(struct submit *submit, bool answered)
 static void push_batch(struct submit *submit)
 {
     const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", submit->list};
-    size_t lengths[BATCH_MAX + 2] = {5, strlen(submit->list)};
     if (submit->count == 0 || submit->status || (submit->wait && !client_up(submit->client)))
         return;
-    for (size_t i = 0; i < submit->count; i++) {
+    for (size_t i = 0; i < submit->count; i++)
         argv[i + 2] = submit->batch[i].job;
-        lengths[i + 2] = strlen(argv[i + 2]);
-    }
-    client_send_words(submit->client, (int)submit->count + 2, argv, lengths);
+    client_send_words(submit->client, (int)submit->count + 2, argv, NULL);
     redisReply *reply = client_take(submit->client);
     bool sent = client_reply_ok(submit->client, reply, argv[0]);
     bool again = !sent && retries_batch(submit, reply);
