@@ -206,17 +206,13 @@ void ctl_print_json(struct ctl *ctl, cJSON *json)
     free(text);
 }
 
-static bool is_one_line(const char *text)
-{
-    while ((unsigned char)*text >= 0x20)
-        text++;
-    return *text == '\0';
-}
-
 void ctl_print_text(struct ctl *ctl, const char *text)
 {
     struct error ignored = {0};
-    if (is_one_line(text) && json_check(text, strlen(text), &ignored) == STATUS_OK)
+    const char *end = text;
+    while ((unsigned char)*end >= 0x20)
+        end++;
+    if (!*end && json_check(text, strlen(text), &ignored) == STATUS_OK)
         out_json(text);
     else
         ctl_print_json(ctl, cJSON_Parse(text));

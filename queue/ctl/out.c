@@ -61,18 +61,6 @@ static void add(const char *bytes, size_t length)
     out.length += length;
 }
 
-static void put(const char *format, va_list args)
-{
-    char *text = NULL;
-    int length = vasprintf(&text, format, args);
-    if (length < 0) {
-        out.failed = true;
-        return;
-    }
-    add(text, (size_t)length);
-    free(text);
-}
-
 /* Makes the current line printable, so that no escape sequence from outside reaches a terminal. */
 static void seal(void)
 {
@@ -85,10 +73,17 @@ static void seal(void)
 
 void out_put(const char *format, ...)
 {
+    char *text = NULL;
     va_list args;
     va_start(args, format);
-    put(format, args);
+    int length = vasprintf(&text, format, args);
     va_end(args);
+    if (length < 0) {
+        out.failed = true;
+        return;
+    }
+    add(text, (size_t)length);
+    free(text);
 }
 
 void out_end(void)
@@ -98,15 +93,6 @@ void out_end(void)
     out.line = out.length;
     if (!out.held)
         flush();
-}
-
-void out_line(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    put(format, args);
-    va_end(args);
-    out_end();
 }
 
 void out_json(const char *json)

@@ -12,8 +12,7 @@
 void out_put(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the line and writes it. */
 void out_end(void);
-/* out_put and out_end. */
-void out_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define out_line(...) (out_put(__VA_ARGS__), out_end())
 /* Prints JSON as one line. Control characters are escaped, invalid UTF-8 becomes U+FFFD. */
 void out_json(const char *json);
 

@@ -220,12 +220,6 @@ void ack_pump(struct lane *lane)
     }
 }
 
-static bool copy(char **to, const char *text)
-{
-    *to = text ? strdup(text) : NULL;
-    return *to || !text;
-}
-
 /* Copies the array and the keys. Takes ownership of the values even if it returns false. */
 static bool take_values(struct entry *entry, const struct queue_value *values, size_t count)
 {
@@ -249,8 +243,9 @@ static bool take_values(struct entry *entry, const struct queue_value *values, s
 static bool take_answer(struct entry *entry, const struct queue_answer *answer)
 {
     bool whole = take_values(entry, answer->values, answer->value_count);
-    whole = copy(&entry->id, answer->id) && whole;
-    whole = copy(&entry->reply_to, answer->reply_to) && whole;
+    entry->id = answer->id ? strdup(answer->id) : NULL;
+    entry->reply_to = answer->reply_to ? strdup(answer->reply_to) : NULL;
+    whole = whole && !entry->id == !answer->id && !entry->reply_to == !answer->reply_to;
     entry->unique = answer->unique;
     entry->result = answer->result;
     entry->bytes += entry->result ? strlen(entry->result) : 0;

@@ -241,21 +241,14 @@ static void read_roots(struct job_template *template, struct ctl *ctl)
         text_copy(template->output_root, sizeof template->output_root, ctl->options.output_root);
 }
 
-/* Names this submit. The name is random, so that it is unique on all hosts. */
-static void name_run(struct job_template *template)
-{
-    uint64_t dice = 0;
-    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice) /* uncovered: screen */
-        dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-    snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
-}
-
 void job_template_read(struct job_template *template, struct ctl *ctl)
 {
-    memset(template, 0, sizeof *template);
-    template->keys = ctl_value(ctl, "keys") != NULL;
-    template->ns = ctl->options.namespace;
-    name_run(template);
+    uint64_t dice = 0; /* random, so that the name is unique on all hosts */
+    if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice) /* uncovered: screen */
+        dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+    *template = (struct job_template){.keys = ctl_value(ctl, "keys") != NULL,
+                                      .ns = ctl->options.namespace};
+    snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
     if (template->keys || ctl_value(ctl, "wait"))
         snprintf(template->reply_to, sizeof template->reply_to, "%s:reply:%s", template->ns,
                  template->run);

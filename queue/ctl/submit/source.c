@@ -29,20 +29,18 @@ static enum source_step bad(struct source *source, const char *name, const char 
 }
 
 /* Opens the folder at source->path, which ends with a slash and has `length` bytes. */
-static bool enter(struct source *source, size_t length)
+static enum source_step enter(struct source *source, size_t length)
 {
     DIR *folder = NULL;
     if (source->depth == SOURCE_DEPTH_MAX) /* uncovered: slip */
         errno = ELOOP;
     else
         folder = opendir(source->path);
-    if (!folder) { /* uncovered: slip */
-        bad(source, source->path, strerror(errno));
-        return false;
-    }
+    if (!folder) /* uncovered: slip */
+        return bad(source, source->path, strerror(errno));
     source->folders[source->depth] = folder;
     source->lengths[source->depth++] = length;
-    return true;
+    return SOURCE_END;
 }
 
 static enum source_step give(struct source *source, struct source_file *file)
@@ -76,7 +74,7 @@ static enum source_step walk(struct source *source, struct source_file *file)
         return bad(source, source->path, strerror(errno));
     if (S_ISDIR(about.st_mode)) {
         strcpy(source->path + length + name, "/");
-        return enter(source, length + name + 1) ? SOURCE_END : SOURCE_BAD;
+        return enter(source, length + name + 1);
     }
     if (S_ISREG(about.st_mode) && format_by_suffix(source_suffix(entry->d_name)))
         return give(source, file);
@@ -113,7 +111,7 @@ static enum source_step begin(struct source *source, const char *name, struct so
     if (source->path[length - 1] != '/')
         strcpy(source->path + length++, "/");
     source->base = length;
-    return enter(source, length) ? SOURCE_END : SOURCE_BAD;
+    return enter(source, length);
 }
 
 static char *find_end(const struct source *source)
