@@ -22,7 +22,6 @@ static const char unexpected[] = "a reply of an unexpected form";
 struct read {
     struct list_node node;
     struct queue *queue;
-    char *key;
     uint64_t bytes_max;
     queue_read_cb callback;
     void *context;
@@ -33,6 +32,7 @@ struct read {
     enum room holds;  /* the room that it has */
     enum room waits;  /* the room that it waits for */
     size_t bytes;     /* counted towards READS_LARGE_BYTES */
+    char key[];
 };
 
 static bool begin_large(struct read *read);
@@ -82,7 +82,6 @@ static void read_free(struct read *read)
     size_t bytes = read->bytes;
     if (read->node.next)
         list_remove(&queue->reads, &read->node);
-    free(read->key);
     free(read);
     if (holds)
         release(queue, holds, bytes);
@@ -316,15 +315,12 @@ void read_down(struct queue *queue, const char *reason)
 void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
                  void *context)
 {
-    struct read *read = calloc(1, sizeof *read);
-    char *copy = strdup(key);
-    if (!read || !copy) {
-        free(read);
-        free(copy);
+    size_t length = strlen(key) + 1;
+    struct read *read = calloc(1, sizeof *read + length);
+    if (!read)
         return NULL;
-    }
+    memcpy(read->key, key, length);
     read->queue = queue;
-    read->key = copy;
     read->bytes_max = bytes_max;
     read->callback = callback;
     read->context = context;

@@ -344,8 +344,7 @@ static void looked_up(void *context, struct addrinfo *found, const char *reason)
 static void look_up(struct redis *redis)
 {
     if (!redis->lookup)
-        redis->lookup = lookup_start(redis->loop, redis->at.host, redis->at.port, looked_up,
-                                     redis);
+        redis->lookup = lookup_start(redis->loop, &redis->at, looked_up, redis);
     if (!redis->lookup) /* uncovered: memory */
         fail(redis, "the name %s cannot be looked up: no memory or threads", redis->at.host);
 }

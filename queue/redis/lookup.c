@@ -5,14 +5,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct lookup {
     uv_async_t async;
     pthread_mutex_t lock;
     bool dropped;              /* under `lock`: the handle is closing, do not signal it */
     atomic_int holders;        /* references: the thread and the handle; the last one frees */
-    char *host, *port;
+    struct redis_endpoint server;
     lookup_cb callback;
     void *context;
     int status;                /* returned by getaddrinfo */
@@ -26,8 +25,6 @@ static void leave(struct lookup *lookup)
     if (lookup->found) /* uncovered: moment */
         freeaddrinfo(lookup->found);
     pthread_mutex_destroy(&lookup->lock);
-    free(lookup->host);
-    free(lookup->port);
     free(lookup);
 }
 
@@ -35,7 +32,8 @@ static void *look_up(void *context)
 {
     struct lookup *lookup = context;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    lookup->status = getaddrinfo(lookup->host, lookup->port, &hints, &lookup->found);
+    lookup->status = getaddrinfo(lookup->server.host, lookup->server.port, &hints,
+                                 &lookup->found);
     if (lookup->status != 0)
         lookup->found = NULL;
     pthread_mutex_lock(&lookup->lock);
@@ -88,20 +86,19 @@ static bool start_thread(struct lookup *lookup)
     return started;
 }
 
-struct lookup *lookup_start(uv_loop_t *loop, const char *host, const char *port,
+struct lookup *lookup_start(uv_loop_t *loop, const struct redis_endpoint *server,
                             lookup_cb callback, void *context)
 {
     struct lookup *lookup = calloc(1, sizeof *lookup);
     if (!lookup) /* uncovered: memory */
         return NULL;
-    lookup->host = strdup(host);
-    lookup->port = strdup(port);
+    lookup->server = *server;
     lookup->callback = callback;
     lookup->context = context;
     lookup->async.data = lookup;
     pthread_mutex_init(&lookup->lock, NULL);
     atomic_init(&lookup->holders, 1);
-    if (!lookup->host || !lookup->port || uv_async_init(loop, &lookup->async, looked_up) != 0) {
+    if (uv_async_init(loop, &lookup->async, looked_up) != 0) {
         leave(lookup); /* uncovered: memory */
         return NULL;
     }

@@ -8,6 +8,8 @@
 #include <netdb.h>
 #include <uv.h>
 
+#include "queue/redis/address.h"
+
 struct lookup;
 
 /* Called once, from the loop. `found` is owned by the callback (freeaddrinfo). If it is NULL,
@@ -15,7 +17,7 @@ struct lookup;
 typedef void (*lookup_cb)(void *context, struct addrinfo *found, const char *reason);
 
 /* Returns NULL if memory or threads are short. */
-struct lookup *lookup_start(uv_loop_t *loop, const char *host, const char *port,
+struct lookup *lookup_start(uv_loop_t *loop, const struct redis_endpoint *server,
                             lookup_cb callback, void *context);
 /* Abandons a lookup: its callback is not called. NULL is allowed. */
 void lookup_drop(struct lookup *lookup);

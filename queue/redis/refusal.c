@@ -14,31 +14,27 @@ bool redis_error_is(const char *error, const char *code)
     return false;
 }
 
-static bool is_one_of(const char *error, const char *const *codes)
-{
-    for (; *codes; codes++)
-        if (redis_error_is(error, *codes))
-            return true;
-    return false;
-}
-
 enum redis_refusal redis_refusal(const char *error)
 {
-    static const char *const wait[] = {"LOADING", "BUSY", "OOM", "MISCONF", "NOREPLICAS",
-                                       "TRYAGAIN", "ASK", NULL};
-    static const char *const reconnect[] = {"READONLY", "UNBLOCKED", "MOVED", "CLUSTERDOWN",
-                                            "MASTERDOWN", NULL};
-    static const char *const auth[] = {"NOAUTH", "WRONGPASS", "NOPERM", NULL};
+    static const struct {
+        enum redis_refusal refusal;
+        const char *codes[8];
+    } lists[] = {
+        {REDIS_REFUSAL_RECONNECT, {"READONLY", "UNBLOCKED", "MOVED", "CLUSTERDOWN", "MASTERDOWN"}},
+        {REDIS_REFUSAL_AUTH, {"NOAUTH", "WRONGPASS", "NOPERM"}},
+        {REDIS_REFUSAL_WAIT,
+         {"LOADING", "BUSY", "OOM", "MISCONF", "NOREPLICAS", "TRYAGAIN", "ASK"}},
+    };
     if (strncmp(error, "NOSCRIPT", 8) == 0)
         return REDIS_REFUSAL_NOSCRIPT;
-    if (is_one_of(error, reconnect))
-        return REDIS_REFUSAL_RECONNECT;
-    if (is_one_of(error, auth))
-        return REDIS_REFUSAL_AUTH;
     /* AUTH answers ERR if no password is set, and on servers older than Redis 6. */
     if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
         return REDIS_REFUSAL_AUTH; /* uncovered: server */
-    return is_one_of(error, wait) ? REDIS_REFUSAL_WAIT : REDIS_REFUSAL_OTHER;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const char *const *code = lists[i].codes; *code; code++)
+            if (redis_error_is(error, *code))
+                return lists[i].refusal;
+    return REDIS_REFUSAL_OTHER;
 }
 
 const char *redis_advice(const char *reason)
