@@ -76,9 +76,9 @@ struct queue_conditions {
     struct job_time not_before, expires;
 };
 
-/* The answer of Redis to queue_ask. */
+/* The answer of Redis to queue_ask. The values are those in the reply of START. */
 enum start_decision {
-    START_GO,
+    START_GO = 1,
     START_WAITS,     /* not now. The lease has ended in Redis; call queue_give_back */
     START_EXPIRED,
     START_DUPLICATE, /* answer with the kept result of the first job that has this id */

@@ -13,16 +13,6 @@
  * it earlier. The limit covers keys that somebody deleted by hand. */
 #define FOLLOW_MS 300000
 
-enum {
-    ANSWER_GONE = -1,
-    ANSWER_STALE,
-    ANSWER_GO,
-    ANSWER_WAITS,
-    ANSWER_EXPIRED,
-    ANSWER_DUPLICATE,
-    ANSWER_CANCELLED
-};
-
 struct ask {
     struct list_node node;
     struct entry *entry; /* NULL after the lease ended */
@@ -81,26 +71,20 @@ static void put_back(struct queue *queue, bool sent_before)
 static void apply_decision(struct queue *queue, struct ask *ask, long long answer,
                            const char *kept)
 {
-    static const enum start_decision decisions[] = {
-        [ANSWER_GO] = START_GO,
-        [ANSWER_WAITS] = START_WAITS,
-        [ANSWER_EXPIRED] = START_EXPIRED,
-        [ANSWER_DUPLICATE] = START_DUPLICATE,
-        [ANSWER_CANCELLED] = START_CANCELLED,
-    };
     struct entry *entry = ask->entry;
     bool ended_before = ask->sent_before && (ask->unique || ask->not_before.seconds > 0);
     ask_free(ask);
     if (!entry || entry->lease.lost)
         return;
-    if (answer < ANSWER_GO && ended_before)
-        answer = ANSWER_WAITS;
-    if (answer < ANSWER_GO || answer > ANSWER_CANCELLED) {
+    if (answer < START_GO && ended_before)
+        answer = START_WAITS;
+    if (answer < START_GO || answer > START_CANCELLED) {
         lease_lose(entry);
         return;
     }
-    entry->ended = answer == ANSWER_WAITS;
-    queue->events.start_decided(queue->events.context, &entry->lease, decisions[answer], kept);
+    entry->ended = answer == START_WAITS;
+    queue->events.start_decided(queue->events.context, &entry->lease,
+                                (enum start_decision)answer, kept);
 }
 
 static void answered(void *context, redisReply *reply)
@@ -122,7 +106,7 @@ static void answered(void *context, redisReply *reply)
     for (size_t i = 0; (node = list_pop(&queue->asked)) != NULL; i += 2) {
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);
-        waits |= answer == ANSWER_WAITS;
+        waits |= answer == START_WAITS;
         apply_decision(queue, ask_of(node), answer,
                        kept->type == REDIS_REPLY_STRING ? kept->str : "");
     }
