@@ -153,14 +153,6 @@ static bool wait_until_up(struct client *client)
     return false;
 }
 
-static struct redis *begin(struct client *client)
-{
-    const struct redis_events events = {client, up, down, NULL};
-    struct redis_options how = {.conf = client->options, .random_state = client->random_state};
-    how.route = client->route = route_create(&client->loop, &client->address, &how);
-    return how.route ? redis_create(&client->loop, &how, &events) : NULL;
-}
-
 struct client *client_open(const struct options *options, struct error *error)
 {
     struct client *client = calloc(1, sizeof *client);
@@ -169,6 +161,8 @@ struct client *client_open(const struct options *options, struct error *error)
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
         return NULL;
     }
+    const struct redis_events events = {client, up, down, NULL};
+    struct redis_options how = {.conf = options, .random_state = client->random_state};
     client->options = options;
     list_init(&client->answers);
     uv_timer_init(&client->loop, &client->timer);
@@ -176,7 +170,8 @@ struct client *client_open(const struct options *options, struct error *error)
     /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(client->random_state, sizeof client->random_state);
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
-        client->redis = begin(client);
+        how.route = client->route = route_create(&client->loop, &client->address, &how);
+        client->redis = how.route ? redis_create(&client->loop, &how, &events) : NULL;
         if (!client->redis)
             error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
     }

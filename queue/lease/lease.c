@@ -338,9 +338,3 @@ void lease_reap_later(struct queue *queue)
     double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
     queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->options->reap_s * factor * 1000));
 }
-
-void lease_reap_due(struct queue *queue)
-{
-    lease_reap_later(queue);
-    lease_reap(queue, true);
-}

@@ -204,7 +204,6 @@ void lease_resume(struct queue *queue);
 void lease_lose(struct entry *entry);
 void lease_renew_due(struct queue *queue);
 void lease_reap(struct queue *queue, bool expired_too);
-void lease_reap_due(struct queue *queue);
 void lease_reap_later(struct queue *queue);
 
 /* images.c */

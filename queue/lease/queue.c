@@ -490,7 +490,10 @@ static void on_timer(uv_timer_t *timer)
     case TIMER_IDLE: fetch_idle_over(queue); return;
     case TIMER_START: start_pump(queue); return;
     case TIMER_RENEW: lease_renew_due(queue); return;
-    case TIMER_REAP: lease_reap_due(queue); return;
+    case TIMER_REAP:
+        lease_reap_later(queue);
+        lease_reap(queue, true);
+        return;
     case TIMER_READ: read_pump(queue); return;
     case TIMER_CLOSE: shut(queue); return;
     case TIMER_DONE: ack_pump(&queue->done); break;
