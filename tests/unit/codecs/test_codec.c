@@ -1,4 +1,4 @@
-/* The codec table, and what holds for every format: sinks, deadlines, reuse after failures. */
+/* Tests of the codec table and of all formats: sinks, deadlines, reuse after failures. */
 #include "tests/fixtures/codec_rig.h"
 
 static struct picture_file jpeg_file(uint32_t seed)
@@ -13,7 +13,7 @@ static struct picture_file png_file(uint32_t seed)
 
 /* ---- the table ---- */
 
-/* As the files of these formats begin, by their specifications. */
+/* The first bytes of files of these formats, by their specifications. */
 TEST(test_foreign_formats)
 {
 #define FOREIGN(name, text) {name, text, sizeof text - 1}
@@ -54,12 +54,12 @@ TEST(test_foreign_formats)
                  format_list(FORMAT_TITLES, 0, "%s", " and ", known));
         assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
         assert_string_equal(rig.error.text, wanted);
-        while (file.length-- > 0) /* no byte behind the end is looked at */
+        while (file.length-- > 0) /* no byte after the end is read */
             assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
     }
 }
 
-/* What only looks a little like one. */
+/* Files that only resemble a known format. */
 TEST(test_unknown_formats)
 {
     static const char *const texts[] = {"BMW, a list of cars and their years", "P7", "P8\n2 2",
@@ -102,7 +102,7 @@ TEST(test_no_picture)
     assert_non_null(strstr(rig.error.text, "5000 bytes"));
 }
 
-/* Magic bytes and nothing that follows from them. */
+/* The magic bytes of a format, followed by random bytes. */
 TEST(test_magic_and_garbage)
 {
     static const char *const magic[] = {"\xFF\xD8\xFF", "\x89PNG\r\n\x1A\n"};
@@ -119,8 +119,8 @@ TEST(test_magic_and_garbage)
 
 /* ---- deadlines ---- */
 
-/* A file of nothing but the smallest parts, before its pixels or behind them: most of the time goes
- * where there are no rows. */
+/* A file with a million minimal segments or chunks, before or after its pixels. Most of the time
+ * passes while no rows are decoded. */
 static struct picture_file file_of_parts(bool png, bool behind)
 {
     enum { part_bytes_max = 12, parts = 1000000 };
@@ -158,7 +158,7 @@ TEST(test_deadline_between_parts)
 
 /* ---- the context ---- */
 
-/* After any failure the next picture is decoded and encoded as if nothing had happened. */
+/* After any failure the next image is decoded and encoded without error. */
 TEST(test_reuse_after_failure)
 {
     struct picture_file good[] = {jpeg_file(1), png_file(1)};
@@ -204,7 +204,7 @@ static void check_sinks(struct image *image, const struct encode_request *reques
         assert_memory_equal(sink.file.bytes, whole.bytes, whole.length);
         picture_free(&sink.file);
     }
-    /* A buffer that the file fills exactly. */
+    /* a buffer that the file fills exactly */
     struct rig_sink exact = {.bytes_max = 0};
     assert_int_equal(rig_encode_into(&rig, image, request, whole.length, &exact), STATUS_OK);
     assert_int_equal(exact.file.length, whole.length);
@@ -256,7 +256,7 @@ TEST(test_encode_deadline)
     free(image.pixels);
 }
 
-/* A side that JPEG's 16-bit fields cannot hold as libjpeg bounds them. */
+/* A width that libjpeg does not accept, although JPEG's 16-bit field could hold it. */
 TEST(test_encode_too_wide)
 {
     struct image image = rig_picture(65501, 1, 1, 5);
@@ -268,7 +268,7 @@ TEST(test_encode_too_wide)
     free(image.pixels);
 }
 
-/* What no coder makes smaller, in any pixels: below what is reserved for it before. */
+/* Noise, which no coder compresses. The file must not be larger than the memory reserved for it. */
 TEST(test_encoded_bytes)
 {
     static const uint32_t sides[][2] = {{1, 1}, {17, 9}, {300, 200}, {1, 2000}, {2000, 1}};
@@ -296,7 +296,7 @@ TEST(test_encoded_bytes)
     }
 }
 
-/* A profile that was dropped is read again; where there is none, nothing is. */
+/* A dropped profile is read again; a file without a profile still has none. */
 TEST(test_profile_again)
 {
     struct picture_file icc = picture_icc(70000, "RGB ");
@@ -320,7 +320,7 @@ TEST(test_profile_again)
         if (bytes)
             assert_memory_equal(rig.info.icc, icc.bytes, bytes);
     }
-    /* Another file in its place is our mistake. */
+    /* A different file is an internal error. */
     struct error error = {0};
     rig.info.icc_bytes = 5;
     assert_int_equal(codec_read_icc(rig.context, files[2].bytes, files[2].length, &rig.limits,

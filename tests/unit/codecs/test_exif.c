@@ -1,4 +1,4 @@
-/* Orientation from EXIF: both byte orders, both formats, and blobs that are broken. */
+/* Tests of the EXIF orientation: both byte orders, both formats, and broken blobs. */
 #include "tests/fixtures/codec_rig.h"
 
 #include "codecs/codec_impl.h"
@@ -42,7 +42,7 @@ TEST(test_broken_blob)
     }
 }
 
-/* Directories that point at each other in a circle: whoever follows them is long on the way. */
+/* Directories that point at each other: a reader that follows every pointer takes very long. */
 TEST(test_circles)
 {
     enum { ENTRIES = 5000, ENTRY = 12 };
@@ -89,7 +89,7 @@ TEST(test_in_files)
         struct picture_png png = {.width = 16, .height = 8, .orientation = orientation};
         expect_in_file(picture_png(&png), wanted);
         png.orientation = 0;
-        struct picture_file file = picture_png(&png); /* and behind the pixels */
+        struct picture_file file = picture_png(&png); /* and after the pixels */
         struct picture_file exif = picture_exif(orientation, false, true);
         picture_png_insert(&file, "IEND", "eXIf", exif.bytes, exif.length);
         picture_free(&exif);
@@ -106,7 +106,7 @@ TEST(test_behind_the_end)
     expect_in_file(file, 1);
 }
 
-/* Another APP1 (XMP) comes first in many files. */
+/* Many files have another APP1 segment (XMP) first. */
 TEST(test_behind_xmp)
 {
     static const char xmp[] = "\xFF\xE1\0\x22http://ns.adobe.com/xap/1.0/\0abc";

@@ -1,4 +1,4 @@
-/* The JPEG codec against djpeg and cjpeg, to the bit, and against broken files. */
+/* Tests of the JPEG codec against djpeg and cjpeg, bit for bit, and with broken files. */
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/codec_rig.h"
 #include "tests/fixtures/text_file.h"
@@ -42,7 +42,7 @@ static size_t pnm_header(char text[64], uint32_t width, uint32_t height, uint32_
     return (size_t)snprintf(text, 64, "P%d\n%u %u\n255\n", channels == 1 ? 5 : 6, width, height);
 }
 
-/* Decodes as the codec and as djpeg do, and compares. */
+/* Decodes with the codec and with djpeg, and compares the pixels. */
 static void compare_scaled(const struct picture_file *file, enum decode_as as, uint32_t eighths)
 {
     assert_int_equal(rig_decode_scaled(&rig, file, as, eighths), STATUS_OK);
@@ -63,8 +63,8 @@ static void compare_with_djpeg(const struct picture_file *file, enum decode_as a
     compare_scaled(file, as, DECODE_EIGHTHS);
 }
 
-/* Y, Cb and Cr of a file: the Y is the one that is decoded alone, and they make the RGB that
- * libjpeg makes of them. */
+/* Compares Y, Cb and Cr of a file. Y must equal the luma-only decode, and the conversion to RGB
+ * must equal libjpeg's. */
 static void compare_ycc(const struct picture_file *file)
 {
     assert_int_equal(rig_decode(&rig, file, DECODE_COLOUR), STATUS_OK);
@@ -142,7 +142,7 @@ TEST(test_sizes_and_subsamplings)
                              .subsampling = subsamplings[s], .progressive = progressive != 0);
 }
 
-/* A block of 8 x 8 pixels for each Cb (across) and Cr (down), without any loss. */
+/* One block of 8 x 8 pixels per Cb (across) and Cr (down), lossless. */
 static struct picture_file flat_blocks(uint8_t luma)
 {
     enum { side = 256 * 8 };
@@ -176,7 +176,7 @@ static struct picture_file flat_blocks(uint8_t luma)
     return file;
 }
 
-/* The conversion of the libjpeg that is linked, vector code and all, is the one of its tables. */
+/* The linked libjpeg converts colours, in vector code too, exactly as its tables do. */
 TEST(test_ycc_of_libjpeg)
 {
     static const uint8_t lumas[] = {0, 1, 16, 77, 128, 200, 254, 255};
@@ -223,8 +223,8 @@ TEST(test_kinds_of_coding)
     compare_made(.width = 90, .height = 70, .quality = 100);
 }
 
-/* libjpeg gets a file in pieces: segments that it passes over, and its data, reach from one into
- * the next at every byte. */
+/* libjpeg reads a file in pieces. Skipped segments and entropy-coded data cross the border of two
+ * pieces at every byte offset. */
 TEST(test_across_pieces)
 {
     enum { segment_bytes = 2 + 65535, segments = 4 };
@@ -247,7 +247,7 @@ TEST(test_across_pieces)
     free(passed_over);
 }
 
-/* Samplings that few encoders write: chroma finer than luma, thirds, each component its own. */
+/* Rare samplings: chroma finer than luma, thirds, and a different one for each component. */
 TEST(test_odd_samplings)
 {
     static const char *const samplings[] = {"4x1",         "1x2",         "1x4",
@@ -272,7 +272,7 @@ TEST(test_odd_samplings)
     picture_free(&pnm);
 }
 
-/* C*K/255 to the nearest, from the inks as libjpeg gives them in a nearly lossless file. */
+/* C*K/255 rounded to nearest, from the inks that libjpeg decodes from a nearly lossless file. */
 TEST(test_cmyk_arithmetic)
 {
     struct picture_file file = make_jpeg(.width = 40, .height = 24, .colour = PICTURE_CMYK,
@@ -338,7 +338,7 @@ TEST(test_warning_limit)
     picture_free(&file);
 }
 
-/* Empty segments cost libjpeg a walk over all those before: a file of 400 KB, half a minute. */
+/* For each empty segment libjpeg walks over all earlier ones: 400 KB could take half a minute. */
 TEST(test_segment_limit)
 {
     enum { SEGMENT = 4, MANY = 1000000 };
@@ -362,7 +362,7 @@ TEST(test_segment_limit)
     free(segments);
 }
 
-/* Large segments cost memory before a job is admitted: only so much of them is kept. */
+/* Large segments use memory before a job is admitted, so only a limited amount is kept. */
 TEST(test_kept_segments)
 {
     enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
@@ -398,18 +398,18 @@ TEST(test_unsupported)
     file.bytes[frame + 1] = 0xC5; /* hierarchical */
     rig_reads(&file, STATUS_UNSUPPORTED_FORMAT, NULL);
     file.bytes[frame + 1] = 0xC0;
-    picture_jpeg_set_size(&file, 32, 0); /* the height comes later, in DNL */
+    picture_jpeg_set_size(&file, 32, 0); /* a DNL marker would give the height later */
     rig_reads(&file, STATUS_DECODE_FAILED, NULL);
     picture_free(&file);
 }
 
-/* Tables of one file must not serve the next. */
+/* Tables of one file must not be used for the next. */
 TEST(test_no_tables)
 {
     struct picture_file good = make_jpeg(.width = 32, .height = 32);
     struct picture_file bad = picture_cut(&good, good.length);
     size_t table = picture_jpeg_marker(&bad, 0xDB);
-    bad.bytes[table + 1] = 0xFE; /* a comment, where quantisation was */
+    bad.bytes[table + 1] = 0xFE; /* turns the quantisation table into a comment */
     rig_reads(&good, STATUS_OK, NULL);
     rig_reads(&bad, STATUS_DECODE_FAILED, NULL);
     rig_reads(&good, STATUS_OK, NULL);
@@ -438,7 +438,7 @@ TEST(test_truncated)
             rig_reads_once(picture_cut(&file, length),
                             length < 3 ? STATUS_UNSUPPORTED_FORMAT : STATUS_DECODE_FAILED, NULL);
         }
-        for (size_t less = 1; less <= 4; less++) { /* all pixels are there, the end is not */
+        for (size_t less = 1; less <= 4; less++) { /* all pixels, but no end marker */
             rig_reads_once(picture_cut(&file, file.length - less), STATUS_DECODE_FAILED, "ends");
         }
         rig_reads(&file, STATUS_OK, NULL);
@@ -470,7 +470,7 @@ TEST(test_lenient)
         picture_free(&part);
         part = picture_cut(&file, 50);
         rig.limits.lenient = true;
-        rig_reads(&part, STATUS_DECODE_FAILED, NULL); /* there is no picture to keep */
+        rig_reads(&part, STATUS_DECODE_FAILED, NULL); /* there is no image to keep */
         picture_free(&part);
         picture_free(&file);
     }
@@ -481,7 +481,7 @@ TEST(test_corrupt_data)
     struct picture_file file = make_jpeg(.width = 200, .height = 160, .restart_rows = 1);
     size_t scan = picture_jpeg_marker(&file, 0xDA);
     for (size_t at = scan + 200; at < scan + 240; at += 2) {
-        file.bytes[at] = 0xFF; /* no such code: more one bits than any has */
+        file.bytes[at] = 0xFF; /* an invalid code: more one bits than any code has */
         file.bytes[at + 1] = 0;
     }
     rig_reads(&file, STATUS_DECODE_FAILED, "Corrupt JPEG data");
@@ -494,7 +494,7 @@ TEST(test_flipped_bytes)
 {
     uint32_t random = 20240607;
     uint64_t end = clock_now_ns() + 3000000000u;
-    rig.limits.side_max = 128; /* of a header that lies */
+    rig.limits.side_max = 128; /* a corrupt header may have any size */
     for (int k = 0; k < kind_count; k++) {
         struct picture_file file = picture_jpeg(&kinds[k]);
         for (int i = 0; i < 250 && clock_now_ns() < end; i++) {
@@ -572,7 +572,7 @@ TEST(test_encode_like_cjpeg)
         }
 }
 
-/* A progressive picture's own Huffman tables must not serve the next. */
+/* The Huffman tables of a progressive image must not be used for the next image. */
 TEST(test_encode_is_stateless)
 {
     struct image image = rig_picture(50, 40, 3, 1);
@@ -616,7 +616,7 @@ TEST(test_profile_dropped)
     for (int i = 0; i < 4; i++) {
         struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
         if (i == 2)
-            icc.bytes[3]++; /* the size field lies */
+            icc.bytes[3]++; /* a wrong size field */
         struct picture_file file = make_jpeg(.width = 16, .height = 16,
                                              .colour = i == 3 ? PICTURE_GRAY : PICTURE_YCBCR,
                                              .icc = icc.bytes, .icc_bytes = icc.length);

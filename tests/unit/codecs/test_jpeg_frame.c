@@ -1,5 +1,5 @@
-/* test_jpeg_frame.c - the headers of a JPEG as a device gets them, and files that it does not get.
- * The scans of a progressive file are compared with those of libjpeg's default script. */
+/* Tests of the JPEG headers that a device decoder gets, and of files that it does not decode. The
+ * scans of a progressive file are compared with those of libjpeg's default script. */
 #include "tests/fixtures/codec_rig.h"
 
 #include "codecs/jpeg/frame.h"

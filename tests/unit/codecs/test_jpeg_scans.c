@@ -1,5 +1,5 @@
-/* test_jpeg_scans.c - which scans of a progressive JPEG are left out, and that pixels stay. That
- * they are djpeg's is in test_jpeg.c. */
+/* Tests of which scans of a progressive JPEG are skipped, and that the pixels stay the same.
+ * test_jpeg.c compares the pixels with djpeg. */
 #include "tests/fixtures/codec_rig.h"
 
 #include "codecs/jpeg/state.h"
@@ -7,7 +7,7 @@
 enum { scans_of_libjpeg = 10, kept_for_luma = 6 };
 
 struct scan {
-    size_t at, header, end; /* its marker, its entropy-coded bytes, the marker behind it */
+    size_t at, header, end; /* offsets: marker, entropy-coded bytes, next marker */
     int component, first;   /* the first component's id; the first coefficient */
 };
 
@@ -75,7 +75,7 @@ static bool holds(const struct jpeg_scans *chosen, const struct scan *scan)
         size_t begin = (size_t)(chosen->spans[i].bytes - file.bytes);
         if (begin <= scan->at && scan->end <= begin + chosen->spans[i].length)
             return true;
-        /* Not even a part. */
+        /* not even a part of the scan */
         assert_false(scan->at < begin + chosen->spans[i].length && begin < scan->end &&
                      scan != &scans[0]);
     }
@@ -85,7 +85,7 @@ static bool holds(const struct jpeg_scans *chosen, const struct scan *scan)
 TEST(test_luma_alone)
 {
     struct jpeg_scans chosen;
-    size_t kept = 1; /* the first */
+    size_t kept = 1; /* the first scan */
     assert_true(choose(JCS_GRAYSCALE, 8, 100, &chosen));
     for (size_t i = 1; i < scan_count; i++) {
         bool needed = scans[i].first == 0 || scans[i].component == 1;
@@ -98,7 +98,7 @@ TEST(test_luma_alone)
     assert_ptr_equal(last->bytes + last->length, file.bytes + file.length);
 }
 
-/* At 1/8 luma is its DC coefficients alone; 4:2:0 chroma is taken at 2/8 then. */
+/* At 1/8 luma needs only its DC coefficients, but 4:2:0 chroma is decoded at 2/8. */
 TEST(test_an_eighth)
 {
     struct jpeg_scans chosen;
@@ -117,7 +117,7 @@ TEST(test_all_wanted)
     assert_false(choose(JCS_RGB, 8, 100, &chosen));
 }
 
-/* What libjpeg has to find fault with is left as it is. */
+/* If libjpeg would report an error or a warning, no scan is skipped. */
 TEST(test_not_in_order)
 {
     struct jpeg_scans chosen;
@@ -126,7 +126,7 @@ TEST(test_not_in_order)
     for (size_t i = 1; i < scan_count; i++) {
         uint8_t *tail = file.bytes + scans[i].header - 3, saved[3];
         memcpy(saved, tail, 3);
-        tail[2] ^= 0x20; /* Ah: a bit that does not follow those before */
+        tail[2] ^= 0x20; /* Ah does not match the earlier scans */
         assert_false(choose(JCS_GRAYSCALE, 8, 100, &chosen));
         memcpy(tail, saved, 3);
         tail[1] = 64; /* Se */
@@ -140,7 +140,7 @@ TEST(test_not_in_order)
         file.bytes[scans[i].at + 1] = 0xDA;
     }
     assert_true(choose(JCS_GRAYSCALE, 8, 100, &chosen));
-    /* A wanted scan is missing: libjpeg would smooth over it. */
+    /* If a wanted scan is missing, libjpeg would smooth over it. */
     for (size_t i = scan_count - 1; i > 0; i--)
         if (scans[i].component == 1 && scans[i].first > 0) {
             memmove(file.bytes + scans[i].at, file.bytes + scans[i].end,
@@ -162,7 +162,7 @@ TEST(test_truncated)
     }
 }
 
-/* Damage in what is left out changes nothing; elsewhere it is found. */
+/* Damage in a skipped scan has no effect; damage in other scans is reported. */
 TEST(test_damage)
 {
     assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_OK);
@@ -171,7 +171,7 @@ TEST(test_damage)
     for (uint32_t y = 0; y < rig.image.height; y++)
         memcpy(sound + y * row, rig.image.pixels + y * rig.image.stride, row);
     for (size_t i = 0; i < scan_count; i++) {
-        /* Two ends in one: the entropy-coded bytes stop where a marker is. */
+        /* A marker in the middle ends the entropy-coded bytes early. */
         size_t at = scans[i].header + (scans[i].end - scans[i].header) / 2;
         uint8_t saved[2] = {file.bytes[at], file.bytes[at + 1]};
         file.bytes[at] = 0xFF;

@@ -1,4 +1,5 @@
-/* The PNG codec against known pixels and libpng's simplified API, and against broken files. */
+/* Tests of the PNG codec against known pixels and libpng's simplified API, and with broken
+ * files. */
 #include "tests/fixtures/codec_rig.h"
 
 #include <png.h>
@@ -17,7 +18,7 @@ static void expect_right_pixels(const struct picture_png *options, const struct 
     free(wanted);
 }
 
-/* All pairs of colour type and bit depth that the standard knows. */
+/* All pairs of colour type and bit depth of the standard. */
 static const struct {
     int colour_type, bit_depth;
 } types[] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
@@ -46,8 +47,8 @@ TEST(test_every_type_and_size)
             }
 }
 
-/* Packed pixels by libpng's own high-level reader, which does no conversion for 8-bit files that
- * say nothing about gamma. */
+/* Packed pixels from libpng's simplified reader. It does not convert 8-bit files that have no
+ * gamma. */
 static uint8_t *read_simply(const struct picture_file *file, uint32_t *channels)
 {
     png_image image = {.version = PNG_IMAGE_VERSION};
@@ -101,13 +102,13 @@ TEST(test_size_limits)
     rig.limits.side_max = SIDE_DEFAULT;
     rig.limits.pixels_max = PIXELS_DEFAULT;
     rig_reads_once(picture_png_huge(50000, 50000), STATUS_IMAGE_TOO_LARGE, "50000 x 50000");
-    file = picture_png_huge(0xFFFFFFFF, 0xFFFFFFFF); /* more than libpng itself takes */
+    file = picture_png_huge(0xFFFFFFFF, 0xFFFFFFFF); /* more than libpng accepts */
     rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "4294967295 x 4294967295");
     picture_free(&file);
     rig_reads_once(picture_png_huge(0, 10), STATUS_DECODE_FAILED, NULL);
 }
 
-/* Chunks that inflate to megabytes cost the chunk, not the picture, nor the memory. */
+/* A chunk that would inflate to megabytes is dropped; the image is read with normal memory. */
 TEST(test_bombs)
 {
     struct picture_png options = {.width = 8, .height = 8, .colour_type = 2};
@@ -137,7 +138,7 @@ TEST(test_crc_errors)
     picture_free(&file);
 }
 
-/* What comes behind IEND is no part of the picture, and chunks of APNG show the first frame. */
+/* Bytes after IEND are ignored, and an APNG file gives its first frame. */
 TEST(test_extra_bytes)
 {
     static const uint8_t control[8] = {0, 0, 0, 2, 0, 0, 0, 0};
@@ -207,7 +208,7 @@ TEST(test_truncated_names_the_row)
     }
 }
 
-/* Too few rows in a stream that is otherwise right. */
+/* Too few rows in an otherwise valid stream. */
 TEST(test_too_few_rows)
 {
     struct picture_file file = make_png(.width = 30, .height = 20, .colour_type = 2);
@@ -233,7 +234,7 @@ TEST(test_flipped_bytes)
         for (int i = 0; i < 400 && clock_now_ns() < end; i++) {
             struct picture_file bad = picture_cut(&file, file.length);
             for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--) {
-                size_t among = i % 2 != 0 ? bad.length : 200; /* headers, more often */
+                size_t among = i % 2 != 0 ? bad.length : 200; /* headers more often */
                 bad.bytes[8 + picture_random(&random) % (among - 8)] =
                     (uint8_t)picture_random(&random);
             }
@@ -308,7 +309,7 @@ TEST(test_profile)
     }
 }
 
-/* A profile that is no RGB profile, or beside gray, or broken: the picture stays. */
+/* Profiles that are not RGB, belong to gray images or are broken are dropped; the image is read. */
 TEST(test_profile_dropped)
 {
     static const uint8_t broken[] = "name\0\0this is not deflated";
@@ -337,8 +338,7 @@ TEST(test_profile_dropped)
     picture_free(&icc);
 }
 
-/* A profile that libpng will not write costs the profile only: the picture is written without
- * it. Frees the profile. */
+/* If libpng refuses the profile, the image is written without it. Frees the profile. */
 static void expect_no_profile(struct picture_file icc)
 {
     struct image image = rig_picture(16, 16, 3, 1);
@@ -354,13 +354,13 @@ static void expect_no_profile(struct picture_file icc)
 TEST(test_encode_bad_profile)
 {
     struct picture_file icc = picture_icc(1000, "RGB ");
-    icc.bytes[3]++; /* a length that it does not have */
+    icc.bytes[3]++; /* a wrong length */
     expect_no_profile(icc);
     icc = picture_icc(1002, "RGB ");
-    icc.bytes[8] = 4; /* of this version on, the length is a multiple of 4 */
+    icc.bytes[8] = 4; /* from this version on, the length must be a multiple of 4 */
     expect_no_profile(icc);
     icc = picture_icc(1000, "RGB ");
-    icc.bytes[36]++; /* no signature */
+    icc.bytes[36]++; /* the signature is wrong */
     expect_no_profile(icc);
 }
 

@@ -1,8 +1,8 @@
 /*
- * test_png_streams.c - PNG files with more data than their pixels: those whose pixels are whole are
- * read, as libpng reads them; those whose pixels are cut or in doubt are not.
+ * Tests of PNG files with more data than their pixels. If all pixels are there, they are read as
+ * libpng reads them; if pixels are missing or damaged, decoding fails.
  *
- * The streams are made here, of stored blocks (RFC 1950, RFC 1951), to be wrong where they should.
+ * The test makes the streams from stored blocks (RFC 1950, RFC 1951), so that it can damage them.
  */
 #include "tests/fixtures/codec_rig.h"
 
@@ -24,7 +24,7 @@ static uint32_t adler32_of(const uint8_t *bytes, size_t length)
     return b << 16 | a;
 }
 
-/* A zlib stream of these bytes. ended: its last block says that it is the last one. */
+/* A zlib stream of these bytes. If `ended` is false, no block is marked as the last one. */
 static struct picture_file zlib_stream(const uint8_t *bytes, size_t length, bool ended)
 {
     struct picture_file stream = {NULL, 0};
@@ -44,7 +44,7 @@ static struct picture_file zlib_stream(const uint8_t *bytes, size_t length, bool
     return stream;
 }
 
-/* The stream of so many rows of the picture, which may have fewer. */
+/* A stream of `rows` rows; the image has `height` rows. */
 static struct picture_file stream_of(size_t rows, bool ended)
 {
     uint8_t *pixels = picture_pixels(width, height, 3, 1);
@@ -60,7 +60,7 @@ static struct picture_file stream_of(size_t rows, bool ended)
 
 /* ---- files ---- */
 
-/* A picture of RGB without its data. */
+/* An RGB image without its data. */
 static struct picture_file begin_file(void)
 {
     struct picture_file file = make_png(.width = width, .height = height, .colour_type = 2,
@@ -86,7 +86,7 @@ static void add_garbage(struct picture_file *file, size_t length)
     picture_free(&garbage);
 }
 
-/* One chunk with the whole stream, and so many bytes behind it; in the same chunk, if together. */
+/* The whole stream in one chunk, and `extra` bytes in the same chunk or in the next one. */
 static struct picture_file file_with(size_t rows, size_t extra, bool together)
 {
     struct picture_file file = begin_file(), stream = stream_of(rows, true);
@@ -101,8 +101,7 @@ static struct picture_file file_with(size_t rows, size_t extra, bool together)
     return file;
 }
 
-/* The checksum, or what stands in its place, has a chunk of its own: libpng looks at that only when
- * it has all rows. */
+/* The checksum, or bytes in its place, has its own chunk: libpng reads it only after all rows. */
 static struct picture_file file_with_checksum_apart(size_t rows, const char *instead, size_t length)
 {
     struct picture_file file = begin_file(), stream = stream_of(rows, true);
@@ -192,14 +191,14 @@ TEST(test_chunks_out_of_place)
     picture_png_insert(&file, "IEND", "tRNS", "\0\0\0\0\0\0", 6);
     expect_picture("chunks that belong before the data", file);
     file = file_with(height, 0, true);
-    file.bytes[file.length - 9] = 3; /* IEND's length */
+    file.bytes[file.length - 9] = 3; /* length of IEND */
     picture_append(&file, "endx", 4); /* the old CRC becomes data */
     file.length--;
     picture_png_fix_crcs(&file);
     expect_picture("an end with data", file);
 }
 
-/* All kinds of pictures, with the streams that libpng writes. */
+/* All types of images, with the streams that libpng writes. */
 TEST(test_every_type)
 {
     static const int types[][2] = {{0, 1}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 2},
@@ -222,7 +221,7 @@ TEST(test_every_type)
         }
 }
 
-/* Pixels that are no entry of the palette: libpng's palette goes on in black. */
+/* For a pixel beyond the end of the palette libpng gives black. */
 TEST(test_palette_too_short)
 {
     struct picture_file file = make_png(.width = 33, .height = 21, .colour_type = 3,
@@ -245,19 +244,19 @@ TEST(test_stream_in_doubt)
     const uint8_t *data = memmem(file.bytes, file.length, "IDAT", 4);
     assert_non_null(data);
     size_t at = (size_t)(data - file.bytes) + 4;
-    file.bytes[at + 2 + 5 + 100]++; /* a pixel */
+    file.bytes[at + 2 + 5 + 100]++; /* changes a pixel */
     picture_png_fix_crcs(&file);
-    expect_failure("a pixel that the checksum is not of", file);
-    expect_failure("another checksum", file_with_checksum_apart(height, "\1\2\3\4", 4));
-    expect_failure("another checksum after a row too many",
+    expect_failure("a pixel that contradicts the checksum", file);
+    expect_failure("a wrong checksum", file_with_checksum_apart(height, "\1\2\3\4", 4));
+    expect_failure("a wrong checksum after an extra row",
                    file_with_checksum_apart(height + 1, "\1\2\3\4", 4));
     expect_failure("no checksum", file_with_checksum_apart(height, "", 0));
-    expect_failure("a row too few", file_with(height - 1, 0, true));
-    expect_failure("a row too few, and bytes", file_with(height - 1, garbage_bytes, true));
+    expect_failure("a missing row", file_with(height - 1, 0, true));
+    expect_failure("a missing row, and bytes", file_with(height - 1, garbage_bytes, true));
     expect_failure("no row", file_with(0, 0, true));
 }
 
-/* All rows, in a stream that goes on after them in a manner that it cannot. */
+/* All rows, then an invalid rest of the stream. */
 TEST(test_stream_without_an_end)
 {
     static const uint8_t wrong_block[] = {7, 0, 0, 0}, wrong_length[] = {1, 5, 0, 5, 0};
@@ -266,8 +265,8 @@ TEST(test_stream_without_an_end)
         const uint8_t *bytes;
         size_t length;
     } rests[] = {{"nothing", NULL, 0},
-                 {"a block of no known type", wrong_block, sizeof wrong_block},
-                 {"a block of no certain length", wrong_length, sizeof wrong_length}};
+                 {"a block of an unknown type", wrong_block, sizeof wrong_block},
+                 {"a block whose lengths differ", wrong_length, sizeof wrong_length}};
     for (size_t i = 0; i < COUNT_OF(rests); i++) {
         struct picture_file file = begin_file(), stream = stream_of(height, false);
         add_data(&file, stream.bytes, stream.length - checksum_bytes);

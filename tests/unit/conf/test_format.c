@@ -1,4 +1,4 @@
-/* The table of formats: names, suffixes, encoder parameters, and the lists of them in messages. */
+/* Tests of the table of formats: names, suffixes, encoder parameters, and lists in messages. */
 #include "conf/format.h"
 #include "tests/fixtures/test.h"
 

@@ -1,4 +1,4 @@
-/* The option table: values, files, checks, reload, and the sample file made from it. */
+/* Tests of the option table: values, files, checks, reload, and the generated sample file. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ TEST(defaults_are_the_documented_ones)
     options_clear(&options);
 }
 
-/* Each row: a setting, and a part of the sentence that refuses it; NULL: it is taken. */
+/* Each row: a setting, and a part of the message that refuses it; NULL: it is accepted. */
 TEST(values_are_checked)
 {
     static const struct {
@@ -72,7 +72,7 @@ TEST(values_are_checked)
         struct error error = {0};
         bool ok = options_set(&options, rows[i].name, rows[i].value, &error);
         if (ok != !rows[i].refusal || (!ok && !strstr(error.text, rows[i].refusal)))
-            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "taken" : error.text);
+            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "accepted" : error.text);
         options_clear(&options);
     }
 }
@@ -110,7 +110,7 @@ TEST(relations_are_checked)
         assert_true(options_set(&options, rows[i].name, rows[i].value, &error));
         bool ok = options_check(&options, &error);
         if (ok != !rows[i].refusal || (!ok && !strstr(error.text, rows[i].refusal)))
-            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "taken" : error.text);
+            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "accepted" : error.text);
         options_clear(&options);
     }
 }

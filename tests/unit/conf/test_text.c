@@ -1,4 +1,4 @@
-/* Text from outside, errors and log lines. */
+/* Tests of external text, errors and log lines. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ TEST(utf8_follows_rfc_3629)
     } rows[] = {
         {"a", 1}, {"\x7f", 1}, {"\xc2\x80", 2}, {"\xdf\xbf", 2}, {"\xe0\xa0\x80", 3},
         {"\xed\x9f\xbf", 3}, {"\xee\x80\x80", 3}, {"\xf0\x90\x80\x80", 4}, {"\xf4\x8f\xbf\xbf", 4},
-        /* overlong, surrogate, too large, stray and cut ones */
+        /* overlong, surrogate, too large, stray and truncated sequences */
         {"\xc0\x80", 0}, {"\xc1\xbf", 0}, {"\xe0\x9f\xbf", 0}, {"\xed\xa0\x80", 0},
         {"\xf0\x8f\xbf\xbf", 0}, {"\xf4\x90\x80\x80", 0}, {"\xf5\x80\x80\x80", 0}, {"\x80", 0},
         {"\xc2", 0}, {"\xe2\x82", 0}, {"\xff", 0},
@@ -65,7 +65,7 @@ TEST(unprintable_bytes_become_question_marks)
     assert_string_equal(c1, "??2J?? ??\xc2\xa0\xc3\x9b??");
 }
 
-/* Each has the bytes of its neighbours on both sides, which are shown. */
+/* The visible neighbours of each hidden character are shown. */
 TEST(texts_that_look_like_others_are_unprintable)
 {
     static const char *const hidden[] = {
@@ -161,7 +161,7 @@ TEST(every_status_has_a_name_and_a_meaning)
     assert_false(status_retryable(STATUS_BAD_JOB));
 }
 
-/* Runs body with standard error in a file, gives back what was written. */
+/* Runs the body with standard error in a file, and returns what it wrote. */
 static char *captured(void (*body)(void), const char *journal_stream)
 {
     FILE *file = tmpfile();

@@ -1,4 +1,4 @@
-/* test_admission.c - memory to the byte, and nobody overtakes one who waits. */
+/* Tests of admission: memory is counted to the byte, and no job overtakes a waiting one. */
 #include "daemon/pipeline/pipeline_impl.h"
 #include "tests/fixtures/test.h"
 
@@ -50,10 +50,10 @@ TEST(each_gets_what_it_needs_or_waits)
     assert_true(admission_pass(&b));
     assert_int_equal(admission->lane_bytes, LANE_BYTES);
     assert_int_equal(pinned_used(), 2 * MIB);
-    assert_false(admission_pass(&c)); /* not one byte more */
+    assert_false(admission_pass(&c)); /* not a byte is free */
     assert_int_equal(pinned_used(), 2 * MIB);
     assert_int_equal(admission->line, 1);
-    admission_keep_encoder(&a); /* there is none that needs anything */
+    admission_keep_encoder(&a); /* it has no encoder's memory to keep */
     assert_int_equal(admission->lane_bytes, 400);
     assert_true(admission_try(&c));
     assert_int_equal(admission->line, 0);
@@ -71,12 +71,12 @@ TEST(nobody_overtakes)
                    small = run_of(10, MIB), gone = run_of(10, MIB);
     assert_true(admission_pass(&running));
     assert_false(admission_pass(&large));
-    assert_false(admission_pass(&small)); /* there is room for it, but not before the large one */
+    assert_false(admission_pass(&small)); /* it fits, but must wait for the large one */
     admission_wait(&gone);
     admission_wait(&gone);
     assert_int_equal(admission->line, 3);
     assert_false(admission_try(&large));
-    admission_release(&gone); /* whoever gives up leaves no gap */
+    admission_release(&gone); /* a job that leaves the line leaves no gap */
     admission_release(&running);
     assert_true(admission_try(&large));
     assert_true(admission_try(&small));
@@ -85,7 +85,7 @@ TEST(nobody_overtakes)
     admission_release(&small);
 }
 
-/* The fifth large job gets no memory until one of four has ended. Of small ones the bytes count. */
+/* The fifth large job gets no memory until one of four has ended. Small jobs' bytes count. */
 TEST(no_more_than_can_soon_begin)
 {
     struct job_run small[JOBS + 2], large[JOBS], next = run_of(1, 4 * MIB + 1);
@@ -101,10 +101,10 @@ TEST(no_more_than_can_soon_begin)
     }
     assert_false(admission_pass(&next));
     assert_false(admission_is_short(admission));
-    assert_true(admission_release(&small[JOBS + 1])); /* which is what it waits for */
+    assert_true(admission_release(&small[JOBS + 1])); /* makes room for `next` */
     assert_true(admission_try(&next));
     assert_int_equal(pinned_used(), buffer_align(4 * MIB + 1) + (JOBS - 1) * 10 * MIB);
-    /* Who does not come back has its memory still, but is waited for no longer. */
+    /* An abandoned job keeps its memory, but no longer counts as running. */
     struct job_run last = run_of(1, 10 * MIB), more = run_of(1, 104 * MIB);
     assert_false(admission_pass(&last));
     admission_abandon(&large[0]);
@@ -123,7 +123,7 @@ TEST(no_more_than_can_soon_begin)
     assert_int_equal(pinned_used(), 0);
 }
 
-/* What abandoned jobs hold is not waited for: one that needs it leaves the line to the others. */
+/* Memory of abandoned jobs may never come back: a job that needs it lets the others pass. */
 TEST(nobody_waits_for_the_abandoned)
 {
     struct job_run hung = run_of(10, 100 * MIB), running = run_of(10, MIB),
@@ -132,14 +132,14 @@ TEST(nobody_waits_for_the_abandoned)
     assert_true(admission_pass(&running));
     admission_abandon(&hung);
     assert_false(admission_pass(&large));
-    assert_false(admission_step_aside(&large)); /* the one that runs may make room */
+    assert_false(admission_step_aside(&large)); /* the running job may still make room */
     assert_false(admission_pass(&small));
     admission_release(&running);
     assert_false(admission_try(&large));
     assert_true(admission_step_aside(&large));
     assert_int_equal(admission->line, 1);
     assert_true(admission_try(&small));
-    admission_release(&hung); /* its worker has come back */
+    admission_release(&hung); /* the hung worker has returned */
     admission_wait(&large);
     assert_int_equal(admission->line, 1);
     assert_true(admission_try(&large));
@@ -148,7 +148,7 @@ TEST(nobody_waits_for_the_abandoned)
     assert_int_equal(pinned_used(), 0);
 }
 
-/* The pool has 64 MiB, and may have twice as much, but not for a job for which nobody has time. */
+/* The pool has 64 MiB and may grow to twice that, but not for a job that no worker could start. */
 TEST(no_new_memory_for_those_in_reserve)
 {
     struct job_run first[JOBS - 1], next = run_of(1, 5 * MIB);
@@ -158,7 +158,7 @@ TEST(no_new_memory_for_those_in_reserve)
     }
     assert_false(admission_pass(&next));
     assert_int_equal(engine_pinned_usage(engine).held, POOL_SEGMENT_BYTES);
-    next.plan.input_bytes = 4 * MIB; /* there is just room for that */
+    next.plan.input_bytes = 4 * MIB; /* fits into the first segment */
     assert_true(admission_try(&next));
     admission_release(&next);
     next.plan.input_bytes = 30 * MIB;
@@ -184,7 +184,7 @@ TEST(what_never_fits_fails)
     admission_release(&pinned);
 }
 
-/* A job whose one output of 8 x 8 pixels goes to a key as PNG. */
+/* A job with one output of 8 x 8 pixels, to a key as PNG. */
 static struct job_run keyed_run(void)
 {
     struct job_run run = run_of(100, MIB);
@@ -195,7 +195,7 @@ static struct job_run keyed_run(void)
     return run;
 }
 
-/* What waits for Redis stays reserved behind the release, and no more of it than there is. */
+/* The exact size of results that wait for Redis stays reserved after the job's release. */
 TEST(results_stay_until_settled)
 {
     admission->lane_bytes_max = 10000;
@@ -230,7 +230,7 @@ TEST(results_stay_until_settled)
     assert_int_equal(admission->lane_bytes, 0);
 }
 
-/* Results that may be larger than the lane get all of it, which they have for themselves. */
+/* If the results may be larger than the lane, the job gets the whole lane for itself. */
 TEST(results_beyond_the_lane)
 {
     struct job_run large = keyed_run(), next = run_of(1, MIB);

@@ -1,9 +1,9 @@
-/* test_cancel.c - what a cancelled job comes to at the end of a stage. */
+/* Tests of how a cancelled job ends after each stage. */
 #include "codecs/codec.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "tests/fixtures/test.h"
 
-/* A job with two outputs at the end of a stage: the first wants values alone, the second a file. */
+/* A job with two outputs at the end of a stage: the first has only values, the second a file. */
 static struct job_run run_at(enum stage stage)
 {
     struct job_run run = {.stage = stage};
@@ -31,7 +31,7 @@ TEST(what_is_complete_is_done)
     run.outputs[1].placed = false;
     assert_int_equal(end(&run), STATUS_CANCELLED); /* its file is missing */
     run.outputs[1].error.status = STATUS_ENCODE_FAILED;
-    assert_int_equal(end(&run), STATUS_OK); /* there is nothing left to do */
+    assert_int_equal(end(&run), STATUS_OK); /* nothing is left to do */
     run.outputs[1].error.status = STATUS_CANCELLED;
     assert_int_equal(end(&run), STATUS_CANCELLED);
     cJSON_Delete(values);
@@ -50,7 +50,7 @@ TEST(values_alone)
     cJSON_Delete(values);
 }
 
-/* A key is set in the same step as the result, so there is always something left to withhold. */
+/* A key is set together with the result, so a cancel can always withhold it. */
 TEST(keys_are_withheld)
 {
     struct job_run run = run_at(STAGE_ENCODE);
@@ -67,7 +67,7 @@ TEST(an_error_that_is_final_stays)
     run.error.status = STATUS_DECODE_FAILED;
     job_run_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_DECODE_FAILED);
-    run.error.status = STATUS_WRITE_FAILED; /* it would be tried again, which the cancel forbids */
+    run.error.status = STATUS_WRITE_FAILED; /* its retry is what the cancel prevents */
     job_run_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_CANCELLED);
 }

@@ -1,4 +1,4 @@
-/* Paths from jobs are hostile; outputs are whole or absent; leftovers of the dead are swept. */
+/* Tests of files: hostile paths in jobs, atomic outputs, and the sweep of leftovers. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 
 #define DAY_S 86400
 
-/* ---- a file server -------------------------------------------------------------------------- */
+/* ---- a fake file server ---------------------------------------------------------------------- */
 
-/* These stand before the C library's: the files' times are by the clock of a server, which is
- * ahead of ours by so many seconds, and O_EXCL may give a file that has another name, too. */
+/* Replace the C library's functions. File times come from a server whose clock is ahead by
+ * server_ahead_s, and O_EXCL may return a file that has a second name. */
 static time_t server_ahead_s;
 static bool server_breaks_excl;
 
@@ -49,12 +49,12 @@ int fstatat(int folder, const char *restrict name, struct stat *restrict info, i
     return failed;
 }
 
-/* ---- a place -------------------------------------------------------------------------------- */
+/* ---- the test's folder ----------------------------------------------------------------------- */
 
-static char folder[64]; /* of the test, with `in` and `out` in it */
+static char folder[64]; /* has the folders `in` and `out` */
 static struct files files;
 
-/* The path of a file in the folder, kept as by text_keep. */
+/* The path of a file in the folder; text_keep owns it. */
 static const char *at(const char *name)
 {
     return text_of("%s/%s", folder, name);
@@ -75,7 +75,7 @@ static void make_link(const char *name, const char *target)
     assert_int_equal(symlink(target, at(name)), 0);
 }
 
-/* Last written to so long ago. */
+/* Moves the time of the last write back. */
 static void make_older(const char *name, time_t seconds)
 {
     struct timespec times[2];
@@ -202,7 +202,7 @@ TEST(inputs_have_a_size_limit_and_must_stand_still)
     close(input.fd);
 }
 
-/* What a user without rights is told: whose rights are missing, or which setting of the unit. */
+/* The messages name the missing permission, or the setting of the unit that is in the way. */
 TEST(refusals_say_what_to_do)
 {
     struct error error = {0};
@@ -210,7 +210,7 @@ TEST(refusals_say_what_to_do)
     put("in/secret.jpg", "meow");
     assert_int_equal(chmod(at("in/secret.jpg"), 0), 0);
     int status;
-    pid_t child = fork(); /* root may read it: the child is somebody else, and stays so */
+    pid_t child = fork(); /* root could read it, so a child becomes another user */
     if (child == 0) {
         bool is_other = geteuid() != 0 || seteuid(65534) == 0;
         _exit(is_other && try_input("secret.jpg", &error) == STATUS_INPUT_UNREADABLE &&
@@ -265,7 +265,7 @@ TEST(outputs_appear_whole)
     assert_int_equal(rmdir(at("out/.gpuimgd")), 0); /* nothing was left in it */
 }
 
-/* Begins, finishes and places an output, up to the first error. */
+/* Begins, finishes and places an output; stops at the first error. */
 static enum status write_as(const char *path, struct error *error)
 {
     struct files_output output;
@@ -313,7 +313,7 @@ static enum status refuse_file(void *context, const struct files_identity *targe
     return error_set(error, STATUS_BAD_JOB, "not this one");
 }
 
-/* Only if there is a file of that name is it asked about, and a refused one stays. */
+/* The callback is asked only if the file exists, and a file that it refuses stays. */
 TEST(files_that_are_refused_stay)
 {
     struct files_output output;
@@ -335,7 +335,7 @@ TEST(files_that_are_refused_stay)
     assert_int_equal(stat_of("out/old.png").st_size, 4);
 }
 
-/* The INST of a process of this host that has ended. */
+/* The INST of a process of this host that has exited. */
 static void dead_instance(char inst[INSTANCE_BYTES_MAX])
 {
     int ends[2];
@@ -375,7 +375,7 @@ TEST(leftovers_of_the_dead_are_swept)
     assert_true(exists(own) && exists("out/.gpuimgd/notes.txt"));
 }
 
-/* The clock that counts is the one that the files' times are from. */
+/* Ages are measured with the clock of the file server. */
 TEST(leftovers_age_by_the_file_servers_clock)
 {
     const char *leftover = "out/.gpuimgd/" ELSEWHERE ".12.3.0.tmp";
@@ -390,14 +390,14 @@ TEST(leftovers_age_by_the_file_servers_clock)
     assert_int_equal(files_sweep(&files, 0), 0);
 }
 
-/* From here on all outputs lie on another filesystem than their temporary folder does. */
+/* From here on the temporary folder seems to be on another filesystem than the outputs. */
 static void part_filesystems(void)
 {
     files.temporary_device++;
     files.root_is_near = false;
 }
 
-/* A user's output folder, in which files may look like ours. */
+/* A user's output folder may have files with similar names. */
 TEST(foreign_files_are_not_swept)
 {
     static const char *const foreign[] = {
@@ -423,7 +423,7 @@ TEST(foreign_files_are_not_swept)
             fail_msg("%s is gone", foreign[i]);
 }
 
-/* Of the exact form, but made by somebody else. */
+/* Files with the exact name form, but of another type or owner. */
 TEST(only_own_files_are_swept)
 {
     const char *link = "out/sub/.gpuimgd." ELSEWHERE ".1.2.3.tmp";
@@ -461,10 +461,10 @@ TEST(leftovers_beside_targets_are_swept)
     write_output("sub/cat.png");
     assert_false(exists(dead) || exists(old));
     assert_true(exists(young));
-    assert_int_equal(text_file_count(at("out/sub"), ""), 2); /* that one and the output */
+    assert_int_equal(text_file_count(at("out/sub"), ""), 2); /* `young` and the output */
 }
 
-/* Links under the name of a temporary file must not be written through. */
+/* A link with the name of a temporary file must not be written through. */
 TEST(temporary_files_are_new_files)
 {
     struct error error = {0};
@@ -536,7 +536,7 @@ static int lose_openat2(void **state)
 int main(void)
 {
     int failed = run_all(.name = "files", .each_setup = setup, .each_teardown = teardown);
-    /* Once more as under the unit, where paths are walked. */
+    /* Without openat2, as under the unit, paths are walked. */
     return failed + run_all(.name = "files without openat2", .setup = lose_openat2,
                             .each_setup = setup, .each_teardown = teardown);
 }

@@ -1,8 +1,8 @@
 /*
- * test_job_run.c - every move and every decision of a job, legal or not.
+ * Tests of every state transition and every decision of a job, legal or not.
  *
- * What is legal is written here as rules, not as the tables of job_run.h. Each pair of states is
- * tried: a legal move must reach its state and list, an illegal one must end the process.
+ * The legal ones are written here as rules, independently of the tables of job_run.h. Each pair of
+ * states is tried: a legal move must reach its state and list, an illegal one must abort.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -55,12 +55,12 @@ static bool is_legal(struct state from, struct state to)
     bool same = from.stage == to.stage;
     if (!exists(from) || !exists(to))
         return false;
-    if (from.owner == OWNER_NONE) /* a lease: it asks, it is read, or it is refused at once */
+    if (from.owner == OWNER_NONE) /* a new lease */
         return to.owner == OWNER_LOOP &&
                (to.stage == STAGE_ASK || to.stage == STAGE_READ || to.stage == STAGE_ACK);
     if (from.owner == OWNER_ZOMBIE)
         return to.owner == OWNER_NONE;
-    if (from.owner != OWNER_LOOP) /* it comes back, or its lease ends before it does */
+    if (from.owner != OWNER_LOOP) /* the job returns, or becomes a zombie */
         return to.owner == OWNER_LOOP ? may_return_to_loop(from, to.stage)
                                       : to.owner == OWNER_ZOMBIE && same;
     if (from.stage == STAGE_ACK)
@@ -74,7 +74,7 @@ static bool is_legal(struct state from, struct state to)
 static bool is_legal_decision(enum outcome from, enum outcome to)
 {
     if (from == to || from == OUTCOME_RETURNED || to == OUTCOME_OPEN)
-        return false; /* the lease that went back is the queue's */
+        return false; /* the queue has the returned lease */
     if (from == OUTCOME_LOST || to == OUTCOME_RETURNED)
         return to == OUTCOME_RETURNED;
     if (to == OUTCOME_LOST || from == OUTCOME_OPEN)
@@ -82,11 +82,11 @@ static bool is_legal_decision(enum outcome from, enum outcome to)
     return from == OUTCOME_CANCELLED && to == OUTCOME_ANSWERED;
 }
 
-/* ---- one move ------------------------------------------------------------------------------- */
+/* ---- one transition ------------------------------------------------------------------------- */
 
 struct bench {
     struct pipeline pipeline;
-    struct job_run run, other; /* the other one is after it in its list */
+    struct job_run run, other; /* `other` follows `run` in its list */
 };
 
 static struct list *list_at(struct pipeline *pipeline, struct state state)
@@ -118,7 +118,7 @@ static void set_up(struct bench *bench, struct state state)
     put(bench, &bench->other, state);
 }
 
-/* Whether the process ends by SIGABRT in the middle of it. */
+/* Whether the call ends the process by SIGABRT. */
 static bool aborts(void (*act)(struct job_run *, struct state), struct job_run *run,
                    struct state to)
 {
@@ -127,7 +127,7 @@ static bool aborts(void (*act)(struct job_run *, struct state), struct job_run *
     assert_true(child >= 0);
     if (child == 0) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* for the assertion's message */
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* hides the assertion's message */
         act(run, to);
         _exit(0);
     }
@@ -149,7 +149,7 @@ static void check_moved(struct bench *bench, struct state from, struct state to)
     assert_int_equal(bench->run.at, to.stage);
     assert_int_equal(left->length, left == list ? 2 : 1);
     assert_int_equal(list->length, left == list ? 2 : 1);
-    /* A new owner in the same stage keeps the place in the line. */
+    /* A new owner in the same stage does not change the order. */
     assert_ptr_equal(list_first(list), &bench->run.node);
     assert_ptr_equal(left->head.prev, &bench->other.node);
 }
@@ -177,7 +177,7 @@ TEST(every_move)
     assert_int_equal(legal, LEGAL_MOVES);
 }
 
-/* A worker that has carried a job on has set `at` already; a move of the owner keeps it. */
+/* If a worker has set `at` to a later stage, a change of owner keeps it. */
 TEST(the_owner_alone_keeps_at)
 {
     static struct bench bench;

@@ -1,5 +1,5 @@
 /*
- * test_metrics.c - counting, the text format, verdicts on health, and where HTTP may listen.
+ * Tests of counters, the text format, health verdicts, and the addresses that HTTP may listen on.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
-static struct prometheus shown; /* by the latest show() */
+static struct prometheus shown; /* from the latest show() */
 #define SHOWN(...) prometheus_value(&shown, __VA_ARGS__, NULL)
 
 static void show(const struct snapshot *snapshot)
@@ -31,7 +31,7 @@ static void show(const struct snapshot *snapshot)
         fail_msg("the exposition is refused: %s", shown.error);
 }
 
-/* The next test's is the same one. */
+/* Static memory; the next call reuses it. */
 static struct snapshot *snapshot_empty(void)
 {
     static struct snapshot snapshot;
@@ -47,7 +47,7 @@ static struct metrics_job job_of(double total_ms)
                                 .ms = {part, 0, part, -1, -1, -1, part}, .total_ms = total_ms};
 }
 
-/* ---- the reader itself ----------------------------------------------------------------------- */
+/* ---- the Prometheus reader ------------------------------------------------------------------- */
 
 TEST(the_reader_refuses)
 {
@@ -78,12 +78,12 @@ TEST(the_reader_refuses)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct prometheus read;
         if (prometheus_read(&read, bad[i]))
-            fail_msg("taken: %s", bad[i]);
+            fail_msg("accepted: %s", bad[i]);
         prometheus_free(&read);
     }
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table of metrics -------------------------------------------------------------------- */
 
 static bool holds(const char *name, const char *part)
 {
@@ -96,7 +96,7 @@ static bool ends(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* 'b': bytes, 's': seconds, 0: none, as the names of the snapshot's members say. */
+/* 'b': bytes, 's': seconds, 0: none, by the suffix of the snapshot's members. */
 static char unit_of(struct prometheus_row row)
 {
     if (row.type == PROMETHEUS_HISTOGRAM || ends(row.source, "_s"))
@@ -159,7 +159,7 @@ TEST(labels_are_escaped)
     assert_true(SHOWN("gpuimgd_device_tasks_total", "device", hostile) == 17);
 }
 
-/* The labels that METRICS.md names are those of the samples; if it lists values, it lists all. */
+/* METRICS.md names exactly the samples' labels. If it lists values, it lists all of them. */
 TEST(labels_are_documented)
 {
     struct snapshot *snapshot = snapshot_empty();
@@ -228,9 +228,9 @@ TEST(durations_fall_into_their_buckets)
     double sum_s = 0;
     for (size_t i = 1; i < METRICS_BUCKETS; i++) {
         double ratio = metrics_bucket_s[i] / metrics_bucket_s[i - 1];
-        assert_true(ratio > 1.9 && ratio < 2.6); /* what the header promises */
+        assert_true(ratio > 1.9 && ratio < 2.6); /* the header promises this */
     }
-    for (size_t i = 0; i < METRICS_BUCKETS; i++) { /* an end belongs to its bucket */
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) { /* a bucket includes its upper end */
         struct metrics_job job = job_of(metrics_bucket_s[i] * 1e3);
         metrics_count(&snapshot->totals, &job);
         sum_s += metrics_bucket_s[i];
@@ -264,7 +264,7 @@ TEST(the_latest_errors_are_kept)
     const cJSON *first = cJSON_GetArrayItem(errors, 0);
     assert_int_equal(cJSON_GetObjectItem(first, "job")->valueint, METRICS_RECENT_MAX + 3);
     assert_string_equal(cJSON_GetObjectItem(first, "input")->valuestring, "a/<b>.jpg");
-    const cJSON *error = cJSON_GetObjectItem(first, "error"); /* as a result has it */
+    const cJSON *error = cJSON_GetObjectItem(first, "error"); /* the same format as in a result */
     assert_string_equal(cJSON_GetObjectItem(error, "code")->valuestring, "input_missing");
     assert_string_equal(cJSON_GetObjectItem(error, "message")->valuestring,
                         "<script>\"19\"</script>");
@@ -273,7 +273,7 @@ TEST(the_latest_errors_are_kept)
     free(json);
 }
 
-/* What PROTOCOL.md says of the text that gpuimgctl reads. */
+/* The keys that PROTOCOL.md documents and gpuimgctl reads. */
 TEST(the_heartbeat_has_its_keys)
 {
     struct snapshot *s = snapshot_empty();
@@ -312,7 +312,7 @@ TEST(the_heartbeat_has_its_keys)
     free(json);
 }
 
-/* ---- verdicts -------------------------------------------------------------------------------- */
+/* ---- health verdicts ------------------------------------------------------------------------- */
 
 static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool alive, bool ready,
                           const char *word)
@@ -370,7 +370,7 @@ TEST(history_is_bounded)
         m->devices[0].activity.any_s = (double)second / 2;
         history_add(history, m);
     }
-    m->generation++; /* a change of state, at once: it replaces the last sample */
+    m->generation++; /* a state change replaces the last sample at once */
     m->taken_ns += NS_PER_S / 10;
     m->totals.jobs[METRICS_DONE]++;
     history_add(history, m);
@@ -410,12 +410,12 @@ TEST(addresses_are_taken_or_refused)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct error error = {0};
         if (listener_check("metrics_listen", bad[i], &error))
-            fail_msg("taken: %s", bad[i]);
+            fail_msg("accepted: %s", bad[i]);
         assert_non_null(strstr(error.text, "option metrics_listen is"));
     }
 }
 
-/* Used instead of libc's: a machine with an empty hosts file and no name server. */
+/* Replaces libc's function: an empty hosts file and no name server. */
 static bool names_are_unknown;
 
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
@@ -460,7 +460,7 @@ TEST(hosts_are_taken_or_refused)
             fail_msg("refused: %s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (listener_takes_host(&listener, bad[i]))
-            fail_msg("taken: %s", bad[i]);
+            fail_msg("accepted: %s", bad[i]);
     listener = (struct listener){.path = "/run/gpuimgd/http"};
     assert_true(listener_takes_host(&listener, "gpu7.example.evil"));
 }
@@ -490,13 +490,13 @@ TEST(an_abandoned_socket_is_replaced)
     assert_string_equal(first.name, option);
     assert_false(listener_open(&second, "metrics_listen", option, &error));
     assert_non_null(strstr(error.text, "cannot listen on it"));
-    close(first.fd); /* as a process that was killed leaves it */
+    close(first.fd); /* a killed process leaves the socket */
     first.fd = -1;
     assert_true(listener_open(&second, "metrics_listen", option, &error));
     listener_close(&second);
     listener_close(&second);
     assert_int_equal(access(path, F_OK), -1);
-    assert_true(text_file_write(path, "x", 1)); /* no socket: not ours to remove */
+    assert_true(text_file_write(path, "x", 1)); /* not a socket, so it must not be removed */
     error = (struct error){0};
     assert_false(listener_open(&second, "metrics_listen", option, &error));
     assert_int_equal(access(path, F_OK), 0);

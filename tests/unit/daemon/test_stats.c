@@ -1,4 +1,4 @@
-/* test_stats.c - what the stats line says, and when that is news. */
+/* Tests of the stats line, and of when it is worth logging. */
 #include <math.h>
 
 #include "conf/status.h"
@@ -14,7 +14,7 @@ static bool line(uint32_t in_flight, uint64_t queue_length)
     now.in_flight = in_flight;
     now.queue_length = queue_length;
     bool news = stats_line(&stats, &now, text, sizeof text);
-    assert_int_equal(strncmp(text, "stats interval_s=", 17), 0); /* it is written in any case */
+    assert_int_equal(strncmp(text, "stats interval_s=", 17), 0); /* always written */
     return news;
 }
 
@@ -24,7 +24,7 @@ TEST(test_an_idle_daemon_says_so_once)
     assert_true(line(0, 0));
     for (int i = 0; i < 3; i++)
         assert_false(line(0, 0));
-    /* A job that is held, one that ended, one that is tried again: each is news. */
+    /* A held job, an ended job and a retried job are each worth a line. */
     assert_true(line(1, 0));
     assert_true(line(1, 0));
     metrics_count(&now.totals, &(struct metrics_job){.outcome = METRICS_DONE, .total_ms = 1});
@@ -35,17 +35,17 @@ TEST(test_an_idle_daemon_says_so_once)
     assert_true(line(0, 0));
     assert_true(line(0, 0));
     assert_false(line(0, 0));
-    /* Jobs that come while it is paused. */
+    /* Jobs arrive while the daemon is paused. */
     assert_true(line(0, 7));
     assert_true(line(0, 7));
     assert_false(line(0, 7));
-    stats_open_log(&stats, NULL); /* as a reload does */
+    stats_open_log(&stats, NULL); /* after a reload */
     assert_true(line(0, 7));
     assert_false(line(0, 7));
     stats_end(&stats);
 }
 
-/* The number behind " key=" in the line. */
+/* The number after " key=" in the line. */
 static double value(const char *key)
 {
     char word[32];
@@ -62,7 +62,7 @@ static void check_value(const char *key, double expected, double tolerance)
         fail_msg("%s is %g, expected %g: %s", key, value(key), expected, text);
 }
 
-/* 100 jobs of 1 to 100 ms in 2 s, after some of which the line must not know any more. */
+/* 100 jobs of 1 to 100 ms in 2 s. The line must not include the job before stats_begin. */
 TEST(test_a_line_has_what_came_since_the_last_one)
 {
     struct metrics_job job = {.outcome = METRICS_DEAD, .total_ms = 5000, .images = 50,

@@ -1,5 +1,5 @@
-/* The trace and the timeline of made-up jobs: what is in the files, and what becomes of them when
- * they are full, cannot be written, or lose their process. */
+/* Tests of the trace and the timeline of synthetic jobs: contents, full files, full disks, and a
+ * killed process. */
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@
 
 static char folder[] = "/tmp/gpuimgd-trace-XXXXXX";
 static char chrome[64], timeline[64], old[64];
-static cJSON *events; /* of the file read last */
+static cJSON *events; /* of the last file read */
 
 static int make_folder(void **state)
 {
@@ -55,8 +55,8 @@ static struct trace_config config_of(const char *trace_path, const char *timelin
     };
 }
 
-/* Job N of a daemon whose workers and streams take turns; a job takes about 9 ms, and one begins
- * each `gap_ns`. */
+/* Job N of a daemon; jobs use workers and streams in turn. A job takes about 9 ms, and one starts
+ * every `gap_ns`. */
 static struct trace_job job_of(uint64_t number, uint64_t gap_ns)
 {
     struct trace_job job = {.number = number, .attempt = 1, .width = 640, .height = 480,
@@ -138,7 +138,7 @@ TEST(slices_waits_and_counters_come_back)
     assert_true(trace_file_end(events, "jobs left out") == 0);
 }
 
-/* The check is one that can fail. */
+/* The checker itself must find errors. */
 TEST(the_check_finds_overlap_and_disorder)
 {
     for (int fault = 0; fault < 4; fault++) {
@@ -146,7 +146,7 @@ TEST(the_check_finds_overlap_and_disorder)
         put_jobs(trace, 1, 3, 30 * MS);
         struct trace_job job = job_of(4, 30 * MS);
         if (fault == 1)
-            job = job_of(3 + WORKERS * STREAMS, 1); /* at the time of others */
+            job = job_of(3 + WORKERS * STREAMS, 1); /* overlaps other jobs */
         if (fault == 2)
             job.slices[2].what = TRACE_ENCODE;
         if (fault == 3)
@@ -176,7 +176,7 @@ TEST(a_full_file_says_what_is_missing)
     assert_true(trace_file_end(events, "jobs left out") == 500 - jobs);
 }
 
-/* More at once than the ring holds: whatever the thread missed is counted. */
+/* More jobs at once than the ring holds: the trace counts the jobs that its thread missed. */
 TEST(a_flood_is_counted)
 {
     trace_jobs(timeline, BYTES_MAX, 10000);
@@ -198,7 +198,7 @@ TEST(too_many_slices_are_counted)
     assert_true(trace_file_end(events, "slices left out") == 5);
 }
 
-/* In a child of its own: puts jobs, and does not come to the end. */
+/* In a child process: adds jobs, then is killed without an orderly exit. */
 static void leave_behind(bool full_disk)
 {
     fflush(NULL);
@@ -229,13 +229,13 @@ TEST(a_killed_process_leaves_whole_events)
     leave_behind(false);
     read_good(chrome, false);
     assert_int_equal(trace_file_jobs(events), 500);
-    /* No event lies across the end of a page. */
+    /* Events do not cross page boundaries. */
     size_t length;
     unsigned char *bytes = text_file_bytes(chrome, &length);
     for (size_t at = 4096; at < length; at += 4096)
         assert_int_equal(bytes[at - 1], '\n');
     free(bytes);
-    /* The next one keeps it. */
+    /* The next trace keeps the old file. */
     trace_close(open_good("", BYTES_MAX));
     read_good(old, false);
     assert_int_equal(trace_file_jobs(events), 500);
@@ -287,7 +287,7 @@ TEST(the_picture_has_what_it_must)
         if (!strstr(text, words[i]))
             fail_msg("the timeline has no \"%s\"", words[i]);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 40);
-    /* One begins each 10 ms, and two of its 9 are copies: none overlap. */
+    /* One job starts every 10 ms, and 2 of its 9 ms are copies, so none overlap. */
     assert_non_null(strstr(text, "overlap 1.00"));
     text = draw(0, MS, WORKERS);
     assert_non_null(strstr(text, "no job has ended yet"));
@@ -301,7 +301,7 @@ TEST(the_picture_is_bounded)
     assert_non_null(strstr(text, "among the last 4096 of 6000 jobs"));
     assert_non_null(strstr(text, "and 68 more workers"));
     assert_in_range(strlen(text), 50000, 200000);
-    /* So many at once that not all can be told apart. */
+    /* So many at once that not all can be drawn separately. */
     text = draw(4096, 100, WORKERS);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 512);
     assert_non_null(strstr(text, "more jobs of the window are not drawn"));
@@ -309,7 +309,7 @@ TEST(the_picture_is_bounded)
     assert_true(strlen(text) < 1500000);
 }
 
-/* 300 slow jobs, in the middle of which 100 come at three times the pace. */
+/* Of 300 slow jobs, 100 in the middle start three times as often. */
 TEST(the_busiest_moment_is_drawn)
 {
     struct trace_config config = config_of("", timeline);
@@ -319,7 +319,7 @@ TEST(the_busiest_moment_is_drawn)
     for (uint64_t i = 1; i <= 300; i++) {
         uint64_t gap = i < 100 || i >= 200 ? 30 * MS : 10 * MS;
         struct trace_job job = job_of(i, gap);
-        uint64_t shift = gap == 30 * MS ? 0 : 2000 * MS; /* between the two others */
+        uint64_t shift = gap == 30 * MS ? 0 : 2000 * MS; /* between the two slow parts */
         job.begin_ns += shift;
         job.end_ns += shift;
         for (uint32_t s = 0; s < job.count; s++) {

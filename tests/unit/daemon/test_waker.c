@@ -1,4 +1,4 @@
-/* The loop, woken by other threads: once for many wakes, and no wake is lost. */
+/* Tests of the waker: many wakes of other threads cause one callback, and no wake is lost. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@ struct bench {
     struct waker waker;
     uv_timer_t limit;
     pthread_t threads[THREADS];
-    atomic_size_t written[THREADS]; /* before the last wake; relaxed: that wake shall order it */
+    atomic_size_t written[THREADS]; /* relaxed: the last wake must order them */
     atomic_size_t begun;
     size_t seen, calls;
     bool late;
@@ -109,7 +109,7 @@ static void add_up(void *context)
         uv_stop(&bench->loop);
 }
 
-/* What a thread wrote before its last wake is seen, whichever wake that one fell together with. */
+/* A thread's writes before its last wake are seen, even if that wake is merged with others. */
 TEST(test_no_wake_is_lost)
 {
     struct bench bench;
@@ -137,7 +137,7 @@ TEST(test_no_descriptor_left)
     int status = waker_open(&waker, &loop, count, NULL);
     setrlimit(RLIMIT_NOFILE, &before);
     assert_int_equal(status, UV_EMFILE);
-    assert_int_equal(uv_loop_close(&loop), 0); /* with nothing in it */
+    assert_int_equal(uv_loop_close(&loop), 0); /* no handle is left */
 }
 
 TEST_MAIN()

@@ -1,10 +1,10 @@
-/* The worker threads: priorities, withdrawal, and a worker that does not come back. */
+/* Tests of the worker threads: priorities, withdrawal, and a worker that hangs. */
 #include <semaphore.h>
 
 #include "daemon/pipeline/workers.h"
 #include "tests/fixtures/test.h"
 
-/* Of the running test. */
+/* The state of the running test. */
 static struct {
     uv_loop_t loop;
     struct workers *workers;
@@ -54,7 +54,7 @@ static void bench_open(uint32_t threads)
     assert_non_null(bench.workers);
 }
 
-/* To a worker that takes it at once. */
+/* Submits to a worker that takes it at once. */
 static void submit_and_wait(struct note *note)
 {
     workers_submit(bench.workers, &note->task);
@@ -84,7 +84,7 @@ TEST(what_is_nearest_its_end_goes_first)
                 b = note_of('b', 3, false), c = note_of('c', 1, false),
                 d = note_of('d', 3, false);
     struct note *all[] = {&a, &b, &c, &d};
-    submit_and_wait(&gate); /* the only worker is busy: the rest gathers */
+    submit_and_wait(&gate); /* keeps the only worker busy */
     for (size_t i = 0; i < 4; i++)
         workers_submit(bench.workers, &all[i]->task);
     sem_post(&bench.gate);
@@ -118,13 +118,13 @@ TEST(a_worker_that_hangs_is_replaced)
     workers_submit(bench.workers, &a.task);
     run_until_done(1);
     assert_string_equal(bench.order, "a");
-    /* The old thread comes back after all: its task is handed in, the thread ends. */
+    /* The old thread returns after all: its task is handed in, and the thread ends. */
     sem_post(&bench.gate);
     run_until_done(2);
     bench_end();
 }
 
-/* Its news waits for that of the next one; where that does not come, somebody has to ask. */
+/* A patient task is reported together with the next one, or else by workers_collect. */
 TEST(news_that_can_wait_does_not_get_lost)
 {
     bench_open(1);
@@ -137,7 +137,7 @@ TEST(news_that_can_wait_does_not_get_lost)
     sem_post(&bench.gate);
     run_until_done(1);
     sem_wait(&bench.begun);
-    sem_wait(&bench.begun); /* the long one: the other two are through */
+    sem_wait(&bench.begun); /* the long one began: the other two have ended */
     workers_collect(bench.workers);
     assert_int_equal(bench.done, 2);
     sem_post(&bench.gate);
@@ -155,7 +155,7 @@ static void check_all_come_back(uint32_t threads, uint32_t priorities, bool pati
         sem_post(&bench.gate);
         workers_submit(bench.workers, &notes[i].task);
     }
-    run_until_done(COUNT_OF(notes)); /* a patient one that is the last has nothing to wait for */
+    run_until_done(COUNT_OF(notes)); /* the last patient one need not wait */
     bench_end();
 }
 

@@ -1,9 +1,9 @@
 /*
- * Random chains of operations: carried out as one plan they give what the same operations give one
- * at a time, and CUDA gives what the CPU gives, byte for byte.
+ * Random chains of operations. One plan of a whole chain must give the same bytes as one plan per
+ * operation, and CUDA must give the same bytes as the CPU.
  *
- * The seed is printed; GPUIMGD_TEST_SEED=N repeats it. Operations and their parameters come from
- * the table of operations.
+ * The test prints its seed; GPUIMGD_TEST_SEED=N repeats it. Operations and their parameters come
+ * from the table of operations.
  */
 #include "tests/fixtures/gpu/both_engines.h"
 
@@ -16,9 +16,9 @@
 #define CHAINS_QUICK 100
 #define STEPS_MAX 5
 #define VARIANTS_MAX 3
-#define FLIGHT 8 /* plans at once on the device */
+#define FLIGHT 8 /* plans that run at once on the device */
 
-/* Where the numbers come from, and the image that the next operation will find. */
+/* The state of the random numbers, and the size of the image before the next operation. */
 struct draw {
     uint32_t state, width, height;
 };
@@ -51,9 +51,9 @@ static const char *draw_bool(struct draw *draw)
     return DRAW_WORD(draw, "true", "false");
 }
 
-/* ---- parameters, each after a comma, from the table of operations ---- */
+/* ---- random parameters from the table of operations, each after a comma ---- */
 
-/* Near 0 (or the least, if that is above 0) more often than far away, of either sign. */
+/* Numbers near 0 (or near min, if that is above 0) are more likely; both signs occur. */
 static double draw_number(struct draw *draw, double min, double max)
 {
     double part = pow(draw_real(draw, 0, 1), 3), low = min < 0 ? 0 : min;
@@ -97,7 +97,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
     }
 }
 
-/* Those that are not required are left out now and then. */
+/* One in four optional parameters is left out. */
 static void draw_params(struct draw *draw, const struct op *op, FILE *out)
 {
     op_each_param (param, op) {
@@ -108,7 +108,7 @@ static void draw_params(struct draw *draw, const struct op *op, FILE *out)
     }
 }
 
-/* ---- generators of those whose parameters hardly ever fit each other by chance ---- */
+/* ---- generators for operations whose random parameters would hardly ever be valid ---- */
 
 static void draw_grayscale(struct draw *draw, FILE *out)
 {
@@ -116,7 +116,7 @@ static void draw_grayscale(struct draw *draw, FILE *out)
     fprintf(out, ",\"weights\":[%u,%u,%u]", red, green, 65536 - red - green);
 }
 
-/* With enlarge and one side alone a thin image would grow past every bound. */
+/* With enlarge and only one side given, a thin image would exceed every limit. */
 static void draw_resize(struct draw *draw, FILE *out)
 {
     const char *fit = DRAW_WORD(draw, "inside", "cover", "exact");
@@ -145,7 +145,7 @@ static void draw_crop(struct draw *draw, FILE *out)
     fprintf(out, ",\"y\":%u", draw_below(draw, draw->height - height + 1));
 }
 
-/* The weights, divided by the scale, may sum to 127 in absolute terms. */
+/* The sum of the absolute weights, divided by the scale, may be at most 127. */
 static void draw_convolve(struct draw *draw, FILE *out)
 {
     uint32_t rows = 2 * draw_below(draw, draw_below(draw, 2) ? 2 : 8) + 1;
@@ -196,7 +196,7 @@ static void build(struct plan *plan, const struct plan_source *source,
         fail_msg("%s: %s", what, error.text);
 }
 
-/* An operation as JSON; its parameters may contradict each other. */
+/* One random operation as JSON. Its parameters may contradict each other. */
 static char *draw_text(struct draw *draw, const struct op *op)
 {
     char *text = NULL;
@@ -219,7 +219,7 @@ static char *draw_text(struct draw *draw, const struct op *op)
     return text;
 }
 
-/* One operation that fits the image of draw, which becomes that of its result. */
+/* Draws one operation that is valid for the image in draw, and updates draw to its result. */
 static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
 {
     uint32_t which = draw_below(draw, (uint32_t)op_count);
@@ -315,7 +315,7 @@ static void case_close(struct chain_case *c)
     free(c->text);
 }
 
-/* ---- carrying it out ---- */
+/* ---- running a plan ---- */
 
 struct carried {
     struct plan plan;
@@ -323,7 +323,7 @@ struct carried {
     struct engine_task task;
 };
 
-/* Reserves, with guards behind results and scratch, and fills in the source. */
+/* Reserves memory with guards after results and scratch, and fills in the source. */
 static void carried_open(struct carried *carried, struct engine *engine,
                          const struct chain_case *c)
 {
@@ -357,7 +357,7 @@ static struct image carried_result(const struct carried *carried, uint32_t varia
     return plan_result(&carried->plan, variant, carried->memory.input, carried->memory.output);
 }
 
-/* What the operations found out, as the result's JSON has it. */
+/* The values of the operations as in the result's JSON. */
 static char *carried_values(const struct carried *carried, uint32_t variant)
 {
     cJSON *values = plan_values(&carried->plan, variant, carried->memory.output);
@@ -373,7 +373,7 @@ static void compare_values(const char *got, const char *want, uint32_t variant, 
         fail_msg("%s: variant %u gives %s instead of %s", what, variant, got, want);
 }
 
-/* ---- one plan against one operation at a time ---- */
+/* ---- one plan against one plan per operation ---- */
 
 static uint32_t seed;
 
@@ -392,7 +392,7 @@ static struct image image_new(uint32_t width, uint32_t height, uint32_t channels
     return image;
 }
 
-/* Moves them over; the second of a name is name_2, and so on. */
+/* Moves the values to `all`; the second value of a name becomes name_2, and so on. */
 static void add_values(cJSON *all, cJSON *more)
 {
     cJSON *value;
@@ -406,7 +406,7 @@ static void add_values(cJSON *all, cJSON *more)
     cJSON_Delete(more);
 }
 
-/* A plan of its own over `image`, which is freed; its values are added. */
+/* Runs a separate plan over `image`, frees `image`, and adds the values of the plan. */
 static struct image apply(struct image image, const struct plan_source *like, int orientation,
                           const cJSON *ops, bool opaque, cJSON *values, const char *what)
 {
@@ -435,7 +435,7 @@ static struct image apply(struct image image, const struct plan_source *like, in
     return result;
 }
 
-/* What a decoder would give of an image of Y, Cb and Cr, which is freed. */
+/* Converts an image of Y, Cb and Cr as a decoder would, and frees it. */
 static struct image leave_ycc(struct image ycc, enum decode_as as)
 {
     struct image to = image_new(ycc.width, ycc.height, as == DECODE_LUMA ? 1 : 3);

@@ -1,6 +1,6 @@
 /*
- * Tests of engine.h: opening, reserving, running on many threads or many streams, deadlines,
- * the figures. CUDA tests run where there is a device and are skipped elsewhere.
+ * Tests of engine.h: open, reserve, run on many threads or many streams, deadlines, and usage
+ * figures. CUDA tests are skipped on machines without a device.
  */
 #include <pthread.h>
 
@@ -88,7 +88,7 @@ TEST(test_cpu_deadline)
     engine_close(cpu);
 }
 
-/* Seconds of this thread's own, which other programs do not lengthen. */
+/* CPU seconds of this thread; other programs do not lengthen them. */
 static double run_s(struct engine *cpu, struct job *job, uint64_t deadline_ns)
 {
     job->task.deadline_ns = deadline_ns;
@@ -97,11 +97,11 @@ static double run_s(struct engine *cpu, struct job *job, uint64_t deadline_ns)
     return (double)(clock_thread_cpu_ns() - start_ns) * 1e-9;
 }
 
-/* A pass does not go on for long beyond the deadline. */
+/* A pass stops soon after the deadline. */
 static void check_deadline_within(struct engine *cpu, const char *ops, const char *text)
 {
     struct job job;
-    job_open(&job, 3000, 1503, 1, ops); /* sides that give orientation 1: no other pass */
+    job_open(&job, 3000, 1503, 1, ops); /* orientation 1 adds no pass */
     assert_int_equal(job_reserve(&job, cpu), ENGINE_RESERVED);
     double whole_s = run_s(cpu, &job, 0);
     assert_int_equal(job.task.error.status, STATUS_OK);
@@ -149,7 +149,7 @@ struct worker {
     unsigned wrong;
 };
 
-/* cmocka's asserts belong to the main thread, so workers count. */
+/* cmocka's asserts belong to the main thread, so workers count failures. */
 static void *work(void *argument)
 {
     struct worker *worker = argument;
@@ -240,14 +240,14 @@ TEST(test_shortage_cuda)
     struct engine *pinned = open_cuda(1, 6 * MIB, 64 * MIB);
     check_shortage(pinned);
     engine_close(pinned);
-    if (engine_slots(pinned = open_cuda(1, 64 * MIB, 10 * MIB)) == 1) /* else a second has room */
+    if (engine_slots(pinned = open_cuda(1, 64 * MIB, 10 * MIB)) == 1) /* otherwise a second fits */
         check_shortage(pinned);
     engine_close(pinned);
 }
 
 #define CUDA_JOBS 200
 
-/* Many jobs of random sizes over `streams` slots, more than can be on the device at once. */
+/* Many jobs of random sizes over `streams` slots; they do not all fit on the device at once. */
 static void many_jobs(uint32_t streams)
 {
     struct engine *cuda = open_cuda(streams, 512 * MIB, 512 * MIB);
@@ -321,7 +321,7 @@ TEST(test_deadline_cuda)
     engine_close(cuda);
 }
 
-/* Several seconds of jobs with pauses: the clock's base is renewed meanwhile. */
+/* Jobs with pauses for several seconds; the engine renews the clock's base meanwhile. */
 TEST(test_times_over_seconds_cuda)
 {
     struct engine *cuda = open_cuda(2, 128 * MIB, 128 * MIB);

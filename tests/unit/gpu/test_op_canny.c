@@ -1,11 +1,11 @@
 /*
- * Tests of canny: both engines against a reference that fills from the strong pixels, one at a
- * time; pictures made to be hard on it; what is refused; memory.
+ * Tests of canny: both engines against a reference that fills from one strong pixel at a time,
+ * difficult images, refused parameters, and memory.
  */
 #include "tests/fixtures/gpu/neighbours.h"
 #include "tests/fixtures/reference.h"
 
-/* ---- one picture on an engine ---- */
+/* ---- one image on an engine ---- */
 
 struct canny_case {
     uint32_t width, height, channels;
@@ -29,7 +29,7 @@ static void check(struct engine *engine, const struct canny_case *c)
 {
     struct gpu_run run;
     run_begin(&run, engine, c);
-    /* But where the table is of colours, all is one pass. */
+    /* A table of colours is fused into the same pass. */
     if (c->channels == 1 || c->behind.gray || !c->behind.table)
         behind_is_fused(&run, c->behind.table ? "table+" : "");
     struct raster found = behind_raster(c->behind, run.input);
@@ -47,7 +47,7 @@ static void fill_noise(struct image image)
     test_fill(image, image.width * 31 + image.height * 7 + image.channels);
 }
 
-/* Hills with a little noise: weak and strong edges side by side, long ones. */
+/* Hills with a little noise give long weak and strong edges side by side. */
 static void fill_hills(struct image image)
 {
     uint32_t state = 77;
@@ -61,7 +61,7 @@ static void fill_hills(struct image image)
     }
 }
 
-/* Equal gradients everywhere, in all directions: ties. */
+/* The gradients are equal everywhere, in all directions, so that ties occur. */
 static void fill_squares(struct image image)
 {
     for (uint32_t y = 0; y < image.height; y++)
@@ -116,7 +116,7 @@ static void sweep_behind(struct engine *engine, struct behind behind, const uint
     check(engine, &(struct canny_case){700, 500, channels[0], fill_noise, 80, 500, NULL, behind});
 }
 
-/* Of gray in one pass, of colours in two: the table is then made with the gray. */
+/* With gray, all is one pass. With colours, the first of two applies the table and makes gray. */
 static void all_behind_table(struct engine *engine)
 {
     static const uint32_t channels[5] = {1, 1, 3, 1, 4};
@@ -130,12 +130,12 @@ static void all_behind_gray(struct engine *engine)
     sweep_behind(engine, (struct behind){.gray = true, .table = true}, channels);
 }
 
-/* ---- a line that winds through the whole picture ---- */
+/* ---- a line that winds through the whole image ---- */
 
-#define PITCH 8 /* from one turn to the next */
+#define PITCH 8 /* distance between turns */
 
-/* A line of 4 pixels' breadth that winds inwards, `bright` above its ground; its last part, in the
- * middle, is much brighter. Only from there the rest is reached. */
+/* Draws a line 4 pixels wide that winds inwards, `bright` above the background. Its last part, in
+ * the middle, is much brighter; only from there hysteresis reaches the rest. */
 static void draw_spiral(struct image image, uint8_t bright, bool with_end)
 {
     uint32_t left = PITCH, top = PITCH, right = image.width - PITCH, bottom = image.height - PITCH;
@@ -189,8 +189,8 @@ static void all_spiral(struct engine *engine)
     }
 }
 
-/* A line of six million pixels' length winds through 49 megapixels: from its end both its sides
- * are found, as one edge of twice that length; without the end, nothing is. */
+/* A line six million pixels long winds through 49 megapixels. From its bright end canny finds both
+ * sides as one edge of twice that length; without the end it finds nothing. */
 static void all_long_spiral(struct engine *engine)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -204,7 +204,7 @@ static void all_long_spiral(struct engine *engine)
         c.fill = weak ? fill_weak_spiral : fill_spiral;
         run_begin(&run, engine, &c);
         size_t edges = edge_count(run.result);
-        /* Two sides of a line every PITCH rows or columns. */
+        /* two sides of a line every PITCH rows or columns */
         size_t least = (size_t)width * height / PITCH * 3 / 2;
         if (weak ? edges != 0 : edges < least)
             fail_msg("%s: %zu pixels of the %s spiral are edges", run.what, edges,
@@ -246,7 +246,7 @@ TEST(test_refused)
     check_refused(refusals, COUNT_OF(refusals));
 }
 
-/* A JPEG's Y channel serves it; of gray it is one pass, of colour two. */
+/* Canny can use a JPEG's Y channel. From gray it is one pass, from colour two. */
 TEST(test_gray)
 {
     cJSON *ops = test_ops("[\"canny\"]");

@@ -1,4 +1,4 @@
-/* Tests of convolve: both engines against a sum of 64 bits a pixel. */
+/* Tests of convolve: both engines against a 64-bit sum per pixel. */
 #include "tests/fixtures/gpu/neighbours.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ struct recipe {
     const char *border;
 };
 
-/* The kernel of the recipe that is swept, in steps of 1/65536. */
+/* The kernel of the current recipe, in units of 1/65536. */
 static int64_t taps[15 * 15];
 
 static void make_taps(const struct recipe *recipe)
@@ -85,16 +85,16 @@ static void all_convolve(struct engine *engine)
         recipe.offset = s % 3 == 1 ? 100.3 : s % 3 == 2 ? -17 : 0;
         sweep(engine, &recipe, s < 6 ? 2 : 5, s < 3);
     }
-    /* They sum to 0, but for rounding: the scale is 1. */
+    /* These weights sum to 0 except for rounding, so the scale is 1. */
     sweep(engine, &(struct recipe){3, 1, {0.1, 0.2, -0.3}, 0, 9, "replicate"}, 5, false);
-    /* And one that is small as it stands: the bounds of a scale are for one that is given. */
+    /* The computed scale may be small: the limits of scale apply only to a given scale. */
     sweep(engine, &(struct recipe){3, 1, {1e-10, 2e-10, 1e-10}, 0, 0, "replicate"}, 5, false);
     for (int b = 0; b < 3; b++)
         sweep(engine, &(struct recipe){3, 3, {-1, -2, -1, 0, 0, 0, 1, 2, 1}, 0, 128, borders[b]}, 1,
               false);
 }
 
-/* Sums as large as they may be, of either sign: nothing wraps. */
+/* The largest possible sums of both signs must not wrap. */
 static void all_extremes(struct engine *engine)
 {
     struct recipe recipe = {3, 3, {127}, 1, 255, "replicate"};
@@ -107,8 +107,8 @@ static void all_extremes(struct engine *engine)
     sweep(engine, &recipe, 5, false);
 }
 
-/* Every border, with kernels that are not symmetric, of each of the four widths; what stands for
- * pixels outside is not looked up where it is zeros. */
+/* Every border, with asymmetric kernels of each of the four widths. The table must not be applied
+ * to the zeros outside the image. */
 static void sweep_borders(struct engine *engine, struct behind behind)
 {
     static const int sides[][2] = {{1, 1}, {3, 3}, {5, 3}, {1, 5}, {5, 1}, {9, 7}, {15, 15}};

@@ -1,5 +1,5 @@
-/* Tests of gaussian and unsharp: both engines against two sums a pixel, with weights that are made
- * here in long doubles. */
+/* Tests of gaussian and unsharp: both engines against two sums per pixel, with weights computed
+ * here in long double. */
 #include "tests/fixtures/gpu/neighbours.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ struct recipe {
     int weights[31];
 };
 
-/* Weights for this size and sigma: rounded from the ends on, what is lost goes to the next. */
+/* The weights, rounded from the ends inwards; each rounding error goes to the next weight. */
 static void make_weights(struct recipe *recipe)
 {
     static const int fixed[4][9] = {{64, 128, 64},
@@ -95,7 +95,7 @@ static void all_unsharp(struct engine *engine)
     }
 }
 
-/* Each of the four widths that there are kernels for. */
+/* Every one of the four kernel widths. */
 static void sweep_widths(struct engine *engine, struct behind behind)
 {
     static const int sizes[] = {3, 5, 9, 13, 31};
@@ -111,7 +111,7 @@ ON_BOTH(gaussian)
 ON_BOTH(unsharp)
 ON_BOTH_BEHIND(sweep_widths)
 
-/* Kernels that differ from one pixel are a pass; the others cost nothing. */
+/* A sigma so small that the kernel is one pixel adds no pass; a larger one adds a pass. */
 TEST(test_narrow_ones_are_nothing)
 {
     static const char *const names[] = {"gaussian", "unsharp"};

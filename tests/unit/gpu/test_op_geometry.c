@@ -1,6 +1,6 @@
 /*
  * Tests of transpose, rotate, flip and crop: both engines, byte for byte, against a reference that
- * moves one pixel at a time; and of what a plan makes of them: one pass, or none.
+ * moves one pixel at a time. The plan must fuse them into one pass or none.
  */
 #include "tests/fixtures/gpu/both_engines.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- the reference ---- */
 
-/* EXIF orientations that show an image as the operations make it. */
+/* EXIF orientations equivalent to the operations. */
 #define FLIPPED 2
 #define UPSIDE_DOWN 4
 #define TRANSPOSED 5
@@ -106,7 +106,7 @@ static void check(struct engine *engine, const struct setting *setting, const ch
 
 /* ---- the tables ---- */
 
-/* CUDA tiles are 128 pixels a side (gray) and 64, rows go by 512 pixels of RGB and by 4 rows. */
+/* CUDA tiles are 128 pixels square (gray) or 64; rows are copied 512 RGB pixels x 4 at a time. */
 static const uint32_t sizes[][2] = {
     {1, 1},    {1, 2},   {2, 1},    {3, 3},     {1, 37},    {37, 1},   {5, 4},    {15, 13},
     {16, 16},  {17, 15}, {32, 17},  {63, 65},   {64, 64},   {65, 31},  {127, 62}, {128, 128},
@@ -138,8 +138,8 @@ static void all_maps(struct engine *engine)
                       maps[m]);
 }
 
-/* Rectangles that begin at every byte of an aligned piece, and end in every way, each mapped in
- * every way, read by passes that need alignment, and left as they are. */
+/* Rectangles that begin at every byte offset of an aligned word and end at various offsets. Each is
+ * mapped in every way, read by passes that need alignment, and left unchanged. */
 static void all_crops(struct engine *engine)
 {
     static const char *const after[] = {
@@ -173,7 +173,7 @@ static void all_gravities(struct engine *engine)
           "[{\"op\":\"crop\",\"width\":61,\"height\":50}]");
 }
 
-/* The image that `ops` make of a source, whose rectangle at (x, y) holds the pixels. */
+/* The result of `ops` on a source that holds `pixels` at (x, y). */
 static struct raster run_on(struct engine *engine, const struct raster *pixels, uint32_t x,
                             uint32_t y, uint32_t width, uint32_t height, const char *json)
 {
@@ -188,7 +188,7 @@ static struct raster run_on(struct engine *engine, const struct raster *pixels, 
     return result;
 }
 
-/* Every operation sees of a rectangle what it sees of the same pixels as an image of their own. */
+/* An operation on a cropped rectangle must give the same result as on an image of those pixels. */
 static void all_windows(struct engine *engine)
 {
     static const char *const ops[] = {
@@ -234,7 +234,7 @@ static void all_windows(struct engine *engine)
     }
 }
 
-/* Appends one random operation that fits the image; *width and *height follow it. */
+/* Appends one random operation that fits the image; updates *width and *height to its result. */
 static void add_random(char *json, size_t size, uint32_t *state, uint32_t *width, uint32_t *height)
 {
     static const char *const gravities[] = {"center", "north", "southeast", "west"};
@@ -301,15 +301,15 @@ struct shape {
     const char *ops;
     uint32_t channels;
     int orientation;
-    const char *passes; /* names with blanks between them */
-    uint32_t x, y, width, height; /* of what the first pass reads, or of the source's part */
+    const char *passes; /* names separated by blanks */
+    uint32_t x, y, width, height; /* of the first pass's input, or of the source's part */
     size_t scratch_bytes;
 };
 
 #define CROP(x, y, w, h)                                                                           \
     "{\"op\":\"crop\",\"x\":" #x ",\"y\":" #y ",\"width\":" #w ",\"height\":" #h "}"
 
-/* Of an image of 300 x 200 pixels. */
+/* For an image of 300 x 200 pixels. */
 static const struct shape shapes[] = {
     {"[\"rotate\",\"flip\"]", 3, 1, "orient", 0, 0, 300, 200, 0},
     {"[\"rotate\"]", 3, 6, "orient", 0, 0, 300, 200, 0},
@@ -323,7 +323,7 @@ static const struct shape shapes[] = {
     {"[" CROP(0, 0, 300, 200) "]", 3, 1, "", 0, 0, 300, 200, 0},
     {"[" CROP(7, 9, 100, 80) "," CROP(1, 2, 3, 4) "]", 4, 1, "", 8, 11, 3, 4, 0},
     {"[" CROP(7, 9, 100, 80) ",\"rotate\"]", 3, 1, "orient", 7, 9, 100, 80, 0},
-    /* The rectangle of the turned image, in the stored one. */
+    /* The rectangle of the rotated image, in coordinates of the stored image. */
     {"[" CROP(7, 9, 100, 80) "]", 3, 6, "orient", 9, 93, 80, 100, 0},
     {"[\"rotate\"," CROP(7, 9, 100, 80) ",{\"op\":\"rotate\",\"angle\":270}]", 3, 1, "", 9, 93, 80,
      100, 0},
@@ -332,7 +332,7 @@ static const struct shape shapes[] = {
     {"[" CROP(7, 9, 100, 80) ",\"sobel\"]", 1, 1, "orient sobel", 7, 9, 100, 80, 128 * 80},
     {"[" CROP(7, 9, 100, 80) ",\"grayscale\",\"sobel\"]", 1, 1, "orient sobel", 7, 9, 100, 80,
      128 * 80},
-    /* What lies beyond the rectangle is no neighbour of its pixels. */
+    /* After a crop, pixels outside the rectangle are not neighbours of those inside. */
     {"[\"grayscale\"," CROP(64, 9, 100, 80) ",\"sobel\"]", 3, 1, "grayscale sobel", 0, 0, 300, 200,
      320 * 200},
     {"[\"sobel\"," CROP(64, 9, 100, 80) "]", 1, 1, "sobel orient", 0, 0, 300, 200, 320 * 200},

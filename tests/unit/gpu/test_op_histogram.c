@@ -1,4 +1,4 @@
-/* test_op_histogram.c - histogram and stats on both engines, and how values leave a plan. */
+/* Tests of histogram and stats on both engines, and of the values that a plan returns. */
 #include "tests/fixtures/gpu/values_run.h"
 
 #include "gpu/plan/pass.h"
@@ -47,7 +47,7 @@ static void all_histogram(struct engine *engine)
     values_for_all(engine, "[{\"op\":\"histogram\",\"gray\":false}]", check_histogram);
 }
 
-/* More pixels of one value than half a word holds, in every table. */
+/* More pixels of one value than 16 bits hold, in every table. */
 static void all_many(struct engine *engine)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -109,7 +109,7 @@ static void all_stats(struct engine *engine)
 
 /* ---- chains ---- */
 
-/* Values of what a chain has made so far; the picture goes on as if they were not there. */
+/* The values are of the image at that point of the chain; the image itself is unchanged. */
 static void all_chains(struct engine *engine)
 {
     struct values_case with = {.width = 523, .height = 37, .channels = 3,
@@ -142,7 +142,7 @@ TEST(test_plans)
     static const char chain[] = "['grayscale','sobel','stats','sobel']";
     struct plan plan;
     test_plan(&plan, SOURCE(100, 10, 3), &(struct plan_target){.no_picture = true}, chain);
-    /* The last step is for nothing; the picture before it stays on the device. */
+    /* The last operation has no reader; its input stays on the device. */
     assert_int_equal(plan.variants[0].pass_count, 2);
     assert_true(plan_has_values(&plan, 0));
     assert_int_equal(plan.output_bytes, 16);

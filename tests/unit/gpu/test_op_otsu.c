@@ -1,4 +1,4 @@
-/* test_op_otsu.c - otsu and equalize on both engines, against OpenCV's definitions. */
+/* Tests of otsu and equalize on both engines, against OpenCV's definitions. */
 #include "tests/fixtures/gpu/values_run.h"
 
 #include <float.h>
@@ -125,7 +125,7 @@ TEST(test_parameters)
     check_refused(refusals, COUNT_OF(refusals));
 }
 
-/* One pass each, whatever stands before it; a JPEG's Y channel serves them. */
+/* Each is one pass, with any operation before it, and can use a JPEG's Y channel. */
 TEST(test_fusion)
 {
     static const char *const chains[] = {"['otsu']", "['grayscale','otsu']",

@@ -1,6 +1,6 @@
 /*
- * test_op_phash.c - phash on both engines: against a reference in long doubles over what grayscale
- * and resize give, against hashes of Python's imagehash, and many of one job in one pass.
+ * Tests of phash on both engines: against a reference in long double over grayscale and resize,
+ * against hashes of Python's imagehash, and several hashes of one job in one pass.
  */
 #include "tests/fixtures/gpu/values_run.h"
 
@@ -53,9 +53,9 @@ static void all_phash(struct engine *engine)
     }
 }
 
-/* ---- pictures of one's own ---- */
+/* ---- generated images ---- */
 
-/* Kinds of pictures: four that are known, 256 of one value, others with (x, y) as (y, x). */
+/* Kinds of images: four with known hashes, 256 of one value, and symmetric ones. */
 #define FLAT 4
 #define PAIRED 1000
 
@@ -64,7 +64,7 @@ struct pixels {
     int kind;
 };
 
-/* As those who asked imagehash made them: see `known`. */
+/* The same formulas made the images that imagehash hashed: see `known`. */
 static uint8_t pixel_at(const struct pixels *p, int64_t x, int64_t y, int64_t c)
 {
     int64_t value = 0, w = p->width, h = p->height;
@@ -79,11 +79,11 @@ static uint8_t pixel_at(const struct pixels *p, int64_t x, int64_t y, int64_t c)
     else if (p->kind >= PAIRED)
         value = ((x + 7) * (y + 7) * (p->kind * 37 + 11) + (x + y) * p->kind * p->kind) >> 3;
     else
-        value = p->kind - FLAT; /* one value */
+        value = p->kind - FLAT;
     return (uint8_t)value;
 }
 
-/* A job over them: the values of each variant; returns how many passes have work to do. */
+/* Runs a job over the image and stores each variant's values. Returns how many passes hash. */
 static unsigned run_job(struct engine *engine, const struct pixels *pixels,
                         const char *const *ops, size_t count, bool no_picture, cJSON **values)
 {
@@ -128,7 +128,7 @@ static void check_one(struct engine *engine, const struct pixels *pixels, uint64
     cJSON_Delete(values);
 }
 
-/* What str(imagehash.phash(picture)) gives, with Pillow 9.4 and SciPy 1.10. */
+/* Results of str(imagehash.phash(image)), with Pillow 9.4 and SciPy 1.10. */
 static void all_known(struct engine *engine)
 {
     static const uint64_t known[][2] = {{0x830303070ffffcf0, 0xaa2a5f816ad52ad5},
@@ -142,7 +142,7 @@ static void all_known(struct engine *engine)
     }
 }
 
-/* Of one value nothing is left but the first of the 64, and of black not that. */
+/* An image of one value sets only the first of the 64 bits; a black image sets none. */
 static void all_flat(struct engine *engine)
 {
     for (int value = 0; value < 256; value += test_quick() ? 51 : 1) {
@@ -151,10 +151,10 @@ static void all_flat(struct engine *engine)
     }
 }
 
-/* ---- many of a job ---- */
+/* ---- several hashes in one job ---- */
 
-/* Twice in one chain and in many chains, after other operations and before them: each hash is what
- * its operations alone give, and one pass makes them all. */
+/* Two hashes in one chain and one in each of many chains, before and after other operations. Each
+ * hash equals that of its chain alone, and one pass computes them all. */
 static void check_many(struct engine *engine, bool no_picture)
 {
     static const char *const ops[] = {
@@ -191,8 +191,8 @@ static void all_many(struct engine *engine)
     check_many(engine, true);
 }
 
-/* Of pictures that are symmetric about their diagonal most values come in equal pairs, often in the
- * middle too: equal to the median is not above it, and both of a pair are on one side. */
+/* In an image that is symmetric about its diagonal most coefficients come in equal pairs, often at
+ * the median too. A value equal to the median is not above it, so both bits of a pair are equal. */
 static void all_pairs(struct engine *engine)
 {
     static const char *const ops[] = {"[\"phash\"]"};
@@ -221,11 +221,11 @@ struct shape {
     uint32_t channels;
     bool no_picture;
     const char *passes;
-    size_t output_bytes, scratch_bytes; /* of 100 x 10 pixels */
+    size_t output_bytes, scratch_bytes; /* for 100 x 10 pixels */
 };
 
-/* Rows of 100 x 10 take 128, 320 and 416 bytes; 32 x 10 gray is 320, to be rounded up to 512. The
- * CPU's work space of a resize along rows of 100 with 24 weights is (128 + 24) * 16 * 4 bytes. */
+/* Images of 100 x 10 have rows of 128, 320 or 416 bytes; 32 x 10 gray takes 320, rounded up to 512.
+ * To resize along rows of 100 with 24 weights the CPU needs (128 + 24) * 16 * 4 bytes. */
 static const struct shape shapes[] = {
     {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 512 + 1024 + 9728},
     {"[\"phash\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
@@ -234,7 +234,7 @@ static const struct shape shapes[] = {
      1280 + 512 + 1024 + 9728},
     {"[\"phash\",\"sobel\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
      1280 + 512 + 1024 + 9728},
-    /* The picture, and the hash behind it; the gray of the hash, where nothing of the chain is. */
+    /* The output is the image, then the hash. The hash has its own gray image. */
     {"[\"invert\",\"phash\",\"invert\"]", 3, false,
      "table|grayscale|resample x|resample y|phash|table", 3328 + 8,
      3328 + 1280 + 512 + 1024 + 9728},
@@ -261,8 +261,8 @@ TEST(test_plans)
     }
 }
 
-/* Its gray is made of a JPEG's colours, decoded in full; of its Y channel, where grayscale made
- * that first. */
+/* phash of a JPEG decodes all colours and makes gray itself. After grayscale it uses the Y channel
+ * alone. */
 TEST(test_decoding)
 {
     struct plan_source source = {.width = 4000, .height = 3000, .channels = 3, .orientation = 1};

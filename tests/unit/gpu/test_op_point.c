@@ -1,6 +1,6 @@
 /*
- * Tests of invert, gamma, levels, threshold and color_matrix: alone and in chains that the plan
- * fuses, on both engines, against references that are applied one operation after the other.
+ * Tests of invert, gamma, levels, threshold and color_matrix, alone and in chains that the plan
+ * fuses. Both engines are compared with references that apply one operation after another.
  */
 #include "tests/fixtures/gpu/both_engines.h"
 
@@ -135,8 +135,8 @@ static void check(struct engine *engine, uint32_t width, uint32_t height, uint32
 
 /* ---- the tables ---- */
 
-/* A block of the CUDA engine takes 512 pixels of eight rows, or 16 KB where no pixel needs
- * another; the CPU takes runs of 512 pixels. */
+/* A block of the CUDA engine takes 512 pixels of eight rows, or 16 KB if each pixel is independent;
+ * the CPU takes runs of 512 pixels. */
 static const uint32_t sizes[][2] = {
     {1, 1},   {1, 2},   {2, 1},   {3, 3},    {1, 37},  {37, 1},   {5, 4},   {15, 13},
     {17, 15}, {32, 17}, {64, 32}, {129, 65}, {511, 9}, {512, 8},  {513, 7}, {1023, 3},
@@ -212,7 +212,7 @@ static void all_fused(struct engine *engine)
         for_all_sizes(engine, fused[i], i % 5 == 1);
 }
 
-/* Chains of 1 to 7 operations, as they come. */
+/* Random chains of 1 to 7 operations. */
 static void all_random(struct engine *engine)
 {
     static const char *const some[] = {
@@ -226,7 +226,7 @@ static void all_random(struct engine *engine)
         uint32_t length = 1 + test_random(&state) % 7;
         for (uint32_t k = 0; k < length; k++) {
             strcat(text, k ? "," : "");
-            /* The last two, which leave little of a picture, come less often. */
+            /* The last two lose most of the image, so they are drawn less often. */
             uint32_t which = test_random(&state) % 16;
             strcat(text, some[which < 14 ? which % 7 : which - 7]);
         }
@@ -283,7 +283,7 @@ TEST(test_point_refused)
     check_refused(refusals, COUNT_OF(refusals));
 }
 
-/* A threshold needs no colour, whatever its value; the others do. */
+/* A threshold needs no colour at any value; the other operations need it. */
 TEST(test_point_wants_gray)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* Tests of resize on both engines against a reference that is written here from the definition:
- * a table of doubles for each output pixel, rounded to 1/2^22, along the rows and then down. */
+/* Tests of resize on both engines. The reference follows the definition: a table of doubles for
+ * each output pixel, rounded to 1/2^22, applied along the rows and then down the columns. */
 #include "tests/fixtures/gpu/both_engines.h"
 #include "tests/fixtures/reference.h"
 
@@ -27,7 +27,7 @@ static double reference_weight(enum kind kind, double x)
     }
 }
 
-/* What one side of the source is: the pixels that may be read, and the span they stand for. */
+/* One axis of the source: the pixels that may be read, and the span that the output covers. */
 struct span {
     int origin, count;
     double start, end;
@@ -39,7 +39,7 @@ static int reference_cut(int64_t sum)
     return (int)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* One output of one channel: `pixels` are `step` bytes apart. */
+/* One output of one channel; the `pixels` are `step` bytes apart. */
 static uint8_t reference_mean(const uint8_t *pixels, size_t step, struct span span, int outputs,
                               int i, enum kind kind)
 {
@@ -136,7 +136,7 @@ static struct span whole(uint32_t side)
     return (struct span){0, (int)side, 0, side};
 }
 
-/* A span of the source on each axis, resized. */
+/* Resizes one span of the source on each axis. */
 static void check(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
                   uint32_t channels, enum kind kind, const char *fit, struct span x, struct span y)
 {
@@ -151,9 +151,9 @@ static void check(struct engine *engine, const uint32_t from[2], const uint32_t 
     gpu_run_close(&run);
 }
 
-/* One pass, two, none; shrinking so far that a warp makes 32, 16, ... 1 outputs, and that weights
- * come in several pieces; edges of blocks of 8 x 4 rows and 64 words; weights that come again after
- * 2, 16, 8 and 8 outputs. */
+/* Resizes of one pass, two and none. Some shrink so far that a warp makes 32, 16, ... 1 outputs and
+ * weights come in several pieces. Others test the edges of blocks of 8 x 4 rows and 64 words, and
+ * weights that repeat after 2, 16, 8 and 8 outputs. */
 static const uint32_t sizes[][4] = {
     {1, 1, 1, 1},       {1, 1, 7, 5},      {5, 3, 1, 1},       {40, 30, 40, 30},
     {40, 30, 20, 30},   {40, 30, 40, 11},  {33, 47, 97, 101},  {64, 33, 65, 32},
@@ -174,7 +174,7 @@ static void all_sizes(struct engine *engine)
                       whole(sizes[i][0]), whole(sizes[i][1]));
 }
 
-/* The centre of the source in the target's ratio, cut out and resized. */
+/* Crops the centre of the source to the target's ratio, and resizes it. */
 static void check_cover(struct engine *engine, const uint32_t from[2], const uint32_t to[2],
                         uint32_t channels, enum kind kind)
 {
@@ -200,8 +200,8 @@ static void all_covers(struct engine *engine)
                 check_cover(engine, table[i], table[i] + 2, channels, (enum kind)kind);
 }
 
-/* A picture that was decoded at M/8: what the decoder added to its last pixel lies behind the
- * right and lower edges, and before the left and upper ones where orientation mirrors. */
+/* An image decoded at M/8. The padding that the decoder added lies after the right and lower edges,
+ * or before the left and upper edges if the orientation mirrors them. */
 static void check_scaled(struct engine *engine, uint32_t eighths, int orientation)
 {
     bool right = orientation == 2 || orientation == 3, below = orientation == 3 || orientation == 4;
@@ -240,7 +240,7 @@ ON_BOTH(scaled)
 
 struct outcome {
     const char *parameters;
-    uint32_t width, height, to_width, to_height, eighths; /* eighths: as chosen for a JPEG */
+    uint32_t width, height, to_width, to_height, eighths; /* eighths: chosen for a JPEG */
 };
 
 static const struct outcome outcomes[] = {
@@ -251,9 +251,9 @@ static const struct outcome outcomes[] = {
     {"\"width\":100,\"height\":100", 640, 427, 100, 67, 4},
     {"\"width\":100,\"height\":100", 427, 640, 67, 100, 4},
     {"\"width\":100,\"height\":50", 200, 101, 99, 50, 8},
-    {"\"width\":1", 1000, 3, 1, 1, 8}, /* the height counts too: 3/8 are less than 2 */
+    {"\"width\":1", 1000, 3, 1, 1, 8}, /* the height counts too: 3/8 would be less than 2 */
     {"\"width\":2", 5, 5, 2, 2, 8},
-    {"\"width\":2", 4, 5, 2, 3, 8}, /* 2.5, half up */
+    {"\"width\":2", 4, 5, 2, 3, 8}, /* 2.5, rounded half up */
     {"\"width\":800", 640, 427, 640, 427, 8},
     {"\"width\":800,\"height\":100", 640, 427, 150, 100, 4},
     {"\"width\":800,\"enlarge\":true", 640, 400, 800, 500, 8},
@@ -267,7 +267,7 @@ static const struct outcome outcomes[] = {
     {"\"width\":10,\"filter\":\"box\"", 1000, 1000, 10, 10, 1},
 };
 
-/* The sides are the same however the source was decoded, in all orientations. */
+/* The output's sides do not depend on the scale of decoding, in all orientations. */
 TEST(test_geometry)
 {
     for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
@@ -296,7 +296,7 @@ TEST(test_geometry)
     }
 }
 
-/* Only a reduction that comes first, gray aside, has the source decoded smaller. */
+/* A smaller decode is chosen only for a reduction that comes first or after grayscale. */
 TEST(test_what_comes_first)
 {
     static const struct {
@@ -324,13 +324,13 @@ TEST(test_bytes)
     struct plan plan;
     test_plan(&plan, SOURCE(100, 40, 3), NULL,
               "[{'op':'resize','width':50,'height':10,'fit':'exact','filter':'box'}]");
-    /* Each output has its first pixel and 8 weights; the second table begins aligned. */
+    /* Each output has its first pixel and 8 weights; the second table starts aligned. */
     assert_int_equal(plan.constants_at, 320 * 40);
     assert_int_equal(plan.constants_bytes, 2048 + 10 * 9 * 4);
     assert_int_equal(plan.input_bytes, 320 * 40 + 2048 + 360);
     assert_int_equal(plan.output_bytes, 160 * 10);
-    /* One image between the passes, and 16 rows of 32-bit numbers: 300, up to a multiple of 64,
-     * with room for 8 weights of 3 channels. */
+    /* One image between the passes, and 16 rows of 32-bit numbers: 300 rounded up to a multiple of
+     * 64, with room for 8 weights of 3 channels. */
     assert_int_equal(plan.scratch_bytes, 6400 + (320 + 8 * 3) * 16 * 4);
     plan_clear(&plan);
     plan_clear(&plan);
@@ -380,7 +380,7 @@ TEST(test_too_large)
     }
 }
 
-/* One resize of the largest picture per output is fine, the most that a job can hold are not. */
+/* One resize of the largest image per output is accepted; the largest number in one job is not. */
 TEST(test_too_many_tables)
 {
     char many[2048] = "[";

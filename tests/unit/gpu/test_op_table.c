@@ -1,12 +1,12 @@
 /*
- * Tests of the table of operations: each parameter is read as its row says, and each flag is true
- * of the plan that the operation becomes.
+ * Tests of the table of operations: each parameter is read as its row says, and each flag matches
+ * the plan that the operation becomes.
  */
 #include "tests/fixtures/gpu/gpu_run.h"
 
 #include "gpu/plan/op.h"
 
-/* Parameters, behind a comma, with which an operation that requires some is right. */
+/* Valid parameters, after a comma, for operations that require some. */
 static const struct {
     const char *op, *params;
 } fitting[] = {
@@ -17,7 +17,7 @@ static const struct {
     {"resize", ",'width':9"},
 };
 
-/* A list of one operation with a parameter more; NULL: without. The caller's. */
+/* A list of one operation, with one more parameter unless `name` is NULL. The caller frees it. */
 static cJSON *make_ops(const struct op *op, const char *name, cJSON *value)
 {
     const char *params = "";
@@ -40,7 +40,7 @@ static enum status parse(struct op_parsed *parsed, cJSON *ops, struct error *err
     return status;
 }
 
-/* That value is refused, or at least not because of itself: others may contradict it. */
+/* Expects the value accepted or refused. A complaint about another parameter means accepted. */
 static void expect(const struct op *op, const struct op_param *param, cJSON *value, bool good)
 {
     struct op_parsed parsed;
@@ -109,7 +109,7 @@ static cJSON *default_of(const struct op_param *param)
     return cJSON_CreateNumber(param->standard);
 }
 
-/* A default that is given changes nothing. */
+/* Giving the default explicitly changes nothing. */
 TEST(test_defaults)
 {
     for (size_t i = 0; i < op_count; i++) {
@@ -123,7 +123,7 @@ TEST(test_defaults)
             if (parse(&with, make_ops(op, param->name, default_of(param)), &error))
                 fail_msg("%s: %s", op->name, error.text);
             if (memcmp(with.params, without.params, sizeof(with.params)) != 0)
-                fail_msg("%s: the default of %s is another one", op->name, param->name);
+                fail_msg("%s: the table has another default for %s", op->name, param->name);
         }
     }
 }
@@ -154,7 +154,7 @@ static void build(struct plan *plan, uint32_t channels, const cJSON *ops)
         fail_msg("%s", error.text);
 }
 
-/* An operation after another one on each channel alone: one pass if both work on single pixels. */
+/* The operation between two point operations is one pass only if it is a point operation too. */
 static void check_fused(const struct op *op)
 {
     struct plan plan;

@@ -1,5 +1,5 @@
 /*
- * Y, Cb and Cr to RGB and to Y alone: every one of the 2^24 colours against libjpeg's tables, and
+ * Conversion of Y, Cb and Cr to RGB and to Y alone: all 2^24 colours against libjpeg's tables, and
  * the passes that chains get.
  */
 #include "tests/fixtures/gpu/both_engines.h"
@@ -12,7 +12,7 @@
 
 /* ---- every colour ---- */
 
-/* Pixel `i` of the picture; the quick one takes every 64th colour, an odd step apart. */
+/* Pixel `i` of the image. The quick test takes every 64th colour, at varying offsets. */
 static void colour_at(uint32_t i, uint32_t side, uint8_t ycc[3])
 {
     uint32_t colour = side == SIDE ? i : i * 64 + i % 64;
@@ -74,7 +74,7 @@ ON_BOTH(colours)
 static const struct {
     const char *ops;
     int orientation;
-    const char *passes; /* names with commas between them */
+    const char *passes; /* names separated by commas */
     uint32_t channels;
     size_t scratch;
 } shapes[] = {
@@ -119,7 +119,7 @@ TEST(test_passes)
     }
 }
 
-/* Where nothing but values is wanted, colours are made for those alone that look at them. */
+/* If only values are wanted, colours are converted only for operations that read them. */
 TEST(test_values_alone)
 {
     static const char *const passes[][2] = {{"['stats','invert']", "ycc to rgb,stats"},

@@ -1,6 +1,6 @@
 /*
- * Tests of what the operations compute: both engines, byte for byte, against references that are
- * written straight from the definitions, and share no code with them.
+ * Tests of the operations' results: both engines, byte for byte, against references written from
+ * the definitions. The references share no code with the engines.
  */
 #include "tests/fixtures/gpu/both_engines.h"
 #include "tests/fixtures/reference.h"
@@ -71,8 +71,8 @@ static void check(struct engine *engine, uint32_t width, uint32_t height, uint32
 
 /* ---- the table ---- */
 
-/* The CUDA tile is 512 pixels wide and advances 16 rows (14 in the first step); blocks of the
- * transpositions are 64 (CUDA) and 32 (CPU) a side. */
+/* The CUDA tile is 512 pixels wide and advances 16 rows (14 in the first step); tiles of the
+ * transpositions are 64 (CUDA) or 32 (CPU) pixels square. */
 static const uint32_t sizes[][2] = {
     {1, 1},     {1, 2},    {2, 1},    {2, 2},    {3, 3},     {1, 37},   {37, 1},   {5, 4},
     {15, 13},   {16, 14},  {17, 15},  {31, 16},  {32, 17},   {33, 30},  {63, 31},  {64, 32},
@@ -120,7 +120,7 @@ static void all_sobel(struct engine *engine)
                                            .border = REFERENCE_REPLICATE}, false);
 }
 
-/* Wide and tall enough that a CUDA block walks down many steps. */
+/* Wide and tall enough that a CUDA block takes many steps down. */
 static void all_long(struct engine *engine)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -146,7 +146,7 @@ static void all_flatten(struct engine *engine)
     for (recipe.orientation = 1; recipe.orientation <= 7; recipe.orientation += 6)
         for (size_t i = 0; i < COUNT_OF(sizes); i++)
             check(engine, sizes[i][0], sizes[i][1], 4, &recipe);
-    /* Every pair of value and alpha. */
+    /* every pair of value and alpha */
     recipe.orientation = 7;
     check(engine, 700, 600, 4, &recipe);
 }

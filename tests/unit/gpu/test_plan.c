@@ -1,4 +1,4 @@
-/* Tests of plan.c and op.c: what is refused and how, chains, fusion, and buffers. */
+/* Tests of plan.c and op.c: refusals and their messages, chains, fusion, and buffers. */
 #include <malloc.h>
 
 #include "tests/fixtures/gpu/both_engines.h"
@@ -61,7 +61,7 @@ TEST(test_refused_operations)
         if (status != refusal->status || !strstr(error.text, refusal->text))
             fail_msg("%s: %s \"%s\" instead of %s \"%s\"", refusal->ops, status_name(status),
                      error.text, status_name(refusal->status), refusal->text);
-        /* A plan refuses the same, whatever was checked before. */
+        /* A plan refuses it too, without an earlier check. */
         struct plan plan;
         struct plan_target target = {.ops = ops};
         struct error again = {0};
@@ -120,7 +120,7 @@ struct shape {
     uint32_t channels;
     int orientation;
     bool opaque;
-    const char *passes; /* names with blanks between them */
+    const char *passes; /* names separated by blanks */
     uint32_t result_channels;
 };
 
@@ -235,7 +235,7 @@ TEST(test_chains_and_fusion)
     }
 }
 
-/* Of 100 x 10 pixels: rows take 320 bytes, and 128 in gray. */
+/* For 100 x 10 pixels: rows take 320 bytes, or 128 in gray. */
 TEST(test_bytes)
 {
     static const struct {
@@ -245,18 +245,17 @@ TEST(test_bytes)
         size_t first_work; /* of the first pass */
     } rows[] = {
         {"['grayscale']", 1, 1280, 0, 0},
-        /* Two images between the passes, and three rows of gray. */
+        /* two images between the passes, and three rows of gray */
         {"['sobel','sobel','sobel']", 3, 1280, 1280 + 1280 + 512, 3 * 128},
-        /* However many point operations: one pass, nothing between. */
+        /* any number of point operations: one pass, no buffer between */
         {"['invert',{'op':'gamma','gamma':2}," MATRIX ",'levels',{'op':'gamma','gamma':3}]", 1,
          3200, 0, 0},
-        /* Rows of their own are what is looked up before a neighbourhood: five for a gaussian of
-         * 5, and one of zeros, beside its sums; in those of a median they are looked up on their
-         * way. */
+        /* The table before a neighbourhood is applied into extra rows: five for a gaussian of 5,
+         * one of zeros, and the gaussian's sums. A median applies it in its own rows. */
         {"['invert','gaussian']", 1, 3200, 2560, 6 * 320 + (100 + 4) * 3 * 2},
         {"['invert','median']", 1, 3200, 2304, (4 + 3) * 320},
         {"['median']", 1, 3200, 2304, (4 + 3) * 320},
-        /* Gray between the passes, not colour. */
+        /* gray between the passes, not colour */
         {"['invert','sobel']", 2, 1280, 1280, 0},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -275,7 +274,7 @@ TEST(test_bytes)
     }
 }
 
-/* Where gray is made on the way, the source has three channels, and all else has one. */
+/* If a pass makes gray on the way, its source has three channels and all other rows have one. */
 TEST(test_bytes_of_gray)
 {
     static const struct {
@@ -324,8 +323,8 @@ TEST(test_limits_of_results)
     cJSON_Delete((cJSON *)target.ops);
 }
 
-/* What one variant takes of a YCbCr source, and what serves it beside one that takes gray and one
- * that takes colours. */
+/* What one variant takes of a YCbCr source, and what serves it together with a variant that takes
+ * gray and one that takes colours. */
 TEST(test_decode_as)
 {
     static const struct {
@@ -407,8 +406,8 @@ static void all_variants(struct engine *engine)
 
 ON_BOTH(variants)
 
-/* The errors name the output where a job has a list of them; one with a place for its error does
- * not keep the others from being built. */
+/* If a job has several outputs, the errors name the output. A target with its own error does not
+ * prevent the plan of the others. */
 TEST(test_a_bad_variant)
 {
     struct plan plan;
@@ -437,7 +436,7 @@ TEST(test_a_bad_variant)
     assert_int_equal(plan.input_bytes, 32 * 9); /* without the tables of the resize */
     plan_clear(&plan);
 
-    /* Where none is left there is nothing to do. */
+    /* If all targets fail, the plan is idle. */
     struct plan_limits small = {.pixels_max = 80, .side_max = 100};
     three[0] = (struct plan_target){.ops = NULL, .error = &own};
     own = (struct error){0};
@@ -449,7 +448,7 @@ TEST(test_a_bad_variant)
     cJSON_Delete((cJSON *)targets[1].ops);
 }
 
-/* A plan counts its tables; they are computed where they are to lie, over whatever was there. */
+/* The plan counts its tables. They are computed at their final place, which need not be zeroed. */
 TEST(test_constants)
 {
     struct plan plan;

@@ -1,11 +1,11 @@
-/* Tests of pool.c: budget, reuse, fragmentation, and that steady use stays off the backend. */
+/* Tests of pool.c: budget, reuse, fragmentation, and that steady use does not call the backend. */
 #include <pthread.h>
 
 #include "conf/limits.h"
 #include "gpu/engine/pool.h"
 #include "tests/fixtures/test.h"
 
-/* A backend that counts, and that can be told to have no more. */
+/* A backend that counts its calls and can be limited. */
 struct counter {
     unsigned allocs, frees;
     size_t live;
@@ -87,7 +87,7 @@ TEST(test_budget_is_never_passed)
     assert_false(pool_fits(pool, 100 * KIB + 1));
     assert_false(pool_fits(pool, SIZE_MAX));
     assert_true(pool_take(pool, 60 * KIB, &first, NULL));
-    assert_true(pool_take(pool, 36 * KIB, &second, NULL)); /* the 36 KiB that the budget has left */
+    assert_true(pool_take(pool, 36 * KIB, &second, NULL)); /* the rest of the budget */
     assert_true(pool_usage(pool).held <= 100 * KIB);
     assert_false(pool_take(pool, 8 * KIB, &third, &exhausted));
     assert_false(exhausted);
@@ -110,7 +110,7 @@ TEST(test_idle_segments_make_room_for_a_larger_one)
     for (size_t i = 1; i < 4; i++)
         pool_give(pool, &blocks[i]);
     assert_false(pool_take(pool, 300 * KIB, &large, NULL)); /* one segment is in use */
-    assert_int_equal(counter.frees, 0);                     /* so none was given up in vain */
+    assert_int_equal(counter.frees, 0);                     /* so no segment was freed in vain */
     assert_true(pool_take(pool, 200 * KIB, &large, NULL));
     assert_true(pool_usage(pool).held <= 300 * KIB);
     pool_give(pool, &large);
@@ -137,7 +137,7 @@ TEST(test_a_gap_is_filled_at_the_lowest_address)
     assert_ptr_equal(blocks[1].memory, second);
     pool_give(pool, &again);
     for (size_t i = 0; i < 8; i++)
-        pool_give(pool, &blocks[i]); /* cleared ones are ignored */
+        pool_give(pool, &blocks[i]); /* giving a cleared block is ignored */
     assert_int_equal(pool_usage(pool).used, 0);
     pool_destroy(pool);
 }
@@ -152,7 +152,7 @@ TEST(test_a_backend_without_memory)
     assert_false(pool_take(pool, 80 * KIB, &second, &exhausted));
     assert_false(exhausted); /* the first one will come back */
     pool_give(pool, &first);
-    assert_true(pool_take(pool, 90 * KIB, &second, NULL)); /* the idle segment was given up */
+    assert_true(pool_take(pool, 90 * KIB, &second, NULL)); /* the idle segment was freed */
     pool_give(pool, &second);
     counter.room = 0;
     assert_false(pool_take(pool, 500 * KIB, &second, &exhausted));

@@ -1,4 +1,4 @@
-/* test_addresses.c - how the queue finds its Redis: several addresses of a name, a dead one. */
+/* Tests of how the queue finds its Redis: names with several addresses, and dead resolvers. */
 #include "tests/fixtures/queue/queue_bench.h"
 
 #include <arpa/inet.h>
@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- a resolver of our own ------------------------------------------------------------------- */
+/* ---- a fake resolver ------------------------------------------------------------------------- */
 
 #define DEAD_NAME "dead.test" /* no answer before release_resolver */
 
 static sem_t resolver_release;
 static atomic_int resolver_waits;
 
-/* In the place of the C library's: "A+B" is a name with these two addresses. */
+/* Replaces the C library's function. "A+B" is a name with these two addresses. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
@@ -65,7 +65,7 @@ static void release_resolver(void)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* A listener that takes nobody in: who connects to it hears nothing. fds[0] is it. */
+/* A listener at fds[0] that accepts no connection, so clients that connect to it get no answer. */
 static void open_black_hole(const char *ip, int port, int fds[4])
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -74,7 +74,7 @@ static void open_black_hole(const char *ip, int port, int fds[4])
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(fds[0], (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fds[0], 0), 0);
-    for (int i = 1; i < 4; i++) /* its queue is full after them */
+    for (int i = 1; i < 4; i++) /* they fill its backlog */
         connect(fds[i], (struct sockaddr *)&address, sizeof address);
 }
 
@@ -95,7 +95,7 @@ TEST(test_each_address_of_a_name_is_tried)
         bench->config.redis = (char *)name;
         start_queue(bench);
         run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
-        bench->server = NULL; /* for the next one */
+        bench->server = NULL; /* the next bench uses the same server */
         tear_down(bench);
     }
     for (int i = 0; i < 4; i++)
@@ -103,7 +103,7 @@ TEST(test_each_address_of_a_name_is_tried)
     redis_server_stop(server);
 }
 
-/* A resolver that does not answer is not waited for, and is asked once at a time. */
+/* Exit does not wait for a resolver that does not answer, and each connection has one lookup. */
 TEST(test_a_dead_resolver_delays_no_exit)
 {
     struct bench *bench = set_up(NULL);

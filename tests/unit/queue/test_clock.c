@@ -1,7 +1,6 @@
 /*
- * test_clock.c - leases while Redis's clock steps: live daemons keep theirs, the others' are taken.
- *
- * redis-server sees the clock of tests/faults/shim_clock.c.
+ * Tests of leases while Redis's clock steps: live daemons keep theirs, those of dead ones are
+ * taken. redis-server runs with the clock of tests/faults/shim_clock.c.
  */
 #include "tests/fixtures/queue/queue_bench.h"
 
@@ -33,7 +32,7 @@ static int close_clock(void **state)
     return unlink(clock_path);
 }
 
-/* The shim lies beside the folder of unit tests: build/VARIANT/tests/unit/queue/test_clock. */
+/* Finds the shim from this program's path, build/VARIANT/tests/unit/queue/test_clock. */
 static struct redis_server *start_server(void)
 {
     char path[512] = "";
@@ -67,7 +66,7 @@ static long long lease_end(struct bench *bench, const char *number)
     return end;
 }
 
-/* A daemon with three leases of 5 s, which it renews seldom. Skips if the clock cannot be set. */
+/* Starts a daemon with three leases of 5 s and rare renewals, or skips the test. */
 static struct bench *set_up_holder(void)
 {
     struct bench *bench = set_up(start_server());
@@ -89,7 +88,7 @@ static struct bench *set_up_holder(void)
     return bench;
 }
 
-/* One that looks often, and is the only one to do so. */
+/* The only daemon that reaps often. */
 static struct bench *start_reaper(struct bench *bench)
 {
     struct bench *reaper = set_up_beside(bench, "reaper");
@@ -106,7 +105,7 @@ static void step_after_renewal(struct bench *bench, int64_t ms)
     *step_ms += ms;
 }
 
-/* A lease of a daemon elsewhere that is gone; it ends at this time of Redis's clock. */
+/* A lease of a dead daemon of another host; it ends at this time of Redis's clock. */
 static void add_lost_lease(struct bench *bench, int number, long long end)
 {
     redis_integer(bench->redis, "HSET t:job:%d raw lost state leased attempt 1 owner else:b:n:1:1 "
@@ -131,13 +130,13 @@ TEST(test_a_step_forward_takes_no_live_lease)
     step_after_renewal(bench, STEP_MS);
     run_until(bench, redis_integer(bench->redis, "LLEN t:jobs") > 0);
     const char *back = redis_text(bench->redis, "LINDEX t:jobs 0");
-    assert_string_equal(back, "@50"); /* and no other */
+    assert_string_equal(back, "@50"); /* and no other job */
     assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 1);
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:inst"), 2);
     finish(bench, reaper);
 }
 
-/* What was seen before the clock went back says nothing: leases renewed since end before then. */
+/* If the clock goes back, earlier looks are invalid: leases renewed since then end before them. */
 TEST(test_a_step_back_takes_no_live_lease)
 {
     struct bench *bench = set_up_holder(), *reaper = start_reaper(bench);
@@ -150,7 +149,7 @@ TEST(test_a_step_back_takes_no_live_lease)
     finish(bench, reaper);
 }
 
-/* The right to run alone is a key with an expiry, which a step ends. */
+/* The right to run alone is a key with an expiry; a clock step expires it. */
 TEST(test_after_a_step_a_lone_job_stays_alone)
 {
     struct bench *bench = set_up_holder();

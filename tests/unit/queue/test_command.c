@@ -1,4 +1,4 @@
-/* test_command.c - commands have the bytes that hiredis gives them. */
+/* Tests that commands are formatted like hiredis formats them, byte for byte. */
 #include <hiredis/hiredis.h>
 
 #include "queue/redis/command.h"
@@ -20,7 +20,7 @@ static void check(size_t count, const char **words, const size_t *lengths)
     redisFreeCommand(wanted);
 }
 
-/* Around each number of digits, and none at all. */
+/* Lengths around each change in the number of digits, and length 0. */
 TEST(test_lengths)
 {
     static const size_t around[] = {0, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};

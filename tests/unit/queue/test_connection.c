@@ -1,4 +1,4 @@
-/* test_connection.c - what the queue does when Redis is away, full, frozen or refuses it. */
+/* Tests of the queue while Redis is away, full or frozen, or refuses its commands. */
 #include "tests/fixtures/queue/queue_bench.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ TEST(test_survives_redis_kill_and_restart)
     tear_down(bench);
 }
 
-/* Each script's text goes over the line once, and again where Redis has lost it. */
+/* Each script's text is sent once, and again after Redis has lost it. */
 TEST(test_scripts_are_loaded_again)
 {
     struct bench *bench = set_up_started();
@@ -46,12 +46,12 @@ TEST(test_scripts_are_loaded_again)
     tear_down(bench);
 }
 
-/* While it is still loading its data, Redis answers everything with LOADING. */
+/* While Redis loads its data, it answers every command with LOADING. */
 TEST(test_waits_out_loading)
 {
     struct bench *bench =
-        set_up(redis_server_start("--key-load-delay", "200", NULL)); /* us a command */
-    push(bench, 4000); /* it looks at its connections after each 1024 */
+        set_up(redis_server_start("--key-load-delay", "200", NULL)); /* microseconds per key */
+    push(bench, 4000); /* Redis serves its connections after each 1024 keys */
     start_queue(bench);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
     redis_server_restart_nowait(bench->server);
@@ -106,7 +106,7 @@ TEST(test_acl_user_database_and_tcp)
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
     finish_jobs(bench);
-    /* Rights that are taken away: waits, and goes on when they are back. */
+    /* After rights are taken away the queue waits; it resumes when they are back. */
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker -evalsha -eval"));
     queue_set_places(bench->queue, 1);
     run_until(bench, strstr(queue_view(bench->queue)->reason, "NOPERM") != NULL);
@@ -117,7 +117,7 @@ TEST(test_acl_user_database_and_tcp)
     tear_down(bench);
 }
 
-/* A user that may write some keys of images and replies only; jobs of three leases. */
+/* The user may write only some image and reply keys. The bench has leased three jobs. */
 static struct bench *set_up_denied(char *path, size_t size, char *results)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
@@ -147,7 +147,7 @@ static struct queue_value value_of(const char *key)
 #define META "{\"big\":12345678901234567890.10,\"text\":\"\\u00e9\"}"
 #define OUTPUT(key) "{\"key\":\"" key "\",\"format\":\"png\",\"width\":8,\"height\":8,\"bytes\":1"
 
-/* One key that an ACL denies fails its own job, and not the batch that it is in. */
+/* A key that an ACL denies fails its own job, not the other jobs of the batch. */
 TEST(test_a_denied_key_fails_its_job_alone)
 {
     char path[256];
@@ -190,7 +190,7 @@ TEST(test_a_denied_key_fails_its_job_alone)
     tear_down(bench);
 }
 
-/* The same when they die, and although no result is to be listed: nobody would ever hear of it. */
+/* The same for dead jobs, even if results are not listed: otherwise nobody would get the result. */
 TEST(test_a_denied_reply_of_dead_jobs)
 {
     char path[256];
@@ -207,7 +207,7 @@ TEST(test_a_denied_reply_of_dead_jobs)
     tear_down(bench);
 }
 
-/* Where more is denied than a job's key, the batch waits for a person and nothing is left out. */
+/* If an ACL denies more than a job's key, the batch is retried until the rights are back. */
 TEST(test_rights_taken_away_deny_no_job)
 {
     char path[256];
@@ -231,7 +231,7 @@ TEST(test_cut_connection_and_resume)
     push(bench, 2);
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
-    /* A lease whose FETCH was not answered: known to Redis, unknown to the daemon. */
+    /* A lease in Redis that the daemon does not know: the reply of its FETCH was lost. */
     redis_integer(bench->redis, "HSET t:job:50 raw cut state leased attempt 1 owner %s token %s:0",
                   bench->inst, bench->inst);
     redis_integer(bench->redis, "ZADD t:lease 99999999999999 50");
@@ -241,7 +241,7 @@ TEST(test_cut_connection_and_resume)
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 2);
     assert_string_equal(bench->leases[1]->raw, "cut");
-    assert_int_equal(bench->leases[1]->attempt, 1); /* the attempt came back */
+    assert_int_equal(bench->leases[1]->attempt, 1); /* RESUME returned the attempt */
     assert_int_equal(bench->lost, 0);
     finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
@@ -256,7 +256,7 @@ TEST(test_frozen_redis_is_left_and_come_back_to)
     start_queue(bench);
     lease_jobs(bench, 3);
     redis_server_freeze(bench->server, true);
-    while (bench->lease_count) /* their DONE is carried out later, and its answer lost */
+    while (bench->lease_count) /* Redis runs their DONE later, and its reply is lost */
         done(bench, bench->leases[0]);
     run_until(bench, strstr(queue_view(bench->queue)->reason, "no answer") != NULL);
     redis_server_freeze(bench->server, false);
@@ -295,13 +295,13 @@ TEST(test_wrongtype_is_waited_out)
     tear_down(bench);
 }
 
-/* The answer may take long while the bytes of the command still move. */
+/* The command timeout does not apply while the bytes of the command still move. */
 TEST(test_large_done_over_a_slow_line)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     struct queue_value value = {.key = "t:img:a", .bytes = 1 << 20};
     struct line *line = line_open(bench->server->socket);
-    line_slow(line, 2000); /* half a second at least for the whole of it */
+    line_slow(line, 2000); /* bytes per ms: at least half a second for the whole command */
     bench->config.redis = (char *)line_address(line);
     bench->config.command_timeout_s = 0.3;
     start_queue(bench);
@@ -321,7 +321,7 @@ TEST(test_close_while_redis_is_down)
 {
     struct bench *bench = set_up_with_jobs(2);
     redis_server_kill9(bench->server);
-    done(bench, bench->leases[0]); /* the other one is left to queue_destroy */
+    done(bench, bench->leases[0]); /* queue_destroy drops the other lease */
     close_queue(bench, 0.2);
     redis_server_restart(bench->server);
     reconnect(bench);
@@ -329,7 +329,7 @@ TEST(test_close_while_redis_is_down)
     tear_down(bench);
 }
 
-/* ---- many at one moment ------------------------------------------------------------------- */
+/* ---- many daemons reconnect --------------------------------------------------------------- */
 
 #define DAEMONS 20
 #define RETRY_FIRST_MS 100 /* the longest pause before the first try */
@@ -364,7 +364,7 @@ static long long connected(struct bench *bench)
     return count;
 }
 
-/* Of daemons that lose Redis together, each waits for a while of its own before it tries again. */
+/* Daemons that lose Redis at the same time retry after different random pauses. */
 TEST(test_reconnects_are_spread)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];

@@ -1,4 +1,4 @@
-/* test_dead.c - the list of dead jobs and the errors that they died of, against a real Redis. */
+/* Tests of the list of dead jobs and of their errors, against a real Redis. */
 #include "tests/fixtures/queue/script_bench.h"
 
 TEST(test_dead_is_trimmed)
@@ -11,7 +11,7 @@ TEST(test_dead_is_trimmed)
     expect("dead3 dead2", "LRANGE t:dead 0 -1");
 }
 
-/* Gives jobs up with the texts and results "<name><i>". */
+/* Exhausts the attempts of jobs with the texts and results "<name><i>". */
 static void die(const char *name, int first, int last)
 {
     for (int i = first; i <= last; i++) {
@@ -22,7 +22,7 @@ static void die(const char *name, int first, int last)
     }
 }
 
-/* The dead job at this place has this text, and the error of this one ("": none). */
+/* Expects the dead job at this place to have this text and the error of job `error` ("": none). */
 static void expect_dead(int place, const char *text, const char *error)
 {
     const char *wanted = text_of(",\"job\":\"%s\"}", error);
@@ -37,7 +37,7 @@ static void expect_dead(int place, const char *text, const char *error)
 
 TEST(test_the_error_of_a_dead_job)
 {
-    expect("2", "LPUSH t:dead old new"); /* by an older daemon */
+    expect("2", "LPUSH t:dead old new"); /* pushed by an older daemon */
     die("x", 1, 3);
     expect_dead(0, "x3", "x3");
     expect_dead(2, "x1", "x1");
@@ -48,13 +48,13 @@ TEST(test_the_error_of_a_dead_job)
     assert_string_equal(reply->element[0]->str, "x2");
     freeReplyObject(reply);
     expect_eval(SCRIPT_ID_DEAD, "t:dead", "5 100", "");
-    /* When it died, by Redis's clock. */
+    /* Its time of death, by Redis's clock. */
     long long now = now_ms() / 1000;
     const char *record = redis_text(redis, "LINDEX t:dead:errors 0");
     const char *time = strstr(record, "\"time\":");
     assert_non_null(time);
     assert_in_range(atof(time + 7), now - 60, now + 1);
-    /* The error goes with its job, either way. */
+    /* REVIVE removes the error together with its job. */
     expect_eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1", "1");
     expect_eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "x2 1", "0");
     expect_eval(SCRIPT_ID_REVIVE, "t:dead t:jobs", "old 0", "1");
@@ -69,13 +69,13 @@ TEST(test_errors_of_dead_jobs_that_were_moved_by_hand)
     die("x", 1, 5);
     expect("x1", "LMOVE t:dead t:jobs RIGHT LEFT");
     expect("1", "LREM t:dead 1 x4");
-    die("x", 1, 1); /* and again */
+    die("x", 1, 1); /* and once more */
     expect("x1 x5 x3 x2", "LRANGE t:dead 0 -1");
     for (int i = 0; i < 4; i++) {
         static const char *const left[] = {"x1", "x5", "x3", "x2"};
         expect_dead(i, left[i], left[i]);
     }
-    /* Those of jobs that are gone do not pile up. */
+    /* Errors of jobs that are no longer listed do not pile up. */
     die("y", 1, 300);
     redis_integer(redis, "LTRIM t:dead 0 9");
     die("z", 1, 1);
@@ -86,7 +86,7 @@ TEST(test_errors_of_dead_jobs_that_were_moved_by_hand)
     expect_eval(SCRIPT_ID_DEAD, "t:dead", "0 100", "");
 }
 
-/* Of jobs with the same text each has its own. */
+/* Each of several jobs with the same text has its own error. */
 TEST(test_errors_of_equal_dead_jobs)
 {
     for (int i = 1; i <= 3; i++) {

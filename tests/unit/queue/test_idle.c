@@ -1,16 +1,16 @@
 /*
- * test_idle.c - many idle daemons on one Redis: a push wakes as many as it needs, waiting writes
+ * Tests of many idle daemons on one Redis. A push wakes as many as it needs, waiting writes
  * nothing, and a daemon that stops or dies keeps no job from the others.
  *
- * Looks by the clock are an hour apart where a test does not say otherwise, so that only a wake-up
- * can find a job in time.
+ * Unless a test says otherwise, daemons poll once per hour, so only a wake-up can find a job in
+ * time.
  */
 #include "tests/fixtures/queue/queue_bench.h"
 
 #define DAEMONS 12
 
 struct fleet {
-    struct bench *all[DAEMONS]; /* the first has the server and the loop */
+    struct bench *all[DAEMONS]; /* the first has the server and the event loop */
     redisContext *redis;
     bool finish_at_once;
     uint32_t places;
@@ -40,7 +40,7 @@ static long long blocked(const struct fleet *fleet)
     return count;
 }
 
-/* How many daemons Redis knows to wait in this command. */
+/* The number of clients that Redis lists as waiting in this command. */
 static int waiting_in(const struct fleet *fleet, const char *command)
 {
     char *list = redis_string(fleet->redis, "CLIENT LIST"), text[32];
@@ -58,10 +58,10 @@ static struct fleet *start_fleet(double block_s, uint32_t places, bool finish_at
     struct bench *first = set_up(redis_server_start(NULL));
     fleet->redis = first->redis;
     first->config.block_s = block_s;
-    first->config.lease_s = 3600; /* nothing runs out, or is written, meanwhile */
+    first->config.lease_s = 3600; /* no lease expires or is renewed during the test */
     first->config.renew_s = first->config.reap_s = 600;
     fleet->all[0] = first;
-    /* The first daemon to come does not think that it is alone. */
+    /* Without another instance the first daemon would assume that it is alone. */
     redis_integer(fleet->redis, "ZADD t:inst 99999999999999 another:boot:ns:1:1");
     for (int i = 0; i < DAEMONS; i++) {
         const char *host = text_of("host%d", i);
@@ -83,7 +83,7 @@ static void stop_fleet(struct fleet *fleet)
     free(fleet);
 }
 
-/* The one that watches the list; its name may not be known yet. */
+/* The daemon that watches the list. */
 static struct bench *watcher_of(struct fleet *fleet)
 {
     char *name = redis_string(fleet->redis, "GET t:watcher");
@@ -96,7 +96,7 @@ static struct bench *watcher_of(struct fleet *fleet)
     return found;
 }
 
-/* ZRANGE is of FETCH alone, while nobody looks. */
+/* Only FETCH calls ZRANGE, as long as no daemon polls. */
 TEST(test_a_push_wakes_one_daemon)
 {
     struct fleet *fleet = start_fleet(3600, 4, true);
@@ -107,8 +107,8 @@ TEST(test_a_push_wakes_one_daemon)
         run_until(first, sum_settled(fleet) == i && blocked(fleet) == DAEMONS);
     }
     assert_in_range(calls(first, "zrange") - before, 100, 120);
-    assert_in_range(calls(first, "evalsha") - scripts, 100, 250); /* with DONE */
-    for (int i = 0; i < DAEMONS; i++) /* and each of them in turn */
+    assert_in_range(calls(first, "evalsha") - scripts, 100, 250); /* including DONE */
+    for (int i = 0; i < DAEMONS; i++) /* the daemons take turns */
         assert_in_range(fleet->all[i]->leased, 5, 12);
     stop_fleet(fleet);
 }
@@ -133,7 +133,7 @@ TEST(test_waiting_writes_nothing)
     stop_fleet(fleet);
 }
 
-/* Each that leaves jobs behind wakes one more. */
+/* Each daemon that leaves jobs in the list wakes one more. */
 TEST(test_a_burst_wakes_as_many_as_it_needs)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
@@ -145,15 +145,15 @@ TEST(test_a_burst_wakes_as_many_as_it_needs)
     for (int i = 0; i < DAEMONS; i++)
         took_part += fleet->all[i]->leased > 0;
     assert_int_equal(took_part, 6);
-    run_until(first, blocked(fleet) == DAEMONS - 5); /* five have no places */
+    run_until(first, blocked(fleet) == DAEMONS - 5); /* five have no free places */
     push(first, 30);
     run_until(first, sum_leased(fleet) == 4 * DAEMONS);
     assert_int_equal(redis_integer(fleet->redis, "LLEN t:jobs"), 52 - 4 * DAEMONS);
     stop_fleet(fleet);
 }
 
-/* Without a word to anybody: the others look each block_s. One of them watches from then on, when
- * the watch of the dead one has expired. */
+/* A dead watcher wakes nobody: the others poll every block_s. One of them becomes the watcher when
+ * the key of the dead one has expired. */
 TEST(test_the_watcher_dies)
 {
     struct fleet *fleet = start_fleet(0.2, 4, true);
@@ -169,7 +169,7 @@ TEST(test_the_watcher_dies)
     stop_fleet(fleet);
 }
 
-/* One whose places go, without a job for them, and one that is drained, hand the watch on. */
+/* A watcher without free places passes the watch on, and so does one that is drained. */
 TEST(test_a_watcher_that_stops_hands_on)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
@@ -193,7 +193,7 @@ TEST(test_a_watcher_that_stops_hands_on)
     stop_fleet(fleet);
 }
 
-/* A word that reaches a daemon which has no places any more is not lost. */
+/* A wake-up that reaches a daemon without free places is passed on. */
 TEST(test_a_word_for_a_full_daemon_goes_on)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
@@ -208,7 +208,7 @@ TEST(test_a_word_for_a_full_daemon_goes_on)
     stop_fleet(fleet);
 }
 
-/* A daemon of a version that knows neither the watch nor the words blocks on the list as well. */
+/* An older daemon without watch and wake-ups blocks on the list as well. */
 TEST(test_beside_an_older_version)
 {
     struct fleet *fleet = start_fleet(3600, 4, true);

@@ -1,4 +1,4 @@
-/* test_instance.c - who a daemon is, and whether another one lives. */
+/* Tests of a daemon's identity and of whether another instance is alive. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ TEST(test_self)
     assert_int_equal(instance_life(inst, inst), INSTANCE_ALIVE);
 }
 
-/* A child that has ended, before and after its parent looked. */
+/* A child that has exited, before and after its parent waits for it. */
 TEST(test_child)
 {
     char self[INSTANCE_BYTES_MAX], child[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];

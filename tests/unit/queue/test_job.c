@@ -1,10 +1,10 @@
-/* test_job.c - every rule of a job, both sides of each bound. */
+/* Tests of each rule of a job, on both sides of each limit. */
 #include "queue/job/job.h"
 #include "tests/fixtures/test.h"
 
 static const struct job_rules rules = {"ns", 60};
 
-/* "R" repeated, for bounds. */
+/* Repeats `piece`, for limits. */
 static char *repeat(const char *piece, size_t count, const char *between)
 {
     char *text = calloc(count + 1, strlen(piece) + strlen(between) + 1);
@@ -16,7 +16,7 @@ static char *repeat(const char *piece, size_t count, const char *between)
     return text;
 }
 
-/* Parses a job of which `format` is the text, with one piece put in. */
+/* Parses a job whose text is `format` with one piece inserted. */
 static enum status parse_with(const char *format, const char *piece, char *message)
 {
     struct job job;
@@ -405,7 +405,7 @@ TEST(test_size)
     }
 }
 
-/* A bad job's user gets back what was understood. */
+/* The result of a bad job has the members that could be parsed. */
 TEST(test_bad_job_gives_back_id_meta_reply)
 {
     static const char *const texts[] = {
@@ -422,7 +422,7 @@ TEST(test_bad_job_gives_back_id_meta_reply)
         assert_string_equal(job.meta->valuestring, "0.10");
         job_clear(&job);
     }
-    /* One of them is bad itself: the others come back. */
+    /* If one member is bad itself, the result has the others. */
     struct job job;
     struct error error = {0};
     static const char text[] = "{\"id\":1,\"meta\":2,\"reply_to\":\"ns:reply:r\"}";
@@ -440,7 +440,7 @@ static cJSON *parsed(struct job *job, const char *text)
     return cJSON_Duplicate(job->outputs[job->output_count - 1].ops, true);
 }
 
-/* A small job keeps its tree, but for what lies below meta, whose text is there. */
+/* A small job keeps its tree, except the children of meta, which is kept as text. */
 TEST(test_pack_small)
 {
     static const char text[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":[1,{\"x\":[2]}]}";
@@ -458,7 +458,7 @@ TEST(test_pack_small)
     job_clear(&job);
 }
 
-/* Of a large one strings and ops are what they were, and the rest is gone. */
+/* A large job keeps its strings and ops; the rest of the tree is freed. */
 TEST(test_pack_large)
 {
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;
@@ -491,14 +491,14 @@ TEST(test_pack_large)
         assert_null(job.outputs[1].ops);
     }
     assert_int_equal(job_unpack(&job, &error), STATUS_OK);
-    job_clear(&job); /* unpacked as it is */
+    job_clear(&job); /* job_clear also frees an unpacked job */
     job_clear(&job);
     cJSON_Delete(ops);
     free(zeros);
     free(text);
 }
 
-/* What is bad is packed as well: its user gets id, meta and the answer. */
+/* A bad job can be packed as well: its result needs id, meta and reply_to. */
 TEST(test_pack_bad)
 {
     char *zeros = repeat("0", JOB_NODES_MAX, ","), *text = NULL;

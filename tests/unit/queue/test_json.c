@@ -1,4 +1,4 @@
-/* test_json.c - what is JSON, and where it stops being so. */
+/* Tests of the JSON check, and of the position that it reports for an error. */
 #include <cjson/cJSON.h>
 
 #include "queue/job/json.h"
@@ -90,7 +90,7 @@ TEST(test_number_length)
     }
 }
 
-/* As many keys as fit: no quadratic time. */
+/* The largest number of keys must not take quadratic time. */
 TEST(test_many_keys)
 {
     char *text = malloc(JOB_BYTES_MAX + 64);

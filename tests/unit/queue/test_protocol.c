@@ -1,5 +1,5 @@
-/* test_protocol.c - each script of the protocol against a real Redis, transition by transition;
- * test_start.c, test_dead.c, test_reap.c and test_watch.c have theirs. */
+/* Tests of each script of the protocol, transition by transition, against a real Redis. Further
+ * tests are in test_start.c, test_dead.c, test_reap.c and test_watch.c. */
 #include "tests/fixtures/queue/script_bench.h"
 
 TEST(test_fetch_takes_in_order)
@@ -20,11 +20,11 @@ TEST(test_fetch_drops_forged_entries)
 {
     expect("1", "LPUSH t:jobs real");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 real");
-    /* One that is leased, ones that are not there, one of another type. */
+    /* One leased job, jobs that do not exist, and a key of another type. */
     expect("OK", "SET t:job:9 x");
     expect("6", "LPUSH t:jobs @1 @2 @9 @0001 @9999999999999999 last");
     fetch("A", 2, 9, 1, 1, "0 -1 5 0 2 1 last");
-    /* '@' and no number, or one that is too long, is text like any other: bad_json later. */
+    /* '@' without a number, or with one that is too long, is a job text: it becomes bad_json. */
     expect("3", "LPUSH t:jobs @ @x @12345678901234567");
     fetch("A", 3, 9, 1, 1, "0 -1 0 0 3 1 @ 4 1 @x 5 1 @12345678901234567");
 }
@@ -65,7 +65,7 @@ TEST(test_renew)
     redis_integer(redis, "DEL t:job:3");
     expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1 t:job:2 t:job:3 t:job:1",
                 "A 10000 keep none 1 1 2 1 3 1 1 2", "0 -1 -1 2:1 3:1 1:2");
-    expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* 1 was put off, 2 was not */
+    expect("2", "ZRANGEBYSCORE t:lease 1 1"); /* job 1 was renewed, job 2 was not */
 }
 
 TEST(test_renew_of_the_right_to_run_alone)
@@ -86,8 +86,8 @@ TEST(test_resume_gives_back_what_is_unknown)
     fetch("A", 2, 1, 1, 0, "2 -1 0 0 2 1 b");
     fetch("B", 1, 1, 1, 0, "1 -1 0 0 3 1 c");
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 4 1 d");
-    redis_integer(redis, "HSET t:job:1 attempt 3"); /* two used before: on to :alone */
-    /* 2 is known, 3 is another's, 4 is from a fetch whose reply is on its way. */
+    redis_integer(redis, "HSET t:job:1 attempt 3"); /* with two attempts used, it goes to :alone */
+    /* Job 2 is known, 3 belongs to B, and 4 is from a fetch whose reply is on its way. */
     expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 3 2:2", "1 0");
     expect("1", "LRANGE t:alone 0 -1");
     expect("alone 2", "HMGET t:job:1 state attempt");
@@ -95,7 +95,7 @@ TEST(test_resume_gives_back_what_is_unknown)
     expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 4", "2 0");
     expect("@2 @4", "LRANGE t:jobs 0 -1");
     expect("ready 0 nil", "HMGET t:job:4 state attempt token");
-    fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone first: nothing runs */
+    fetch("A", 5, 1, 1, 0, "2 -1 0 1 1 3 a"); /* :alone comes first, because no job runs */
 }
 
 TEST(test_done)
@@ -143,7 +143,7 @@ TEST(test_results_are_trimmed_and_counted)
     expect("r3 r2", "LRANGE t:results 0 -1");
 }
 
-/* Nobody may ever read them. */
+/* There may be no reader. */
 TEST(test_reply_lists_are_trimmed_and_counted)
 {
     expect("3", "LPUSH t:jobs a b c");
@@ -174,7 +174,7 @@ TEST(test_nack_back_returns_the_attempt)
     nack("1", "A:1", "back", "0 1");
     nack("1", "A:1", "back", "0 0");
     nack("7", "A:1", "back", "0 -1");
-    fetch("A", 2, 1, 1, 0, "1 -1 0 0 1 1 a"); /* before b, and its first attempt again */
+    fetch("A", 2, 1, 1, 0, "1 -1 0 0 1 1 a"); /* before b, and still its first attempt */
 }
 
 TEST(test_nack_retry_waits_longer_each_time_then_dead)
@@ -195,7 +195,7 @@ TEST(test_nack_retry_waits_longer_each_time_then_dead)
     assert_in_range(reply->element[1]->integer, 300, 400); /* four times as long */
     freeReplyObject(reply);
     redis_integer(redis, "ZADD t:delayed 1 1");
-    fetch("A", 5, 1, 1, 1, "0 -1 0 1"); /* the last one: alone, once nothing runs */
+    fetch("A", 5, 1, 1, 1, "0 -1 0 1"); /* the last attempt waits until no job runs */
     fetch("A", 6, 1, 1, 0, "0 -1 0 1 1 3 a");
     expect("0", "EXISTS t:img:v");
     nack("1", "A:6", "retry", "0 2");
@@ -205,7 +205,7 @@ TEST(test_nack_retry_waits_longer_each_time_then_dead)
     expect("result", "LRANGE t:results 0 -1");
     expect("result", "GET t:result:id");
     expect("0", "EXISTS t:job:1");
-    /* As the operator does it: */
+    /* The operator's way to try a dead job again. */
     expect("a", "LMOVE t:dead t:jobs RIGHT LEFT");
     fetch("A", 7, 1, 1, 0, "0 -1 0 0 2 1 a");
 }
@@ -234,15 +234,15 @@ TEST(test_alone)
     redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
     expect("4", "LPUSH t:alone 1 99 @1 2");
     expect("1", "LPUSH t:jobs normal");
-    fetch("A", 1, 8, 0, 0, "0 -1 0 0 3 1 normal"); /* may not */
+    fetch("A", 1, 8, 0, 0, "0 -1 0 0 3 1 normal"); /* it may not run alone jobs */
     expect("1", "LPUSH t:jobs normal");
-    fetch("A", 2, 8, 1, 1, "1 -1 0 1");         /* claims, and waits for its own job */
-    fetch("B", 1, 0, 1, 0, "1 -1 0 0");         /* has not the right, and no place */
-    fetch("A", 3, 8, 1, 0, "1 -1 0 1 1 3 one"); /* one, though there are places for more */
+    fetch("A", 2, 8, 1, 1, "1 -1 0 1");         /* it claims the right, and waits for its own job */
+    fetch("B", 1, 0, 1, 0, "1 -1 0 0");         /* it has neither the right nor a place */
+    fetch("A", 3, 8, 1, 0, "1 -1 0 1 1 3 one"); /* one, although there are more places */
     expect("A", "GET t:alone:owner");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
     fetch("A", 4, 8, 1, 0, "1 -1 2 1 2 3 two");
-    fetch("A", 5, 8, 1, 0, "0 -1 0 0 4 1 normal"); /* none left: released */
+    fetch("A", 5, 8, 1, 0, "0 -1 0 0 4 1 normal"); /* no more alone jobs: it releases the right */
     expect("nil", "GET t:alone:owner");
 }
 
@@ -264,7 +264,7 @@ TEST(test_with_one_attempt_nothing_runs_alone)
     expect("@1", "LRANGE t:jobs 0 -1");
 }
 
-/* The calls of the next two tests, on job 1 leased to A:1, with one due delayed job. */
+/* The calls of the next two tests, on job 1 leased to A:1, with one delayed job that is due. */
 static const struct {
     enum script script;
     const char *keys, *args;
@@ -340,7 +340,7 @@ TEST(test_all_work_over_maxmemory)
     }
 }
 
-/* What a script did is in the append-only file as one step. */
+/* The append-only file has the effects of a script as one step. */
 TEST(test_transitions_survive_a_kill)
 {
     expect("2", "LPUSH t:jobs a b");

@@ -1,4 +1,4 @@
-/* test_queue.c - leases: fetched, settled in batches, lost, tried again, drained. */
+/* Tests of leases: fetch, batches of DONE, lost leases, retries, drain. */
 #include "tests/fixtures/queue/queue_bench.h"
 
 TEST(test_fetches_and_acks_in_batches)
@@ -13,7 +13,7 @@ TEST(test_fetches_and_acks_in_batches)
     assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 0);
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:job:1"), 0);
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:1000"), 1);
-    /* FETCH and DONE of 1000 jobs each, and a few calls beside them. */
+    /* FETCH and DONE of 1000 jobs each, and a few other calls. */
     assert_true(calls(bench, "evalsha") + calls(bench, "eval") <= 2 * 1000 / 8);
     assert_int_equal(bench->stale, 0);
     tear_down(bench);
@@ -30,7 +30,7 @@ TEST(test_wakes_up_when_idle)
     uint64_t before = uv_hrtime();
     push(bench, 1);
     run_until(bench, bench->leased == 1);
-    assert_true(uv_hrtime() - before < 2000000000ull); /* not block_s */
+    assert_true(uv_hrtime() - before < 2000000000ull); /* less than block_s */
     assert_string_equal(bench->leases[0]->raw, "{\"n\":0}");
     assert_int_equal(bench->leases[0]->raw_bytes, 7);
     assert_int_equal(bench->leases[0]->attempt, 1);
@@ -87,7 +87,7 @@ TEST(test_retry_waits_and_ends_dead)
 TEST(test_alone_runs_with_nothing_beside)
 {
     struct bench *bench = set_up_started();
-    /* A neighbour runs while a job on its last attempt waits. */
+    /* Another job runs while a job on its last attempt waits. */
     push(bench, 1);
     queue_set_places(bench->queue, 8);
     run_until(bench, bench->leased == 1);
@@ -153,7 +153,7 @@ TEST(test_drain)
     queue_close(bench->queue, 5, on_closed, bench);
     queue_set_places(bench->queue, 10);
     run_ms(bench, 100);
-    assert_false(bench->closed); /* three are running still */
+    assert_false(bench->closed); /* three jobs still run */
     assert_int_equal(bench->leased, 3);
     done(bench, bench->leases[0]);
     struct lease *lease = bench->leases[0];
@@ -170,7 +170,7 @@ TEST(test_drain)
     tear_down(bench);
 }
 
-/* A daemon that gives up goes without a close. */
+/* A daemon that exits on an error does not close the queue first. */
 TEST(test_destroy_without_close)
 {
     struct bench *bench = set_up_started();
@@ -183,7 +183,7 @@ TEST(test_destroy_without_close)
     tear_down(bench);
 }
 
-/* Places that the daemon offers from inside `leased` count those leases that are yet to come. */
+/* Places offered from inside `leased` include those of leases that are yet to be delivered. */
 static void on_leased_and_offer(void *context, struct lease *lease)
 {
     struct bench *bench = context;
@@ -205,11 +205,11 @@ TEST(test_offers_from_inside_leased)
     run_ms(bench, 100);
     assert_int_equal(bench->leased, 5);
     const char *seq = redis_text(bench->redis, "GET t:seq");
-    assert_string_equal(seq, "5"); /* not one more was fetched and given back */
+    assert_string_equal(seq, "5"); /* no further job was fetched and given back */
     tear_down(bench);
 }
 
-/* A process that was here, held a lease, and is gone. */
+/* An earlier process of this host held leases, and is dead. */
 TEST(test_dead_neighbour_is_taken_over_at_once)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
@@ -230,7 +230,7 @@ TEST(test_dead_neighbour_is_taken_over_at_once)
     queue_set_places(bench->queue, 1);
     run_until(bench, bench->leased == 1);
     assert_string_equal(bench->leases[0]->raw, "seven");
-    assert_int_equal(bench->leases[0]->attempt, 2); /* the first one stays charged */
+    assert_int_equal(bench->leases[0]->attempt, 2); /* the first attempt still counts */
     run_until(bench, redis_integer(bench->redis, "LLEN t:dead") == 1);
     const char *result = redis_text(bench->redis, "GET t:result:eight");
     assert_non_null(strstr(result, "\"id\":\"eight\",\"job\":8,\"status\":\"dead\""));
@@ -242,7 +242,7 @@ TEST(test_dead_neighbour_is_taken_over_at_once)
     tear_down(bench);
 }
 
-/* A daemon of this host that is gone: our process id with another start time. */
+/* A dead daemon of this host: our process id with another start time. */
 static void add_gone(struct bench *bench, char gone[INSTANCE_BYTES_MAX])
 {
     strcpy(gone, bench->inst);
@@ -261,8 +261,8 @@ static void add_leases(struct bench *bench, const char *inst, int from, int to, 
     }
 }
 
-/* The start takes the leases of daemons that are gone, in several batches, and no others: those of
- * another host look expired after an outage, and their daemons are about to renew them. */
+/* At its start the daemon takes the leases of dead daemons of its host, in several batches. It
+ * leaves those of other hosts: after an outage they look expired, but will be renewed. */
 TEST(test_start_leaves_expired_leases_alone)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
@@ -278,7 +278,7 @@ TEST(test_start_leaves_expired_leases_alone)
     tear_down(bench);
 }
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- start decisions ---------------------------------------------------------------------- */
 
 static void ask(struct bench *bench, struct lease *lease, struct queue_conditions conditions)
 {
@@ -292,13 +292,13 @@ TEST(test_start_is_asked_in_batches)
         ask(bench, bench->leases[i], (struct queue_conditions){.expires = {i < 5 ? 1e9 : 9e10}});
     run_until(bench,
               bench->start_decisions[START_GO] == 15 && bench->start_decisions[START_EXPIRED] == 5);
-    assert_int_equal(calls(bench, "hmget"), 20); /* START's: none was asked twice */
+    assert_int_equal(calls(bench, "hmget"), 20); /* START's calls: no job was asked about twice */
     finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
     tear_down(bench);
 }
 
-/* The lease has ended: giving it back tells Redis nothing, and counts as nothing. */
+/* START has ended the lease: giving it back calls no script and is not counted as stale. */
 TEST(test_a_job_that_waits_comes_back)
 {
     struct bench *bench = set_up_with_jobs(1);
@@ -325,14 +325,14 @@ TEST(test_an_ended_lease_gets_no_start_decision)
 {
     struct bench *bench = set_up_with_jobs(3);
     ask(bench, bench->leases[0], (struct queue_conditions){.expires = {9e10}});
-    done(bench, bench->leases[0]); /* before it was asked about */
+    done(bench, bench->leases[0]); /* before START was called */
     struct lease *lease = bench->leases[0];
     ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
     redis_server_freeze(bench->server, true);
-    run_ms(bench, 20); /* while it is asked about */
+    run_ms(bench, 20); /* while START is under way */
     done(bench, lease);
     redis_server_freeze(bench->server, false);
-    /* And one that another daemon has. */
+    /* And a lease that another daemon has taken. */
     lease = bench->leases[0];
     redis_integer(bench->redis, "HSET t:job:%llu token other:1", (unsigned long long)lease->number);
     ask(bench, lease, (struct queue_conditions){.expires = {9e10}});
@@ -387,7 +387,7 @@ TEST(test_a_cancel_while_they_run)
     run_until(bench, bench->start_decisions[START_CANCELLED] >= 1 &&
                          bench->start_decisions[START_GO] >= 1);
     assert_false(bench->leases[0]->marked);
-    /* Those that are fetched now may be meant; those with higher numbers are not. */
+    /* The cancel applies to the next job that is fetched, and not to higher numbers. */
     redis_integer(bench->redis, "ZADD t:cancel 4 a");
     lease_jobs(bench, 2);
     assert_true(bench->leases[3]->marked);
@@ -409,7 +409,7 @@ static void answer(struct bench *bench, size_t index, bool fails, struct queue_a
         queue_done(bench->queue, lease, &answer);
 }
 
-/* Of jobs with neither, an id, a unique id, and a reply list; the last attempt of each fails. */
+/* Jobs without id, with id, unique id, reply list and bad reply key. `fails`: all attempts fail. */
 static void check_results(char *results, bool fails, int listed, int kept)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
@@ -439,7 +439,7 @@ TEST(test_where_results_go)
 {
     for (int fails = 0; fails < 2; fails++) {
         check_results("list", fails, 4, 2);
-        /* One whose reply list is none goes to the list, whatever the option says. */
+        /* A result whose reply key is not a list goes to the result list, with every option. */
         check_results("id", fails, 1, 2);
         check_results("none", fails, 1, 0);
     }
@@ -453,7 +453,7 @@ TEST(test_lengths_are_counted)
     redis_integer(bench->redis, "ZADD t:delayed 99999999999999 7");
     const struct queue_view *view = queue_view(bench->queue);
     run_until(bench, view->results == 3 && view->dead_listed == 2 && view->delayed == 1);
-    /* What is no list has no length, and stops nothing. */
+    /* A key of another type is not counted and causes no error. */
     redis_integer(bench->redis, "DEL t:dead");
     redis_integer(bench->redis, "SADD t:dead x");
     redis_integer(bench->redis, "DEL t:results");
@@ -472,7 +472,7 @@ TEST(test_paused_it_looks_seldom)
     run_until(bench, queue_view(bench->queue)->paused);
     freeReplyObject(redis_command(bench->redis, "CONFIG RESETSTAT"));
     run_ms(bench, 1000);
-    assert_in_range(calls(bench, "exists"), 2, 16); /* each block_s, 0.2 s: a FETCH, which has 2 */
+    assert_in_range(calls(bench, "exists"), 2, 16); /* FETCH calls it twice every block_s, 0.2 s */
     assert_int_equal(calls(bench, "blmove"), 0);
     assert_int_equal(bench->leased, 0);
     redis_integer(bench->redis, "DEL t:paused");

@@ -1,4 +1,4 @@
-/* test_read.c - images that lie in Redis. */
+/* Tests of reading images from Redis. */
 #include "tests/fixtures/queue/queue_bench.h"
 
 TEST(test_read)
@@ -26,7 +26,7 @@ TEST(test_read)
             assert_memory_equal(bench->bytes, "\0\1\2\3", 4);
         }
     }
-    /* Cancelled before and after it was sent: no callback. */
+    /* Reads cancelled before and after they were sent get no callback. */
     int before = bench->reads;
     queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
     run_ms(bench, 50);
@@ -34,7 +34,7 @@ TEST(test_read)
     run_until(bench, queue_view(bench->queue)->state == QUEUE_CONNECTING);
     queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
     assert_int_equal(bench->reads, before);
-    /* A Redis that stays away: input_unreadable in the end. */
+    /* If Redis stays away, the read ends with input_unreadable. */
     bench->config.connect_timeout_s = 0.1;
     queue_read(bench->queue, "t:img:a", 4, on_read, bench);
     redis_server_restart(bench->server);
@@ -44,7 +44,7 @@ TEST(test_read)
     tear_down(bench);
 }
 
-/* A read that Redis refuses waits before it tries again, however many others come meanwhile. */
+/* A read that Redis refuses waits for its retry, even if other reads come meanwhile. */
 TEST(test_refused_reads_wait_for_their_own_retry)
 {
     struct bench *bench = set_up_started();
@@ -62,7 +62,7 @@ TEST(test_refused_reads_wait_for_their_own_retry)
     tear_down(bench);
 }
 
-/* Large ones are in memory four at a time, however many are asked for; small ones pass them. */
+/* At most four large reads are in memory; small reads may overtake waiting large ones. */
 TEST(test_large_reads_take_turns)
 {
     struct bench *bench = set_up_started();
@@ -84,7 +84,7 @@ TEST(test_large_reads_take_turns)
     queue_read_release(bench->queue, QUEUE_READ_LARGE);
     run_until(bench, bench->reads == 11);
     assert_int_equal(bench->length, QUEUE_READ_LARGE);
-    /* One that waits and is cancelled takes no place; one too large, or gone, keeps none. */
+    /* A cancelled read takes no slot; one that is too large, or missing, frees its slot. */
     queue_read_cancel(bench->queue, last);
     redis_integer(bench->redis, "DEL t:img:large");
     queue_read_release(bench->queue, QUEUE_READ_LARGE);
@@ -97,7 +97,7 @@ TEST(test_large_reads_take_turns)
         run_until(bench, bench->reads == 13 + i);
         assert_int_equal(bench->read_status, STATUS_INPUT_TOO_LARGE);
     }
-    /* Three places are kept still, so the next one but one waits. */
+    /* Three slots are still taken, so the second of the next reads waits. */
     queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
     run_until(bench, bench->reads == 18);
     queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
@@ -110,7 +110,7 @@ TEST(test_large_reads_take_turns)
     tear_down(bench);
 }
 
-/* Of larger ones the bytes count, too; one that alone is beyond them comes when it is alone. */
+/* The total bytes of large reads are limited. A read above the limit runs when it is alone. */
 TEST(test_bytes_take_turns)
 {
     struct bench *bench = set_up_started();
@@ -155,7 +155,7 @@ TEST(test_small_reads_take_turns)
         queue_read_release(bench->queue, bench->length);
         run_until(bench, bench->reads == READS_SMALL_MAX + i);
     }
-    /* What is not there keeps no place. */
+    /* A read of a missing key frees its slot. */
     queue_read_release(bench->queue, bench->length);
     for (int i = 4; i <= 8; i++) {
         queue_read(bench->queue, "t:img:none", MIB, on_read, bench);

@@ -1,4 +1,4 @@
-/* test_reap.c - leases that have ended and sets of leases on a real Redis: REAP and RESUME. */
+/* Tests of REAP and RESUME on a real Redis: expired leases and the sets of leases. */
 #include "tests/fixtures/queue/script_bench.h"
 
 TEST(test_reap_expired)
@@ -13,17 +13,17 @@ TEST(test_reap_expired)
         const char *number = text_of("%d", i);
         expire(number);
     }
-    reap("B", 0, "", "0 0"); /* not the expired ones */
+    reap("B", 0, "", "0 0"); /* this call takes no expired leases */
     reap("B", 1, "", "2 0 3 3 c");
     expect("@1", "LRANGE t:jobs 0 -1");
     expect("2", "LRANGE t:alone 0 -1");
     expect("burying B:9 B", "HMGET t:job:3 state token owner");
     expect("3", "ZRANGE t:lease 0 -1");
-    reap("C", 1, "", "0 0"); /* a second reaper finds nothing */
+    reap("C", 1, "", "0 0"); /* a second reaper finds none */
     expect("1", "LLEN t:jobs");
-    /* The late daemon is told that it is late. */
+    /* The late daemon's DONE is answered with stale. */
     expect_eval(SCRIPT_ID_DONE, "t:lease t:results t:job:1", "9 9 1 A:1 r 0 0 0", "0 0");
-    /* The burial ends with a NACK; had the reaper died, the next one would do it. */
+    /* NACK ends the burial. If the reaper dies first, the next reaper repeats it. */
     expire("3");
     reap("C", 1, "", "0 0 3 3 c");
     nack("3", "B:9", "retry", "0 0");
@@ -31,7 +31,7 @@ TEST(test_reap_expired)
     expect("c", "LRANGE t:dead 0 -1");
 }
 
-/* What had ended by the first look is taken, unless the clock has gone back since. */
+/* REAP takes leases that had expired by the first look, unless the clock has gone back since. */
 TEST(test_reap_takes_what_had_ended_by_the_first_look)
 {
     expect("3", "LPUSH t:jobs a b c");
@@ -75,7 +75,7 @@ TEST(test_reap_of_a_dead_daemon)
     expect("2", "ZRANGE t:lease 0 -1");
     expect("B", "ZRANGE t:inst 0 -1");
     expect("nil", "GET t:alone:owner");
-    expect("ready 1", "HMGET t:job:1 state attempt"); /* the attempt stays charged */
+    expect("ready 1", "HMGET t:job:1 state attempt"); /* the attempt still counts */
     fetch("C", 1, 1, 1, 0, "1 -1 0 0 1 2 a");
 }
 
@@ -89,7 +89,7 @@ TEST(test_reap_says_when_there_is_more)
     reap("B", 1, "", "6 0");
 }
 
-/* In each step NS:leases:INST has just the leases of that daemon. */
+/* After each step NS:leases:INST has exactly the leases of that daemon. */
 TEST(test_each_daemon_has_a_set_of_its_leases)
 {
     expect("7", "LPUSH t:jobs a b c d e f g");
@@ -105,18 +105,18 @@ TEST(test_each_daemon_has_a_set_of_its_leases)
     redis_integer(redis, "HSET t:job:4 attempt 3");
     expire("4");
     expire("5");
-    reap("B", 1, "", "1 0 4 3 d"); /* 4 is the reaper's, who buries it; 5 is in the queue */
+    reap("B", 1, "", "1 0 4 3 d"); /* 4 belongs to the reaper, which buries it; 5 is listed */
     expect("6", "SMEMBERS t:leases:A");
     expect("4 7", "SMEMBERS t:leases:B");
     expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t B 3 9", "1 0");
-    expect("4", "SMEMBERS t:leases:B"); /* of fetch 9, whose reply is on its way */
+    expect("4", "SMEMBERS t:leases:B"); /* leased by fetch 9, whose reply is on its way */
     reap("C", 0, "A", "1 0");
     expect("0", "EXISTS t:leases:A");
     expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000", "1");
     expect("0", "EXISTS t:leases:B");
 }
 
-/* A set that lacks leases, has others, or is none, is put right by RENEW and by RESUME. */
+/* RENEW and RESUME repair a set with missing or foreign leases, and a key of another type. */
 TEST(test_a_set_of_leases_is_put_right)
 {
     static const char renew[] = RENEW_KEYS " t:job:1 t:job:2";
@@ -155,7 +155,7 @@ TEST(test_resume_gives_back_in_batches)
     expect("100", "LLEN t:jobs");
 }
 
-/* Lookups of keys since the server's start. */
+/* Key lookups since the server's start. */
 static long long lookups(void)
 {
     char *info = redis_string(redis, "INFO stats");
@@ -166,7 +166,7 @@ static long long lookups(void)
     return hits + misses;
 }
 
-/* What RESUME and REAP cost depends on what they take, and not on the leases of others. */
+/* The cost of RESUME and REAP depends on the leases they take, not on those of other daemons. */
 TEST(test_leases_of_others_cost_nothing)
 {
     freeReplyObject(redis_command(
@@ -186,7 +186,7 @@ TEST(test_leases_of_others_cost_nothing)
     reap("C", 1, "A B", "3 0");
     assert_in_range(lookups() - before, 1, 100);
     before = lookups();
-    reap("C", 0, "else:7", "64 1"); /* a batch, whatever there is */
+    reap("C", 0, "else:7", "64 1"); /* at most a batch */
     assert_in_range(lookups() - before, 64, 64 * 15);
     expect("936", "SCARD t:leases:else:7");
 }

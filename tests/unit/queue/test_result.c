@@ -1,4 +1,4 @@
-/* test_result.c - the completion message, key by key. */
+/* Tests of the completion message, key by key. */
 #include <float.h>
 #include <math.h>
 
@@ -67,7 +67,7 @@ TEST(test_failed)
            "\"attempt\":2,\"daemon\":\"h:1\",\"ms\":{}}");
 }
 
-/* Values stand in their output, with a picture or alone, and stay the caller's. */
+/* An output has its values, with an image or alone. The caller keeps their ownership. */
 TEST(test_values)
 {
     struct job_place place = {.path = "o"}, none = {0};
@@ -96,7 +96,7 @@ TEST(test_nothing_known)
                     "\"daemon\":\"h:1\",\"ms\":{\"total\":0.250}}");
 }
 
-/* A job, also a bad one, is known by its input, and else by the beginning of its text. */
+/* The result names a job, even a bad one, by its input, or by the start of its text. */
 TEST(test_input_of_bad_jobs)
 {
     static const struct job_rules rules = {"ns", 60};
@@ -137,7 +137,7 @@ TEST(test_excerpt_is_bounded)
     struct error error = {0};
     memset(text + strlen(text), 'x', sizeof text - strlen(text) - 1);
     memcpy(text + sizeof text - 3, "\"}", 3);
-    /* A name that no path may have is none. */
+    /* A name that is not a valid path counts as none. */
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error),
                      STATUS_PATH_REFUSED);
     assert_null(job.named.path);
@@ -198,7 +198,7 @@ TEST(test_repeat)
     expect_repeat("no JSON", bare, NULL);
 }
 
-/* meta takes nearly a whole job, so that the result is longer than any job. */
+/* meta fills most of the job, so the result is longer than any job. */
 TEST(test_deny)
 {
     static const char start[] = "{\"job\":1,\"status\":";
@@ -226,7 +226,7 @@ TEST(test_deny)
     free(meta);
 }
 
-/* The writer's members that results do not have. */
+/* Functions of the writer that results do not use. */
 TEST(test_decimals_and_restart)
 {
     struct writer w = {0};

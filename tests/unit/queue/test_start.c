@@ -1,11 +1,11 @@
 /*
- * test_start.c - START, CANCEL and NS:paused against a real Redis: times, one job with an id at a
- * time, cancels of jobs that nobody has looked at, and the pause of all daemons.
+ * Tests of START, CANCEL and NS:paused against a real Redis: times, one job per id at a time,
+ * cancels of jobs that no daemon has fetched, and the pause of all daemons.
  */
 #include "conf/limits.h"
 #include "tests/fixtures/queue/script_bench.h"
 
-/* Expects "ruling kept", where kept is nothing mostly. id: "''" for none. */
+/* Expects "decision kept"; kept is mostly empty. The id "''" means none. */
 static void start_texts(const char *number, const char *token, const char *id, int unique,
                         const char *not_before, const char *expires, const char *expected)
 {
@@ -31,7 +31,7 @@ static void start(const char *number, const char *token, const char *id, const c
     start_timed(number, token, id, 1, -1, -1, expected);
 }
 
-/* Ends a unique job, with a result as daemons write it. */
+/* Ends a unique job with a result as daemons write it. */
 static void done(const char *number, const char *token, const char *id, const char *status,
                  const char *expected)
 {
@@ -64,7 +64,7 @@ TEST(test_without_conditions_it_goes)
     expect("1", "LPUSH t:jobs a");
     fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:1", "''", 0, -1, -1, "1 ");
-    start_timed("1", "B:1", "''", 0, -1, -1, "0 "); /* another's */
+    start_timed("1", "B:1", "''", 0, -1, -1, "0 "); /* the lease of another daemon */
     start_timed("2", "A:1", "''", 0, -1, -1, "-1 ");
 }
 
@@ -77,8 +77,8 @@ TEST(test_before_its_time_it_waits_and_keeps_its_attempt)
     expect("delayed 0 nil nil", "HMGET t:job:1 state attempt token owner");
     expect("0", "ZCARD t:lease");
     assert_true(number_of("ZSCORE t:delayed 1") == due);
-    start_timed("1", "A:1", "''", 0, due, -1, "0 "); /* asked again: it has been answered */
-    /* Who makes it due by hand does not make it start. */
+    start_timed("1", "A:1", "''", 0, due, -1, "0 "); /* its lease has ended */
+    /* Making it due by hand does not start it. */
     expect("0", "ZADD t:delayed XX 0 1");
     fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 1 a");
     start_timed("1", "A:2", "''", 0, due, -1, "2 ");
@@ -95,7 +95,7 @@ TEST(test_after_its_time_it_has_expired)
     start_timed("1", "A:1", "''", 0, -1, late, "1 ");
     start_timed("1", "A:1", "''", 0, -1, now_ms(), "3 ");
     start_timed("1", "A:1", "''", 0, -1, 0, "3 ");
-    expect("A:1", "HGET t:job:1 token"); /* its daemon gives the answer */
+    expect("A:1", "HGET t:job:1 token"); /* its daemon answers */
 }
 
 TEST(test_a_retry_waits_no_longer_than_it_lasts)
@@ -109,7 +109,7 @@ TEST(test_a_retry_waits_no_longer_than_it_lasts)
     assert_true(number_of("ZSCORE t:delayed 1") == end);
 }
 
-/* Until Redis's clock shows another millisecond than any that was seen. */
+/* Waits for the next millisecond of Redis's clock. */
 static void let_time_pass(void)
 {
     long long seen = now_ms();
@@ -126,7 +126,7 @@ TEST(test_a_relative_time_begins_at_the_first_start)
     long long due = number_of("ZSCORE t:delayed 1");
     assert_in_range(due, before + 60000, now_ms() + 60000);
     assert_true(number_of("HGET t:job:1 not_before") == due);
-    /* Taken once more, it is due when it was. */
+    /* Fetched again, it keeps its due time. */
     let_time_pass();
     expect("0", "ZADD t:delayed XX 0 1");
     fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 1 a");
@@ -158,7 +158,7 @@ TEST(test_a_retry_does_not_postpone_a_relative_end)
     start_texts("1", "A:2", "''", 0, "-1", "+30000", "3 ");
 }
 
-/* One that waits for the first with its id has its end from then on. */
+/* The relative end of a job that waits for the first with its id is set while it waits. */
 TEST(test_a_follower_has_its_relative_end)
 {
     expect("2", "LPUSH t:jobs a b");
@@ -168,9 +168,9 @@ TEST(test_a_follower_has_its_relative_end)
     assert_true(number_of("HGET t:job:2 expires") > now_ms());
 }
 
-/* ---- one job with an id at a time --------------------------------------------------------- */
+/* ---- one job per id at a time ------------------------------------------------------------- */
 
-/* a and b have the same id; both are leased, a is the first. */
+/* a and b have the same id; both are leased, and a is the first. */
 static void lay_out_two(void)
 {
     expect("2", "LPUSH t:jobs a b");
@@ -193,7 +193,7 @@ TEST(test_the_second_is_answered_by_the_first)
     start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     expect("0", "EXISTS t:waits:x t:unique:x");
     expect("0", "HEXISTS t:job:2 waits");
-    /* A third one, as long as the result is kept; then a fourth is the first again. */
+    /* A third job gets the kept result; when that is deleted, a fourth becomes the first. */
     expect("2", "LPUSH t:jobs c d");
     fetch("B", 2, 2, 1, 0, "0 -1 0 0 3 1 c 4 1 d");
     start("3", "B:2", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
@@ -209,7 +209,7 @@ TEST(test_a_first_one_that_failed_answers_too)
     start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"failed\"}");
 }
 
-/* Those that waited for it are answered; one that is pushed later is meant to be tried again. */
+/* Jobs that waited for it get its result; a job pushed later is tried again. */
 TEST(test_a_first_one_that_died)
 {
     lay_out_two();
@@ -227,10 +227,10 @@ TEST(test_the_daemon_of_the_first_dies)
     lay_out_two();
     expect("0", "ZADD t:lease XX 1 1");
     reap("B", 1, "", "1 0");
-    freeReplyObject(fetch_some("t B 1 1 10000 3 20 1 0", 1)); /* the second waits on */
+    freeReplyObject(fetch_some("t B 1 1 10000 3 20 1 0", 1)); /* the second still waits */
     start("1", "B:1", "x", "1 ");
     done("1", "B:1", "x", "done", "0 1");
-    /* And that of the second, between START and DONE. */
+    /* The second job's daemon dies between START and DONE. */
     fetch("B", 2, 1, 1, 0, "0 -1 0 0 2 1 b");
     start("2", "B:2", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     expect("0", "ZADD t:lease XX 1 2");
@@ -245,14 +245,14 @@ TEST(test_a_first_one_that_is_not_there_holds_nothing)
     expect("1", "DEL t:job:1");
     expect("0", "ZADD t:delayed XX 0 2");
     fetch("B", 1, 1, 1, 0, "0 -1 0 0 2 1 b");
-    start("2", "B:1", "x", "1 "); /* it is the first now */
+    start("2", "B:1", "x", "1 "); /* it becomes the first */
     expect("2", "GET t:unique:x");
-    /* Nor does another job that got its number. */
+    /* A different job with that number holds nothing either. */
     expect("OK", "SET t:unique:y 2");
     expect("1", "LPUSH t:jobs c");
     fetch("B", 2, 1, 1, 0, "0 -1 0 0 3 1 c");
     start("3", "B:2", "y", "1 ");
-    /* Nor what is no number, or no result. */
+    /* Neither does a value that is not a number or not a result. */
     redis_integer(redis, "DEL t:unique:z");
     redis_integer(redis, "HSET t:unique:z a b");
     redis_integer(redis, "HSET t:result:z a b");
@@ -265,7 +265,7 @@ TEST(test_a_first_one_that_is_not_there_holds_nothing)
     fetch("B", 4, 1, 1, 0, "0 -1 0 0 5 1 e");
 }
 
-/* Jobs 100 and up wait for job 1, as START leaves them. */
+/* Adds jobs from number 100 that wait for job 1, in the state that START leaves. */
 static void put_followers(int count)
 {
     freeReplyObject(redis_command(redis,
@@ -279,7 +279,7 @@ static void put_followers(int count)
                                   "end", count));
 }
 
-/* All commands so far, those of scripts included. */
+/* All commands so far, including those in scripts. */
 static long long commands(void)
 {
     long long sum = 0;
@@ -290,7 +290,7 @@ static long long commands(void)
     return sum;
 }
 
-/* A script's cost must not grow with the number of jobs that wait for its job. */
+/* The cost of a script must not grow with the number of jobs that wait for its job. */
 TEST(test_the_end_of_the_first_costs_the_same_for_many)
 {
     for (int cancels = 0; cancels < 2; cancels++) {
@@ -315,8 +315,8 @@ TEST(test_the_end_of_the_first_costs_the_same_for_many)
     }
 }
 
-/* Any daemon goes on where another one stopped, also after Redis was killed. A job that is pushed
- * meanwhile waits for those in the list, not for all that are to come. */
+/* Any daemon can continue the wake-ups of another, also after Redis was killed. A job pushed
+ * meanwhile waits for the followers in the list, not for all that follow. */
 TEST(test_followers_are_woken_in_parts)
 {
     lay_out_two();
@@ -326,7 +326,7 @@ TEST(test_followers_are_woken_in_parts)
     redis_server_restart(server);
     redis = redis_server_connect(server);
     expect("1001", "ZCARD t:delayed");
-    expect("OK", "SET t:watcher Z"); /* and so nothing else is to be done */
+    expect("OK", "SET t:watcher Z"); /* so that only wake-ups are left to do */
     static const char keys[] = "t:jobs t:delayed t:alone t:alone:owner t:watcher t:paused t:woken";
     redisReply *look = eval(SCRIPT_ID_LOOK, keys, "");
     assert_int_equal(look->element[0]->integer, 1);
@@ -343,7 +343,7 @@ TEST(test_followers_are_woken_in_parts)
         if (i == 10)
             redis_integer(redis, "LPUSH t:jobs lone");
         if (i > 10 && !seen)
-            seen = redis_integer(redis, "EXISTS t:job:3") == 1; /* the lone job has its number */
+            seen = redis_integer(redis, "EXISTS t:job:3") == 1; /* the lone job was fetched */
         if (i == 25)
             assert_true(seen);
         assert_true(i < 400);
@@ -353,14 +353,14 @@ TEST(test_followers_are_woken_in_parts)
     expect("1002", "ZCARD t:lease");
 }
 
-/* Jobs that were pushed before the followers were woken come first. */
+/* Jobs pushed before the followers were woken come first. */
 TEST(test_followers_do_not_jump_the_queue)
 {
     lay_out_two();
     expect("2", "LPUSH t:jobs c d");
     done("1", "A:1", "x", "done", "0 1");
     fetch("B", 1, 3, 1, 0, "0 -1 0 0 3 1 c 4 1 d 2 1 b");
-    /* Nor do those that look by themselves, for somebody took keys away. */
+    /* A follower that becomes due after its keys were deleted does not overtake either. */
     start("2", "B:1", "x", "4 {\"id\":\"x\",\"job\":1,\"status\":\"done\"}");
     expect("1", "DEL t:result:x");
     start("3", "B:1", "x", "1 ");
@@ -370,7 +370,7 @@ TEST(test_followers_do_not_jump_the_queue)
     fetch("B", 2, 2, 1, 0, "0 -1 0 0 5 1 e 2 1 b");
 }
 
-/* A new first one while the followers of the last one are woken: each is woken once, and waits. */
+/* A new first job starts while the followers of the last one are woken: each is woken once. */
 TEST(test_one_that_waits_again_is_not_woken_again)
 {
     lay_out_two();
@@ -407,13 +407,13 @@ TEST(test_cancel_of_what_nobody_has_looked_at)
     expect("2", "LPUSH t:jobs a b");
     cancel("x", "nil");
     expect("4", "LPUSH t:jobs c");
-    /* Whatever is taken before the fence may be meant. */
+    /* A cancel may apply to any job that is fetched before its fence. */
     redisReply *reply = fetch_some("t A 1 1 10000 3 20 1 0", 1);
     assert_true(reply->element[4]->integer >= 4000000000000000);
     freeReplyObject(reply);
     start_timed("1", "A:1", "x", 0, -1, -1, "5 ");
     start_timed("1", "A:1", "y", 0, -1, -1, "1 ");
-    /* Behind it, what has its number already. c was pushed later. */
+    /* After the fence it applies only to lower numbers. c was pushed later. */
     fetch_marked("A", 2, 2, 1, 1, "2 0", "0 -1 0 0 2 1 b 3 1 c");
     start("2", "A:2", "x", "5 ");
     start("3", "A:2", "x", "1 ");
@@ -428,7 +428,7 @@ TEST(test_a_second_cancel_reaches_further)
     expect("3", "LPUSH t:jobs b");
     cancel("x", "nil");
     expect("5", "LPUSH t:jobs c");
-    freeReplyObject(fetch_some("t A 1 2 10000 3 20 1 0", 2)); /* the first fence is none any more */
+    freeReplyObject(fetch_some("t A 1 2 10000 3 20 1 0", 2)); /* replaces the first fence */
     start("2", "A:1", "x", "5 ");
     fetch_marked("A", 2, 2, 1, 2, "2 0", "0 -1 0 0 3 1 c");
     start("3", "A:2", "x", "1 ");
@@ -445,7 +445,7 @@ TEST(test_a_fence_that_is_gone)
     expect("1", "ZSCORE t:cancel x");
     expect("1", "LPUSH t:jobs b");
     fetch_marked("A", 3, 1, 1, 1, "1 0", "0 -1 0 0 2 1 b");
-    /* A fence of no cancel, and what only looks like one. */
+    /* A fence without a cancel, and a text that looks like a fence. */
     expect("2", "LPUSH t:jobs @cancel:7:nobody @cancel:");
     fetch_marked("A", 4, 2, 1, 2, "1 0", "0 -1 0 0 3 1 @cancel:");
     expect("x", "ZRANGE t:cancel 0 -1");
@@ -463,13 +463,13 @@ TEST(test_cancel_wakes_what_waits)
     done("1", "B:1", "x", "cancelled", "0 1");
     done("2", "B:1", "x", "cancelled", "0 1");
     expect("0", "EXISTS t:unique:x");
-    /* A later one runs: the cancel was not for it, and a cancelled one is no answer. */
+    /* A later job runs: the cancel was not for it, and a cancelled result does not answer it. */
     expect("1", "LPUSH t:jobs c");
     fetch_marked("B", 2, 1, 1, 0, "2 0", "0 -1 0 0 3 1 c");
     start("3", "B:2", "x", "1 ");
 }
 
-/* They only need their answer: they go before jobs that wait, but take no more than their part. */
+/* Cancelled jobs only need their answer. They go before waiting jobs, but take at most half. */
 TEST(test_cancelled_ones_are_answered_first)
 {
     lay_out_two();
@@ -492,7 +492,7 @@ TEST(test_cancelled_ones_are_answered_first)
     freeReplyObject(reply);
 }
 
-/* A bad one that never passed START, and one that waited, wake nobody; the first one does. */
+/* Only the end of the first job wakes followers, not that of a bad job or of a follower. */
 TEST(test_only_the_end_of_the_first_wakes)
 {
     lay_out_two();
@@ -503,7 +503,7 @@ TEST(test_only_the_end_of_the_first_wakes)
     freeReplyObject(fetch_some("t B 1 2 10000 3 20 1 0", 2));
     start("2", "B:1", "x", "5 ");
     start("4", "B:1", "x", "5 ");
-    expect("4", "LPUSH t:jobs e f g"); /* and the fence */
+    expect("4", "LPUSH t:jobs e f g"); /* with the fence */
     freeReplyObject(fetch_some("t B 2 3 10000 3 20 1 0", 3));
     start("5", "B:2", "x", "2 ");
     done("2", "B:1", "x", "cancelled", "0 1");

@@ -1,7 +1,7 @@
-/* test_watch.c - which daemon watches the list: FETCH, RENEW, LOOK, LEAVE. */
+/* Tests of which daemon watches the list: FETCH, RENEW, LOOK, LEAVE. */
 #include "tests/fixtures/queue/script_bench.h"
 
-/* A FETCH with two places; who watches afterwards, and the word that is left for the others. */
+/* FETCH with two places. Then `watcher` must watch, and `word` be left to wake another daemon. */
 static void fetch_watch(const char *inst, const char *part, int watches, const char *watcher,
                         const char *word)
 {
@@ -16,24 +16,24 @@ static void fetch_watch(const char *inst, const char *part, int watches, const c
 
 TEST(test_one_daemon_watches)
 {
-    fetch_watch("A", "none", 2, "A", ""); /* there is no other one */
+    fetch_watch("A", "none", 2, "A", ""); /* there is no other daemon */
     expect("1", "LPUSH t:jobs a");
     fetch_watch("A", "watch", 2, "A", "");
     fetch_watch("B", "none", 0, "A", "");
-    fetch_watch("A", "watch", 1, "A", ""); /* there is one now */
+    fetch_watch("A", "watch", 1, "A", ""); /* now there is another daemon */
     expect("1", "LPUSH t:jobs b");
-    fetch_watch("A", "watch", 0, "-", "watch"); /* has taken a job: another's turn */
-    fetch_watch("C", "wait", 0, "-", "watch");  /* nobody has heard the word yet */
-    expect("watch", "LPOP t:wake");             /* C */
+    fetch_watch("A", "watch", 0, "-", "watch"); /* it took a job: another's turn to watch */
+    fetch_watch("C", "wait", 0, "-", "watch");  /* nobody has read the wake-up yet */
+    expect("watch", "LPOP t:wake");             /* C reads it */
     expect("3", "LPUSH t:jobs c d e");
-    fetch_watch("C", "watch", 0, "nil", "fetch"); /* one is left: another fetches, too */
+    fetch_watch("C", "watch", 0, "nil", "fetch"); /* one job is left: another daemon fetches too */
     fetch_watch("D", "none", 0, "-", "watch");
-    /* A word that nobody has heard gives way to a newer one. */
+    /* A newer wake-up replaces one that nobody has read. */
     expect("3", "LPUSH t:jobs f g h");
     fetch_watch("E", "none", 0, "nil", "fetch");
     redis_integer(redis, "DEL t:jobs");
-    fetch_watch("E", "none", 1, "E", ""); /* the word is out of date */
-    /* One that waits for a word in a call that it cannot end becomes it by that. */
+    fetch_watch("E", "none", 1, "E", ""); /* the old wake-up is dropped */
+    /* A daemon that blocks on the wake-up list gets the watch by a wake-up. */
     redis_integer(redis, "DEL t:watcher");
     fetch_watch("F", "wait", 0, "-", "watch");
     fetch_watch("A", "none", 0, "-", "watch");
@@ -60,14 +60,14 @@ TEST(test_the_watch_is_kept_by_renewal)
     renew_watch("A", "none", -1, "nil");
     renew_watch("A", "keep", 2, "A");
     expect("1", "PEXPIRE t:watcher 1000");
-    renew_watch("B", "keep", 0, "A"); /* two thought so: one of them gives in */
+    renew_watch("B", "keep", 0, "A"); /* both wanted the watch; B gives in */
     renew_watch("A", "keep", 1, "A");
     assert_in_range(redis_integer(redis, "PTTL t:watcher"), 5000, 10000);
     renew_watch("B", "pass", 0, "A");
     expect("0", "EXISTS t:wake");
     renew_watch("A", "pass", 0, "-");
     expect("watch", "LPOP t:wake");
-    renew_watch("B", "keep", 1, "B"); /* it has heard the word, and says who it is */
+    renew_watch("B", "keep", 1, "B"); /* B has read the wake-up and takes the watch */
     reap("C", 0, "B", "0 0");
     expect("nil", "GET t:watcher");
     renew_watch("A", "keep", 2, "A");
@@ -101,7 +101,7 @@ TEST(test_look)
     expect("2", "DEL t:paused t:jobs");
     expect("1", "LPUSH t:alone 7");
     look("1 0 -1 0");
-    expect("OK", "SET t:alone:owner B"); /* who runs it */
+    expect("OK", "SET t:alone:owner B"); /* the owner runs the alone job */
     look("0 0 -1 0");
     expect("1", "ZADD t:delayed 1 7");
     look("1 0 0 0");
@@ -111,7 +111,7 @@ TEST(test_look)
     assert_true(reply->element[2]->integer > 1000000);
     freeReplyObject(reply);
     static const char *const typed[] = {"t:jobs", "t:alone", "t:delayed"};
-    for (size_t i = 0; i < 3; i++) { /* FETCH says which key it is */
+    for (size_t i = 0; i < 3; i++) { /* FETCH reports the key */
         freeReplyObject(redis_command(redis, "SET %s x", typed[i]));
         reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
         assert_int_equal(reply->element[0]->integer, 1);
