@@ -1,25 +1,23 @@
 /*
- * fault.h - what goes wrong in the stand-in for CUDA.
- *
- * One fault at a time: at a call, or where a stream carries something out. A program sets it by
- * cuda_fault_set; until then the stand-in has what $GPUIMGD_CUDA_FAULT says, so that a daemon can
- * be told:
+ * fault.h - injects faults into the stand-in CUDA runtime, one at a time: in a call, or when a
+ * stream executes an item. A program sets the fault with cuda_fault_set; until then it is that of
+ * $GPUIMGD_CUDA_FAULT, so that a daemon can be tested:
  *
  *     GPUIMGD_CUDA_FAULT="at=kernel,error=700,nth=3,when=/tmp/x/now"
  *
  *     at=PLACE      a call (cudaMemcpyAsync); launch (of a kernel); kernel, copy, report (a stream
- *                   carries out a kernel, a copy, a call of the host)
- *     error=N       what comes of it: the call returns this error; a kernel or copy strikes the
- *                   device with it. 600 (not ready): the stream stands still there for ever.
- *                   0: nothing is done and nobody told, so a report never comes
- *     bit=1         instead: the kernel turns one bit of its result over
- *     nth=N         the first time that it happens, from 1 (which is the default)
- *     times=N       how often in a row; 1 is the default, 0 is for ever
- *     when=FILE     only while this file is there: before, nothing is counted
- *     hold=FILE     besides: kernels wait while this file is there
- *     devices=N     so many devices, not one
- *     copiers=N     copies that a device can carry out at once (2)
- *     driver=N      the CUDA version of the driver, as 12020 for 12.2 (13000); -1: none is there
+ *                   executes a kernel, a copy, a host function)
+ *     error=N       the call returns this error; a kernel or copy breaks the device with it.
+ *                   600 (not ready): the stream hangs forever. 0: the item is skipped without an
+ *                   error, so a report never comes
+ *     bit=1         instead of an error, the kernel flips one bit of its result
+ *     nth=N         the first time that the fault strikes, from 1 (the default)
+ *     times=N       the number of times in a row; default 1; 0: always
+ *     when=FILE     the fault and its counters are active only while this file exists
+ *     hold=FILE     in addition, kernels wait while this file exists
+ *     devices=N     number of devices (1)
+ *     copiers=N     number of copies that a device can run at the same time (2)
+ *     driver=N      CUDA version of the driver, for example 12020 for 12.2 (13000); -1: no driver
  */
 #pragma once
 
@@ -34,11 +32,11 @@ struct cuda_fault {
     int devices, copiers, driver;
 };
 
-/* Replaces the fault and counts anew. The devices become whole again, and streams that stood still
- * go on. */
+/* Replaces the fault, resets the counters, repairs the devices, and lets hanging streams
+ * continue. */
 void cuda_fault_set(const struct cuda_fault *fault);
-/* How often it struck, and how often that place was come by at all. */
+/* How often the fault struck, and how often its place was reached. */
 unsigned cuda_fault_struck(void);
 unsigned cuda_fault_passed(void);
-/* Whether CUDA says of this error that the process must be started anew. */
+/* Whether CUDA documents that after this error the process must be restarted. */
 bool cuda_fault_lasts(int error);

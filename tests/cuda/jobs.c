@@ -151,6 +151,6 @@ void jobs_close(struct jobs *jobs)
     assert_int_equal(engine_pinned_usage(jobs->engine).used, 0);
     for (uint32_t d = 0; d < engine_devices(jobs->engine); d++)
         assert_int_equal(engine_device_usage(jobs->engine, d).used, 0);
-    jobs_set_no_fault(1); /* the device is whole again, and all that it holds can be freed */
+    jobs_set_no_fault(1); /* repairs the device, so that its memory can be freed */
     engine_close(jobs->engine);
 }

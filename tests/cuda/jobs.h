@@ -1,6 +1,4 @@
-/*
- * jobs.h - jobs on a CUDA engine that runs on the stand-in, and what becomes of them.
- */
+/* jobs.h - runs jobs on a CUDA engine with the stand-in runtime, and records how they end. */
 #pragma once
 
 #include "tests/fixtures/gpu/engine_job.h"
@@ -18,18 +16,18 @@ struct jobs {
     struct job job[JOBS_MAX];
     const char *ops[JOBS_MAX];
     unsigned count, answered;
-    unsigned done[JOBS_MAX];    /* how often each was answered */
-    unsigned ended[JOBS_MAX];   /* which ones, in their order */
+    unsigned done[JOBS_MAX];    /* number of completions per job */
+    unsigned ended[JOBS_MAX];   /* the jobs in the order of their completion */
 };
 
 struct jobs_how {
     unsigned count, streams;
     int devices;                /* 0: one */
-    double hang_grace_s;        /* 0: the usual one */
-    bool alone;                 /* each takes a stream by itself */
+    double hang_grace_s;        /* 0: the default */
+    bool alone;                 /* each job has a stream to itself */
 };
 
-/* Those that jobs_on_done counts for. */
+/* The jobs whose completions jobs_on_done counts. */
 extern struct jobs *jobs_running;
 
 void jobs_on_done(struct engine_task *task);
@@ -37,29 +35,28 @@ void jobs_set_fault(const char *at, int error, unsigned nth, unsigned times);
 void jobs_set_no_fault(int devices);
 struct engine *jobs_engine(const struct jobs_how *how);
 
-/* Kernels wait from jobs_hold to jobs_let_go. Calls at `at` fail with this error, one time; 0: they
- * are only counted. */
+/* Kernels wait from jobs_hold to jobs_let_go. One call at `at` fails with this error; 0: calls are
+ * only counted. */
 void jobs_hold(const char *at, int error, int devices);
 void jobs_let_go(void);
 
-/* A picture of its own for each job, all of them small. */
+/* Creates a small job with its own image. */
 void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t height,
                   const char *ops);
 
-/* Opens the engine while nothing is wrong, and reserves for all jobs. */
+/* Opens the engine without a fault, and reserves memory for all jobs. */
 void jobs_open(struct jobs *jobs, const struct jobs_how *how);
 void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 
-/* Until so many in all have been answered, ten seconds at most. */
+/* Waits until `wanted` jobs in all have ended, for at most ten seconds. */
 void jobs_wait(struct jobs *jobs, unsigned wanted);
-/* Submits all at once, and waits for them. */
+/* Submits all jobs together, and waits for them. */
 void jobs_run(struct jobs *jobs);
 unsigned jobs_with(const struct jobs *jobs, enum status status);
 unsigned jobs_charged(const struct jobs *jobs);
 
-/* After a fault nothing is begun: a new job is answered at once, and none gets memory. */
+/* After a fault the engine starts nothing: a new job ends immediately, and no job gets memory. */
 void jobs_check_latched(struct jobs *jobs);
 
-/* All pictures and values that came out are those of the CPU engine, and all memory is given back.
- */
+/* All images and values must equal those of the CPU engine, and all memory must be free. */
 void jobs_close(struct jobs *jobs);

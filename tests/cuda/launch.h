@@ -1,7 +1,7 @@
 /*
- * launch.h - puts a pass on a stream of the stand-in; every launcher of gpu/ops is this one.
+ * launch.h - enqueues a pass on a stream of the stand-in runtime, for every launcher of gpu/ops.
  *
- * launchers.inc, made by the Makefile from the sources in gpu/ops, has their names.
+ * The Makefile lists the launchers of gpu/ops in launchers.inc.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* launchers.c - the kernels' launchers, by the names that the operation table has for them. */
+/* launchers.c - defines the launchers by the names that the operation table refers to. */
 #include "tests/cuda/launch.h"
 
 #define LAUNCHER(name)                                                                            \

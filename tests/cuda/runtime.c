@@ -1,9 +1,9 @@
 /*
- * runtime.c - the stand-in for CUDA: a thread a stream, a queue of what it is to do.
+ * runtime.c - the stand-in CUDA runtime: one thread and one queue per stream.
  *
- * As with a device, what is put on a stream is carried out in order while the caller goes on; an
- * error that strikes a device stays, answers every later call for it, and ends all its streams
- * where they are: nothing more is copied, and no report ever comes.
+ * As on a device, a stream executes its items in order while the caller continues. A lasting error
+ * of a device fails every later call for that device and stops all its streams: no more copies are
+ * made, and no host function is called.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ struct launched {
 struct CUstream_st {
     int device;
     pthread_t thread;
-    struct list items; /* the first one is at work */
+    struct list items; /* the first one is running */
     bool closed;
 };
 
@@ -68,7 +68,7 @@ static void *pinned[PINNED_MAX];
 static _Thread_local cudaError_t last;
 static _Thread_local int current;
 
-/* ---- what goes wrong ------------------------------------------------------------------------- */
+/* ---- fault injection ------------------------------------------------------------------------- */
 
 static void take_word(const char *word)
 {
@@ -137,7 +137,7 @@ bool cuda_fault_lasts(int error)
     return false;
 }
 
-/* Whether it is now that the fault happens here. With the lock held. */
+/* Counts a pass of this place, and returns whether the fault strikes. Call with the lock held. */
 static bool strikes(const char *at)
 {
     if (strcmp(at, fault.at) != 0 || (fault.when[0] && access(fault.when, F_OK) != 0))
@@ -148,7 +148,7 @@ static bool strikes(const char *at)
     return now;
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void break_device(int device, int error)
 {
     if (cuda_fault_lasts(error) && !broken[device])
@@ -163,7 +163,7 @@ static cudaError_t say(cudaError_t result)
     return result;
 }
 
-/* What a call for this device answers before it does anything. */
+/* The result of a call for this device before it does anything. */
 static cudaError_t answer(const char *call, int device)
 {
     pthread_once(&once, read_environment);
@@ -270,7 +270,7 @@ cudaError_t cudaFree(void *memory)
     return result;
 }
 
-/* Replaces one entry by another; NULL stands for a free place. */
+/* Replaces one entry by another; NULL is a free entry. */
 static bool note_pinned(const void *from, void *to)
 {
     bool found = false;
@@ -311,7 +311,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     return answer("cudaPointerGetAttributes", current);
 }
 
-/* ---- a stream at work ------------------------------------------------------------------------ */
+/* ---- execution of a stream ------------------------------------------------------------------- */
 
 static void run_kernel(struct item *item, bool turn_a_bit)
 {
@@ -347,7 +347,7 @@ static void carry_out(struct item *item, bool turn_a_bit)
     }
 }
 
-/* Kernels wait while the test holds them. With the lock held, which is let go meanwhile. */
+/* Waits while the test holds kernels. Call with the lock held; it is released while waiting. */
 static void wait_while_held(const struct CUstream_st *stream)
 {
     const struct timespec pause = {0, 2000000};
@@ -358,7 +358,7 @@ static void wait_while_held(const struct CUstream_st *stream)
     }
 }
 
-/* false: it did not come to its end, and the stream goes no further. With the lock held. */
+/* Returns false if the item did not finish; then the stream stops. Call with the lock held. */
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
     static const char *const places[] = {"copy", "record", "report", "kernel"};

@@ -1,6 +1,6 @@
 /*
- * Tests of small tasks that share a stream: which do, what that saves, what each of them gets of
- * the time, and what becomes of the others where one of them fails. They run on the stand-in.
+ * Tests of small tasks that share a stream: which tasks do, how many calls that saves, how the time
+ * is divided, and how one failing task affects the others. Uses the stand-in CUDA runtime.
  */
 #include "tests/cuda/jobs.h"
 
@@ -13,9 +13,9 @@ static uint32_t slot_of(unsigned number)
     return jobs.job[number].task.slot;
 }
 
-/* ---- which ones ------------------------------------------------------------------------------ */
+/* ---- which tasks share a stream -------------------------------------------------------------- */
 
-/* Two take the two streams, the others wait meanwhile; then they go together, once a stream is
+/* Two tasks take the two streams while the others wait. The others run together when a stream is
  * free. */
 TEST(test_those_that_wait_share_a_stream)
 {
@@ -49,7 +49,7 @@ TEST(test_a_batch_has_its_bound)
     jobs_close(&jobs);
 }
 
-/* With one stream: a large one, one that is to be alone, and small ones before, between, behind. */
+/* One stream, with small tasks before and after a large one, and one that must run alone. */
 TEST(test_large_ones_go_alone_and_in_order)
 {
     static const unsigned order[] = {0, 1, 3, 2, 4};
@@ -64,7 +64,7 @@ TEST(test_large_ones_go_alone_and_in_order)
     jobs_submit(&jobs, 1, 4);
     jobs_let_go();
     jobs_wait(&jobs, 5);
-    assert_int_equal(cuda_fault_passed(), 4); /* 1 and 3 together, past the large one */
+    assert_int_equal(cuda_fault_passed(), 4); /* 1 and 3 ran together, before the large one */
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(jobs.ended[i], order[i]);
     jobs_close(&jobs);
@@ -86,9 +86,9 @@ TEST(test_a_batch_is_one_devices)
     jobs_close(&jobs);
 }
 
-/* ---- what it saves --------------------------------------------------------------------------- */
+/* ---- saved calls ----------------------------------------------------------------------------- */
 
-/* Calls for sixteen jobs that share a stream, and that do not. An event more is the clock's. */
+/* Calls for sixteen jobs in one batch, and one by one. The clock may record one more event. */
 TEST(test_calls_a_batch_makes)
 {
     static const struct {
@@ -112,7 +112,7 @@ TEST(test_calls_a_batch_makes)
     }
 }
 
-/* ---- launches that several share ------------------------------------------------------------- */
+/* ---- shared launches ------------------------------------------------------------------------- */
 
 static const char *const hash_ops[] = {
     "[\"phash\"]",
@@ -142,14 +142,14 @@ static unsigned launches_of_hashes(unsigned count, bool alone)
     return launches;
 }
 
-/* Three of four have hashes, of one or of several pictures, and passes before and behind. */
+/* Three of four jobs have hashes, of one or two images, and passes before and after them. */
 TEST(test_hashes_share_a_launch)
 {
     assert_int_equal(launches_of_hashes(12, false), launches_of_hashes(12, true) - 9 + 1);
     assert_int_equal(launches_of_hashes(1, false), launches_of_hashes(1, true));
 }
 
-/* How many of eight fail where so many launches in a row are refused, from the nth on. */
+/* How many of eight jobs fail if `times` launches in a row are refused, from the nth on. */
 static unsigned failed_hashes(unsigned nth, unsigned times)
 {
     open_hashes(8, false);
@@ -164,8 +164,8 @@ static unsigned failed_hashes(unsigned nth, unsigned times)
     return failed;
 }
 
-/* Each launch in turn is refused: of the one that six jobs share none fails, since each is tried by
- * itself then; where that is refused, too, it is one job's. Any other launch is its own job's. */
+/* Refuses each launch in turn. If the shared launch of six hashes is refused, the engine tries each
+ * hash alone, and only a second refusal fails a job. Any other refused launch fails its own job. */
 TEST(test_a_shared_launch_that_is_refused)
 {
     unsigned launches = launches_of_hashes(8, false), shared = 0;
@@ -181,14 +181,14 @@ TEST(test_a_shared_launch_that_is_refused)
     assert_int_equal(shared, 1);
 }
 
-/* ---- what each gets of the time -------------------------------------------------------------- */
+/* ---- shares of the time ---------------------------------------------------------------------- */
 
 static uint64_t end_ns(uint64_t begin_ns, double ms)
 {
     return begin_ns + (uint64_t)(ms * 1e6 + 0.5);
 }
 
-/* Shares follow the bytes and stand one behind the other: copies in, kernels, copies out. */
+/* Shares are proportional to the bytes, and follow one another: copies in, kernels, copies out. */
 TEST(test_shares_of_the_time)
 {
     uint64_t begin_ns = clock_now_ns();
@@ -226,9 +226,9 @@ TEST(test_shares_of_the_time)
     jobs_close(&jobs);
 }
 
-/* ---- what fails ------------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-/* One stream, three jobs behind the batch that are alone: the batch is charged, they are not. */
+/* One stream. The batch is charged with the error; the three single jobs after it are not. */
 static void lasting_error(const char *at, unsigned nth)
 {
     jobs_open(&jobs, &(struct jobs_how){.count = 8, .streams = 1});
@@ -259,7 +259,7 @@ TEST(test_a_lasting_error_is_all_the_batchs)
             lasting_error(rows[i].at, nth);
 }
 
-/* Whichever of the jobs' calls is refused: that job fails, the others go on. */
+/* If a call for one of the jobs is refused, that job fails and the others continue. */
 TEST(test_an_error_of_one_call_is_one_jobs)
 {
     static const struct {
@@ -288,7 +288,7 @@ TEST(test_an_error_of_one_call_is_one_jobs)
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
-/* Behind one that is held, two of four run out of time: nothing of them is put on the stream. */
+/* Two of four tasks expire while another task runs: the batch leaves them out. */
 TEST(test_those_too_late_do_not_start)
 {
     jobs_open(&jobs, &(struct jobs_how){.count = 5, .streams = 1});
@@ -302,7 +302,7 @@ TEST(test_those_too_late_do_not_start)
     assert_int_equal(jobs.job[1].task.error.status, STATUS_TIMEOUT);
     assert_int_equal(jobs.job[3].task.error.status, STATUS_TIMEOUT);
     assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
-    /* An image is turned, too, where its orientation is not 1. */
+    /* an orientation other than 1 adds a pass */
     unsigned launches = 0;
     for (unsigned i = 0; i < 5; i++)
         launches += i % 2 && i < 4 ? 0 : jobs.job[i].plan.variants[0].pass_count;
@@ -310,7 +310,7 @@ TEST(test_those_too_late_do_not_start)
     jobs_close(&jobs);
 }
 
-/* The first one's deadline goes by while the batch is held: that one is late, and no more. */
+/* The first task's deadline passes while the batch is held: only that task is late. */
 TEST(test_one_is_late_and_the_others_are_not)
 {
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});
@@ -333,7 +333,7 @@ TEST(test_one_is_late_and_the_others_are_not)
     jobs_close(&jobs);
 }
 
-/* A kernel never ends: that is found out by the earliest deadline, here the last job's. */
+/* A kernel never ends. The earliest deadline detects it, here that of the last job. */
 TEST(test_a_batch_that_hangs)
 {
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 2, .hang_grace_s = 0.15});
@@ -349,7 +349,7 @@ TEST(test_a_batch_that_hangs)
     jobs_close(&jobs);
 }
 
-/* Small tasks wait for the only stream, which is held: one expires, a fault ends the others. */
+/* Small tasks wait for the only stream: one expires, and a fault ends the others. */
 TEST(test_those_that_wait_end)
 {
     jobs_open(&jobs, &(struct jobs_how){.count = 4, .streams = 1});

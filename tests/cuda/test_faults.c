@@ -1,6 +1,6 @@
 /*
- * Tests of the CUDA engine's ways out: each error at each call, devices that stand still, memory
- * that is refused. They run on the stand-in (tests/cuda/fault.h), so on every machine.
+ * Tests of the CUDA engine's error paths: each error at each call, hanging streams, and refused
+ * memory. They use the stand-in CUDA runtime (tests/cuda/fault.h) and need no GPU.
  */
 #include "tests/cuda/jobs.h"
 
@@ -12,7 +12,7 @@ static struct jobs jobs; /* of the running test */
 static const int lasting[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
                               716, 717, 718, 719, 721, 810, 911, 999};
 
-/* Each job takes a stream by itself. */
+/* Each job has a stream to itself. */
 static void open_jobs(int devices, double hang_grace_s)
 {
     struct jobs_how how = {.count = JOBS, .streams = STREAMS, .devices = devices,
@@ -25,7 +25,7 @@ static struct engine *open_engine(void)
     return jobs_engine(&(struct jobs_how){.streams = STREAMS});
 }
 
-/* ---- errors that last ------------------------------------------------------------------------ */
+/* ---- lasting errors -------------------------------------------------------------------------- */
 
 static void lasting_error(const char *at, int error, unsigned nth)
 {
@@ -50,7 +50,7 @@ TEST(test_each_lasting_error_at_each_call)
             lasting_error(calls[c], lasting[e], 1);
 }
 
-/* A job makes four records, two copies and three launches (it is turned, too). */
+/* A job makes four event records, two copies and up to three launches (one for orientation). */
 TEST(test_a_lasting_error_at_the_nth_call)
 {
     for (unsigned nth = 1; nth <= 3 * 4; nth++)
@@ -69,7 +69,7 @@ TEST(test_each_lasting_error_on_the_device)
             lasting_error(places[p], lasting[e], 1 + (unsigned)e % 3);
 }
 
-/* Of two devices one fails: jobs on the other are not charged with it. */
+/* One of two devices fails: jobs on the other are not charged. */
 TEST(test_the_other_device_is_not_charged)
 {
     open_jobs(2, 0);
@@ -90,7 +90,7 @@ TEST(test_the_other_device_is_not_charged)
     jobs_close(&jobs);
 }
 
-/* What somebody else found out about the engine is charged to no job. */
+/* If another component condemns the engine, no job is charged. */
 TEST(test_a_condemned_engine)
 {
     open_jobs(1, 0);
@@ -109,7 +109,7 @@ TEST(test_a_condemned_engine)
 
 /* ---- errors of one call ---------------------------------------------------------------------- */
 
-/* Without an event it is only not known how long the job took. */
+/* If an event cannot be recorded, only the job's timing is missing. */
 TEST(test_an_error_of_one_call_is_one_jobs)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaMemcpyAsync", "launch",
@@ -136,7 +136,7 @@ TEST(test_an_error_of_one_call_is_one_jobs)
     }
 }
 
-/* A stream that cannot be asked to report, or says that it failed, is not to be trusted. */
+/* If a stream cannot enqueue its report, or reports an error, the engine fails. */
 TEST(test_an_error_of_the_report_is_a_fault)
 {
     static const char *const calls[] = {"cudaLaunchHostFunc", "cudaStreamQuery"};
@@ -144,9 +144,9 @@ TEST(test_an_error_of_the_report_is_a_fault)
         lasting_error(calls[c], cudaErrorInvalidValue, 1);
 }
 
-/* ---- streams that do not come back ----------------------------------------------------------- */
+/* ---- hanging streams ------------------------------------------------------------------------- */
 
-/* One stream stands still, or does not report; with a deadline of 50 ms and a grace of 150. */
+/* One stream hangs, or does not report. The deadline is 50 ms, the grace period 150 ms. */
 static void never_reported(const char *at, int error)
 {
     open_jobs(1, 0.15);
@@ -163,7 +163,7 @@ static void never_reported(const char *at, int error)
     jobs_check_latched(&jobs);
     assert_int_equal(jobs.job[0].task.error.status, STATUS_GPU_FAILED);
     assert_true(jobs.job[0].task.on_device);
-    for (unsigned i = 1; i < JOBS; i++) /* they had the other stream */
+    for (unsigned i = 1; i < JOBS; i++) /* they used the other stream */
         assert_int_equal(jobs.job[i].task.error.status, STATUS_OK);
     jobs_close(&jobs);
 }
@@ -178,7 +178,7 @@ TEST(test_a_report_that_never_comes)
     never_reported("report", cudaSuccess);
 }
 
-/* ---- memory that is refused ------------------------------------------------------------------ */
+/* ---- refused memory -------------------------------------------------------------------------- */
 
 TEST(test_no_pinned_memory)
 {
@@ -216,7 +216,7 @@ TEST(test_no_device_memory)
     engine_close(engine);
 }
 
-/* A device that has failed meanwhile says so to whoever asks for memory. */
+/* If a device fails during an allocation, the engine reports the fault. */
 static void refused_for_good(const char *call, int lasting_error)
 {
     struct job job;
@@ -259,7 +259,7 @@ TEST(test_a_device_that_cannot_be_opened)
             struct error error = {0};
             jobs_set_fault(calls[c], 702, nth, 1);
             enum status status = engine_open(&config, &engine, &error);
-            if (cuda_fault_struck() == 0) { /* it has no second such call */
+            if (cuda_fault_struck() == 0) { /* there is no second such call */
                 assert_int_equal(nth, 2);
                 engine_close(engine);
                 continue;
@@ -271,7 +271,7 @@ TEST(test_a_device_that_cannot_be_opened)
     }
 }
 
-/* Unless their number is given: 8 streams where copies go both ways at once. */
+/* By default 8 streams if the device copies in both directions at the same time, else 4. */
 TEST(test_streams_of_a_device)
 {
     static const struct {
@@ -291,7 +291,7 @@ TEST(test_streams_of_a_device)
     }
 }
 
-/* Each reason has a sentence that says what to do; auto goes on with the CPU. */
+/* Each cause has a message that says what to do; `auto` uses the CPU. */
 TEST(test_no_device_to_be_had)
 {
     static const struct {

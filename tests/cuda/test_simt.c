@@ -1,4 +1,4 @@
-/* test_simt.c - the host's implementation of the subset of CUDA C for the JPEG kernels. */
+/* Tests of the host implementation of the subset of CUDA C that the JPEG kernels use. */
 #include "gpu/jpeg/simt.h"
 #include "tests/fixtures/test.h"
 
@@ -7,7 +7,7 @@
 
 struct sums {
     uint32_t *to;
-    int active; /* threads that do not return at once */
+    int active; /* threads that do not return early */
 };
 
 /* Every thread writes the sum of 3 * index over all lower threads, plus the total and a count. */

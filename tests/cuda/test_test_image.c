@@ -1,13 +1,13 @@
 /*
- * Tests of the image that the self-test and the periodic check send through a device: it runs every
- * launcher of gpu/ops, and a wrong bit of any of them is found. They run on the stand-in.
+ * Tests of the image that the self-test and the periodic check send through a device. It must run
+ * every launcher of gpu/ops, and detect a wrong bit of any of them. Uses the stand-in CUDA runtime.
  */
 #include "tests/cuda/jobs.h"
 
 #include "daemon/selfcheck/test_image.h"
 #include "gpu/plan/pass.h"
 
-/* The Makefile takes the names from the sources of gpu/ops, so that a new one is in the list. */
+/* The Makefile takes the names from the sources of gpu/ops, so every new launcher is included. */
 #define LAUNCHER(name)         pass_cuda name;
 #define LAUNCHER_OF_MANY(name) pass_cuda_many name;
 #include "tests/cuda/launchers.inc"
@@ -29,7 +29,7 @@ struct check {
     struct test_image *test_image;
     struct engine *engine;
     struct codec_context *codec;
-    const struct pass_type *types[64]; /* of the launches, in their order */
+    const struct pass_type *types[64]; /* of the launches, in order */
     unsigned count;
 };
 
@@ -57,8 +57,8 @@ static void check_close(struct check *check)
     engine_close(check->engine);
 }
 
-/* Whether the device gives what the CPU engine does. nth: the kernel that turns a bit over, from 1
- * on; 0: none. */
+/* Whether the device's result equals the CPU engine's. nth: the kernel, from 1, that flips a bit;
+ * 0: none. */
 static bool passes(struct check *check, unsigned nth)
 {
     struct engine_memory memory;
@@ -99,7 +99,7 @@ TEST(test_a_wrong_bit_of_each_kernel_is_found)
             finds += launched_by(check.types[i], &launchers[l]) && found[i];
         }
         if (finds == 0)
-            fail_msg("%s: %u passes of the check's chains, and a wrong bit is found in none",
+            fail_msg("%s: a wrong bit in any of its %u passes is not detected",
                      launchers[l].name, runs);
     }
     check_close(&check);
