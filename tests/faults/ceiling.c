@@ -62,7 +62,7 @@ static void write_meta(FILE *text, const char *id)
     fprintf(text, "]}");
 }
 
-/* As many nodes in an operation, which are not dropped. The job fails: the kernel is too large. */
+/* As many nodes in an operation, which keeps them. The job fails: the kernel is too large. */
 static void write_kernel(FILE *text, const char *id)
 {
     fprintf(text, "{\"id\":\"%s\",\"input\":\"p.jpg\",\"outputs\":[{\"output\":\"%s.png\"},"
@@ -72,7 +72,7 @@ static void write_kernel(FILE *text, const char *id)
     fprintf(text, "]]}]}]}");
 }
 
-/* As many operations as a job may have, all the same and without a picture. */
+/* The largest number of operations per job, all the same and without an image. */
 static void write_same(FILE *text, const char *id, const char *op)
 {
     fprintf(text, "{\"id\":\"%s\",\"input\":\"tiny.png\",\"outputs\":[", id);
@@ -100,7 +100,7 @@ static void write_values(FILE *text, const char *id)
 static void put_inputs(struct rig *rig)
 {
     struct picture_file icc = picture_icc(ICC_BYTES_MAX, "RGB ");
-    memset(icc.bytes + 128, 0, icc.length - 128); /* no tags, and packed to next to nothing */
+    memset(icc.bytes + 128, 0, icc.length - 128); /* no tags; compresses to almost nothing */
     world_put_picture(&rig->world, "icc.png", picture_png(&(struct picture_png){
         .width = 16, .height = 16, .colour_type = 2, .level = 9, .icc = icc.bytes,
         .icc_bytes = icc.length}));

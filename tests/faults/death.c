@@ -32,7 +32,7 @@ static void kill_idle(struct rig *rig)
     rig_saw_if(rig, world_until(&rig->world, 5, 1, "ZCARD gpuimgd:inst"), "its name is gone");
 }
 
-/* A daemon that dies at the victim, and one after it. with: where. */
+/* One daemon dies at the victim, and the next daemon runs the job. with: the place. */
 static void kill_at(struct rig *rig)
 {
     const char *fault = text_of("%s,action=kill,match=victim", rig->fault->with[0]);
@@ -158,7 +158,7 @@ static void random_kills(struct rig *rig)
     process_clear(&chaos);
 }
 
-/* ---- a daemon that stands still -------------------------------------------------------------- */
+/* ---- a stopped daemon ------------------------------------------------------------------------ */
 
 /* number: the daemon's lease, and how long it is stopped between rename and DONE, in seconds. */
 static void stand_still(struct rig *rig)
@@ -353,7 +353,7 @@ static void three_of_four_workers_hang(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, hang_at_victim, "--workers=4", "--inflight=12",
                                        rig_option_s("hang_grace_s", 0.3), NULL);
-    for (int i = 0; i < 3; i++) { /* all at once, so that one tick gives them up */
+    for (int i = 0; i < 3; i++) { /* together, so that one tick abandons all of them */
         const char *id = text_of("victim%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
                       id, patience(0.5));

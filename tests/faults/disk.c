@@ -13,7 +13,7 @@
 #define OLD "the picture that was there before"
 #define NEIGHBOURS 4
 
-/* ---- looking at the victim's picture --------------------------------------------------------- */
+/* ---- the victim's output --------------------------------------------------------------------- */
 
 static struct picture_file load(struct rig *rig, const char *name)
 {
@@ -50,7 +50,7 @@ static void wait_and_look(struct rig *rig, const char *name, const struct pictur
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
-/* The faults of the case's call, whose name is the case's, with the victim's files. what: do=... */
+/* The case's call with the name of the case, limited to the victim's files. what: do=... */
 static const char *fault_of_victim(const struct rig *rig, const char *what)
 {
     const char *call = rig->fault->name;
@@ -102,7 +102,7 @@ static void folder_enospc(struct rig *rig)
     rig_saw_message(rig, "victim");
 }
 
-/* The complete image has its final name by then, but is not synced yet. */
+/* At that time the complete image has its final name, but is not synced. */
 static void folder_fsync_eio(struct rig *rig)
 {
     spoil(rig, "call=fsync,do=EIO,times=2,match=*/out/new", "new/victim.png", false, "");
@@ -156,7 +156,7 @@ static void hangs(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
-/* All workers hang for ever, one after the other; their temporary files are removed. */
+/* All workers hang forever, one after the other; their temporary files are removed. */
 static void all_workers_hang(struct rig *rig)
 {
     struct shim_page *page =
@@ -176,7 +176,7 @@ static void all_workers_hang(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
-/* The second sweep for temporary files hangs for ever; jobs go on. */
+/* The second sweep for temporary files hangs forever; jobs continue. */
 static void sweep_hangs(struct rig *rig)
 {
     struct shim_page *page =

@@ -41,13 +41,13 @@ static void draw_on_cpu(struct rig *rig)
     rig_end_of(daemon, 20);
 }
 
-/* Replaces p.jpg by an image with too many pixels for a batch. */
+/* Replaces p.jpg by an image that is too large for a batch. */
 static void put_large(struct rig *rig)
 {
     world_put_photo(&rig->world, "p.jpg", 2000, 1500);
 }
 
-/* Pushes jobs and waits until the daemon holds so many in all, and then a little longer. */
+/* Pushes jobs, waits until the daemon holds `held` in all, and then a little longer. */
 static void push_held(struct rig *rig, const char *prefix, size_t count, long long held,
                       double seconds)
 {
@@ -317,7 +317,7 @@ static void gpu_check_alone(struct rig *rig)
     rig_saw_attempts(rig, "n", 1);
 }
 
-/* One call of the GPU check fails. The engine has no fault; checks and jobs go on. */
+/* One call of the GPU check fails. The engine has no fault; checks and jobs continue. */
 static void gpu_check_not_started(struct rig *rig)
 {
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701"),
@@ -329,7 +329,7 @@ static void gpu_check_not_started(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
-/* ---- a device of this machine ---------------------------------------------------------------- */
+/* ---- a real device --------------------------------------------------------------------------- */
 
 static bool has_device(struct rig *rig)
 {

@@ -17,7 +17,7 @@ static void saw_logged(struct rig *rig, struct process *daemon, const char *text
     rig_saw(rig, "%s %s", process_logged(daemon, 0, text, 20) ? "said" : "did not say", text);
 }
 
-/* ---- away ------------------------------------------------------------------------------------ */
+/* ---- Redis is down --------------------------------------------------------------------------- */
 
 static void absent_at_start(struct rig *rig)
 {
@@ -96,7 +96,7 @@ static void stands_still(struct rig *rig)
     rig_wait_done(rig, 30, "n");
 }
 
-/* ---- says no --------------------------------------------------------------------------------- */
+/* ---- Redis returns errors -------------------------------------------------------------------- */
 
 static void forgets_scripts_and_clients(struct rig *rig)
 {
@@ -114,7 +114,7 @@ static void forgets_scripts_and_clients(struct rig *rig)
     rig_wait_done_at(rig, 20, "n", 1);
 }
 
-/* A daemon that runs drains it, and one that starts does. */
+/* A full Redis is drained by a running daemon and by one that starts. */
 static void full(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, NULL, "--inflight=2", "--batch=2", NULL);
@@ -251,7 +251,7 @@ static void forbidden_blmove(struct rig *rig)
     rig_saw_in_time(rig, start, 3);
 }
 
-/* ---- the line -------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 /* The key gpuimgd:seq occurs only in FETCH. */
 static void reply_cut(struct rig *rig)
@@ -310,7 +310,7 @@ static void silent_line(struct rig *rig)
     rig_wait_done_at(rig, 30, "n", 1);
 }
 
-/* ---- what others write ----------------------------------------------------------------------- */
+/* ---- keys that others write ------------------------------------------------------------------ */
 
 /* 300 leases of a daemon on another host expire one after the other; two daemons reap them. */
 static void two_reapers(struct rig *rig)
@@ -360,7 +360,7 @@ static void forged_numbers(struct rig *rig)
     saw_logged(rig, daemon, "5 entries of gpuimgd:jobs");
 }
 
-/* ---- pictures in keys ------------------------------------------------------------------------ */
+/* ---- images in keys -------------------------------------------------------------------------- */
 
 /* A hung job holds the memory for input files. Only a limited number of waiting inputs may be
  * requested from Redis; otherwise all of them would be in the client's memory. */

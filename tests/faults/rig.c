@@ -8,7 +8,7 @@
 #include "tests/fixtures/http.h"
 #include "tests/fixtures/text_file.h"
 
-/* ---- what was seen --------------------------------------------------------------------------- */
+/* ---- observations ---------------------------------------------------------------------------- */
 
 void rig_append(struct rig *rig, const char *separator, const char *text)
 {
@@ -436,7 +436,7 @@ void rig_cancel(struct rig *rig, const char *id)
                                   script_text(SCRIPT_ID_CANCEL), id, id, id));
 }
 
-/* Redis 7 has several append-only files: the incremental one is meant. */
+/* Redis 7 has several append-only files: returns the incremental one. */
 static const char *aof_path(struct rig *rig)
 {
     const char *folder = rig->world.redis->folder;

@@ -64,7 +64,7 @@ struct rig {
     size_t strangers;       /* results of jobs that the case did not push */
 };
 
-/* ---- what was seen --------------------------------------------------------------------------- */
+/* ---- observations ---------------------------------------------------------------------------- */
 
 /* Appends an observation, formatted like printf, separated by "; ". */
 #define rig_saw(rig, ...) rig_append(rig, "; ", text_of(__VA_ARGS__))
@@ -79,7 +79,7 @@ void rig_saw_jobs(struct rig *rig, const char *prefix);
 void rig_saw_message(struct rig *rig, const char *id);
 /* Number of jobs whose id begins with prefix and whose result is from this attempt. */
 size_t rig_at_attempt(const struct rig *rig, const char *prefix, int attempt);
-/* "all at attempt 1" for the jobs whose id begins with prefix. */
+/* Records "all at attempt 1" for the jobs whose id begins with prefix. */
 void rig_saw_attempts(struct rig *rig, const char *prefix, int attempt);
 /* rig_saw_done, and "all at attempt 1". */
 void rig_saw_done_at(struct rig *rig, const char *prefix, int attempt);
@@ -113,7 +113,7 @@ bool rig_wait_for(struct rig *rig, size_t count, double seconds);
 void rig_wait_done(struct rig *rig, double seconds, const char *prefix);
 void rig_wait_done_at(struct rig *rig, double seconds, const char *prefix, int attempt);
 void rig_wait_jobs(struct rig *rig, double seconds, const char *prefix);
-/* Sleeps until the condition holds, for `seconds` at most. */
+/* Sleeps until the condition holds, for at most `seconds`. */
 #define RIG_WAIT_UNTIL(seconds, condition)                                                         \
     for (double rig_end = process_now() + patience(seconds);                                       \
          !(condition) && process_now() < rig_end;)                                                 \

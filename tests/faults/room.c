@@ -15,7 +15,7 @@
 #define HOST_BYTES "--host_bytes=8M"
 #define FILE_BYTES (5 << 19) /* two do not fit into 4 MiB */
 
-/* ---- what the daemon says -------------------------------------------------------------------- */
+/* ---- observations ---------------------------------------------------------------------------- */
 
 static double waiting_jobs(const char *place)
 {
@@ -29,7 +29,7 @@ static double waiting_jobs(const char *place)
     return waiting;
 }
 
-/* Waits until so many jobs wait for memory. */
+/* Waits until this many jobs wait for memory. */
 static void saw_waiting(struct rig *rig, double wanted)
 {
     const char *place = rig_place(rig);
@@ -40,7 +40,7 @@ static void saw_waiting(struct rig *rig, double wanted)
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* A daemon with a victim at its decode. timeout_s: the victim's. */
+/* Starts a daemon and a victim at its decode. timeout_s: the victim's timeout. */
 static struct process *start_with_victim(struct rig *rig, const char *bound, double timeout_s)
 {
     struct process *daemon =

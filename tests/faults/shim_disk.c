@@ -39,7 +39,7 @@ static const struct {
 } errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS},       {"EIO", EIO},
               {"ESTALE", ESTALE}, {"EINTR", EINTR},   {"ENOTCONN", ENOTCONN}, {"EMFILE", EMFILE}};
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- the fault ------------------------------------------------------------------------------- */
 
 __attribute__((noreturn)) static void refuse(const char *text)
 {
@@ -77,7 +77,7 @@ __attribute__((constructor)) static void read_environment(void)
     page = shim_map();
 }
 
-/* ---- whether a call is meant ----------------------------------------------------------------- */
+/* ---- which calls match ----------------------------------------------------------------------- */
 
 static bool path_of(int fd, char *path, size_t size)
 {

@@ -13,7 +13,7 @@
 
 #include "tests/faults/shim.h"
 
-/* No header of the libraries declares these here: their types are pointers and numbers. */
+/* The libraries' headers are not included: these types are pointers and numbers. */
 #define OTHER_JPEG 99
 #define OTHER_PNG  "0.96"
 

@@ -26,7 +26,7 @@ static struct {
 } ranges[RANGES_MAX];
 static size_t range_count;
 
-/* ---- who asks -------------------------------------------------------------------------------- */
+/* ---- the callers ----------------------------------------------------------------------------- */
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
