@@ -75,7 +75,7 @@ TEST(test_bad_json)
          "bad_json", "16"},
     };
     RUN_BAD(jobs);
-    /* Bytes with NULs and everything else in them. */
+    /* arbitrary bytes, including NUL */
     struct picture_file garbage = picture_garbage(5000, 7);
     push_good();
     world_push_bytes(w, garbage.bytes, garbage.length);
@@ -110,7 +110,7 @@ TEST(test_bad_jobs_are_named)
         cJSON_Delete(result);
         assert_true(process_logged(&w->daemons[0], mark, rows[i].line, 20));
     }
-    /* A long name is whole in the result, and its end is in the log. */
+    /* A long name is complete in the result, and its end is in the log. */
     char name[1000];
     memset(name, 'n', sizeof name);
     for (size_t i = 100; i < sizeof name; i += 100)
@@ -187,7 +187,7 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"
          "'compression':3}}]}", "bad_job", "outputs[0].output.compression is a key of png, but "
          "\"gpuimgd:img:x\" is written as jpeg; omit it"},
-        /* Written in the format of the input. */
+        /* the format of the input */
         {"{'input':'good.jpg','output':{'key':'gpuimgd:img:x','compression':3}}", "bad_job",
          "output.compression is a key of png, but \"gpuimgd:img:x\" is written as jpeg"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x','compression':3},'ops':['sobel']}]}",
@@ -296,14 +296,14 @@ TEST(test_refused_paths)
          "gpuimgd:jobs"},
     };
     RUN_BAD(jobs);
-    /* A link at the target's own name is never followed: replaced by the picture, or refused. */
+    /* A link with the target's own name is never followed: the job replaces or refuses it. */
     cJSON *result = check_answer(w, "{'input':'good.jpg','output':'link.png'}");
     assert_true(!strcmp(json_text(result, "status"), "done") ||
                 !strcmp(json_text(result, "error.code"), "path_refused"));
     cJSON_Delete(result);
     assert_int_equal(access("/tmp/never-made-by-gpuimgd.png", F_OK), -1);
 
-    /* /dev/zero, which only root can make. */
+    /* /dev/zero; only root can create it */
     if (mknod(in_path("device.png"), S_IFCHR | 0666, makedev(1, 5)) == 0)
         check_failed(check_answer(w, "{'input':'device.png','output':'x.png'}"), "path_refused",
                      "device.png", NULL);

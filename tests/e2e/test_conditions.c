@@ -74,7 +74,7 @@ TEST(test_not_before)
     stop(daemon);
 }
 
-/* Seconds from when a daemon first has the job. */
+/* Relative times count from the moment when a daemon first has the job. */
 TEST(test_relative_times)
 {
     struct process *daemon = start_one();
@@ -111,7 +111,7 @@ TEST(test_expires)
     stop(daemon);
 }
 
-/* A retry is a start too: the job's next attempt would come after it has expired. */
+/* A retry needs a start too: the job expires before its next attempt is due. */
 static void check_expires_before_its_retry(const char *expires, const char *says)
 {
     struct process *daemon = start_unprivileged("--retry_delay_s=600");
@@ -138,7 +138,7 @@ TEST(test_relative_end_before_its_retry)
     check_expires_before_its_retry(text, " s after a daemon first took it, when it expired");
 }
 
-/* ---- one job with an id at a time --------------------------------------------------------- */
+/* ---- one job per id at a time ------------------------------------------------------------- */
 
 static void check_same_as(cJSON *result, double number)
 {
@@ -197,7 +197,7 @@ TEST(test_cancel_among_many_that_wait)
     assert_null(cancel("7"));
     assert_null(cancel("250"));
     assert_null(cancel("nobody"));
-    world_push(w, "{'id':'7','input':'p.jpg','output':'again.png'}"); /* later: it runs */
+    world_push(w, "{'id':'7','input':'p.jpg','output':'again.png'}"); /* pushed later: it runs */
     struct process *daemon = start_one();
     int cancelled = 0;
     for (int i = 0; i <= JOBS; i++) {
@@ -215,7 +215,7 @@ TEST(test_cancel_among_many_that_wait)
     assert_false(is_there("/m7.png"));
     assert_false(is_there("/m250.png"));
     assert_true(is_there("/again.png"));
-    char *kept = cancel("8"); /* it has ended: that is the answer */
+    char *kept = cancel("8"); /* the job has ended: cancel returns its result */
     assert_non_null(kept);
     assert_non_null(strstr(kept, "\"status\":\"done\""));
     free(kept);
@@ -290,7 +290,7 @@ TEST(test_paused_for_all)
     world_push(w, "{'input':'p.jpg','output':'paused.png'}");
     process_sleep(1);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 1);
-    /* A list with something in it is no reason to look without end. */
+    /* Jobs in the list do not make a paused daemon poll continuously. */
     assert_null(strstr(redis_text(w->client, "INFO commandstats"), "cmdstat_blmove"));
     assert_int_equal(redis_integer(w->client, "DEL gpuimgd:paused"), 1);
     check_done(check_next(w));

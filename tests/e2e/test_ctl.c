@@ -140,7 +140,7 @@ TEST(test_redis_away)
     ctl_expect(w, 69, "ctl status $at --connect_timeout_s=0.3", "cannot reach", "within 0.3 s",
                NULL);
     redis_server_freeze(w->redis, false);
-    /* A word that another has in the middle of its line goes on behind it. */
+    /* gpuimgctl skips the first, unreachable server of the list. */
     ctl_expect(w, 0, text_of("ctl status --redis=127.0.0.1:1,%s", w->redis->tcp), "waiting ", NULL);
     freeReplyObject(redis_command(w->client, "SET %s:jobs text", w->ns));
     ctl_expect(w, 69, "ctl submit $at one.png -o x", "refuses LPUSH: WRONGTYPE", "no more are",
@@ -198,7 +198,7 @@ TEST(test_anything_in_redis)
             fail_msg("exit status %d, of %s comes %s", run.status, value, run.out);
         cJSON_Delete(result);
     }
-    /* Numbers that a double cannot hold stay as they are. */
+    /* Numbers that a double cannot represent are not changed. */
     freeReplyObject(redis_command(w->client, "SET %s:result:x %s", w->ns,
                                   "{\"status\":\"done\",\"meta\":12345678901234567890}"));
     ctl_expect(w, 0, "ctl result $at x --json", "\"meta\":12345678901234567890}\n", NULL);

@@ -10,7 +10,7 @@
 
 #define HEAP 143
 
-/* ---- what is there ------------------------------------------------------------------------- */
+/* ---- status -------------------------------------------------------------------------------- */
 
 TEST(test_status)
 {
@@ -24,7 +24,7 @@ TEST(test_status)
     check_has(lines, "{'0.waiting':3,'0.dead':1}");
     assert_true(json_number(lines, "0.oldest_s") >= 0);
     assert_int_equal(cJSON_GetArraySize(json_at(lines, "0.daemons")), 0);
-    /* A daemon elsewhere holds three jobs, one on its second attempt, and one lease is over. */
+    /* A daemon on another host has three leases: one is on its second attempt, one has expired. */
     redis_integer(w->client, "ZADD %s:inst 99999999999999 far:boot:ns:12:34", w->ns);
     for (int i = 1; i <= 3; i++) {
         redis_integer(w->client, "HSET %s:job:%d owner far:boot:ns:12:34 attempt %d", w->ns, i,
@@ -70,12 +70,12 @@ TEST(test_published)
     assert_int_equal(run.status, 0);
     cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
     const cJSON *stats = json_at(lines, "0.daemons.0.stats");
-    /* No streams: the workers do it. */
+    /* The CPU engine has no streams. */
     check_has(stats, "{'state':'running','engine':'cpu','jobs':%d,'images':%d,'pixels':%d,"
                      "'in_flight':0,'workers':2,'streams':0,'stages.encode.jobs':%d,"
                      "'stages.admit.now':0}", HEAP + 1, HEAP, HEAP * 64, HEAP);
     assert_true(json_number(stats, "up_s") > 0 && json_number(stats, "stages.encode.ms") > 0);
-    /* Two looks at a daemon at work give its rates. */
+    /* The rates are computed from two samples. */
     run = ctl_run(w, "ctl submit $at -r in/heap -o p --ops invert; "
                      "ctl top $at -i 0.1 --json | grep -m 1 '\"images_s\":'");
     assert_int_equal(run.status, 0);
@@ -92,7 +92,7 @@ TEST(test_published)
     freeReplyObject(keys);
 }
 
-/* What GPUs did, of a daemon on the tests' own CUDA runtime. */
+/* The status of the devices of a daemon with the tests' own CUDA runtime. */
 TEST(test_devices)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
@@ -119,7 +119,7 @@ TEST(test_devices)
     process_clear(&w->daemons[0]);
 }
 
-/* Two devices have a line of their own; shares are those between two looks. */
+/* Two devices share a line; their shares are computed from two samples. */
 TEST(test_devices_of_one_daemon)
 {
 #define DEVICE(name, busy, part, seconds)                                                         \
@@ -151,7 +151,7 @@ TEST(test_dead)
     ctl_expect(w, 1, "mkdir out/wall; chmod 555 out/wall; "
                      "ctl submit $at one.png -o wall/x.png --id walled --wait",
                "dead   ", "(write_failed)", ", 1 dead", NULL);
-    /* Its error is kept with it, whatever becomes of its result. */
+    /* The list keeps its error, even if its result is deleted. */
     freeReplyObject(redis_command(w->client, "DEL %s:result:walled", w->ns));
     ctl_expect(w, 0, "ctl dead list $at", "  #1  walled           one.png: ", "wall/x.png",
                " (write_failed)\n", NULL);
@@ -170,7 +170,7 @@ TEST(test_dead)
     ctl_expect(w, 0, "chmod 755 out/wall; ctl dead retry $at walled && ctl result $at -w walled",
                "1 dead job retried", "done   walled -> wall/x.png", NULL);
     assert_int_equal(redis_integer(w->client, "EXISTS %s:dead %s:dead:errors", w->ns, w->ns), 0);
-    /* Of one that an older daemon gave up, its result says why as long as that is kept. */
+    /* The error of an older daemon's dead job comes from its result while that exists. */
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"old\"}", w->ns);
     ctl_expect(w, 0, "ctl dead list $at", "a.png: see the daemon's log", NULL);
     freeReplyObject(redis_command(w->client, "SET %s:result:old {\"error\":{\"code\":\"c\","
@@ -208,7 +208,7 @@ TEST(test_dead_many)
     ctl_expect(w, 0, "ctl dead $at drop --all", "0 dead jobs dropped", NULL);
 }
 
-/* An id of digits is an id; the list's numbers have their sign; what is gone is named. */
+/* An id may consist of digits; numbers in the list start with #; missing jobs are named. */
 TEST(test_dead_ids_of_digits)
 {
     redis_integer(w->client, "LPUSH %s:dead {\"input\":\"a.png\",\"id\":\"1\"}", w->ns);
@@ -259,7 +259,7 @@ TEST(test_hostile_texts)
     ctl_expect(w, 0, "ctl status $at", "?h:?1", NULL);
 }
 
-/* ---- what is to be done -------------------------------------------------------------------- */
+/* ---- cancel, pause, drain ------------------------------------------------------------------ */
 
 TEST(test_cancel)
 {
@@ -283,7 +283,7 @@ TEST(test_cancel)
     ctl_stop_daemon();
 }
 
-/* Jobs are seen wherever they wait or run, and a cancel says so. */
+/* Cancel finds jobs wherever they wait or run, and reports what it found. */
 TEST(test_cancel_says_what_it_found)
 {
     static const char *const jobs[] = {"ready", "delayed", "alone", "leased"};
@@ -312,7 +312,7 @@ TEST(test_cancel_says_what_it_found)
     freeReplyObject(redis_command(w->client, "SET %s:result:old {\"status\":\"done\"}", w->ns));
     ctl_expect(w, 0, "ctl cancel $at old", "old: no job with this id waits or runs, so none is "
                "cancelled; an earlier one has ended (done)\n", NULL);
-    /* More than are looked at. */
+    /* More jobs than cancel searches. */
     freeReplyObject(redis_command(w->client, "EVAL %s 1 %s:jobs",
                                   "for i = 1, 10000 do redis.call('LPUSH', KEYS[1], '{}') end",
                                   w->ns));

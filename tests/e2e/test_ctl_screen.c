@@ -25,7 +25,7 @@ static void put_album(void)
 static struct {
     pid_t pid;
     int fd;
-    char text[1 << 17]; /* the end of what was written to it */
+    char text[1 << 17]; /* the end of the output */
     size_t length;
 } terminal;
 
@@ -44,14 +44,14 @@ static void open_terminal(int columns, const char *line)
     _exit(127);
 }
 
-/* false: it has ended, or nothing came for so long. */
+/* Returns false if the program has ended, or if nothing came for `seconds`. */
 static bool read_more(double seconds)
 {
     struct pollfd input = {.fd = terminal.fd, .events = POLLIN};
     size_t part = sizeof terminal.text / 4;
     if (poll(&input, 1, seconds > 0 ? (int)(seconds * 1000) : 0) <= 0)
         return false;
-    if (terminal.length > 2 * part) { /* the end is what is looked at */
+    if (terminal.length > 2 * part) { /* keeps only the end */
         terminal.length -= part;
         memmove(terminal.text, terminal.text + part, terminal.length);
     }
@@ -77,7 +77,7 @@ static void type_keys(const char *keys)
     assert_int_equal(write(terminal.fd, keys, strlen(keys)), strlen(keys));
 }
 
-/* Waits for the end, which must have this exit status. */
+/* Waits for the end of the program, which must have this exit status. */
 static void close_terminal(int expected)
 {
     int status;
@@ -103,10 +103,10 @@ static void check_width(size_t columns)
 TEST(test_bar)
 {
     open_terminal(80, "ctl submit $at -r in/album -o x --wait");
-    shows("[------------------------] 0/300 done"); /* before there is anybody who does them */
+    shows("[------------------------] 0/300 done"); /* no daemon runs yet */
     start_ready(0);
     shows(" images/s");
-    shows("failed ");                                /* the one line about a single job */
+    shows("failed ");                                /* the only line about a single job */
     shows("0.png: the input's 10 bytes are neither a JPEG nor a PNG (unsupported_format)\r\n");
     shows("299 done in ");
     close_terminal(1);
@@ -150,7 +150,7 @@ TEST(test_top)
     shows("daemon ");
     ctl_expect(w, 1, "ctl submit $at -r in/album -o x --wait", "299 done", NULL);
     shows("since their start: done 299   failed 1   retried 0");
-    shows("0.0 images/s   0.0 MP/s"); /* at rest again */
+    shows("0.0 images/s   0.0 MP/s"); /* idle again */
     redis_server_kill9(w->redis);
     shows("cannot reach Redis at ");
     redis_server_restart(w->redis);
@@ -159,10 +159,10 @@ TEST(test_top)
     shows("waiting 0   running 0");
     type_keys("q");
     close_terminal(0);
-    assert_non_null(strstr(terminal.text, "\033[?1049l")); /* the screen is as it was before */
+    assert_non_null(strstr(terminal.text, "\033[?1049l")); /* leaves the alternate screen */
 }
 
-/* Ctrl-S holds the screen, in the middle of a drawing: then Ctrl-C comes while it is written. */
+/* Ctrl-S holds the terminal in the middle of a drawing; Ctrl-C interrupts the write. */
 TEST(test_interrupt_of_a_drawing)
 {
     open_terminal(160, "exec \"$GPUIMGCTL\" top $at -i 0.05");
@@ -175,7 +175,7 @@ TEST(test_interrupt_of_a_drawing)
     assert_non_null(strstr(terminal.text, "\033[?1049l"));
 }
 
-/* A terminal that is slow, or held, is waited for; and the shell gets it back as it was. */
+/* gpuimgctl waits for a slow or held terminal, and leaves it in blocking mode. */
 TEST(test_slow_terminal)
 {
     open_terminal(160, "ctl top $at -n 20 -i 0.05; echo \"exit $?\"; "
@@ -191,7 +191,7 @@ TEST(test_slow_terminal)
     assert_int_equal(strtol(flags + strlen("flags:"), NULL, 8) & O_NONBLOCK, 0);
 }
 
-/* No line of top is longer than the screen, and a daemon that dies leaves it. */
+/* No line of top is longer than the screen, and a dead daemon disappears from it. */
 TEST(test_top_of_a_daemon_that_dies)
 {
     struct process *daemon = start_ready(0);

@@ -10,7 +10,7 @@
 #define MANY 1000
 #define HELD 32
 
-/* ---- what is sent -------------------------------------------------------------------------- */
+/* ---- submit -------------------------------------------------------------------------------- */
 
 static void check_queued(const char *line, ...)
 {
@@ -72,7 +72,7 @@ TEST(test_names_on_stdin)
                  "x/cat.jpg", NULL);
     check_queued("printf 'in/one.png\\0cat.jpg\\0' | ctl submit $at -0 - -o x", "x/one.png",
                  "x/cat.jpg", NULL);
-    /* Each name is sent at once, without waiting for more names or the end of the input. */
+    /* Each name is sent immediately, before more names or the end of the input are read. */
     struct process process =
         ctl_begin(w, "mkfifo names; (echo in/one.png; read x < names) | ctl submit $at - -o x");
     bool came = world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns);
@@ -124,7 +124,7 @@ TEST(test_same_names)
     ctl_stop_daemon();
 }
 
-/* A name that would give a terminal another title, clear it, and end a line. */
+/* A name with control sequences: it sets the title, clears the screen, and ends a line. */
 TEST(test_names_that_a_terminal_obeys)
 {
 #define EVIL "evil='" EVIL_BYTES "'; "
@@ -146,7 +146,7 @@ TEST(test_names_that_a_terminal_obeys)
 #undef EVIL
 }
 
-/* ---- what comes of it ---------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------- */
 
 static size_t lines_of(const char *text, const char *begin)
 {
@@ -177,7 +177,7 @@ TEST(test_wait)
     assert_string_equal(json_text(lines, failed_first ? "1.status" : "0.status"), "done");
     assert_string_equal(json_text(lines, failed_first ? "0.error.code" : "1.error.code"),
                         "unsupported_format");
-    /* Nobody else's results are taken, and none is left. */
+    /* Results of other clients are not taken, and none of its own are left. */
     assert_int_equal(redis_integer(w->client, "LLEN %s:results", w->ns), 0);
     redisReply *lists = redis_command(w->client, "KEYS %s:reply:*", w->ns);
     assert_int_equal(lists->elements, 0);
@@ -226,11 +226,11 @@ TEST(test_pictures_are_kept)
                "own/hard/cat.jpg is the input image own/cat.jpg", "not sent\n1\nkept\n", NULL);
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg -kf -o own/soft" KEPT,
                "own/soft/cat.jpg is the input image own/cat.jpg", "not sent\n1\nkept\n", NULL);
-    /* One that has not been sent yet. */
+    /* This input has not been sent yet. */
     ctl_expect(w, 0, "ctl submit $at own/cat.jpg own/1.png -kf -o own/%i.png" KEPT,
                "own/cat.jpg: own/1.png is the input image own/1.png", "1 done in ",
                "not sent\n1\nkept\n", NULL);
-    /* A folder that is both roots. */
+    /* The folder is input_root and output_root. */
     ctl_expect(w, 1, "ln in/one.png in/other.png; "
                      "ctl submit $at --output_root=$PWD/in in/one.png -o other.png --wait; "
                      "status=$?; rm in/other.png; exit $status",
@@ -239,14 +239,14 @@ TEST(test_pictures_are_kept)
 #undef KEPT
 }
 
-/* Neither is any other file, without --force. */
+/* Other existing files are replaced only with --force. */
 TEST(test_files_are_kept)
 {
     ctl_expect(w, 1, "echo mine > kept.png; ctl submit $at in/one.png -k -o kept.png",
                "in/one.png: kept.png exists; --force replaces it", ", 1 not sent", NULL);
     ctl_expect(w, 0, "cat kept.png", "mine\n", NULL);
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
-    /* One that comes while the job runs. */
+    /* The file is created while the job runs. */
     struct process process = ctl_begin(w, "ctl submit $at in/one.png -k -o late.png --json");
     assert_true(world_until(w, patience(20), 1, "LLEN %s:jobs", w->ns));
     ctl_expect(w, 0, "echo mine > late.png", NULL);
@@ -272,7 +272,7 @@ TEST(test_files_are_kept)
     ctl_stop_daemon();
 }
 
-/* The jobs of a submit that waits, as the daemon would answer: a list to push results to. */
+/* Answers a job of a waiting submit as the daemon would: pushes a result to its list. */
 static void answer_job(const char *job, const char *status)
 {
     cJSON *json = cJSON_Parse(job), *result = cJSON_CreateObject();
@@ -287,13 +287,13 @@ static void answer_job(const char *job, const char *status)
     cJSON_Delete(json);
 }
 
-/* Whether so many lines were printed in time. */
+/* Whether this many lines were printed in time. */
 static bool printed(struct process *process, size_t lines)
 {
     return await(20, lines_of(text_keep(process_out(process)), "") >= lines);
 }
 
-/* A program that reads from a pipe has each result when it comes. */
+/* A program that reads from a pipe gets each result as soon as it arrives. */
 TEST(test_results_as_they_come)
 {
     static const char *const lines[] = {
@@ -405,7 +405,7 @@ TEST(test_job_file)
 #undef BAD
 }
 
-/* Every result of a picture that travels comes to its own place. */
+/* With --keys every output of an image is written to its own file. */
 TEST(test_job_file_with_keys)
 {
     ctl_start_daemon();
@@ -417,7 +417,7 @@ TEST(test_job_file_with_keys)
     struct raster gray = raster_load(text_of("%s/trip/gray/2-cat.png", w->folder), RASTER_COLOUR);
     assert_int_equal(gray.channels, 1);
     raster_clear(&gray);
-    /* One that is in the way does not keep the others from their places. */
+    /* A file in the way of one output does not prevent the others. */
     ctl_expect(w, 1, "rm -r trip/*-4.* trip/gray; touch trip/gray; cd trip; "
                      "ctl submit $at cat.jpg -k -j ../sizes.json; status=$?; ls; exit $status",
                "gray/1-cat.png: Not a directory; Redis keeps it for another ",
@@ -428,7 +428,7 @@ TEST(test_job_file_with_keys)
     ctl_stop_daemon();
 }
 
-/* More than the places of those that travel by key, and than a batch. */
+/* More than the limit of inputs in keys, and more than a batch. */
 TEST(test_many)
 {
     for (unsigned i = 0; i < MANY; i++)
@@ -492,10 +492,10 @@ static void check_outage(const char *line, int queued_first)
 {
     struct process process = ctl_begin(w, line);
     assert_true(world_until(w, patience(30), queued_first, "LLEN %s:jobs", w->ns));
-    for (int i = 0; i < HELD; i++) /* so that it cannot be over before Redis dies */
+    for (int i = 0; i < HELD; i++) /* keeps the run from ending before Redis dies */
         freeReplyObject(redis_command(w->client, "LMOVE %s:jobs held LEFT LEFT", w->ns));
     ctl_start_daemon();
-    process_sleep(0.05); /* some are through */
+    process_sleep(0.05); /* some jobs are done */
     kill_redis();
     bool told = process_logged(&process, 0, "waiting until it is back", patience(30));
     revive_redis();
@@ -546,7 +546,7 @@ TEST(test_interrupt_without_redis)
     assert_int_equal(run.status, 75);
 }
 
-/* What Redis refuses for a time is waited for. */
+/* Submit retries commands that Redis refuses for a while. */
 TEST(test_redis_full)
 {
     freeReplyObject(redis_command(w->client, "CONFIG SET maxmemory 1"));

@@ -36,7 +36,7 @@ static void push_all(void)
     }
 }
 
-/* What the daemon says of itself. */
+/* A number that the daemon publishes. */
 static long long published(const char *name)
 {
     static const char script[] = "local key = redis.call('KEYS', 'gpuimgd:stats:*')[1]\n"

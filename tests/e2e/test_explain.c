@@ -10,7 +10,7 @@ static void put_images(void)
     put_png("glass.png", .width = 100, .height = 10, .colour_type = 6);
 }
 
-/* Runs a shell command in which $job is the job's file, $in and $out the folders. */
+/* Runs a shell command with $job as the job's file and $in and $out as the folders. */
 static int run(const char *command, char **out, char **err)
 {
     struct process process;
@@ -27,8 +27,8 @@ static int run(const char *command, char **out, char **err)
     return status;
 }
 
-/* Explains a job (quotes as world_push) and gives what was printed; fails unless it ends with
- * `status` and its log holds `said`. */
+/* Explains a job (quotes as in world_push) and returns the output. The exit status must be
+ * `status`, and the log must contain `said`. */
 static char *explain(const char *job, int status, const char *said)
 {
     char path[128], json[2000], *out, *err;
@@ -45,7 +45,7 @@ static char *explain(const char *job, int status, const char *said)
     return out;
 }
 
-/* Each of the texts (ended by NULL) is there, in this order, and no other pass. */
+/* The texts (ended by NULL) must occur in this order, and no other pass. */
 static void check_lines(char *out, ...)
 {
     const char *at = out, *text;
@@ -95,7 +95,7 @@ TEST(test_colour)
                 "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
 }
 
-/* Passes beside the chain, and hashes that one pass makes for all outputs. */
+/* Passes beside the chain, and one pass that computes the hashes of all outputs. */
 TEST(test_aside)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'ops':['phash']},{'output':'o.png','ops':"
@@ -123,7 +123,7 @@ TEST(test_decoded_smaller)
                 "pass 1  orient ", "pass 2  resample x ", "pass 3  resample y ", NULL);
 }
 
-/* What is fused is one pass, and the bytes are those that the buffers have. */
+/* Fused operations are one pass, and the printed sizes are those of the buffers. */
 TEST(test_fused)
 {
     check_lines(explain("{'input':'glass.png','output':'o.jpg','ops':['invert',{'op':'gamma',"
@@ -147,7 +147,7 @@ TEST(test_fused)
                 "works in 976\n", NULL);
 }
 
-/* A rectangle is read where it lies: by a pass, or by the encoder. */
+/* A cropped rectangle is read in place, by a pass or by the encoder. */
 TEST(test_cropped)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'output':'a.png','ops':[{'op':'crop',"
@@ -195,7 +195,7 @@ TEST(test_what_would_fail)
     }
 }
 
-/* The same as one line for programs, also of a job that would fail. */
+/* With --json the same is one line, even for a job that would fail. */
 TEST(test_json)
 {
     char *out, *err;
@@ -216,7 +216,7 @@ TEST(test_json)
                     "'outputs.1.error.code':'unknown_op'}");
     assert_int_equal(cJSON_GetArraySize(json_at(json, "outputs.1.error")), 3); /* as in a result */
     check_has(json, "{'memory.scratch':286720,'memory.input':273280}");
-    assert_int_equal(json_number(json, "memory.pinned"), 560128); /* each in steps of 256 */
+    assert_int_equal(json_number(json, "memory.pinned"), 560128); /* each in multiples of 256 */
     assert_null(json_at(json, "error"));
     cJSON_Delete(json);
     free(out);
@@ -232,7 +232,7 @@ TEST(test_json)
     free(err);
 }
 
-/* A job's names are its author's. */
+/* Names in a job are untrusted. */
 TEST(test_names_that_a_terminal_obeys)
 {
     char *out, *err;
@@ -273,7 +273,7 @@ TEST(test_usage)
     }
 }
 
-/* After all of the above. */
+/* None of the tests above wrote a file. */
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);

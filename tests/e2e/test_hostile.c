@@ -32,7 +32,7 @@
 #define ROUNDS 8
 #define ROUNDS_TO_WARM_UP 3
 #endif
-/* Jobs at files that change meanwhile. */
+/* Jobs per batch while a rival changes files. */
 #define RACE_BATCH 50
 #define RACE_BATCHES_MAX 40
 
@@ -61,7 +61,7 @@ static char name_255[260], name_256[260], path_2049[2060], key_513[560], many_re
     kernel[1024];
 
 static const struct attack attacks[] = {
-    /* pictures */
+    /* images */
     {"'huge.png'", "'x.png'", "", "image_too_large"},
     {"'huge.jpg'", "'x.png'", "", "image_too_large"},
     {"'scans.jpg'", "'x.png'", "", "decode_limit"},
@@ -73,12 +73,12 @@ static const struct attack attacks[] = {
     {"'crc.png'", "'x.png'", "", "decode_failed"},
     {"{'key':'gpuimgd:img:garbage'}", "'x.png'", "", "decode_failed"},
     {"{'key':'gpuimgd:img:huge'}", "'x.png'", "", "image_too_large"},
-    /* work without end */
+    /* endless work */
     {"'wide.png'", NULL, many_resizes, "over_budget"},
     {"'good.jpg'", "'x.png'", kernel, "timeout"},
     {"'good.jpg'", "'x.png'", ",'ops':[{'op':'resize','width':65500,'enlarge':true}]",
      "image_too_large"},
-    /* what is no file */
+    /* special files */
     {"'fifo.jpg'", "'x.png'", "", "path_refused"},
     {"'device.jpg'", "'x.png'", "", "path_refused"},
     {"'folder'", "'x.png'", "", "path_refused"},
@@ -131,7 +131,7 @@ static const struct attack attacks[] = {
 };
 enum { attack_count = sizeof attacks / sizeof attacks[0] };
 
-/* head, so many letters, tail. */
+/* Writes head, `count` letters, and tail. */
 static void fill(char *text, const char *head, size_t count, const char *tail)
 {
     size_t start = strlen(head);
@@ -150,8 +150,8 @@ static void make_long_names(void)
     fill(key_513, "{'key':'gpuimgd:img:", 513 - strlen("gpuimgd:img:"), "'}");
 }
 
-/* 16 outputs of 32 operations whose tables would be half a gigabyte; 225 weights a pixel in a time
- * that is too short for them. */
+/* 16 outputs of 32 operations whose tables would need half a gigabyte, and 225 weights per pixel
+ * with a timeout that is too short. */
 static void make_long_works(void)
 {
     char ops[2048] = "";
@@ -170,7 +170,7 @@ static void make_long_works(void)
     strcat(kernel, "]}]");
 }
 
-/* A JPEG with so many empty segments of one kind. */
+/* Creates a JPEG with this many empty segments of one kind. */
 static void put_segments(const char *name, uint8_t marker, size_t segments)
 {
     enum { segment_bytes = 4 };
@@ -219,7 +219,7 @@ static void put_places(void)
     put_png("../secret.png", .width = 33, .height = 22);
     assert_int_equal(mkfifo(in_path("fifo.jpg"), 0644), 0);
     if (mknod(device, S_IFCHR | 0666, makedev(1, 5)) != 0) { /* /dev/zero */
-        print_message("no device node may be made here (%s): a FIFO stands for it\n",
+        print_message("no device node may be made here (%s): a FIFO replaces it\n",
                       strerror(errno));
         assert_int_equal(mkfifo(device, 0644), 0);
     }
@@ -269,7 +269,7 @@ static void test_each_is_refused(void **state)
     }
 }
 
-/* ---- hundreds of them ------------------------------------------------------------------------ */
+/* ---- hundreds of attacks --------------------------------------------------------------------- */
 
 /* "bad_json" of a result; "" of one that is done. */
 static void count_code(const char *code, int step, int counts[STATUS_COUNT])
@@ -332,7 +332,7 @@ static void test_nothing_piles_up(void **state)
     }
 }
 
-/* ---- a header that takes longer than the job may --------------------------------------------- */
+/* ---- a header that takes longer than the job's timeout --------------------------------------- */
 
 static void test_long_header(void **state)
 {
@@ -341,7 +341,7 @@ static void test_long_header(void **state)
     check_failed(check_next(w), "timeout", NULL);
 }
 
-/* ---- truncated at each hundredth ------------------------------------------------------------- */
+/* ---- files truncated at each hundredth ------------------------------------------------------- */
 
 static void test_cut_anywhere(void **state)
 {
@@ -360,9 +360,9 @@ static void test_cut_anywhere(void **state)
     picture_free(&files[1]);
 }
 
-/* ---- a rival that changes files meanwhile ---------------------------------------------------- */
+/* ---- a rival process that changes files ------------------------------------------------------ */
 
-/* Forks the rival; false in it. */
+/* Forks the rival; returns false in it. */
 static bool fork_rival(void)
 {
     fflush(NULL);
@@ -373,7 +373,7 @@ static bool fork_rival(void)
     return rival > 0;
 }
 
-/* Lets two names below a folder change places, again and again. */
+/* Starts a rival that swaps two names in a folder again and again. */
 static void start_swapping(const char *folder, const char *a, const char *b)
 {
     if (fork_rival())
@@ -384,7 +384,7 @@ static void start_swapping(const char *folder, const char *a, const char *b)
     _exit(1);
 }
 
-/* What came of a batch of jobs. */
+/* The results of a batch of jobs. */
 struct tally {
     int done, refused, retried;
 };
@@ -397,7 +397,7 @@ static void race(struct tally *tally, const char *job)
     for (int i = 0; i < RACE_BATCH; i++) {
         cJSON *result = check_next(w);
         bool done = strcmp(json_text(result, "status"), "done") == 0;
-        /* Only ever the picture that lies there, not the one that is linked to. */
+        /* Only the image in the folder may be read, never the link's target. */
         assert_true(!done || json_number(result, "input.width") == 50);
         tally->done += done;
         tally->refused += !done;
@@ -450,12 +450,12 @@ static void test_output_folder_becomes_a_link(void **state)
     put_link("../elsewhere", w->out, "swapped-link");
     start_swapping(w->out, "swapped", "swapped-link");
     struct tally tally = race_until_mixed("{'input':'good.jpg','output':'swapped/race-%d.png'}");
-    end_rival(state); /* a walk over folders that change places may see one twice */
+    end_rival(state); /* during swaps a directory walk may see a file twice */
     assert_int_equal(text_file_count(elsewhere, ""), 0);
     assert_int_equal(text_file_count(w->out, "/race-"), tally.done);
 }
 
-/* The picture stands at the front of a file that is cut to half its length, and is whole again. */
+/* The image is at the start of a file that is truncated to half its length and extended again. */
 static void test_input_shrinks_and_grows(void **state)
 {
     enum { whole_bytes = 8 << 20 };
@@ -471,7 +471,7 @@ static void test_input_shrinks_and_grows(void **state)
     race_until_mixed("{'input':'shrinking.jpg','output':'race/%d.png'}");
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void test_stop(void **state)
 {

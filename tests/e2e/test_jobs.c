@@ -96,7 +96,7 @@ static struct raster chain_expected(const struct chain *chain, const char *input
     return result;
 }
 
-/* Pushes one job a chain at once and checks each result by its id; `limit` as in raster_differ. */
+/* Pushes one job per chain and checks each result by its id; `limit` as in raster_differ. */
 static void run_chains(const char *input, int orientation, int limit)
 {
     for (size_t i = 0; i < CHAINS; i++)
@@ -143,8 +143,8 @@ TEST(test_jpeg_inputs)
     }
 }
 
-/* R = C * K / 255 of inverted inks: how it is rounded is the codec's, so one level is allowed, and
- * only colour and gray are compared (edges would multiply it). */
+/* R = C * K / 255 of inverted inks. The decoder may round either way, so one level of difference is
+ * allowed, and only colour and gray are compared: sobel would multiply it. */
 TEST(test_cmyk_inputs)
 {
     need_engine();
@@ -155,7 +155,7 @@ TEST(test_cmyk_inputs)
         check_output(w, "cmyk.png", world_load_in(w, "cmyk.jpg", RASTER_COLOUR), 1);
         check_done(check_answer(w, "{'input':'cmyk.jpg','output':'k.png','ops':['grayscale']}"));
         check_output(w, "k.png", chain_expected(&chains[1], "cmyk.jpg", 1), 1);
-        /* From here on there is no doubt: gray of our own colour output, and its edges. */
+        /* Gray and sobel of our own colour output are exact again. */
         struct raster rgb = world_load_out(w, "cmyk.png");
         struct raster gray = reference_gray(&rgb, NULL, white);
         check_output(w, "k.png", raster_copy(&gray), 0);
@@ -199,7 +199,7 @@ TEST(test_png_inputs)
     }
 }
 
-/* Larger than any tile of a kernel and any run of a vector loop, with sides that fit none. */
+/* Larger than any tile of a kernel and any run of a vector loop, and no multiple of them. */
 TEST(test_large_picture)
 {
     need_engine();
@@ -215,10 +215,10 @@ TEST(test_orientations)
         put_jpeg(name, .width = 45, .height = 31, .orientation = orientation);
         run_chains(name, orientation, 0);
     }
-    /* Asked not to, the stored pixels stay as they are. */
+    /* With orient = false the stored pixels are not rotated. */
     check_done(check_answer(w, "{'input':'turned6.jpg','output':'stored.png','orient':false}"));
     check_output(w, "stored.png", world_load_in(w, "turned6.jpg", RASTER_COLOUR), 0);
-    /* The output is upright and says nothing of it any more. */
+    /* The output is upright and has no EXIF orientation. */
     check_done(check_answer(w, "{'input':'turned6.jpg','output':'upright.jpg'}"));
     size_t length = 0;
     unsigned char *bytes = text_file_bytes(out_path("upright.jpg"), &length);
@@ -243,7 +243,7 @@ TEST(test_output_formats)
     struct raster luma = world_load_in(w, "f.jpg", RASTER_LUMA);
     struct raster edges = reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101);
 
-    /* Gray JPEG has no choices but the quality: exactly what libjpeg makes of the reference. */
+    /* A gray JPEG depends only on the quality: it must equal libjpeg's file of the reference. */
     size_t length;
     uint8_t *bytes = raster_to_jpeg(&edges, 85, &length);
     check_done(check_answer(w, "{'input':'f.jpg','output':'e.jpg','ops':['sobel']}"));
@@ -267,7 +267,7 @@ TEST(test_output_formats)
     check_output(w, "c9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
     put_png("c9.png", .width = 32, .height = 20);
 
-    /* The format: named, else the suffix's, else the input's; parents are made. */
+    /* The format is the named one, else the suffix's, else the input's. Folders are created. */
     check_done(check_answer(w, "{'input':'f.jpg','output':"
                                "{'path':'deep/er/x.bin','format':'png'}}"));
     check_output(w, "deep/er/x.bin", world_load_in(w, "f.jpg", RASTER_COLOUR), 0);
@@ -299,7 +299,7 @@ TEST(test_background)
     check_done(check_answer(w, "{'input':'glass.png','output':{'path':'g.jpg','quality':100},"
                                "'background':[250,120,10]}"));
     check_output_near(w, "g.jpg", reference_flatten(&in, orange), 25);
-    /* PNG keeps the alpha and has no use for a background. */
+    /* PNG keeps alpha and ignores the background. */
     check_done(check_answer(w, "{'input':'glass.png','output':'kept.png','background':[9,9,9]}"));
     check_output(w, "kept.png", raster_copy(&in), 0);
     raster_clear(&in);
@@ -360,7 +360,7 @@ TEST(test_several_outputs)
     check_output(w, "s/edges.png", reference_sobel(&luma, REFERENCE_HALF, REFERENCE_REFLECT101), 0);
     check_output(w, "s/l2.png", reference_sobel(&luma, REFERENCE_L2, REFERENCE_REFLECT101), 0);
 
-    /* Gray is the Y channel beside colours, too, and own weights are of the colours. */
+    /* Gray is the Y channel even beside colour outputs. Custom weights apply to the colours. */
     check_done(check_answer(w, "{'input':'s.jpg','outputs':[{'output':'s/copy.png','ops':[]},"
                                "{'output':'s/gray2.png','ops':['grayscale']},"
                                "{'output':'s/own.png','ops':[{'op':'grayscale',"
@@ -388,7 +388,7 @@ TEST(test_one_of_several_fails)
     check_output(w, "half/good.png", chain_expected(&chains[2], "s.jpg", 1), 0);
 }
 
-/* ---- what travels with a job ----------------------------------------------------------------- */
+/* ---- id, meta, keys and reply lists ---------------------------------------------------------- */
 
 TEST(test_keys)
 {
@@ -413,7 +413,7 @@ TEST(test_keys)
     long long ttl = redis_integer(w->client, "TTL gpuimgd:img:b");
     assert_in_range(ttl, 90, 100);
 
-    /* A file to a key that stays, and a key to a file. */
+    /* From a file to a key without expiry, and from a key to a file. */
     world_put(w, "k.jpg", file.bytes, file.length);
     check_done(check_answer(w, "{'input':'k.jpg','output':{'key':'gpuimgd:img:c'}}"));
     assert_int_equal(redis_integer(w->client, "TTL gpuimgd:img:c"), -1);
@@ -441,13 +441,13 @@ TEST(test_reply_to_and_id)
     check_done(result);
     assert_in_range(redis_integer(w->client, "TTL gpuimgd:result:order-7"), 3500, 3600);
 
-    /* A list that nobody reads goes by itself. */
+    /* A reply list that nobody reads expires. */
     world_push(w, "{'id':'order-8','reply_to':'gpuimgd:reply:me','input':'r.png',"
                   "'output':'r.jpg'}");
     assert_true(world_until(w, 20, 1, "LLEN gpuimgd:reply:me"));
     assert_in_range(redis_integer(w->client, "TTL gpuimgd:reply:me"), 3500, 3600);
 
-    /* A failed job answers in the same places. */
+    /* A failed job has its result in the same places. */
     world_push(w, "{'id':'order-9','reply_to':'gpuimgd:reply:you','input':'none.png',"
                   "'output':'r.jpg'}");
     result = world_result_from(w, "gpuimgd:reply:you", 20);
@@ -484,7 +484,7 @@ TEST(test_rpush_goes_first)
 {
     need_engine();
     put_png("o.png", .width = 20, .height = 10);
-    strcpy(w->ns, "order"); /* a queue of its own, filled before its daemon starts */
+    strcpy(w->ns, "order"); /* a separate queue, filled before its daemon starts */
     for (int i = 1; i <= 3; i++)
         world_push(w, "{'id':'%d','input':'o.png','output':'o%d.png'}", i, i);
     redis_integer(w->client, "RPUSH order:jobs %s",
@@ -500,7 +500,7 @@ TEST(test_rpush_goes_first)
     strcpy(w->ns, "gpuimgd");
 }
 
-/* Two hundred jobs at once: each has its own result, and the daemon ends leaving nothing. */
+/* Two hundred jobs in flight: each has its own result, and the daemon leaves nothing behind. */
 TEST(test_many_then_stop)
 {
     need_engine();

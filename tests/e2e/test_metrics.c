@@ -14,12 +14,12 @@
 #include "tests/fixtures/prometheus.h"
 #include "tests/fixtures/test_world.h"
 
-/* More than the server keeps open (server.c), so that its rule is needed. */
+/* above the limit of open connections (server.c), so that some are closed */
 #define CROWD 120
 
 static char place[160]; /* of the daemon that start_listening started last */
 
-/* The last one said: the log holds those of daemons before, too. */
+/* Reads the last address in the log, which has those of earlier daemons too. */
 static void read_place(struct process *daemon)
 {
     static const char said[] = "metrics and status on ";
@@ -59,7 +59,7 @@ static struct prometheus scrape(void)
     return read;
 }
 
-/* Waits until the address says so, with this word in its body. */
+/* Waits until the path returns this status and a body that contains the word. */
 static bool says(const char *path, int status, const char *word)
 {
     struct http_reply reply = {0};
@@ -129,7 +129,7 @@ TEST(documents)
     check_clean(w);
 }
 
-/* What the page asks for is there, and it asks for nothing from elsewhere. */
+/* The page's own requests work, and it loads nothing from other hosts. */
 TEST(the_page_stands_alone)
 {
     struct process *daemon = start_listening("0");
@@ -162,7 +162,7 @@ TEST(other_places)
     struct process *first = start_listening("localhost:0");
     assert_non_null(strstr(place, "http://localhost:"));
     assert_true(says("/healthz", 200, "running"));
-    /* The port is taken: a clear word, and the exit status for configuration. */
+    /* The port is taken: the log says so, and the exit status is for configuration. */
     char *log;
     const char *option = text_of("--metrics_listen=%d", atoi(strrchr(place, ':') + 1));
     struct process *second = world_start(w, 1, option, NULL);
@@ -210,7 +210,7 @@ TEST(foreign_names_are_refused)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         check_host(bad[i], 421);
     check_stop(daemon);
-    /* No browser comes there: what a proxy passes on is taken. */
+    /* A unix socket accepts any Host: no browser connects to it, and a proxy may pass its own. */
     daemon = start_listening(text_of("unix:%s/http.sock", w->folder));
     check_host("gpuimgd.example", 200);
     check_stop(daemon);
@@ -221,7 +221,7 @@ TEST(foreign_names_are_refused)
 
 #define VALUE(read, ...) prometheus_value(&(read), __VA_ARGS__, NULL)
 
-/* Scrapes until nothing is in flight; no counter may fall on the way. */
+/* Scrapes until no job is in flight; meanwhile no counter may decrease. */
 static struct prometheus scrape_to_rest(struct prometheus before, double ended)
 {
     double until = process_now() + patience(30);
@@ -258,7 +258,7 @@ static void check_totals(struct prometheus read)
     assert_true(VALUE(read, "gpuimgd_job_duration_seconds_count") == 44);
     assert_true(VALUE(read, "gpuimgd_queue_wait_seconds_count") == 0);
     static const char *const stages[] = {"decode", "kernel", "encode"};
-    for (size_t i = 0; i < 3; i++) { /* the job that cannot be written gets there, too */
+    for (size_t i = 0; i < 3; i++) { /* includes the job that cannot be written */
         assert_true(VALUE(read, "gpuimgd_stage_duration_seconds_count", "stage", stages[i]) == 41);
         assert_true(VALUE(read, "gpuimgd_stage_duration_seconds_sum", "stage", stages[i]) > 0);
     }
@@ -273,7 +273,7 @@ static void check_totals(struct prometheus read)
     assert_true(VALUE(read, "gpuimgd_pool_limit_bytes", "pool", "pinned") > 0);
 }
 
-/* From a sample before all jobs, forward in time, to these counts. */
+/* The history starts before all jobs, is in order of time, and ends with these counts. */
 static void check_history(double done, double ended)
 {
     struct http_reply json = get("/history.json");
@@ -388,7 +388,7 @@ TEST(readiness)
     process_signal(daemon, SIGTERM);
     assert_true(says("/readyz", 503, "draining"));
     assert_true(says("/healthz", 200, "draining"));
-    assert_int_equal(process_wait(daemon, 30), 0); /* a second TERM would hurry it */
+    assert_int_equal(process_wait(daemon, 30), 0); /* a second SIGTERM would end the drain */
     assert_true(world_settle(w));
 }
 
@@ -399,7 +399,7 @@ static void send_text(int fd, const char *text)
     (void)http_send(fd, text, strlen(text)); /* the other side may have closed */
 }
 
-/* Each keeps its connection alive, a byte at a time. */
+/* Keeps connections open by sending one byte at a time. */
 struct crowd {
     _Atomic int fds[CROWD]; /* -1: not connected yet */
     atomic_bool over;
@@ -427,7 +427,7 @@ TEST(a_crowd_that_dawdles)
                                         "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                                         "Content-Length: 99\r\n\r\n"};
     struct process *daemon = start_listening("0");
-    static struct crowd crowd; /* a test that fails leaves its thread behind */
+    static struct crowd crowd; /* static: after a failed test its thread still runs */
     size_t before = process_descriptors(daemon);
     push_jobs(0, 20);
     for (size_t i = 0; i < CROWD; i++)
@@ -454,7 +454,7 @@ TEST(a_crowd_that_dawdles)
     check_clean(w);
 }
 
-/* Sends it, reads what comes, and expects this status or (0) none. */
+/* Sends the text and expects an answer with this status; 0: no answer. */
 static void check_answer_to(const char *text, size_t length, int status)
 {
     int fd = http_connect(place);
@@ -479,7 +479,7 @@ TEST(requests_that_are_none)
     assert_non_null(large);
     memset(large, 'a', size);
     memcpy(large, "GET /", 5);
-    int fd = http_connect(place); /* a head without an end is cut off */
+    int fd = http_connect(place); /* an endless head is cut off */
     assert_true(fd >= 0);
     http_send(fd, large, size);
     struct http_reply reply = http_receive(fd);

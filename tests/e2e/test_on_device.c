@@ -1,7 +1,7 @@
 /*
- * test_on_device.c - jobs that end while a device still has them: cancelled, past their deadline,
- * lost to another daemon, or given back. Runs the CUDA engine on the tests' own runtime, whose
- * kernels wait while the test holds them.
+ * test_on_device.c - jobs that end while they are on a device: cancelled, past their deadline, lost
+ * to another daemon, or given back. Runs the CUDA engine on the stand-in runtime, which holds
+ * kernels while a test says so.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static void name_hold(void)
     snprintf(hold, sizeof hold, "%s/hold", w->folder);
 }
 
-/* Opens nothing without the stand-in: the tests then skip themselves. */
+/* Opens nothing if the stand-in runtime is missing: the tests then skip themselves. */
 static int open_with_standin(void **state)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
@@ -45,11 +45,11 @@ static struct process *start_with_held_job(const char *id, const char *more)
     assert_true(text_file_write(hold, "", 0));
     world_push(w, "{'id':'%s','input':'p.jpg','output':'%s.png','ops':['sobel']%s}", id, id, more);
     world_until(w, 20, 1, "ZCARD gpuimgd:lease");
-    process_sleep(patience(0.3)); /* until it has come to the device */
+    process_sleep(patience(0.3)); /* until the job is on the device */
     return daemon;
 }
 
-/* Nothing is left of the job, and the daemon does another one. */
+/* The job leaves nothing behind, and the daemon runs another job. */
 static void check_whole(struct process *daemon, const char *id)
 {
     assert_int_equal(text_file_count(w->out, text_of("/%s.png", id)), 0);
@@ -68,14 +68,14 @@ TEST(test_cancelled)
                       script_text(SCRIPT_ID_CANCEL));
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
     freeReplyObject(reply);
-    process_sleep(patience(1.2)); /* until that was heard of */
+    process_sleep(patience(1.2)); /* until the daemon knows */
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     unlink(hold);
     check_ended(check_next(w), "cancelled", "cancelled");
     check_whole(daemon, "cancelled");
 }
 
-/* The device is not taken to hang yet. */
+/* The job fails with a timeout; the device does not count as hung yet. */
 TEST(test_too_late)
 {
     struct process *daemon = start_with_held_job("late", text_of(",'timeout_s':%g", patience(0.6)));
@@ -101,7 +101,7 @@ TEST(test_lost)
     check_whole(daemon, "lost");
 }
 
-/* A second SIGTERM gives the job back at once, and the next daemon does it. */
+/* A second SIGTERM returns the job immediately, and the next daemon runs it. */
 TEST(test_given_back)
 {
     struct process *daemon = start_with_held_job("back", "");

@@ -17,19 +17,19 @@ static void finish(size_t daemons)
     check_clean(w);
 }
 
-/* ---- Redis is away --------------------------------------------------------------------------- */
+/* ---- Redis is down --------------------------------------------------------------------------- */
 
 TEST(test_redis_away_at_start)
 {
     redis_server_kill9(w->redis);
     struct process *daemon = world_start(w, 0, "--stats_interval_s=0", NULL);
-    check_ready(daemon); /* the engine is what READY stands for */
+    check_ready(daemon); /* READY means that the engine is ready */
     assert_true(process_noted(daemon, 0, "Redis", 10)); /* in STATUS= */
     process_sleep(patience(0.7));
     size_t mark = process_log_mark(daemon);
     assert_true(mark > 0);
     process_sleep(patience(1.0));
-    assert_int_equal(process_log_mark(daemon), mark); /* said once, not at every try */
+    assert_int_equal(process_log_mark(daemon), mark); /* logged once, not at every retry */
     redis_server_restart(w->redis);
     world_reconnect(w);
     push_jobs(0, 5);
@@ -42,11 +42,11 @@ TEST(test_result_is_posted_later)
     struct process *daemon = start_ready(0);
     push_slow(1);
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
-    /* Redis has said so; the daemon must have heard it, too. */
+    /* Redis has the lease; wait until the daemon knows it, too. */
     assert_true(await(20, (process_signal(daemon, SIGUSR1),
                            process_logged(daemon, 0, " inflight=1 ", 0.1))));
     redis_server_kill9(w->redis);
-    /* The picture is finished meanwhile. */
+    /* The image is finished meanwhile. */
     struct raster written;
     assert_true(await(20, (written = world_load_out(w, "1.png")).pixels));
     raster_clear(&written);
@@ -58,7 +58,7 @@ TEST(test_result_is_posted_later)
     finish(1);
 }
 
-/* ---- Redis says no --------------------------------------------------------------------------- */
+/* ---- Redis returns errors -------------------------------------------------------------------- */
 
 static const struct world_options with_password = {.photo = {"p.jpg", 160, 120}, .slow = true,
                                                    .password = "secret"};
@@ -80,7 +80,7 @@ TEST(test_password_file, IN_WORLD(&with_password))
     process_sleep(patience(0.6));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs"), 3);
     const char *log = text_keep(process_log(daemon));
-    assert_null(strstr(log, "wrong\n")); /* the password itself is nowhere */
+    assert_null(strstr(log, "wrong\n")); /* the password is never logged */
     assert_null(strstr(log, "secret"));
     assert_true(text_file_write(path, "secret\n", 7));
     take_jobs(3);
@@ -116,7 +116,7 @@ static double expiry_of_the_daemon(void)
     return expiry;
 }
 
-/* Each puts off the end of its name. */
+/* Waits for renewals; each extends the expiry of the daemon's name. */
 static void wait_for_renewals(int count)
 {
     while (count-- > 0) {
@@ -131,7 +131,7 @@ TEST(test_results_are_trimmed)
     push_jobs(0, 20);
     assert_true(process_logged(daemon, 0, "gpuimgd:results, :dead or a reply list is full", 20));
     check_stop(daemon);
-    start_ready(0, "--results_max=5"); /* what the first gave back */
+    start_ready(0, "--results_max=5"); /* runs the job that the first one gave back */
     assert_true(world_until(w, 20, 0, "LLEN gpuimgd:jobs"));
     check_stop(&w->daemons[0]);
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 5);
@@ -182,7 +182,7 @@ TEST(test_results_that_nobody_reads)
             redis_integer(w->client, "LPUSH gpuimgd:results x");
         assert_true(process_logged(daemon, mark, full, 20));
         assert_int_equal(process_log_count(daemon, mark, warning), 1);
-        /* It is still nearly full, or less so: no word of it, until there is room. */
+        /* The list stays nearly full or gets shorter: no second warning before there is room. */
         free(redis_string(w->client, "LTRIM gpuimgd:results 0 69"));
         wait_for_renewals(3);
         for (int i = 0; i < 20; i++)
@@ -195,7 +195,7 @@ TEST(test_results_that_nobody_reads)
     finish(1);
 }
 
-/* A label of a name has 63 letters at most, so that no server is asked for this one. */
+/* A DNS label has at most 63 letters, so this name is refused without a query. */
 TEST(test_host_that_is_not_found)
 {
     char option[128] = "--redis=";
@@ -233,7 +233,7 @@ TEST(test_idle_daemon_answers_at_once)
     finish(1);
 }
 
-/* ---- a daemon goes away ---------------------------------------------------------------------- */
+/* ---- a stopped daemon ------------------------------------------------------------------------ */
 
 TEST(test_frozen_daemon_loses_its_lease)
 {
@@ -253,9 +253,9 @@ TEST(test_frozen_daemon_loses_its_lease)
         check_done(result);
     }
     process_signal(first, SIGCONT);
-    process_sleep(patience(1.5)); /* long enough for the first to finish, too, and be turned down */
+    process_sleep(patience(1.5)); /* the first one finishes, too, and is refused */
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
-    /* Both work on. */
+    /* Both daemons work again. */
     push_jobs(0, 40);
     take_jobs(40);
     assert_true(process_running(first));

@@ -7,7 +7,7 @@
 
 #include "tests/fixtures/test_world.h"
 
-/* As djpeg -scale `eighths`/8. */
+/* Decodes at `eighths`/8, like djpeg -scale. */
 static struct raster load_scaled(const char *name, unsigned eighths)
 {
     struct jpeg_decompress_struct reader;
@@ -32,7 +32,7 @@ static struct raster load_scaled(const char *name, unsigned eighths)
     return raster;
 }
 
-/* The mean of `times` pixels across, half up, and then of as many means down. */
+/* Means of `times` pixels along the rows, rounded half up, and then down the columns. */
 static struct raster shrunk(struct raster in, uint32_t times)
 {
     struct raster out = raster_make(in.width / times, in.height / times, 3);
@@ -75,7 +75,7 @@ TEST(test_decoded_smaller)
     check_shrink(160, ",'fast_shrink':false", 8, 4);
 }
 
-/* A job with a list of outputs is decoded at full size, whatever its other outputs are. */
+/* A job with a list of outputs is decoded at full size, even if all outputs are smaller. */
 TEST(test_lists_are_decoded_in_full)
 {
     world_put_photo(w, "p.jpg", 640, 448);

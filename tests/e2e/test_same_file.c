@@ -11,7 +11,7 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-static struct picture_file photo; /* what in/cat.jpg holds */
+static struct picture_file photo; /* the contents of in/cat.jpg */
 
 static void put_photo(void)
 {
@@ -62,7 +62,7 @@ TEST(test_one_root_by_a_link)
     check_stop(&w->daemons[0]);
 }
 
-/* output_root holds input_root, so that other paths lead to the same file. */
+/* output_root contains input_root, so other paths lead to the same file. */
 TEST(test_root_in_root)
 {
     start(w->folder);
@@ -95,7 +95,7 @@ TEST(test_links)
     check_stop(&w->daemons[0]);
 }
 
-/* Two folders that are one: the later output would replace the earlier one. */
+/* A link makes two folders the same: the later output would replace the earlier one. */
 TEST(test_two_outputs)
 {
     const char *one = out_path("one"), *two = out_path("two");
@@ -113,7 +113,7 @@ TEST(test_two_outputs)
     start(w->out);
     const char *job = "{'input':'cat.jpg','outputs':[{'output':'one/cat.png'},"
                       "{'output':'two/cat.png','ops':['invert']},{'output':'two/dog.png'}]}";
-    for (int i = 0; i < 2; i++) { /* into new places, and into those of the first time */
+    for (int i = 0; i < 2; i++) { /* first new files, then existing ones */
         cJSON *result = check_answer(w, job, NULL);
         check_has(result, "{'status':'failed','outputs.0.error':null}");
         assert_string_equal(json_text(result, "outputs.1.error.message"),

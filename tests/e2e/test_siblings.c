@@ -2,7 +2,7 @@
  * test_siblings.c - the outputs of a job are independent: each has the same bytes and values as
  * alone in a job, and an error fails only its own output.
  *
- * The seed is printed; GPUIMGD_TEST_SEED=N repeats it.
+ * The test prints its seed; GPUIMGD_TEST_SEED=N repeats it.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
-#define ROUNDS 10 /* jobs with several outputs, a file */
+#define ROUNDS 10 /* jobs with several outputs, per input file */
 #define TOGETHER_MAX 8
 
 static uint32_t random_state;
@@ -23,11 +23,11 @@ static void seed_random(void)
     random_state = seed * 2654435761u + 1;
 }
 
-/* ---- what is put together -------------------------------------------------------------------- */
+/* ---- variants of outputs --------------------------------------------------------------------- */
 
 static const struct variant {
-    const char *ops, *suffix; /* suffix NULL: values alone */
-    bool shrinks;             /* a job of its own, without a list, may decode it smaller */
+    const char *ops, *suffix; /* suffix NULL: values only */
+    bool shrinks;             /* alone, without a list, a job may decode it smaller */
 } variants[] = {
     {"[]", "png", false},
     {"[]", "jpg", false},
@@ -88,13 +88,13 @@ static const char *const inputs[] = {"420.jpg",  "422.jpg",   "444.jpg",    "gra
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* "FOLDER/INPUT/3.png", where variant 3 goes to. */
+/* "FOLDER/INPUT/3.png", the output of variant 3. */
 static const char *output_name(const char *folder, const char *input, size_t v)
 {
     return text_of("%s/%s/%zu.%s", folder, input, v, variants[v].suffix);
 }
 
-/* Pushes a job of these variants and waits for it; the result's outputs stand as they do. */
+/* Pushes a job of these variants and waits for it. The result's outputs are in the same order. */
 static cJSON *run_list(const char *folder, const char *input, const size_t *which, size_t count)
 {
     char *text = NULL;
@@ -140,7 +140,7 @@ static bool same_file(const char *a, const char *b, const char *input, size_t v)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-/* Puts some variants, each once, in any order; returns how many. */
+/* Draws some variants in random order, without repetition; returns their number. */
 static size_t draw_variants(size_t which[VARIANTS])
 {
     for (size_t i = 0; i < VARIANTS; i++)
@@ -176,7 +176,7 @@ static void check_together(const char *input, char *const *values, unsigned roun
     check_done(result);
 }
 
-/* A list of one gives what the job without a list gives, where that decodes in full. */
+/* Without a list the output must be the same as in a list of one, unless it is decoded smaller. */
 static void check_single(const char *input, size_t v)
 {
     if (!variants[v].suffix || variants[v].shrinks)
@@ -206,7 +206,7 @@ TEST(test_alone_and_together)
     }
 }
 
-/* Where outputs want to go: a file where they need a folder, and a folder that takes none. */
+/* Creates a file where an output needs a folder, and a folder that is not writable. */
 static void put_obstacles(void)
 {
     world_put(w, "../out/file", "x", 1);
@@ -254,7 +254,7 @@ TEST(test_failures_stay_alone)
                            "outputs[4].ops[0] crop: width is 98"));
     assert_non_null(strstr(json_text(result, "outputs.6.error.message"),
                            "outputs[6].ops[1] crop: width is 62"));
-    check_ended(result, "dead", "write_failed"); /* of all of them, this one was tried again */
+    check_ended(result, "dead", "write_failed"); /* only this error is retried */
     check_output(w, "b.png", world_load_out(w, "one.png"), 0);
     struct raster colour = world_load_in(w, "420.jpg", RASTER_COLOUR), turned;
     turned = raster_make(colour.height, colour.width, 3);
@@ -265,7 +265,7 @@ TEST(test_failures_stay_alone)
     raster_clear(&colour);
 }
 
-/* The key does not fit the format, which is that of the input. */
+/* The input's format applies to the output "two", and has no key `compression`. */
 TEST(test_refused_after_reading)
 {
     static const char *const codes[] = {"", "bad_job", ""};
@@ -302,7 +302,7 @@ TEST(test_unwritable_beside_good)
     check_output(w, "good.png", world_load_in(w, "rgb.png", RASTER_COLOUR), 0);
 }
 
-/* All of them: the job says what is wrong with the first. */
+/* If all outputs fail, the job's error is that of the first. */
 TEST(test_none_is_left)
 {
     static const char *const codes[] = {"bad_op", "image_too_large"};

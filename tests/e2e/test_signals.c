@@ -13,8 +13,8 @@
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Runs the daemon with one or two arguments, behind those that give it its folders, and gives
- * its exit status and what it said. */
+/* Runs the daemon with the folder options and one or two arguments. Returns its exit status and its
+ * output. */
 static int run_once(const char *first, const char *second, char **out, char **err)
 {
     struct process process;
@@ -93,7 +93,7 @@ TEST(test_check_of_configuration)
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 TEST(test_term_drains)
 {
@@ -106,7 +106,7 @@ TEST(test_term_drains)
     process_signal(daemon, SIGTERM);
     assert_true(process_noted(daemon, mark, "STOPPING=1", 10));
     assert_int_equal(process_wait(daemon, 60), 0);
-    /* What was in flight was finished and answered; the rest is in the queue as it was. */
+    /* Jobs in flight were finished and answered; the others are still in the queue. */
     long long results = redis_integer(w->client, "LLEN gpuimgd:results");
     long long left = redis_integer(w->client, "LLEN gpuimgd:jobs");
     assert_in_range(results, 4, 11);
@@ -115,7 +115,7 @@ TEST(test_term_drains)
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
     for (long long i = 0; i < results; i++)
         check_done(check_next(w));
-    /* The next daemon takes the rest at its first attempt. */
+    /* The next daemon runs the others at their first attempt. */
     daemon = start_ready(0);
     for (long long i = 0; i < left; i++) {
         cJSON *result = check_next(w);
@@ -142,7 +142,7 @@ TEST(test_second_term_gives_back_at_once)
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:jobs") + results, 4);
     assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
-    /* Given back means that the attempt is, too. */
+    /* A returned job keeps its number of attempts. */
     daemon = start_ready(0);
     for (int i = 0; i < 4; i++) {
         cJSON *result = check_next(w);
@@ -175,7 +175,7 @@ TEST(test_interrupt_is_as_term)
     assert_int_equal(process_wait(daemon, 20), 0);
 }
 
-/* Before its handlers stand a signal ends it as any process; from then on it must be heard. */
+/* A signal before the handlers are installed ends the process; later ones must be handled. */
 TEST(test_signals_while_it_starts)
 {
     static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -227,7 +227,7 @@ TEST(test_usr1_prints_stats)
     check_done(check_next(w));
     world_push(w, "nonsense");
     check_failed(check_next(w), "bad_json", NULL, NULL);
-    process_sleep(0.1); /* the counts are made when Redis has acknowledged */
+    process_sleep(0.1); /* a job counts after Redis has acknowledged it */
     process_signal(daemon, SIGUSR1);
     assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
     process_sleep(0.05);
@@ -249,7 +249,7 @@ static int script_calls(void)
     return (sha ? atoi(strchr(sha, '=') + 1) : 0) + (text ? atoi(strchr(text, '=') + 1) : 0);
 }
 
-/* RENEW comes each renew_s, whatever else happens. */
+/* Waits for scripts: RENEW runs every renew_s. */
 static void wait_for_scripts(int count)
 {
     int first = script_calls();
@@ -262,13 +262,13 @@ TEST(test_an_idle_daemon_is_quiet)
     for (int round = 0; round < 2; round++) {
         assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
         size_t mark = process_log_mark(daemon);
-        wait_for_scripts(20); /* some forty intervals; the last job's lines may come in the first */
+        wait_for_scripts(20); /* about forty intervals; the first may have the last job's line */
         assert_true(process_log_count(daemon, mark, "stats interval_s=") <= 2);
         mark = process_log_mark(daemon);
         push_jobs(1, 2);
         check_done(check_next(w));
         assert_true(process_logged(daemon, mark, " jobs=1 done=1 ", 10));
-        assert_true(process_logged(daemon, mark, " jobs=0 done=0 ", 10)); /* and then this, once */
+        assert_true(process_logged(daemon, mark, " jobs=0 done=0 ", 10)); /* exactly once */
     }
     size_t mark = process_log_mark(daemon);
     process_signal(daemon, SIGUSR1);
@@ -296,7 +296,7 @@ TEST(test_stats_log)
     check_stats_line(text);
     free(text);
     check_stop(daemon);
-    /* One that cannot be opened is said, and nothing waits for it. */
+    /* A log that cannot be opened is reported, and does not stop the daemon. */
     daemon = start_ready(0, "--stats_log=/does/not/exist");
     assert_true(process_logged(daemon, 0, "stats_log is \"/does/not/exist\", which cannot be", 10));
     check_stop(daemon);
@@ -336,7 +336,7 @@ TEST(test_reload)
     assert_true(process_noted(daemon, mark, "READY=1", 10));
     assert_true(process_logged(daemon, log_mark, "stats interval_s=", 10));
 
-    /* Level: error hides even the stats line (INFO); debug says more than info. */
+    /* level error hides even the stats line (INFO); debug shows more than info */
     write_config("stats_interval_s = 0\nlog_level = error\n");
     mark = process_mark(daemon);
     process_signal(daemon, SIGHUP);
@@ -374,7 +374,7 @@ TEST(test_bad_reload_runs_on)
         push_jobs(1, 2);
         check_done(check_next(w));
     }
-    /* What needs a restart is said and left as it is. */
+    /* An option that needs a restart is reported and not changed. */
     size_t log_mark = process_log_mark(daemon);
     write_config("stats_interval_s = 0\nstreams = 7\n");
     process_signal(daemon, SIGHUP);
@@ -409,7 +409,7 @@ TEST(test_notifications_to_an_abstract_name)
     check_stop(daemon);
 }
 
-/* Jobs and signals go on as usual, and who reads again hears how things stand by then. */
+/* Jobs and signals are handled as usual; a later reader gets the current state. */
 TEST(test_notifications_that_nobody_reads)
 {
     struct process_options how = {.watchdog_s = 0.03};
@@ -417,7 +417,7 @@ TEST(test_notifications_that_nobody_reads)
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     assert_true(process_fill_notes(daemon));
     push_jobs(0, 200);
-    /* await reads nothing of what the daemon says, unlike the functions of process.h. */
+    /* await does not read notifications, unlike the functions of process.h. */
     assert_true(await(20, redis_integer(w->client, "LLEN gpuimgd:results") == 200));
     process_signal(daemon, SIGHUP);
     assert_true(await(20, process_log_count(daemon, 0, "configuration reloaded") > 0));
@@ -437,7 +437,7 @@ TEST(test_notifications_that_nobody_reads)
 
 TEST(test_no_device_is_said_once)
 {
-    setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides those that there may be */
+    setenv("CUDA_VISIBLE_DEVICES", "-1", 1); /* hides any devices */
     struct process *daemon = start_ready(0, "--engine=auto");
     push_jobs(1, 2);
     cJSON *result = check_next(w);
@@ -445,7 +445,7 @@ TEST(test_no_device_is_said_once)
     check_done(result);
     assert_int_equal(process_log_count(daemon, 0, "running on the CPU engine"), 1);
     check_stop(daemon);
-    /* Asked for by name and not there, it is a fault. */
+    /* If CUDA is requested and missing, the daemon fails. */
     daemon = world_start(w, 0, "--engine=cuda", NULL);
     int status = process_wait(daemon, 20);
     unsetenv("CUDA_VISIBLE_DEVICES");
@@ -475,7 +475,7 @@ TEST(test_two_daemons_share)
     }
     assert_int_equal(by_daemon[0] + by_daemon[1], 120);
     assert_true(by_daemon[0] > 5 && by_daemon[1] > 5);
-    /* One goes; the other does all. */
+    /* One daemon stops; the other runs all jobs. */
     check_stop(&w->daemons[0]);
     push_jobs(0, 20);
     take_jobs(20);

@@ -33,7 +33,7 @@ static void push_both(void)
                    i % 2 ? 'a' : 'b', i, i);
 }
 
-/* What the result says of a stage is what the trace shows of it; -1: nothing. */
+/* The milliseconds of a stage in the result must equal those in the trace; -1: no such stage. */
 static void check_ms(const cJSON *events, const cJSON *result, const char *key, const char *name)
 {
     double told = json_number(result, text_of("ms.%s", key));
@@ -127,7 +127,7 @@ TEST(test_on_streams)
     check_picture(words);
 }
 
-/* While the only stream is held the others come to wait for it, and then have it together. */
+/* While the only stream is held, the other jobs wait for it; then they share it. */
 TEST(test_sharing_a_stream)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
@@ -169,13 +169,13 @@ TEST(test_killed)
         world_push(w, "{'input':'a.jpg','output':'k%d.png'}", i);
     for (int i = 0; i < 40; i++)
         check_done(check_next(w));
-    /* By then the first of them are in the file: jobs are put there 20 times a second. */
+    /* Events are written 20 times per second, so the first are in the file. */
     process_sleep(patience(0.2));
     process_kill9(daemon);
     cJSON *events = read_trace(false);
     assert_true(trace_file_jobs(events) > 0);
     cJSON_Delete(events);
-    /* The next daemon ends the jobs, and the first one's trace is still there. */
+    /* The next daemon ends the jobs, and the trace of the first one still exists. */
     daemon = start_ready(0, trace_option);
     assert_true(world_settle(w));
     check_stop(daemon);

@@ -1,4 +1,4 @@
-/* test_values.c - jobs whose results hold values, with pictures and without, on each engine. */
+/* test_values.c - jobs whose results have values, with images and without, on each engine. */
 #include <unistd.h>
 
 #include "tests/fixtures/reference.h"
@@ -51,8 +51,8 @@ TEST(test_values_beside_a_picture)
     raster_clear(&luma);
 }
 
-/* Pictures, values and both in one job; the source itself stays the result where operations only
- * looked at it. */
+/* Images, values and both in one job. If the operations only read the image, the output is the
+ * source. */
 TEST(test_several)
 {
     need_engine();
@@ -74,11 +74,11 @@ TEST(test_several)
     raster_clear(&colour);
 }
 
-/* Changes nothing, but wants colours. */
+/* Changes nothing, but needs colours. */
 #define SAME "{'op':'color_matrix','matrix':[[1,0,0,0],[0,1,0,0],[0,0,1,0]]}"
 
-/* Of the same picture as it was made 32 x 32 and gray, the definition gives the same hash: of the
- * JPEG's colours, not of its Y channel, and beside other outputs with a hash of their own. */
+/* The hash equals the reference hash of the image resized to 32 x 32 gray. Gray is made from the
+ * JPEG's colours, not from its Y channel, even if other outputs have hashes. */
 TEST(test_hash)
 {
     need_engine();
