@@ -1,11 +1,11 @@
 /*
- * chaos - thousands of jobs of all kinds, daemons killed at random moments, nothing lost.
+ * chaos - runs jobs of all kinds, kills daemons at random moments, and checks that none is lost.
  *
  *     chaos [--daemon PATH] [--jobs 10000] [--kills 20] [--daemons 2] [--seed N]
  *     chaos --rss [--jobs 20000]
  *
  * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
- * the daemon is restarted at once or after its leases have expired. In the end each job must have
+ * the daemon restarts at once or after its leases have expired. At the end each job must have
  * exactly one result of the right kind, each image must be correct, and no keys or files may be
  * left. With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
  * compared with that after all jobs.
@@ -20,16 +20,16 @@
 #include "tests/fixtures/world.h"
 
 #define LEASE_S 2.0
-#define QUEUE_DEPTH 400      /* jobs pushed and not yet answered, at most */
+#define QUEUE_DEPTH 400      /* limit of jobs without a result */
 #define STALL_S 60.0         /* fail after this time without a result */
 #define RSS_GROWTH_MAX 1.05
-#define IDLE_S 5.0           /* after which a daemon has given back what malloc kept */
+#define IDLE_S 5.0           /* until an idle daemon returns malloc's memory */
 #define INPUTS 12
 #define CHAINS 14
 #define TWINS "gpuimgd:reply:twins"
 #define PROVEN_CHAINS 5 /* these chains are compared with the reference, others with each other */
 
-/* ---- what is pushed -------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 enum kind {
     GOOD_PNG, GOOD_JPEG, GOOD_KEY, GOOD_TWO, GOOD_LATER, GOOD_TWIN, CANCELLED, EXPIRED, CUT,
@@ -38,7 +38,7 @@ enum kind {
 static const struct {
     const char *name, *code; /* the expected error code; "": done */
     unsigned share;          /* of 1000 */
-    const char *rest;        /* of the text of a job that fails */
+    const char *rest;        /* more members of a job that fails */
 } kinds[KINDS] = {
     [GOOD_PNG] = {"file to PNG", "", 390, NULL},
     [GOOD_JPEG] = {"file to JPEG", "", 220, NULL},
@@ -86,9 +86,9 @@ struct chaos {
     unsigned jobs, kills, daemons;
     struct job *job;
     unsigned pushed, answered, nonsense_answered;
-    unsigned twins, same;           /* second results of unique jobs; those that say so */
+    unsigned twins, same;           /* second results of unique jobs; those with same_as */
     unsigned killed, repeated, attempts_most, errors;
-    unsigned *kill_at;              /* numbers of answers, ascending */
+    unsigned *kill_at;              /* sorted numbers of results after which to kill */
     double restart_at[WORLD_DAEMONS_MAX];
     struct tally tally[KINDS];
     /* The first output of each kind, checked against the reference; all others must equal it. */
@@ -132,7 +132,7 @@ static void put_inputs(struct chaos *chaos)
     world_put_picture(w, "huge.png", picture_png_huge(50000, 50000));
 }
 
-/* Writes the text of a job, single quotes for double ones. */
+/* Writes the text of a job; single quotes become double quotes. */
 static void write_job(const struct job *job, unsigned id, char *text, size_t size)
 {
     const char *ops = chains[job->chain], *rest = kinds[job->kind].rest;
@@ -176,7 +176,7 @@ static unsigned send_job(redisContext *client, const struct job *job, unsigned i
 {
     char second[640];
     redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
-    if (job->kind == GOOD_TWIN) { /* once more, with a list of its own */
+    if (job->kind == GOOD_TWIN) { /* a second one with its own reply list */
         snprintf(second, sizeof second, "%.*s,\"reply_to\":\"%s\"}", (int)strlen(text) - 1, text,
                  TWINS);
         redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", second);
@@ -217,7 +217,7 @@ static void push_some(struct chaos *chaos, unsigned count)
     redis_drain(client, sent);
 }
 
-/* ---- what comes back ------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static struct raster expected_pixels(struct chaos *chaos, unsigned input, unsigned chain)
 {
@@ -238,8 +238,8 @@ static struct raster expected_pixels(struct chaos *chaos, unsigned input, unsign
     return edges;
 }
 
-/* The first output of its kind is decoded and compared with the reference; JPEG is compared with
- * what libjpeg makes of the reference where that is one plain gray component. */
+/* Decodes the first output of its kind and compares it with the reference. A JPEG of a single gray
+ * component is compared with libjpeg's encoding of the reference. */
 static bool prove(struct chaos *chaos, const struct job *job, bool jpeg, const uint8_t *bytes,
                   size_t length)
 {
@@ -261,7 +261,7 @@ static bool prove(struct chaos *chaos, const struct job *job, bool jpeg, const u
         expected = raster_decode(file, size, RASTER_COLOUR);
         free(file);
     } else if (jpeg) {
-        limit = 255; /* the shape alone: how colour is subsampled is the encoder's choice */
+        limit = 255; /* only the size: chroma subsampling is the encoder's choice */
     }
     size_t differ = raster_differ(&got, &expected, limit, where, sizeof where);
     if (differ)
@@ -325,7 +325,7 @@ static void take_result(struct chaos *chaos, const char *text)
     if (attempt > chaos->attempts_most)
         chaos->attempts_most = (unsigned)attempt;
     chaos->answered++;
-    if (!*id_text) { /* of a job whose text says nothing: only their number can be checked */
+    if (!*id_text) { /* without an id only the number of results is checked */
         struct tally *tally = &chaos->tally[NONSENSE];
         chaos->nonsense_answered++;
         bool dead = strcmp(status, "dead") == 0;
@@ -346,7 +346,7 @@ static void take_result(struct chaos *chaos, const char *text)
         if (++job->results > 1)
             complain(chaos, "job %u has %u results, the last: %s", id, job->results, text);
         if (strcmp(status, "dead") == 0 && strcmp(code, "attempts_exhausted") == 0) {
-            tally->dead++; /* killed with its daemon three times: bad luck, but an answer */
+            tally->dead++; /* killed with its daemon three times, which is allowed */
         } else if (strcmp(code, kinds[job->kind].code) != 0 ||
                    strcmp(status, good                      ? "done"
                                   : job->kind == CANCELLED ? "cancelled"
@@ -362,8 +362,8 @@ static void take_result(struct chaos *chaos, const char *text)
     cJSON_Delete(result);
 }
 
-/* The results of second unique jobs: each has one, and says that it is the first's, unless the
- * first was dead before anybody looked at the second. */
+/* Checks the results of second unique jobs. Each has exactly one, which repeats that of the first
+ * job, unless the first was dead before the second was looked at. */
 static void check_twins(struct chaos *chaos)
 {
     const struct tally *tally = &chaos->tally[GOOD_TWIN];
@@ -418,7 +418,7 @@ static void kill_and_restart(struct chaos *chaos)
         return;
     size_t victim = pick(chaos, chaos->daemons);
     if (!process_running(&chaos->world.daemons[victim]))
-        return; /* it is dead already; the kill is made later */
+        return; /* it is dead; the kill follows later */
     process_sleep(pick(chaos, 20) * 0.001);
     process_kill9(&chaos->world.daemons[victim]);
     chaos->killed++;
@@ -457,7 +457,7 @@ static void run(struct chaos *chaos)
     }
 }
 
-/* Checks after every job is answered. */
+/* Checks the state after every job has its result. */
 static void check_end(struct chaos *chaos)
 {
     struct world *w = &chaos->world;
@@ -466,7 +466,7 @@ static void check_end(struct chaos *chaos)
     for (size_t i = 0; i < chaos->daemons; i++)
         if (!process_running(&w->daemons[i]))
             start_daemon(chaos, i, true);
-    /* Entries of dead daemons in NS:inst go after ten leases. */
+    /* NS:inst keeps dead daemons for ten leases. */
     if (!world_until(w, LEASE_S * 14, chaos->daemons, "ZCARD gpuimgd:inst"))
         complain(chaos, "NS:inst has %lld entries, %u daemons run",
                  redis_integer(w->client, "ZCARD gpuimgd:inst"), chaos->daemons);

@@ -1,10 +1,9 @@
 /*
- * compare - the same jobs on the CPU engine and on CUDA: every output file must be the same,
- * byte for byte.
+ * compare - runs the same jobs on the CPU engine and on CUDA: all output files must be equal.
  *
  *     compare --daemon PATH [--jobs 200] [--seed N]
  *
- * Exit status: 0 all are equal, 1 there is a difference, 77 there is no CUDA device here.
+ * Exit status: 0: all files are equal; 1: a file differs; 77: there is no CUDA device.
  */
 #include <signal.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static void put_inputs(struct world *world, uint32_t *random)
     }
 }
 
-/* Starts a daemon with this engine, gives it all jobs, and counts the results that are done. */
+/* Starts a daemon with this engine, gives it all jobs, and counts the results with status done. */
 static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t random)
 {
     unsigned done = 0;

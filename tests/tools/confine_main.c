@@ -101,7 +101,7 @@ static bool restrict_set_ids(void)
         ;
 }
 
-/* Calls that may have only these values as an argument. */
+/* Calls whose argument may only have these values. */
 static const struct {
     const char *name;
     long call;
@@ -131,7 +131,7 @@ static void filter_calls(void)
     need("SystemCallFilter", call_allow(allowed, sizeof allowed / sizeof *allowed, EPERM));
 }
 
-/* ---- places and rights ----------------------------------------------------------------------- */
+/* ---- mounts and rights ----------------------------------------------------------------------- */
 
 /* The kernel's struct mount_attr. */
 struct mount_change {

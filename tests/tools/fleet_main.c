@@ -23,11 +23,11 @@
 
 #define FETCHES_MAX 3.0
 #define RATIO_MAX 2.0
-#define IDLE_S 6.0          /* three looks of block_s = 2 s */
-#define SETTLE_S 0.05       /* after a push's result, for the daemons that found nothing */
+#define IDLE_S 6.0          /* three polls of block_s = 2 s */
+#define SETTLE_S 0.05       /* after a result, until daemons that found nothing sleep */
 #define PUSHES 100
 #define CANCELLED 50000
-#define ANSWERS 20000       /* of the followers, before the program ends */
+#define ANSWERS 20000       /* results of followers before the program ends */
 
 /* ---- daemons --------------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ static bool phase_one(struct fleet *fleet)
 {
     if (!start_daemons(fleet, 0, 1))
         return false;
-    fleet_push(fleet, 100); /* the daemon's own memory, Redis's tables */
+    fleet_push(fleet, 100); /* warms up the daemons and Redis */
     if (fleet_take_results(fleet, 100, WAIT_S) > 0)
         return false;
     fleet->cpu_per_job = measure_load(fleet, "1 daemon");
@@ -95,10 +95,10 @@ static bool phase_start(struct fleet *fleet)
     return true;
 }
 
-/* How many FETCH a second all idle daemons make by themselves. */
+/* Measures the FETCH calls per second of all idle daemons. */
 static double phase_idle(struct fleet *fleet)
 {
-    process_sleep(2.5); /* all have looked once since they started */
+    process_sleep(2.5); /* until all have polled once */
     slowlog_watch(fleet, 0);
     double cpu = redis_cpu_s(fleet->world.client), start = process_now();
     double commands = redis_info(fleet->world.client, "stats", "total_commands_processed:");
@@ -113,7 +113,7 @@ static double phase_idle(struct fleet *fleet)
     return slow.calls[SCRIPT_ID_FETCH] / seconds;
 }
 
-/* Each push comes when all daemons sleep. Their looks by themselves are taken off the count. */
+/* Pushes while all daemons sleep. FETCH calls of their polls are subtracted. */
 static void phase_pushes(struct fleet *fleet, double idle_fetches)
 {
     unsigned missing = 0;
@@ -141,7 +141,7 @@ static void phase_load(struct fleet *fleet)
         RATIO_MAX);
 }
 
-/* Redis is killed in the middle of the load and comes back with its append-only file. */
+/* Redis is killed under load and restarts with its append-only file. */
 static void phase_failover(struct fleet *fleet)
 {
     struct world *w = &fleet->world;
@@ -157,7 +157,7 @@ static void phase_failover(struct fleet *fleet)
     missing += fleet_take_results(fleet, 1, WAIT_S) ? 1 : 0;
     fleet_row(fleet, "failover: until the next result", process_now() - start, "s", -1);
     missing += fleet_take_results(fleet, fleet->jobs - taken - 1, WAIT_S);
-    process_sleep(1); /* a second result would come now */
+    process_sleep(1); /* time for a second result */
     fleet_judge_scripts(fleet, "failover");
     fleet_judge_results(fleet, "failover", missing);
     fleet_row(fleet, "failover: leases left",
@@ -168,7 +168,7 @@ static void phase_leases(struct fleet *fleet)
 {
     struct world *w = &fleet->world;
     unsigned before = fleet->missed;
-    signal_all(fleet, SIGUSR2); /* fetching is paused */
+    signal_all(fleet, SIGUSR2); /* pauses fetching */
     process_sleep(0.5);
     fleet_push(fleet, fleet->leases);
     if (!fleet_lease_elsewhere(fleet)) {
@@ -183,7 +183,7 @@ static void phase_leases(struct fleet *fleet)
         fleet_row(fleet, "foreign leases: a daemon did not start", 1, "", 0);
         return;
     }
-    process_sleep(6); /* its second RESUME comes with the first RENEW */
+    process_sleep(6); /* the second RESUME follows the first RENEW */
     fleet_judge_scripts(fleet, "foreign leases, one reconnects");
     if (fleet->missed > before) {
         printf("foreign leases: that all reconnect at once is not tried\n");
@@ -198,13 +198,13 @@ static void phase_leases(struct fleet *fleet)
     fleet_row(fleet, "foreign leases: taken from their daemon",
         (double)fleet->leases - (double)redis_integer(w->client, "ZCARD gpuimgd:lease"), "leases",
         0);
-    for (size_t i = 1; i < fleet->daemons; i++) /* the first one was started anew */
+    for (size_t i = 1; i < fleet->daemons; i++) /* the first daemon was restarted */
         process_signal(&w->daemons[i], SIGUSR2);
 }
 
-/* ---- jobs that wait -------------------------------------------------------------------------- */
+/* ---- waiting jobs ---------------------------------------------------------------------------- */
 
-/* All wait for their time under one id, which is cancelled: the answers come at once. */
+/* All jobs are delayed under one id, which is cancelled: all results follow immediately. */
 static void phase_cancelled(struct fleet *fleet)
 {
     long long last = redis_integer(fleet->world.client, "INCRBY gpuimgd:seq %d", CANCELLED);
@@ -227,7 +227,7 @@ static void phase_cancelled(struct fleet *fleet)
     fleet->status = "done";
 }
 
-/* A job that is pushed while followers are woken is not held up by all of them. */
+/* Returns the latency of a job pushed while followers are woken. */
 static double lone_job_s(struct fleet *fleet)
 {
     double start = process_now();
@@ -259,7 +259,7 @@ static void phase_followers(struct fleet *fleet)
     fleet->repeated = fleet->bad = 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static bool run_phases(struct fleet *fleet)
 {

@@ -6,9 +6,9 @@
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
 
-#define OUTPUTS 64          /* keys that outputs go to, over and over */
+#define OUTPUTS 64          /* keys of outputs, overwritten in turn */
 #define RESULT_CHUNK 5000
-#define SLOWLOG_TEXT 100 /* SLOWLOG keeps more of each argument */
+#define SLOWLOG_TEXT 100 /* SLOWLOG cuts longer arguments */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ void fleet_row(struct fleet *fleet, const char *what, double value, const char *
     row_as(fleet, what, value, unit, bound, bound < 0 || value <= bound);
 }
 
-/* ---- what Redis says of itself --------------------------------------------------------------- */
+/* ---- Redis's statistics ---------------------------------------------------------------------- */
 
 void fleet_run(struct fleet *fleet, const char *command)
 {
@@ -60,7 +60,7 @@ static double script_calls(struct fleet *fleet)
            redis_info(fleet->world.client, "commandstats", "cmdstat_eval:calls=");
 }
 
-/* How long Redis could have run and did not, so far. */
+/* Returns how long Redis was runnable but did not run. */
 static double lost_ms(struct fleet *fleet)
 {
     char line[256];
@@ -242,7 +242,7 @@ void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditio
     }
 }
 
-/* ---- leases of a daemon elsewhere ------------------------------------------------------------ */
+/* ---- leases of a daemon on another host ------------------------------------------------------ */
 
 struct foreign {
     uv_loop_t loop;

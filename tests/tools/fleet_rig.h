@@ -17,7 +17,7 @@
 #define STALLS 4
 #define LOST_MS_MAX 100.0
 #define WAIT_S 120.0
-#define NUMBER_FIRST 1000000000ull /* of followers that are put into Redis directly */
+#define NUMBER_FIRST 1000000000ull /* of followers written directly to Redis */
 
 #define JOB                                                                                        \
     "{\"input\":{\"key\":\"gpuimgd:img:in\"},\"output\":{\"key\":\"gpuimgd:img:out:%u\","          \
@@ -27,14 +27,14 @@ struct fleet {
     struct world world;
     unsigned daemons, jobs, followers, leases;
     unsigned missed;
-    double scripts_before, lost_before; /* scripts and milliseconds when the phase began */
+    double scripts_before, lost_before; /* at the start of the phase; lost_before in ms */
     double cpu_per_job;              /* with one daemon, s */
     char sha[SCRIPT_ID_COUNT][41];   /* of the scripts as Redis names them */
-    unsigned char *seen;             /* a bit for each job number that has a result */
+    unsigned char *seen;             /* one bit per job number that has a result */
     unsigned long long seen_max;
     unsigned repeated;               /* jobs with a second result */
-    const char *status;              /* that results are expected to have */
-    unsigned bad;                    /* results that have not */
+    const char *status;              /* the expected status of the results */
+    unsigned bad;                    /* results with another status */
 };
 
 struct slow {
@@ -50,7 +50,7 @@ struct slow {
 /* bound < 0: the row has no limit. */
 void fleet_row(struct fleet *fleet, const char *what, double value, const char *unit, double bound);
 
-/* ---- what Redis says of itself --------------------------------------------------------------- */
+/* ---- Redis's statistics ---------------------------------------------------------------------- */
 
 void fleet_run(struct fleet *fleet, const char *command);
 void fleet_load_scripts(struct fleet *fleet);
@@ -58,7 +58,7 @@ void fleet_prefer_redis(struct fleet *fleet);
 /* Sets the threshold of SLOWLOG in microseconds. */
 void slowlog_watch(struct fleet *fleet, long us);
 struct slow slowlog_look(struct fleet *fleet);
-/* The row that ends each phase. */
+/* Adds the last row of a phase: its verdict on the scripts. */
 void fleet_judge_scripts(struct fleet *fleet, const char *phase);
 
 /* ---- jobs and results ------------------------------------------------------------------------ */
@@ -69,8 +69,8 @@ void fleet_push(struct fleet *fleet, unsigned count);
 unsigned fleet_take_results(struct fleet *fleet, unsigned count, double seconds);
 /* Prints the row that checks for exactly one good result per job. */
 void fleet_judge_results(struct fleet *fleet, const char *phase, unsigned missing);
-/* As START leaves jobs that wait under an id, for another job or for a time. */
+/* Writes jobs that wait under an id, for another job or for a time, in the state of START. */
 void fleet_put_waiting(struct fleet *fleet, const char *id, const char *conditions,
                        unsigned long long first, unsigned count);
-/* A daemon on another host fetches them by the protocol and is gone: only its leases stay. */
+/* Leases jobs for a daemon of another host, which then dies: only its leases remain. */
 bool fleet_lease_elsewhere(struct fleet *fleet);

@@ -1,6 +1,6 @@
 /*
- * formats - conf/formats.def as it stands in gpuimgd-job(5): the list of formats below the key
- * `format`, and a key per encoder parameter.
+ * formats - prints conf/formats.def for gpuimgd-job(5): the list of formats for the key `format`,
+ * and one key per encoder parameter.
  */
 #include <stdio.h>
 

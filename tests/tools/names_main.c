@@ -1,5 +1,5 @@
 /*
- * names - what results may name, a line each, for a comparison with the manual pages:
+ * names - prints the names that results may have, to compare them with the manual pages:
  *
  *     code NAME [retried]
  */

@@ -1,10 +1,10 @@
 /*
- * operations - what the table of operations says, in the form of each place that repeats it:
+ * operations - prints the table of operations in the format of each document that repeats it:
  *
  *     operations names|list|mdoc|markdown|readme|words
  *
- * Paragraphs are one line each. tests/operations.sh wraps them and writes them to their places;
- * `make check` compares.
+ * Each paragraph is one line. tests/operations.sh wraps them and writes them to the documents;
+ * `make check` compares them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 
 #include "gpu/plan/op.h"
 
-/* ---- pieces ---- */
+/* ---- parts ---- */
 
-/* A bound as people write it: 1e9, not 1e+09. */
+/* Formats a limit as people write it: 1e9, not 1e+09. */
 static const char *number(double value, char text[32])
 {
     double size = fabs(value);
@@ -32,7 +32,7 @@ static void print_words(const char *const *words)
         printf("%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
 }
 
-/* What it may be, and its default. */
+/* Prints the allowed values and the default. */
 static void print_bounds(const struct op_param *param)
 {
     char low[32], high[32], last[32];
@@ -83,14 +83,14 @@ static const struct {
     {OP_POINT, "Works on single pixels."},
 };
 
-/* ---- forms ---- */
+/* ---- output formats ---- */
 
 static void print_name(const struct op *op)
 {
     puts(op->name);
 }
 
-/* Rows for gpuimgctl. */
+/* Prints a row for gpuimgctl. */
 static void print_row(const struct op *op)
 {
     printf("X(%s, \"%-14s ", op->name, op->name);
@@ -135,7 +135,7 @@ static void print_readme(const struct op *op)
     printf("| `%s` | %s |\n", op->name, op->help);
 }
 
-/* Words for the fuzzer: the name, and each parameter with a value that is not its default. */
+/* Prints words for the fuzzer: the name, and each parameter with a value other than its default. */
 static void print_fuzz_words(const struct op *op)
 {
     printf("\"\\\"%s\\\"\"\n", op->name);
