@@ -1,4 +1,4 @@
-/* decode.c - what the targets of codecs share (fuzz.h). */
+/* decode.c - shared code of the codec targets (fuzz.h). */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ __attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(malloc_hook 
 __attribute__((weak)) size_t __sanitizer_get_allocated_size(const volatile void *memory);
 
 static bool installed, measuring;
-static long long held, most; /* what was there before may be freed meanwhile */
+static long long held, most; /* negative if memory from before the start is freed */
 
 static void on_malloc(const volatile void *memory, size_t bytes)
 {
@@ -52,8 +52,8 @@ size_t memory_peak_end(void)
 
 /* ---- images ---- */
 
-/* Small pictures: an input costs milliseconds, and the code that a large one reaches is the same.
- * Results up to a side of ENCODED_SIDE_MAX are encoded again. */
+/* Small limits: an input costs milliseconds, and large images reach no other code. Results up to a
+ * side of ENCODED_SIDE_MAX are encoded. */
 enum { side_max = 400, pixels_max = 40000, encoded_side_max = 64, guard_bytes = 256 };
 
 /* A destination between guards: the codecs' libraries are not instrumented. */
@@ -86,7 +86,7 @@ static void must_be_filled(const struct canvas *canvas, const uint8_t *from, siz
         FUZZ_MUST(from[i] == canvas->fill);
 }
 
-/* Nothing but the rows was written. */
+/* Checks that only the rows were written. */
 static void canvas_check(const struct canvas *canvas)
 {
     const struct image *image = &canvas->image;
@@ -123,7 +123,7 @@ void fuzz_check_error(enum status status, const struct error *error)
               status == STATUS_DECODE_LIMIT);
 }
 
-/* ---- again as a file ---- */
+/* ---- encode ---- */
 
 struct sink {
     struct codec_sink base;
@@ -142,8 +142,8 @@ static enum status keep(struct codec_sink *base, size_t used, struct error *erro
     return STATUS_OK;
 }
 
-/* An encoded image can be decoded again, a lossless format gives the same pixels, and a JPEG keeps
- * the profile. */
+/* Checks that an encoded image can be decoded, that a lossless format keeps the pixels, and that a
+ * JPEG keeps the profile. */
 static void check_encoded(const struct canvas *canvas, const struct image_info *info,
                           const struct format *format, const struct codec_limits *limits)
 {
@@ -179,8 +179,8 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
 
 /* ---- decode ---- */
 
-/* Twice, onto different bytes: a pixel that was not written, or that depends on anything but the
- * file, shows as a difference. */
+/* Decodes twice, over different bytes: a pixel that is not written, or that depends on anything
+ * except the file, differs. */
 static void check_request(const uint8_t *bytes, size_t length, const struct image_info *info,
                           const struct decode_request *request, const struct codec_limits *limits)
 {
@@ -209,7 +209,7 @@ static void check_request(const uint8_t *bytes, size_t length, const struct imag
     free(second.block);
 }
 
-/* In colour, and in one of the other ways, which the file's length chooses. */
+/* Decodes in colour, and in another way that depends on the file's length. */
 void decode_check(const uint8_t *bytes, size_t length)
 {
     struct codec_limits limits = {.pixels_max = pixels_max,

@@ -1,9 +1,9 @@
 /*
- * fuzz.h - what a fuzz target is: a function that takes any bytes, and the seeds it starts from.
+ * fuzz.h - a fuzz target: a function that takes any bytes, and its seeds.
  *
  * A target is fuzz_NAME.c. It is linked twice: with libFuzzer (`make fuzz`, clang), and with
- * replay.c, which hands it its seeds and the files of corpus/NAME/ once, with any compiler. It
- * aborts where a promise is broken; memory errors are the sanitizers' to find.
+ * replay.c, which runs its seeds and the files of corpus/NAME/ once, with any compiler. It aborts
+ * if a promise is broken; sanitizers find memory errors.
  */
 #pragma once
 
@@ -15,15 +15,15 @@
 #include "codecs/codec.h"
 #include "tests/fixtures/picture.h"
 
-/* libFuzzer's name for it. The bytes are the caller's, in a block of exactly this length. */
+/* libFuzzer calls this function. The caller owns the bytes, in a block of exactly this length. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
-/* Hands one seed on; the bytes are read before it returns. */
+/* Receives one seed; the bytes are read before it returns. */
 typedef void fuzz_give(void *context, const char *name, const void *bytes, size_t length);
-/* The target's seeds, made anew each time. Names are file names. */
+/* Generates the target's seeds. The names are file names. */
 void fuzz_seeds(fuzz_give *give, void *context);
 
-/* A promise of the code under test. */
+/* Aborts if the code under test breaks a promise. */
 #define FUZZ_MUST(is)                                                                              \
     do {                                                                                           \
         if (!(is)) {                                                                               \
@@ -34,19 +34,19 @@ void fuzz_seeds(fuzz_give *give, void *context);
 
 /* ---- shared by targets ---- */
 
-/* Any bytes through the codecs: decoded in each way that a job may ask for, encoded again, and held
- * to what codec.h promises. */
+/* Decodes the bytes in each way that a job may ask for, encodes the result, and checks the promises
+ * of codec.h. */
 void decode_check(const uint8_t *bytes, size_t length);
 
-/* The targets' context; aborts if there is no memory for it. */
+/* The codec context of all targets; aborts if there is no memory. */
 struct codec_context *fuzz_codec(void);
-/* A broken file has a code that says so, and a sentence. */
+/* Checks that the error of a broken file has an allowed code and a message. */
 void fuzz_check_error(enum status status, const struct error *error);
 
-/* How much memory a call had at most, if a sanitizer's allocator can tell; else 0. One thread. */
+/* Starts measuring the peak of allocated memory; 0 without a sanitizer's hooks. One thread only. */
 void memory_peak_start(void);
-/* Bytes above what was allocated at the start; ends the measurement. */
+/* Returns the peak above the start, in bytes, and ends the measurement. */
 size_t memory_peak_end(void);
 
-/* fuzz_give for a new file; frees it. */
+/* Gives a new file as a seed, and frees it. */
 void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file);

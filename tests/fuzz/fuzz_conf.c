@@ -1,4 +1,4 @@
-/* fuzz_conf.c - any bytes as a configuration file: what is accepted keeps to the table's bounds. */
+/* fuzz_conf.c - any bytes as a configuration file: accepted values are within their limits. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static void check_text(const char *text, double min, double max)
     FUZZ_MUST(text != NULL && (double)strlen(text) >= min && (double)strlen(text) <= max);
 }
 
-/* 0 stands for "auto" where that is allowed. */
+/* 0 means "auto" if that is allowed. */
 static void check_number(double number, const char *standard, double min, double max)
 {
     FUZZ_MUST((number >= min && number <= max) ||
@@ -41,7 +41,7 @@ static void must_init(struct options *options)
     FUZZ_MUST(options_init(options, &error));
 }
 
-/* As the daemon reads a file at its start and again on SIGHUP. */
+/* Loads the file as the daemon does at its start and again on SIGHUP. */
 static void check_address(const struct redis_address *address)
 {
     FUZZ_MUST(address->count >= 1 && address->count <= REDIS_ENDPOINTS_MAX);
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     char path[64];
     int fd = memfd_create("gpuimgd.conf", MFD_CLOEXEC);
-    log_set_level(LOG_LEVEL_ERROR); /* what a reload changes is said at lower ones */
+    log_set_level(LOG_LEVEL_ERROR); /* hides the messages of a reload */
     FUZZ_MUST(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     check_file(path);

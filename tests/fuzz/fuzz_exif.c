@@ -1,4 +1,4 @@
-/* fuzz_exif.c - any bytes as an EXIF blob: an orientation that EXIF knows, and no read beyond. */
+/* fuzz_exif.c - any bytes as an EXIF blob: a valid orientation, and no read after the end. */
 #include "codecs/codec_impl.h"
 #include "conf/limits.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,9 +1,9 @@
 /*
- * fuzz_job.c - any bytes as a job: parsed, its operations checked, planned for a picture, and
- * carried out by the CPU engine where that picture is small.
+ * fuzz_job.c - any bytes as a job: parses it, checks its operations, plans it for an image, and
+ * runs it on the CPU engine if the image is small.
  *
- * The first four bytes choose the picture: width, height, channels and whether it is a JPEG,
- * orientation. The job is what follows.
+ * The first four bytes choose the image: width, height, channels and JPEG or not, orientation. The
+ * rest is the job.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void must_be_printable(const char *text)
     }
 }
 
-/* ---- what a parsed job promises ---- */
+/* ---- checks of the parsed job ---- */
 
 static void check_path(const char *path)
 {
@@ -88,7 +88,7 @@ static void check_job(const struct job *job, const struct job_rules *rules)
     }
 }
 
-/* The result of any job is one line of strict JSON, with id and meta as they were given. */
+/* The result of any job is one line of strict JSON, with the job's id and meta. */
 static void check_result(const struct job *job, const struct error *error)
 {
     struct error strict = {0};
@@ -122,7 +122,7 @@ static struct plan_source choose_source(const uint8_t *bytes, bool *jpeg)
                                 .orientation = 1 + bytes[3] % ORIENTATION_MAX};
 }
 
-/* The targets of those outputs whose operations are good, as the daemon makes them. */
+/* Makes the targets of the outputs with valid operations, as the daemon does. */
 static size_t make_targets(const struct job *job, struct plan_target *targets)
 {
     size_t count = 0;
@@ -145,7 +145,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
 
 /* ---- the plan: its layout, and buffers of exactly the promised sizes ---- */
 
-/* Bytes that a pass touches in one of the three buffers. */
+/* The range of bytes that a pass touches in one of the three buffers. */
 struct extent {
     enum pass_buffer buffer;
     size_t from, to;
@@ -188,8 +188,8 @@ static void check_pass(const struct plan *plan, const struct pass *pass,
     FUZZ_MUST((pass->fill != NULL) == (pass->constants_bytes > 0));
 }
 
-/* Every pass stays inside the buffers, reads nothing that it writes, and gives an image within the
- * limits. */
+/* Each pass must stay inside the buffers, not overlap its input with its output, and give an image
+ * within the limits. */
 static void check_layout(const struct plan *plan, const struct plan_limits *limits)
 {
     FUZZ_MUST(plan->constants_at + plan->constants_bytes <= plan->input_bytes);
@@ -215,7 +215,7 @@ static uint8_t *allocate(size_t bytes, uint8_t fill)
     return memory;
 }
 
-/* The decoded picture: the same at each run, padding aside. */
+/* Fills the decoded image with the same pixels in each run, except for the padding. */
 static void draw(const struct plan *plan, uint8_t *input)
 {
     struct image image = plan_input(plan, input);
@@ -264,7 +264,7 @@ static void compare_values(const struct plan *plan, size_t variant,
     cJSON_Delete(two);
 }
 
-/* By the CPU engine, twice over memory that held different bytes: the results must be the same. */
+/* Runs the plan twice, over memory with different bytes: the results must be equal. */
 static void run_twice(const struct plan *plan)
 {
     static struct engine *engine;
@@ -283,7 +283,7 @@ static void run_twice(const struct plan *plan)
     release(&b);
 }
 
-/* A target without a number is the only one that a job can have. */
+/* A target without a number is the job's only one. */
 static void build(const struct plan_source *wanted, bool jpeg, const struct plan_target *targets,
                   size_t count, const struct plan_limits *limits, bool run)
 {
@@ -365,8 +365,8 @@ static bool good(const char *text)
     return ok;
 }
 
-/* Each operation is a seed by its name alone, or is in one of these lists. Seeds that are no good
- * jobs any more would go unnoticed. */
+/* Each operation must be a valid seed by its name alone or occur in one of these lists, and all
+ * lists must be valid: an invalid seed would go unnoticed. */
 static void check_ops(const char *const *ops, size_t count)
 {
     char text[2048], name[40];

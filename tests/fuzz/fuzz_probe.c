@@ -1,10 +1,10 @@
-/* fuzz_probe.c - any bytes as an image file: what the sniffer and the header's reader say. */
+/* fuzz_probe.c - any bytes as an image file: detects the format and reads the header. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
 
-/* An inflated profile and the copy that is kept, or a JPEG's segments and the profile put together
- * from them; and the libraries' own. */
+/* An inflated profile and its copy, or a JPEG's segments and the profile joined from them, plus the
+ * memory of the libraries. */
 #define PROBE_BYTES_MAX (2 * JPEG_KEPT_BYTES_MAX + MIB)
 static_assert(JPEG_KEPT_BYTES_MAX >= PNG_CHUNK_BYTES_MAX, "of the two formats the larger");
 
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     return 0;
 }
 
-/* 16 MB in segments of one profile, and 23 MB in others of a kind that is kept. */
+/* 16 MB in segments of one profile, and 23 MB in other segments that are kept. */
 static struct picture_file many_segments(void)
 {
     enum { segments = 600, profile_segments = 250, segment_bytes = 65002 };

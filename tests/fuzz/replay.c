@@ -1,11 +1,10 @@
 /*
  * replay.c - runs a target without libFuzzer.
  *
- *     replay_NAME [FILE | FOLDER]...     its seeds, then these files: TAP, one test
+ *     replay_NAME [FILE | FOLDER]...     runs its seeds, then these files: TAP, one test
  *     replay_NAME --write FOLDER         writes the seeds as files, for libFuzzer to start from
  *
- * The name of an input is printed before it runs, so that the last one printed is the one that
- * ended the process.
+ * It prints the name of an input before it runs, so the last name is that of a crash.
  */
 #include <dirent.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 
 static size_t seed_count, file_count;
 
-/* A block of its own, so that a sanitizer sees a read behind the last byte. */
+/* Copies the bytes to a separate block, so that a sanitizer detects reads after the end. */
 static void run(const char *name, const void *bytes, size_t length)
 {
     struct picture_file whole = {(uint8_t *)bytes, length};
@@ -50,7 +49,7 @@ static void run_file(const char *path)
     file_count++;
 }
 
-/* Files of a folder in the order of their names; a folder that is not there has none. */
+/* Runs the files of a folder in the order of their names; a missing folder has none. */
 static void run_place(const char *path)
 {
     struct stat info;
