@@ -1,6 +1,6 @@
 /*
- * test_cluster.c - three masters, all keys in one slot: the slot moves, its master dies, and
- * nothing is lost.
+ * test_cluster.c - three masters with all keys in one slot. The slot moves, its master dies, and no
+ * job is lost.
  *
  * GPUIMGD_SCALE=full adds the failovers, and pushes more.
  */
@@ -14,8 +14,8 @@
 static const struct world_options masters = {.servers = WORLD_CLUSTER};
 static const struct world_options replicas = {.servers = WORLD_CLUSTER, .replicas = 2};
 
-/* Key by key, while jobs come in and daemons work; one daemon knows only a node that does not
- * have the slot, before or after. */
+/* Moves the slot key by key, while jobs are pushed and daemons work. One daemon only knows a node
+ * that never has the slot. */
 TEST(test_slot_moves_under_load, IN_WORLD(&masters))
 {
     unsigned jobs = scale_full() ? 600 : 150;
@@ -30,7 +30,7 @@ TEST(test_slot_moves_under_load, IN_WORLD(&masters))
         load_push(&fleet, 1);
         process_sleep(0.005);
     }
-    process_sleep(patience(0.5)); /* all keys are there, and the daemons still ask here */
+    process_sleep(patience(0.5)); /* all keys have moved, and the daemons still ask the old node */
     load_push(&fleet, 5);
     fleet_slot_end(&fleet, to);
     assert_true(moved > jobs / 5);
@@ -41,9 +41,9 @@ TEST(test_slot_moves_under_load, IN_WORLD(&masters))
     scale_finish(2);
 }
 
-/* The first of a slot's keys has moved, or none yet, but all that FETCH names are still here. A
- * script that began here would find its new job's hash missing, halfway, with the job's text
- * already taken from the list. */
+/* All keys of FETCH are still on the old node while the slot moves. A script that started now would
+ * fail halfway, at the missing hash of its new job, with the job's text already removed from the
+ * list. */
 TEST(test_no_script_begins_in_a_moving_slot, IN_WORLD(&masters))
 {
     static const char *const left[] = {"results", "delayed", "alone", "alone:owner", "lease",
@@ -53,7 +53,7 @@ TEST(test_no_script_begins_in_a_moving_slot, IN_WORLD(&masters))
     load_push(&fleet, 1);
     assert_true(load_wait(&fleet, 1));
     fleet_integer(&fleet, "ZADD " NS ":delayed 9999999999999 1000001");
-    /* In this order, or the daemon takes what nobody has the right to. */
+    /* In this order; otherwise the daemon takes the alone job. */
     freeReplyObject(fleet_command(&fleet, "SET " NS ":alone:owner nobody EX 600"));
     fleet_integer(&fleet, "LPUSH " NS ":alone 1000001");
     fleet_integer(&fleet, "ZADD " NS ":lease 9999999999999 1000001");

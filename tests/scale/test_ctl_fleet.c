@@ -1,6 +1,6 @@
 /*
- * test_ctl_fleet.c - gpuimgctl where several servers are one Redis: the master dies while it waits
- * for results, and a Cluster's node that it is given has not the slot.
+ * test_ctl_fleet.c - gpuimgctl with several servers: the master dies while gpuimgctl waits for
+ * results, and it is given a Cluster node without the slot.
  */
 #include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
@@ -33,7 +33,7 @@ TEST(test_master_dies, IN_WORLD(&sentinels))
     struct ctl_run run = ctl_end(&process);
     if (run.status != 0 || !strstr(run.out, "\n300 done in "))
         fail_msg("exit status %d\n%s", run.status, run.err);
-    /* A daemon says from time to time how many it has done. */
+    /* Daemons publish their totals from time to time. */
     ctl_expect(w, 0, text_of("until ctl status $at --redis=%s | grep ' cpu  *300 '; do sleep 0.1; "
                              "done", fleet.address), "300 ", NULL);
 }

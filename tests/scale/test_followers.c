@@ -1,6 +1,6 @@
 /*
- * test_followers.c - thousands of jobs wait for one with their id while several daemons serve the
- * queue, and one of these is killed while they are woken: each gets one result.
+ * test_followers.c - thousands of jobs wait for one with their id while several daemons run. One
+ * daemon is killed while the jobs are woken: each job gets one result.
  */
 #include "tests/fixtures/test_world.h"
 
@@ -13,7 +13,7 @@ static void push_followers(void)
         world_push(w, "{'id':'x','unique':true,'meta':%d,'input':'p.png','output':'%d.png'}", i, i);
 }
 
-/* How many of the next results are wrong: each is the first one of its job. */
+/* Takes results, each the first of its job, and returns the number of wrong ones. */
 static unsigned take_results(unsigned char seen[FOLLOWERS], unsigned count)
 {
     unsigned wrong = 0;
@@ -40,14 +40,14 @@ TEST(test_each_follower_has_one_result)
     put_png("p.png", .width = 8, .height = 8, .colour_type = 2);
     for (size_t i = 0; i < DAEMONS; i++)
         start_ready(i);
-    /* The first one passes START, so that it has the id, and then waits until it is due. */
+    /* The first job passes START, so that it has the id, and is delayed. */
     world_push(w, "{'id':'x','unique':true,'input':'p.png','output':'first.png',"
                   "'not_before':90000000000,'reply_to':'gpuimgd:reply:first'}");
     assert_true(world_until(w, 10, 1, "EXISTS gpuimgd:unique:x"));
     assert_true(world_until(w, 10, 1, "ZCARD gpuimgd:delayed"));
     push_followers();
     assert_true(world_until(w, 60, FOLLOWERS + 1, "SCARD gpuimgd:waits:x"));
-    /* All wait: now its time has come. */
+    /* All followers wait: make the first job due. */
     redis_integer(w->client, "HSET gpuimgd:job:1 raw %s",
                   "{\"id\":\"x\",\"unique\":true,\"input\":\"p.png\",\"output\":\"first.png\","
                   "\"reply_to\":\"gpuimgd:reply:first\"}");

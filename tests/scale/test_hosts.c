@@ -1,9 +1,9 @@
 /*
- * test_hosts.c - three daemons that share one Redis and nothing else, as on three hosts: images
- * come from keys and go to keys. One of them is killed, and nothing is lost.
+ * test_hosts.c - three daemons that share only Redis, as on three hosts; images are Redis keys. One
+ * daemon is killed, and no job is lost.
  *
- * Each reaches Redis by a loopback address of its own, has folders of its own, and nothing is in
- * them afterwards. GPUIMGD_SCALE=full pushes more.
+ * Each daemon uses its own loopback address and its own folders, which must be empty afterwards.
+ * GPUIMGD_SCALE=full pushes more.
  */
 #include <sys/stat.h>
 
@@ -27,7 +27,7 @@ static void start_host(size_t index)
     start_ready(index, redis, input, text_of("--output_root=%s", folder));
 }
 
-/* How many results name the daemon of this process. */
+/* Counts the results of this daemon. */
 static unsigned results_of(const struct process *daemon)
 {
     unsigned count = 0;
@@ -46,7 +46,7 @@ TEST(test_three_hosts_share_keys_alone)
     for (size_t i = 0; i < DAEMONS; i++)
         start_host(i);
     load_push(&fleet, jobs / 2);
-    for (size_t i = 0; i < DAEMONS; i++) /* on a busy machine one may be slow to begin */
+    for (size_t i = 0; i < DAEMONS; i++) /* on a busy machine a daemon may start slowly */
         for (int more = 0; more < 100 && results_of(&w->daemons[i]) == 0; more++) {
             load_push(&fleet, 20);
             assert_true(load_wait(&fleet, fleet.pushed));

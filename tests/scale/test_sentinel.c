@@ -1,5 +1,5 @@
 /*
- * test_sentinel.c - the master dies under load, Sentinels name another one: nothing is lost.
+ * test_sentinel.c - the master dies under load, and the Sentinels elect another: no job is lost.
  *
  * GPUIMGD_SCALE=full pushes more and kills more often.
  */
@@ -25,7 +25,7 @@ TEST(test_failover_under_load)
     }
     load_push(&fleet, 20);
     assert_true(load_wait(&fleet, fleet.pushed));
-    for (size_t i = 0; i < 2; i++) /* the other one may have done all the jobs meanwhile */
+    for (size_t i = 0; i < 2; i++) /* one daemon may have done all jobs before */
         assert_true(await(20, process_log_count(&w->daemons[i], 0, "connected to") >=
                                   1 + (size_t)rounds));
     scale_finish(2);
@@ -38,7 +38,7 @@ TEST(test_dead_sentinels_are_passed_over)
     load_push(&fleet, 5);
     assert_true(load_wait(&fleet, 5));
     assert_int_equal(process_log_count(daemon, 0, "cannot connect: connection refused"), 1);
-    /* A Sentinel that does not know the master's name, and none at all, are said too. */
+    /* The log names a Sentinel that does not know the master; the status says if none does. */
     const char *address = text_of("sentinel://others@%s", fleet.sentinels[1]->tcp);
     struct process *other = scale_start(1, address, NULL);
     assert_true(process_logged(other, 0, "it knows no master named others", 10));
@@ -47,7 +47,7 @@ TEST(test_dead_sentinels_are_passed_over)
     scale_finish(2);
 }
 
-/* What the Sentinels say at first is a replica: the daemon hears it from ROLE and asks again. */
+/* The Sentinels first name a replica: the daemon learns that from ROLE, and asks again. */
 TEST(test_replica_is_not_taken_for_the_master)
 {
     redis_server_kill9(fleet.sentinels[1]);
@@ -94,7 +94,7 @@ TEST(test_sentinels_have_their_own_password)
     scale_finish(2);
 }
 
-/* A failover by hand leaves the old master alive: +switch-master tells. */
+/* After a manual failover the old master still runs: +switch-master tells the daemon. */
 TEST(test_switch_by_hand)
 {
     struct process *daemon = scale_start(0, fleet.address, NULL);
