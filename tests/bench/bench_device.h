@@ -20,7 +20,7 @@ struct device_rates {
     double copy;                 /* device to device, bytes read and written */
 };
 
-/* The kind of host memory that holds the pixels. Managed memory needs no copies. */
+/* The kind of host memory for the pixels. Managed memory needs no copies. */
 enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
 
 /* Returns 0, or a negative number. */

@@ -314,7 +314,7 @@ struct slot {
     struct engine_task task;
 };
 
-/* Submits the next job in the place of a finished job at once, as a daemon with a backlog does. */
+/* Submits the next job in the place of a finished one, as a daemon with a backlog does. */
 static void job_done(struct engine_task *task)
 {
     run.out--;
@@ -571,7 +571,7 @@ static void bench_histograms(const char *name)
     }
 }
 
-/* Returns true if the table is selected. `only` is its name, or NULL for all tables. */
+/* Whether the table is selected. `only` is its name, or NULL for all tables. */
 static bool wanted(const char *only, const char *table)
 {
     return !only || strcmp(only, table) == 0;

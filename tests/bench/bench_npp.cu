@@ -176,7 +176,7 @@ ROOM(room_median, Npp32u,
      nppiFilterMedianBorderGetBufferSize_8u_C3R_Ctx(n.from_size, {5, 5}, &bytes, edge, n.context))
 ROOM(room_unsharp, int, nppiFilterUnsharpGetBufferSize_8u_C3R(2, 1.1f, &bytes))
 
-/* Matched by the start of the load's name; a longer entry comes before its own prefix. */
+/* Matched by the start of the load's name; a longer name comes before its own prefix. */
 static const struct {
     const char *name;
     npp_call *call;

@@ -37,7 +37,7 @@ static struct bench {
     struct set sets[SETS];
 } bench = {.rounds = 5, .count = 4};
 
-/* ---- comparing ------------------------------------------------------------------------------ */
+/* ---- comparison ----------------------------------------------------------------------------- */
 
 /* Encodes or decodes. */
 struct contestant {

@@ -42,7 +42,7 @@ struct set {
 /* Must be called before the functions below. */
 void library_open(void);
 
-/* With the values of zlib, and of the library that encodes. */
+/* The values are those of zlib and of the library that encodes. */
 struct png_settings {
     int level;    /* -1: the daemon's default */
     int filters;
