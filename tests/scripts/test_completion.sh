@@ -1,6 +1,6 @@
 #!/bin/bash
-# The completion of gpuimgctl knows every command, option and operation that the program itself
-# tells of. Prints TAP. tests/scripts/test_completion.sh BUILD
+# Checks that the completion of gpuimgctl knows every command, option and operation of the program.
+# Prints TAP. tests/scripts/test_completion.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 ctl=$1/gpuimgctl
@@ -12,10 +12,10 @@ ok() { # status name
     echo "ok $count - $2"
 }
 
-compopt() { :; } # there is no completion under way here
+compopt() { :; } # no completion is running here
 . "$1/queue/ctl/gpuimgctl.bash"
 
-# What is offered behind these words, the last of which may be begun.
+# Prints the completions of these words; the last word may be incomplete.
 offered() {
     COMP_WORDS=(gpuimgctl "$@")
     COMP_CWORD=$#
@@ -23,13 +23,13 @@ offered() {
     _gpuimgctl
     printf '%s\n' "${COMPREPLY[@]}"
 }
-# Names the words of standard input that are not among those offered.
+# Prints the words of standard input that are not offered.
 missing() {
     local known word
     known=$(offered "$@")
     while read -r word; do grep -qxF -- "$word" <<<"$known" || echo "# not offered: $word"; done
 }
-told() { # of the options that -h lists: both forms
+told() { # both forms of the options in -h
     sed -nE 's/^ +(-(.), )?--([a-z-]+).*/\2 --\3/p' | grep -v -- '--name$' |
         while read -r letter long; do
             [ -n "$long" ] && echo "-$letter" || long=$letter
@@ -54,7 +54,7 @@ done
 operations=$("$1/tests/tools/operations" names)
 lacks=$(missing submit --ops "" <<<"$operations")
 [ -z "$lacks" ] && [ "$(wc -l <<<"$operations")" -ge 20 ]
-ok $? "every operation is offered behind --ops"
+ok $? "every operation is offered after --ops"
 [ -z "$lacks" ] || echo "$lacks"
 offered submit --ops = grayscale,so | grep -qx grayscale,sobel
 ok $? "the second of two operations is completed"
@@ -62,11 +62,11 @@ formats=$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def)
 [ -n "$formats" ] && [ "$(offered submit --format = "" | sort)" = "$(sort <<<"$formats")" ]
 ok $? "formats are completed"
 offered dead re | grep -qx retry
-ok $? "dead's own words are completed"
+ok $? "the subcommands of dead are completed"
 folder=$(mktemp -d)
 touch "$folder/cat.jpg"
 offered submit "$folder/c" | grep -qx "$folder/cat.jpg"
-ok $? "names of files are completed"
+ok $? "file names are completed"
 rm -rf "$folder"
 echo "1..$count"
 exit $((failures > 0))

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The daemon with the unit's restrictions where there is no systemd: tests/scripts/test_confined.sh
-# BUILD. Applies what tests/tools/confine can of systemd/gpuimgd.service and lets the daemon do jobs:
-# with the CPU engine, and where there is a GPU with CUDA, from native code and from PTX that the
-# driver compiles, to the same bytes. Prints TAP.
+# Runs the daemon under the restrictions of the unit without systemd: tests/scripts/test_confined.sh
+# BUILD. tests/tools/confine applies the restrictions of systemd/gpuimgd.service that it supports.
+# The daemon runs jobs with the CPU engine and, if there is a GPU, with CUDA, from native code and
+# from PTX that the driver compiles. All results must have the same bytes. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -19,13 +19,13 @@ prepare() {
         for (y = 0; y < 600; y++) for (x = 0; x < 800; x++)
             printf "%d %d %d\n", x * 255 / 800, (x * y) % 256, (x % 17) * (y % 13) }' |
         cjpeg -quality 90 -outfile "$dir/in/a.jpg"
-    # Where the daemon gives up root, it must still come to its program.
+    # If the daemon does not run as root, it still needs access to its program.
     cp "$build/gpuimgd" "$build/tests/tools/confine" "$dir/"
     chmod 755 "$dir" "$dir/in" "$dir/gpuimgd" "$dir/confine"
     [ "$(id -u)" != 0 ] || user=(--user=$nobody)
 }
 
-# start_daemon NAME ENGINE [WRAPPER...]: its results go to $dir/NAME
+# start_daemon NAME ENGINE [WRAPPER...]: the outputs are in $dir/NAME
 start_daemon() {
     local out=$dir/$1 engine=$2
     shift 2
@@ -47,7 +47,7 @@ push_jobs() {
             \"ops\":[${operations[i % ${#operations[@]}]}]}"
     done
 }
-# A status line over the socket that the daemon opened for itself.
+# Gets the status over the port that the daemon chose.
 serves() {
     local where answer
     where=$(sed -nE 's|.*metrics and status on [a-z]+://([0-9.]+):([0-9]+)/.*|/dev/tcp/\1/\2|p' "$log")
@@ -71,7 +71,7 @@ confined() {
 ended() { ! kill -0 "$daemon" 2>/dev/null; }
 ready_or_ended() { ready || ended; }
 
-# try NAME ENGINE LABEL: jobs under restrictions
+# try NAME ENGINE LABEL: runs jobs under the restrictions
 try() {
     make_folders "$1"
     start_daemon "$1" "$2" "$dir/confine" "${user[@]}" "--write=$dir/$1" "--write=$dir/$1.cache"
@@ -88,7 +88,7 @@ try() {
     check "$1: it stops with status 0" equal $exit_status 0
 }
 
-# Without restrictions: whether there is a device at all.
+# Whether the daemon can use a CUDA device, without restrictions.
 has_cuda() {
     local found=1
     make_folders plain
@@ -108,7 +108,7 @@ main() {
     local name
     case $(ldd "$build/gpuimgd") in
     *libasan* | *libtsan*)
-        echo "ok - the daemon under restrictions # SKIP a sanitizer needs what they refuse"
+        echo "ok - the daemon under restrictions # SKIP sanitizers need calls that they refuse"
         return 0
         ;;
     esac
@@ -118,7 +118,7 @@ main() {
     try cpu cpu cpu
     if has_cuda; then
         try cuda cuda cuda:
-        export CUDA_FORCE_PTX_JIT=1 # PTX is what newer devices than this nvcc knew will run
+        export CUDA_FORCE_PTX_JIT=1 # GPUs newer than this nvcc run the PTX
         try ptx cuda cuda:
         for name in cuda ptx; do
             check "$name: the same bytes as cpu" same_results cpu "$name"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# tests/coverage/report.awk: which uncovered lines a mark in the source excuses. Prints TAP.
+# Tests tests/coverage/report.awk: which uncovered lines a mark in the source excuses. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/service/tap.sh
 
-# gcov's text of one file: a count and the line's text, an item each; its lines begin at 1.
+# Prints gcov's text of one file: a count and a line per argument; line numbers begin at 1.
 gcov() { # FILE "COUNT:TEXT"...
     local line number=0
     echo "        -:    0:Source:$1"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What happens where tools are missing: tests/deps.sh stops a build for what the build needs, and for
-# nothing else; tests/run.sh skips a test by name if its tool is missing. Prints TAP.
-# tests/scripts/test_deps.sh BUILD
+# Tests missing tools: tests/deps.sh stops only if a dependency of the build is missing, and
+# tests/run.sh skips a test by name if its tool is missing. Prints TAP. tests/scripts/test_deps.sh
+# BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -10,8 +10,8 @@ readonly build path=$PATH
 pkg_config=pkg-config
 make_world deps
 
-# without COMMAND...: $bin holds every program of $PATH but these, and an apt-get that notes what it
-# is asked for in $dir/asked and fails.
+# without COMMAND...: fills $bin with all programs of $PATH except these. Its apt-get writes its
+# arguments to $dir/asked and fails.
 without() {
     local folder
     bin=$dir/bin
@@ -28,14 +28,14 @@ without() {
     chmod +x "$bin/apt-get" "$bin/sudo"
 }
 deps() { PATH=$bin PKG_CONFIG=$pkg_config tests/deps.sh "$@" 2>&1; }
-# stops WORDS [TARGET]: it fails, with these words
+# stops WORDS [TARGET]: deps.sh must fail with these words
 stops() {
     local said line=$1
     shift
     said=$(deps "$@") && { echo "it succeeds: $said"; return 1; }
     has "$said" "$line"
 }
-# goes_on PACKAGE...: it succeeds without these, and maybe others that this machine does not have
+# goes_on PACKAGE...: deps.sh must succeed without these packages; more may be missing here
 goes_on() {
     local said package
     said=$(deps) || { echo "it fails: $said"; return 1; }
@@ -44,7 +44,7 @@ goes_on() {
 }
 asked_for() { grep -wF -- "$1" "$dir/asked"; }
 
-# pkg-config finds every library but one.
+# pkg-config then finds every library except this one.
 hide_library() { # name
     pkg_config=$dir/hiding
     printf '#!/bin/sh\nfor word; do [ "$word" != %s ] || exit 1; done\nexec pkg-config "$@"\n' "$1" \
@@ -62,16 +62,16 @@ main() {
     without mandoc redis-server djpeg
     check "without tools that only tests use, deps goes on and names them" \
         goes_on libjpeg-turbo-progs mandoc redis-server
-    check "it has tried to install them" asked_for mandoc
+    check "deps has tried to install them" asked_for mandoc
     check "a C test is skipped by name" skips_by_name tests/unit/queue/test_queue redis-server
-    check "the fault cases are" skips_by_name tests/faults redis-server
-    check "a script is" skips_by_name tests/scripts/test_readme.sh redis-server
-    check "make demo cannot do without Redis" stops "please install" demo
+    check "the fault cases are skipped by name" skips_by_name tests/faults redis-server
+    check "a script is skipped by name" skips_by_name tests/scripts/test_readme.sh redis-server
+    check "make demo stops without Redis" stops "please install" demo
     without
     hide_library libuv
     check "without a library of the build, deps stops and names it" stops libuv1-dev
     hide_library libmicrohttpd
-    check "without libmicrohttpd, which the build can do without, it goes on" \
+    check "without libmicrohttpd, which is optional, deps goes on" \
         goes_on libmicrohttpd-dev
     [ "$failures" -eq 0 ]
 }

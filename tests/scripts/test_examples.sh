@@ -1,7 +1,6 @@
 #!/bin/bash
-# The example clients against a real Redis and a real daemon: tests/scripts/test_examples.sh BUILD.
-# Each is run as a user would run it, the one in C compiled by the command that stands in it. Prints
-# TAP.
+# Runs the example clients against a real Redis and a real daemon, and compiles the one in C with
+# the command in its comment: tests/scripts/test_examples.sh BUILD. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -10,8 +9,8 @@ readonly build clients=(sh py js c) awkward='a "b" \ ü.jpg'
 need_tools redis-server redis-cli cjpeg djpeg
 make_world examples
 
-# Gray blocks of 8 x 8, which JPEG at these qualities holds exactly; as rows of numbers. With
-# `turned` as flip and invert leave them.
+# Prints rows of gray blocks of 8 x 8, which JPEG stores exactly at these qualities. With `turned`,
+# prints them after flip and invert.
 blocks() { # [turned]
     awk -v turned="${1:+1}" 'BEGIN {
         for (y = 0; y < 48; y++)
@@ -38,7 +37,7 @@ client() { # sh|py|js|c ARGUMENT...
     *) REDIS=${at:-127.0.0.1:$port} "tests/examples/client.$which" "$@" ;;
     esac
 }
-# Why this client cannot be run here, or nothing.
+# Prints why this client cannot run here, or nothing.
 missing() {
     case $1 in
     py) command -v python3 >/dev/null || echo "no python3 here" ;;
@@ -48,7 +47,7 @@ missing() {
     esac
 }
 
-# ends STATUS WORDS client...: by its exit status, with these words on either output
+# ends STATUS WORDS client...: checks the exit status, and for these words in the output or error
 ends() {
     local status=$1 words=$2 output got=0
     shift 2
@@ -58,7 +57,7 @@ ends() {
 picture_is_right() { # name
     diff <(blocks turned) <(djpeg -grayscale -pnm "$dir/out/$1" | tail -c 3072 | od -An -v -tu1 -w64)
 }
-# Each waits for its own result, whoever else waits.
+# Each client must get its own result.
 several_at_once() { # client
     local i processes=()
     for i in 1 2 3; do
@@ -70,19 +69,19 @@ several_at_once() { # client
 
 without_daemon() { # client
     check "$1: 64 without arguments" ends 64 usage "$1"
-    check "$1: 2 when no result comes in time" ends 2 "no result" "$1" 1 a.jpg "late-$1.png" sobel
-    at=127.0.0.1:1 check "$1: 3 where there is no Redis" ends 3 Redis "$1" 1 a.jpg x.png sobel
+    check "$1: 2 if no result comes in time" ends 2 "no result" "$1" 1 a.jpg "late-$1.png" sobel
+    at=127.0.0.1:1 check "$1: 3 without Redis" ends 3 Redis "$1" 1 a.jpg x.png sobel
 }
 with_daemon() { # client
-    check "$1: 0 when it is done, and the path" ends 0 "turned-$1.jpg" "$1" 60 a.jpg "turned-$1.jpg" flip invert
-    check "$1: the picture is right" picture_is_right "turned-$1.jpg"
-    check "$1: 1 when it failed, and why" ends 1 sobell "$1" 60 a.jpg x.png sobell
+    check "$1: 0 if the job is done, and the path" ends 0 "turned-$1.jpg" "$1" 60 a.jpg "turned-$1.jpg" flip invert
+    check "$1: the image is correct" picture_is_right "turned-$1.jpg"
+    check "$1: 1 if the job failed, and the error" ends 1 sobell "$1" 60 a.jpg x.png sobell
     if [ "$1" = sh ]; then
         check "$1: 64 for names that need JSON" ends 64 usage "$1" 60 "$awkward" x.png sobel
     else
         check "$1: names that JSON escapes" ends 0 "$1 $awkward" "$1" 60 "$awkward" "$1 $awkward" invert
     fi
-    check "$1: several at once" several_at_once "$1"
+    check "$1: several clients in parallel" several_at_once "$1"
 }
 
 main() {
@@ -100,7 +99,7 @@ main() {
     done
     ask_redis SET gpuimgd:jobs "not a list" >/dev/null
     for which in "${usable[@]}"; do
-        check "$which: 3 when Redis refuses" ends 3 "" "$which" 1 a.jpg x.png sobel
+        check "$which: 3 if Redis returns an error" ends 3 "" "$which" 1 a.jpg x.png sobel
     done
     ask_redis DEL gpuimgd:jobs >/dev/null
     for which in "${usable[@]}"; do without_daemon "$which"; done

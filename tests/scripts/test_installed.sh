@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `make install` installs, against what the installed documents say of it: each path that they
-# name is there. Prints TAP. tests/scripts/test_installed.sh BUILD
+# Compares the files that `make install` installs with the paths that the installed documents name.
+# Prints TAP. tests/scripts/test_installed.sh BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/service/tap.sh
@@ -9,10 +9,10 @@ tree=$(mktemp -d /tmp/gpuimgd-installed.XXXXXX) || exit 1
 trap 'rm -rf "$tree"' EXIT
 readonly tree doc=$tree/usr/share/doc/gpuimgd man=$tree/usr/share/man
 
-# `-o all`: what is built here is installed as it is.
+# `-o all`: installs the existing build.
 install() { make -s -o all install "O=$build" "DESTDIR=$tree" prefix=/usr; }
 
-# all_there FOLDER: each path on standard input is below it; there is at least one.
+# all_there FOLDER: each path on standard input exists below the folder; there is at least one.
 all_there() {
     local path count=0 status=0
     while read -r path; do
@@ -23,9 +23,9 @@ all_there() {
     return $status
 }
 
-# The targets of links, without those to other hosts and to places within the page.
+# Targets of links, except those to other hosts and within the page.
 links() { grep -ohE '\]\([^)]+\)' "$1" | sed 's/^](//; s/)$//; s/#.*//' | grep -vE '^(https?:.*)?$'; }
-# Links of the README; the others have none, or all of theirs are there, too.
+# The README has links; other documents may have none. All targets must exist.
 links_lead_somewhere() {
     local page status=0
     links "$doc/README.md" | all_there "$doc" || status=1
@@ -34,7 +34,7 @@ links_lead_somewhere() {
     done
     return $status
 }
-# Words of the documents that are paths in the source tree, but not where they are installed.
+# Words that are paths in the source tree, but not relative to the installed documents.
 no_source_paths() {
     local page word status=0
     for page in "$doc"/*.md "$doc"/gpuimgd.conf "$man"/man*/*; do
@@ -46,20 +46,19 @@ no_source_paths() {
     done
     return $status
 }
-# Files that the documents name by themselves, in code or as a manual's path.
+# File names in the documents, in code spans or as a path in a manual.
 named_files() {
     {
         grep -ohE '`[A-Za-z0-9_-]+\.(md|conf|json|yml|sh|py|js|c)`' "$doc"/*.md | tr -d '`'
         sed -nE 's/^\.(It )?Pa ([A-Za-z][A-Za-z0-9_.-]*) ?[.,]?$/\2/p' "$man"/man*/*
     } | sort -u | grep -vxE 'cat\.(jpg|png)|conf\.d'
 }
-# Absolute ones of what is installed; those of other programs and of running daemons are not its
-# business.
+# Absolute paths of installed files, without those of other programs and of running daemons.
 named_places() {
     sed -nE 's/^\.(It )?Pa (.*)/\2/p' "$man"/man*/* | tr ' ' '\n' | grep -E '^/(etc/gpuimgd|usr)/' |
         sed 's/[.,]$//; s|/\*\.conf$||' | sort -u
 }
-# /var and /run: systemd makes them.
+# Paths in /var and /run, which systemd creates.
 made_places() {
     sed -nE 's/^\.(It )?Pa (.*)/\2/p' "$man"/man*/* | tr ' ' '\n' |
         grep -E '^/(var|run)/[a-z/]*gpuimgd' | sort -u
@@ -74,31 +73,31 @@ systemd_makes_them() {
         *) word=$place ;;
         esac
         grep -qF "$word" "$tree/usr/lib/systemd/system/gpuimgd.service" \
-            "$tree/usr/lib/tmpfiles.d/gpuimgd.conf" || { echo "nobody makes $place"; status=1; }
+            "$tree/usr/lib/tmpfiles.d/gpuimgd.conf" || { echo "the unit does not create $place"; status=1; }
     done < <(made_places)
     return $status
 }
-examples() { # each is there as it is, and a script can be run
+examples() { # each is unchanged, and scripts are executable
     local file status=0
     diff -r tests/examples "$doc/examples" || status=1
     for file in "$doc"/examples/*; do
-        [ -x "$file" ] || [ "$(head -c 2 "$file")" != "#!" ] || { echo "${file##*/} cannot be run"; status=1; }
+        [ -x "$file" ] || [ "$(head -c 2 "$file")" != "#!" ] || { echo "${file##*/} is not executable"; status=1; }
     done
     return $status
 }
 uninstalled() {
-    make -s uninstall "O=$build" "DESTDIR=$tree" prefix=/usr && [ ! -e "$doc" ] || { echo "$doc stays"; return 1; }
+    make -s uninstall "O=$build" "DESTDIR=$tree" prefix=/usr && [ ! -e "$doc" ] || { echo "$doc still exists"; return 1; }
 }
 
 main() {
     check "make install" install
     check "the examples are installed" examples
-    check "links in the documents lead somewhere" links_lead_somewhere
+    check "targets of links in the documents exist" links_lead_somewhere
     check "no document names a path of the source tree" no_source_paths
-    check "files that the documents name are beside them" all_there "$doc" < <(named_files)
-    check "places that the manuals name" all_there "$tree" < <(named_places)
-    check "and those that a service has" systemd_makes_them
-    check "make uninstall takes the documents away" uninstalled
+    check "files that the documents name are in their folder" all_there "$doc" < <(named_files)
+    check "paths that the manuals name exist" all_there "$tree" < <(named_places)
+    check "paths in /var and /run are created by systemd" systemd_makes_them
+    check "make uninstall removes the documents" uninstalled
     [ "$failures" -eq 0 ]
 }
 main

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The table of metrics, its document, the dashboard and the alert rules name the same things; where
-# $PROMTOOL is set (make check-metrics), it looks at the rules, at the dashboard's expressions and at
-# what a daemon of BUILD exposes. Prints TAP: tests/scripts/test_metrics.sh BUILD
+# Checks that the table of metrics, METRICS.md, the dashboard and the alert rules have the same
+# names. If $PROMTOOL is set (make check-metrics), it checks the rules, the dashboard's expressions
+# and the metrics of a daemon of BUILD. Prints TAP: tests/scripts/test_metrics.sh BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -17,7 +17,7 @@ all_documented() {
         equal "$(grep -cE '^\| `(gpuimgd|process)_' "$document")" "$(names | wc -l)"
 }
 
-# Names in the files given that no row has.
+# Prints metric names in the given files that the table lacks.
 unknown_names() {
     local name base known
     known=$(names)
@@ -32,7 +32,7 @@ known_names() {
     [ -z "$names" ] || { echo "no such metrics: $names"; return 1; }
 }
 
-# Each alert stands below a comment: why it is there.
+# Each alert needs a comment above it with its reason.
 reasons() {
     awk '/^      - alert:/ { alerts++; if (before !~ /^      #/) { print "no reason: " $0; bad = 1 } }
          { before = $0 }
@@ -46,7 +46,7 @@ stub() {
 }
 
 # ---- with promtool -------------------------------------------------------------------------------
-# The dashboard's expressions as rules: a JSON string is a YAML string, too.
+# The dashboard's expressions as rules; a JSON string is a YAML string, too.
 expressions() {
     echo 'groups: [{name: dashboard, rules: ['
     sed -nE 's/^ *"expr": (".*"),?$/{record: "dashboard", expr: \1},/p' "$dashboard" |
@@ -74,25 +74,25 @@ ready() { equal "$(get /readyz)" running; }
 exposed() { get /metrics >"$dir/metrics" && "$PROMTOOL" check metrics <"$dir/metrics"; }
 
 with_promtool() {
-    check "promtool takes $alerts" "$PROMTOOL" check rules "$alerts"
-    check "the alerts fire when they should" "$PROMTOOL" test rules tests/scripts/alerts.yml
-    check "promtool takes the expressions of $dashboard" check_expressions
+    check "promtool accepts $alerts" "$PROMTOOL" check rules "$alerts"
+    check "the alerts fire as tests/scripts/alerts.yml expects" "$PROMTOOL" test rules tests/scripts/alerts.yml
+    check "promtool accepts the expressions of $dashboard" check_expressions
     if has "$(ldd "$build/gpuimgd")" libmicrohttpd >/dev/null; then
         start_redis "$dir" --port || return 1
         start_daemon
         check "a daemon is ready" within 30 ready
-        check "promtool takes what it exposes" exposed
+        check "promtool accepts the daemon's metrics" exposed
     else
-        echo "ok - promtool takes what it exposes # SKIP built without libmicrohttpd"
+        echo "ok - promtool accepts the daemon's metrics # SKIP built without libmicrohttpd"
     fi
 }
 
 main() {
     check "$document has the table that daemon/telemetry/metrics_table.sh prints" documented
-    check "it has every metric of $table" all_documented
-    check "the alert rules know every metric that they name" known_names "$alerts"
-    check "every alert rule has its reason" reasons
-    check "the dashboard knows every metric that it names" known_names "$dashboard"
+    check "$document has every metric of $table" all_documented
+    check "the metrics of the alert rules exist" known_names "$alerts"
+    check "every alert rule has a comment with its reason" reasons
+    check "the metrics of the dashboard exist" known_names "$dashboard"
     check "daemon/http/server.c compiles without libmicrohttpd" stub
     [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]

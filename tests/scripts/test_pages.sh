@@ -1,6 +1,6 @@
 #!/bin/bash
-# The manual pages against what they are about: each name that there is has its place in its page,
-# and no page names one that there is not. Prints TAP. tests/scripts/test_pages.sh BUILD
+# Compares the manual pages with the sources: each option, key, flag and operation is in its page,
+# and no page has others. Prints TAP. tests/scripts/test_pages.sh BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/service/tap.sh
@@ -10,7 +10,7 @@ readonly ctl=conf/man/gpuimgctl.1
 names=$("$build/tests/tools/names") || exit 1
 
 # items PAGE SECTION MACRO [OUTER]: the names of a section's list items, as in `.It Va a , b`. With
-# OUTER, each behind the name of the last item of that macro: those of the lists within a list.
+# OUTER, for lists within a list, each after the name of the last item of that macro.
 items() {
     awk -v section="$2" -v macro="$3" -v outer="${4:-}" '
         $1 == ".Sh" { here = substr($0, 5) == section }
@@ -18,28 +18,28 @@ items() {
         outer && $2 == outer { last = $3 " "; next }
         $2 == macro { for (i = 3; i == 3 || $(i - 1) == ","; i += 2) print last $i }' "$1"
 }
-# between FILE START END WORDS: what matches the words, from a line with START to one with END
+# between FILE START END WORDS: matches of WORDS from a line with START to one with END
 between() {
     awk -v start="$2" -v end="$3" 'index($0, start) { on = 1 }
         on { print }
         on && index($0, end) { exit }' "$1" | grep -oE "$4"
 }
 
-# same THINGS PAGE: two lists, in any order, that hold something
+# same THINGS PAGE: the two lists are equal in any order, and not empty
 same() {
     local difference
-    [ -n "$1" ] || { echo "there is nothing to compare with"; return 1; }
+    [ -n "$1" ] || { echo "there is nothing to compare"; return 1; }
     difference=$(diff <(sort -u <<<"$1") <(sort -u <<<"$2")) && return 0
     sed -n 's/^</missing in the page:/p; s/^>/there is no:/p' <<<"$difference"
     return 1
 }
 
-lint() { # page; whether pages of other programs are installed here is not its business
+lint() { # page; pages of other programs need not be installed here
     local said
     said=$(mandoc -Tlint -W all "$1" 2>/dev/null | grep -v 'referenced manual not found')
     equal "$said" ""
 }
-# Where a macro's text goes on in the next line, what should follow it stands alone.
+# If a macro lacks its punctuation as an argument, the page has a blank before it.
 rendered() { # page
     local torn
     torn=$(mandoc -Tascii "$1" | col -b | grep -nE '[^ .] [,;:)]|[^ .,] \.( |$)')
@@ -52,7 +52,7 @@ references() { # page
     done
 }
 
-flags() { # of the command line, but for those that are options of the configuration
+flags() { # of the command line, without the options of the configuration
     "$build/gpuimgd" -h | sed '/^Options/,$d' | grep -oE '^  --?[a-zA-Z]+' | tr -d ' '
 }
 page_flags() {
@@ -63,17 +63,17 @@ result_keys() {
     grep -oE '(add_[a-z]+\(root|put_[a-z]+\(writer|writer_[a-z]+\(&?writer), "[a-z0-9_]+"' queue/job/result.c |
         sed 's/.*"\(.*\)"/\1/'
 }
-# Result keys stand in the items and, where they are members of objects, in the text.
+# Result keys are in the items and, for members of objects, in the text.
 page_result_keys() {
     sed -n '/^\.Sh RESULT KEYS/,/^\.Sh ERROR/p' "$job" | sed -nE 's/^\.(It |Pq .*)?Va //p' |
         tr -d ',;.' | tr ' ' '\n' | grep -E '^[a-z0-9_]+$'
 }
 
-# What a help, which is read, names below a title: its commands, or its options a line each.
+# Reads a help text and prints the names below a title: commands, or options line by line.
 help_names() {
     sed -n "/^$1:\$/,/^\$/p" | sed -nE 's/^  ([^ ].*)/\1/p' | sed -E 's/(=.*|  .*)//; s/, /\n/'
 }
-ctl_options() { # those of a command behind its name
+ctl_options() { # options of a command follow its name
     local command
     "$build/gpuimgctl" -h | help_names 'Options of every command'
     "$build/gpuimgctl" -h | help_names Commands | while read -r command; do
@@ -84,7 +84,7 @@ page_ctl_options() {
     { items $ctl DESCRIPTION Fl; items $ctl COMMANDS Fl Ic; } | sed -E 's/[^ ]+$/-&/'
 }
 
-# `-o all`: what is built here is installed as it is.
+# `-o all`: installs the existing build.
 installed() {
     local folder status=0
     folder=$(mktemp -d /tmp/gpuimgd-pages.XXXXXX) || return 1
@@ -100,21 +100,21 @@ main() {
     local page
     for page in "$man"/*.[0-9]; do
         if command -v mandoc >/dev/null; then
-            check "mandoc has nothing to say about ${page##*/}" lint "$page"
-            check "no punctuation stands alone in ${page##*/}" rendered "$page"
+            check "mandoc accepts ${page##*/}" lint "$page"
+            check "no blank before punctuation in ${page##*/}" rendered "$page"
         else
-            echo "ok - mandoc has nothing to say about ${page##*/} # SKIP there is no mandoc here"
+            echo "ok - mandoc accepts ${page##*/} # SKIP there is no mandoc here"
         fi
-        check "${page##*/} refers to pages that there are" references "$page"
+        check "pages that ${page##*/} refers to exist" references "$page"
     done
-    check "the options are those of the table (made by gpuimgd --mdoc)" \
+    check "the options are those of the table (gpuimgd --mdoc)" \
         diff <("$build/gpuimgd" --mdoc) <(options)
-    check "formats and encoder parameters are those of the table (made by tests/tools/formats)" \
+    check "formats and encoder parameters are those of the table (tests/tools/formats)" \
         diff <("$build/tests/tools/formats") \
         <(sed -n '/^\.\\" The formats begin here/,/^\.\\" The formats end here/p' "$job" | sed '1d;$d')
-    check "the operations are those of the table, in every place that repeats it" \
+    check "the operations are those of the table, in every document" \
         tests/operations.sh "$build" --check
-    check "error codes, and which are retried" same "$(sed -n 's/^code //p' <<<"$names")" \
+    check "error codes, and the retried ones" same "$(sed -n 's/^code //p' <<<"$names")" \
         "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"
     check "keys of a job" same "$(between queue/job/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
         "$(items "$job" 'JOB KEYS' Va)"
@@ -132,18 +132,18 @@ main() {
     check "signals" same "$(between daemon/daemon.c 'int signals[] =' ';' 'SIG[A-Z0-9]+')" \
         "$(items $daemon SIGNALS Dv)"
     check "flags of the command line" same "$(flags)" "$(page_flags)"
-    check "addresses that are served over HTTP" \
+    check "paths that HTTP serves" \
         same "$(grep -oE '^    \{"/[^"]*"' daemon/http/server.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
     check "keys of the stats line" \
         same "$(between daemon/telemetry/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
         "$(items $daemon DIAGNOSTICS Va)"
     check "commands of gpuimgctl" \
         same "$("$build/gpuimgctl" -h | help_names Commands)" "$(items $ctl COMMANDS Ic)"
-    check "their options" same "$(ctl_options)" "$(page_ctl_options)"
+    check "options of gpuimgctl's commands" same "$(ctl_options)" "$(page_ctl_options)"
     check "exit statuses of gpuimgctl" \
         same "$(between queue/ctl/ctl.h 'enum ctl_exit' '}' '= [0-9]+' | tr -d '= ')" \
         "$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh EX/s/^\.It //p' $ctl)"
-    check "make install installs them all, and make uninstall leaves the configuration alone" installed
+    check "make install installs all pages, and make uninstall keeps the configuration" installed
     [ "$failures" -eq 0 ]
 }
 main

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The commands of README.md and of the manual's EXAMPLES, as they are written there, against a real
-# Redis and a real daemon: tests/scripts/test_readme.sh BUILD. Only what would touch this machine
-# (installing, systemd) is left out, and the folders and the Redis are others. Prints TAP.
+# Runs the commands of README.md and of the manual's EXAMPLES against a real Redis and a real
+# daemon: tests/scripts/test_readme.sh BUILD. Commands that would change this machine (installation,
+# systemd) are replaced, and so are the folders and the Redis. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -38,12 +38,12 @@ manual() {
         here && on { gsub(/\\e/, "\\"); gsub(/\\-/, "-"); print } here && $1 == ".Bd" { on = 1 }' \
         "$root/conf/man/$1"
 }
-# Jobs and results begin with a brace, and go on where a line is indented.
+# Jobs and results begin with a brace; indented lines continue them.
 shell_lines() { awk '/^[^ ]/ { json = /^\{/ } !json'; }
 job_lines() { awk '/^[^ ]/ { json = /^\{/; if (json && NR > 1) print "" } json { printf "%s", $0 } END { print "" }'; }
 
-# as_written COMMANDS: all of them succeed. In a shell of their own: within a condition, where
-# check calls this, -e would count for nothing.
+# as_written COMMANDS: all commands must succeed. They run in their own shell, because -e has no
+# effect inside the condition where check calls this.
 as_written() {
     [ -n "$1" ] || { echo "there is no command"; return 1; }
     {
@@ -62,7 +62,7 @@ END
     } >"$dir/commands"
     (cd "$dir/home" && bash -e -o pipefail ../commands </dev/null)
 }
-# Each job in the text would be carried out.
+# The daemon accepts each job in the text.
 jobs_are_good() { # text
     local job count=0
     while read -r job; do
@@ -72,14 +72,14 @@ jobs_are_good() { # text
     done <<<"$1"
     [ $count -gt 0 ]
 }
-# What --explain prints there is what it prints, but for the size of the picture's file.
+# The text shows the output of --explain, except for the size of the image file.
 explanation_is_right() {
     local shown
     shown=$(section gpu/OPERATIONS.md "## How operations are combined" | awk '/^"/ { on = 0 } /^\$ / { on = 1 } on')
     diff <(tail -n +2 <<<"$shown" | sed 's/[0-9]* bytes$/N bytes/') \
         <(as_written "$(head -1 <<<"$shown" | cut -c3-)" | sed 's/[0-9]* bytes$/N bytes/')
 }
-targets_exist() { # every `make TARGET` of the text
+targets_exist() { # every `make TARGET` in the documents
     local target
     grep -hoE '(^ +|`)make [a-z-]+' README.md gpu/OPERATIONS.md tests/TESTS.md tests/bench/FIGURES.md | sed 's/.* //' |
         sort -u | while read -r target; do
@@ -91,20 +91,20 @@ main() {
     start_redis "$dir" --port || return 1
     prepare
     check "README: Run it" as_written "$(readme "## Run it" | shell_lines)"
-    check "which leaves its picture" test -s "$dir/out/cat-edges.png"
+    check "README: Run it writes its image" test -s "$dir/out/cat-edges.png"
     check "README: From the shell" as_written "$(readme "### From the shell")"
-    check "which leaves its pictures" test -s "$dir/out/small/cat.png" -a \
+    check "README: From the shell writes its images" test -s "$dir/out/small/cat.png" -a \
         -s "$dir/home/edges/beach.jpg" -a -s "$dir/out/photos/cat.jpg"
     ask_redis FLUSHALL >/dev/null
-    check "README: the jobs are good" jobs_are_good "$(readme "## A job" | job_lines)"
-    check "OPERATIONS.md: what explain prints" explanation_is_right
+    check "README: the jobs are valid" jobs_are_good "$(readme "## A job" | job_lines)"
+    check "OPERATIONS.md: the output of --explain" explanation_is_right
     check "README: Many hosts" as_written "$(readme "## Many hosts")"
-    check "README: make has its targets" targets_exist
+    check "make has the targets of the documents" targets_exist
     check "README: at most 160 lines" test "$(wc -l <"$root/README.md")" -le 160
     check "gpuimgctl(1): examples" as_written "$(manual gpuimgctl.1)"
     check "gpuimgd(8): examples" as_written "$(manual gpuimgd.8)"
     check "gpuimgd-job(5): examples" as_written "$(manual gpuimgd-job.5 | shell_lines)"
-    check "gpuimgd-job(5): the jobs are good" jobs_are_good "$(manual gpuimgd-job.5 | job_lines)"
+    check "gpuimgd-job(5): the jobs are valid" jobs_are_good "$(manual gpuimgd-job.5 | job_lines)"
     [ "$failures" -eq 0 ]
 }
 main

@@ -1,13 +1,13 @@
 #!/bin/bash
-# What a reader may count on in every file: its form, its header, who includes whom, and that the
-# README names every operation (test_pages.sh looks at the manual pages). Prints TAP.
+# Checks the form of every file, headers, includes, and that the README names every operation
+# (test_pages.sh checks the manual pages). Prints TAP.
 # tests/scripts/test_tidy.sh [BUILD]
 set -u
 shopt -s lastpipe # `... | check` counts in this shell
 cd "$(dirname "$0")/../.." || exit 1
 
 count=0 failures=0
-# Reads findings, a line each; none is a pass.
+# Reads findings, one per line; the check passes if there are none.
 check() { # name
     local findings
     findings=$(cat)
@@ -25,7 +25,7 @@ skip() { # name reason
     echo "ok $count - $1 # SKIP $2"
 }
 
-list() { # name patterns: the project's files, tracked or about to be
+list() { # name patterns: the project's files, tracked or not ignored
     if git rev-parse --git-dir >/dev/null 2>&1; then
         git ls-files --cached --others --exclude-standard -- "$@"
     else
@@ -57,28 +57,28 @@ awk 'FNR == 1 { start = 0 }
                           printf "%s:%d: %d lines\n", FILENAME, start, FNR - start - 1
                       start = 0 }' "${sources[@]}" | check "functions have at most 70 lines"
 grep -nE '^[a-z].*\)[[:space:]]*\{$' "${sources[@]}" | grep -vE ':(extern|struct|enum|union|static const|typedef)' |
-    check "a function's brace stands on its own line"
+    check "a function's brace is on its own line"
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' "${sources[@]}" "${scripts[@]}" | grep -v '^tests/scripts/test_tidy.sh:' |
-    check "nothing is left to do in comments"
+    check "no comment has a TODO"
 wc -l "${product[@]}" | awk '$2 != "total" && $1 > 700 { print $2 ": " $1 " lines" }' |
     check "no file of the product is longer than 700 lines"
 
-# ---- headers and who includes whom -----------------------------------------------------------------
+# ---- headers and includes ------------------------------------------------------------------------
 for file in "${product[@]}"; do
     case $file in *.h)
         [ "$(head -c 2 "$file")" = '/*' ] || echo "$file: does not begin with a comment"
         grep -q "^#pragma once\$" "$file" || echo "$file: has no #pragma once" ;;
     esac
-done | check "every header begins with what it is for, and is included once"
+done | check "every header begins with a comment and has #pragma once"
 for file in "${product[@]}"; do
     case $file in
     *.c | *.cu)
         [ "$(head -c 2 "$file")" = '/*' ] && continue
-        # One noun a file: then the header says it.
+        # One noun per file: the header has the comment.
         head -1 "$file" | grep -q "^#include \"${file%.*}.h\"" && [ -e "${file%.*}.h" ] && continue
         echo "$file: neither a comment nor its own header comes first" ;;
     esac
-done | check "every source file says what it is, or its header does"
+done | check "every source file or its header begins with a comment"
 
 includes() { # folder: the project's own headers that files of this folder include
     grep -HoE '^#include "[^"]+"' /dev/null $(printf '%s\n' "${product[@]}" | grep "^$1/") |
@@ -90,18 +90,18 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes codecs | grep -vE ': (conf|codecs)/'
     includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
-} | check "folders include downwards only: conf <- queue, codecs, gpu <- daemon"
+} | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon"
 {
     includes gpu/plan | grep ': gpu/' | grep -v ': gpu/plan/'
     includes gpu/engine | grep ': gpu/' | grep -vE ': gpu/(plan|engine)/'
     includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(plan|engine|ops)/'
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|jpeg)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|cuda)/'
-} | check "so do those of gpu: plan <- engine <- ops <- jpeg <- cuda"
-# Of the other files main.c prints its own help, and nothing from elsewhere.
+} | check "so do the folders of gpu: plan <- engine <- ops <- jpeg <- cuda"
+# Only main.c prints its own help; no other file prints.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |
-    grep -vE '^queue/ctl/(out|main)\.c:' | check "gpuimgctl prints through queue/ctl/out.c alone"
+    grep -vE '^queue/ctl/(out|main)\.c:' | check "gpuimgctl prints only through queue/ctl/out.c"
 grep -nE '^#include "' "${sources[@]}" | grep -E '"\.\.?/' | check "own headers are named from the root"
 
 # ---- the documents ---------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ if [ -e README.md ] && [ -e conf/gpuimgd.conf ]; then
         grep -qE "(^|[^a-z_])$option([^a-z_]|\$)" conf/gpuimgd.conf README.md || echo "$option"
     done | check "every option is in conf/gpuimgd.conf or README.md"
 else
-    skip "every option is in conf/gpuimgd.conf or README.md" "one of them is not there yet"
+    skip "every option is in conf/gpuimgd.conf or README.md" "one of them is missing"
 fi
 mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operations.inc)
 if [ -e README.md ]; then
@@ -124,23 +124,23 @@ if [ -e README.md ]; then
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
             [ -e "$(dirname "$from")/$to" ] || echo "$from: $to"
-        done | check "links between the documents lead somewhere"
+        done | check "the targets of links between the documents exist"
 else
-    skip "every operation is in README.md" "there is no README.md yet"
+    skip "every operation is in README.md" "README.md is missing"
 fi
 grep -m1 -oE '\(.*\)' systemd/debian/changelog | tr -d '()' |
     diff - <(sed -n 's/^VERSION = //p' Makefile) | check "the packages have the version of the Makefile"
 if [ -x "${1:-}/gpuimgd" ]; then
     "$1/gpuimgd" --sample | diff - conf/gpuimgd.conf |
-        check "conf/gpuimgd.conf is what --sample prints"
+        check "conf/gpuimgd.conf is the output of --sample"
 else
-    skip "conf/gpuimgd.conf is what --sample prints" "no daemon was built"
+    skip "conf/gpuimgd.conf is the output of --sample" "no daemon was built"
 fi
 
 # ---- the rest ----------------------------------------------------------------------------------------
 # The words are split here so that this file does not hold them itself.
 words='/wo''rk/|sha''red/|DES''IGN\.md|STY''LE\.md|Cla''ude|Anthro''pic|Chat''GPT|\bA''I\b|\bL''LM\b'
-grep -nE "$words" "${texts[@]}" 2>/dev/null | check "nothing points at places that a reader has not"
+grep -nE "$words" "${texts[@]}" 2>/dev/null | check "no file names a place outside the repository"
 for file in "${scripts[@]}"; do
     case $file in
     *.sh | .ci/run)
@@ -150,7 +150,7 @@ for file in "${scripts[@]}"; do
         '#!/bin/sh'*) sh -n "$file" 2>&1 ;;
         '#!/bin/bash'* | '#!/usr/bin/env bash'*) bash -n "$file" 2>&1 ;;
         '#!'*) echo "$file: unknown interpreter in its first line" ;;
-        *) bash -n "$file" 2>&1 ;; # meant to be sourced
+        *) bash -n "$file" 2>&1 ;; # sourced by other scripts
         esac ;;
     esac
 done | check "scripts are executable and parse"
