@@ -1,9 +1,9 @@
 #!/bin/bash
-# Shows gpuimgd at work: tests/demo.sh build/release/gpuimgd  (make demo)
+# Runs a demonstration of gpuimgd: tests/demo.sh build/release/gpuimgd (make demo)
 #
-# Draws a few pictures, starts a Redis and the daemon of its own, pushes jobs with redis-cli, and
-# prints each command that it runs, so that it can be done by hand. Fails if anything goes other
-# than it should. The pictures stay; Redis and the daemon do not.
+# Draws two images, starts a private Redis and a daemon, pushes jobs with redis-cli, and prints each
+# command, so that you can run it by hand. Fails if a result is wrong. It keeps the images and stops
+# Redis and the daemon.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ ! -x "$1" ]; then
@@ -44,8 +44,8 @@ run() {
     "$@"
 }
 
-# ---- pictures ------------------------------------------------------------------------------------
-# Each is a PPM in text form from awk, which cjpeg makes a JPEG of.
+# ---- images --------------------------------------------------------------------------------------
+# Each image is a PPM text from awk that cjpeg converts to JPEG.
 
 draw_cat() {
     awk -v w=640 -v h=480 '
@@ -86,7 +86,7 @@ draw_cat() {
         } }' | cjpeg -quality 92 -outfile "$in/cat.jpg"
 }
 
-# A zone plate: rings that grow finer outwards, each hue once around.
+# A zone plate: rings that get thinner outwards, with all hues around the centre.
 draw_rings() {
     awk -v w=512 -v h=512 'BEGIN {
         printf "P3\n%d %d\n255\n", w, h
@@ -101,8 +101,8 @@ draw_rings() {
         } }' | cjpeg -quality 92 -outfile "$in/rings.jpg"
 }
 
-# A picture as text, for those who look at this through a terminal: show FILE.jpg. Lines are thin
-# and lose their brightness when the picture is made small; the factor gives it back.
+# Prints an image as text, for terminals: show FILE.jpg. Scaling down makes thin lines dark, so the
+# levels are multiplied.
 show() {
     djpeg -grayscale -scale 1/8 -pnm "$1" | tail -c $((80 * 60)) | od -An -v -tu1 -w80 |
         awk 'NR % 2 { line = "    "
@@ -114,7 +114,7 @@ show() {
 
 # ---- Redis and the daemon ------------------------------------------------------------------------
 
-# With a file of its own, so that one in /etc is left out of this.
+# Uses its own configuration file instead of the one in /etc.
 start_daemon() {
     cat >"$dir/gpuimgd.conf" <<END
 redis = 127.0.0.1:$port
@@ -129,7 +129,7 @@ END
 
 push() { run redis-cli -p "$port" LPUSH gpuimgd:jobs "$1"; }
 
-# One result, to $results. BRPOP prints the list's name and the value.
+# Takes one result into $results. BRPOP prints the list's name and the value.
 take_result() {
     local json
     json=$(redis-cli -p "$port" --raw BRPOP gpuimgd:results 30 | tail -n +2)
@@ -137,10 +137,10 @@ take_result() {
     results+=("$json")
 }
 
-# ---- what came back ------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------
 
-# text NAME JSON, number NAME JSON: the first value of that name. Good enough for a table; programs
-# take a JSON library.
+# text NAME JSON, number NAME JSON: the first value with that name. Good enough for this table;
+# programs should use a JSON library.
 text() {
     grep -oE "\"$1\":\"([^\"\\]|\\\\.)*\"" <<<"$2" | head -1 | sed 's/^[^:]*:"//; s/"$//' || true
 }
@@ -148,7 +148,7 @@ number() { grep -oE "\"$1\":[0-9.]+" <<<"$2" | head -1 | cut -d: -f2 || true; }
 
 print_table() {
     local json id status engine what
-    printf '%-9s %-7s %-7s %9s  %s\n' id status engine 'total ms' 'outputs, or what was wrong'
+    printf '%-9s %-7s %-7s %9s  %s\n' id status engine 'total ms' 'outputs or error'
     for json in "${results[@]}"; do
         id=$(text id "$json")
         status=$(text status "$json")
@@ -164,24 +164,24 @@ print_table() {
     done
 }
 
-# is FORMAT FILE: by the first bytes
+# is FORMAT FILE: checks the first bytes
 is() {
     local magic
     magic=$(head -c 4 "$2" 2>/dev/null | od -An -tx1 | tr -d ' \n')
     case $1:$magic in png:89504e47 | jpeg:ffd8ff*) return 0 ;; esac
-    die "$2 is no $1"
+    die "$2 is not a $1 file"
 }
 
 verify() {
     local all
     all=$(printf '%s\n' "${results[@]}")
-    [ "$(grep -c '"status":"done"' <<<"$all")" = 3 ] || die "three jobs should be done"
-    [ "$(grep -c '"code":"unknown_op"' <<<"$all")" = 1 ] || die "one should be refused: unknown_op"
+    [ "$(grep -c '"status":"done"' <<<"$all")" = 3 ] || die "not exactly three jobs are done"
+    [ "$(grep -c '"code":"unknown_op"' <<<"$all")" = 1 ] || die "not exactly one job has unknown_op"
     is png "$out/cat-edges.png"
     is png "$out/rings.png"
     is jpeg "$out/cat-gray.jpg"
     is jpeg "$out/cat-lines.jpg"
-    [ ! -e "$out/oops.png" ] || die "the refused job has written $out/oops.png"
+    [ ! -e "$out/oops.png" ] || die "the refused job wrote $out/oops.png"
 }
 
 stats_line() {
@@ -191,7 +191,7 @@ stats_line() {
         if grep -o 'stats interval_s=.*' "$log"; then return; fi
         sleep 0.1
     done
-    die "no stats line came"
+    die "no stats line within 5 s"
 }
 
 stop_daemon() {
@@ -199,14 +199,14 @@ stop_daemon() {
     run kill -TERM "$gpuimgd"
     wait "$gpuimgd" || status=$?
     gpuimgd=""
-    [ $status -eq 0 ] || die "the daemon ended with status $status"
-    echo "the daemon finished its work and ended with status 0"
+    [ $status -eq 0 ] || die "the daemon exited with status $status"
+    echo "the daemon drained and exited with status 0"
 }
 
 main() {
     local i
     mkdir "$in" "$out"
-    title "A cat and some rings, drawn for the occasion"
+    title "Input images"
     draw_cat
     draw_rings
     run ls -l "$in"
@@ -218,9 +218,9 @@ main() {
 
     title "Jobs"
     push '{"input":"cat.jpg","output":"cat-edges.png","ops":["grayscale","sobel"]}'
-    echo "# no operations: another format"
+    echo "# no operations, only another format"
     push '{"id":"format","input":"rings.jpg","output":"rings.png","ops":[]}'
-    echo "# one picture read once, two results"
+    echo "# one input, two outputs"
     push '{"id":"both","input":"cat.jpg","outputs":[
     {"output":"cat-gray.jpg","ops":["grayscale"]},
     {"output":"cat-lines.jpg","ops":[{"op":"sobel","magnitude":"l2"}]}]}'
@@ -232,7 +232,7 @@ main() {
     for i in 1 2 3 4; do take_result; done
     print_table
     echo
-    echo "That of the first job in full:"
+    echo "The result of the first job:"
     printf '%s\n' "${results[@]}" | grep -F '"cat-edges.png"'
     verify
 
@@ -245,9 +245,9 @@ main() {
     title "The end"
     stop_daemon
     echo
-    echo "What the daemon said:"
+    echo "The daemon's log:"
     sed 's/^/    /' "$log"
     echo
-    echo "The pictures are in $in (before) and $out (after)."
+    echo "The images are in $in (inputs) and $out (outputs)."
 }
 main

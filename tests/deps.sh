@@ -1,19 +1,17 @@
 #!/bin/sh
-# Installs what the build and the tests need, and says what. With an argument, something else:
-# `build` what is needed to build all of it, `demo` what make demo needs, and `peers`,
-# `bench-peers`, `bench-linear`, `bench-alone`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`,
-# `tls` and `deb` what those targets need besides. Looks first, by function rather than by package,
-# so that a machine that has everything (from wherever) is left alone. Fails only if something is
-# missing that the target cannot do without.
-# `promtool FOLDER` puts Prometheus's checker into the folder and installs nothing: its package
+# Installs missing dependencies of the build and the tests. An argument selects others: `build`
+# those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-linear`,
+# `bench-alone`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb` the additional
+# ones of these targets. Checks for commands and libraries, not for packages, so nothing is
+# installed if all work. Fails only if a dependency stays missing that the target requires.
+# `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
 # would start a server.
 set -eu
 
 pkg_config=${PKG_CONFIG:-pkg-config}
 missing= wanted=
 
-# need_*: what the target cannot do without; want_*: what only some tests use, which are skipped by
-# name if it cannot be installed.
+# need_*: required by the target; want_*: used by some tests, which are skipped by name without it.
 has_library() { # pkg-config name
     command -v "$pkg_config" >/dev/null 2>&1 && "$pkg_config" --exists "$1" 2>/dev/null
 }
@@ -121,7 +119,7 @@ wanted=$(printf '%s\n' $wanted | sort -u | tr '\n' ' ')
 missing=${missing% } wanted=${wanted% }
 [ -n "$missing$wanted" ] || exit 0
 
-# Ends the script: what is missing stays missing, for this reason.
+# Ends the script, because `missing` and `wanted` cannot be installed for this reason.
 give_up() { # reason
     [ -z "$wanted" ] ||
         echo "make deps: going on without $wanted ($1); the tests that use it are skipped" >&2
@@ -155,7 +153,7 @@ if install $missing $wanted || { $sudo apt-get update -q && install $missing $wa
     exit 0
 fi
 [ -z "$missing" ] || install $missing || give_up "apt-get cannot install them"
-# Each by itself: one that the archive lacks does not keep the others away.
+# One at a time, so that a package that the archive lacks does not prevent the others.
 left=
 for package in $wanted; do
     install "$package" || left="$left $package"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes what repeats the tables of options and metrics: conf/gpuimgd.conf, the list of options in
-# gpuimgd.conf(5) and the table of METRICS.md. tests/documents.sh BUILD
+# Writes the documents that repeat the tables of options and metrics: conf/gpuimgd.conf, the options
+# in gpuimgd.conf(5), and METRICS.md. tests/documents.sh BUILD
 set -eu
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)

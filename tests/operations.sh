@@ -1,16 +1,15 @@
 #!/bin/bash
-# The places that repeat the table of operations: tests/operations.sh BUILD writes them anew,
-# tests/operations.sh BUILD --check says in what they differ. `make documents` after a change.
+# tests/operations.sh BUILD writes the table of operations into all documents that repeat it; with
+# --check it prints the differences. Run `make documents` after a change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly tool=$1/tests/tools/operations mode=${2:-}
-[ -x "$tool" ] || { echo "there is no $tool; run make documents" >&2; exit 1; }
+[ -x "$tool" ] || { echo "$tool is missing; run make documents" >&2; exit 1; }
 
 form() { "$tool" "$1"; }
-# In lines of at most so many columns, none of which begins with an operator: that is a list in
-# Markdown.
+# Wraps lines. No line starts with an operator, which would be a list in Markdown.
 wrap() { sed -E 's/ ([-+<>=*\/]+) /\x01\1 /g' | fold -s -w "$1" | sed 's/ *$//; s/\x01/ /g'; }
-# A sentence begins a line, as mdoc wants it; names have no marks there.
+# mdoc needs each sentence on its own line; names have no backticks there.
 mdoc() { form mdoc | sed 's/`//g; s/\. \([A-Z]\)/.\n\1/g' | wrap 78; }
 readme() {
     printf '\n| operation | what it does |\n| --- | --- |\n'
@@ -18,8 +17,8 @@ readme() {
     echo
 }
 
-# put FILE [BEGIN END]: standard input stands in the file, between the lines with these texts; or it
-# is the file.
+# put FILE [BEGIN END]: replaces the lines of the file between these two texts, or the whole file,
+# by standard input.
 put() {
     local file=$1 begin=${2:-} end=${3:-} whole
     whole=$(
@@ -28,7 +27,7 @@ put() {
         [ -z "$end" ] || sed -n "/$end/,\$p" "$file"
     )
     if [ "$mode" = --check ]; then
-        diff "$file" - <<<"$whole" >&2 || { echo "# $file: see make documents" >&2; return 1; }
+        diff "$file" - <<<"$whole" >&2 || { echo "# $file is out of date; run make documents" >&2; return 1; }
     else
         printf '%s\n' "$whole" >"$file"
     fi

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # redis.sh - a private Redis for scripts; sourced.
 
-# start_redis FOLDER OPTION [ARGUMENT ...]: starts a redis-server that listens at a free port of
-# 127.0.0.1 by OPTION (--port, --tls-port) and at FOLDER/redis.sock, and waits until it answers.
-# Sets $redis to its process and $port; 1: it did not start, FOLDER/redis.log has its last words.
-# Any free port will do: redis-server itself finds out, by binding it, whether one is free.
+# start_redis FOLDER OPTION [ARGUMENT ...]: starts a redis-server on a free port of 127.0.0.1, given
+# by OPTION (--port, --tls-port), and on FOLDER/redis.sock, and waits until it answers. Sets $redis
+# to its process and $port. Returns 1 if it does not start; see FOLDER/redis.log. Tries random ports
+# until redis-server can bind one.
 start_redis() {
     local folder=$1 option=$2 try i
     shift 2
@@ -23,6 +23,6 @@ start_redis() {
         wait "$redis" 2>/dev/null || true
         redis=""
     done
-    echo "redis-server did not start in $try tries; its last words are in $folder/redis.log" >&2
+    echo "redis-server did not start in $try tries; see $folder/redis.log" >&2
     return 1
 }

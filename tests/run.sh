@@ -1,29 +1,28 @@
 #!/bin/bash
-# Runs every test of a build folder and counts: tests/run.sh build/release [name-part ...]
-# `tests/run.sh build/release peers` runs the comparisons with other libraries, and nothing else.
-# In the environment:
-#   GPUIMGD_TEST_JOBS=N      so many at once instead of as many as there are processors
+# Runs the tests of a build folder: tests/run.sh build/release [name-part ...]
+# `tests/run.sh build/release peers` runs only the comparisons with other libraries.
+# Environment:
+#   GPUIMGD_TEST_JOBS=N      programs that run at the same time; default: one per processor
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
 #
-# C tests print TAP (cmocka); script tests print TAP too. The last lines name what was skipped and
-# what failed, with the reason, and end in "N passed, N failed, N skipped". A test whose tool is not
-# installed skips all that needs it.
+# All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
+# with "N passed, N failed, N skipped". Tests that need a missing tool are skipped.
 set -u
 build=$1
 shift
 parts=("$@")
 at_once=${GPUIMGD_TEST_JOBS:-$(nproc)}
 export CMOCKA_MESSAGE_OUTPUT=TAP
-export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # a wrapper of it
+export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # or a wrapper
 export GPUIMGCTL=$PWD/$build/gpuimgctl
-# The CUDA engine on a runtime of the tests' own.
+# The daemon with the stand-in CUDA runtime.
 export GPUIMGD_STANDIN=$PWD/$build/tests/faults/gpuimgd-cuda
-# Sanitized builds: the first report ends the process.
+# Sanitizers end the process at the first report.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:suppressions=$PWD/tests/tools/tsan.supp}
-# Tests must not depend on the service that they may run in: always run them as one with a useless
+# Tests must not depend on a service that runs them, so they always get an invalid service
 # environment. tests/fixtures/environment.c and tests/world.sh remove these variables.
 export NOTIFY_SOCKET=/nonexistent/notify WATCHDOG_USEC=1 WATCHDOG_PID=1 JOURNAL_STREAM=0:0
 
@@ -31,7 +30,7 @@ scratch=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 
-# Runs one and says how it went. Leaves behind N.counts, N.skips and N.failures.
+# Runs one test and prints its report. Writes N.counts, N.skips and N.failures.
 run_one() { # N name command...
     local name=$2 at=$scratch/$1 start=$SECONDS child status ok not_ok skip cuda=0
     shift 2
@@ -44,7 +43,7 @@ run_one() { # N name command...
     not_ok=$(grep -E '^not ok\b' "$at.log" | grep -vc '# SKIP')
     skip=$(grep -cE '^(not )?ok\b.*# SKIP' "$at.log")
     sed -n "s|.*# SKIP |$name: |p" "$at.log" >"$at.skips"
-    # With the lines of TAP that say why, and the end of what else it said.
+    # Each failed line of TAP, with the lines after it that give the reason.
     awk -v name="$name" '/^(not )?ok / { why = /^not/ && !/# SKIP/ ? 6 : 0 }
         why-- > 0 { print (/^not/ ? name ": " $0 : "    | " $0) }' "$at.log" >"$at.failures"
     if [ "${GPUIMGD_REQUIRE_CUDA:-0}" = 1 ]; then
@@ -52,7 +51,7 @@ run_one() { # N name command...
         not_ok=$((not_ok + cuda)) skip=$((skip - cuda))
         [ "$cuda" -eq 0 ] || echo "$name: $cuda skipped, but GPUIMGD_REQUIRE_CUDA=1" >>"$at.failures"
     fi
-    # 77: a tool of the whole test is missing; it says which.
+    # 77: a tool of the whole test is missing, and its skip names the tool.
     if [ $status -ne 0 ] && [ "$not_ok" -eq 0 ] && { [ $status -ne 77 ] || [ "$skip" -eq 0 ]; }; then
         not_ok=1
         echo "$name: exit status $status" >>"$at.failures"
@@ -82,9 +81,9 @@ test_at() { # name command...
     run_one $started "$@" &
 }
 
-# The fault cases that take no long time; `make check-faults` runs them all. Still the longest.
+# The short fault cases; `make check-faults` runs all. They start first, as they take longest.
 test_at tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
-# Those that wait come first, so that none of them is left alone at the end.
+# Tests that mostly wait come first, so that none of them runs alone at the end.
 for source in tests/e2e/test_*.c tests/scale/test_*.c tests/unit/*/test_*.c; do
     test_at "${source%.c}" "$build/${source%.c}"
 done
@@ -92,7 +91,7 @@ for source in tests/fuzz/fuzz_*.c; do
     target=${source#tests/fuzz/fuzz_} target=${target%.c}
     test_at "${source%.c}" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
 done
-# The CUDA engine on the tests' own runtime.
+# The CUDA engine on the stand-in runtime.
 test_at tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
 for source in tests/cuda/test_*.c; do
     test_at "${source%.c}" "$build/${source%.c}"
@@ -104,7 +103,7 @@ done
 for script in tests/scripts/test_*.sh; do
     test_at "$script" "$script" "$build"
 done
-# Against other libraries, which not every machine has: only when asked for by this name.
+# Comparisons with other libraries, which may be missing, run only by this name.
 if [ "${parts[*]}" = peers ]; then
     for script in tests/peers/check_*.py; do
         test_at "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
@@ -119,7 +118,7 @@ of_all() { # suffix
 echo
 of_all skips | sed 's/^/skipped: /'
 of_all failures | sed '/^    /!s/^/FAILED: /'
-# One that left no counts, for it was killed, has failed.
+# A test without counts was killed, and counts as failed.
 read -r passed failed skipped < <(of_all counts | awk -v started=$started '
     { ok += $1; not_ok += $2; skip += $3 } END { print ok + 0, not_ok + started - NR, skip + 0 }')
 echo "$passed passed, $failed failed, $skipped skipped"

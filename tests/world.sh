@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# world.sh - what a script that tests the daemon needs: a folder of its own, a private Redis
-# (redis.sh), the daemon, and facts as TAP lines (service/tap.sh); sourced from the root.
+# world.sh - sourced from the root by scripts that test the daemon: a temporary folder, a private
+# Redis (redis.sh), the daemon, and TAP lines (service/tap.sh).
 . tests/redis.sh
 . tests/service/tap.sh
-# The daemons of a test do not report to the service that the test runs in.
+# The daemons of a test must not report to the service that runs the test.
 unset NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID JOURNAL_STREAM
 
-# need_tools COMMAND...: the whole script is skipped if one is missing.
+# need_tools COMMAND...: skips the whole script if a command is missing.
 need_tools() {
     local tool
     for tool in "$@"; do
@@ -16,8 +16,8 @@ need_tools() {
     done
 }
 
-# make_world NAME: sets $dir, a new folder, and $log, a file in it. When the script ends, however it
-# does, the processes that it has started end with it, and the folder is removed.
+# make_world NAME: sets $dir, a new folder, and $log, a file in it. At any exit of the script its
+# processes are killed and the folder is removed.
 make_world() {
     dir=$(mktemp -d "/tmp/gpuimgd-$1.XXXXXX") || exit 1
     log=$dir/log
@@ -32,16 +32,16 @@ leave_world() {
     rm -rf "$dir"
 }
 
-# ask_redis WORD...: of the Redis that start_redis "$dir" has started
+# ask_redis WORD...: a command to the Redis of start_redis "$dir"
 ask_redis() { redis-cli -s "$dir/redis.sock" --raw "$@"; }
 
-# run_daemon COMMAND...: it is the daemon, or becomes it; sets $daemon, and $log is its log.
+# run_daemon COMMAND...: starts the daemon or its wrapper; sets $daemon, and $log is its log.
 run_daemon() {
     : >"$log"
     "$@" >"$log" 2>&1 &
     daemon=$!
 }
-# Lets it finish; sets $exit_status.
+# Waits until the daemon has drained. Sets $exit_status.
 stop_daemon() {
     exit_status=0
     kill -TERM "$daemon" 2>/dev/null
