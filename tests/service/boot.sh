@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# boot.sh - boots a copy of a tree with a test in it, and reports; sourced by check.sh and
-# package.sh, after tree.sh.
+# boot.sh - boots a copy of a tree with a test in it, and prints the report; sourced by check.sh and
+# package.sh after tree.sh.
 . tests/service/tap.sh
 
 readonly work=$PWD/build/service
@@ -9,8 +9,8 @@ copy="" nspawn="" groups=()
 
 cleanup() {
     if [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; then
-        # timeout hands this on, and kills what does not end within 10 s. The container's init dies
-        # with nspawn, and everything in it with its init.
+        # timeout forwards the signal, and after 10 s it kills nspawn. The container's init and all
+        # its processes end with nspawn.
         kill -TERM "$nspawn" 2>/dev/null || true
         wait "$nspawn" 2>/dev/null || true
     fi
@@ -25,10 +25,10 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# systemd-nspawn puts what it boots below its own control group, under the same name each time. Two
-# trees in one would see each other's processes there, as number 0, which systemd's `kill` takes for
-# an error. So each boot has a group of its own, in the hierarchies that systemd uses; where none can
-# be made, the group is the one that we are in.
+# systemd-nspawn puts the container into its own control group, always under the same name. Two
+# containers in one group would see each other's processes there as number 0, and systemd's `kill`
+# fails on those. So each boot gets its own group in the hierarchies of systemd. If none can be
+# created, it uses the current group.
 make_groups() {
     local place path group
     while IFS=: read -r _ place path; do
@@ -55,14 +55,14 @@ leave_groups() {
     groups=()
 }
 
-# Two of these would make the same tree at once.
+# Two tests at the same time would create the same tree.
 only_one() {
     mkdir -p "$work"
     exec 9>"$work/lock"
     flock -n 9 || die "another test of the service is running here"
 }
 
-# A picture with enough detail that a codec has work to do: picture WIDTH HEIGHT (PPM on stdout)
+# An image with enough detail to keep a codec busy: picture WIDTH HEIGHT (PPM on stdout)
 picture() {
     awk -v w="$1" -v h="$2" 'BEGIN {
         printf "P3\n%d %d\n255\n", w, h
@@ -78,7 +78,7 @@ make_pictures() { # folder
     picture 1200 900 | cjpeg -quality 90 -outfile "$1/large.jpg"
 }
 
-# put_check SCRIPT FILE... : what the copy runs when it has booted, and what that needs
+# put_check SCRIPT FILE... : installs the script that the copy runs after the boot, and its files
 put_check() {
     mkdir -p "$copy/root/check" "$copy/etc/systemd/system/multi-user.target.wants"
     install -m 0755 "$1" "$copy/root/check/inside.sh"
@@ -93,7 +93,7 @@ put_check() {
 
 boot() {
     local status=0 tail
-    # A network of its own: loopback only, so that a Redis on this machine is not in the way.
+    # A private network with only loopback, so that a Redis on this machine does not interfere.
     make_groups
     (
         enter_groups
@@ -112,16 +112,16 @@ boot() {
     return $status
 }
 
-# outside "what must be true" command... : a fact that is seen from outside the copy
+# outside "what must be true" command... : a check that runs outside the copy
 outside() { check "$@" | tee -a "$copy/root/check/transcript"; }
 
-# A transcript that stops early is no success, however many lines of it say ok.
+# A transcript that stops early is a failure, even if all its lines are ok.
 ran_to_the_end() { # boot status
     equal "$1" 0 && grep -qxF "end of the transcript" "$copy/root/check/transcript" ||
         { tail -25 "$copy/root/check/console"; false; }
 }
 
-# report BOOT_STATUS: what failed, and how many facts there were. 1: one failed.
+# report BOOT_STATUS: prints the failures and the totals. Returns 1 if a check failed.
 report() {
     local transcript=$copy/root/check/transcript passed failed skipped
     printf '\n---- journalctl -u gpuimgd ----\n'

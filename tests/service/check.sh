@@ -1,9 +1,9 @@
 #!/bin/bash
-# Proves the service in a real systemd: installs into a copy of a small Debian tree, boots it with
-# systemd-nspawn, and lets inside.sh put the service through its life (as root).
+# Tests the service in a real systemd: installs into a copy of a small Debian tree, boots it with
+# systemd-nspawn, and runs inside.sh there (as root).
 #
-# The tree without gpuimgd is kept in build/service, the copy is thrown away. Nothing of this
-# machine's own systemd, Redis or network is touched. KEEP=1 keeps the copy, to look around in it.
+# build/service keeps the tree without gpuimgd; the copy is removed, unless KEEP=1. This machine's
+# systemd, Redis and network are not changed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/service/tree.sh
@@ -12,8 +12,8 @@ cd "$(dirname "$0")/../.."
 readonly variant=${VARIANT:-release}
 readonly daemon=build/$variant/gpuimgd
 
-# The packages that own the libraries which the daemon is linked with, so that no list of names and
-# versions must be kept here.
+# Prints the packages of the libraries that the daemon is linked with, so that no list of names and
+# versions is needed here.
 runtime_packages() {
     local library
     ldd "$daemon" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
@@ -31,12 +31,12 @@ prepare() {
     copy_base "$work/base/." "$copy"
     make -s --no-print-directory install DESTDIR="$copy" prefix=/usr
     put_check tests/service/inside.sh tests/tools/system_service.calls
-    # inside.sh starts these itself, in its own time.
+    # inside.sh starts these itself.
     rm -f "$copy"/etc/systemd/system/*.wants/{redis-server,gpuimgd}.service \
         "$copy/etc/systemd/system/redis.service"
 }
 
-# As seen from outside, and by the systemd of this machine.
+# Analysed by the systemd of this machine.
 exposure_is_low() {
     systemd-analyze security --offline=true --threshold=15 --no-pager \
         --root="$copy" gpuimgd.service 2>/dev/null | tail -1

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Proves that a fresh machine needs nothing but make: tests/service/fresh.sh [12|13|TRY ...]
-# (make check-fresh, as root)
+# Tests that a fresh machine needs only make: tests/service/fresh.sh [12|13|TRY ...] (make
+# check-fresh, as root)
 #
-# Each try gets a fresh Debian tree with make and apt, and what is committed here:
+# Each try gets a fresh Debian tree with make, apt and the committed files:
 #   demo    make demo
 #   check   make check
-#   away    make check without a network, with nothing installed but what the build needs
-# Arguments choose releases and tries; without any, all run. It takes the network, a few minutes a
-# try, and 2 GB. build/service keeps the trees, the packages that apt has fetched, and a log of each
-# try. KEEP=1 keeps the copies of the trees, too.
+#   away    make check without a network, with only the build dependencies installed
+# Arguments select releases and tries; by default all run. A try needs the network, a few minutes
+# and 2 GB. build/service keeps the trees, the packages that apt downloaded, and a log per try.
+# KEEP=1 keeps the copies of the trees, too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/service/tree.sh
@@ -33,7 +33,7 @@ run_demo() { in_tree "$copy" $folder make demo; }
 run_check() { in_tree "$copy" $folder make check; }
 run_away() {
     in_tree "$copy" $folder tests/deps.sh build || return
-    tree_options=(--private-network "${settings[@]}") # not the packages that were fetched before
+    tree_options=(--private-network "${settings[@]}") # without the downloaded packages
     in_tree "$copy" $folder sh -c 'make check && ! command -v redis-server'
 }
 say_row() { printf 'Debian %s %-34s %s\n' "$1" "$2" "$3"; }
@@ -51,7 +51,7 @@ try() { # release demo|check|away
     mkdir -p "$work/fresh-$1.debs/partial"
     tree_options=(--bind="$work/fresh-$1.debs:/var/cache/apt/archives" "${settings[@]}")
     "run_$2" >"$log" 2>&1 || status=$?
-    end=$(grep -aE '^[0-9]+ passed, ' "$log" | tail -1) || true # the demo has no such line
+    end=$(grep -aE '^[0-9]+ passed, ' "$log" | tail -1) || true # make demo has no such line
     if [ $status -eq 0 ]; then
         passed=$((passed + 1))
         say_row "$1" "$name" "ok${end:+: $end} ($((SECONDS - start)) s)"

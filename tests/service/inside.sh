@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs inside the booted tree: what an operator does with the service, and what may happen to it.
-# Prints one TAP line a fact; check.sh counts them.
+# Runs inside the booted tree: an operator's actions on the service, and failures. Prints one TAP
+# line per check; check.sh counts them.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 . ./tap.sh
@@ -13,13 +13,13 @@ readonly dropins=/run/systemd/system/gpuimgd.service.d
 
 installation() {
     chapter "installation"
-    check "systemd-analyze verify finds nothing to say about the unit" verify_quietly
+    check "systemd-analyze verify accepts the unit" verify_quietly
     check "the user and group gpuimgd exist" getent passwd gpuimgd
     check "in belongs to root and group gpuimgd, which may write to it" \
         equal "$(stat -c '%U:%G %a' $in)" "root:gpuimgd 2775"
     check "out belongs to gpuimgd" equal "$(stat -c '%U:%G %a' $out)" "gpuimgd:gpuimgd 755"
     check "the service can be enabled" systemctl enable --quiet "$unit"
-    check "and is" equal "$(systemctl is-enabled "$unit")" enabled
+    check "the service is enabled" equal "$(systemctl is-enabled "$unit")" enabled
 }
 verify_quietly() {
     local output
@@ -29,18 +29,18 @@ verify_quietly() {
 
 first_start() {
     chapter "start"
-    # Redis by name, so that the name is looked up under the unit's restrictions. Few workers, so
-    # that work is left when the daemon is interrupted, also on a fast machine.
+    # Redis by name, so that the name is resolved under the unit's restrictions. Few workers, so
+    # that jobs are left when the daemon is interrupted, also on a fast machine.
     printf 'redis = localhost:6379\nworkers = 2\ninflight = 8\n' >$conf_d/10-check.conf
     echo 'metrics_listen = 9464' >$conf_d/30-metrics.conf
     mark
-    check "systemctl start returns when the daemon is READY" \
+    check "systemctl start returns when the daemon is ready" \
         systemctl start redis-server.service "$unit"
     check "the service is active" is_active
-    check "systemctl status shows a line of the daemon's own" test -n "$(property StatusText)"
+    check "systemctl status shows the daemon's status text" test -n "$(property StatusText)"
     echo "    StatusText=$(property StatusText)"
-    check "it answers over HTTP on the loopback" has "$(http_get 127.0.0.1 9464 /healthz)" " 200 OK"
-    check "it runs as gpuimgd" equal "$(stat -c %U "/proc/$(main_pid)")" gpuimgd
+    check "the daemon serves HTTP on the loopback" has "$(http_get 127.0.0.1 9464 /healthz)" " 200 OK"
+    check "the daemon runs as gpuimgd" equal "$(stat -c %U "/proc/$(main_pid)")" gpuimgd
 }
 http_get() { # address port path
     exec 4<>"/dev/tcp/$1/$2" && printf 'GET %s HTTP/1.0\r\n\r\n' "$3" >&4 && cat <&4
@@ -54,7 +54,7 @@ confinement() {
     check "no capability, no new privileges, system calls filtered" confined "$pid"
     check "the daemon sees its input folder read-only" \
         not nsenter --target "$pid" --mount touch $in/written
-    check "and its output folder writable" \
+    check "the output folder is writable" \
         nsenter --target "$pid" --mount rmdir "$(mktemp -d $out/check.XXXXXX)"
     check "the NVIDIA devices are allowed" has "$(property DeviceAllow)" "char-nvidia* rw"
 }
@@ -67,26 +67,26 @@ confined() {
 jobs() {
     local answer
     chapter "jobs"
-    # As a member of the group would, with a strict umask.
+    # Pushes like a member of the group with a strict umask.
     (umask 027 && cp small.jpg large.jpg $in/)
 
     push '{"id":"edges","input":"small.jpg","output":"edges.png","ops":["grayscale","sobel"]}'
     answer=$(result)
     echo "    $answer"
     check "a job is done" has "$answer" '"status":"done"'
-    # Without jobs, all that follows would only wait for its time limits.
+    # Without a result the checks below would only wait for their time limits.
     [ -n "$answer" ] || { journal; exit 1; }
     check "its result names the job" has "$answer" '"id":"edges"'
-    check "and the engine" grep -E '"engine":"(cpu|cuda:[0-9]+)"' <<<"$answer"
-    check "the output is there, gpuimgd's own and readable for all" \
+    check "its result names the engine" grep -E '"engine":"(cpu|cuda:[0-9]+)"' <<<"$answer"
+    check "the output belongs to gpuimgd and is readable for all" \
         equal "$(stat -c '%U:%G %a' $out/edges.png)" "gpuimgd:gpuimgd 644"
-    check "and is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
+    check "the output is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
 
     cp $out/edges.png $in/
     push '{"id":"back","input":"edges.png","output":"deep/er/back.jpg","ops":[]}'
-    check "a result serves as the next input, new folders are made" \
+    check "an output is the next input, and new folders are created" \
         has "$(result)" '"path":"deep/er/back.jpg"'
-    check "and is a JPEG" begins_with ffd8ff $out/deep/er/back.jpg
+    check "the second output is a JPEG" begins_with ffd8ff $out/deep/er/back.jpg
 
     push '{"id":"typo","input":"small.jpg","output":"x.png","ops":["sobell"]}'
     answer=$(result)
@@ -99,7 +99,7 @@ jobs() {
     check "a missing input fails with input_missing" has "$(result)" '"code":"input_missing"'
 }
 
-# An idle daemon writes no stats lines.
+# An idle daemon logs no stats lines.
 busy_and_logged() { # pattern
     push '{"input":"none.jpg","output":"x.png"}'
     result >/dev/null
@@ -113,30 +113,30 @@ signals() {
 
     mark
     check "systemctl kill -s USR1 is accepted" systemctl kill -s USR1 "$unit"
-    check "and brings a stats line at once" within 3 logged '^stats interval_s='
+    check "SIGUSR1 logs a stats line immediately" within 3 logged '^stats interval_s='
 
     mark
     echo "stats_interval_s = 0.5" >$conf_d/20-check.conf
-    check "systemctl reload accepts a good file" systemctl reload "$unit"
-    check "the new stats interval is in force" within 5 busy_and_logged '^stats interval_s=0\.5'
+    check "systemctl reload accepts a valid file" systemctl reload "$unit"
+    check "the new stats interval is active" within 5 busy_and_logged '^stats interval_s=0\.5'
 
     mark
     echo "stats_interval_s = soon" >$conf_d/20-check.conf
-    check "systemctl reload refuses a broken file" not systemctl reload "$unit"
-    check "and says which value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
+    check "systemctl reload refuses an invalid file" not systemctl reload "$unit"
+    check "the log names the value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
     mark
-    check "the daemon itself, sent SIGHUP, refuses it too" systemctl kill -s HUP "$unit"
-    check "says which value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
+    check "SIGHUP is accepted" systemctl kill -s HUP "$unit"
+    check "the daemon refuses the file, too, and logs the value" within 5 logged 'stats_interval_s.*soon|soon.*stats_interval_s'
     mark
-    check "and runs on as before" within 5 busy_and_logged '^stats interval_s=0\.5'
-    check "in the same process" equal "$(main_pid)" "$pid"
+    check "the daemon continues with the old interval" within 5 busy_and_logged '^stats interval_s=0\.5'
+    check "the process is the same" equal "$(main_pid)" "$pid"
     push '{"id":"still","input":"small.jpg","output":"still.png","ops":["sobel"]}'
-    check "which still does jobs" has "$(result)" '"status":"done"'
+    check "the process still runs jobs" has "$(result)" '"status":"done"'
 
     echo "stats_interval_s = 5" >$conf_d/20-check.conf
-    check "systemctl reload accepts the mended file" systemctl reload "$unit"
-    check "through all of it the process stays" equal "$(main_pid)" "$pid"
-    check "and systemd has not restarted it" equal "$(property NRestarts)" 0
+    check "systemctl reload accepts the corrected file" systemctl reload "$unit"
+    check "the process is still the same" equal "$(main_pid)" "$pid"
+    check "systemd has not restarted it" equal "$(property NRestarts)" 0
 }
 
 restart() {
@@ -145,7 +145,7 @@ restart() {
     pid=$(main_pid)
     echo 'metrics_listen = unix:/run/gpuimgd/http' >$conf_d/30-metrics.conf
     check "systemctl restart works" systemctl restart "$unit"
-    check "HTTP is on a socket now, for the group" \
+    check "HTTP is on a unix socket for the group" \
         equal "$(stat -c '%U:%G %a %F' /run/gpuimgd/http)" "gpuimgd:gpuimgd 660 socket"
     check "another process runs" not equal "$(main_pid)" "$pid"
     check "the service is active" is_active
@@ -164,13 +164,13 @@ killed() {
     start=$(seconds)
     check "systemd restarts the daemon" within 20 restarted "$pid"
     echo "    after $(since "$start") s"
-    check "the new one takes the jobs of the old one back at once" \
+    check "the new daemon takes over the old one's leases immediately" \
         within 5 logged '[1-9][0-9]* jobs? .*went back to the queue'
     check "all jobs end" within 120 results_at_least $load
     echo "    $(since "$start") s after the kill"
     sleep 0.5
     check "each with one result, status done, and its output" results_complete killed $load
-    check "nothing is left in the queue, no lease, no temporary file" within 10 no_leftovers
+    check "no queued job, no lease and no temporary file is left" within 10 no_leftovers
 }
 
 stop_under_load() {
@@ -184,18 +184,18 @@ stop_under_load() {
     check "systemctl stop succeeds" systemctl stop "$unit"
     took=$(since "$start")
     answered=$(redis-cli LLEN gpuimgd:results)
-    echo "    it took $took s; $answered jobs are answered, $(redis-cli LLEN gpuimgd:jobs) wait"
-    check "within drain_timeout_s" less "$took" 25
-    check "the daemon was at work and says that it drains" \
+    echo "    after $took s $answered jobs are done, $(redis-cli LLEN gpuimgd:jobs) wait"
+    check "it takes less than drain_timeout_s" less "$took" 25
+    check "the daemon logs the drain with jobs in flight" \
         logged 'draining, [1-9][0-9]* jobs? in flight'
     check "its exit status is 0" equal "$(property ExecMainCode)/$(property ExecMainStatus)" 1/0
-    check "systemd calls that a success" equal "$(property Result)" success
+    check "systemd's result is success" equal "$(property Result)" success
     check "no lease is left" equal "$(redis-cli ZCARD gpuimgd:lease)" 0
-    check "what was not answered still waits" \
+    check "the other jobs still wait" \
         equal $((answered + $(redis-cli LLEN gpuimgd:jobs))) $load
     check "no temporary file is left" equal "$(find $out -name '*.tmp' | wc -l)" 0
     check "the next start works" systemctl start "$unit"
-    check "and all jobs end" within 120 results_at_least $load
+    check "all jobs end" within 120 results_at_least $load
     sleep 0.5
     check "each with one result, status done, and its output" results_complete stopped $load
 }
@@ -207,15 +207,15 @@ broken_configuration() {
     start_is_refused "redis = rediss://redis.example.com:6380" 'rediss://.*TLS.*stunnel'
     start_is_refused "input_root = $in/missing" 'input_root.*missing'
 }
-start_is_refused() { # line of the configuration, what the journal shall say
+start_is_refused() { # line of the configuration, expected text in the journal
     echo "$1" >$conf_d/20-check.conf
     mark
     check "with $1, systemctl start fails" not systemctl start "$unit"
-    check "with exit status 78" equal "$(property ExecMainStatus)" 78
-    check "the journal says why" logged "$2"
-    check "systemctl status, too" grep -E "$2" <<<"$(property StatusText)"
+    check "the exit status is 78" equal "$(property ExecMainStatus)" 78
+    check "the journal has the reason" logged "$2"
+    check "systemctl status has the reason" grep -E "$2" <<<"$(property StatusText)"
     sleep 3
-    check "and systemd does not try again" equal "$(property ActiveState)" failed
+    check "systemd does not restart it" equal "$(property ActiveState)" failed
     rm $conf_d/20-check.conf
     systemctl reset-failed "$unit"
 }
@@ -230,14 +230,14 @@ watchdog() {
     pid=$(main_pid)
     mark
     sleep 5
-    check "and feeds it" equal "$(main_pid)" "$pid"
+    check "the daemon notifies the watchdog" equal "$(main_pid)" "$pid"
     push_many frozen $load
     check "work has begun" within 20 results_at_least 3
     check "work is left" test "$(redis-cli LLEN gpuimgd:results)" -lt $load
     kill -STOP "$pid"
-    check "frozen, it is replaced" within 20 restarted "$pid"
-    check "because of the watchdog" logged "Watchdog timeout"
-    check "its jobs end" within 120 results_at_least $load
+    check "a stopped daemon is replaced" within 20 restarted "$pid"
+    check "the journal names the watchdog" logged "Watchdog timeout"
+    check "all jobs end" within 120 results_at_least $load
     check "each with one result" results_complete frozen $load
     systemctl stop "$unit"
     rm $dropins/watchdog.conf
@@ -258,21 +258,21 @@ password() {
     push '{"id":"secret","input":"small.jpg","output":"secret.png","ops":["sobel"]}'
 
     mark
-    check "with a wrong one the service starts, to wait for a better one" systemctl start "$unit"
-    check "and says what is wrong" within 10 logged 'WRONGPASS.*password'
-    check "in systemctl status, too" within 10 status_says WRONGPASS
-    check "but not the password" not logged 'barley'
+    check "with a wrong password the service starts, and waits" systemctl start "$unit"
+    check "the log has the error" within 10 logged 'WRONGPASS.*password'
+    check "systemctl status has the error" within 10 status_says WRONGPASS
+    check "the log does not have the password" not logged 'barley'
     sleep 2
     check "the job waits" equal "$(redis-cli LLEN gpuimgd:jobs)" 1
 
     (umask 077 && echo "open sesame" >/etc/gpuimgd/redis-password)
     mark
-    check "with the right one the service starts" systemctl restart "$unit"
-    check "and does the job" has "$(result)" '"status":"done"'
-    check "which nobody else can read" \
+    check "with the right password the service starts" systemctl restart "$unit"
+    check "the job is done" has "$(result)" '"status":"done"'
+    check "only the service can read the password" \
         equal "$(stat -c '%U %a' "/run/credentials/$unit/redis-password")" "gpuimgd 400"
-    check "it stops" systemctl stop "$unit"
-    check "with success" equal "$(property Result)" success
+    check "the service stops" systemctl stop "$unit"
+    check "its result is success" equal "$(property Result)" success
     rm $conf_d/20-check.conf $dropins/password.conf
     systemctl daemon-reload
     redis-cli CONFIG SET requirepass "" >/dev/null
@@ -280,7 +280,7 @@ password() {
 }
 status_says() { has "$(property StatusText)" "$1"; }
 
-# The list that tests/tools/confine is made of, where systemd is the one that it was made from.
+# Compares the list of tests/tools/confine with systemd's, if that is the list's version.
 list_of_calls() {
     chapter "the system calls that the unit allows"
     if [ "$(systemctl --version | awk 'NR == 1 { print $2 }')" != 252 ]; then

@@ -1,10 +1,9 @@
 #!/bin/bash
-# Proves the Debian packages: tests/service/package.sh   (make check-deb, as root)
+# Tests the Debian packages: tests/service/package.sh (make check-deb, as root)
 #
-# Builds them, lets lintian look at them, and puts them into a copy of a small Debian tree, with
-# what they depend on from that tree's own sources; packaged.sh then installs, upgrades, removes and
-# purges them in the booted copy. For the upgrade the same packages get a higher version. KEEP=1
-# keeps the copy.
+# Checks the packages with lintian, and copies them with their dependencies into a copy of a small
+# Debian tree. There packaged.sh installs, upgrades, removes and purges them. The upgrade uses the
+# same packages with a higher version. KEEP=1 keeps the copy.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/service/tree.sh
@@ -12,7 +11,7 @@ cd "$(dirname "$0")/../.."
 
 readonly debs=build/deb higher=+check1
 
-# repack DEB FOLDER: the same package with a higher version
+# repack DEB FOLDER: writes the package with a higher version
 repack() {
     local unpacked
     unpacked=$(mktemp -d "$work/repack.XXXXXX")
@@ -36,7 +35,7 @@ prepare() {
         cp "$deb" "$copy/root/check/new/"
         repack "$deb" "$copy/root/check/newer/"
     done
-    # The booted copy has no network; what the packages need lies in apt's cache by then.
+    # The booted copy has no network, so apt's cache must have all dependencies.
     say "fetching what the packages depend on"
     in_tree "$copy" /root/check/new sh -c \
         'apt-get update -q && apt-get install -q -y --download-only ./*.deb' \

@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# service.sh - the service, its jobs and its results, as an operator comes to them in the booted
-# tree; sourced by what runs in it, after tap.sh.
+# service.sh - functions for the service, its jobs and its results in the booted tree; sourced by
+# the scripts that run there, after tap.sh.
 
 readonly unit=gpuimgd.service
 readonly in=/var/lib/gpuimgd/in out=/var/lib/gpuimgd/out conf_d=/etc/gpuimgd/conf.d
 cursor=
 
-# ---- the service as systemd sees it --------------------------------------------------------------
+# ---- the service in systemd ----------------------------------------------------------------------
 
 property() { systemctl show --property="$1" --value "$unit"; }
 main_pid() { property MainPID; }
 is_active() { equal "$(property ActiveState)" active; }
-# restarted PID: the service is active, and no longer in this process
+# restarted PID: the service is active in another process
 restarted() { is_active && not equal "$(main_pid)" "$1"; }
 
-# The journal of the service from the last mark on.
+# The journal of the service since the last mark.
 mark() {
     journalctl --sync
     cursor=$(journalctl -q -n 1 --show-cursor | sed -n 's/^-- cursor: //p')
@@ -23,7 +23,7 @@ journal() {
     journalctl --sync
     journalctl -q -u "$unit" -o cat --no-pager --after-cursor="$cursor"
 }
-# Reads all before it decides: grep -q would end the pipe early.
+# Reads all lines first, because grep -q would close the pipe early.
 logged() { journal | grep -E -- "$1" >/dev/null || { journal | tail -12; false; }; }
 
 # ---- jobs and results ----------------------------------------------------------------------------
@@ -34,7 +34,7 @@ result() { redis-cli --raw BRPOP gpuimgd:results 20 | tail -n +2; }
 # begins_with HEX FILE
 begins_with() { equal "$(head -c $((${#1} / 2)) "$2" | od -An -tx1 | tr -d ' \n')" "$1"; }
 
-# push_many PREFIX COUNT [INPUT]: jobs with ids PREFIX-1 ... that take a while each
+# push_many PREFIX COUNT [INPUT]: pushes jobs with ids PREFIX-1 ... that take a while each
 push_many() {
     local i jobs=()
     for ((i = 1; i <= $2; i++)); do
@@ -45,7 +45,7 @@ push_many() {
 }
 results_at_least() { [ "$(redis-cli LLEN gpuimgd:results)" -ge "$1" ]; }
 
-# results_complete PREFIX COUNT: each id has exactly one result, all are done, all files are there
+# results_complete PREFIX COUNT: each id has exactly one result, all are done, and all files exist
 results_complete() {
     local all
     all=$(redis-cli --raw LRANGE gpuimgd:results 0 -1)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# tap.sh - facts as TAP lines, and what they are made of; sourced by scripts that test a service.
+# tap.sh - prints checks as TAP lines; sourced by test scripts.
 
 chapter() { printf '\n# %s\n' "$*"; }
 
@@ -26,7 +26,7 @@ has() { grep -F -- "$2" >/dev/null <<<"$1" || { echo "no $2 in: $1"; false; }; }
 seconds() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }'; }
 
-# within SECONDS command... : until it succeeds
+# within SECONDS command... : repeats the command until it succeeds
 within() {
     local limit=$1 start=$SECONDS
     shift

@@ -1,9 +1,9 @@
 #!/bin/bash
-# A Redis that speaks TLS alone, reached by the stunnel recipe of gpuimgd.conf(5):
-# tests/service/tls.sh DAEMON   (make check-tls)
+# Tests a Redis that only accepts TLS through the stunnel recipe of gpuimgd.conf(5):
+# tests/service/tls.sh DAEMON (make check-tls)
 #
-# Certificates are made here. The recipe is read from the page; only its addresses and the file of
-# the authority's certificate are replaced. Prints TAP.
+# The script creates the certificates. It reads the recipe from the page, and replaces only its
+# addresses and the file of the authority's certificate. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -30,7 +30,7 @@ certificate() { # authority, host name: $dir/HOST.pem and .key
 
 recipe() { sed -n '/^foreground = yes$/,/^\.Ed$/p' conf/man/gpuimgd.conf.5 | sed '$d'; }
 
-# start_tunnel AUTHORITY HOST: the recipe, trusting this authority for this host
+# start_tunnel AUTHORITY HOST: runs the recipe, trusting this authority for this host
 start_tunnel() {
     recipe | sed -e "s|127.0.0.1:6380|$tunnel|; s|redis.example.com:6379|127.0.0.1:$port|" \
         -e "s|/etc/stunnel/redis-ca.pem|$dir/$1.pem|; s|^checkHost = .*|checkHost = $2|" \
@@ -61,15 +61,15 @@ answered() { # id
     result=$(ask_redis BRPOP gpuimgd:results 20)
     has "$result" "\"id\":\"$1\"" && has "$result" '"status":"done"' && [ -s "$dir/out/$1.png" ]
 }
-waits() { # a job: nobody takes it for two seconds
+waits() { # a job is not fetched for two seconds
     sleep 2
     equal "$(ask_redis LLEN gpuimgd:jobs)" 1
 }
-refused() { # authority, host, what stunnel says: with these the job that waits goes on waiting
+refused() { # authority, host, stunnel's message: the waiting job is not fetched
     start_tunnel "$1" "$2"
     check "trusting $1 for $2: stunnel refuses the server" \
         within 20 grep -E "$3" "$dir/stunnel.log"
-    check "and the job waits" waits
+    check "the job waits" waits
     stop_tunnel
 }
 
@@ -80,8 +80,8 @@ main() {
     authority ours && authority theirs && certificate ours redis.example.com ||
         { cat "$dir/openssl.log"; exit 1; }
     chapter "rediss://"
-    check "is refused" not "$program" -c /dev/null -t --redis=rediss://redis.example.com:6379
-    check "with a sentence that says what to do" has \
+    check "rediss:// is refused" not "$program" -c /dev/null -t --redis=rediss://redis.example.com:6379
+    check "the message says what to do" has \
         "$("$program" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
         'asks for TLS, which gpuimgd does not support; use stunnel'
 
@@ -94,19 +94,19 @@ main() {
     start_tunnel ours redis.example.com
     start_daemon
     push first >/dev/null
-    check "through stunnel, with a password, the daemon does jobs" answered first
+    check "through stunnel, with a password, the daemon runs jobs" answered first
 
     set_mark
     stop_tunnel
-    check "without stunnel the daemon says that Redis is away" within 10 logged 'Redis|redis'
+    check "without stunnel the daemon logs that Redis is away" within 10 logged 'Redis|redis'
     push second >/dev/null
-    check "and the job waits" waits
+    check "the job waits" waits
     refused theirs redis.example.com 'CERT: Pre-verification error'
     refused ours other.example.com 'CERT: Subject checks failed'
     start_tunnel ours redis.example.com
-    check "with the right ones the same daemon goes on" answered second
+    check "with the right authority and host the same daemon continues" answered second
     stop_daemon
-    check "it stops with status 0" equal "$exit_status" 0
+    check "the daemon exits with status 0" equal "$exit_status" 0
     echo
     [ "$failures" -eq 0 ]
 }

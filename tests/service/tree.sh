@@ -1,13 +1,12 @@
 # shellcheck shell=bash
-# tree.sh - Debian (or Ubuntu) trees for tests; sourced by check.sh, package.sh and
-# fresh.sh.
+# tree.sh - Debian (or Ubuntu) trees for tests; sourced by check.sh, package.sh and fresh.sh.
 #
-# A tree is made by debootstrap once and kept; tests work on copies. Everything about where packages
-# come from is taken from this machine's own apt: mirror, suites, key, proxy, certificates.
+# debootstrap creates a tree once; tests use copies of it. The sources of packages are those of this
+# machine's apt: mirror, suites, key, proxy, certificates.
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() { say "$*" >&2; exit 1; }
-# 77 is the exit status by which a test says "not here" rather than "wrong".
+# Exit status 77 means that the test cannot run here.
 skip() {
     say "SKIPPED: $*"
     echo "0 passed, 0 failed, 1 skipped"
@@ -33,9 +32,9 @@ need_tools() {
 
 host_codename() { (. /etc/os-release && echo "${VERSION_CODENAME:-}"); }
 
-# host_archives [CODENAME]: the archives of this machine's own distribution, one a line: "mirror suite
-# components signed-by", the main one first. Others' archives are left out: a tree shall hold what a
-# fresh installation holds. With a codename, the same archives of that release.
+# host_archives [CODENAME]: the archives of this machine's distribution, one per line: "mirror suite
+# components signed-by", the main one first. With a codename, the same archives of that release.
+# Other archives are ignored, because a fresh installation has none.
 host_archives() {
     local own
     own=$(host_codename)
@@ -57,7 +56,7 @@ host_archives() {
             $2 == codename { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 
-# make_base TREE CODENAME PACKAGE... : debootstraps TREE, unless it is there and was made of the same.
+# make_base TREE CODENAME PACKAGE... : creates TREE by debootstrap, unless it has this recipe.
 make_base() {
     local tree=$1 archives mirror suite components signed_by recipe keyring=()
     archives=$(host_archives "$2")
@@ -81,10 +80,10 @@ make_base() {
     echo "$recipe" >"$tree.recipe"
 }
 
-# copy_base BASE TREE: as fast as the filesystem can.
+# copy_base BASE TREE: copies by reflink if the filesystem can
 copy_base() { cp -a --reflink=auto "$1" "$2"; }
 
-# give_apt TREE CODENAME: apt in the tree fetches as apt on this machine does.
+# give_apt TREE CODENAME: gives apt in the tree the sources of this machine's apt.
 give_apt() {
     local tree=$1 mirror suite components signed_by option
     while read -r mirror suite components signed_by; do
@@ -95,16 +94,16 @@ give_apt() {
         fi
         echo "deb$option $mirror $suite ${components//,/ }"
     done < <(host_archives "$2") >"$tree/etc/apt/sources.list"
-    # Proxies, time limits, validity checks; no hooks, which may call what the tree does not have.
+    # Proxies, time limits and validity checks; no hooks, because the tree may lack their commands.
     apt-config dump | grep '^Acquire::' | grep -vE '^Acquire::(IndexTargets|Changelogs)' \
         >"$tree/etc/apt/apt.conf.d/90host"
     [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d "$tree/etc/apt/"
-    # For archives behind https, before the tree has certificates of its own.
+    # For https archives, before the tree has its own certificates.
     local certificates=/etc/ssl/certs/ca-certificates.crt
     [ ! -e $certificates ] || install -D -m 0644 $certificates "$tree$certificates"
 }
 
-# What a proxy needs reaches the tree too.
+# Passes the proxy variables to the tree.
 proxies() {
     local name
     for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
@@ -112,8 +111,8 @@ proxies() {
     done
 }
 
-# in_tree TREE FOLDER COMMAND... : in a container without its own init: /proc, /dev and loopback, and
-# the machine's network. $tree_options: more options of systemd-nspawn.
+# in_tree TREE FOLDER COMMAND... : runs a command in a container without its own init, with /proc,
+# /dev, loopback and the machine's network. $tree_options: more options of systemd-nspawn.
 tree_options=()
 in_tree() {
     local tree=$1 folder=$2 environment
