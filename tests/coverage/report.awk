@@ -1,11 +1,11 @@
-# report.awk - the table of report.sh, from gcov's text: "count:line:source" a line, and before those
-# of a file "-:0:Source:NAME". -v reasons=FILE -v percent_min=N
+# report.awk - prints the table of report.sh from gcov's text: lines "count:line:source", after a
+# line "-:0:Source:NAME" for each file. -v reasons=FILE -v percent_min=N
 #
-# The source itself says which lines need not run: "uncovered: KEY" in a comment, KEY being one of
-# the file of reasons ("KEY sentence" a line). A region is a run of uncovered lines with no line that
-# ran between them. A mark excuses the region that it stands in or directly before: on its condition,
-# on one of its lines, or on a line of its own. "uncovered file: KEY" excuses a whole file.
-# STATUS_OUT_OF_MEMORY marks its region with "memory" by itself.
+# A comment "uncovered: KEY" in the source excuses lines that need not run; KEY is one of the file
+# of reasons (lines "KEY sentence"). A region is a run of uncovered lines with no executed line
+# between them. A mark excuses the region that it is in or directly before: on its condition, on one
+# of its lines, or on a separate line. "uncovered file: KEY" excuses a whole file.
+# STATUS_OUT_OF_MEMORY is a mark with the key "memory".
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 
 BEGIN {
@@ -49,7 +49,7 @@ number == 0 {
     if (count !~ /^[#=]/) run[file, number] = 1
 }
 
-# The key of the region from..to, whose marks may begin at the line that ran before it.
+# The key of the region from..to; its marks may begin at the executed line before it.
 function why(file, before, from, to,    i, key) {
     for (i = before; i <= to; i++)
         if ((file, i) in mark) {
@@ -94,7 +94,7 @@ function regions(file,    number, before, from, to, i, key) {
 
 END {
     for (key in last) names[++name_count] = key
-    for (i = 2; i <= name_count; i++) { # few enough to be sorted so
+    for (i = 2; i <= name_count; i++) { # short enough for this sort
         key = names[i]
         for (j = i - 1; j > 0 && names[j] > key; j--) names[j + 1] = names[j]
         names[j + 1] = key
@@ -134,7 +134,7 @@ END {
     if (unexplained)
         printf "\n  not explained (%d)%s\n", left["(not explained)"], places["(not explained)"]
     for (place in mark)
-        if (!mark_used[place] && mark[place] != "moment") { # moments come or do not
+        if (!mark_used[place] && mark[place] != "moment") { # moments may run or not
             split(place, at, SUBSEP)
             printf "\n%s:%d: uncovered: %s: all of it runs\n", at[1], at[2], mark[place]
         }
