@@ -1,9 +1,9 @@
-/* Has gpuimgd work on one picture below its input_root and waits for the result:
+/* Runs one job on an image below gpuimgd's input_root and waits for the result:
  * REDIS=host:port client SECONDS INPUT OUTPUT OPERATION...
  *
  * cc -o client client.c $(pkg-config --cflags --libs hiredis libcjson)
  * Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
- * 64 usage. All memory is left to the end of the process, which comes soon. */
+ * 64 usage. The program exits soon, so it frees no memory. */
 #include <cjson/cJSON.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
         return end(64, "usage: ", "REDIS=host:port client SECONDS INPUT OUTPUT OPERATION...");
     if (getenv("REDIS") && sscanf(getenv("REDIS"), "%255[^:]:%d", host, &port) != 2)
         return end(64, "not host:port: ", getenv("REDIS"));
-    snprintf(reply_to, sizeof reply_to, "gpuimgd:reply:%016llx", number); /* a list of our own */
+    snprintf(reply_to, sizeof reply_to, "gpuimgd:reply:%016llx", number); /* a private list */
 
     cJSON *job = cJSON_CreateObject();
     cJSON_AddStringToObject(job, "input", argv[2]);

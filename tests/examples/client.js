@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Has gpuimgd work on one picture below its input_root and waits for the result, without packages:
+// Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 // REDIS=host:port client.js SECONDS INPUT OUTPUT OPERATION...
 //
 // Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
@@ -7,7 +7,7 @@
 "use strict";
 const { connect } = require("node:net"), { randomUUID } = require("node:crypto");
 
-// What Redis sends, one take after the other: up to a line's end, or `length` bytes and that.
+// Reads Redis's replies: a line, or `length` bytes and a line end.
 function reader(socket) {
     const chunks = socket[Symbol.asyncIterator]();
     let buffer = Buffer.alloc(0);
@@ -43,12 +43,12 @@ async function main([seconds, input, output, ...ops]) {
         socket.write(`*${words.length}\r\n${bulks.join("")}`);
         return reply(take);
     };
-    const reply_to = `gpuimgd:reply:${randomUUID()}`; // a list of our own
+    const reply_to = `gpuimgd:reply:${randomUUID()}`; // a private list
     await call("LPUSH", "gpuimgd:jobs", JSON.stringify({ input, output, ops, reply_to }));
     const popped = await call("BRPOP", reply_to, seconds); // the list's name and the result
     if (!popped) return [2, `no result within ${seconds} s`];
     const { status, error, outputs } = JSON.parse(popped[1]);
-    // Else failed, or dead after several attempts.
+    // Otherwise failed, or dead after several attempts.
     return status === "done" ? [0, outputs[0].path] : [1, `${error.code}: ${error.message}`];
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has gpuimgd work on one picture below its input_root and waits for the result, without packages:
+"""Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
 
 Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
@@ -35,7 +35,7 @@ class Redis:
 
 def main(seconds, source, output, *ops):
     redis = Redis(os.environ.get("REDIS", "127.0.0.1:6379"), int(seconds) + 5)
-    reply_to = f"gpuimgd:reply:{uuid.uuid4()}"  # a list of our own
+    reply_to = f"gpuimgd:reply:{uuid.uuid4()}"  # a private list
     job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to}
     redis.call("LPUSH", "gpuimgd:jobs", json.dumps(job))
     popped = redis.call("BRPOP", reply_to, seconds)  # the list's name and the result

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Has gpuimgd work on one picture below its input_root and waits for the result (redis-cli 7):
+# Runs one job on an image below gpuimgd's input_root and waits for the result (redis-cli 7):
 # REDIS=host:port client.sh SECONDS INPUT OUTPUT OPERATION...
 #
-# Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
-# 64 usage. A password for Redis goes into REDISCLI_AUTH.
+# Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis, 64
+# usage. Set a password for Redis in REDISCLI_AUTH.
 set -uo pipefail
 
 usage() {
@@ -12,28 +12,28 @@ usage() {
 }
 [ $# -ge 4 ] || usage
 readonly redis=${REDIS:-127.0.0.1:6379} seconds=$1 input=$2 output=$3
-readonly reply_to=gpuimgd:reply:$HOSTNAME-$$-$RANDOM$RANDOM # a list of our own
+readonly reply_to=gpuimgd:reply:$HOSTNAME-$$-$RANDOM$RANDOM # a private list
 shift 3
 
-# The shell has no JSON: names that would need an escape in it are left to the other clients.
+# Names that need JSON escapes are not supported here; the other clients support them.
 case $input$output$* in *[\"\\[:cntrl:]]*) usage ;; esac
 case $seconds in '' | *[!0-9]*) usage ;; esac
 ops=$(printf '"%s",' "$@")
 
-# -e makes an error reply an exit status; timeout is for a Redis that does not answer.
+# -e gives an error reply an exit status; timeout ends redis-cli if Redis does not answer.
 redis() { timeout $((seconds + 5)) redis-cli -e -h "${redis%:*}" -p "${redis##*:}" --raw "$@"; }
 
 redis LPUSH gpuimgd:jobs "{\"input\":\"$input\",\"output\":\"$output\",\"ops\":[${ops%,}],
     \"reply_to\":\"$reply_to\"}" >/dev/null || exit 3
 
-# BRPOP prints the list's name and then the result, which is one line; nothing when time is up.
+# BRPOP prints the list's name, then the result in one line, or nothing after its timeout.
 result=$(redis BRPOP "$reply_to" "$seconds") || exit 3
 result=${result#*$'\n'}
 case $result in
 '')
     echo "no result within $seconds s" >&2
     exit 2 ;;
-*'"status":"done"'*) # within a string the quotes would have backslashes
+*'"status":"done"'*) # inside a string the quotes would have backslashes
     echo "$output" ;;
 *) # failed, or dead after several attempts
     sed -nE 's/.*"error":\{"code":"([a-z_]+)","message":"(([^"\\]|\\.)*)".*/\1: \2/p' <<<"$result" >&2
