@@ -1,5 +1,4 @@
-"""browser.py - a headless Chromium, driven over its debugging pipe (DevTools protocol) with Python
-alone."""
+"""browser.py - controls a headless Chromium over its debugging pipe (DevTools protocol)."""
 import base64
 import json
 import os
@@ -13,12 +12,12 @@ WAIT_S = 30
 
 
 def find():
-    """The program, or None. $CHROMIUM names another one."""
+    """Returns the path of $CHROMIUM, or of chromium, or None."""
     return shutil.which(os.environ.get("CHROMIUM", "chromium"))
 
 
 def wait_until(what, condition, seconds=WAIT_S):
-    """Polls until condition() is true and returns its value; fails with `what` after a while."""
+    """Polls until condition() is true and returns its value; raises with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -33,7 +32,7 @@ class Browser:
     """One page. Events are kept by method name in `events`."""
 
     def __init__(self, folder):
-        # Chromium reads commands from descriptor 3 and writes answers to 4.
+        # Chromium reads commands from descriptor 3 and writes replies to 4.
         command_read, self.commands = os.pipe()
         self.answers, answer_write = os.pipe()
         high = [os.dup2(command_read, 63), os.dup2(answer_write, 64)]
@@ -61,7 +60,7 @@ class Browser:
         return next((one["targetId"] for one in targets if one["type"] == "page"), None)
 
     def close(self):
-        os.close(self.commands)  # the browser's sign to end
+        os.close(self.commands)  # tells the browser to exit
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -70,12 +69,12 @@ class Browser:
         os.close(self.answers)
 
     def read(self, seconds):
-        """Takes in what has come, waiting at most so long for something."""
+        """Reads the messages that have arrived; waits at most `seconds` for the first."""
         if not select.select([self.answers], [], [], seconds)[0]:
             return
         data = os.read(self.answers, 1 << 16)
         if not data:
-            raise AssertionError("Chromium has ended; its last words are in chromium.log")
+            raise AssertionError("Chromium has exited; see chromium.log")
         *messages, self.buffer = (self.buffer + data).split(b"\0")
         for message in map(json.loads, messages):
             if "id" in message:
@@ -101,7 +100,7 @@ class Browser:
         return reply["result"]
 
     def run(self, script):
-        """The value of an expression, or of what an async one comes to."""
+        """Returns the value of an expression; awaits a promise."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True,
                            awaitPromise=True)
         if "exceptionDetails" in result:
@@ -109,7 +108,7 @@ class Browser:
         return result["result"].get("value")
 
     def before_pages(self, script):
-        """Runs in every page from now on, before its own scripts, whatever the page's policy."""
+        """Runs the script in every new page before its own scripts, despite its policy."""
         self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
 
     def open(self, address):
@@ -129,8 +128,8 @@ class Browser:
             file.write(base64.b64decode(image))
 
     def complaints(self):
-        """What the console has as errors or warnings, and exceptions, since the last call."""
-        self.run("0")  # whatever was on its way has come then
+        """Returns the console's errors and warnings, and exceptions, since the last call."""
+        self.run("0")  # earlier events have arrived then
         found = []
         for event in self.events.pop("Runtime.exceptionThrown", []):
             found.append(event["exceptionDetails"]["text"])

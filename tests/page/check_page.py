@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The status page in headless Chromium: tests/page/check_page.py BUILD   (make check-page)
+"""Tests the status page in headless Chromium: tests/page/check_page.py BUILD   (make check-page)
 
-A real daemon does jobs meanwhile. Prints TAP; BUILD/page/*.png shows the page as it was seen.
+A real daemon runs jobs meanwhile. Prints TAP. BUILD/page/*.png has screenshots.
 """
 import json
 import os
@@ -18,8 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "bench"))
 import rig  # noqa: E402
 from browser import Browser, find, wait_until  # noqa: E402
 
-# Notes what the page does before its own script runs: violations of its policy, and when the chart
-# was first drawn with how many points.
+# Runs before the page's script and records violations of its policy, and the time and the number of
+# points of the chart's first drawing.
 OBSERVER = """
   window.violations = [];
   addEventListener('securitypolicyviolation', event =>
@@ -32,7 +32,7 @@ OBSERVER = """
     observer.disconnect();
   }).observe(document, {childList: true, subtree: true});
 """
-# What one sample says and what is shown of it, taken in one go.
+# The latest sample and the shown values, read together.
 SHOWN = """(() => {
   const text = id => document.getElementById(id).textContent;
   return JSON.stringify({
@@ -47,7 +47,7 @@ SHOWN = """(() => {
     markup: document.querySelectorAll('#errors tbody b').length,
   });
 })()"""
-# Text that is hard to read: [its text, contrast], below 4.5 to 1 (WCAG 2.1, 1.4.3).
+# Text with low contrast: [text, contrast], below 4.5 to 1 (WCAG 2.1, 1.4.3).
 FAINT = """(() => {
   const parts = colour => colour.match(/[0-9.]+/g).map(Number);
   const light = colour => {
@@ -75,8 +75,8 @@ FAINT = """(() => {
 })()"""
 DRAWN_TO_SIZE = """['throughput', 'stages'].every(id =>
   document.getElementById(id).view.width === document.getElementById(id).clientWidth)"""
-# Elements that reach beyond the sides of the window or into the border of their card, and text that
-# is cut off.
+# Elements that extend beyond the window or into the padding of their card, and text that is cut
+# off.
 TOO_WIDE = """(() => {
   const name = node => `${node.tagName}.${node.getAttribute('class') || node.id}`;
   const found = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];
@@ -94,7 +94,7 @@ TOO_WIDE = """(() => {
 
 
 def count(value):
-    """As the page writes it: 9,999 and 12.3k."""
+    """Formats a number like the page: 9,999 and 12.3k."""
     if value < 10000:
         return f"{value:,}"
     for unit in ["k", "M", "G", "T"]:
@@ -162,7 +162,7 @@ class Check:
         self.browser.screenshot(os.path.join(self.shots, name + ".png"))
 
     def drawn(self):
-        """The outlines of both charts."""
+        """Returns the outlines of both charts."""
         return self.browser.run("""['#throughput .line-done', '#stages .stack'].map(name =>
           (document.querySelector(name) || document.body).getAttribute('d'))""")
 
@@ -180,7 +180,7 @@ class Check:
     # ---- facts ----
 
     def opens_drawn(self):
-        """More seconds are drawn at first than the page has been open for."""
+        """The first drawing covers more seconds than the page has been open."""
         rest = wait_until("all jobs done", self.at_rest)
         assert rest["jobs"]["done"] == 120, rest["jobs"]
         before = len(wait_until("seconds of history", self.fifteen_samples))
@@ -190,7 +190,7 @@ class Check:
         assert first["points"] - 1 > first["after_s"] + 3, first
         throughput = self.browser.run(
             "Math.max(...document.querySelector('#throughput').view.series[0].values)")
-        assert throughput > 0, "the jobs done before it was opened are not in it"
+        assert throughput > 0, "the chart lacks the jobs done before it was opened"
 
     def fifteen_samples(self):
         samples = self.ask("history.json")["samples"]
@@ -221,7 +221,7 @@ class Check:
             assert str(pool["limit"]).startswith(str(int(limit))), (figure, pool)
 
     def errors_are_text(self):
-        """What a job's sender writes is shown as it is, and never as markup."""
+        """Text of a job is shown literally, never as markup."""
         shown = self.shown()
         errors = shown["sample"]["errors"]
         assert len(shown["errors"]) == len(errors) == 3, shown["errors"]
@@ -277,7 +277,7 @@ class Check:
             one.split()[0] for one in self.browser.run("violations")} == wanted)
         assert self.browser.run("window.injected === undefined")
         assert self.browser.run("getComputedStyle(document.body).color") != "rgb(1, 2, 3)"
-        assert len(self.browser.complaints()) >= 5  # the console has each of them
+        assert len(self.browser.complaints()) >= 5  # one for each refusal
 
     def console_is_silent(self):
         complaints = self.browser.complaints()
@@ -289,11 +289,11 @@ class Check:
         began = self.shown()["sample"]["began"]
         self.rig.signal(signal.SIGTERM)
         self.rig.processes[-1].wait(30)
-        wait_until("the page to see that", lambda: self.browser.run(lost))
+        wait_until("the page to notice the loss", lambda: self.browser.run(lost))
         notice = self.browser.run("document.getElementById('notice').innerText")
         assert "has not answered since" in notice, notice
         self.shot("lost")
-        self.browser.size(900, 900)  # drawn again, it must not look alive
+        self.browser.size(900, 900)  # a new drawing must still show the loss
         wait_until("charts of this width", lambda: self.browser.run(DRAWN_TO_SIZE))
         assert self.browser.run(lost) and self.shown()["state"] == "no answer"
         self.rig.processes.pop()
@@ -316,17 +316,17 @@ class Check:
         self.rig.push(['{"input":"<b>x</b>.jpg","output":"x.png"}', "no JSON",
                        '{"input":"%s.jpg","output":"x.png"}' % ("long" * 50)])
         self.browser.size(1280, 900)
-        self.fact("it opens with the last minutes drawn", self.opens_drawn)
-        self.fact("its values are those of status.json", self.values_are_the_jsons)
+        self.fact("the page opens with the last minutes drawn", self.opens_drawn)
+        self.fact("the values are those of status.json", self.values_are_the_jsons)
         self.fact("errors are shown as text", self.errors_are_text)
-        self.fact("its charts move", self.charts_move)
-        self.fact("it can be read in the light scheme", lambda: self.is_readable("light"))
-        self.fact("and in the dark one", lambda: self.is_readable("dark"))
+        self.fact("the charts move", self.charts_move)
+        self.fact("text has enough contrast in the light scheme", lambda: self.is_readable("light"))
+        self.fact("text has enough contrast in the dark scheme", lambda: self.is_readable("dark"))
         for width in (320, 390, 768, 1280):
-            self.fact(f"it fits {width} pixels", lambda: self.fits(width))
-        self.fact("the console is silent", self.console_is_silent)
-        self.fact("its policy holds", self.policy_holds)
-        self.fact("it says that the daemon is gone, and goes on when it is back",
+            self.fact(f"the page fits {width} pixels", lambda: self.fits(width))
+        self.fact("the console has no errors", self.console_is_silent)
+        self.fact("the content policy refuses injected code", self.policy_holds)
+        self.fact("the page shows that the daemon is gone, and recovers",
                   self.loses_and_finds_the_daemon)
         print(f"1..{self.number}")
         return self.failures > 0
@@ -341,7 +341,7 @@ def main():
     if not find():
         print("ok - page # SKIP there is no Chromium here")
         return 77
-    os.environ.pop("NOTIFY_SOCKET", None)  # of the service that this may run in
+    os.environ.pop("NOTIFY_SOCKET", None)  # of a service that runs this script
     check = Check(build)
     try:
         return check.run()
