@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""canny against OpenCV's Canny (aperture 3, L1 norm), byte for byte: check_canny.py PATH-OF-APPLY.
+"""Compares canny with OpenCV's Canny (aperture 3, L1 norm): check_canny.py PATH-OF-APPLY.
 Prints TAP."""
 import sys
 
@@ -23,7 +23,7 @@ def blurred(width, height):
 
 
 def bits(width, height):
-    """Gradients of few lengths and directions: ties everywhere."""
+    """Gradients of few magnitudes and directions, which give many ties."""
     return (RANDOM.integers(0, 2, (height, width)) * 255).astype(numpy.uint8)
 
 
@@ -33,7 +33,7 @@ def hills(width, height):
 
 
 def shapes(width, height):
-    """Circles and lines: every direction, long edges."""
+    """Circles and lines give long edges in every direction."""
     image = numpy.full((height, width), 90, numpy.uint8)
     for _ in range(12):
         centre = tuple(int(v) for v in RANDOM.integers(0, (width, height)))
@@ -45,7 +45,7 @@ def shapes(width, height):
 
 
 def spiral(width, height):
-    """Faint but for its end, so that all of it hangs on that."""
+    """A weak line with a strong end, from which hysteresis must follow it."""
     image = numpy.full((height, width), 100, numpy.uint8)
     corners, inset = [], 4
     while 2 * inset + 12 < min(width, height):

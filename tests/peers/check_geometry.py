@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""transpose, rotate, flip and crop against OpenCV and Pillow, byte for byte:
+"""Compares transpose, rotate, flip and crop with OpenCV and Pillow, byte for byte:
 check_geometry.py PATH-OF-APPLY. Prints TAP."""
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""gaussian, unsharp, convolve and median against OpenCV, byte for byte:
+"""Compares gaussian, unsharp, convolve and median with OpenCV, byte for byte:
 check_neighbours.py PATH-OF-APPLY. Prints TAP."""
 import sys
 
@@ -16,7 +16,7 @@ BORDERS = {"reflect101": cv2.BORDER_REFLECT_101, "replicate": cv2.BORDER_REPLICA
 
 
 def check(report, image, op, function):
-    """function: what OpenCV makes of the colours; alpha stays."""
+    """`function` applies OpenCV to the colours; alpha is copied."""
     want = image.copy()
     colours = numpy.ascontiguousarray(image[:, :, :3])
     want[:, :, :3] = function(colours).reshape(colours.shape)

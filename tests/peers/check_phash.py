@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""phash against Python's imagehash: check_phash.py PATH-OF-APPLY. Prints TAP.
+"""Compares phash with Python's imagehash: check_phash.py PATH-OF-APPLY. Prints TAP.
 
-What imagehash.phash computes is a few lines, written out here, over Pillow's gray and resize and
-SciPy's DCT. Where a value equals the median in exact arithmetic, but not in SciPy's doubles, their
-rounding decides about imagehash's bit: there the definition's 0 is wanted. Few pictures have such.
+The script repeats the few lines of imagehash.phash, with Pillow's gray and resize and SciPy's DCT.
+If a value equals the median exactly, but not in SciPy's doubles, their rounding decides imagehash's
+bit. Then the definition requires 0. This is rare.
 """
 import sys
 
@@ -37,7 +37,7 @@ def noise(shape):
 
 
 def waves(shape):
-    """As smooth as photographs are, with a little grain."""
+    """A smooth image with a little noise, like a photograph."""
     height, width, channels = shape
     y, x = numpy.mgrid[0:height, 0:width]
     planes = []
@@ -50,14 +50,14 @@ def waves(shape):
 
 
 def patches(shape):
-    """A few coarse pixels, enlarged."""
+    """A few pixels, enlarged."""
     coarse = RANDOM.integers(0, 256, tuple(RANDOM.integers(2, 9, 2)) + (3,), dtype=numpy.uint8)
     large = Image.fromarray(coarse).resize((shape[1], shape[0]), Image.BICUBIC)
     return numpy.asarray(large)[:, :, :shape[2]]
 
 
 def ramp(shape):
-    """From one corner to the other, at a slope of its own."""
+    """A ramp from one corner to the other, with a random slope."""
     height, width, _ = shape
     y, x = numpy.mgrid[0:height, 0:width]
     line = x * RANDOM.uniform(0.2, 2) / width + y * RANDOM.uniform(0.2, 2) / height
@@ -66,7 +66,7 @@ def ramp(shape):
 
 
 def stripes(shape):
-    """One axis alone: the values of the other are nothing but zeros."""
+    """Stripes along one axis; the coefficients of the other axis are zero."""
     line = RANDOM.integers(0, 256, shape)
     return numpy.repeat(line[:1], shape[0], axis=0) if RANDOM.integers(2) else \
         numpy.repeat(line[:, :1], shape[1], axis=1)

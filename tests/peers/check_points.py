@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""grayscale, invert and threshold against Pillow and OpenCV, and sobel from its definition with
+"""Compares grayscale, invert and threshold with Pillow and OpenCV, and sobel by its definition with
 OpenCV's derivatives, byte for byte: check_points.py PATH-OF-APPLY. Prints TAP."""
 import math
 import sys

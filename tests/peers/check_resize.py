@@ -15,7 +15,7 @@ SIZES = [((1, 1), (1, 1)), ((1, 1), (9, 5)), ((640, 427), (100, 67)), ((640, 427
 
 
 def cover_box(size, target):
-    """The centre of `size` in the ratio of `target`."""
+    """Returns the box at the centre of `size` with the ratio of `target`."""
     (w, h), (tw, th) = size, target
     across, down = w, h
     if w * th > h * tw:
@@ -37,7 +37,7 @@ def main():
                 report.check(image, [op | {"fit": "exact"}], whole.resize(target, kind), "Pillow")
                 report.check(image, [op | {"fit": "cover"}],
                              whole.crop(cover_box(size, target)).resize(target, kind), "Pillow")
-    # A picture that was decoded at M/8, as draft mode gives it: the box ends within its last pixel.
+    # An image decoded at M/8, as in Pillow's draft mode: the box ends within its last pixel.
     for eighths in (1, 2, 4):
         full, target = (1003, 757), (40, 31)
         image = peer.picture(*(-(-side * eighths // 8) for side in full), 3)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""equalize and otsu against OpenCV, byte for byte: check_values.py PATH-OF-APPLY. Prints TAP."""
+"""Compares equalize and otsu with OpenCV: check_values.py PATH-OF-APPLY. Prints TAP."""
 import sys
 
 import cv2

@@ -1,4 +1,4 @@
-"""peer.py - what the checks share: pictures, the operations under test, and TAP."""
+"""peer.py - shared by the checks: images, the operations under test, and TAP."""
 import json
 import subprocess
 
@@ -9,7 +9,7 @@ RANDOM = numpy.random.default_rng(20)
 
 
 def picture(width, height, channels):
-    """Noise with flat stretches and full steps."""
+    """Noise with flat areas and full-range steps."""
     image = RANDOM.integers(0, 256, (height, width, channels), dtype=numpy.uint8)
     image[:, width // 3:width // 2] = 255
     image[height // 4:height // 3] = 0
@@ -17,18 +17,18 @@ def picture(width, height, channels):
 
 
 def pillow(image):
-    """The same as an image of Pillow."""
+    """Converts to an image of Pillow."""
     return Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
 
 
 def gray(image):
-    """As Pillow converts it."""
+    """Converts to gray with Pillow."""
     return numpy.array(pillow(image).convert("L"))
 
 
 def run(tool, image, ops, *decoded):
-    """The result's pixels and its values. decoded: the sides of the image in its file, and the
-    eighths at which it was decoded."""
+    """Returns the pixels and the values of the result. decoded: the sides of the image in its file,
+    and the eighths at which it was decoded."""
     height, width, channels = image.shape
     (width, height), *eighths = decoded or [(width, height)]
     arguments = map(str, (width, height, channels, json.dumps(ops), *eighths))
@@ -50,7 +50,7 @@ class Report:
         print(f"{'ok' if same else 'not ok'} {self.count} - {name}")
 
     def check(self, image, ops, want, whose="", *decoded):
-        """want: the other program's picture; a gray one may lack the third dimension."""
+        """want: the other program's image; gray may lack the third dimension."""
         got, _ = run(self.tool, image, ops, *decoded)
         want = numpy.asarray(want)
         want = want.reshape(want.shape[0], want.shape[1], -1)
