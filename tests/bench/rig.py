@@ -130,7 +130,7 @@ class Rig:
         return wall
 
     def wait_for_log(self, text, times):
-        """Waits until the daemon's log has the text so many times. Returns its end."""
+        """Waits until the daemon's log has the text `times` times. Returns the end of the log."""
         for _ in range(1000):
             log = self.tail("daemon.log")
             if log.count(text) >= times:

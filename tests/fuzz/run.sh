@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs every fuzz target for a while and prints a table:
+# Runs every fuzz target for some seconds and prints a table:
 #
 #     tests/fuzz/run.sh BUILD SECONDS [TARGET...]
 #
-# BUILD holds fuzz_NAME (libFuzzer) and replay_NAME under tests/fuzz. What libFuzzer collects stays
-# in BUILD/corpus/NAME for the next run; inputs that broke something are in BUILD/findings/NAME,
-# and belong, under a name that says what they found, into tests/fuzz/corpus/NAME. Exits with 1
-# where there are findings.
+# BUILD has fuzz_NAME (libFuzzer) and replay_NAME in tests/fuzz. libFuzzer's corpus is kept in
+# BUILD/corpus/NAME for the next run. Failing inputs are in BUILD/findings/NAME; add them to
+# tests/fuzz/corpus/NAME under a name that describes the error. The exit status is 1 if there are
+# findings.
 set -u
 build=$1 seconds=$2
 shift 2
@@ -17,8 +17,8 @@ length_max=16384
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# One dictionary per target. The probe reads every format; a job names the formats and the
-# parameters of their encoders.
+# One dictionary per target. The probe reads every format; a job has the names of formats and of
+# their encoder parameters.
 dictionary() { # target
     local table=$here/../../conf/formats.def
     case $1 in
@@ -46,7 +46,7 @@ for target; do
     dictionary "$target" >"$scratch/dict"
     before=$(find "$corpus" -type f | wc -l)
     start=$SECONDS
-    # Earlier findings are tried again; those that are mended are inputs like others.
+    # Earlier findings run again; fixed ones are normal inputs.
     places=("$corpus" "$scratch/$target" "$findings")
     [ -d "$here/corpus/$target" ] && places+=("$here/corpus/$target")
     "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=$length_max -timeout=10 \

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""contact_sheet.py - every operation on one image, as one image with captions:
+"""contact_sheet.py - draws every operation on one image into one image with captions:
 
     contact_sheet.py BUILD OUT [PHOTO]
 
@@ -50,7 +50,7 @@ TILES = [
 
 
 def landscape(width, height):
-    """A sky, the sun, hills and a field."""
+    """Draws a sky, the sun, hills and a field."""
     sky = Image.linear_gradient("L").resize((width, height))
     image = ImageOps.colorize(sky, (90, 150, 235), (210, 210, 195))
     draw = ImageDraw.Draw(image)
@@ -68,7 +68,7 @@ def landscape(width, height):
 
 
 def apply(tool, image, ops):
-    """The image and the values that the operations give."""
+    """Returns the image and the values of the operations."""
     bands = len(image.getbands())
     out = subprocess.run([tool, str(image.width), str(image.height), str(bands), json.dumps(ops)],
                          input=image.tobytes(), stdout=subprocess.PIPE, check=True).stdout
@@ -79,7 +79,7 @@ def apply(tool, image, ops):
 
 
 def draw_histogram(image, channels):
-    """Over the lower half of the image, each channel in its color."""
+    """Draws the histogram over the lower half of the image, each channel in its color."""
     bands, most = list(image.split()), max(max(counts) for counts in channels)
     for band, counts in zip(bands, channels):
         draw = ImageDraw.Draw(band)
@@ -102,7 +102,7 @@ def describe(parameters, values):
 
 
 def draw_tile(sheet, place, photo, tool, name, parameters):
-    """A result that is too large is scaled down; small ones are shown as they are, centred."""
+    """Scales large results down, and centres small ones at their size."""
     result, values = apply(tool, photo, [{"op": name, **parameters}] if name else [])
     if "histogram" in values:
         result = draw_histogram(result, values["histogram"])
