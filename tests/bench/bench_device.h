@@ -16,7 +16,7 @@ struct CUstream_st;
 
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one direction at a time */
-    double both;                 /* each direction, both at once */
+    double both;                 /* each direction, both at the same time */
     double copy;                 /* device to device, bytes read and written */
 };
 
@@ -26,7 +26,7 @@ enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
 /* Returns 0, or a negative number. */
 int bench_device_rates(struct device_rates *rates);
 /* Returns the seconds for `jobs` uploads of in_bytes and as many downloads of out_bytes, in both
- * directions at once. */
+ * directions at the same time. */
 double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
 /* Returns the seconds for the passes of one job: the median of rounds over at least 512 MB of
  * buffers. `pixels` is the plan's input, or NULL for noise. With `lanes`, four streams take turns,

@@ -149,7 +149,7 @@ static struct load loads[] = {
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000
-#define SMALL_PLACES 64 /* jobs at once */
+#define SMALL_PLACES 64 /* jobs in flight */
 #define MEMORY_LOAD 1 /* the index of the load that compares kinds of host memory */
 
 static void die(const char *what, const struct error *error)

@@ -135,7 +135,7 @@ static void start_row(const struct session *session, struct row *row)
     row->running = true;
 }
 
-/* Ends a case whose time is over, and notes the end of a case. */
+/* Kills a case whose time limit has passed, and notes the end of a case. */
 static void check_row(struct row *row)
 {
     double limit_s = patience(row->fault->limit_s ? row->fault->limit_s : LIMIT_S);

@@ -225,7 +225,7 @@ static void no_more_device_memory(struct rig *rig)
     rig_saw_done(rig, "m");
 }
 
-/* The victim's stream never finishes; the other stream goes on. */
+/* The victim's stream never finishes; the other stream continues. */
 static void never_reported(struct rig *rig)
 {
     struct process *daemon =

@@ -1,4 +1,4 @@
-/* wild.cu - a kernel with an illegal address, on a stream of its own. */
+/* wild.cu - a kernel that writes to an illegal address, on a separate stream. */
 #include <stdint.h>
 
 #include <cuda_runtime.h>

@@ -203,7 +203,7 @@ static void push_some(struct chaos *chaos, unsigned count)
             ticket -= kinds[kind++].share;
         *job = (struct job){(uint8_t)kind, (uint8_t)pick(chaos, INPUTS),
                             (uint8_t)pick(chaos, CHAINS), 0};
-        /* The large picture is rare. */
+        /* Limits the number of jobs with the large image. */
         if (job->input == 0 && pick(chaos, 4))
             job->input = 2;
         unsigned id = chaos->pushed++;
@@ -422,7 +422,7 @@ static void kill_and_restart(struct chaos *chaos)
     process_sleep(pick(chaos, 20) * 0.001);
     process_kill9(&chaos->world.daemons[victim]);
     chaos->killed++;
-    /* Restarts at once, or so late that another daemon must take over its jobs. */
+    /* Restarts immediately, or so late that another daemon must take over its jobs. */
     double away = pick(chaos, 3) ? pick(chaos, 300) * 0.001 : patience(LEASE_S) * 1.5;
     chaos->restart_at[victim] = process_now() + away;
 }

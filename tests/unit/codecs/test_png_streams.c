@@ -115,7 +115,7 @@ static struct picture_file file_with_checksum_apart(size_t rows, const char *ins
     return file;
 }
 
-/* ---- what is expected ---- */
+/* ---- expectations ---- */
 
 static void expect_as_libpng(const char *what, struct picture_file file)
 {

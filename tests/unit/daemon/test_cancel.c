@@ -67,7 +67,7 @@ TEST(an_error_that_is_final_stays)
     run.error.status = STATUS_DECODE_FAILED;
     job_run_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_DECODE_FAILED);
-    run.error.status = STATUS_WRITE_FAILED; /* its retry is what the cancel prevents */
+    run.error.status = STATUS_WRITE_FAILED; /* the cancel prevents its retry */
     job_run_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_CANCELLED);
 }

@@ -370,7 +370,7 @@ TEST(history_is_bounded)
         m->devices[0].activity.any_s = (double)second / 2;
         history_add(history, m);
     }
-    m->generation++; /* a state change replaces the last sample at once */
+    m->generation++; /* a state change immediately replaces the last sample */
     m->taken_ns += NS_PER_S / 10;
     m->totals.jobs[METRICS_DONE]++;
     history_add(history, m);

@@ -176,7 +176,7 @@ TEST(a_full_file_says_what_is_missing)
     assert_true(trace_file_end(events, "jobs left out") == 500 - jobs);
 }
 
-/* More jobs at once than the ring holds: the trace counts the jobs that its thread missed. */
+/* More jobs at a time than the ring holds: the trace counts the jobs that its thread missed. */
 TEST(a_flood_is_counted)
 {
     trace_jobs(timeline, BYTES_MAX, 10000);
@@ -301,7 +301,7 @@ TEST(the_picture_is_bounded)
     assert_non_null(strstr(text, "among the last 4096 of 6000 jobs"));
     assert_non_null(strstr(text, "and 68 more workers"));
     assert_in_range(strlen(text), 50000, 200000);
-    /* So many at once that not all can be drawn separately. */
+    /* So many at a time that not all can be drawn separately. */
     text = draw(4096, 100, WORKERS);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 512);
     assert_non_null(strstr(text, "more jobs of the window are not drawn"));

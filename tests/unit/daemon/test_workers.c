@@ -54,7 +54,7 @@ static void bench_open(uint32_t threads)
     assert_non_null(bench.workers);
 }
 
-/* Submits to a worker that takes it at once. */
+/* Submits to an idle worker, and waits until it has begun. */
 static void submit_and_wait(struct note *note)
 {
     workers_submit(bench.workers, &note->task);

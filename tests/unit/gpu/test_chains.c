@@ -16,7 +16,7 @@
 #define CHAINS_QUICK 100
 #define STEPS_MAX 5
 #define VARIANTS_MAX 3
-#define FLIGHT 8 /* plans that run at once on the device */
+#define FLIGHT 8 /* plans in flight on the device */
 
 /* The state of the random numbers, and the size of the image before the next operation. */
 struct draw {

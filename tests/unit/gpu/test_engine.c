@@ -247,7 +247,7 @@ TEST(test_shortage_cuda)
 
 #define CUDA_JOBS 200
 
-/* Many jobs of random sizes over `streams` slots; they do not all fit on the device at once. */
+/* Many jobs of random sizes over `streams` slots; together they exceed the device memory. */
 static void many_jobs(uint32_t streams)
 {
     struct engine *cuda = open_cuda(streams, 512 * MIB, 512 * MIB);

@@ -378,7 +378,7 @@ TEST(test_plans)
         check_shape(&shapes[i]);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused parameters ---- */
 
 static const struct test_refusal refusals[] = {
     {"[{\"op\":\"transpose\",\"axis\":\"horizontal\"}]", "no parameter \"axis\"; it has none"},

@@ -242,7 +242,7 @@ ON_BOTH(alone)
 ON_BOTH(fused)
 ON_BOTH(random)
 
-/* ---- what is refused ---- */
+/* ---- refused parameters ---- */
 
 #define ROWS "[1,0,0,0],[0,1,0,0]"
 

@@ -336,7 +336,7 @@ TEST(test_bytes)
     plan_clear(&plan);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused parameters ---- */
 
 TEST(test_refused)
 {

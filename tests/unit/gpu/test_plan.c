@@ -5,7 +5,7 @@
 
 #include "gpu/plan/pass.h"
 
-/* ---- what is refused ---- */
+/* ---- refused operations ---- */
 
 struct refusal {
     const char *ops;

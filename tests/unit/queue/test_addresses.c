@@ -82,7 +82,7 @@ TEST(test_each_address_of_a_name_is_tried)
 {
     static const char *const names[] = {
         "127.0.0.3+127.0.0.1",                 /* refused */
-        "255.255.255.255+127.0.0.1",           /* unreachable, known at once */
+        "255.255.255.255+127.0.0.1",           /* unreachable, known immediately */
         "127.0.0.2+127.0.0.1",                 /* silent */
         "255.255.255.255+127.0.0.2+127.0.0.3+127.0.0.1",
     };
