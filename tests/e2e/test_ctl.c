@@ -195,7 +195,7 @@ TEST(test_anything_in_redis)
         struct ctl_run run = ctl_run(w, "ctl result $at x --json");
         cJSON *result = cJSON_ParseWithOpts(run.out, NULL, true);
         if (run.status == 70 ? *run.out != '\0' : !cJSON_IsObject(result))
-            fail_msg("exit status %d, of %s comes %s", run.status, value, run.out);
+            fail_msg("exit status %d; %s gives %s", run.status, value, run.out);
         cJSON_Delete(result);
     }
     /* Numbers that a double cannot represent are not changed. */

@@ -43,7 +43,7 @@ TEST(test_status)
     for (size_t i = 0; i < 2; i++)
         cJSON_ArrayForEach(member, holders[i])
             if (!strstr(page, member->string))
-                fail_msg("gpuimgctl(1) does not know %s", member->string);
+                fail_msg("gpuimgctl(1) lacks %s", member->string);
 }
 
 TEST(test_top_piped)

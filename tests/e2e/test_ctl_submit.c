@@ -309,7 +309,7 @@ TEST(test_results_as_they_come)
         answer_job(second, "done");
         struct ctl_run run = ctl_end(&process);
         if (!came || !running || run.status != 0 || lines_of(run.out, "") != 3)
-            fail_msg("%s: nothing came, or not three lines:\n%s", lines[i], run.out);
+            fail_msg("%s: no output, or not three lines:\n%s", lines[i], run.out);
     }
 }
 
@@ -325,7 +325,7 @@ TEST(test_lines_are_whole)
         cJSON *json = cJSON_ParseWithOpts(line, NULL, true);
         bool said = strncmp(line, "gpuimgctl: ", 11) == 0 && !strchr(line, '{');
         if (!json && !said)
-            fail_msg("this is no whole line: %s", line);
+            fail_msg("incomplete line: %s", line);
         results += json != NULL;
         errors += said;
         cJSON_Delete(json);

@@ -219,7 +219,7 @@ static void put_places(void)
     put_png("../secret.png", .width = 33, .height = 22);
     assert_int_equal(mkfifo(in_path("fifo.jpg"), 0644), 0);
     if (mknod(device, S_IFCHR | 0666, makedev(1, 5)) != 0) { /* /dev/zero */
-        print_message("no device node may be made here (%s): a FIFO replaces it\n",
+        print_message("cannot create a device node (%s): using a FIFO\n",
                       strerror(errno));
         assert_int_equal(mkfifo(device, 0644), 0);
     }
@@ -294,7 +294,7 @@ static void run_round(void)
     }
     for (int status = 0; status < STATUS_COUNT; status++) {
         if (counts[status] != 0)
-            print_error("%s came %d times too seldom\n", status_name((enum status)status),
+            print_error("%s is missing %d times\n", status_name((enum status)status),
                         counts[status]);
         assert_int_equal(counts[status], 0);
     }
@@ -418,7 +418,7 @@ static struct tally race_until_mixed(const char *job)
         if (tally.done > 0 && tally.refused + tally.retried > 0)
             break;
     }
-    print_message("%d done, %d refused, %d tried again\n", tally.done, tally.refused,
+    print_message("%d done, %d refused, %d retried\n", tally.done, tally.refused,
                   tally.retried);
     assert_true(tally.done > 0 && tally.refused + tally.retried > 0);
     assert_true(process_running(&w->daemons[0]));

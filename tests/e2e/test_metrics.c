@@ -54,7 +54,7 @@ static struct prometheus scrape(void)
     struct http_reply reply = get("/metrics");
     assert_int_equal(reply.status, 200);
     if (!prometheus_read(&read, reply.body))
-        fail_msg("the exposition is refused: %s", read.error);
+        fail_msg("invalid metrics: %s", read.error);
     http_free(&reply);
     return read;
 }
@@ -229,7 +229,7 @@ static struct prometheus scrape_to_rest(struct prometheus before, double ended)
         struct prometheus now = scrape();
         const char *fallen = prometheus_fallen(&before, &now);
         if (fallen)
-            fail_msg("%s has fallen", fallen);
+            fail_msg("%s has decreased", fallen);
         prometheus_free(&before);
         bool rest = VALUE(now, "gpuimgd_jobs_in_flight") == 0 &&
                     VALUE(now, "gpuimgd_job_duration_seconds_count") >= ended;

@@ -106,7 +106,7 @@ TEST(test_two_outputs)
                  mount("tmpfs", one, "tmpfs", 0, "size=16m") == 0 &&
                  mount(one, two, NULL, MS_BIND, NULL) == 0;
     if (!bound) {
-        fprintf(stderr, "no folder can be mounted in two places: %s\n", strerror(errno));
+        fprintf(stderr, "cannot mount a folder in two places: %s\n", strerror(errno));
         skip();
         return;
     }

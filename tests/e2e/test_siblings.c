@@ -165,7 +165,7 @@ static void check_together(const char *input, char *const *values, unsigned roun
         bool same = strcmp(got, values[v]) == 0 &&
                     (!variants[v].suffix || same_file("alone", folder, input, v));
         if (!same) {
-            print_error("%s with %s differs beside", input, variants[v].ops);
+            print_error("%s with %s differs together with", input, variants[v].ops);
             for (size_t k = 0; k < count; k++)
                 print_error(" %s", k == i ? "" : variants[which[k]].ops);
             print_error("\n");

@@ -188,7 +188,7 @@ TEST(test_signals_while_it_starts)
             process_signal(daemon, SIGTERM);
         int status = process_wait(daemon, 20);
         if (status != 0 && status != 128 + signal && status != 128 + SIGTERM)
-            fail_msg("signal %d in the midst of the start: exit status %d", signal, status);
+            fail_msg("signal %d during the start: exit status %d", signal, status);
     }
 }
 

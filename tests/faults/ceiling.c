@@ -202,7 +202,7 @@ static void attack_with(struct rig *rig, const struct attack *attacks, size_t co
     redis_server_freeze(rig->world.redis, false);
     bool all = rig_wait(rig, 200);
     size_t peak = process_peak_kib(daemon), most = ceiling() / KIB;
-    fprintf(stderr, "ceiling, %s: %zu MiB while Redis stood still, %zu in all, of %zu\n",
+    fprintf(stderr, "ceiling, %s: %zu MiB while Redis was stopped, %zu in all, of %zu\n",
             count == 1 ? attacks->prefix : "mixture", frozen / 1024, peak / 1024, most / 1024);
     rig_saw_if(rig, all, "all answered");
     if (peak < most)

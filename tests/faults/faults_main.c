@@ -57,7 +57,7 @@ static void show_logs(const struct rig *rig)
         char *log = daemon->log_path[0] ? process_log(daemon) : NULL;
         size_t length = log ? strlen(log) : 0;
         if (length)
-            fprintf(stderr, "---- daemon %zu said:\n%s\n", i, log + (length > 6000 ? length - 6000
+            fprintf(stderr, "---- log of daemon %zu:\n%s\n", i, log + (length > 6000 ? length - 6000
                                                                                   : 0));
         free(log);
     }

@@ -182,7 +182,7 @@ static void take(struct rig *rig, const char *text)
         copy(job->daemon, sizeof job->daemon, json_text(result, "daemon"));
     } else {
         rig->strangers++;
-        fprintf(stderr, "a result that nobody asked for: %s\n", text);
+        fprintf(stderr, "result of a job that was not pushed: %s\n", text);
     }
     cJSON_Delete(result);
 }

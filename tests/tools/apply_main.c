@@ -55,7 +55,7 @@ static int apply(struct engine *engine, const struct plan *plan, struct error *e
     if (read)
         engine_run(engine, &task);
     else
-        fprintf(stderr, "apply: there are fewer pixels than that\n");
+        fprintf(stderr, "apply: standard input has too few pixels\n");
     if (read && task.error.status == STATUS_OK) {
         written = write_result(plan, &memory);
     } else if (read) {

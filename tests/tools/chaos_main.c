@@ -248,7 +248,7 @@ static bool prove(struct chaos *chaos, const struct job *job, bool jpeg, const u
     if (job->chain >= PROVEN_CHAINS) {
         bool whole = got.pixels != NULL;
         if (!whole)
-            complain(chaos, "input %u, operations %s: no picture", job->input, chains[job->chain]);
+            complain(chaos, "input %u, operations %s: no image", job->input, chains[job->chain]);
         raster_clear(&got);
         return whole;
     }
@@ -277,7 +277,7 @@ static void check_bytes(struct chaos *chaos, unsigned id, const struct job *job,
 {
     struct picture_file *proven = &chaos->proven[job->input][job->chain][jpeg];
     if (!bytes || !length) {
-        complain(chaos, "job %u is done, but its output is not there", id);
+        complain(chaos, "job %u is done, but its output is missing", id);
     } else if (!proven->bytes) {
         if (!prove(chaos, job, jpeg, bytes, length))
             return;
@@ -331,9 +331,9 @@ static void take_result(struct chaos *chaos, const char *text)
         bool dead = strcmp(status, "dead") == 0;
         dead ? tally->dead++ : tally->failed++;
         if (strcmp(code, dead ? "attempts_exhausted" : "bad_json") != 0)
-            complain(chaos, "a job without id ended so: %s", text);
+            complain(chaos, "wrong result of a job without id: %s", text);
     } else if (id >= chaos->pushed) {
-        complain(chaos, "nobody pushed this job: %s", text);
+        complain(chaos, "result of a job that was not pushed: %s", text);
     } else {
         struct job *job = &chaos->job[id];
         struct tally *tally = &chaos->tally[job->kind];
@@ -352,7 +352,7 @@ static void take_result(struct chaos *chaos, const char *text)
                                   : job->kind == CANCELLED ? "cancelled"
                                                            : "failed") != 0) {
             tally->wrong++;
-            complain(chaos, "job %u (%s) ended so: %s", id, kinds[job->kind].name, text);
+            complain(chaos, "wrong result of job %u (%s): %s", id, kinds[job->kind].name, text);
         } else {
             good ? tally->done++ : tally->failed++;
             if (good)
@@ -376,14 +376,14 @@ static void check_twins(struct chaos *chaos)
         chaos->same += json_at(result, "same_as") != NULL;
         if (id >= chaos->pushed || chaos->job[id].kind != GOOD_TWIN ||
             (strcmp(status, "done") != 0 && strcmp(status, "dead") != 0))
-            complain(chaos, "a second unique job ended so: %s", text);
+            complain(chaos, "wrong result of a second unique job: %s", text);
         cJSON_Delete(result);
         free(text);
     }
     if (chaos->twins != tally->pushed)
         complain(chaos, "%u of %u second unique jobs have a result", chaos->twins, tally->pushed);
     if (chaos->same > tally->pushed || chaos->same + tally->dead < tally->pushed)
-        complain(chaos, "%u of %u results are those of a first job", chaos->same, tally->pushed);
+        complain(chaos, "%u of %u results repeat that of a first job", chaos->same, tally->pushed);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ static void kill_and_restart(struct chaos *chaos)
             start_daemon(chaos, i, false);
         if (chaos->world.daemons[i].pid > 0 && !process_running(&chaos->world.daemons[i])) {
             char *log = process_log(&chaos->world.daemons[i]);
-            complain(chaos, "daemon %zu ended by itself, status %d; it said:\n%s", i,
+            complain(chaos, "daemon %zu exited, status %d; its log:\n%s", i,
                      chaos->world.daemons[i].status, log);
             free(log);
             chaos->restart_at[i] = now;
@@ -450,7 +450,7 @@ static void run(struct chaos *chaos)
             process_sleep(0.002);
         kill_and_restart(chaos);
         if (process_now() - heard > patience(STALL_S)) {
-            complain(chaos, "no result for %.0f s; %u of %u have come", patience(STALL_S),
+            complain(chaos, "no result for %.0f s; %u of %u have arrived", patience(STALL_S),
                      chaos->answered, chaos->jobs);
             return;
         }
@@ -476,7 +476,7 @@ static void check_end(struct chaos *chaos)
         process_signal(&w->daemons[i], SIGTERM);
         int status = process_wait(&w->daemons[i], 30);
         if (status != 0)
-            complain(chaos, "daemon %zu ended with %d after SIGTERM", i, status);
+            complain(chaos, "daemon %zu exited with %d after SIGTERM", i, status);
     }
     while (take_some(chaos) > 0)
         continue;
@@ -497,7 +497,7 @@ static void check_end(struct chaos *chaos)
     if (text_file_count(w->out, ".tmp"))
         complain(chaos, "%zu temporary files are left", text_file_count(w->out, ".tmp"));
     if (text_file_count(w->out, "/never/"))
-        complain(chaos, "failed jobs have left outputs");
+        complain(chaos, "failed jobs left outputs");
 }
 
 static int report(const struct chaos *chaos, double seconds)

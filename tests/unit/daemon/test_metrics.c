@@ -28,7 +28,7 @@ static void show(const struct snapshot *snapshot)
     assert_non_null(text);
     prometheus_free(&shown);
     if (!prometheus_read(&shown, text))
-        fail_msg("the exposition is refused: %s", shown.error);
+        fail_msg("invalid metrics: %s", shown.error);
 }
 
 /* Static memory; the next call reuses it. */
