@@ -2,7 +2,7 @@
  * bench_npp.cu - times NPP's counterparts of bench_gpu's loads, if the CUDA toolkit has NPP.
  *
  * Images and sizes are the same, but results differ in places: NPP's Sobel computes one direction
- * of two, its resize has filters of its own, and its rotation allows any angle. Each row is the
+ * of two, its resize has other filters, and its rotation allows any angle. Each row is the
  * call that a user of NPP would choose for the work.
  */
 #include "tests/bench/bench_device.h"

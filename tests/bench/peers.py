@@ -60,7 +60,7 @@ def find_photos(folder):
     return photos
 
 
-# ---- other libraries: a loader returns a function for one file, or for all files at once -------
+# ---- other libraries: a loader returns a function for one file, or for all files together -------
 
 def opencv_edges(mode):
     def load():
@@ -137,7 +137,7 @@ def vips_edges():
 
 
 def command(*words, **environment):
-    """Runs a program with all files at once; {out} is the output folder."""
+    """Runs a program with all files together; {out} is the output folder."""
     def load():
         os.environ.update(environment)
 

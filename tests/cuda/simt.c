@@ -1,7 +1,7 @@
 /*
  * simt.c - runs the kernels of the JPEG codec on the host (gpu/jpeg/simt_host.h).
  *
- * Each thread of a block is a coroutine with a stack of its own. A lane that waits for its warp
+ * Each thread of a block is a coroutine with its own stack. A lane that waits for its warp
  * switches to the next lane of the warp. When all lanes of a warp wait for the block, the next warp
  * runs. A thread that has returned counts as present at every barrier, as on a device.
  */

@@ -9,7 +9,7 @@
  *     action=WHAT   kill (SIGKILL), stop (SIGSTOP, once), crash (abort), hang (the thread sleeps),
  *                   wild (a kernel on the device writes to an illegal address)
  *     match=TEXT    only jobs whose id begins with TEXT; default: every job
- *     seconds=N     hang: duration; default: for ever. stop: sleep of the thread after the process
+ *     seconds=N     hang: duration; default: forever. stop: sleep of the thread after the process
  *                   continues; default: none
  *     while=PATH    a thread hangs as long as this file exists; it creates PATH.met first
  *

@@ -12,7 +12,7 @@
  *     match=PATTERN  only files whose absolute path matches (fnmatch; * matches slashes, too)
  *     skip=N         ignores the first N matching calls
  *     times=N        affects N calls; default: all
- *     seconds=N      duration of hang; default: for ever
+ *     seconds=N      duration of hang; default: forever
  *     while=PATH     only while this file exists
  *
  * Any other text ends the process at its start, so that a typing mistake fails its test.

@@ -56,7 +56,7 @@ not_stale() { # moments come or do not
 
 check "a mark on the condition excuses its branch" on_condition
 check "a mark on one line of a region excuses all of it" within_region
-check "a mark on a line of its own excuses the region below" above_region
+check "a mark on a separate line excuses the region below" above_region
 check "STATUS_OUT_OF_MEMORY is a mark" status_marks
 check "a mark does not excuse the next region" next_region
 check "a mark of a file excuses every region" whole_file

@@ -60,7 +60,7 @@ skips_by_name() { # TEST TOOL
 
 main() {
     without mandoc redis-server djpeg
-    check "without tools that only tests use, deps goes on and names them" \
+    check "without tools that only tests use, deps succeeds and names them" \
         goes_on libjpeg-turbo-progs mandoc redis-server
     check "deps has tried to install them" asked_for mandoc
     check "a C test is skipped by name" skips_by_name tests/unit/queue/test_queue redis-server
@@ -71,7 +71,7 @@ main() {
     hide_library libuv
     check "without a library of the build, deps stops and names it" stops libuv1-dev
     hide_library libmicrohttpd
-    check "without libmicrohttpd, which is optional, deps goes on" \
+    check "without libmicrohttpd, which is optional, deps succeeds" \
         goes_on libmicrohttpd-dev
     [ "$failures" -eq 0 ]
 }
