@@ -42,8 +42,6 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->input_height = run->info.height;
     }
     result->input_bytes = run->input.bytes;
-    if (run->engine_task.plan)
-        result->engine = engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
     if (run->timing.ms[STAGE_DECODE] >= 0)
         result->decoder = codec_name(run, run->input.decoder);
     result->ms.read = run->timing.ms[STAGE_READ];
