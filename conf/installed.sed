@@ -1,7 +1,7 @@
 # README.md as `make install` puts it beside the files that it names: with their places there, and
 # without what is about the source tree.
 /^## Figures/,$d
-/^| folder | holds |/,/^`conf` ←/d
+/^| folder | holds |/,/^A folder includes/d
 s/ Before installation, use `man -l [^`]*`.//
 s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
 s/\[\(queue\|daemon\|conf\|gpu\)\/\([A-Za-z.]*\)\]/[\2]/g
