@@ -193,7 +193,7 @@ struct params {
 
 static const struct op_param canny_params[] = {
     {OP_NUMBER(struct params, low), .max = CANNY_LENGTH_MAX, .standard = 50,
-     .help = "The gradient above which a pixel can be part of an edge; at most `high`"},
+     .help = "The gradient above which a pixel can be part of an edge; not above `high`"},
     {OP_NUMBER(struct params, high), .max = CANNY_LENGTH_MAX, .standard = 150,
      .help = "The gradient above which a pixel starts an edge"},
     {.name = NULL}};
@@ -222,7 +222,7 @@ static enum status canny_step(const void *params, struct chain *chain)
 
 const struct op op_canny = {
     .name = "canny",
-    .help = "Finds thin edges of gray, 255 on 0, as OpenCV's Canny with aperture 3",
+    .help = "Sets thin edges of gray to 255, all else to 0, as OpenCV's Canny with aperture 3",
     .definition = "Converts to gray first. Equal to OpenCV's `Canny` with aperture 3 and without "
                   "L2gradient. Fractions of low and high are dropped. Gx and Gy are those of "
                   "`sobel` with border replicate; m = |Gx| + |Gy|, and 0 outside. A pixel with m "

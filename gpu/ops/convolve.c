@@ -92,8 +92,9 @@ static const struct op_param convolve_params[] = {
      .help = "The divisor of the kernel, at least 1e-9 away from 0; by default the kernel's sum, "
              "or 1 if the sum is 0"},
     {OP_NUMBER(struct params, offset), .min = -CONVOLVE_OFFSET_MAX, .max = CONVOLVE_OFFSET_MAX,
-     .help = "Added to the sum"},
-    {OP_WORD(struct params, border), .words = BORDER_WORDS, .help = "The pixels outside the image"},
+     .help = "Added to the divided sum"},
+    {OP_WORD(struct params, border), .words = BORDER_WORDS,
+     .help = "The values of pixels outside the image"},
     {.name = NULL}};
 
 static double sum_kernel(const struct op_matrix *kernel)

@@ -240,7 +240,7 @@ static const struct op_param crop_params[] = {
     {OP_INTEGER(struct crop, width), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
     {OP_INTEGER(struct crop, height), .need = OP_REQUIRED, .min = 1, .max = SIDE_CEILING},
     {OP_INTEGER(struct crop, x), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
-     .help = "The rectangle's first column; requires `y` and excludes `gravity`"},
+     .help = "The rectangle's first column; requires `y`, not allowed with `gravity`"},
     {OP_INTEGER(struct crop, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
      .help = "The rectangle's first row"},
     {OP_WORD(struct crop, gravity),

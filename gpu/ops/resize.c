@@ -351,8 +351,9 @@ static const struct op_param resize_params[] = {
      .help = "With `fit` inside, `width` or `height` alone is enough"},
     {OP_INTEGER(struct params, height), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING},
     {OP_WORD(struct params, fit), .words = fits,
-     .help = "inside keeps the source's ratio within this size; cover cuts out the source's "
-             "centre in the target's ratio and resizes it; exact gives exactly this size"},
+     .help = "inside keeps the aspect ratio and fits the result into this size; cover cuts out the "
+             "source's centre in the target's ratio and resizes it; exact gives exactly this "
+             "size"},
     {OP_WORD(struct params, filter), .standard = FILTER_LANCZOS3,
      .words = (const char *const[]){"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL}},
     {OP_BOOLEAN(struct params, enlarge), .need = OP_OPTIONAL,
@@ -360,7 +361,8 @@ static const struct op_param resize_params[] = {
              "inside, else true"},
     {OP_BOOLEAN(struct params, fast_shrink), .standard = true,
      .help = "A JPEG may be decoded at a fraction of its size before a strong reduction. The "
-             "pixels then differ from those after a full decode. Without effect in `outputs`"},
+             "pixels then differ from those after a full decode. Ignored if the job has "
+             "`outputs`"},
     {.name = NULL}};
 
 static enum status resize_check(const struct op_item *item, void *params)

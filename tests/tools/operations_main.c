@@ -49,12 +49,12 @@ static void print_bounds(const struct op_param *param)
     case OP_KIND_WORD: print_words(param->words); break;
     case OP_KIND_INTEGERS: printf("%d integers of %s to %s", param->columns, low, high); break;
     case OP_KIND_MATRIX:
-        printf("%d rows of %d numbers of %s to %s, the last of each -%s to %s", param->rows,
-               param->columns, low, high, number(param->last_max, last), last);
+        printf("%d rows of %d numbers from %s to %s; the last number of a row is from -%s to %s",
+               param->rows, param->columns, low, high, number(param->last_max, last), last);
         break;
     case OP_KIND_ODD_MATRIX:
-        printf("Rows of numbers of %s to %s, both sides odd and at most %d", low, high,
-               param->columns);
+        printf("Rows of numbers from %s to %s; the row count and the column count are odd and at "
+               "most %d", low, high, param->columns);
         break;
     }
     if (param->need == OP_REQUIRED)
