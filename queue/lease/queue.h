@@ -1,8 +1,8 @@
 /* queue.h - the daemon's side of the job queue in Redis: takes leases on jobs and ends them.
  *
  * PROTOCOL.md defines the protocol. The queue connects and reconnects by itself. It waits while
- * Redis refuses commands, and it keeps results (DONE, NACK) until Redis has acknowledged them. Each
- * change of that kind is logged once.
+ * Redis refuses commands, and it keeps results (DONE, NACK) until Redis has acknowledged them. It
+ * logs each change of its state (enum queue_state) once.
  *
  * The daemon owns a lease from the `leased` callback until it calls queue_done, queue_retry or
  * queue_give_back. After that the queue owns the lease, and frees it when Redis has answered.
@@ -24,19 +24,21 @@ struct lease {
     struct list_node node;  /* used by the queue */
     uint64_t number;        /* of the job */
     char *raw;              /* the JSON of the job, malloc'd, with a NUL after raw_bytes. NULL if it
-                               is longer than JOB_BYTES_MAX. The daemon may free it early and set it
-                               to NULL */
+                               is longer than JOB_BYTES_MAX. The daemon may free it before the lease
+                               ends, and set it to NULL */
     size_t raw_bytes;
-    char *head;             /* without raw: its first bytes, JOB_EXCERPT_BYTES_MAX at most */
+    char *head;             /* if raw is NULL: the first bytes of the JSON, JOB_EXCERPT_BYTES_MAX at
+                               most, or NULL */
     size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
-    uint64_t fetch;         /* counter of the FETCH call; INST and this counter form the token,
-                               which identifies the lease in Redis */
-    bool marked;            /* may be cancelled: call queue_ask before the start if it has an id */
+    uint64_t fetch;         /* counter of the FETCH call. The name of this daemon process (INST) and
+                               this counter form the token, which identifies the lease in Redis */
+    bool marked;            /* a cancel may apply to the job: if the job has an id, call queue_ask
+                               before it starts */
     bool alone;             /* the last attempt; no other job may run at the same time */
     bool lost;              /* another daemon has the job: write no output, post no result */
-    bool settled;           /* the daemon has ended the lease */
+    bool settled;           /* the daemon has ended the lease; Redis may not have acknowledged it */
     const struct error *denied; /* set if Redis denied the key of an output: the job failed even
                                though the daemon called queue_done. Else NULL */
     void *job;              /* for the daemon */
@@ -64,7 +66,7 @@ struct queue_value {
 struct queue_answer {
     char *result;               /* JSON, malloc'd; the queue takes ownership. NULL: out of memory */
     const char *id, *reply_to;  /* or NULL; copied */
-    bool unique;                /* releases the id */
+    bool unique;                /* the job is unique: its end makes the id free for another job */
     struct queue_value *values; /* the queue takes ownership of each value, not of the array */
     size_t value_count;
 };
@@ -108,8 +110,9 @@ struct queue_view {
     bool paused;            /* NS:paused existed at the last FETCH */
     uint64_t length;        /* LLEN NS:jobs at the last FETCH */
     uint64_t results, dead_listed, delayed; /* entries of NS:results, NS:dead, NS:delayed */
-    uint64_t unacknowledged; /* leases that ended, but that Redis has not acknowledged */
-    uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start */
+    uint64_t unacknowledged; /* ended leases whose end Redis has not acknowledged yet */
+    uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start: metrics.def
+                                                            explains them */
     uint64_t connects;      /* successful connects since the start */
     char version[32];       /* of the first server; "" until it is known */
 };
@@ -131,17 +134,19 @@ void queue_set_places(struct queue *queue, uint32_t places);
  * Returns false if memory is short. */
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
-/* These three functions end a lease. queue_done and queue_retry return false if memory is short for
- * the answer. The lease is then given back instead. */
+/* queue_done, queue_retry and queue_give_back end a lease. queue_done and queue_retry return false
+ * if memory is short for the answer; they then work like queue_give_back. */
 bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
-/* Charges the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
+/* Counts the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
  * (queue_last_attempt), the job is dead and `answer` is its result. Else `answer` is NULL. */
 bool queue_retry(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
 bool queue_last_attempt(const struct lease *lease);
-/* Returns the job to the queue at once and refunds the attempt: for a drain, or if another job is
- * at fault. */
+/* Returns the job to the queue at once and does not count the attempt: for a drain, or if another
+ * job is at fault. */
 void queue_give_back(struct queue *queue, struct lease *lease);
 
+/* Values of at least this size count as large reads: see READS_* in limits.h. */
+#define QUEUE_READ_LARGE (64 * KIB)
 /* Reads an image that is stored in Redis. The callback gets either malloc'd bytes, which it owns,
  * or one of the errors input_missing, input_too_large and input_unreadable.
  *
@@ -150,7 +155,6 @@ void queue_give_back(struct queue *queue, struct lease *lease);
  *
  * Returns a handle for queue_read_cancel, after which the callback is not called. Returns NULL if
  * memory is short. */
-#define QUEUE_READ_LARGE (64 * KIB)
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
                               const struct error *error);
 void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
