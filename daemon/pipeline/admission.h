@@ -3,18 +3,23 @@
  *
  * A job reserves two kinds of memory: pinned memory from the engine's pool, and heap. The heap
  * budget, called the lane, is three eighths of host_bytes. It covers the codecs, the plan, the
- * colour profile and the results. Results are values and outputs to Redis keys; they stay counted
- * after admission_release, until Redis acknowledges them and admission_settle is called.
+ * colour profile and the results. Results are values and outputs to Redis keys. Their memory stays
+ * reserved after admission_release: admission_settle releases it when Redis has acknowledged them.
  *
  * A job gets all of its memory at once. Waiting jobs form a line and are admitted in order: while
- * a job waits, later jobs wait, too. The exception is a job that needs memory of zombies (job_run.h
- * defines them): it leaves the line until a zombie returns its memory. The loop admits the jobs of
- * STAGE_ADMIT. A worker admits the small job that it runs if the line is empty. The owner of a job
- * releases its memory.
+ * a job waits, later jobs wait, too. A zombie is an answered job whose worker or engine still uses
+ * its memory (job_run.h). A job that needs the memory of zombies leaves the line until a zombie
+ * returns its memory.
  *
- * Jobs that no worker can start soon are not admitted: they would only hold memory. If `jobs_now`
- * jobs are admitted, a large job must fit into memory that is already allocated. If `jobs_max` jobs
- * are admitted, all of them together must need at most SMALL_JOB_BYTES * jobs_max.
+ * The loop admits the jobs of STAGE_ADMIT. A worker that runs a small job admits it by itself if
+ * the line is empty. The owner of a job releases its memory.
+ *
+ * A job that no worker can start soon would only hold memory. Therefore a job is admitted only if
+ * one of these conditions holds:
+ * - fewer than jobs_now jobs are admitted;
+ * - all admitted jobs and this job together need at most SMALL_JOB_BYTES * jobs_max bytes;
+ * - fewer than jobs_max jobs are admitted, and this job needs at most SMALL_JOB_BYTES or fits into
+ *   free pinned memory that the engine already holds.
  *
  * Functions that take a job may be called on any thread, by the owner of the job.
  */
@@ -31,7 +36,7 @@ struct admission {
     struct engine *engine;
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
-    size_t line;                         /* jobs that wait for admission, or will in a moment */
+    size_t line;                         /* length of the line */
     size_t jobs, jobs_now, jobs_max;     /* jobs that hold memory, and the two limits */
     size_t bytes;                        /* memory that these jobs requested */
     bool is_short;                       /* the last refused job lacked memory */
