@@ -6,9 +6,9 @@
  * buffers. A pass may write the padding between the end of a row and its stride, and must not
  * depend on padding.
  *
- * The input may be a rectangle of a larger image, so that a crop costs nothing. Its rows are
- * `stride` bytes apart and STRIDE_ALIGNed. The bytes after the end of a row belong to other
- * pixels. Only pass_orient also accepts rectangles that start at any byte.
+ * The input may be a rectangle of a larger image, so that a crop costs nothing. The rows of the
+ * rectangle start at addresses that are STRIDE_ALIGNed, `stride` bytes apart. The bytes after the
+ * end of a row belong to other pixels. Only pass_orient also accepts a rectangle at any address.
  *
  * A pass may return values. Its work space is then in the output buffer, is downloaded with the
  * results, and is converted to JSON at the end. A pass that only computes values writes no image:
@@ -16,12 +16,12 @@
  *
  * Passes may form a branch (see chain_leave), which ends in a pass that only computes values:
  * phash shrinks a copy of the image and hashes it. The pass after the branch reads the input of
- * the branch. The final images of all branches of a plan have the same small shape. They are
- * stacked in memory, over all variants: the last such pass processes the whole stack, and the
- * others are deferred to it.
+ * the branch. The final images of all branches of a plan have the same small shape, and are stored
+ * one after the other: the stack. The final pass of the plan's last branch processes the whole
+ * stack. The final passes of the other branches are deferred: they do nothing themselves.
  *
- * If several tasks share a stream, one launch can run passes of the same type of all of them
- * (pass_cuda_many).
+ * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
+ * passes have the same type (pass_cuda_many).
  */
 #pragma once
 
@@ -46,11 +46,10 @@ struct pass;
 
 /* work: pass->work_bytes of memory for this call alone, BUFFER_ALIGNed. A pass that does more than
  * read or write each pixel once calls pass_is_late from time to time, and returns early if it is
- * late. The largest images, and the even larger ones between the two passes of a resize, otherwise
- * take longer than a worker's time limit. */
+ * late. Without these calls, a pass on a very large image could exceed a worker's time limit. */
 typedef void pass_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work);
-/* The head of a pass_cpu. */
+/* The head of the definition of a pass_cpu function, which may leave parameters unused. */
 #define PASS_LOOP(name)                                                                            \
     static void name(__attribute__((unused)) const struct pass *pass, const struct image *from,    \
                      __attribute__((unused)) const struct image *to,                               \
@@ -119,10 +118,11 @@ struct pass {
     unsigned slot; /* where layout.c puts its image */
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
-    bool looks;          /* `to` is `from`: it writes only its work space */
+    bool looks;          /* writes no image, only its work space; `to` equals `from` */
     bool aside;          /* on a branch: its input or output is not the chain's */
-    bool stacked;        /* it reads an image of the stack; if not deferred, the whole stack */
-    bool deferred;       /* the last stacked pass does its work; its values are at work_place */
+    bool stacked;        /* the final pass of a branch: reads its image in the stack */
+    bool deferred;       /* does nothing: the last stacked pass reads the whole stack, and writes
+                            the values of this pass to work_place */
     size_t constants_at, constants_bytes; /* offset from plan->constants_at */
     pass_fill *fill;          /* writes the constants; NULL: none */
     const uint8_t *constants; /* address for the running engine; set by pass_bind */
@@ -130,7 +130,7 @@ struct pass {
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
 
-/* Whether the deadline of the pass's task is over. */
+/* Whether the deadline of the pass's task has passed. */
 static inline bool pass_is_late(const struct pass *pass)
 {
     return pass->deadline_ns && clock_now_ns() > pass->deadline_ns;
