@@ -2,8 +2,8 @@
  * metrics.h - counts the jobs of this daemon: outcomes, errors, bytes and durations.
  *
  * Loop thread only. The pipeline calls metrics_count when an attempt ends. Everything that the
- * daemon publishes about jobs (snapshot.h) comes from these totals. There are no pointers, so an
- * assignment copies all of them.
+ * daemon publishes about jobs (snapshot.h) comes from struct metrics_totals. The struct contains no
+ * pointers, so an assignment copies it.
  */
 #pragma once
 
@@ -36,8 +36,8 @@ struct metrics_histogram {
 };
 uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
 
-/* Eight buckets per factor of two, from 10 us to more than an hour. The percentiles of the stats
- * line come from them and are at most 9% too high (2^(1/8) = 1.09). */
+/* The fine buckets: eight per factor of two, from 10 us to more than an hour. The percentiles of
+ * the stats line come from them and are at most 9% too high (2^(1/8) = 1.09). */
 #define METRICS_FINE_BUCKETS 240
 double metrics_fine_bucket_ms(size_t bucket);
 
@@ -81,7 +81,8 @@ struct metrics_error {
 
 struct metrics_totals {
     uint64_t attempts, retried;
-    uint64_t returned; /* attempts without a result: not due, given back, or taken by a daemon */
+    uint64_t returned; /* attempts without a result: the job was not due, was given back, or was
+                          taken by another daemon */
     uint64_t jobs[METRICS_OUTCOMES];
     uint64_t errors[STATUS_COUNT];
     uint64_t images, pixels, input_bytes, output_bytes;
@@ -93,7 +94,7 @@ struct metrics_totals {
 
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
 uint64_t metrics_jobs(const struct metrics_totals *totals);
-/* Number of jobs that worked in a stage, and the sum of their times in milliseconds. false: jobs
- * only wait in this stage, and the results are not set. */
+/* Sets *jobs to the number of jobs that passed a stage, and *ms to the sum of their times there.
+ * Returns false and sets neither if jobs only wait in this stage. */
 bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
                    double *ms);
