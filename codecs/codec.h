@@ -21,8 +21,8 @@ struct codec_limits {
     uint32_t side_max;
     uint32_t jpeg_scans_max;
     uint32_t jpeg_warnings_max;
-    size_t kept_bytes_max;   /* memory that a decode may keep in the context for the next decode:
-                                the kernel then need not clear new pages */
+    size_t kept_bytes_max;   /* memory that a decode may keep in the context for the next decode,
+                                which then needs no new pages from the kernel */
     bool lenient;            /* accept a truncated or corrupt JPEG */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
@@ -45,8 +45,8 @@ struct image_info {
 
 struct decode_request {
     enum decode_as as; /* DECODE_LUMA needs info.ycc or channels == 1; DECODE_YCC needs info.ycc */
-    uint32_t eighths;  /* scale M/8 as of djpeg -scale (see image_scaled); 0 or 8: full size. Other
-                          values need info.scales */
+    uint32_t eighths;  /* decodes to eighths/8 of the size, as djpeg -scale does (see image_scaled).
+                          0 or 8: full size. Other values need info.scales */
 };
 
 struct encode_request {
@@ -60,12 +60,12 @@ struct encode_request {
     unsigned restart_interval; /* MCUs between two restart markers; 0: none */
 };
 
-/* The destination of encoded bytes, owned by the caller. The encoder fills buffer[0..capacity), of
- * at least 4096 bytes, and calls flush(sink, used) when it is full and once at the end. If flush
- * does not return STATUS_OK, it sets error, and the encode fails with that status. */
+/* The destination of encoded bytes, owned by the caller. The encoder fills `buffer`, and calls
+ * flush(sink, used) when it is full and once at the end. If flush does not return STATUS_OK, it
+ * sets `error`, and the encode fails with that status. */
 struct codec_sink {
     uint8_t *buffer;
-    size_t capacity;
+    size_t capacity; /* of buffer, at least 4096 bytes */
     uint64_t total; /* bytes flushed so far, counted by the encoder */
     enum status (*flush)(struct codec_sink *sink, size_t used, struct error *error);
 };
