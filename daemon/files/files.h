@@ -19,7 +19,8 @@
 #include "conf/status.h"
 #include "queue/job/instance.h"
 
-/* Folders on other filesystems that are remembered as swept. */
+/* Folders on other filesystems whose leftover temporary files were removed: the latest are
+ * remembered, and not searched again. */
 #define FILES_SWEPT_MAX 64
 /* The name of a temporary file, with its NUL. */
 #define FILES_TEMPORARY_BYTES_MAX (INSTANCE_BYTES_MAX + 64)
@@ -47,11 +48,13 @@ struct files {
  * error has the reason. Call files_close in any case. */
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error) MUST_CHECK;
-/* Returns true if the path output_root still leads to the open folder, and that to its .gpuimgd. */
+/* Returns true if the path output_root still leads to the open output folder, and the .gpuimgd in
+ * it is still the open one. */
 bool files_has_root(const struct files *files, const char *output_root);
-/* Switches to the folder to which output_root leads now, after it was mounted or created again. A
- * folder on another filesystem must already have .gpuimgd; otherwise its filesystem is probably not
- * mounted. false: error has the reason. */
+/* Opens output_root again if it is now another folder: it was mounted or created again. If the new
+ * folder is on another filesystem than the old one, it must already have .gpuimgd. Without one, it
+ * is probably the empty mount point of a filesystem that is not mounted. false: error has the
+ * reason. */
 bool files_follow_root(struct files *files, const char *output_root,
                        struct error *error) MUST_CHECK;
 /* As files_open, but only for files_open_input: creates nothing. */
@@ -59,7 +62,7 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
 void files_close(struct files *files);
 /* Returns true if both paths lead to the same folder. */
 bool files_same_folder(const char *one, const char *other);
-/* Returns true if both are the same file; false if either is none. */
+/* Returns true if both are the same file; false if either has inode 0. */
 bool files_same(const struct files_identity *one, const struct files_identity *other);
 
 struct files_input {
@@ -73,8 +76,8 @@ struct files_input {
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              struct files_input *input, struct error *error) MUST_CHECK;
 /* Reads exactly `size` bytes. A file whose size has changed since it was opened is
- * input_unreadable, which is retried: a program may still be writing it. bytes must have room for
- * size + 1. */
+ * input_unreadable, which is retried: a program may still be writing it. `bytes` must have room for
+ * size + 1: the additional byte shows that the file has grown. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
                              struct error *error) MUST_CHECK;
 
