@@ -74,9 +74,9 @@ bool redis_send(struct redis *redis, const char *command, size_t length,
 bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, void *context,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Drops a connection that is up but unusable, and reconnects: within 0.1 s the first time, to the
- * next server if the route has several. Until redis_mark_healthy is called, the delay grows with
- * each attempt, and an unchanged reason is not logged again. */
+/* Drops a connection that is up but unusable, and reconnects, to the next server if the route has
+ * several. The first delay is at most 0.1 s. Until redis_mark_healthy is called, the delay grows
+ * with each attempt, and an unchanged reason is not logged again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_mark_healthy(struct redis *redis);
 
