@@ -1,8 +1,9 @@
 /*
- * task.c - the life of a task: queued, on a stream, ended, finished.
+ * task.c - runs tasks on the streams of a device: each is queued, on a stream, ended, finished.
  *
- * A host callback appends the slot to the ended list. engine_reap then moves the tasks to the
- * finished list and calls their `done`. A task that fails also reaches the finished list.
+ * When a stream has run the tasks of its slot, a host callback appends the slot to the ended list.
+ * engine_reap then moves the tasks to the finished list and calls their `done`. A task that fails
+ * also reaches the finished list.
  */
 #include "gpu/cuda/device.h"
 
@@ -27,7 +28,8 @@ static void fail_tasks(struct cuda_engine *cuda, struct list *tasks, bool on_dev
         fail_task(cuda, cuda_task(node), on_device);
 }
 
-/* Slots with failed tasks stay busy, because the device may still access their memory. */
+/* Stops the engine: records the fault and fails all tasks. Slots with failed tasks stay busy,
+ * because the device may still access their memory. */
 void cuda_latch_fault(struct cuda_engine *cuda, const struct cuda_device *struck,
                       const char *what, cudaError_t result)
 {
@@ -66,9 +68,8 @@ static void CUDART_CB stream_ended(void *argument)
         cuda->wake(cuda->wake_context);
 }
 
-/* Enqueues the slot's tasks on its stream. After a failed call the stream may hold a part of the
- * tasks. The slot and the memory are therefore busy until the stream reports its end, as after
- * success. */
+/* Enqueues the slot's tasks on its stream. If a call fails, the stream may already hold some of the
+ * tasks, so the slot stays busy. */
 static void slot_start(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
