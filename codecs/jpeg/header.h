@@ -1,9 +1,10 @@
 /*
- * header.h - the bytes that a JPEG has before its entropy-coded data, for an encoder on a device.
+ * header.h - makes the prelude of a JPEG (all bytes before its entropy-coded data) for an encoder
+ * on a device.
  *
- * They are libjpeg's: codec_encode writes an image of one pixel with the same settings, the result
- * is cut after the SOS segment, and the SOF0 segment gets the real size. Nothing else before the
- * entropy-coded data depends on the size.
+ * libjpeg writes the prelude: codec_encode encodes an image of one pixel with the same settings,
+ * the result is cut after the SOS segment, and the real size is written into the SOF0 segment.
+ * Nothing else before the entropy-coded data depends on the size.
  */
 #pragma once
 
