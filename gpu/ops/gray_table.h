@@ -1,9 +1,9 @@
 /*
  * gray_table.h - equalize and otsu, which map gray through a table computed from its histogram.
  *
- * They are a single pass: the device computes the table, without a round trip to the host. For a
- * colour image, the gray is computed while it is counted, stored in the output image, and replaced
- * there.
+ * Each operation is a single pass: the device computes the table, without a round trip to the host.
+ * For a colour image, the pass converts and counts each pixel, stores the gray in the output image,
+ * and then replaces it there by its table entry.
  */
 #pragma once
 
@@ -18,8 +18,9 @@ struct gray_table {
 
 /* ---- equalize ----
  *
- * With f the smallest value that occurs: table[i] = rint((float)(count of f+1..i) * scale), ties
- * to even, at most 255. An image of a single value is not changed. */
+ * f is the smallest value that occurs, and n(i) is the number of pixels with values f + 1 to i.
+ * table[i] = rint((float)n(i) * scale), ties to even, at most 255. An image of a single value is not
+ * changed. */
 
 /* others: the number of pixels whose value is not f. */
 PIXEL float equalize_scale(uint32_t others)
