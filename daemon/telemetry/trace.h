@@ -1,5 +1,5 @@
 /*
- * trace.h - records when each job was in which stage, for the options trace and timeline.
+ * trace.h - records when each job enters and leaves each stage, for the options trace and timeline.
  *
  * Each job carries its record. The thread that owns the job at the time (a worker or the loop) adds
  * slices to it, so no lock is needed. When the job ends, the loop copies the record into a ring.
