@@ -27,9 +27,10 @@ struct link_events {
     void *context;
     void (*connected)(void *context);
     void (*broken)(void *context, const char *reason);
-    /* connect_ms passed before link_open or link_open_socket was called. */
+    /* The timeout of link_new passed before link_open or link_open_socket was called. */
     void (*lookup_timed_out)(void *context);
-    /* Sees each reply before the oldest command does. Returns true to consume it. */
+    /* Called with each reply, before the callback of the oldest command. If it returns true, that
+     * callback does not get the reply. */
     bool (*intercept)(void *context, const redisReply *reply);
 };
 
