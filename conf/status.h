@@ -34,16 +34,16 @@ extern "C" {
     X(DECODE_LIMIT, "decode_limit", false, "decoding exceeds a limit on scans, chunks or time")    \
     X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
     X(WRITE_FAILED, "write_failed", true,                                                          \
-      "the output could not be written, although others can be")                                   \
+      "this output could not be written, but other outputs can be")                                \
     X(OVER_BUDGET, "over_budget", false,                                                           \
-      "the job needs more memory than a whole pool has, or larger tables than allowed")            \
+      "the job needs more memory than a whole pool has, or too many tables for its operations")    \
     X(OUT_OF_MEMORY, "out_of_memory", true, "memory ran out while the job ran")                    \
     X(GPU_FAILED, "gpu_failed", true, "the GPU reported an error while the job was on it")         \
     X(TIMEOUT, "timeout", false, "the job did not end within its time limit")                      \
     X(EXPIRED, "expired", false, "the job was not started before its expiry time")                 \
     X(CANCELLED, "cancelled", false, "a client cancelled the job")                                 \
     X(ATTEMPTS_EXHAUSTED, "attempts_exhausted", false,                                             \
-      "the job crashed its daemon, or lost it, too often")                                         \
+      "in the last attempt, the daemon that ran the job crashed or was lost")                      \
     X(INTERNAL, "internal", true, "a fault of gpuimgd itself")
 
 enum status {
