@@ -20,7 +20,8 @@
 #define LANE      9
 #define CURVE     44
 #define DIGIT     6.3 /* width of a digit in a slice */
-/* Further rows are only counted in a text line, so that the image fits one or two screens. */
+/* Limits of the rows, so that the image fits one or two screens. A text line says how many more
+ * there are. */
 #define WORKERS_MAX 32
 #define STREAMS_MAX 16
 #define LANES_MAX   48
