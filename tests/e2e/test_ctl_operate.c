@@ -50,7 +50,7 @@ TEST(test_top_piped)
 {
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl top $at -n 2 -i 0.1", "gpuimgctl top: unix:", "waiting 0   running 0",
-               "since their start: done 0", NULL);
+               "since daemon start: done 0", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl top $at -n 3 -i 0.1 --json");
     assert_int_equal(cJSON_GetArraySize(lines), 3);
     assert_int_equal(json_number(lines, "2.waiting"), 0);

@@ -198,7 +198,7 @@ TEST(test_top_of_a_daemon_that_dies)
     open_terminal(80, "exec \"$GPUIMGCTL\" top $at -i 0.2");
     shows(" running ");
     process_signal(daemon, SIGKILL);
-    shows("no gpuimgd is running here");
+    shows("no gpuimgd is running in this namespace");
     type_keys("q");
     close_terminal(0);
     for (const char *at = terminal.text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)

@@ -64,7 +64,7 @@ static void print_screen(const struct ctl *ctl, const struct overview *overview)
     print_queue(overview);
     out_end();
     if (overview->daemon_count == 0) {
-        out_line("no gpuimgd is running here");
+        out_line("no gpuimgd is running in this namespace");
         return;
     }
     out_line("  %-28s %4s  %-8s %10s %8s %10s", "daemon", "jobs", "engine", "done", "failed", "up");

@@ -27,8 +27,8 @@ const struct ctl_option ctl_top_options[] = {
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
 /* Lines of the screen above the daemons. */
 #define LINES_ABOVE 11
-/* Columns of a daemon's line without its name. The column "up" is not counted: only screens of
- * WIDE_COLUMNS have it. */
+/* Columns of a daemon's line without the name, and without the column "up", which only screens with
+ * at least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
 #define WIDE_COLUMNS  100
 #define STAGES (sizeof stages / sizeof *stages)
@@ -39,7 +39,7 @@ struct top {
     int keys;               /* descriptor of the keyboard; -1: none */
     struct termios before;  /* the terminal's mode, restored at the end */
     uv_poll_t input;
-    bool wide;              /* the screen has WIDE_COLUMNS */
+    bool wide;              /* the screen has at least WIDE_COLUMNS */
     int name_columns;       /* width of the daemon's name */
     bool quit;
 };
@@ -148,7 +148,7 @@ static void draw_sum(const struct top *top, const struct overview *overview)
     else
         out_put("images/s: not known yet");
     end_line(top);
-    out_put("since their start: done %s   failed %s   retried %s", show_count(done, a),
+    out_put("since daemon start: done %s   failed %s   retried %s", show_count(done, a),
             show_count(failed, b), show_count(retried, c));
     end_line(top);
 }
@@ -261,7 +261,7 @@ static void draw_daemons(struct top *top, const struct overview *overview)
 {
     size_t count = overview->daemon_count, left = measure(top), shown = 0;
     if (count == 0) {
-        out_put("no gpuimgd is running here");
+        out_put("no gpuimgd is running in this namespace");
         end_line(top);
         return;
     }
