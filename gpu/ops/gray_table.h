@@ -18,9 +18,9 @@ struct gray_table {
 
 /* ---- equalize ----
  *
- * f is the smallest value that occurs, and n(i) is the number of pixels with values f + 1 to i.
- * table[i] = rint((float)n(i) * scale), ties to even, at most 255. An image of a single value is not
- * changed. */
+ * f is the smallest value that occurs; n(i) is the number of pixels with values f + 1 to i.
+ * table[i] = rint((float)n(i) * scale), ties to even, at most 255. An image of one single value is
+ * not changed. */
 
 /* others: the number of pixels whose value is not f. */
 PIXEL float equalize_scale(uint32_t others)
