@@ -1,9 +1,10 @@
 /*
- * prologue.h - the steps that a neighbourhood pass applies to its pixels as it loads them.
+ * prologue.h - the steps that a pass applies to each pixel that it loads, before its own work.
  *
- * A prologue makes gray, looks pixels up in a table, or both in this order. Gray and operations on
- * single channels that come right before such a pass therefore need no passes of their own
- * (point_lift). The prologue applies only to pixels of the source. Zeros outside the image stay
+ * Passes with a prologue compute a pixel from several neighbours, for example sobel. A prologue
+ * makes gray, looks pixels up in a table, or does both in this order. point_lift moves grayscale
+ * and operations on single channels into the prologue of the next pass, so that they need no passes
+ * of their own. The prologue applies only to pixels of the source. Zeros outside the image stay
  * zeros. Alpha, which the pass copies from its source, is kept unless gray is made.
  */
 #pragma once
