@@ -16,7 +16,8 @@ struct sobel {
     struct prologue prologue; /* makes gray of colours */
 };
 
-/* Maps index -1..size to 0..size-1. With a zero border any index will do. */
+/* Maps index -1..size to 0..size-1. With a zero border, any index in 0..size-1
+ * would do: the frame of the result is set to 0. */
 PIXEL int sobel_inside(int index, int size, enum border border)
 {
     if (index < 0)
@@ -26,8 +27,8 @@ PIXEL int sobel_inside(int index, int size, enum border border)
     return index;
 }
 
-/* The gradient at column x of the rows above (a), at (m) and below (b). left and right are the
- * columns x - 1 and x + 1, after the border's rule. */
+/* The horizontal and the vertical gradient at column x of row m. a and b are the rows above and
+ * below it. left and right are the columns x - 1 and x + 1, mapped by sobel_inside. */
 PIXEL int sobel_gx(const uint8_t *a, const uint8_t *m, const uint8_t *b, size_t left, size_t right)
 {
     return (a[left] + 2 * m[left] + b[left]) - (a[right] + 2 * m[right] + b[right]);
