@@ -75,7 +75,7 @@ enum queue_watch {
     WATCH_ONLY_DAEMON  /* yes, and no other daemon is in the namespace */
 };
 
-/* Reads of images take room: ROOM_SMALL under READS_SMALL_MAX, ROOM_LARGE under READS_LARGE_*. */
+/* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
 enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
 
 struct queue {
@@ -84,9 +84,10 @@ struct queue {
     const char *instance; /* INST */
     struct redis_address address;
     struct queue_events events;
+    /* These three pointers are NULL before queue_start and after the close. */
     struct route *route;
-    struct redis *redis;        /* for all commands but BLMOVE and BLPOP */
-    struct redis *blocking;     /* for these two. All three are NULL before start and after close */
+    struct redis *redis;        /* for all commands except BLMOVE and BLPOP */
+    struct redis *blocking;     /* for BLMOVE and BLPOP */
     uv_timer_t timers[TIMER_COUNT];
     unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
     size_t open_handles;
@@ -113,8 +114,8 @@ struct queue {
     enum queue_watch watch;
     bool looking;              /* a LOOK is outstanding */
     bool blocked;              /* a BLMOVE or BLPOP is outstanding */
-    bool waits_on_wake;        /* it is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
-    bool blocking_refused;     /* Redis refused it; tried again by the idle timer */
+    bool waits_on_wake;        /* this command is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
+    bool blocking_refused;     /* Redis refused the last BLMOVE or BLPOP; TIMER_IDLE tries again */
     long long horizon;         /* highest job number that a cancel can apply to; -1: none */
     bool lengths_due;          /* call queue_ask_lengths after the reply of RENEW */
     bool results_fill;         /* the warning that NS:results is nearly full was logged */
