@@ -94,8 +94,8 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
 
 /* ---- closing ---- */
 
-/* Checks free slots as well. A callback that has put its slot on the ended list may still be in
- * wake, and its stream is complete only after it has returned. */
+/* Returns true if no stream of the device is running. Free slots are checked, too: stream_ended may
+ * have put the slot on the ended list and still be calling wake. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
@@ -106,7 +106,7 @@ static bool device_idle(struct cuda_device *device)
     return idle;
 }
 
-/* Closes what is open. Nothing may be on the devices. */
+/* Closes the devices that are open, and frees the engine. No task may run on a device. */
 static void cuda_free_engine(struct cuda_engine *cuda)
 {
     for (uint32_t d = 0; d < cuda->base.device_count; d++)
@@ -116,7 +116,8 @@ static void cuda_free_engine(struct cuda_engine *cuda)
     free(cuda);
 }
 
-/* Does not call `done` of tasks that are still out. A caller that needs them waits first. */
+/* Does not call `done` of unfinished tasks. A caller that needs their results must wait for them
+ * before the close. */
 static void cuda_close(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
@@ -215,8 +216,8 @@ static void describe(struct cuda_engine *cuda)
              driver % 1000 / 10);
 }
 
-/* Describes the cause and the remedy. cudaErrorInsufficientDriver also means that there is no
- * driver. */
+/* Writes the cause and the remedy to `reason`. CUDA returns cudaErrorInsufficientDriver also if no
+ * driver is installed. */
 static void say_unusable(cudaError_t result, char *reason, size_t size)
 {
     static const struct {
