@@ -1,9 +1,9 @@
 /*
  * frame.c - reads the headers of a JPEG for a decoder on a device.
  *
- * libjpeg reads the header up to the first scan, so that it alone decides what a valid file is. The
- * headers of later scans of a progressive file are read here. A frame that is not of the kinds that
- * devices decode, or that libjpeg would complain about, is left to libjpeg.
+ * libjpeg reads the header up to the first scan, so that libjpeg alone decides if a file is valid.
+ * The headers of later scans of a progressive file are read here. If devices cannot decode the
+ * frame, or if libjpeg would warn or fail, the caller decodes the file with libjpeg.
  */
 #include "codecs/jpeg/frame.h"
 
@@ -30,7 +30,8 @@ static bool is_table(const struct jpeg_huffman *table, bool dc)
     return count > 0 && count <= sizeof table->symbols;
 }
 
-/* Finds or adds the table. Returns false if there is none, it is invalid, or there are too many. */
+/* Sets *index to the table, which is added to the frame if it is new. Returns false if `from` is
+ * NULL or invalid, or if the frame has too many tables. */
 static bool add_table(struct jpeg_frame *frame, const JHUFF_TBL *from, bool dc, uint8_t *index)
 {
     struct jpeg_huffman table = {0};
@@ -128,7 +129,7 @@ static struct jpeg_scan_header first_scan(const struct jpeg_decompress_struct *r
     return header;
 }
 
-/* Reads what follows the first scan of a progressive file, to its end marker. */
+/* Reads the headers of the scans after the first one of a progressive file, up to the EOI marker. */
 static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
                              const uint8_t *bytes, const uint8_t *end)
 {
