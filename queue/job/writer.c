@@ -7,8 +7,8 @@
 
 #include "conf/text.h"
 
-#define FIRST_BYTES 512 /* a usual result fits */
-#define SLACK_BYTES 1024 /* a finished text keeps up to this much unused room */
+#define FIRST_BYTES 512 /* enough for most results */
+#define SLACK_BYTES 1024 /* writer_finish shrinks a text that has more unused bytes */
 
 static void put(struct writer *writer, const char *bytes, size_t length)
 {
