@@ -129,7 +129,7 @@ static struct jpeg_scan_header first_scan(const struct jpeg_decompress_struct *r
     return header;
 }
 
-/* Reads the headers of the scans after the first one of a progressive file, up to the EOI marker. */
+/* Reads the headers of the later scans of a progressive file, up to the EOI marker. */
 static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
                              const uint8_t *bytes, const uint8_t *end)
 {
