@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bytes of a row whose sums stay in the L1 cache. */
+/* Number of bytes of an output row that are summed at once. Their sums stay in the L1 cache. */
 #define SUMS 1024
 
 #define HALF (1 << (RESAMPLE_BITS - 1))
@@ -23,10 +23,11 @@
 
 static_assert(LANES == PASS_ROWS_PER_LOOK, "LANES rows between two looks at the clock");
 
-/* The index of a byte in a tile has TURNS bits for its row. Each turn moves the top bit below all
- * others, so that [row][column] becomes [column][row]. */
+/* A tile is transposed in TURNS steps. The index of a byte in a tile begins with TURNS bits for the
+ * row; the bits for the column follow. turn() rotates the index by one bit: the top bit becomes
+ * the lowest. So TURNS calls change [row][column] to [column][row]. */
 #define TURNS 4
-static_assert(1 << TURNS == LANES, "a turn a bit");
+static_assert(1 << TURNS == LANES, "each turn moves one of the bits that number the rows");
 static_assert(RESAMPLE_TAPS_STEP == 8, "sum_pixel and add_rows have 8 products");
 
 PIXEL void turn(const uint8_t *restrict from, uint8_t *restrict to)
@@ -155,7 +156,7 @@ PASS_LOOP(resample_x_cpu)
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->width;
     int32_t *columns = (int32_t *)work;
     size_t row_bytes = (size_t)from->width * from->channels;
-    /* Weights of 0 may reach beyond the row. */
+    /* The taps of the last pixels may extend beyond the row, with weights of 0: clear the rest. */
     size_t used = row_bytes * LANES * sizeof(*columns);
     memset(work + used, 0, pass->work_bytes - used);
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y += LANES) {
