@@ -10,15 +10,16 @@
 /* Columns whose sums are stored between the two loops, in the L1 cache. */
 #define COLUMNS 256
 
-/* Three rows of gray for a row of gradients, and the columns that replace those outside. */
+/* The three rows of gray from which a row of gradients is computed. */
 struct rows {
     const uint8_t *above, *middle, *below;
     int width;
     enum border border;
 };
 
-/* Each column of three pixels is smoothed and differenced once, although three gradients use it. 16
- * bits are enough for every step, and double the lanes. */
+/* Per column: its smoothed value (a + 2m + b) and its vertical difference (a - b). Each is computed
+ * once and used by three gradients. 16 bits are enough for every step, so that a vector register
+ * has twice as many lanes as with 32 bits. */
 struct sums {
     uint16_t smooth[COLUMNS + 2], change[COLUMNS + 2];
 };
@@ -48,7 +49,8 @@ PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums
     }
 }
 
-/* If the magnitude is a compile-time constant, the lanes keep 16 bits where possible. */
+/* The magnitude is a compile-time constant in each caller, so that the compiler uses 16-bit lanes
+ * except for SOBEL_L2. */
 PIXEL void measure_columns(const struct sums *sums, uint8_t *restrict to, int count,
                            enum sobel_magnitude magnitude)
 {
@@ -129,8 +131,8 @@ static enum status sobel_step(const void *params, struct chain *chain)
     const struct params *own = params;
     struct sobel sobel = {.magnitude = (enum sobel_magnitude)own->magnitude,
                           .border = (enum border)own->border};
-    /* Gray is added to a table of colours before it, so that the image between the passes is
-     * gray. */
+    /* If the pass before maps colours by a table, point_add_gray makes it output gray, so that the
+     * image between the two passes has one channel. */
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &sobel.prologue);
