@@ -38,9 +38,9 @@ redisReply *client_vask(struct client *client, const char *format, va_list args)
 redisReply *client_ask_words(struct client *client, int argc, const char **argv,
                              const size_t *lengths);
 
-/* For the next `seconds`, commands are retried while Redis is away or refuses for a time (LOADING,
- * OOM, ...). An interrupt ends the retries. `away` is called before each pause; client_why gives
- * the reason. */
+/* For the next `seconds`, commands are retried while Redis is unreachable or refuses them for a
+ * time (LOADING, OOM, ...). An interrupt ends the retries. `away` is called before each pause;
+ * client_why gives the reason. */
 typedef void (*client_away_cb)(void *context);
 void client_retry_for(struct client *client, double seconds, client_away_cb away, void *context);
 /* Returns whether a retry may succeed after this error. NULL: the reply was lost. */
