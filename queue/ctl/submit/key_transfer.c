@@ -9,7 +9,8 @@
 
 #include "queue/ctl/show.h"
 
-/* Expiry of an uploaded image: a client that dies leaves it, and its job may still wait. */
+/* Expiry of an uploaded image, in seconds: it limits how long an image stays in Redis if the client
+ * dies. It is a day, because the job may still wait in the queue. */
 #define IMAGE_TTL_S "86400"
 
 static struct job_image *find(const struct key_transfer *transfer, uint64_t number)
