@@ -88,7 +88,8 @@ static void orient_add(struct chain *chain, const struct orient *orient)
     struct orient map = *orient;
     const struct pass *last = chain_last(chain, &pass_orient);
     if (last) {
-        /* If the last pass swaps the axes, the outer column is the inner row. */
+        /* Merges the last pass (inner) with this one. If inner swaps the axes, a flip of columns
+         * after it is a flip of rows in inner. */
         struct orient inner = *(const struct orient *)last->params;
         map.swap = inner.swap ^ orient->swap;
         map.flip_x = inner.flip_x ^ (inner.swap ? orient->flip_y : orient->flip_x);
@@ -227,7 +228,8 @@ const struct op op_transpose = {
 
 /* ---- crop ---- */
 
-/* By gravity: how many halves of the remaining columns and rows precede the rectangle. */
+/* Per gravity: the number of halves of the free columns, and of the free rows, before the
+ * rectangle. */
 static const uint8_t halves[][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
                                     {1, 2}, {0, 2}, {0, 1}, {0, 0}};
 
@@ -256,7 +258,7 @@ static enum status crop_check(const struct op_item *item, void *params)
     if (x != y)
         return op_refuse(item, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
     if (x && op_given(item, "gravity"))
-        return op_refuse(item, " has x and y, and gravity; it must have only one of them");
+        return op_refuse(item, " has x, y and gravity; remove gravity, or x and y");
     if (x)
         own->gravity = -1;
     return STATUS_OK;
@@ -268,10 +270,11 @@ static enum status check_side(const struct chain *chain, const char *start_name,
 {
     const struct pass_shape *shape = &chain->shape;
     if (length > side)
-        return op_refuse(chain->item, ": %s is %d; the image is %u x %u there", length_name,
-                         length, shape->width, shape->height);
+        return op_refuse(chain->item, ": %s is %d; the image is %u x %u at this operation",
+                         length_name, length, shape->width, shape->height);
     if (start + length > side)
-        return op_refuse(chain->item, ": %s %d + %s %d is %d; the image is %u x %u there",
+        return op_refuse(chain->item,
+                         ": %s %d + %s %d is %d; the image is %u x %u at this operation",
                          start_name, start, length_name, length, start + length, shape->width,
                          shape->height);
     return STATUS_OK;

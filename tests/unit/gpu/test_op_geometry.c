@@ -397,7 +397,7 @@ static const struct test_refusal refusals[] = {
     {"[{\"op\":\"crop\",\"x\":1,\"width\":5,\"height\":5}]", "crop has x without y"},
     {"[{\"op\":\"crop\",\"y\":1,\"width\":5,\"height\":5}]", "crop has y without x"},
     {"[{\"op\":\"crop\",\"x\":1,\"y\":1,\"width\":5,\"height\":5,\"gravity\":\"east\"}]",
-     "x and y, and gravity; it must have only one of them"},
+     "x, y and gravity; remove gravity, or x and y"},
     {"[{\"op\":\"crop\",\"x\":-1,\"y\":1,\"width\":5,\"height\":5}]",
      "x is -1; it must be an integer of 0 to 65499"},
     {"[{\"op\":\"crop\",\"x\":1,\"y\":1.5,\"width\":5,\"height\":5}]", "y is 1.5"},
@@ -410,13 +410,15 @@ static const struct test_refusal refusals[] = {
 };
 
 static const struct test_refusal misfits[] = {
-    {"[" CROP(0, 0, 301, 5) "]", "ops[0] crop: width is 301; the image is 300 x 200 there"},
-    {"[" CROP(0, 0, 5, 201) "]", "height is 201; the image is 300 x 200 there"},
-    {"[" CROP(201, 0, 100, 5) "]", "x 201 + width 100 is 301; the image is 300 x 200 there"},
+    {"[" CROP(0, 0, 301, 5) "]",
+     "ops[0] crop: width is 301; the image is 300 x 200 at this operation"},
+    {"[" CROP(0, 0, 5, 201) "]", "height is 201; the image is 300 x 200 at this operation"},
+    {"[" CROP(201, 0, 100, 5) "]",
+     "x 201 + width 100 is 301; the image is 300 x 200 at this operation"},
     {"[" CROP(0, 101, 100, 100) "]", "y 101 + height 100 is 201"},
     {"[\"rotate\"," CROP(101, 0, 100, 5) "]", "x 101 + width 100 is 201; the image is 200 x 300"},
     {"[" CROP(0, 0, 10, 10) "," CROP(5, 0, 6, 5) "]",
-     "ops[1] crop: x 5 + width 6 is 11; the image is 10 x 10 there"},
+     "ops[1] crop: x 5 + width 6 is 11; the image is 10 x 10 at this operation"},
     {"[{\"op\":\"crop\",\"width\":301,\"height\":5,\"gravity\":\"west\"}]", "width is 301"},
 };
 
