@@ -42,7 +42,7 @@ enum border { BORDER_REFLECT101, BORDER_REPLICATE, BORDER_ZERO };
 /* The names in jobs. */
 #define BORDER_WORDS ((const char *const[]){"reflect101", "replicate", "zero", NULL})
 
-/* Maps any index to 0..size-1. Returns -1 if the pixel is zero. */
+/* Maps any index to 0..size-1. Returns -1 for an index outside the image with BORDER_ZERO. */
 PIXEL int border_inside(int index, int size, enum border border)
 {
     if (index >= 0 && index < size)
