@@ -13,7 +13,7 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* After this many jobs alone in a row, this daemon runs usual jobs for as long as those took. */
+/* After running this many jobs alone in a row, this daemon runs other jobs for the same time. */
 #define ALONE_RUN_MAX 8
 
 enum {
@@ -227,7 +227,7 @@ static void note_dropped(struct queue *queue, long long dropped)
     if (dropped <= 0)
         return;
     if (queue->view.dropped == 0)
-        log_warning("%lld entries of %s:jobs named jobs that do not exist and were dropped",
+        log_warning("dropped %lld entries of %s:jobs: the jobs that they name do not exist",
                     dropped, queue->options->namespace);
     queue->view.dropped += (uint64_t)dropped;
 }
@@ -255,7 +255,7 @@ static void fetched(void *context, redisReply *reply)
     uint64_t counter = queue->fetch_out;
     queue->fetch_out = 0;
     if (!reply) {
-        if (queue_ready(queue)) /* connected: so memory was short for a resend */
+        if (queue_ready(queue)) /* still connected: memory was short to send the command again */
             fetch_pump(queue); /* uncovered: memory */
         queue_close_check(queue);
         return;
@@ -312,7 +312,7 @@ void fetch_pump(struct queue *queue)
         queue->places == 0 || queue->done.refused || queue->nack.refused)
         return;
     if (queue->alone && queue->entries.length > 0)
-        return; /* a job alone: nothing else may start before these have ended */
+        return; /* a job that runs alone starts after all other jobs have ended */
     if (queue->idle) {
         block_pump(queue);
         return;
