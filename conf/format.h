@@ -48,7 +48,7 @@ extern const struct format formats[FORMAT_COUNT];
 extern const struct parameter_row encoder_parameters[PARAMETER_COUNT];
 extern const struct encoder_settings encoder_defaults;
 
-/* The format "jpeg", also by a suffix like "jpg"; NULL if there is none. */
+/* The format with this name ("jpeg") or suffix ("jpg"); NULL if there is none. */
 const struct format *format_by_name(const char *name);
 /* The format of a suffix without its dot, in upper or lower case; NULL if there is none. */
 const struct format *format_by_suffix(const char *suffix);
