@@ -2,8 +2,8 @@
  * snapshot.h - the state of the whole daemon at one moment.
  *
  * monitor.c fills it in once per second and when the daemon's state changes. It is the only source
- * of /metrics, the status page, the heartbeat in Redis, the stats line and systemd's STATUS=. There
- * are no pointers, so any thread may keep a copy.
+ * of /metrics, the status page, the heartbeat in Redis, the stats line and systemd's STATUS=. The
+ * struct contains no pointers, so any thread may keep a copy.
  */
 #pragma once
 
@@ -64,7 +64,7 @@ struct snapshot {
     double workers_busy_s; /* sum over all workers */
     double loop_cpu_s, loop_lag_s;
     uint64_t sweeps, swept_files;
-    uint64_t gpu_check_runs, gpu_check_failures; /* per check and device */
+    uint64_t gpu_check_runs, gpu_check_failures; /* each check of each device counts */
     double process_cpu_s, resident_bytes;
     uint32_t open_files;
 };
