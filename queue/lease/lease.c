@@ -19,8 +19,8 @@
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
-/* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. If a call that
- * ends the lease was sent before, that call may be the reason, and the lease is not lost. */
+/* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. The report is
+ * ignored if a call of this daemon may have ended the lease. */
 static void note_lost(struct queue *queue, const char *name)
 {
     unsigned long long number, fetch;
@@ -46,8 +46,8 @@ void lease_lose(struct entry *entry)
         queue->events.lost(queue->events.context, &entry->lease);
 }
 
-/* The right to run alone may expire early if Redis's clock steps. A job that runs alone keeps it
- * for this daemon. */
+/* Whether a job runs alone. It then still runs without other jobs, even if the right to run alone
+ * has expired early because Redis's clock stepped. */
 static bool runs_alone(struct queue *queue)
 {
     list_each(node, &queue->running)
@@ -235,8 +235,8 @@ static uint64_t second_scan_ms(const struct queue *queue)
 }
 
 /* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
- * ended by then and were not renewed. If the first scan is too recent for a second one, it
- * stays the first scan. */
+ * ended by then and were not renewed. If it is too early for the second scan, the first scan stays
+ * as it is. */
 static void note_scan(struct queue *queue, long long time, bool expired)
 {
     if (queue->scan_time < 0 || queue->reap_second_scan || time < queue->scan_time) {
