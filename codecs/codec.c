@@ -158,7 +158,7 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
                            size_t icc_bytes)
 {
     enum { header_bytes = 4096 };
-    /* A profile is in segments of 64 KiB, or deflated. */
+    /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. */
     size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
     return header_bytes + profile +
            codec_of(format)->encoded_bytes(width, height, channels, settings);
