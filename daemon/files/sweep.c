@@ -11,7 +11,8 @@
 #include "conf/text.h"
 #include "daemon/files/files_impl.h"
 
-/* Age of a leftover of a daemon on another host: longer than any attempt takes. */
+/* A temporary file of a daemon on another host is removed at this age: no attempt works longer than
+ * the maximum of job_timeout_s. */
 #define LEFTOVER_AGE_S 86400
 
 int files_create(int folder, const char *name)
@@ -74,7 +75,8 @@ struct sweep {
     int folder;
     const char *prefix;
     double age_s;
-    bool touched; /* files_touch was called: it writes, so only if there is a candidate */
+    bool touched; /* files_touch was called. It writes to the disk, so it is called only when a
+                     file may have to be removed */
     bool dated;   /* touch.now is valid */
     struct files_touch touch;
 };
