@@ -12,7 +12,7 @@
 
 /* The thread polls at this interval: waking it for each job would cost more. */
 #define LOOK_NS 50000000
-/* LOOK_NS at 40,000 jobs per second; about 1 MiB. */
+/* The jobs of one interval at 40,000 jobs per second. The ring has about 1 MiB. */
 #define RING_JOBS 2048
 
 static_assert((RING_JOBS & (RING_JOBS - 1)) == 0, "positions wrap around");
@@ -30,7 +30,7 @@ struct trace {
     struct chrome *chrome;     /* NULL: option trace is "" */
     struct timeline *timeline; /* NULL: option timeline is "" */
     pthread_t thread;
-    atomic_bool stopping, draw;  /* the thread looks at them after each rest */
+    atomic_bool stopping, draw;  /* read by the trace thread every LOOK_NS */
     uint64_t missed;             /* jobs that found the ring full; loop thread only */
     _Atomic uint64_t put, taken; /* jobs written by the loop, jobs read by the thread */
     struct trace_job ring[RING_JOBS];
