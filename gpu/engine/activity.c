@@ -1,12 +1,12 @@
-/* activity.c - keeps the union of time intervals per kind. */
+/* activity.c - measures how long a device was active, per kind. Overlapping intervals count once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/engine/engine_impl.h"
 
-/* Enough for ten seconds at 1,600 tasks per second between two calls of activity_take. A full table
- * is folded, so nothing is lost. */
+/* Enough for ten seconds at 1,600 tasks per second between two calls of activity_take. If the table
+ * is full, activity_fold adds its intervals to the sum and empties it. */
 #define SPANS_MAX 16384
 
 struct activity_span {
