@@ -1,5 +1,5 @@
 /*
- * frame.h - what the decoder and the encoder of a device need to know of a JPEG: its headers.
+ * frame.h - the header data of a JPEG that the decoder and the encoder of a device need.
  *
  * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ reads
  * them. They hold no pointers, so they can be copied to a device.
@@ -12,7 +12,8 @@
 
 #define JPEG_COMPONENTS_MAX 3
 #define JPEG_TABLES_MAX 4
-/* libjpeg writes 10 scans per progressive file. A file with more is decoded on the host. */
+/* libjpeg writes progressive files with 10 scans. A file with more than this maximum is decoded on
+ * the host. */
 #define JPEG_FRAME_SCANS_MAX 32
 
 /* A Huffman table as in the file (ISO/IEC 10918-1, B.2.4.2). */
@@ -35,14 +36,14 @@ struct jpeg_scan {
     uint8_t first, last; /* range of coefficients in zigzag order, Ss and Se; sequential: 0, 63 */
     uint8_t high, low;   /* successive approximation, Ah and Al; sequential: 0 */
     uint32_t restart_interval; /* MCUs of this scan between two restart markers; 0: none */
-    uint32_t at, bytes;        /* entropy-coded data in the file, without the next marker. A
-                                  sequential scan: bytes up to the end of the file, as only the
-                                  device looks for the marker. */
+    uint32_t at, bytes;        /* entropy-coded data in the file, without the next marker. For a
+                                  sequential scan, `bytes` extends to the end of the file, because
+                                  only the device searches for the marker. */
 };
 
 #define JPEG_FRAME_HUFFMAN_MAX (JPEG_FRAME_SCANS_MAX + 2 * JPEG_TABLES_MAX)
 
-/* Valid only together with the file. */
+/* The headers of a JPEG. Offsets refer to the file, which must stay in memory. */
 struct jpeg_frame {
     uint32_t width, height;
     uint8_t component_count;  /* 1: gray; 3: Y, Cb, Cr */
@@ -54,8 +55,8 @@ struct jpeg_frame {
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
 };
 
-/* What a device needs to know to encode an image: the bytes and tables that libjpeg would write. It
- * is filled by codecs/jpeg/header.c. */
+/* The bytes and tables that libjpeg would write, for a device that encodes an image. Filled by
+ * codecs/jpeg/header.c. */
 struct jpeg_prelude {
     uint32_t header_bytes;
     uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order */
