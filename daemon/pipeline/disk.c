@@ -87,7 +87,7 @@ bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
                   why.text);
         return false;
     }
-    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless it has grown meanwhile */
+    atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless a larger size was set */
     return true;
 }
 
