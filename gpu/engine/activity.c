@@ -1,4 +1,4 @@
-/* activity.c - measures how long a device was active, per kind. Overlapping intervals count once. */
+/* activity.c - measures how long a device was active, per kind; overlapping time counts once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
