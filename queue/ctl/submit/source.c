@@ -54,7 +54,7 @@ static enum source_step give(struct source *source, struct source_file *file)
     return SOURCE_FILE;
 }
 
-/* Reads one entry of the innermost folder. SOURCE_END: it was no image; call again. */
+/* Reads one entry of the innermost folder. SOURCE_END: the entry is not an image; call again. */
 static enum source_step walk(struct source *source, struct source_file *file)
 {
     size_t length = source->lengths[source->depth - 1];
