@@ -46,8 +46,8 @@ void lease_lose(struct entry *entry)
         queue->events.lost(queue->events.context, &entry->lease);
 }
 
-/* Whether a job runs alone. If one does, queue->alone stays true, even if the right to run alone has
- * expired early because Redis's clock stepped. */
+/* Whether a job runs alone. If one does, queue->alone stays true, even if the right to run alone
+ * has expired early because Redis's clock stepped. */
 static bool runs_alone(struct queue *queue)
 {
     list_each(node, &queue->running)
