@@ -174,7 +174,7 @@ static void add_errors(struct writer *w, const struct metrics_totals *totals)
     writer_close(w, ']');
 }
 
-/* The members that the charts need, too. */
+/* The members that the status page needs also from earlier snapshots, for its charts. */
 static void add_sample(struct writer *w, const struct snapshot *s)
 {
     writer_number(w, "generation", s->generation);
@@ -253,7 +253,7 @@ static void add_work(struct writer *w, const struct metrics_totals *totals)
     writer_number(w, "bytes_out", totals->output_bytes);
 }
 
-/* Empty on the CPU engine: the stage "gpu" already has its times. */
+/* Writes an empty list on the CPU engine, because the times of the stage "gpu" are its times. */
 static void add_devices(struct writer *w, const struct snapshot *s)
 {
     writer_open(w, "devices", '[');
