@@ -198,9 +198,9 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
 {
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
-    /* An operation adds at most five passes: phash has copy, gray, two of a resize, and hash. The
-     * copy of a crop is added before the next operation, or at the end. Three more passes may
-     * surround them: orientation, YCbCr to RGB or gray, flattening. */
+    /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
+     * resize, and the hash. If a crop needs a copy, the next operation adds it, or step_copy below.
+     * Three more passes may be added: orientation, YCbCr to RGB or gray, and flattening. */
     uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
     struct pass_shape shape = source_shape(source);
 
