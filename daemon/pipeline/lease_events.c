@@ -136,8 +136,9 @@ void job_run_enter_ask(struct job_run *run)
     stages_end(run, OUTCOME_RETURNED); /* uncovered: memory */
 }
 
-/* Whether the output needs no more work: it has failed, its file has its name, or it has only
- * values. An output to a key is never complete: Redis stores it together with the result. */
+/* Whether the output needs no more work: it has failed, its file was renamed into place, or it
+ * consists of values that are computed. An output to a key is never complete: Redis stores it
+ * together with the result. */
 static bool is_complete(const struct job_run_output *output)
 {
     if (output->error.status != STATUS_OK)
@@ -182,11 +183,11 @@ static void expire(struct job_run *run)
 {
     const struct job_time *expires = &run->job.expires;
     if (expires->relative)
-        error_set(&run->error, STATUS_EXPIRED, "the job was not started within the %.3f s after a "
-                  "daemon first took it, when it expired", expires->seconds);
+        error_set(&run->error, STATUS_EXPIRED, "the job expired %.3f s after a daemon first took "
+                  "it; it is not started after that time", expires->seconds);
     else
-        error_set(&run->error, STATUS_EXPIRED, "the job was not started before %.3f, when it "
-                  "expired", expires->seconds);
+        error_set(&run->error, STATUS_EXPIRED, "the job expired at %.3f; it is not started after "
+                  "that time", expires->seconds);
     stages_end(run, OUTCOME_ANSWERED);
 }
 

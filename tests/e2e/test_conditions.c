@@ -101,7 +101,7 @@ TEST(test_expires)
     struct process *daemon = start_one();
     check_failed(check_answer(w, "{'input':'p.jpg','output':'late.png','expires':%.3f}",
                               redis_now() - 1),
-                 "expired", "was not started before", NULL);
+                 "expired", "the job expired at ", NULL);
     assert_false(is_there("/late.png"));
     check_done(check_answer(w, "{'input':'p.jpg','output':'intime.png','expires':%.3f}",
                             redis_now() + 1000));
@@ -129,13 +129,13 @@ static void check_expires_before_its_retry(const char *expires, const char *says
 TEST(test_expires_before_its_retry)
 {
     const char *text = text_of("%.3f", redis_now() + patience(1.5));
-    check_expires_before_its_retry(text, "the job was not started before ");
+    check_expires_before_its_retry(text, "the job expired at ");
 }
 
 TEST(test_relative_end_before_its_retry)
 {
     const char *text = text_of("'+%.3f'", patience(1.5));
-    check_expires_before_its_retry(text, " s after a daemon first took it, when it expired");
+    check_expires_before_its_retry(text, " s after a daemon first took it; it is not started");
 }
 
 /* ---- one job per id at a time ------------------------------------------------------------- */
