@@ -21,7 +21,8 @@
 /* Jobs per push: about 30 KB, which Redis handles in 100 us. */
 #define BATCH_MAX       128
 #define BATCH_BYTES_MAX (1 << 20)
-/* Seconds between polls for results: they grow from the first to the second while none come. */
+/* Pause between polls for results, in seconds. It starts at the first value and grows up to the
+ * second one while no results arrive. */
 #define POLL_FIRST_S 0.005
 #define POLL_LAST_S  0.1
 /* Seconds without a result before submit checks whether a daemon runs. */
@@ -32,7 +33,7 @@
 const struct ctl_option ctl_submit_options[] = {
     {"out", 'o', "OUT", "output of each job: a folder, a file or a pattern"},
     {"no-output", 0, NULL, "write no images, only return the values of operations"},
-    {"force", 'f', NULL, "with --keys: replace existing files, but no image that is sent"},
+    {"force", 'f', NULL, "with --keys: replace existing files, except images that are sent"},
     {"ops", 0, "OPS", "operations, separated by commas"},
     {"ops-file", 0, "FILE", "file with the operations as a JSON array"},
     {"job-file", 'j', "FILE", "file with a job to use for each image; - is standard input"},
@@ -46,7 +47,7 @@ const struct ctl_option ctl_submit_options[] = {
     {"first", 0, NULL, "put the jobs at the head of the queue (RPUSH)"},
     {"wait", 'w', NULL, "wait for the results and show them as they arrive"},
     {"timeout", 0, "SECONDS", "wait no longer than this"},
-    {"verbose", 'v', NULL, "print a line for each job on a terminal, too"},
+    {"verbose", 'v', NULL, "print a line for each job, even on a terminal"},
     {0}};
 
 struct submit {
@@ -216,7 +217,8 @@ static bool is_output_taken(const struct submit *submit, const struct job_image 
     return error->status != STATUS_OK;
 }
 
-/* Adds all images on the command line to `rules`, so that later ones are protected, too. */
+/* Adds all images on the command line to `rules`, so that no output replaces an image that is sent
+ * later. */
 static void add_operands(struct submit *submit)
 {
     struct source_file file;
