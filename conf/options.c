@@ -301,7 +301,8 @@ static bool same_value(const struct row *row, const struct options *a, const str
     return memcmp(field(row, a), field(row, b), row->size) == 0;
 }
 
-/* Copies the value from `fresh` to `live`. Texts are exchanged: the old one is freed with `fresh`. */
+/* Copies the value from `fresh` to `live`. Texts are exchanged: `fresh` gets the old one, and
+ * options_clear frees it. */
 static void adopt_value(const struct row *row, struct options *live, struct options *fresh)
 {
     char *old = row->kind == TEXT ? *(char **)field(row, live) : NULL;
