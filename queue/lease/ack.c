@@ -96,7 +96,7 @@ static void answered(void *context, redisReply *reply)
     struct list_node *node;
     if (!reply) {
         put_back(lane, true);
-        if (queue_ready(queue)) /* connected: so memory was short for a resend */
+        if (queue_ready(queue)) /* still connected: memory was short to send the command again */
             queue_timer_start(queue, lane->timer, RETRY_FIRST_MS); /* uncovered: moment */
         return;
     }
