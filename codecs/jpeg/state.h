@@ -1,5 +1,5 @@
 /*
- * state.h - the state of the JPEG codec in a worker, and what its files use of each other.
+ * state.h - the state of the JPEG codec in a worker, and the functions that its .c files share.
  *
  * Only jpeg_probe, jpeg_decode, jpeg_encode and jpeg_read_frame call setjmp. A variable that must
  * survive a longjmp is in jpeg_state, never a local.
@@ -14,7 +14,7 @@
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
-/* ISO/IEC 10918-1, table B.1; those that jpeglib.h does not have. */
+/* Markers of ISO/IEC 10918-1, table B.1, that jpeglib.h does not define. */
 #define JPEG_MARKER_DHT  0xC4
 #define JPEG_MARKER_SOS  0xDA
 #define JPEG_MARKER_DQT  0xDB
@@ -34,8 +34,9 @@ struct jpeg_coefficients {
     void (*realize)(j_common_ptr common); /* libjpeg's original function */
 };
 
-/* libjpeg writes 10 scans; 4 of them have AC coefficients of Cb or Cr. A file that needs more spans
- * than this is decoded in full. */
+/* A span is a part of the file that is decoded; the scans between two spans are skipped. libjpeg
+ * writes 10 scans; 4 of them have AC coefficients of Cb or Cr. A file with more spans than this is
+ * decoded in full. */
 #define JPEG_SPANS_MAX 32
 
 struct jpeg_scans {
