@@ -9,7 +9,8 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Lost connections, failed connects and refusals after which a read fails. */
+/* A read fails after this many attempts that ended in a lost connection, a failed connect or a
+ * refusal. */
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
 /* Bytes of the first GETRANGE: saves a command for thumbnails, and transfers 1% more for large
@@ -87,7 +88,8 @@ static void read_free(struct read *read)
         release(queue, holds, bytes);
 }
 
-/* Counts the bytes as queue_read_release will: by their length, however they were read. */
+/* Counts the bytes towards the limit of their length, even if they were read as a large image:
+ * queue_read_release knows only the length. */
 static void hand_over(struct read *read, size_t length)
 {
     struct queue *queue = read->queue;
