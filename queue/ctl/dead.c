@@ -34,8 +34,8 @@ static const char *input_of(const cJSON *job)
     return *path ? path : show_text(input, "key");
 }
 
-/* The record of a job's death. A job that an older daemon gave up has none: its stored result is
- * used instead, if it still exists. NULL: neither. */
+/* The record of a job's death. If an older version of the daemon wrote none, the stored result of
+ * the job is used instead. NULL: there is no record and no stored result. */
 static cJSON *death_of(struct ctl *ctl, const cJSON *job, const char *record)
 {
     const char *id = show_text(job, "id");
