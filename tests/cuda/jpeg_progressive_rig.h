@@ -101,7 +101,8 @@ static bool rig_take_luma(const uint8_t *bytes, size_t length, struct rig_refere
         reader.dct_method = JDCT_ISLOW;
         jpeg_start_decompress(&reader);
         size_t pitch = (size_t)reference->across[0] * 8;
-        reference->luma = malloc(pitch * reference->down[0] * 8);
+        /* In a damaged file, the first component may be smaller than the image. */
+        reference->luma = malloc(pitch * reader.output_height + reader.output_width);
         while (reader.output_scanline < reader.output_height) {
             JSAMPROW row = reference->luma + reader.output_scanline * pitch;
             jpeg_read_scanlines(&reader, &row, 1);
