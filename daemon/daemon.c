@@ -374,7 +374,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     if (!daemon->test_image ||
         !selftest_run(&daemon->loop, daemon->engine, daemon->test_image, error))
         return false;
-    return strcmp(options->jpeg, "cpu") == 0 || !engine_may_have_codecs(daemon->engine) ||
+    return strcmp(options->jpeg, "cpu") == 0 || !engine_prepare_codecs(daemon->engine) ||
            jpeg_check_run(&daemon->loop, daemon->engine, error);
 }
 

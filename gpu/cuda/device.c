@@ -83,7 +83,7 @@ static cudaError_t slot_open(struct cuda_slot *slot)
     cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
     for (size_t i = 0; i < 4 && result == cudaSuccess; i++)
         result = CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDefault));
-    return result == cudaSuccess ? cuda_codec_open(slot) : result;
+    return result;
 }
 
 static void slot_close(struct cuda_slot *slot)

@@ -141,14 +141,24 @@ static void cuda_condemn(struct engine *engine, const char *why)
     cuda_latch_fault(cuda_engine(engine), NULL, why, cudaSuccess);
 }
 
-/* The codecs' kernels write to the host's output buffer. */
-static bool cuda_may_have_codecs(const struct engine *engine)
+/* The codecs' kernels write to the host's output buffer, which must be pinned. */
+static bool cuda_prepare_codecs(struct engine *engine)
 {
-    return !container_of(engine, struct cuda_engine, base)->pageable_said;
+    struct cuda_engine *cuda = container_of(engine, struct cuda_engine, base);
+    bool ready = !cuda->pageable_said;
+    for (uint32_t d = 0; d < engine->device_count && ready; d++) {
+        struct cuda_device *device = &cuda->devices[d];
+        ready = CUDA_TRY(cudaSetDevice(device->ordinal)) == cudaSuccess;
+        for (uint32_t s = 0; s < device->base.slot_count && ready; s++)
+            ready = cuda_codec_open(&device->slots[s]) == cudaSuccess;
+    }
+    if (!ready)
+        log_warning("no memory for the JPEG codec of the devices: libjpeg runs on the CPU instead");
+    return ready;
 }
 
 static const struct engine_table cuda_table = {
-    .may_have_codecs = cuda_may_have_codecs,
+    .prepare_codecs = cuda_prepare_codecs,
     .close = cuda_close,
     .reserve = cuda_reserve,
     .release = cuda_release,

@@ -77,9 +77,9 @@ uint32_t engine_slots_of(const struct engine *engine, uint32_t device) /* uncove
     return engine->devices[device]->slot_count;
 }
 
-bool engine_may_have_codecs(const struct engine *engine)
+bool engine_prepare_codecs(struct engine *engine)
 {
-    return engine->table->may_have_codecs && engine->table->may_have_codecs(engine);
+    return engine->table->prepare_codecs && engine->table->prepare_codecs(engine);
 }
 
 void engine_set_codecs(struct engine *engine, struct engine_codecs codecs)

@@ -56,7 +56,7 @@ struct engine_table {
     void (*start)(struct engine *engine);                            /* asynchronous only */
     void (*reap)(struct engine *engine);                             /* asynchronous only */
     void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
-    bool (*may_have_codecs)(const struct engine *engine);            /* asynchronous only */
+    bool (*prepare_codecs)(struct engine *engine);                   /* asynchronous only */
 };
 
 /* For reserve: the device with the most free memory. */

@@ -91,6 +91,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument);
+/* Enqueues a kernel of the JPEG codec, which simt.c runs. Not a call of CUDA. */
+cudaError_t cuda_launch_codec(cudaStream_t stream, cudaHostFn_t call, void *argument);
 
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);

@@ -5,8 +5,8 @@
  *
  *     GPUIMGD_CUDA_FAULT="at=kernel,error=700,nth=3,when=/tmp/x/now"
  *
- *     at=PLACE      a call (cudaMemcpyAsync); launch (of a kernel); kernel, copy, report (a stream
- *                   executes a kernel, a copy, a host function)
+ *     at=PLACE      a call (cudaMemcpyAsync); launch (of a kernel); kernel, codec, copy, report (a
+ *                   stream executes a kernel, one of the JPEG codec, a copy, a host function)
  *     error=N       the call returns this error; a kernel or copy breaks the device with it.
  *                   600 (not ready): the stream hangs forever. 0: the item is skipped without an
  *                   error, so a report never comes

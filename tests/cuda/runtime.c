@@ -24,7 +24,7 @@
 #define DEVICE_BYTES (1ull << 30)
 #define PINNED_MAX 256
 
-enum kind { COPY, RECORD, REPORT, KERNEL };
+enum kind { COPY, RECORD, REPORT, KERNEL, CODEC };
 
 struct item {
     struct list_node node;
@@ -337,6 +337,7 @@ static void carry_out(struct item *item, bool turn_a_bit)
         memcpy(item->to, item->from, item->bytes);
         break;
     case REPORT:
+    case CODEC:
         item->call(item->to);
         break;
     case KERNEL:
@@ -361,7 +362,7 @@ static void wait_while_held(const struct CUstream_st *stream)
 /* Returns false if the item did not finish; then the stream stops. Call with the lock held. */
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
-    static const char *const places[] = {"copy", "record", "report", "kernel"};
+    static const char *const places[] = {"copy", "record", "report", "kernel", "codec"};
     if (item->kind == KERNEL)
         wait_while_held(stream);
     bool strike = !broken[stream->device] && strikes(places[item->kind]);
@@ -505,6 +506,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     struct item item = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
     return put(stream, "cudaMemcpyAsync", &item);
+}
+
+cudaError_t cuda_launch_codec(cudaStream_t stream, cudaHostFn_t call, void *argument)
+{
+    struct item item = {.kind = CODEC, .call = call, .to = argument};
+    return put(stream, "codec launch", &item);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument)

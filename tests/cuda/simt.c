@@ -310,7 +310,7 @@ int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_
     launched->shared = shared;
     memcpy(launched->args, args, args_bytes);
     if (stream)
-        return cudaLaunchHostFunc(stream, run_kernel, launched);
+        return cuda_launch_codec(stream, run_kernel, launched);
     run_kernel(launched);
     return 0;
 }

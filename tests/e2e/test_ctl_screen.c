@@ -149,7 +149,7 @@ TEST(test_top)
     shows("waiting 0   running 0");
     shows("daemon ");
     ctl_expect(w, 1, "ctl submit $at -r in/album -o x --wait", "299 done", NULL);
-    shows("since their start: done 299   failed 1   retried 0");
+    shows("since daemon start: done 299   failed 1   retried 0");
     shows("0.0 images/s   0.0 MP/s"); /* idle again */
     redis_server_kill9(w->redis);
     shows("cannot reach Redis at ");

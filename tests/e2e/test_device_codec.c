@@ -101,7 +101,8 @@ static void run_all_jobs(const char *engine, const char *progressive_decoder)
             const char *decoder = inputs[i].kind.progressive ? progressive_decoder
                                                              : inputs[i].decoder;
             cJSON *result = check_answer(
-                w, "{'input':'%s','outputs':[{'output':{'path':'%s-%zu-%zu.jpg','quality':%zu},'ops':%s},"
+                w, "{'input':'%s','outputs':["
+                   "{'output':{'path':'%s-%zu-%zu.jpg','quality':%zu},'ops':%s},"
                    "{'output':'%s-%zu-%zu.png','ops':%s}]}",
                 inputs[i].name, engine, i, c, 5 + 13 * c, chains[c], engine, i, c, chains[c]);
             assert_string_equal(json_text(result, "error.message"), "");

@@ -13,7 +13,7 @@
 #include "daemon/pipeline/pipeline_impl.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES 37
+#define LEGAL_MOVES 38
 #define LEGAL_DECISIONS 16
 
 struct state {
