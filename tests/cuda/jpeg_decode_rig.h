@@ -218,6 +218,8 @@ static inline bool rig_fill(struct jpeg_decompress_struct *reader, size_t length
     for (int i = 0; i < reader->num_components; i++) {
         const jpeg_component_info *from = &reader->comp_info[i];
         struct jpeg_component *to = &frame->components[i];
+        if (from->dc_tbl_no > 3 || from->ac_tbl_no > 3 || from->quant_tbl_no > 3)
+            return false; /* damage */
         const JHUFF_TBL *dc = reader->dc_huff_tbl_ptrs[from->dc_tbl_no];
         const JHUFF_TBL *ac = reader->ac_huff_tbl_ptrs[from->ac_tbl_no];
         const JQUANT_TBL *quant = reader->quant_tbl_ptrs[from->quant_tbl_no];

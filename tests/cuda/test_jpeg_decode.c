@@ -75,7 +75,7 @@ static void run_batch(enum expectation expected)
     batch.count = 0;
 }
 
-/* Damage can make the sides of a header huge. */
+/* Damage can make the sides of a header huge, or the file progressive. */
 #define PIXELS_MAX (1u << 24)
 
 /* Takes over the file. Returns false if it is not one for the device. */
@@ -84,7 +84,7 @@ static bool add_file(struct rig_file file, enum decode_as as, uint32_t eighths,
 {
     struct rig_image *image = &batch.images[batch.count];
     memset(image, 0, sizeof *image);
-    if (!rig_frame(file.bytes, file.length, &image->frame) ||
+    if (!rig_frame(file.bytes, file.length, &image->frame) || image->frame.progressive ||
         (uint64_t)image->frame.width * image->frame.height > PIXELS_MAX ||
         jpeg_decode_work_bytes(&image->frame, file.length, as, eighths) == 0) {
         free(file.bytes);

@@ -55,8 +55,7 @@ static bool read_more(double seconds)
         terminal.length -= part;
         memmove(terminal.text, terminal.text + part, terminal.length);
     }
-    ssize_t got = read(terminal.fd, terminal.text + terminal.length,
-                       sizeof terminal.text - 1 - terminal.length);
+    ssize_t got = read(terminal.fd, terminal.text + terminal.length, part);
     if (got <= 0)
         return false;
     terminal.length += (size_t)got;
