@@ -46,6 +46,7 @@ void command_add(struct command *command, const void *word, size_t length)
     if (!reserve(command, TEXT_DIGITS_MAX + length + 5))
         return;
     char *to = write_head(command->text + command->length, '$', length);
-    memcpy(to, word, length);
+    if (length > 0) /* an empty word may be NULL */
+        memcpy(to, word, length);
     command->length = (size_t)(end_line(to + length) - command->text);
 }
