@@ -162,7 +162,8 @@ static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
         if (length == 0 || !jpeg_read_scan_header(reader, at + 2, length, &header))
             return false;
         from = at + 2 + length;
-        if (!add_scan(frame, reader, &header, (uint32_t)(from - bytes)))
+        if (frame->scan_count >= state->limits->jpeg_scans_max || /* libjpeg reports it */
+            !add_scan(frame, reader, &header, (uint32_t)(from - bytes)))
             return false;
     }
 }

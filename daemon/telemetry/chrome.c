@@ -79,8 +79,8 @@ void chrome_flush(struct chrome *chrome)
 #define US        "%" PRIu64 ".%03" PRIu64
 #define US_OF(ns) (ns) / 1000, (ns) % 1000
 
-/* Writes an event. In the format, ' stands for ". An event that would cross a page boundary starts
- * on the next page. */
+/* Writes an event. Single quotes in the format become double quotes. An event that
+ * would cross a page boundary starts on the next page. */
 static void put_event(struct chrome *chrome, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void put_event(struct chrome *chrome, const char *format, ...)

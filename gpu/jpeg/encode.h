@@ -59,8 +59,8 @@ struct jpeg_encode_batch {
     size_t chunks_at;                       /* offset in the description */
 };
 
-/* Returns the capacity with which any image of this size fits, whatever its pixels and its
- * quality. Photographs need less than a tenth of it. */
+/* Returns a capacity that is enough for every image of this size, at any quality. Photographs need
+ * less than a tenth of it. */
 size_t jpeg_encode_capacity_max(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
                                 uint32_t v, size_t header_bytes);
 

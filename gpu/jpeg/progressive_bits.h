@@ -11,7 +11,7 @@
 /* ---- reader ---- */
 
 /*
- * A window of 64 bits, of which 32 + `spare` are valid, and the next word, loaded ahead. Before
+ * A window of 64 bits and the next word, loaded ahead. 32 + `spare` bits are valid. Before
  * the refill, after up to EARLY_BITS bits were dropped, there are enough bits to look up a symbol.
  * A reader may pass the end of its scan by the data of a group of blocks (SCAN_OVERRUN).
  */

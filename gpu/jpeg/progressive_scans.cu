@@ -1,7 +1,7 @@
 /*
  * progressive_scans.cu - decodes the scans of progressive JPEGs, one warp per scan.
  *
- * A scan is a sequence of symbols, each of which starts where the one before it ends. All lanes of
+ * A scan is a sequence of symbols. Each symbol starts where the previous one ends. All lanes of
  * the warp therefore decode the same symbols and keep the same state. The lanes share the rest of
  * the work: a symbol is kept as a token (its bits and the position of its coefficient), and the
  * lanes later extract and store one token's value each.
@@ -212,8 +212,8 @@ SIMT uint32_t look_up_dc(const struct warp_memory *memory, uint32_t component, u
     return *(const volatile uint32_t *)&memory->lookup[index];
 }
 
-/* Keeps the bits of `count` symbols as tokens, the first of which belongs to block `block` of an
- * MCU of `blocks` blocks. */
+/* Keeps the bits of `count` symbols as tokens. The first token belongs to block `block` of an MCU
+ * of `blocks` blocks. */
 SIMT void collect_dc(const struct scan_job *job, struct scan_state *state,
                      const struct jpeg_huffman *tables, uint32_t count, uint32_t block,
                      uint32_t blocks)

@@ -61,7 +61,7 @@ template <int C, tile_form F> struct canny_memory {
  *
  * A node's label is a node of its own set with the same or a smaller number. The label of a root
  * is itself. Only roots are hooked to smaller nodes, by compare-and-swap, so the root of a set is
- * its smallest node, whatever the order of joins. Paths are halved during a search (J. Jaiganesh,
+ * its smallest node, for any order of joins. Paths are halved during a search (J. Jaiganesh,
  * M. Burtscher, A High-Performance Connected Components Implementation for GPUs, 2018). A replaced
  * label is not a root's and stays within its set, so a stale label costs steps but not
  * correctness. Node 0 is always a root; its label is never read.

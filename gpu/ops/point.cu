@@ -177,8 +177,8 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
  *
  * It needs six lookups per pixel, and the pixels also pass through shared memory. A table of 256
  * bytes for all lanes would take up to two cycles per lookup. Each lane therefore has its own
- * tables, with one entry per word and all entries of a lane in one bank: one cycle, whatever the
- * pixels are. The tables take 64 KiB. A block fills them once and then walks over the image.
+ * tables, with one entry per word and all entries of a lane in one bank: one cycle for any
+ * pixels. The tables take 64 KiB. A block fills them once and then walks over the image.
  */
 #define WIDE_WARPS 16
 #define WIDE_THREADS (WIDE_WARPS * WARP)

@@ -1,8 +1,8 @@
 /*
  * point_ops.c - the operations on single pixels: invert, gamma, levels, threshold, color_matrix.
  *
- * Tables are computed once, on the host and in double, so that both engines have the same values
- * whatever the C library's pow returns.
+ * The host computes the tables once, in double. Both engines use these tables, so the precision of
+ * the C library's pow cannot make them differ.
  */
 #include <math.h>
 

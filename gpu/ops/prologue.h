@@ -34,7 +34,7 @@ static inline bool prologue_is_empty(const struct prologue *prologue)
     return !prologue->makes_gray && !prologue->looks_up;
 }
 
-/* Looks up bytes on the CPU, whatever the channels. May work in place. */
+/* Looks up bytes on the CPU, for any number of channels. May work in place. */
 static inline void prologue_look_up(const uint8_t *from, uint8_t *to, size_t bytes,
                                     const uint8_t table[256])
 {

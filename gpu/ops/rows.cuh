@@ -112,8 +112,8 @@ SIMT uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2, const gray_wo
 }
 
 /* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of each
- * colour's flatten_byte. Red and blue are flattened together in one word: its halves stay below
- * 65,536, whatever is borrowed between them. The weights apply to bytes 1 and 3 in place. */
+ * colour's flatten_byte. Red and blue are flattened together in one word. Its halves stay below
+ * 65,536, even after a borrow between them. The weights apply to bytes 1 and 3 in place. */
 SIMT uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
 {
     uint32_t alpha = pixel >> 24;

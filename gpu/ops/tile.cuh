@@ -136,7 +136,7 @@ SIMT uint4 tile_mix_rgba(uint32_t red, uint32_t green, uint32_t blue, uint4 alph
 }
 
 /* Divides the pieces of a tile among the warps of a block. Each warp takes `group` rows in `loads`
- * pieces per lane, of which some lanes may have none. A round of all warps takes `step` rows. A
+ * pieces per lane. Some lanes may have none. A round of all warps takes `step` rows. A
  * group of gray rows is one piece per lane, so that a round takes several groups. */
 template <int C, int WARPS, int ROWS> struct tile_share {
     static constexpr int pieces = TILE_PITCH * C / 16; /* per row: 10, 30, 40 */

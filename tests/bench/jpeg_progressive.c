@@ -4,7 +4,7 @@
  *     jpeg_progressive [--batches 20,80] [--streams 8x16] [--components 1,3] [--repeats N] FILE...
  *
  * --batches: that many images in one launch, alone on the device, with the files in device memory;
- * the median of the repeats. --streams SxB: S streams, each of which uploads B files and decodes
+ * the median of the repeats. --streams SxB: S streams. Each stream uploads B files and decodes
  * them, again and again, so that S * B images are in flight. The files of a batch are alike.
  * 1 component: to samples of Y; 3: coefficients of all components, and samples of Y.
  */
@@ -258,7 +258,7 @@ static void measure_batch(uint32_t count, bool luma_only, uint32_t repeats,
     close_load(&load);
 }
 
-/* A stream with a load for each photo, of which one is in flight. */
+/* A stream with a load for each photo. One load is in flight. */
 struct lane {
     struct load *loads;
     struct load *now; /* NULL: none */

@@ -6,9 +6,10 @@
 
 static struct jpeg_frame frame;
 
+static struct codec_limits limits = {.jpeg_scans_max = 100};
+
 static bool read_file(const struct picture_file *file)
 {
-    static const struct codec_limits limits = {.jpeg_scans_max = 100};
     static const struct image_info jpeg = {.format = &formats[FORMAT_jpeg]};
     return codec_read_frame(rig.context, file->bytes, file->length, &jpeg, &limits, &frame);
 }
@@ -90,6 +91,9 @@ TEST(other_kinds_and_broken_files_have_no_frame)
     usual = (struct picture_jpeg){.width = 40, .height = 30, .progressive = true};
     struct picture_file file = picture_jpeg(&usual);
     assert_true(read_file(&file));
+    limits.jpeg_scans_max = frame.scan_count - 1;
+    assert_false(read_file(&file));
+    limits.jpeg_scans_max = 100;
     file.length -= 2; /* the end marker */
     assert_false(read_file(&file));
     file.length += 2;
