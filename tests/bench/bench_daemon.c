@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/floor.h"

@@ -23,6 +23,7 @@
  * those of threads, so they hold on a busy machine. With --against, each round runs both programs.
  * With --trace, strace counts the daemon's system calls in one more turn, which is slow.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/limits.h"

@@ -6,6 +6,7 @@
  * Exit status: 0: all files are equal; 1: a file differs; 77: there is no CUDA device.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
