@@ -36,15 +36,18 @@ void cuda_codec_close(struct cuda_slot *slot)
     slot->codec = (struct cuda_codec){0};
 }
 
-/* Copies the description of `bytes` bytes, which is in the host's memory, and takes its room. */
+/* Copies a description of `bytes` bytes, which a describe function was to write to codec->next. If
+ * it exceeds the room, it was not written. */
 static cudaError_t upload(struct cuda_slot *slot, size_t bytes, uint8_t **device)
 {
     struct cuda_codec *codec = &slot->codec;
-    *device = codec->device + codec->used;
-    cudaError_t result = CUDA_TRY(cudaMemcpyAsync(*device, codec->host + codec->used, bytes,
-                                                  cudaMemcpyHostToDevice, slot->stream));
-    codec->used = buffer_align(codec->used + bytes);
-    return result;
+    const uint8_t *host = codec->next;
+    if (bytes > codec->room)
+        return cudaErrorInvalidValue;
+    *device = codec->device + (host - codec->host);
+    codec->next += buffer_align(bytes);
+    codec->room -= buffer_align(bytes);
+    return CUDA_TRY(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, slot->stream));
 }
 
 /* ---- decoding ---- */
@@ -95,14 +98,12 @@ static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image
     }
     if (scan_count == 0)
         return cudaSuccess;
-    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
-    size_t bytes = jpeg_progressive_describe(scans, scan_count,
-                                             slot->codec.host + slot->codec.used, room, &batch);
-    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
-    return result == cudaSuccess
-               ? cuda_try((cudaError_t)jpeg_progressive_decode(&batch, device, slot->stream),
-                          "decode scans")
-               : result;
+    size_t bytes = jpeg_progressive_describe(scans, scan_count, slot->codec.next, slot->codec.room,
+                                             &batch);
+    cudaError_t result = upload(slot, bytes, &device);
+    return result ? result
+                  : cuda_try((cudaError_t)jpeg_progressive_decode(&batch, device, slot->stream),
+                             "decode scans");
 }
 
 static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_decode_image *images,
@@ -110,13 +111,11 @@ static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_deco
 {
     struct jpeg_decode_batch batch;
     uint8_t *device;
-    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
-    size_t bytes = jpeg_decode_describe(images, count, slot->codec.host + slot->codec.used, room,
-                                        &batch);
-    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
-    return result == cudaSuccess
-               ? cuda_try((cudaError_t)jpeg_decode_launch(&batch, device, slot->stream), "decode")
-               : result;
+    size_t bytes = jpeg_decode_describe(images, count, slot->codec.next, slot->codec.room, &batch);
+    cudaError_t result = upload(slot, bytes, &device);
+    return result ? result
+                  : cuda_try((cudaError_t)jpeg_decode_launch(&batch, device, slot->stream),
+                             "decode");
 }
 
 cudaError_t cuda_codec_decode(struct cuda_slot *slot)
@@ -124,7 +123,8 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot)
     struct jpeg_decode_image images[BATCH_TASKS_MAX];
     struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
     uint32_t count = 0;
-    slot->codec.used = 0;
+    slot->codec.next = slot->codec.host;
+    slot->codec.room = CODEC_DESCRIPTION_BYTES;
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
@@ -169,13 +169,11 @@ static cudaError_t launch_encoder(struct cuda_slot *slot, const struct jpeg_enco
 {
     struct jpeg_encode_batch batch;
     uint8_t *device;
-    size_t room = CODEC_DESCRIPTION_BYTES - slot->codec.used;
-    size_t bytes = jpeg_encode_describe(images, count, slot->codec.host + slot->codec.used, room,
-                                        &batch);
-    cudaError_t result = bytes > room ? cudaErrorInvalidValue : upload(slot, bytes, &device);
-    return result == cudaSuccess
-               ? cuda_try((cudaError_t)jpeg_encode_launch(&batch, device, slot->stream), "encode")
-               : result;
+    size_t bytes = jpeg_encode_describe(images, count, slot->codec.next, slot->codec.room, &batch);
+    cudaError_t result = upload(slot, bytes, &device);
+    return result ? result
+                  : cuda_try((cudaError_t)jpeg_encode_launch(&batch, device, slot->stream),
+                             "encode");
 }
 
 cudaError_t cuda_codec_encode(struct cuda_slot *slot)

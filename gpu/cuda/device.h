@@ -30,7 +30,8 @@ struct cuda_device;
 #define CODEC_DESCRIPTION_BYTES (4 * MIB)
 struct cuda_codec {
     uint8_t *host, *device; /* CODEC_DESCRIPTION_BYTES each; the host's is pinned */
-    size_t used;
+    uint8_t *next;          /* in host: where the next description goes */
+    size_t room;            /* bytes from there on */
 };
 
 struct cuda_slot {
