@@ -120,6 +120,9 @@
  * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
 #define BATCH_TASKS_MAX 16
 #define DEVICES_MAX 16
+/* Each stream of a device holds descriptions of JPEGs: this much pinned memory, and as much memory
+ * of the device. pinned_bytes and device_bytes do not include it; the manual states this. */
+#define STREAM_JPEG_BYTES (4 * MIB)
 #define INFLIGHT_CEILING 4096
 /* If `inflight` is auto and jobs are short, the daemon also holds the jobs that its workers finish
  * during a call to Redis under load. This bounds the work that a daemon keeps from others. */
@@ -135,6 +138,7 @@
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
  * its size: the receive buffer and the copy. README states this; tests/faults/ceiling.c attacks it.
+ * The CUDA engine adds STREAM_JPEG_BYTES per stream and the memory of the CUDA driver.
  *
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
  * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.

@@ -21,9 +21,9 @@ cudaError_t cuda_codec_open(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     cudaError_t result = CUDA_TRY(
-        cudaHostAlloc((void **)&codec->host, CODEC_DESCRIPTION_BYTES, cudaHostAllocPortable));
+        cudaHostAlloc((void **)&codec->host, STREAM_JPEG_BYTES, cudaHostAllocPortable));
     if (result == cudaSuccess)
-        result = CUDA_TRY(cudaMalloc((void **)&codec->device, CODEC_DESCRIPTION_BYTES));
+        result = CUDA_TRY(cudaMalloc((void **)&codec->device, STREAM_JPEG_BYTES));
     return result;
 }
 
@@ -124,7 +124,7 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot)
     struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
     uint32_t count = 0;
     slot->codec.next = slot->codec.host;
-    slot->codec.room = CODEC_DESCRIPTION_BYTES;
+    slot->codec.room = STREAM_JPEG_BYTES;
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);

@@ -27,9 +27,8 @@ struct cuda_engine;
 struct cuda_device;
 
 /* The descriptions of the codec's launches of one batch. */
-#define CODEC_DESCRIPTION_BYTES (4 * MIB)
 struct cuda_codec {
-    uint8_t *host, *device; /* CODEC_DESCRIPTION_BYTES each; the host's is pinned */
+    uint8_t *host, *device; /* STREAM_JPEG_BYTES each; the host's is pinned */
     uint8_t *next;          /* in host: where the next description goes */
     size_t room;            /* bytes from there on */
 };

@@ -90,8 +90,9 @@ void engine_close(struct engine *engine);
 struct engine_codecs {
     bool jpeg_decoder, jpeg_encoder;
 };
-/* Takes the memory that the codecs need on every device. false: it is not a CUDA engine, or it
- * lacks that memory or pinned memory. */
+/* Takes the memory that the codecs need on every device: STREAM_JPEG_BYTES per stream, pinned and
+ * on the device, besides the pools. false: it is not a CUDA engine, or it lacks that memory or
+ * pinned memory. */
 bool engine_prepare_codecs(struct engine *engine);
 void engine_set_codecs(struct engine *engine, struct engine_codecs codecs);
 struct engine_codecs engine_codecs(const struct engine *engine); /* any thread */

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct cuda_fault {
     char at[32]; /* "": none */
@@ -38,5 +39,10 @@ void cuda_fault_set(const struct cuda_fault *fault);
 /* How often the fault struck, and how often its place was reached. */
 unsigned cuda_fault_struck(void);
 unsigned cuda_fault_passed(void);
+/* The bytes that cudaHostAlloc and cudaMalloc have given so far. */
+struct cuda_given {
+    size_t pinned, device;
+};
+struct cuda_given cuda_given(void);
 /* Whether CUDA documents that after this error the process must be restarted. */
 bool cuda_fault_lasts(int error);

@@ -65,6 +65,7 @@ static struct cuda_fault fault;
 static unsigned happened, struck;
 static cudaError_t broken[DEVICES_MAX];
 static void *pinned[PINNED_MAX];
+static struct cuda_given given;
 static _Thread_local cudaError_t last;
 static _Thread_local int current;
 
@@ -250,16 +251,29 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return answer("cudaMemGetInfo", current);
 }
 
-static cudaError_t take_memory(void **memory, size_t bytes)
+struct cuda_given cuda_given(void)
+{
+    pthread_mutex_lock(&lock);
+    struct cuda_given now = given;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+static cudaError_t take_memory(void **memory, size_t bytes, size_t *sum)
 {
     *memory = aligned_alloc(BUFFER_ALIGN, (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
-    return *memory ? cudaSuccess : say(cudaErrorMemoryAllocation);
+    if (!*memory)
+        return say(cudaErrorMemoryAllocation);
+    pthread_mutex_lock(&lock);
+    *sum += bytes;
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     cudaError_t result = answer("cudaMalloc", current);
-    return result == cudaSuccess ? take_memory(memory, bytes) : result;
+    return result == cudaSuccess ? take_memory(memory, bytes, &given.device) : result;
 }
 
 cudaError_t cudaFree(void *memory)
@@ -288,7 +302,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     cudaError_t result = answer("cudaHostAlloc", current);
     if (result == cudaSuccess)
-        result = take_memory(memory, bytes);
+        result = take_memory(memory, bytes, &given.pinned);
     if (result == cudaSuccess && !note_pinned(NULL, *memory))
         abort();
     return result;

@@ -1,6 +1,7 @@
 /*
  * Tests of small tasks that share a stream: which tasks do, how many calls that saves, how the time
- * is divided, and how one failing task affects the others. Uses the stand-in CUDA runtime.
+ * is divided, and how one failing task affects the others; and of the engine's memory. Uses the
+ * stand-in CUDA runtime.
  */
 #include "tests/cuda/jobs.h"
 
@@ -364,6 +365,25 @@ TEST(test_those_that_wait_end)
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 3);
     assert_int_equal(jobs_charged(&jobs), 0);
     jobs_let_go();
+    jobs_close(&jobs);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* All memory belongs to the pools, which have budgets, except 4 MiB per stream for the codecs. The
+ * manual states them (pinned_bytes, device_bytes). */
+TEST(test_codecs_take_4_mib_per_stream)
+{
+    struct cuda_given before = cuda_given();
+    jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 3, .devices = 2});
+    assert_true(engine_prepare_codecs(jobs.engine));
+    jobs_run(&jobs);
+    size_t pools = 0, codecs = 2 * 3 * 4 * MIB;
+    for (uint32_t d = 0; d < 2; d++)
+        pools += engine_device_usage(jobs.engine, d).held;
+    assert_int_equal(cuda_given().device - before.device, pools + codecs);
+    assert_int_equal(cuda_given().pinned - before.pinned,
+                     engine_pinned_usage(jobs.engine).held + codecs);
     jobs_close(&jobs);
 }
 
