@@ -129,6 +129,24 @@ static struct jpeg_scan_header first_scan(const struct jpeg_decompress_struct *r
     return header;
 }
 
+/* Reads a segment between two scans: `length` bytes after its marker. Returns false if libjpeg
+ * might refuse the file, or might warn: an APP0 of another version causes a warning. */
+static bool read_segment(struct jpeg_state *state, const uint8_t *at, size_t length)
+{
+    switch (at[1]) {
+    case JPEG_MARKER_DHT:
+        return read_tables(&state->reader, at + 4, at + 2 + length);
+    case JPEG_MARKER_DRI:
+        state->reader.restart_interval = (unsigned)at[4] << 8 | at[5];
+        return length == 4;
+    case JPEG_MARKER_DQT:
+    case JPEG_APP0:
+        return false;
+    default: /* APPn or COM; those of the header are counted already */
+        return ++state->segments <= JPEG_SEGMENTS_MAX;
+    }
+}
+
 /* Reads the headers of the later scans of a progressive file, up to the EOI marker. */
 static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
                              const uint8_t *bytes, const uint8_t *end)
@@ -147,15 +165,8 @@ static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
                 return true;
             length = jpeg_segment_length(at, end);
             if (length == 0 || end - at < (ptrdiff_t)length + 4 || at[2 + length] != 0xFF ||
-                at[1] == JPEG_MARKER_DQT)
+                !read_segment(state, at, length))
                 return false;
-            if (at[1] == JPEG_MARKER_DHT && !read_tables(reader, at + 4, at + 2 + length))
-                return false;
-            if (at[1] == JPEG_MARKER_DRI) {
-                if (length != 4)
-                    return false;
-                reader->restart_interval = (unsigned)at[4] << 8 | at[5];
-            }
         }
         struct jpeg_scan_header header;
         size_t length = jpeg_segment_length(at, end);

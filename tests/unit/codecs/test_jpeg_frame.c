@@ -6,12 +6,11 @@
 
 static struct jpeg_frame frame;
 
-static struct codec_limits limits = {.jpeg_scans_max = 100};
-
 static bool read_file(const struct picture_file *file)
 {
     static const struct image_info jpeg = {.format = &formats[FORMAT_jpeg]};
-    return codec_read_frame(rig.context, file->bytes, file->length, &jpeg, &limits, &frame);
+    return codec_read_frame(rig.context, file->bytes, file->length, &jpeg, &rig.limits,
+                            &frame);
 }
 
 static bool read_picture(const struct picture_jpeg *options)
@@ -91,15 +90,46 @@ TEST(other_kinds_and_broken_files_have_no_frame)
     usual = (struct picture_jpeg){.width = 40, .height = 30, .progressive = true};
     struct picture_file file = picture_jpeg(&usual);
     assert_true(read_file(&file));
-    limits.jpeg_scans_max = frame.scan_count - 1;
-    assert_false(read_file(&file));
-    limits.jpeg_scans_max = 100;
     file.length -= 2; /* the end marker */
     assert_false(read_file(&file));
     file.length += 2;
     file.bytes[0] = 0;
     assert_false(read_file(&file));
     picture_free(&file);
+}
+
+/* Inserts `count` segments without contents between the first two scans. */
+static struct picture_file with_segments(const char *segment, size_t bytes, size_t count)
+{
+    struct picture_file file = make_jpeg(.width = 40, .height = 30, .progressive = true);
+    char *all = malloc(count * bytes);
+    assert_true(all && read_file(&file));
+    for (size_t i = 0; i < count; i++)
+        memcpy(all + i * bytes, segment, bytes);
+    picture_insert(&file, frame.scans[0].at + frame.scans[0].bytes, all, count * bytes);
+    free(all);
+    return file;
+}
+
+/* A device would decode these files: it does not read the segments. */
+TEST(files_beyond_the_limits_of_libjpeg_are_left_to_it)
+{
+    static const char comment[] = "\xFF\xFE\0\2";
+    static const char jfif_7[] = "\xFF\xE0\0\20JFIF\0\7\0\0\0\1\0\1\0\0";
+    struct picture_file file = with_segments(comment, sizeof comment - 1, JPEG_SEGMENTS_MAX);
+    assert_true(read_file(&file));
+    rig_reads_once(file, STATUS_OK, NULL);
+    file = with_segments(comment, sizeof comment - 1, JPEG_SEGMENTS_MAX + 1);
+    assert_false(read_file(&file));
+    rig_reads_once(file, STATUS_DECODE_LIMIT, "more than 4096 APPn");
+    file = with_segments(jfif_7, sizeof jfif_7 - 1, rig.limits.jpeg_warnings_max + 1);
+    assert_false(read_file(&file));
+    rig_reads_once(file, STATUS_DECODE_LIMIT, "warnings");
+    file = make_jpeg(.width = 40, .height = 30, .progressive = true);
+    assert_true(read_file(&file));
+    rig.limits.jpeg_scans_max = frame.scan_count - 1;
+    assert_false(read_file(&file));
+    rig_reads_once(file, STATUS_DECODE_LIMIT, "more than 9 scans");
 }
 
 TEST_MAIN(.setup = rig_setup, .teardown = rig_teardown)
