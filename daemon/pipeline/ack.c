@@ -91,11 +91,21 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
     return label_job(label, run->number, &run->job, text, bytes);
 }
 
+static void add_image(struct metrics_codec *codec, enum codec_place where, uint64_t pixels)
+{
+    enum metrics_place place = where == CODEC_ON_HOST ? METRICS_HOST : METRICS_DEVICE;
+    codec->images[place]++;
+    codec->pixels[place] += pixels;
+}
+
 static void add_work(const struct job_run *run, struct metrics_job *job)
 {
     const struct engine_task *task = &run->engine_task;
     if (job->outcome == METRICS_DONE)
         job->pixels = (uint64_t)run->info.width * run->info.height;
+    if (job->outcome == METRICS_DONE && run->timing.ms[STAGE_DECODE] >= 0)
+        add_image(&job->decoder, run->input.decoder, job->pixels);
+    job->declined = run->input.declined;
     job->bytes_in = run->input.bytes;
     job->queue_ms = run->timing.queue_ms;
     job->ms[METRICS_READ] = run->timing.ms[STAGE_READ];
@@ -108,9 +118,11 @@ static void add_work(const struct job_run *run, struct metrics_job *job)
         job->ms[METRICS_D2H] = task->d2h_ms;
     }
     for (size_t i = 0; i < run->job.output_count; i++) {
-        if (run->outputs[i].bytes > 0 && run->outputs[i].error.status == STATUS_OK) {
+        const struct job_run_output *output = &run->outputs[i];
+        if (output->bytes > 0 && output->error.status == STATUS_OK) {
             job->images++;
-            job->bytes_out += run->outputs[i].bytes;
+            job->bytes_out += output->bytes;
+            add_image(&job->encoder, output->encoder, (uint64_t)output->width * output->height);
         }
     }
 }

@@ -24,6 +24,10 @@ const char *const metrics_outcome_names[METRICS_OUTCOMES] = {
     [METRICS_DEAD] = "dead", [METRICS_CANCELLED] = "cancelled",
 };
 
+const char *const metrics_place_names[METRICS_PLACES] = {
+    [METRICS_HOST] = "host", [METRICS_DEVICE] = "device",
+};
+
 /* A negative time is not counted: the job did not reach this stage. */
 static void add_ms(struct metrics_histogram *histogram, double ms)
 {
@@ -67,6 +71,14 @@ static void note_error(struct metrics_totals *totals, const struct metrics_job *
     totals->errors[job->error->status]++;
 }
 
+static void add_codec(struct metrics_codec *total, const struct metrics_codec *codec)
+{
+    for (size_t i = 0; i < METRICS_PLACES; i++) {
+        total->images[i] += codec->images[i];
+        total->pixels[i] += codec->pixels[i];
+    }
+}
+
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
 {
     if (job->error && job->error->status != STATUS_OK)
@@ -80,6 +92,9 @@ void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
     totals->pixels += job->pixels;
     totals->input_bytes += job->bytes_in;
     totals->output_bytes += job->bytes_out;
+    add_codec(&totals->decoder, &job->decoder);
+    add_codec(&totals->encoder, &job->encoder);
+    totals->declined += job->declined;
     for (size_t i = 0; i < METRICS_TIMES; i++)
         add_ms(&totals->times[i], job->ms[i]);
     add_ms(&totals->job, job->total_ms);

@@ -54,6 +54,15 @@ enum metrics_outcome {
 };
 extern const char *const metrics_outcome_names[METRICS_OUTCOMES];
 
+/* Where an image is decoded or encoded: on the host's workers or on a device. */
+enum metrics_place { METRICS_HOST, METRICS_DEVICE, METRICS_PLACES };
+extern const char *const metrics_place_names[METRICS_PLACES];
+
+/* Images that went through a codec, by place. */
+struct metrics_codec {
+    uint64_t images[METRICS_PLACES], pixels[METRICS_PLACES];
+};
+
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */
 struct metrics_job {
     uint64_t number;
@@ -63,6 +72,9 @@ struct metrics_job {
     enum metrics_outcome outcome;
     uint32_t images;
     uint64_t pixels, bytes_in, bytes_out;
+    struct metrics_codec decoder; /* the input of a job that is done */
+    struct metrics_codec encoder; /* the images written */
+    bool declined;                /* a device could not decode the input, or encode an output */
     double ms[METRICS_TIMES], queue_ms, total_ms;
 };
 
@@ -86,6 +98,8 @@ struct metrics_totals {
     uint64_t jobs[METRICS_OUTCOMES];
     uint64_t errors[STATUS_COUNT];
     uint64_t images, pixels, input_bytes, output_bytes;
+    struct metrics_codec decoder, encoder;
+    uint64_t declined;
     struct metrics_histogram times[METRICS_TIMES], job, queued;
     uint64_t fine[METRICS_FINE_BUCKETS];             /* the durations in `job`, in finer buckets */
     struct metrics_error recent[METRICS_RECENT_MAX]; /* ring; next: [recent_count % MAX] */

@@ -77,18 +77,25 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
                    then.d2h_s;
     double loop_us = (now->loop_cpu_s - before->loop_cpu_s) * 1e6;
 #define SINCE(member) (to->member - from->member)
+#define MP_S(member) ((double)SINCE(member) * per_s / 1e6)
     snprintf(text, size,
              "stats interval_s=%.1f jobs=%" PRIu64 " done=%" PRIu64 " failed=%" PRIu64
              " dead=%" PRIu64 " retried=%" PRIu64 " img_s=%.1f mp_s=%.1f in_mb_s=%.1f "
-             "out_mb_s=%.1f inflight=%u waiting=%u queue=%" PRIu64 " oldest_s=%.1f read_ms=%.2f "
-             "decode_ms=%.2f gpu_ms=%.2f encode_ms=%.2f loop_us=%.1f total_p50_ms=%.1f "
-             "total_p95_ms=%.1f total_p99_ms=%.1f gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f "
-             "device_mb=%.0f rss_mb=%.0f engine=%s",
+             "out_mb_s=%.1f decode_host=%" PRIu64 " decode_host_mp_s=%.1f decode_device=%" PRIu64
+             " decode_device_mp_s=%.1f encode_host=%" PRIu64 " encode_host_mp_s=%.1f "
+             "encode_device=%" PRIu64 " encode_device_mp_s=%.1f inflight=%u waiting=%u "
+             "queue=%" PRIu64 " oldest_s=%.1f read_ms=%.2f decode_ms=%.2f gpu_ms=%.2f "
+             "encode_ms=%.2f loop_us=%.1f total_p50_ms=%.1f total_p95_ms=%.1f total_p99_ms=%.1f "
+             "gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f device_mb=%.0f rss_mb=%.0f engine=%s",
              seconds, span.jobs, SINCE(jobs[METRICS_DONE]),
              SINCE(jobs[METRICS_FAILED]) + SINCE(jobs[METRICS_CANCELLED]),
              SINCE(jobs[METRICS_DEAD]), SINCE(retried), (double)SINCE(images) * per_s,
-             (double)SINCE(pixels) * per_s / 1e6, (double)SINCE(input_bytes) * per_s / 1e6,
-             (double)SINCE(output_bytes) * per_s / 1e6, now->in_flight, now->waiting,
+             MP_S(pixels), (double)SINCE(input_bytes) * per_s / 1e6,
+             (double)SINCE(output_bytes) * per_s / 1e6, SINCE(decoder.images[METRICS_HOST]),
+             MP_S(decoder.pixels[METRICS_HOST]), SINCE(decoder.images[METRICS_DEVICE]),
+             MP_S(decoder.pixels[METRICS_DEVICE]), SINCE(encoder.images[METRICS_HOST]),
+             MP_S(encoder.pixels[METRICS_HOST]), SINCE(encoder.images[METRICS_DEVICE]),
+             MP_S(encoder.pixels[METRICS_DEVICE]), now->in_flight, now->waiting,
              now->queue_length, now->oldest_s,
              mean_ms(&span, STAGE_READ), mean_ms(&span, STAGE_DECODE), mean_ms(&span, STAGE_GPU),
              mean_ms(&span, STAGE_ENCODE),
@@ -96,6 +103,7 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
              percentile_ms(&span, 0.95), percentile_ms(&span, 0.99), busy < 1 ? busy : 1,
              any_s > 0 ? sum_s / any_s : 0, (double)now->pools[SNAPSHOT_PINNED].held / 1e6,
              (double)all.memory.held / 1e6, now->resident_bytes / 1e6, now->engine);
+#undef MP_S
 #undef SINCE
 }
 

@@ -19,6 +19,26 @@ static void open_device(struct writer *w, const struct snapshot_device *device)
     put_seconds(w, "down_s", device->activity.d2h_s);
 }
 
+static void add_codec(struct writer *w, const char *name, const struct metrics_codec *codec)
+{
+    writer_open(w, name, '{');
+    for (size_t i = 0; i < METRICS_PLACES; i++) {
+        writer_open(w, metrics_place_names[i], '{');
+        writer_number(w, "images", codec->images[i]);
+        writer_number(w, "pixels", codec->pixels[i]);
+        writer_close(w, '}');
+    }
+    writer_close(w, '}');
+}
+
+/* The page and the heartbeat have these members. */
+static void add_codecs(struct writer *w, const struct metrics_totals *totals)
+{
+    add_codec(w, "decoded", &totals->decoder);
+    add_codec(w, "encoded", &totals->encoder);
+    writer_number(w, "declined", totals->declined);
+}
+
 /* ---- the status page ------------------------------------------------------------------------ */
 
 static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns)
@@ -66,6 +86,7 @@ static void add_jobs(struct writer *w, const struct snapshot *s)
     writer_number(w, "pixels", totals->pixels);
     writer_number(w, "input_bytes", totals->input_bytes);
     writer_number(w, "output_bytes", totals->output_bytes);
+    add_codecs(w, totals);
     writer_number(w, "in_flight", s->in_flight);
     writer_number(w, "in_flight_limit", s->in_flight_max);
     put_seconds(w, "oldest_s", s->oldest_s);
@@ -251,6 +272,7 @@ static void add_work(struct writer *w, const struct metrics_totals *totals)
     writer_number(w, "pixels", totals->pixels);
     writer_number(w, "bytes_in", totals->input_bytes);
     writer_number(w, "bytes_out", totals->output_bytes);
+    add_codecs(w, totals);
 }
 
 /* Writes an empty list on the CPU engine, because the times of the stage "gpu" are its times. */

@@ -150,6 +150,7 @@ TEST(test_top)
     ctl_expect(w, 1, "ctl submit $at -r in/album -o x --wait", "299 done", NULL);
     shows("since daemon start: done 299   failed 1   retried 0");
     shows("0.0 images/s   0.0 MP/s"); /* idle again */
+    shows("decode: host 0.0 MP/s, device 0.0   encode: host 0.0, device 0.0");
     redis_server_kill9(w->redis);
     shows("cannot reach Redis at ");
     redis_server_restart(w->redis);

@@ -78,7 +78,7 @@ static struct process *start_on_device(const char *jpeg)
 {
     const struct process_options how = {.program = device_daemon()};
     const char *const options[] = {"--engine=cuda", "--streams=2", text_of("--jpeg=%s", jpeg),
-                                   NULL};
+                                   "--stats_interval_s=0", NULL};
     struct process *daemon = world_start_with(w, 0, &how, options);
     check_ready(daemon);
     return daemon;
@@ -124,12 +124,38 @@ static void compare(const char *name_a, const char *name_b)
     free(b);
 }
 
+/* The last stats line covers all jobs of the daemon, because stats_interval_s is 0. */
+static void check_stats(struct process *daemon, const char *key, size_t images)
+{
+    const char *word = text_of(" %s=%zu ", key, images);
+    const char *line = text_keep(process_log(daemon)), *next = line;
+    while ((next = strstr(next + 1, " stats interval_s=")))
+        line = next;
+    if (!strstr(line, word))
+        fail_msg("the last stats line has no \"%s\": %s", word, line);
+}
+
+/* Checks the counts of images by the place of their codecs, after all jobs. */
+static void check_places(struct process *daemon, const char *progressive_decoder)
+{
+    size_t chain_count = sizeof chains / sizeof *chains, decoded[2] = {0, 0};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const char *decoder = inputs[i].kind.progressive ? progressive_decoder : inputs[i].decoder;
+        decoded[strcmp(decoder, "cpu") != 0] += chain_count;
+    }
+    check_stats(daemon, "decode_host", decoded[0]);
+    check_stats(daemon, "decode_device", decoded[1]);
+    check_stats(daemon, "encode_host", decoded[0] + decoded[1]);
+    check_stats(daemon, "encode_device", decoded[0] + decoded[1]);
+}
+
 /* Runs all jobs on a device with this value of the option jpeg, and on the CPU. */
 static void compare_engines(const char *jpeg, const char *progressive_decoder)
 {
     struct process *daemon = start_on_device(jpeg);
     run_all_jobs("cuda", progressive_decoder);
     check_stop(daemon);
+    check_places(daemon, progressive_decoder);
     daemon = start_on_cpu();
     run_all_jobs("cpu", "cpu");
     check_stop(daemon);

@@ -254,6 +254,10 @@ static void check_totals(struct prometheus read)
                 44 + 2 + VALUE(read, "gpuimgd_returned_total"));
     assert_true(VALUE(read, "gpuimgd_images_total") == 40);
     assert_true(VALUE(read, "gpuimgd_pixels_total") == 40 * 160 * 120);
+    assert_true(VALUE(read, "gpuimgd_decoded_images_total", "place", "host") == 40);
+    assert_true(VALUE(read, "gpuimgd_decoded_pixels_total", "place", "host") == 40 * 160 * 120);
+    assert_true(VALUE(read, "gpuimgd_encoded_images_total", "place", "host") == 40);
+    assert_true(VALUE(read, "gpuimgd_decoded_images_total", "place", "device") == 0);
     assert_true(VALUE(read, "gpuimgd_output_bytes_total") > 40 * 100);
     assert_true(VALUE(read, "gpuimgd_job_duration_seconds_count") == 44);
     assert_true(VALUE(read, "gpuimgd_queue_wait_seconds_count") == 0);

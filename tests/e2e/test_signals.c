@@ -196,7 +196,10 @@ TEST(test_signals_while_it_starts)
 
 static const char *const stats_keys[] = {
     "interval_s",   "jobs",         "done",      "failed",  "dead",      "retried",   "img_s",
-    "mp_s",         "in_mb_s",      "out_mb_s",  "inflight", "waiting",  "queue",     "oldest_s",
+    "mp_s",         "in_mb_s",      "out_mb_s",
+    "decode_host",  "decode_host_mp_s", "decode_device", "decode_device_mp_s",
+    "encode_host",  "encode_host_mp_s", "encode_device", "encode_device_mp_s",
+    "inflight",     "waiting",      "queue",     "oldest_s",
     "read_ms",      "decode_ms",    "gpu_ms",    "encode_ms", "loop_us",
     "total_p50_ms", "total_p95_ms", "total_p99_ms", "gpu_busy", "overlap", "pinned_mb",
     "device_mb",    "rss_mb",       "engine"};

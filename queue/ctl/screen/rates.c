@@ -36,14 +36,24 @@ static void read_devices(struct counts *counts, const cJSON *list)
     }
 }
 
+static double codec_pixels(const cJSON *stats, const char *codec, const char *place)
+{
+    const cJSON *places = cJSON_GetObjectItemCaseSensitive(stats, codec);
+    return show_number(cJSON_GetObjectItemCaseSensitive(places, place), "pixels");
+}
+
 static void read_counts(struct counts *counts, const struct overview_daemon *daemon)
 {
     static const char *const names[] = {"images", "pixels", "bytes_in", "bytes_out"};
     const cJSON *stages = cJSON_GetObjectItemCaseSensitive(daemon->stats, "stages");
     snprintf(counts->instance, sizeof counts->instance, "%s", daemon->instance);
     counts->up_s = show_number(daemon->stats, "up_s");
-    for (size_t i = 0; i < RATES_STAGE_MS; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         counts->of[i] = show_number(daemon->stats, names[i]);
+    counts->of[RATES_DECODE_HOST] = codec_pixels(daemon->stats, "decoded", "host");
+    counts->of[RATES_DECODE_DEVICE] = codec_pixels(daemon->stats, "decoded", "device");
+    counts->of[RATES_ENCODE_HOST] = codec_pixels(daemon->stats, "encoded", "host");
+    counts->of[RATES_ENCODE_DEVICE] = codec_pixels(daemon->stats, "encoded", "device");
     for (size_t i = 0; i < RATES_STAGES; i++) {
         const cJSON *stage = cJSON_GetObjectItemCaseSensitive(stages, rates_stages[i]);
         counts->of[RATES_STAGE_MS + i] = show_number(stage, "ms");

@@ -10,10 +10,11 @@
 
 extern const char *const rates_stages[RATES_STAGES];
 
-/* Per second: images, pixels and bytes. Since the last snapshot: the time in ms in each stage, and
- * the jobs that passed it. */
+/* Per second: images, pixels and bytes, and the pixels that workers and devices decoded and
+ * encoded. Since the last snapshot: the time in ms in each stage, and the jobs that passed it. */
 enum rates_counter {
     RATES_IMAGES, RATES_PIXELS, RATES_BYTES_IN, RATES_BYTES_OUT,
+    RATES_DECODE_HOST, RATES_DECODE_DEVICE, RATES_ENCODE_HOST, RATES_ENCODE_DEVICE,
     RATES_STAGE_MS,
     RATES_STAGE_JOBS = RATES_STAGE_MS + RATES_STAGES,
     RATES_COUNTERS = RATES_STAGE_JOBS + RATES_STAGES

@@ -26,7 +26,7 @@ const struct ctl_option ctl_top_options[] = {
 /* The stages of a job in the published statistics (PROTOCOL.md). */
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
 /* Lines of the screen above the daemons. */
-#define LINES_ABOVE 11
+#define LINES_ABOVE 12
 /* Columns of a daemon's line without the name, and without the column "up", which only screens with
  * at least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
@@ -130,6 +130,19 @@ static void draw_queue(const struct top *top, const struct overview *overview)
     end_line(top);
 }
 
+/* Megapixels per second by place. */
+static void draw_codecs(const struct top *top, const struct rates *sum)
+{
+    char a[SHOW_BYTES], b[SHOW_BYTES], c[SHOW_BYTES], d[SHOW_BYTES];
+    if (sum->known)
+        out_put("decode: host %s MP/s, device %s   encode: host %s, device %s",
+                show_rate(sum->of[RATES_DECODE_HOST] / 1e6, a),
+                show_rate(sum->of[RATES_DECODE_DEVICE] / 1e6, b),
+                show_rate(sum->of[RATES_ENCODE_HOST] / 1e6, c),
+                show_rate(sum->of[RATES_ENCODE_DEVICE] / 1e6, d));
+    end_line(top);
+}
+
 static void draw_sum(const struct top *top, const struct overview *overview)
 {
     struct rates sum = rates_sum();
@@ -148,6 +161,7 @@ static void draw_sum(const struct top *top, const struct overview *overview)
     else
         out_put("images/s: not known yet");
     end_line(top);
+    draw_codecs(top, &sum);
     out_put("since daemon start: done %s   failed %s   retried %s", show_count(done, a),
             show_count(failed, b), show_count(retried, c));
     end_line(top);
@@ -315,6 +329,10 @@ static void print_json(const struct top *top, const struct overview *overview)
         cJSON_AddNumberToObject(json, "mp_s", sum.of[RATES_PIXELS] / 1e6);
         cJSON_AddNumberToObject(json, "in_mb_s", sum.of[RATES_BYTES_IN] / 1e6);
         cJSON_AddNumberToObject(json, "out_mb_s", sum.of[RATES_BYTES_OUT] / 1e6);
+        cJSON_AddNumberToObject(json, "decode_host_mp_s", sum.of[RATES_DECODE_HOST] / 1e6);
+        cJSON_AddNumberToObject(json, "decode_device_mp_s", sum.of[RATES_DECODE_DEVICE] / 1e6);
+        cJSON_AddNumberToObject(json, "encode_host_mp_s", sum.of[RATES_ENCODE_HOST] / 1e6);
+        cJSON_AddNumberToObject(json, "encode_device_mp_s", sum.of[RATES_ENCODE_DEVICE] / 1e6);
     }
     struct rates_device devices = rates_all_devices(&sum);
     if (json && sum.device_count > 0) {

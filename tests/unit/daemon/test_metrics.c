@@ -44,6 +44,8 @@ static struct metrics_job job_of(double total_ms)
     double part = total_ms / 4;
     return (struct metrics_job){.outcome = METRICS_DONE, .number = 7, .attempt = 1, .images = 1,
                                 .pixels = 100, .bytes_in = 10, .bytes_out = 20, .queue_ms = -1,
+                                .decoder = {.images = {0, 1}, .pixels = {0, 100}},
+                                .encoder = {.images = {1, 0}, .pixels = {50, 0}},
                                 .ms = {part, 0, part, -1, -1, -1, part}, .total_ms = total_ms};
 }
 
@@ -211,6 +213,12 @@ TEST(ends_are_counted_by_outcome_and_code)
     assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "dead") == 1);
     assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "failed") == 1);
     assert_true(SHOWN("gpuimgd_jobs_total", "outcome", "cancelled") == 1);
+    assert_true(SHOWN("gpuimgd_decoded_images_total", "place", "device") == 4);
+    assert_true(SHOWN("gpuimgd_decoded_pixels_total", "place", "device") == 400);
+    assert_true(SHOWN("gpuimgd_decoded_images_total", "place", "host") == 0);
+    assert_true(SHOWN("gpuimgd_encoded_images_total", "place", "host") == 4);
+    assert_true(SHOWN("gpuimgd_encoded_pixels_total", "place", "host") == 200);
+    assert_true(SHOWN("gpuimgd_declined_jobs_total") == 0);
     assert_true(SHOWN("gpuimgd_retries_total") == 1);
     assert_true(SHOWN("gpuimgd_errors_total", "code", "write_failed") == 2);
     assert_true(SHOWN("gpuimgd_errors_total", "code", "bad_json") == 1);
@@ -286,6 +294,7 @@ TEST(the_heartbeat_has_its_keys)
     strcpy(s->engine, "cpu");
     metrics_count(&s->totals, &job);
     job.outcome = METRICS_CANCELLED;
+    job.declined = true;
     job.ms[METRICS_H2D] = 1, job.ms[METRICS_KERNEL] = 2, job.ms[METRICS_D2H] = 0.5;
     metrics_count(&s->totals, &job);
     char *json = status_json_heartbeat(s, "blocked");
@@ -293,7 +302,12 @@ TEST(the_heartbeat_has_its_keys)
         json, "{\"up_s\":2.000,\"state\":\"blocked\",\"engine\":\"cpu\",\"workers\":3,"
               "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,\"jobs\":2,"
               "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
-              "\"bytes_in\":20,\"bytes_out\":40,\"stages\":{\"ask\":{\"now\":0},"
+              "\"bytes_in\":20,\"bytes_out\":40,"
+              "\"decoded\":{\"host\":{\"images\":0,\"pixels\":0},"
+              "\"device\":{\"images\":2,\"pixels\":200}},"
+              "\"encoded\":{\"host\":{\"images\":2,\"pixels\":100},"
+              "\"device\":{\"images\":0,\"pixels\":0}},\"declined\":1,"
+              "\"stages\":{\"ask\":{\"now\":0},"
               "\"read\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"admit\":{\"now\":0},"
               "\"decode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},"
               "\"gpu\":{\"now\":5,\"jobs\":1,\"ms\":3.500},"

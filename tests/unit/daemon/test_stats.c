@@ -76,6 +76,8 @@ TEST(test_a_line_has_what_came_since_the_last_one)
         job = (struct metrics_job){
             .outcome = i % 10 == 1 ? METRICS_CANCELLED : METRICS_DONE, .images = 2,
             .pixels = 1000000, .bytes_in = 500000, .bytes_out = 100000, .total_ms = i,
+            .decoder = {.images = {[METRICS_DEVICE] = 1}, .pixels = {[METRICS_DEVICE] = 1000000}},
+            .encoder = {.images = {1, 2}, .pixels = {20000, 400000}},
             .ms = {[METRICS_READ] = i, [METRICS_DECODE] = 4, [METRICS_H2D] = i % 2 ? -1 : 1,
                    [METRICS_KERNEL] = i % 2 ? -1 : 2, [METRICS_D2H] = i % 2 ? -1 : 3,
                    [METRICS_ENCODE] = -1}};
@@ -97,6 +99,14 @@ TEST(test_a_line_has_what_came_since_the_last_one)
     check_value("mp_s", 50, 0);
     check_value("in_mb_s", 25, 0);
     check_value("out_mb_s", 5, 0);
+    check_value("decode_host", 0, 0);
+    check_value("decode_host_mp_s", 0, 0);
+    check_value("decode_device", 100, 0);
+    check_value("decode_device_mp_s", 50, 0);
+    check_value("encode_host", 100, 0);
+    check_value("encode_host_mp_s", 1, 0);
+    check_value("encode_device", 200, 0);
+    check_value("encode_device_mp_s", 20, 0);
     check_value("inflight", 7, 0);
     check_value("queue", 8, 0);
     check_value("read_ms", 50.5, 0.001);
