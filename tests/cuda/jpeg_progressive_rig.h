@@ -1,6 +1,6 @@
 /*
- * jpeg_progressive_rig.h - decodes batches of progressive JPEGs on the device and compares the
- * results with libjpeg-turbo's. For the test and for the measurement.
+ * jpeg_progressive_rig.h - decodes batches of progressive JPEGs on the device and compares their
+ * coefficients with libjpeg-turbo's. test_jpeg_decode.c tests the samples of coefficients.
  */
 #pragma once
 
@@ -15,11 +15,7 @@
 
 #include "codecs/codec.h"
 #include "gpu/jpeg/coefficients.h"
-#include "gpu/jpeg/luma.h"
 #include "gpu/jpeg/progressive.h"
-
-/* Each user of this header leaves out some of its functions. */
-#pragma GCC diagnostic ignored "-Wunused-function"
 
 #define RIG_GUARD 256
 #define RIG_FILL 0xA5
@@ -53,8 +49,6 @@ static struct jpeg_error_mgr *rig_set_errors(struct rig_errors *errors)
 struct rig_reference {
     int16_t *values[JPEG_COMPONENTS_MAX];
     uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX];
-    uint8_t *luma; /* 8 * across[0] bytes per row, only those of the image are valid */
-    uint32_t width, height;
 };
 
 static const uint8_t rig_zigzag[64] = {
@@ -83,38 +77,11 @@ static void rig_free_reference(struct rig_reference *reference)
 {
     for (int i = 0; i < JPEG_COMPONENTS_MAX; i++)
         free(reference->values[i]);
-    free(reference->luma);
     memset(reference, 0, sizeof *reference);
 }
 
-static bool rig_take_luma(const uint8_t *bytes, size_t length, struct rig_reference *reference)
-{
-    struct jpeg_decompress_struct reader;
-    struct rig_errors errors;
-    reader.err = rig_set_errors(&errors);
-    bool right = false;
-    jpeg_create_decompress(&reader);
-    if (!setjmp(errors.jump)) {
-        jpeg_mem_src(&reader, bytes, length);
-        jpeg_read_header(&reader, TRUE);
-        reader.out_color_space = JCS_GRAYSCALE;
-        reader.dct_method = JDCT_ISLOW;
-        jpeg_start_decompress(&reader);
-        size_t pitch = (size_t)reference->across[0] * 8;
-        /* In a damaged file, the first component may be smaller than the image. */
-        reference->luma = malloc(pitch * reader.output_height + reader.output_width);
-        while (reader.output_scanline < reader.output_height) {
-            JSAMPROW row = reference->luma + reader.output_scanline * pitch;
-            jpeg_read_scanlines(&reader, &row, 1);
-        }
-        right = true;
-    }
-    jpeg_destroy_decompress(&reader);
-    return right;
-}
-
 /* Returns false if libjpeg-turbo reports an error or a warning. */
-static bool rig_read_reference(const uint8_t *bytes, size_t length, bool luma,
+static bool rig_read_reference(const uint8_t *bytes, size_t length,
                                struct rig_reference *reference)
 {
     struct jpeg_decompress_struct reader;
@@ -127,8 +94,6 @@ static bool rig_read_reference(const uint8_t *bytes, size_t length, bool luma,
         jpeg_mem_src(&reader, bytes, length);
         jpeg_read_header(&reader, TRUE);
         jvirt_barray_ptr *arrays = jpeg_read_coefficients(&reader);
-        reference->width = reader.image_width;
-        reference->height = reader.image_height;
         if (reader.num_components <= JPEG_COMPONENTS_MAX)
             for (int i = 0; i < reader.num_components; i++)
                 rig_take_component(&reader, arrays[i], i, reference);
@@ -136,8 +101,6 @@ static bool rig_read_reference(const uint8_t *bytes, size_t length, bool luma,
         right = errors.base.num_warnings == 0;
     }
     jpeg_destroy_decompress(&reader);
-    if (luma && reference->values[0])
-        right &= rig_take_luma(bytes, length, reference);
     return right;
 }
 
@@ -154,7 +117,7 @@ struct rig_file {
     size_t work_bytes;
     uint32_t verdict, plane_count;
     struct jpeg_plane planes[JPEG_COMPONENTS_MAX];
-    uint8_t *file, *work, *samples; /* on the device */
+    uint8_t *file, *work; /* on the device */
 };
 
 static void rig_check(int status, const char *what)
@@ -201,10 +164,9 @@ struct rig_batch {
     struct jpeg_progressive_image *images;
     struct rig_file **of_image;
     struct jpeg_progressive_batch batch;
-    struct jpeg_luma *luma;
     uint8_t *memory, *host; /* the same bytes on the device and on the host */
     size_t bytes, descriptor_bytes;
-    uint8_t *descriptors, *verdicts, *luma_at; /* on the device */
+    uint8_t *descriptors, *verdicts; /* on the device */
 };
 
 static void rig_read_frames(struct codec_context *context, struct rig_batch *batch)
@@ -232,11 +194,6 @@ static size_t rig_part(size_t *at, size_t bytes)
     return start;
 }
 
-static size_t rig_sample_bytes(const struct rig_file *file)
-{
-    return (size_t)((file->frame.width + 7) / 8 * 8) * ((file->frame.height + 7) / 8 * 8);
-}
-
 static void rig_place(struct rig_batch *batch, uint8_t *base)
 {
     size_t at = 0;
@@ -247,7 +204,6 @@ static void rig_place(struct rig_batch *batch, uint8_t *base)
             continue;
         file->file = base + rig_part(&at, file->length);
         file->work = base + rig_part(&at, file->work_bytes);
-        file->samples = base + rig_part(&at, rig_sample_bytes(file));
         batch->of_image[image] = file;
         batch->images[image++] = (struct jpeg_progressive_image){
             &file->frame, file->file, (uint32_t)file->length, file->luma_only, file->work, NULL};
@@ -256,7 +212,6 @@ static void rig_place(struct rig_batch *batch, uint8_t *base)
     batch->verdicts = base + rig_part(&at, batch->taken * sizeof(uint32_t));
     for (uint32_t i = 0; i < batch->taken; i++)
         batch->images[i].verdict = (uint32_t *)(void *)batch->verdicts + i;
-    batch->luma_at = base + rig_part(&at, batch->taken * sizeof(struct jpeg_luma));
     batch->bytes = at;
 }
 
@@ -270,7 +225,6 @@ static void rig_open_batch(struct codec_context *context, struct rig_batch *batc
     rig_read_frames(context, batch);
     batch->images = calloc(batch->taken + 1, sizeof *batch->images);
     batch->of_image = calloc(batch->taken + 1, sizeof *batch->of_image);
-    batch->luma = calloc(batch->taken + 1, sizeof *batch->luma);
     if (batch->taken == 0)
         return;
     rig_place(batch, NULL);
@@ -291,15 +245,7 @@ static void rig_open_batch(struct codec_context *context, struct rig_batch *batc
         memcpy(batch->host + (file->file - batch->memory), file->bytes, file->length);
         file->plane_count = jpeg_progressive_planes(&file->frame, file->luma_only, file->work,
                                                     file->planes);
-        struct jpeg_luma *luma = &batch->luma[i];
-        luma->plane = file->planes[0];
-        memcpy(luma->quant, file->frame.components[0].quant, sizeof luma->quant);
-        luma->samples = file->samples;
-        luma->pitch = (size_t)luma->plane.across * 8;
-        luma->verdict = (uint32_t *)(void *)batch->verdicts + i;
     }
-    memcpy(batch->host + (batch->luma_at - batch->memory), batch->luma,
-           batch->taken * sizeof *batch->luma);
 }
 
 static void rig_upload(struct rig_batch *batch)
@@ -311,9 +257,6 @@ static void rig_launch(struct rig_batch *batch, cudaStream_t stream)
 {
     rig_check(jpeg_progressive_decode(&batch->batch, batch->descriptors, stream),
               "jpeg_progressive_decode");
-    rig_check(jpeg_store_luma((const struct jpeg_luma *)(void *)batch->luma_at, batch->taken,
-                              batch->batch.groups_max, stream),
-              "jpeg_store_luma");
 }
 
 static void rig_download(struct rig_batch *batch)
@@ -352,11 +295,9 @@ static bool rig_all_guards_hold(const struct rig_batch *batch)
         const struct rig_file *file = batch->of_image[i];
         hold &= rig_guards_hold(batch, file->file, file->length) &&
                 memcmp(rig_host(batch, file->file), file->bytes, file->length) == 0 &&
-                rig_guards_hold(batch, file->work, file->work_bytes) &&
-                rig_guards_hold(batch, file->samples, rig_sample_bytes(file));
+                rig_guards_hold(batch, file->work, file->work_bytes);
     }
-    return hold && rig_guards_hold(batch, batch->verdicts, batch->taken * sizeof(uint32_t)) &&
-           rig_guards_hold(batch, batch->luma_at, batch->taken * sizeof *batch->luma);
+    return hold && rig_guards_hold(batch, batch->verdicts, batch->taken * sizeof(uint32_t));
 }
 
 static bool rig_coefficients_equal(const struct rig_batch *batch, const struct rig_file *file,
@@ -376,17 +317,6 @@ static bool rig_coefficients_equal(const struct rig_batch *batch, const struct r
     return true;
 }
 
-static bool rig_samples_equal(const struct rig_batch *batch, const struct rig_file *file,
-                              const struct rig_reference *reference)
-{
-    size_t pitch = (size_t)file->planes[0].across * 8;
-    const uint8_t *samples = rig_host(batch, file->samples);
-    for (uint32_t y = 0; y < reference->height; y++)
-        if (memcmp(samples + y * pitch, reference->luma + y * pitch, reference->width) != 0)
-            return false;
-    return true;
-}
-
 static void rig_close_batch(struct rig_batch *batch)
 {
     if (batch->memory)
@@ -394,5 +324,4 @@ static void rig_close_batch(struct rig_batch *batch)
     free(batch->host);
     free(batch->images);
     free(batch->of_image);
-    free(batch->luma);
 }
