@@ -95,6 +95,10 @@
 #define PLAN_KEPT_BYTES (8 * KIB)
 #define ICC_KEPT_BYTES  (4 * KIB)
 
+/* If a device decodes a file that is larger than this, a worker reads only this much of it before
+ * the admission, and the whole file into pinned memory after it. The headers of most photographs
+ * fit, with an EXIF segment of the largest size. */
+#define INPUT_HEAD_BYTES (64 * KIB)
 /* Size of each worker's write buffer: most outputs need only one write(2). */
 #define SINK_BYTES (1 * MIB)
 /* Outputs to keys of one job. They stay in memory until Redis acknowledges DONE, which sends all of
@@ -170,4 +174,5 @@ static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BY
               "a worker's memory must hold what a header can bring");
 static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
               "an idle daemon must be able to fetch a whole batch");
+static_assert(INPUT_HEAD_BYTES <= SINK_BYTES, "the head of an input is read into a write buffer");
 static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");

@@ -58,7 +58,7 @@ static void read_input(struct job_run *run, const char *input_root)
         if (status == STATUS_OK && !(run->input.loaded = malloc(run->input.bytes + 1)))
             status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
         if (status == STATUS_OK)
-            status = files_read_input(input.fd, path, run->input.loaded, run->input.bytes,
+            status = files_read_input(input.fd, path, run->input.loaded, 0, run->input.bytes,
                                       &run->error);
         if (status == STATUS_OK)
             status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,

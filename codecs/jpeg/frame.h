@@ -55,6 +55,10 @@ struct jpeg_frame {
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
 };
 
+/* Whether these bytes, the beginning of a file, hold all headers of a sequential JPEG. libjpeg then
+ * reads the same header from them as from the whole file. */
+bool jpeg_has_headers(const uint8_t *bytes, size_t length);
+
 /* The bytes and tables that libjpeg would write, for a device that encodes an image. Filled by
  * codecs/jpeg/header.c. */
 struct jpeg_prelude {

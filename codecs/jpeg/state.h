@@ -15,6 +15,8 @@
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
 /* Markers of ISO/IEC 10918-1, table B.1, that jpeglib.h does not define. */
+#define JPEG_MARKER_SOF0 0xC0
+#define JPEG_MARKER_SOF1 0xC1
 #define JPEG_MARKER_DHT  0xC4
 #define JPEG_MARKER_SOS  0xDA
 #define JPEG_MARKER_DQT  0xDB

@@ -374,12 +374,12 @@ enum status files_open_input(const struct files *files, const char *path, uint64
     return error->status;
 }
 
-enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t size,
+enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t from, uint64_t size,
                              struct error *error)
 {
-    uint64_t have = 0;
+    uint64_t have = from;
     do { /* one byte more than expected, to find a file that has grown */
-        ssize_t got = read(fd, bytes + have, size + 1 - have);
+        ssize_t got = pread(fd, bytes + have, size + 1 - have, (off_t)have);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

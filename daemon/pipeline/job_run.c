@@ -103,6 +103,7 @@ void job_run_drop_plan(struct job_run *run)
 void job_run_release(struct job_run *run)
 {
     reads_release(run);
+    reads_close(run);
     job_run_drop_plan(run);
     admission_release(run);
 }

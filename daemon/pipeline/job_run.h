@@ -141,7 +141,12 @@ struct job_run_input {
     uint8_t *loaded;       /* the bytes of a Redis key, malloc'd; the read stage frees them */
     bool key_counted;      /* the queue still counts `loaded` in its budget */
     uint64_t files_given;  /* pipeline->files_given at the start of the read */
-    struct pool_block file; /* the input file's bytes; empty after a read that found no room */
+    bool lacks_room;       /* the last read found no room in the file pool */
+    bool is_open;          /* fd is the input's file: a device decodes it, or a worker reads it */
+    int fd;
+    struct pool_block file; /* the input file's bytes; may be empty while the file is open */
+    const uint8_t *seen;   /* on a worker: the bytes in memory, from the file's beginning */
+    uint64_t seen_bytes;   /* `bytes`, or less if only the head was read for the plan */
     uint64_t bytes;        /* of the file */
     struct files_identity identity; /* of an input with a path */
 };

@@ -253,6 +253,7 @@ static bool encode_output(struct job_run *run, size_t index, struct worker_tools
 void job_run_encode(struct job_run *run, struct worker_tools *tools)
 {
     bool suspects_disk = false;
+    reads_close(run); /* no device can decline it any more */
     for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++)
         suspects_disk |= encode_output(run, i, tools);
     measure_results(run);

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/pipeline.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "conf/clock.h"
 #include "conf/text.h"
@@ -162,6 +163,14 @@ static void open_admission(struct pipeline *pipeline)
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
 }
 
+/* Half of the descriptors that the process may open. */
+static uint32_t inputs_open_max(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < INFLIGHT_CEILING
+               ? (uint32_t)limit.rlim_cur / 2 : INFLIGHT_CEILING;
+}
+
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
@@ -180,6 +189,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->runs = runs;
     pipeline->file_pool = file_pool;
     pipeline->job_ms = -1;
+    pipeline->inputs_open_max = inputs_open_max();
     list_init(&pipeline->free);
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)

@@ -45,6 +45,8 @@ struct pipeline {
     double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
     bool paused;
     _Atomic bool failed; /* set on the loop; a worker checks it before each stage */
+    _Atomic uint32_t inputs_open; /* files that jobs have open */
+    uint32_t inputs_open_max;     /* that may stay open after the read */
     bool reads_wait;   /* reads_pump must look for reads that are not started */
     bool read_stalled; /* the first waiting read needs more memory than is free */
     uint64_t files_given; /* number of times that an input's memory was returned to the pool */
@@ -122,6 +124,8 @@ void reads_recall(struct pipeline *pipeline);
 bool job_run_lacks_room(const struct job_run *run);
 /* Releases the input's memory. Idempotent. */
 void reads_release(struct job_run *run);
+/* Closes the input's file. Idempotent. Any thread, by the owner of the job. */
+void reads_close(struct job_run *run);
 void reads_end_key(struct job_run *run); /* returns the queue's budget for it; idempotent */
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
@@ -139,9 +143,12 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
 struct plan_file route_to_host(struct job_run *run);
 /* Whether the plan's memory can ever be reserved, or no codec runs on a device. */
 bool route_fits(const struct job_run *run);
-/* Puts the file, its frame and the headers of encoded outputs into the input buffer. false:
- * run->error is set. */
-bool route_put(struct job_run *run, struct worker_tools *tools);
+/* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
+ */
+bool route_put_file(struct job_run *run, struct worker_tools *tools);
+/* If a device encodes: puts the headers of the outputs into the input buffer. false: run->error is
+ * set. */
+bool route_put_headers(struct job_run *run, struct worker_tools *tools);
 /* After the device: whether it has declined the file, or a result is larger than its capacity. */
 bool route_was_declined(const struct job_run *run);
 

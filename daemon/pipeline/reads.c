@@ -5,6 +5,7 @@
  * zombies hold the room that a job needs, the job steps aside until a zombie returns its memory.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/pipeline/pipeline_impl.h"
 
@@ -19,7 +20,7 @@ void reads_end_key(struct job_run *run)
 
 bool job_run_lacks_room(const struct job_run *run)
 {
-    return !run->input.file.memory && run->error.status == STATUS_OK;
+    return run->input.lacks_room && run->error.status == STATUS_OK;
 }
 
 static void drop_loaded(struct job_run *run)
@@ -37,6 +38,15 @@ void reads_release(struct job_run *run)
         run->pipeline->read_stalled = false;
     }
     drop_loaded(run);
+}
+
+void reads_close(struct job_run *run)
+{
+    if (!run->input.is_open)
+        return;
+    close(run->input.fd);
+    run->input.is_open = false;
+    atomic_fetch_sub(&run->pipeline->inputs_open, 1);
 }
 
 /* ---- one read ------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
+#include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "gpu/jpeg/codec.h"
 
@@ -24,7 +25,7 @@ static struct plan_file choose_decoder(struct job_run *run, struct worker_tools 
     struct plan_file file = {.bytes = run->input.bytes, .frame_bytes = sizeof *tools->frame};
     struct jpeg_frame *frame = tools->frame;
     if ((run->info.progressive && !run->bounds.progressive_on_device) ||
-        !codec_read_frame(tools->codec, run->input.file.memory, run->input.bytes, &run->info,
+        !codec_read_frame(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
                           &run->bounds.codec, frame))
         return (struct plan_file){0};
     file.work_bytes = jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as,
@@ -83,22 +84,49 @@ static bool put_header(struct job_run *run, struct worker_tools *tools, size_t i
                              variant->channels, prelude, &run->error) == STATUS_OK;
 }
 
-bool route_put(struct job_run *run, struct worker_tools *tools)
+/* Whether the file is still the one for which the plan was made. A program may have written to it
+ * since its head was read. */
+static bool is_planned(const struct job_run *run, const struct jpeg_frame *frame)
 {
-    const struct plan *plan = &run->plan;
+    return frame->width == run->info.width && frame->height == run->info.height &&
+           frame->component_count == run->info.channels &&
+           frame->progressive == run->info.progressive &&
+           jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as, run->decode.eighths) ==
+               run->plan.source.file.work_bytes;
+}
+
+bool route_put_file(struct job_run *run, struct worker_tools *tools)
+{
     uint8_t *input = run->reserved.memory.input;
+    struct jpeg_frame *frame = (struct jpeg_frame *)(input + run->plan.frame_at);
+    if (run->input.decoder == CODEC_ON_HOST)
+        return true;
+    /* The additional byte of files_read_input is before the end of the frame. */
+    if (!run->input.is_open)
+        memcpy(input, run->input.file.memory, run->input.bytes);
+    else if (files_read_input(run->input.fd, run->job.input.path, input, 0, run->input.bytes,
+                              &run->error) != STATUS_OK)
+        return false;
+    run->input.seen = input;
+    run->input.seen_bytes = run->input.bytes;
+    if (codec_read_frame(tools->codec, input, run->input.bytes, &run->info, &run->bounds.codec,
+                         frame) && is_planned(run, frame))
+        return true;
+    if (!run->input.is_open || clock_now_ns() >= run->bounds.codec.deadline_ns)
+        error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
+                  "the deadline for decoding passed in the header of the JPEG");
+    else
+        error_set(&run->error, STATUS_INPUT_UNREADABLE,
+                  "the header of the input \"%s\" changed while it was read",
+                  run->job.input.path);
+    return false;
+}
+
+bool route_put_headers(struct job_run *run, struct worker_tools *tools)
+{
     if (!is_used(run))
         return true;
-    memset(run->reserved.memory.output + plan->report_at, 0, sizeof(struct plan_report));
-    if (run->input.decoder == CODEC_ON_DEVICE) {
-        memcpy(input, run->input.file.memory, run->input.bytes);
-        if (!codec_read_frame(tools->codec, run->input.file.memory, run->input.bytes, &run->info,
-                              &run->bounds.codec, (struct jpeg_frame *)(input + plan->frame_at))) {
-            error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
-                      "the deadline for decoding passed in the header of the JPEG");
-            return false;
-        }
-    }
+    memset(run->reserved.memory.output + run->plan.report_at, 0, sizeof(struct plan_report));
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK &&
             run->outputs[i].encoder == CODEC_ON_DEVICE && !put_header(run, tools, i))

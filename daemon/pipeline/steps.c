@@ -9,51 +9,106 @@
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
-/* Allocates the input from the file pool, plus one byte for files_read_input. false: the job waits
- * for room, or has failed. */
-static bool take_room(struct job_run *run)
+/* Whether the file pool can ever hold the input, plus one byte for files_read_input. A device that
+ * reads the file needs no room there, but may decline it. */
+static bool fits_pool(struct job_run *run)
 {
     struct pool *pool = run->pipeline->file_pool;
-    uint64_t bytes = run->input.bytes + 1;
-    bool exhausted = false;
-    if (!pool_fits(pool, bytes)) { /* uncovered: net */
-        error_set(&run->error, STATUS_OVER_BUDGET,
-                  "the input needs %" PRIu64 " bytes; the limit is %zu bytes, half of host_bytes",
-                  bytes, pool_usage(pool).budget);
-        return false;
-    }
-    if (pool_take(pool, bytes, &run->input.file, &exhausted))
+    if (pool_fits(pool, run->input.bytes + 1))
         return true;
+    error_set(&run->error, STATUS_OVER_BUDGET, /* uncovered: net */
+              "the input needs %" PRIu64 " bytes; the limit is %zu bytes, half of host_bytes",
+              run->input.bytes + 1, pool_usage(pool).budget);
+    return false;
+}
+
+/* Allocates the input from the file pool. false: the job waits for room, or has failed. */
+static bool take_room(struct job_run *run)
+{
+    bool exhausted = false;
+    if (pool_take(run->pipeline->file_pool, run->input.bytes + 1, &run->input.file, &exhausted))
+        return true;
+    run->input.lacks_room = !exhausted;
     if (exhausted)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
                   run->input.bytes);
     return false;
 }
 
-static void read_path(struct job_run *run)
+static void see_file(struct job_run *run)
 {
-    const char *path = run->job.input.path;
-    struct files_input input;
-    if (files_open_input(run->pipeline->parts.files, path, run->bounds.input_bytes_max, &input,
-                         &run->error) != STATUS_OK)
-        return;
-    run->input.bytes = input.size;
-    run->input.identity = input.identity;
-    if (take_room(run)) {
-        enum status status =
-            files_read_input(input.fd, path, run->input.file.memory, run->input.bytes, &run->error);
-        (void)status; /* kept in run->error */
-    }
-    close(input.fd);
+    run->input.seen = run->input.file.memory;
+    run->input.seen_bytes = run->input.bytes;
 }
 
-static void read_loaded(struct job_run *run)
+static bool open_path(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    struct files_input input;
+    if (run->input.is_open) /* a device has declined it */
+        return true;
+    if (files_open_input(pipeline->parts.files, run->job.input.path, run->bounds.input_bytes_max,
+                         &input, &run->error) != STATUS_OK)
+        return false;
+    run->input.is_open = true;
+    run->input.fd = input.fd;
+    run->input.bytes = input.size;
+    run->input.identity = input.identity;
+    atomic_fetch_add(&pipeline->inputs_open, 1);
+    return true;
+}
+
+/* Reads the head of a file that a device may decode. false: the whole file is needed. */
+static bool read_head(struct job_run *run, struct worker_tools *tools)
+{
+    struct pipeline *pipeline = run->pipeline;
+    if (!engine_codecs(pipeline->parts.engine).jpeg_decoder || run->input.declined ||
+        run->input.bytes <= INPUT_HEAD_BYTES ||
+        atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
+        pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, 0) != INPUT_HEAD_BYTES ||
+        !jpeg_has_headers(tools->sink, INPUT_HEAD_BYTES))
+        return false;
+    run->input.seen = tools->sink;
+    run->input.seen_bytes = INPUT_HEAD_BYTES;
+    return true;
+}
+
+/* Reads the file into the file pool, except the head if that was read. */
+static bool read_whole(struct job_run *run)
+{
+    struct job_run_input *input = &run->input;
+    if (!take_room(run))
+        return false;
+    memcpy(input->file.memory, input->seen, input->seen_bytes);
+    enum status status = files_read_input(input->fd, run->job.input.path, input->file.memory,
+                                          input->seen_bytes, input->bytes, &run->error);
+    see_file(run);
+    return status == STATUS_OK;
+}
+
+static bool read_loaded(struct job_run *run)
 {
     if (!take_room(run))
-        return;
+        return false;
     memcpy(run->input.file.memory, run->input.loaded, run->input.bytes);
     free(run->input.loaded);
     run->input.loaded = NULL;
+    see_file(run);
+    return true;
+}
+
+/* false: the job waits for room, or has failed. */
+static bool read_input(struct job_run *run, struct worker_tools *tools)
+{
+    run->input.lacks_room = false;
+    run->input.seen = tools->sink;
+    run->input.seen_bytes = 0;
+    if (run->input.loaded)
+        return fits_pool(run) && read_loaded(run);
+    if (!run->input.file.memory)
+        return open_path(run) && fits_pool(run) && (read_head(run, tools) || read_whole(run));
+    see_file(run); /* a device has declined it */
+    return true;
 }
 
 void job_run_start_clock(struct job_run *run)
@@ -104,27 +159,35 @@ static void take_codec_error(struct job_run *run, const struct error *error)
         run->error = *error;
 }
 
-static void read_and_probe(struct job_run *run, struct worker_tools *tools)
+static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    if (run->input.loaded)
-        read_loaded(run);
-    else if (!run->input.file.memory) /* else a device has declined the file */
-        read_path(run);
-    if (!run->input.file.memory || run->error.status != STATUS_OK)
-        return;
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
-    if (codec_probe(tools->codec, run->input.file.memory, run->input.bytes, &run->bounds.codec,
+    if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
         job_run_build_plan(run, tools);
     else
         take_codec_error(run, &error);
-    drop_large(run);
+}
+
+/* Whether a device decodes the file and all of it is still to be read. */
+static bool is_read_later(const struct job_run *run)
+{
+    return run->error.status == STATUS_OK && run->input.decoder == CODEC_ON_DEVICE &&
+           run->input.seen_bytes < run->input.bytes;
 }
 
 void job_run_read(struct job_run *run, struct worker_tools *tools)
 {
-    read_and_probe(run, tools);
+    if (read_input(run, tools)) {
+        probe_and_plan(run, tools);
+        if (run->error.status == STATUS_OK && !is_read_later(run) && !run->input.file.memory &&
+            !read_whole(run))
+            job_run_drop_plan(run);
+        drop_large(run);
+    }
+    if (!is_read_later(run))
+        reads_close(run);
     stop_clock(run);
 }
 
@@ -136,7 +199,7 @@ static void restore_large(struct job_run *run, struct worker_tools *tools)
     struct error error = {0};
     if (run->plan_bytes > PLAN_KEPT_BYTES)
         job_run_restore_plan(run);
-    if (codec_read_icc(tools->codec, run->input.file.memory, run->input.bytes, &run->bounds.codec,
+    if (codec_read_icc(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                        &run->info, &error) != STATUS_OK)
         take_codec_error(run, &error);
 }
@@ -145,14 +208,16 @@ void job_run_decode(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    if (!route_put_file(run, tools))
+        return;
     restore_large(run, tools);
     if (run->error.status != STATUS_OK)
         return;
     plan_put_constants(&run->plan, run->reserved.memory.input);
-    if (!route_put(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
+    if (!route_put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
         return;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);
-    if (codec_decode(tools->codec, run->input.file.memory, run->input.bytes, &run->info,
+    if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
                      &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
         take_codec_error(run, &error);
 }

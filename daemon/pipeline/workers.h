@@ -20,7 +20,7 @@
 /* Buffers that a worker owns and uses for all its tasks. */
 struct worker_tools {
     struct codec_context *codec;
-    uint8_t *sink; /* SINK_BYTES */
+    uint8_t *sink; /* SINK_BYTES; also for the head of an input */
     struct jpeg_frame *frame;
     uint32_t number; /* of the worker, from 0; a replacement gets a new number */
 };

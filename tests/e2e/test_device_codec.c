@@ -27,7 +27,23 @@ static const struct input inputs[] = {
     {"progressive.jpg", "cpu", {.width = 99, .height = 60, .progressive = true}},
     {"cmyk.jpg", "cpu", {.width = 40, .height = 40, .colour = PICTURE_CMYK}},
     {"separate.jpg", "cpu", {.width = 40, .height = 40, .separate = true}},
+    /* Larger than INPUT_HEAD_BYTES, so that a device's file is read into pinned memory. */
+    {"large.jpg", "cuda:0", {.width = 300, .height = 200, .subsampling = 444, .quality = 100}},
+    {"large_icc.jpg", "cuda:0", {.width = 301, .height = 203, .subsampling = 444, .quality = 100}},
+    {"long_header.jpg", "cuda:0", {.width = 90, .height = 70}},
+    {"large_progressive.jpg", "cpu",
+     {.width = 300, .height = 200, .subsampling = 444, .quality = 100, .progressive = true}},
+    {"large_cmyk.jpg", "cpu", {.width = 200, .height = 180, .quality = 100,
+                               .colour = PICTURE_CMYK}},
 };
+
+/* The profile of an input: larger than ICC_KEPT_BYTES, or than INPUT_HEAD_BYTES. */
+static size_t icc_bytes(const char *name)
+{
+    return strcmp(name, "large_icc.jpg") == 0     ? 20000
+           : strcmp(name, "long_header.jpg") == 0 ? 80000
+                                                  : 0;
+}
 
 static const char *const chains[] = {
     "[]",
@@ -58,11 +74,38 @@ static void put_damaged(const char *name)
     world_put_picture(w, name, file);
 }
 
+static void put_truncated(const char *name)
+{
+    struct picture_file file =
+        make_jpeg(.width = 300, .height = 250, .quality = 100, .subsampling = 444);
+    struct picture_file cut = picture_cut(&file, file.length - 100);
+    assert_true(cut.length > INPUT_HEAD_BYTES);
+    world_put_picture(w, name, cut);
+    picture_free(&file);
+}
+
+static void put_input(const struct input *input)
+{
+    struct picture_jpeg kind = input->kind;
+    struct picture_file icc = {0};
+    bool is_large = strncmp(input->name, "la", 2) == 0;
+    if (icc_bytes(input->name) > 0) {
+        icc = picture_icc(icc_bytes(input->name), "RGB ");
+        kind.icc = icc.bytes;
+        kind.icc_bytes = icc.length;
+    }
+    struct picture_file file = picture_jpeg(&kind);
+    assert_int_equal(is_large, file.length - icc.length > INPUT_HEAD_BYTES);
+    world_put_picture(w, input->name, file);
+    picture_free(&icc);
+}
+
 static void fill(void)
 {
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        world_put_picture(w, inputs[i].name, picture_jpeg(&inputs[i].kind));
+        put_input(&inputs[i]);
     put_damaged("damaged.jpg");
+    put_truncated("truncated.jpg");
 }
 
 /* The daemon for the device; without one, the stand-in. */
@@ -221,21 +264,30 @@ TEST(random_chains_equal_those_of_the_cpu)
             compare(text_of("cuda-r%u.jpg", i), text_of("cpu-r%u.jpg", i));
 }
 
-TEST(a_damaged_file_fails_as_on_the_cpu)
+static char *message_of(const char *input)
 {
-    struct process *daemon = start_on_device("auto");
-    cJSON *result = check_answer(w, "{'input':'damaged.jpg','output':'d.jpg','ops':['sobel']}");
+    cJSON *result = check_answer(w, "{'input':'%s','output':'d.jpg','ops':['sobel']}", input);
     char *message = strdup(json_text(result, "error.message"));
     assert_string_equal(json_text(result, "status"), "failed");
     cJSON_Delete(result);
+    return message;
+}
+
+TEST(a_damaged_file_fails_as_on_the_cpu)
+{
+    struct process *daemon = start_on_device("auto");
+    char *small = message_of("damaged.jpg"), *large = message_of("truncated.jpg");
     check_done(check_answer(w, "{'input':'420.jpg','output':'next.jpg','ops':['sobel']}"));
     check_stop(daemon);
     daemon = start_on_cpu();
-    result = check_answer(w, "{'input':'damaged.jpg','output':'d.jpg','ops':['sobel']}");
-    assert_string_equal(json_text(result, "error.message"), message);
-    cJSON_Delete(result);
+    char *small_on_cpu = message_of("damaged.jpg"), *large_on_cpu = message_of("truncated.jpg");
+    assert_string_equal(small, small_on_cpu);
+    assert_string_equal(large, large_on_cpu);
     check_stop(daemon);
-    free(message);
+    free(small);
+    free(large);
+    free(small_on_cpu);
+    free(large_on_cpu);
 }
 
 TEST(the_codecs_of_the_host_are_an_option)

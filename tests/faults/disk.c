@@ -55,7 +55,7 @@ static const char *fault_of_victim(const struct rig *rig, const char *what)
 {
     const char *call = rig->fault->name;
     return text_of("call=%s,match=%s,do=%s", call,
-                   strcmp(call, "read") == 0       ? "*/v.jpg"
+                   strcmp(call, "pread") == 0      ? "*/v.jpg"
                    : strcmp(call, "renameat") == 0 ? "*/victim.png"
                                                    : "*/.gpuimgd/*.2.*.*.tmp", what);
 }
@@ -226,20 +226,20 @@ const struct fault_case disk_faults[] = {
          "no picture; victim: dead write_failed, attempt 3; 3 faults; 4 done once; the output "
          "\"a/b/victim.png\" cannot be given a folder: No space left on device"),
     CASE("fsync of the folder", "EIO twice", folder_fsync_eio, WHOLE("3", "2")),
-    CASE("read", "EIO", dies,
+    CASE("pread", "EIO", dies,
          DEAD("input_unreadable", "3", "reading \"v.jpg\" failed at byte 0: Input/output error"),
          .with = {"EIO"}),
-    CASE("read", "EIO twice", lives, WHOLE("3", "2"), .with = {"EIO,times=2"}),
-    CASE("read", "short, 20 times", lives, WHOLE("1", "20"), .with = {"short,times=20"}),
-    CASE("read", "EINTR, 50 times", lives, WHOLE("1", "50"), .with = {"EINTR,times=50"}),
-    CASE("read", "the end at once", dies,
+    CASE("pread", "EIO twice", lives, WHOLE("3", "2"), .with = {"EIO,times=2"}),
+    CASE("pread", "short, 20 times", lives, WHOLE("1", "20"), .with = {"short,times=20"}),
+    CASE("pread", "EINTR, 50 times", lives, WHOLE("1", "50"), .with = {"EINTR,times=50"}),
+    CASE("pread", "the end at once", dies,
          DEAD("input_unreadable", "3",
               "the input \"v.jpg\" shrank from 5682 to 0 bytes while it was read"),
          .with = {"zero"}),
     CASE("write of one output of four", "EIO", one_of_four,
          "victim: dead write_failed, attempt 3; written; stored; write_failed; written; written; "
          "stored; 0 and 1 files; 3 faults"),
-    CASE("read", "hangs 2 s", hangs, TIMED_OUT),
+    CASE("pread", "hangs 2 s", hangs, TIMED_OUT),
     CASE("write", "hangs 2 s", hangs, TIMED_OUT),
     CASE("fsync", "hangs 2 s", hangs, TIMED_OUT),
     CASE("openat", "hangs 2 s", hangs, TIMED_OUT),

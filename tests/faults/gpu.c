@@ -262,6 +262,52 @@ static void device_of_a_stopped_daemon(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
+/* ---- files that a device decodes --------------------------------------------------------------- */
+
+/* Overwrites p.jpg with another image: a longer file, or one of the same length; or replaces it. */
+static void change_input(struct rig *rig)
+{
+    const char *how = rig->fault->with[0];
+    char *path = world_in_path(&rig->world, "p.jpg");
+    struct picture_file old = picture_load(path);
+    if (strcmp(how, "replace") == 0 && remove(path) != 0)
+        abort();
+    struct picture_file file = make_jpeg(.width = 1000, .height = 1500);
+    uint8_t *padded = calloc(1, 2 * old.length);
+    if (!padded || file.length > old.length)
+        abort();
+    memcpy(padded, file.bytes, file.length);
+    world_put(&rig->world, "p.jpg", padded,
+              strcmp(how, "overwrite") == 0 ? old.length : 2 * old.length);
+    free(padded);
+    free(path);
+    picture_free(&file);
+    picture_free(&old);
+}
+
+/* The victim waits for pinned memory, which another job holds. Only the head of its file is read. */
+static void change_while_waiting(struct rig *rig)
+{
+    put_large(rig);
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "at=nothing"), "--streams=1", "--pinned_bytes=6M",
+                       "--retry_delay_s=0.1", "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    push_held(rig, "n", 1, 1, 0.3);
+    push_held(rig, "victim", 1, 2, 0.5);
+    change_input(rig);
+    rig_lower(rig, "hold");
+    rig_wait_jobs(rig, 20, "victim");
+    rig_saw_done(rig, "n");
+    saw_pictures(rig, "n");
+    if (rig_at_attempt(rig, "victim", 1) == 1)
+        saw_pictures(rig, "victim");
+    else
+        rig_saw_if(rig, process_log_count(daemon, 0, rig->fault->with[1]) == 1, "it says why");
+    rig_saw_terminated(rig, daemon);
+}
+
 /* ---- the GPU check --------------------------------------------------------------------------- */
 
 /* Jobs run at the same time. No job is charged, and the GPU check does not count as a job. */
@@ -409,6 +455,15 @@ const struct fault_case gpu_faults[] = {
          "4 done once; exit 70; victim0: done, attempt 2", .with = {"at=copy,error=600"}),
     CASE("on the device, past its deadline", "SIGSTOP for 2.5 s", device_of_a_stopped_daemon,
          "stopped; 4 done once; victim0: failed timeout, attempt 1; exit 0"),
+    CASE("a file that waits for pinned memory", "it grows", change_while_waiting,
+         "victim0: done, attempt 2; 1 done once; the CPU engine's pictures; it says why; exit 0",
+         .with = {"grow", "grew beyond"}),
+    CASE("a file that waits for pinned memory", "overwritten by another", change_while_waiting,
+         "victim0: done, attempt 2; 1 done once; the CPU engine's pictures; it says why; exit 0",
+         .with = {"overwrite", "the header of the input \"p.jpg\" changed"}),
+    CASE("a file that waits for pinned memory", "replaced by another", change_while_waiting,
+         "victim0: done, attempt 1; 1 done once; the CPU engine's pictures; the CPU engine's "
+         "pictures; exit 0", .with = {"replace"}),
     CASE("a device that the GPU check tests", "one wrong bit", wrong_bit,
          "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 done "
          "once"),

@@ -4,7 +4,7 @@
  *
  *     GPUIMGD_SHIM="call=write,do=ENOSPC,match=*.2.*.tmp,times=2"
  *
- *     call=NAME      read, write, fsync, close, openat, mkdirat, renameat (its new name)
+ *     call=NAME      pread, write, fsync, close, openat, mkdirat, renameat (its new name)
  *     do=WHAT        ENOSPC, EIO, ... (the table below): fails with this errno (close closes the
  *                    file first). short: transfers a third of the bytes, at least one. full:
  *                    transfers half of the bytes; the next call fails with ENOSPC. zero: returns 0.
@@ -124,7 +124,7 @@ static bool fails(void)
     return error_number() != 0;
 }
 
-/* Like the function above, for read and write: returns the bytes to transfer, or -1. */
+/* Like the function above, for pread and write: returns the bytes to transfer, or -1. */
 static ssize_t bytes_left(size_t count)
 {
     if (is("zero"))
@@ -140,11 +140,11 @@ static ssize_t bytes_left(size_t count)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-ssize_t read(int fd, void *bytes, size_t count)
+ssize_t pread(int fd, void *bytes, size_t count, off_t at)
 {
-    SHIM_NEXT(ssize_t, "read", int, void *, size_t);
-    ssize_t left = meant("read", fd, NULL) ? bytes_left(count) : (ssize_t)count;
-    return left > 0 || count == 0 ? next(fd, bytes, (size_t)left) : left;
+    SHIM_NEXT(ssize_t, "pread", int, void *, size_t, off_t);
+    ssize_t left = meant("pread", fd, NULL) ? bytes_left(count) : (ssize_t)count;
+    return left > 0 || count == 0 ? next(fd, bytes, (size_t)left, at) : left;
 }
 
 ssize_t write(int fd, const void *bytes, size_t count)

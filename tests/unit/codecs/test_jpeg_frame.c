@@ -132,4 +132,46 @@ TEST(files_beyond_the_limits_of_libjpeg_are_left_to_it)
     rig_reads_once(file, STATUS_DECODE_LIMIT, "more than 9 scans");
 }
 
+/* The headers end with the SOS segment. */
+TEST(the_beginning_of_a_sequential_file_has_headers)
+{
+    struct picture_file icc = picture_icc(3000, "RGB ");
+    struct picture_file file = make_jpeg(.width = 40, .height = 30, .restart_rows = 1,
+                                         .orientation = 3, .icc = icc.bytes,
+                                         .icc_bytes = icc.length);
+    size_t header = picture_jpeg_marker(&file, 0xDA), end = header + 2 + file.bytes[header + 3];
+    for (size_t length = 0; length < end; length++) {
+        struct picture_file cut = picture_cut(&file, length); /* a sanitizer finds other reads */
+        assert_false(jpeg_has_headers(cut.bytes, cut.length));
+        picture_free(&cut);
+    }
+    for (size_t length = end; length <= file.length; length++)
+        assert_true(jpeg_has_headers(file.bytes, length));
+    assert_true(read_file(&file));
+    assert_int_equal(frame.scans[0].at, end);
+    picture_free(&file);
+    picture_free(&icc);
+}
+
+static void check_has_no_headers(struct picture_file file)
+{
+    assert_false(jpeg_has_headers(file.bytes, file.length));
+    picture_free(&file);
+}
+
+TEST(headers_of_other_files_are_left_to_libjpeg)
+{
+    static const uint8_t fill[] = {0xFF}, restart[] = {0xFF, 0xD0}, empty[] = {0xFF, 0xFE, 0, 1};
+    static const struct { const uint8_t *bytes; size_t length; } odd[] = {
+        {fill, sizeof fill}, {restart, sizeof restart}, {empty, sizeof empty}, {empty + 2, 1}};
+    check_has_no_headers(make_jpeg(.width = 40, .height = 30, .progressive = true));
+    check_has_no_headers(make_jpeg(.width = 40, .height = 30, .arithmetic = true));
+    check_has_no_headers(make_png(.width = 40, .height = 30, .colour_type = 2));
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct picture_file file = make_jpeg(.width = 40, .height = 30);
+        picture_insert(&file, picture_jpeg_marker(&file, 0xDB), odd[i].bytes, odd[i].length);
+        check_has_no_headers(file);
+    }
+}
+
 TEST_MAIN(.setup = rig_setup, .teardown = rig_teardown)

@@ -179,24 +179,26 @@ TEST(inputs_have_a_size_limit_and_must_stand_still)
     error = (struct error){0};
     assert_int_equal(files_open_input(&files, "limit", 100, &input, &error), STATUS_OK);
     assert_int_equal(input.size, 100);
-    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error), STATUS_OK);
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 0, 100, &error), STATUS_OK);
     assert_memory_equal(bytes, text, 100);
-    lseek(input.fd, 0, SEEK_SET);
+    memset(bytes, 'y', 100);
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 40, 100, &error), STATUS_OK);
+    assert_int_equal(bytes[39], 'y');
+    assert_memory_equal(bytes + 40, text + 40, 60);
     put("in/limit", "short");
-    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 0, 100, &error),
                      STATUS_INPUT_UNREADABLE);
     error = (struct error){0};
-    lseek(input.fd, 0, SEEK_SET);
     put("in/limit", text);
-    assert_int_equal(files_read_input(input.fd, "limit", bytes, 100, &error),
+    assert_int_equal(files_read_input(input.fd, "limit", bytes, 0, 100, &error),
                      STATUS_INPUT_UNREADABLE);
     close(input.fd);
     error = (struct error){0};
     put("in/empty", "");
     assert_int_equal(files_open_input(&files, "empty", 100, &input, &error), STATUS_OK);
-    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error), STATUS_OK);
+    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, 0, &error), STATUS_OK);
     put("in/empty", "x");
-    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, &error),
+    assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, 0, &error),
                      STATUS_INPUT_UNREADABLE);
     assert_non_null(strstr(error.text, "grew beyond 0 bytes"));
     close(input.fd);
