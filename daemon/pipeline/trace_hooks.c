@@ -66,15 +66,27 @@ void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, ui
 void trace_hooks_task(struct job_run *run)
 {
     const struct engine_task *task = &run->engine_task;
-    const double ms[] = {task->h2d_ms, task->kernel_ms, task->d2h_ms};
-    const uint64_t at_ns[] = {task->started_ns, task->kernel_at_ns, task->d2h_at_ns};
+    const struct {
+        enum trace_what what;
+        uint64_t at_ns;
+        double ms;
+    } parts[] = {
+        {TRACE_H2D, task->started_ns, task->h2d_ms},
+        {TRACE_DEVICE_DECODE, task->decode_at_ns, task->decode_ms},
+        {TRACE_KERNEL, task->kernel_at_ns, task->kernel_ms - task->decode_ms - task->encode_ms},
+        {TRACE_DEVICE_ENCODE, task->encode_at_ns, task->encode_ms},
+        {TRACE_D2H, task->d2h_at_ns, task->d2h_ms},
+    };
     uint16_t track = TRACE_ON_STREAM(run->reserved.memory.device, task->slot);
     if (task->started_ns == 0) /* uncovered: gpu */
         return;
-    for (int i = 0; i < 3; i++) {
-        uint64_t end_ns = at_ns[i] + (uint64_t)(ms[i] * NS_PER_MS + 0.5);
-        waited(run, at_ns[i]); /* for copies and kernels of other jobs of the batch */
-        trace_job_add(&run->trace, TRACE_H2D + i, track, at_ns[i], end_ns);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        bool codec = parts[i].what == TRACE_DEVICE_DECODE || parts[i].what == TRACE_DEVICE_ENCODE;
+        if (codec && parts[i].ms == 0)
+            continue;
+        uint64_t end_ns = parts[i].at_ns + (uint64_t)(parts[i].ms * NS_PER_MS + 0.5);
+        waited(run, parts[i].at_ns); /* for copies and kernels of other jobs of the batch */
+        trace_job_add(&run->trace, parts[i].what, track, parts[i].at_ns, end_ns);
     }
 }
 

@@ -11,7 +11,7 @@
 
 #include "daemon/telemetry/trace.h"
 
-/* Size of the ring of jobs: about 2 MiB. */
+/* Size of the ring of jobs: about 2.5 MiB. */
 #define TIMELINE_JOBS_MAX 4096
 /* As many jobs as a reader can tell apart in one image. */
 #define TIMELINE_WINDOW_JOBS 64

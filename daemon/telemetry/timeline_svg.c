@@ -58,6 +58,7 @@ static const char style[] =
     ".n rect{stroke:#fff;stroke-width:.6}\n"
     ".read{fill:#64748b}.decode{fill:#2b6fc2}.encode{fill:#b85c10}.kernel{fill:#18804b}\n"
     ".H2D{fill:#7c4dcb}.D2H{fill:#c2366b}\n"
+    ".device_decode{fill:#1893a6}.device_encode{fill:#8a6d12}\n"
     ".wait{fill:#b4bdc7}.admit{fill:#d9a404}.ack{fill:#2f9c95}\n"
     ".curve{fill:#2b6fc2;fill-opacity:.25;stroke:#2b6fc2;stroke-width:1.2}\n"
     ".all:has(.j:hover) .j:not(:hover){opacity:.25}\n"
@@ -66,6 +67,7 @@ static const char style[] =
     ".grid{stroke:#2d343d}.n rect{stroke:#0d1117}\n"
     ".read{fill:#74839a}.decode{fill:#3b82d9}.encode{fill:#c96a1c}.kernel{fill:#23955b}"
     ".H2D{fill:#8f63dd}.D2H{fill:#d6497e}.wait{fill:#4b5661}\n"
+    ".device_decode{fill:#22a7bc}.device_encode{fill:#a5851f}\n"
     ".curve{fill:#58a0f0;stroke:#58a0f0}\n"
     "}\n"
     "</style>\n";
@@ -236,9 +238,12 @@ static void draw_jobs(struct drawing *drawing)
 
 /* ---- a device's copies and kernels together ------------------------------------------------- */
 
-/* Fills in `spans` with the union of a device's slices of one kind (TRACE_WHATS: all kinds),
- * clipped to the window. Returns the number of spans. */
-static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what what)
+#define KIND(what)  (1u << (what))
+#define ALL_KERNELS (KIND(TRACE_DEVICE_DECODE) | KIND(TRACE_KERNEL) | KIND(TRACE_DEVICE_ENCODE))
+
+/* Fills in `spans` with the union of a device's slices of these kinds, a set of KIND bits, clipped
+ * to the window. Returns the number of spans. */
+static size_t unite(struct drawing *drawing, uint32_t device, unsigned kinds)
 {
     const struct timeline_scene *scene = drawing->scene;
     struct span *spans = drawing->spans;
@@ -247,7 +252,7 @@ static size_t unite(struct drawing *drawing, uint32_t device, enum trace_what wh
         for (uint32_t s = 0; s < scene->jobs[i]->count; s++) {
             const struct trace_slice *slice = &scene->jobs[i]->slices[s];
             if (!TRACE_IS_STREAM(slice->track) || TRACE_DEVICE(slice->track) != device ||
-                (what != TRACE_WHATS && slice->what != what) ||
+                !(kinds & KIND(slice->what)) ||
                 !in_window(drawing, slice->begin_ns, slice->end_ns))
                 continue;
             uint64_t begin = slice->begin_ns, end = slice->end_ns;
@@ -280,21 +285,27 @@ static void draw_together(struct drawing *drawing, uint32_t device)
     static const struct {
         enum trace_what what;
         const char *name;
-    } kinds[] = {{TRACE_H2D, "all H2D"}, {TRACE_KERNEL, "all kernels"}, {TRACE_D2H, "all D2H"}};
+    } kinds[] = {{TRACE_H2D, "all H2D"},
+                 {TRACE_DEVICE_DECODE, "all decoders"},
+                 {TRACE_KERNEL, "all kernels"},
+                 {TRACE_DEVICE_ENCODE, "all encoders"},
+                 {TRACE_D2H, "all D2H"}};
+    const unsigned summed[] = {KIND(TRACE_H2D), ALL_KERNELS, KIND(TRACE_D2H)};
     const struct span *spans = drawing->spans;
     double sum = 0;
     drawing->y += GAP;
-    for (size_t k = 0; k < 3; k++) {
-        size_t count = unite(drawing, device, kinds[k].what);
-        double own = sum_ns(spans, count), y;
-        sum += own;
-        y = row(drawing, LANE + 3, kinds[k].name, 100 * own / window_ns(drawing));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        size_t count = unite(drawing, device, KIND(kinds[k].what));
+        double y = row(drawing, LANE + 3, kinds[k].name,
+                       100 * sum_ns(spans, count) / window_ns(drawing));
         for (size_t i = 0; i < count; i++)
             put_box(drawing, trace_names[kinds[k].what], spans[i].begin_ns, spans[i].end_ns, y,
                     LANE + 3, "%s, %.3f ms", kinds[k].name,
                     MS(spans[i].end_ns - spans[i].begin_ns));
     }
-    double any = sum_ns(spans, unite(drawing, device, TRACE_WHATS));
+    for (size_t i = 0; i < sizeof summed / sizeof *summed; i++)
+        sum += sum_ns(spans, unite(drawing, device, summed[i]));
+    double any = sum_ns(spans, unite(drawing, device, ~0u));
     put_text(drawing->file, "d", LEFT + 4, drawing->y + 12,
              "busy %.0f%% of the time; overlap %.2f (1: never two at a time, 3: uploads, kernels "
              "and downloads always at once)", 100 * any / window_ns(drawing),
@@ -443,7 +454,9 @@ static void draw_legend(FILE *file, bool devices)
         {"read", "read", 62, false},
         {"decode", "decode", 80, false},
         {"H2D", "copy to the device", 148, true},
+        {"device_decode", "decode on the device", 158, true},
         {"kernel", "kernels", 82, false},
+        {"device_encode", "encode on the device", 158, true},
         {"D2H", "copy from the device", 164, true},
         {"encode", "encode", 80, false},
         {"admit", "wait for admission", 148, false},

@@ -20,9 +20,17 @@ static_assert(WORKERS_CEILING * 2 < 0x8000, "each worker and its replacement has
 static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING <= 0x100, "each stream has a track");
 
 const char *const trace_names[TRACE_WHATS] = {
-    [TRACE_READ] = "read",     [TRACE_DECODE] = "decode", [TRACE_H2D] = "H2D",
-    [TRACE_KERNEL] = "kernel", [TRACE_D2H] = "D2H",       [TRACE_ENCODE] = "encode",
-    [TRACE_WAIT] = "wait",     [TRACE_ADMIT] = "admit",   [TRACE_ACK] = "ack",
+    [TRACE_READ] = "read",
+    [TRACE_DECODE] = "decode",
+    [TRACE_H2D] = "H2D",
+    [TRACE_DEVICE_DECODE] = "device_decode",
+    [TRACE_KERNEL] = "kernel",
+    [TRACE_DEVICE_ENCODE] = "device_encode",
+    [TRACE_D2H] = "D2H",
+    [TRACE_ENCODE] = "encode",
+    [TRACE_WAIT] = "wait",
+    [TRACE_ADMIT] = "admit",
+    [TRACE_ACK] = "ack",
 };
 
 struct trace {

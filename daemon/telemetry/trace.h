@@ -14,12 +14,15 @@
 
 #include "conf/status.h"
 
-/* Five stages and five waits, plus repeated reads: a read that finds no memory is done again. */
-#define TRACE_SLICES_MAX 16
+/* Five stages, of which the GPU's has five parts, and their waits, plus repeated reads: a read that
+ * finds no memory is done again. */
+#define TRACE_SLICES_MAX 20
 #define TRACE_NAME_MAX 24
 
 enum trace_what {
-    TRACE_READ, TRACE_DECODE, TRACE_H2D, TRACE_KERNEL, TRACE_D2H, TRACE_ENCODE,
+    TRACE_READ, TRACE_DECODE,
+    TRACE_H2D, TRACE_DEVICE_DECODE, TRACE_KERNEL, TRACE_DEVICE_ENCODE, TRACE_D2H,
+    TRACE_ENCODE,
     TRACE_WAIT,  /* for a worker, a stream or the loop */
     TRACE_ADMIT, /* for memory */
     TRACE_ACK,   /* for Redis */

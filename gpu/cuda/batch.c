@@ -1,9 +1,9 @@
 /*
  * batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
  *
- * All uploads come first, then all kernels, then all downloads, with an event between the groups
- * to time each. If a CUDA call fails, only the task that it was made for fails, unless the error
- * is sticky: a sticky error ends the whole batch.
+ * All uploads come first, then all decoders, passes and encoders, then all downloads, with an event
+ * between the groups to time each. If a CUDA call fails, only the task that it was made for fails,
+ * unless the error is sticky: a sticky error ends the whole batch.
  */
 #include "gpu/cuda/device.h"
 
@@ -217,9 +217,38 @@ static cudaError_t run_codec(struct cuda_slot *slot, cudaError_t (*codec)(struct
     return noted;
 }
 
+static bool decodes(const struct plan *plan)
+{
+    return plan->source.file.bytes > 0;
+}
+
+static size_t encoded_bytes(const struct plan *plan)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->variant_count; i++)
+        if (plan->variants[i].encoder.on_device)
+            bytes += plan->variants[i].encoder.capacity;
+    return bytes;
+}
+
+static bool has_codec(const struct cuda_slot *slot)
+{
+    bool found = false;
+    list_each(node, &slot->tasks)
+        found |= decodes(cuda_task(node)->plan) || encoded_bytes(cuda_task(node)->plan) > 0;
+    return found;
+}
+
+/* Between the codecs and the passes. */
+static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
+{
+    return slot->has_codec ? record(slot, event) : cudaSuccess;
+}
+
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
 {
     slot->measured = true;
+    slot->has_codec = has_codec(slot);
     cudaError_t result = choose_device(slot);
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
@@ -227,7 +256,9 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     result = result ? result : for_each(slot, copy_in);
     result = result ? result : record(slot, slot->copied_in);
     result = result ? result : run_codec(slot, cuda_codec_decode);
+    result = result ? result : record_codec(slot, slot->decoded);
     result = result ? result : launch_all(slot);
+    result = result ? result : record_codec(slot, slot->passed);
     result = result ? result : run_codec(slot, cuda_codec_encode);
     result = result ? result : record(slot, slot->computed);
     result = result ? result : for_each(slot, copy_out);
@@ -236,7 +267,7 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
 
 /* ---- measuring ---- */
 
-enum { H2D, KERNEL, D2H, PARTS };
+enum { H2D, DECODE, KERNEL, ENCODE, D2H, PARTS };
 
 /* One part of a batch: its total time, the bytes of all tasks, and the time already divided among
  * them. */
@@ -248,7 +279,9 @@ struct part {
 static void bytes_of(const struct plan *plan, double bytes[PARTS])
 {
     bytes[H2D] = (double)plan->input_bytes;
+    bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
     bytes[KERNEL] = (double)plan->device_bytes;
+    bytes[ENCODE] = (double)encoded_bytes(plan);
     bytes[D2H] = (double)plan->output_bytes; /* files take less than their room */
 }
 
@@ -267,7 +300,8 @@ static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
  * change the union of the intervals. */
 static void add_activity(struct cuda_device *device, const struct part *parts, double start_s)
 {
-    static const enum activity_kind kinds[PARTS] = {ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H};
+    static const enum activity_kind kinds[PARTS] = {ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_KERNEL,
+                                                    ACTIVITY_KERNEL, ACTIVITY_D2H};
     double at_s = start_s;
     for (int i = 0; i < PARTS; i++) {
         double end_s = at_s + (double)parts[i].took_ns * 1e-9;
@@ -281,8 +315,10 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
  * Start times are set only if `placed`: the parts' starts are then known. */
 static void give_share(struct engine_task *task, struct part *parts, bool placed)
 {
-    double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->kernel_ms, &task->d2h_ms};
-    uint64_t *at_ns[PARTS] = {&task->started_ns, &task->kernel_at_ns, &task->d2h_at_ns};
+    double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->decode_ms, &task->kernel_ms,
+                                       &task->encode_ms, &task->d2h_ms};
+    uint64_t *at_ns[PARTS] = {&task->started_ns, &task->decode_at_ns, &task->kernel_at_ns,
+                              &task->encode_at_ns, &task->d2h_at_ns};
     bytes_of(task->plan, bytes);
     for (int i = 0; i < PARTS; i++) {
         struct part *part = &parts[i];
@@ -292,6 +328,7 @@ static void give_share(struct engine_task *task, struct part *parts, bool placed
         *at_ns[i] = placed ? part->began_ns + part->shared_ns : 0;
         part->shared_ns += share_ns;
     }
+    task->kernel_ms += task->decode_ms + task->encode_ms;
 }
 
 static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
@@ -316,18 +353,31 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
     slot->device->base.counted.d2h_bytes += (uint64_t)parts[D2H].bytes;
 }
 
+/* Fills in the times between the events of a batch. */
+static bool measure(const struct cuda_slot *slot, struct part *parts)
+{
+    bool codec = slot->has_codec;
+    cudaEvent_t decoded = codec ? slot->decoded : slot->copied_in;
+    cudaEvent_t passed = codec ? slot->passed : slot->computed;
+    return elapsed_ns(slot->start, slot->copied_in, &parts[H2D].took_ns) &&
+           (!codec || elapsed_ns(slot->copied_in, decoded, &parts[DECODE].took_ns)) &&
+           elapsed_ns(decoded, passed, &parts[KERNEL].took_ns) &&
+           (!codec || elapsed_ns(passed, slot->computed, &parts[ENCODE].took_ns)) &&
+           elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns);
+}
+
 void cuda_batch_take_times(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
     struct part parts[PARTS] = {};
     double start_s;
-    if (!elapsed_ns(slot->start, slot->copied_in, &parts[H2D].took_ns) ||
-        !elapsed_ns(slot->copied_in, slot->computed, &parts[KERNEL].took_ns) ||
-        !elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns))
+    if (!measure(slot, parts))
         return;
     bool placed = cuda_clock_time(device, slot, slot->start, &start_s);
     if (placed) {
-        uint64_t took_ns = parts[H2D].took_ns + parts[KERNEL].took_ns + parts[D2H].took_ns;
+        uint64_t took_ns = 0;
+        for (int i = 0; i < PARTS; i++)
+            took_ns += parts[i].took_ns;
         uint64_t at_ns = cuda_clock_host_ns(device, slot, start_s,
                                             start_s + (double)took_ns * 1e-9);
         for (int i = 0; i < PARTS; at_ns += parts[i++].took_ns)

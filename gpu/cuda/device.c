@@ -79,17 +79,19 @@ struct pool_backend cuda_pinned_backend(struct cuda_engine *engine)
 
 static cudaError_t slot_open(struct cuda_slot *slot)
 {
-    cudaEvent_t *events[] = {&slot->start, &slot->copied_in, &slot->computed, &slot->copied_out};
+    cudaEvent_t *events[] = {&slot->start,  &slot->copied_in, &slot->decoded,
+                             &slot->passed, &slot->computed,  &slot->copied_out};
     cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
-    for (size_t i = 0; i < 4 && result == cudaSuccess; i++)
+    for (size_t i = 0; i < sizeof events / sizeof *events && result == cudaSuccess; i++)
         result = CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDefault));
     return result;
 }
 
 static void slot_close(struct cuda_slot *slot)
 {
-    cudaEvent_t events[] = {slot->start, slot->copied_in, slot->computed, slot->copied_out};
-    for (size_t i = 0; i < 4; i++)
+    cudaEvent_t events[] = {slot->start,  slot->copied_in, slot->decoded,
+                            slot->passed, slot->computed,  slot->copied_out};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (events[i])
             (void)cudaEventDestroy(events[i]);
     cuda_codec_close(slot);

@@ -37,12 +37,14 @@ struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t start, copied_in, computed, copied_out;
+    cudaEvent_t decoded, passed; /* between copied_in and computed, if has_codec */
     struct list tasks;           /* The batch. Empty: none, or the tasks ended when the device
                                     failed. */
     struct list_node ended_node; /* in the engine's ended list */
     struct cuda_codec codec;
     bool busy;                   /* from enqueueing until the stream has reported its end */
     bool measured;               /* all events were recorded */
+    bool has_codec;              /* a task of the batch decodes or encodes on the device */
     uint64_t started_ns;
     uint64_t deadline_ns;        /* earliest of the batch; 0: none */
     int base;                    /* index of the clock's base for the times of this batch; -1:

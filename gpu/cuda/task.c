@@ -184,7 +184,9 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->error.status = STATUS_OK;
     task->on_device = false;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
-    task->started_ns = task->kernel_at_ns = task->d2h_at_ns = 0;
+    task->decode_ms = task->encode_ms = 0;
+    task->started_ns = task->decode_at_ns = task->kernel_at_ns = 0;
+    task->encode_at_ns = task->d2h_at_ns = 0;
     task->submitted_ns = clock_now_ns();
     bool unreachable = decline_unreachable(cuda, task);
     if (!cuda->base.fault.status && !task->plan->idle && !unreachable) {

@@ -69,9 +69,11 @@ struct engine_task {
                               the cause, so it keeps the attempt that was charged to it. */
     double h2d_ms, kernel_ms, d2h_ms; /* durations; a batch's are divided among its tasks by
                                          bytes */
+    double decode_ms, encode_ms; /* parts of kernel_ms; 0: that codec does not run on the device */
     uint64_t started_ns;   /* CLOCK_MONOTONIC at the start of the upload; 0: not known */
-    uint64_t kernel_at_ns, d2h_at_ns; /* Start of the kernels and of the download. The shares of
-                                         a batch follow each other. */
+    uint64_t decode_at_ns, kernel_at_ns, encode_at_ns, d2h_at_ns; /* Start of the decoder, the
+                                         passes, the encoder and the download. The shares of a
+                                         batch follow each other. */
     uint32_t slot;         /* index of the stream on its device */
     uint64_t submitted_ns; /* private to the engine */
 };

@@ -2,6 +2,7 @@
  * test_trace.c - --trace and --timeline of a daemon at work: on the CPU engine, and on the CUDA
  * engine's own code with the tests' runtime.
  */
+#include <math.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -33,11 +34,21 @@ static void push_both(void)
                    i % 2 ? 'a' : 'b', i, i);
 }
 
-/* The milliseconds of a stage in the result must equal those in the trace; -1: no such stage. */
+static double traced_ms(const cJSON *events, const cJSON *result, const char *name)
+{
+    return trace_file_ms(events, json_number(result, "job"), name);
+}
+
+/* The milliseconds of a stage in the result must equal those in the trace; -1: no such stage. The
+ * result's kernels include the codecs on the device. */
 static void check_ms(const cJSON *events, const cJSON *result, const char *key, const char *name)
 {
     double told = json_number(result, text_of("ms.%s", key));
-    double seen = trace_file_ms(events, json_number(result, "job"), name);
+    double seen = traced_ms(events, result, name);
+    if (strcmp(name, "kernel") == 0) {
+        seen += fmax(traced_ms(events, result, "device_decode"), 0);
+        seen += fmax(traced_ms(events, result, "device_encode"), 0);
+    }
     if (!(seen > told - 0.0011 && seen < told + 0.0011))
         fail_msg("job %.0f: ms.%s is %.3f, the trace has %.4f", json_number(result, "job"), key,
                  told, seen);
@@ -82,12 +93,16 @@ static void check_stages(cJSON **results, bool cuda)
         if (cuda) {
             check_ms(events, results[i], "h2d", "H2D");
             check_ms(events, results[i], "d2h", "D2H");
+            assert_true(traced_ms(events, results[i], "device_decode") > 0);
+            assert_true(traced_ms(events, results[i], "device_encode") > 0);
         }
         cJSON_Delete(results[i]);
     }
     assert_int_equal(trace_file_jobs(events), JOBS + 1);
     assert_true(trace_file_end(events, "jobs") == JOBS + 1);
     assert_int_equal(trace_file_count(events, "X", "H2D"), cuda ? JOBS : 0);
+    assert_int_equal(trace_file_count(events, "X", "device_decode"), cuda ? JOBS : 0);
+    assert_int_equal(trace_file_count(events, "X", "device_encode"), cuda ? JOBS : 0);
     assert_int_equal(trace_file_count(events, "b", "ack"), JOBS + 1);
     assert_true(trace_file_count(events, "C", "in flight") > JOBS);
     cJSON_Delete(events);
@@ -110,7 +125,8 @@ TEST(test_on_the_cpu_engine)
 TEST(test_on_streams)
 {
     static const char *const words[] = {"stream 0", "stream 1", "cuda:0", "H2D", "D2H", "overlap",
-                                        "all kernels", NULL};
+                                        "all decoders", "all kernels", "all encoders",
+                                        "decode on the device", ": device_decode ", NULL};
     const char *program = getenv("GPUIMGD_STANDIN");
     const char *const options[] = {trace_option, timeline_option, "--engine=cuda", "--streams=2",
                                    "--pinned_bytes=64M", NULL};

@@ -68,8 +68,10 @@ static struct trace_job job_of(uint64_t number, uint64_t gap_ns)
     trace_job_add(&job, TRACE_ADMIT, TRACE_OF_JOB, at + MS / 2, at + MS);
     trace_job_add(&job, TRACE_DECODE, worker, at + MS, at + 3 * MS);
     trace_job_add(&job, TRACE_H2D, stream, at + 3 * MS, at + 4 * MS);
-    trace_job_add(&job, TRACE_KERNEL, stream, at + 4 * MS, at + 5 * MS + 123);
-    trace_job_add(&job, TRACE_D2H, stream, at + 5 * MS + 123, at + 6 * MS);
+    trace_job_add(&job, TRACE_DEVICE_DECODE, stream, at + 4 * MS, at + 4 * MS + MS / 4);
+    trace_job_add(&job, TRACE_KERNEL, stream, at + 4 * MS + MS / 4, at + 5 * MS + 123);
+    trace_job_add(&job, TRACE_DEVICE_ENCODE, stream, at + 5 * MS + 123, at + 5 * MS + MS / 2);
+    trace_job_add(&job, TRACE_D2H, stream, at + 5 * MS + MS / 2, at + 6 * MS);
     trace_job_add(&job, TRACE_ENCODE, worker, at + 6 * MS, at + 8 * MS);
     trace_job_add(&job, TRACE_ACK, TRACE_OF_JOB, at + 8 * MS, at + 9 * MS);
     job.end_ns = at + 9 * MS;
@@ -124,14 +126,16 @@ TEST(slices_waits_and_counters_come_back)
 {
     trace_jobs("", BYTES_MAX, 200);
     assert_int_equal(trace_file_jobs(events), 200);
-    assert_int_equal(trace_file_count(events, "X", NULL), 200 * 6);
+    assert_int_equal(trace_file_count(events, "X", NULL), 200 * 8);
     assert_int_equal(trace_file_count(events, "b", "admit"), 200);
     assert_int_equal(trace_file_count(events, "e", "ack"), 200);
     assert_int_equal(trace_file_count(events, "C", "in flight"), 400);
     assert_int_equal(trace_file_count(events, "C", "pinned bytes"), 400);
     assert_int_equal(trace_file_count(events, "M", "thread_name"), WORKERS + STREAMS);
     assert_float_equal(trace_file_ms(events, 17, "read"), 0.5, 1e-6);
-    assert_float_equal(trace_file_ms(events, 17, "kernel"), 1.000123, 1e-6);
+    assert_float_equal(trace_file_ms(events, 17, "device_decode"), 0.25, 1e-6);
+    assert_float_equal(trace_file_ms(events, 17, "kernel"), 0.750123, 1e-6);
+    assert_float_equal(trace_file_ms(events, 17, "device_encode"), 0.499877, 1e-6);
     assert_float_equal(trace_file_ms(events, 17, "admit"), 0.5, 1e-6);
     assert_float_equal(trace_file_ms(events, 201, "read"), -1, 1e-6);
     assert_true(trace_file_end(events, "jobs") == 200);
@@ -279,7 +283,8 @@ TEST(the_picture_has_what_it_must)
 {
     static const char *const words[] = {
         "worker 2", "stream 1", "cuda:0", "prefers-color-scheme", "job 17: decode 2.000 ms",
-        "job 17: H2D 1.000 ms", "job 17: D2H", "all kernels", "jobs in flight", "640 x 480",
+        "job 17: H2D 1.000 ms", "job 17: D2H", "job 17: device_decode 0.250 ms",
+        "all decoders", "all kernels", "all encoders", "jobs in flight", "640 x 480",
         "host&#60;&#38;&#34;&#62;:4711", "copy to the device", "wait for admission", "ms</text>",
         "job 17, attempt 1: done, 9.001 ms"};
     const char *text = draw(40, 10 * MS, WORKERS);
@@ -300,7 +305,7 @@ TEST(the_picture_is_bounded)
                     TIMELINE_WINDOW_JOBS + 4);
     assert_non_null(strstr(text, "among the last 4096 of 6000 jobs"));
     assert_non_null(strstr(text, "and 68 more workers"));
-    assert_in_range(strlen(text), 50000, 200000);
+    assert_in_range(strlen(text), 50000, 250000);
     /* So many at a time that not all can be drawn separately. */
     text = draw(4096, 100, WORKERS);
     assert_int_equal(count_of(text, "<g class=\"j\">"), 512);
