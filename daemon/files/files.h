@@ -75,9 +75,9 @@ struct files_input {
  * input_missing, input_unreadable, input_too_large. */
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              struct files_input *input, struct error *error) MUST_CHECK;
-/* Reads the bytes from `from` to the end at `size` to the same offsets of `bytes`. A file whose size
- * has changed since it was opened is input_unreadable, which is retried: a program may still be
- * writing it. `bytes` must have room for size + 1: the additional byte shows that the file has
+/* Reads the bytes from `from` to the end at `size` to the same offsets of `bytes`. A file whose
+ * size has changed since it was opened is input_unreadable, which is retried: a program may still
+ * be writing it. `bytes` must have room for size + 1: the additional byte shows that the file has
  * grown. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t from, uint64_t size,
                              struct error *error) MUST_CHECK;

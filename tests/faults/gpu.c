@@ -262,7 +262,7 @@ static void device_of_a_stopped_daemon(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
-/* ---- files that a device decodes --------------------------------------------------------------- */
+/* ---- files that a device decodes ---- */
 
 /* Overwrites p.jpg with another image: a longer file, or one of the same length; or replaces it. */
 static void change_input(struct rig *rig)
@@ -285,7 +285,8 @@ static void change_input(struct rig *rig)
     picture_free(&old);
 }
 
-/* The victim waits for pinned memory, which another job holds. Only the head of its file is read. */
+/* The victim waits for pinned memory, which another job holds. Only the head of its file is read.
+ */
 static void change_while_waiting(struct rig *rig)
 {
     put_large(rig);
