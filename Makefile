@@ -339,7 +339,7 @@ $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floo
 
 # bench_jpeg compares with nvJPEG, if the toolkit has it.
 ifeq ($(HAVE_CUDA),yes)
-JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow nvjpeg)
+JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow queue nvjpeg)
 $(JPEG_BENCH): CPPFLAGS_ALL += -I$(CUDA_HOME)/include
 $(O)/tests/bench/bench_jpeg: $(JPEG_BENCH)
 ifneq ($(wildcard $(CUDA_HOME)/include/nvjpeg.h),)

@@ -7,7 +7,8 @@
  * so. Every result is compared with libjpeg-turbo's, byte by byte. Sizes are those of the files
  * before scaling: GP/s are gigapixels per second, GB/s gigabytes of JPEG files.
  *
- * After each row, the time of its steps alone on the device, for the batch of one stream. The
+ * Progressive photographs come from a queue, within a budget of device memory (jpeg_queue.h). After
+ * each other row, the time of its steps alone on the device, for the batch of one stream. The
  * longest of them bounds the throughput of many streams.
  */
 #include <stdio.h>
@@ -20,9 +21,11 @@
 
 #include "tests/bench/jpeg_flow.h"
 #include "tests/bench/jpeg_nvjpeg.h"
+#include "tests/bench/jpeg_queue.h"
 
-#define STREAMS_MAX 96
+#define STREAMS_MAX 16
 #define SECONDS_PER_ROW 0.4
+#define SECONDS_PER_QUEUE 2
 #define ROUNDS_MIN 3
 #define SMALL_SIDE 256
 #define SMALL_FILES 32
@@ -54,6 +57,11 @@ static size_t wrong_total;
 static struct {
     double decode_rgb, encode_gray, encode_rgb, nv_decode, nv_gray, nv_rgb;
 } best;
+
+static double in_gib(size_t bytes)
+{
+    return (double)bytes / (double)GIB;
+}
 
 static void keep_best(double *to, double rate)
 {
@@ -149,6 +157,29 @@ static double rows(struct photos *photos, const struct jpeg_work *work, const ch
     rows(photos, work, what, steps, (const struct load[]){__VA_ARGS__},                            \
          sizeof((const struct load[]){__VA_ARGS__}) / sizeof(struct load))
 
+/* Photographs from a queue. begin() has prepared libjpeg's results of the work. */
+static void queue_rows(const struct photos *photos, const struct jpeg_work *work,
+                       const struct queue_load *loads, size_t count)
+{
+    for (size_t i = 0; i < count && photos->count > 0; i++) {
+        struct queue_figures row = queue_run(photos, work, &loads[i], SECONDS_PER_QUEUE);
+        wrong_total += row.wrong;
+        printf("  %3d x %d from a queue %9.2f GP/s %9.0f images/s, %.1f images in flight, at most "
+               "%.2f of %.2f GiB in use and %.2f held, host %.0f us per image, %s\n",
+               loads[i].streams, loads[i].batch, row.gigapixels_per_s, row.images_per_s,
+               row.images_in_flight, in_gib(row.bytes_max), in_gib(loads[i].budget),
+               in_gib(row.pool_bytes), row.host_us,
+               row.wrong                      ? "WRONG"
+               : row.compared < photos->count ? "NOT COMPARED"
+                                              : "equal to libjpeg-turbo's");
+        fflush(stdout);
+    }
+}
+
+#define QUEUE_ROWS(photos, work, ...)                                                              \
+    queue_rows(photos, work, (const struct queue_load[]){__VA_ARGS__},                             \
+               sizeof((const struct queue_load[]){__VA_ARGS__}) / sizeof(struct queue_load))
+
 /* ---- parts ---- */
 
 static void part_decode(void)
@@ -206,9 +237,13 @@ static void part_large(void)
 static void part_progressive(void)
 {
     const char *what = "progressive photographs";
-    ROWS(&progressive, &to_y, what, to_y.steps, {1, 1}, {96, 1}, {32, 4});
-    ROWS(&progressive, &to_rgb, what, to_rgb.steps, {96, 1}, {32, 4});
-    ROWS(&progressive, &to_edges, what, EVERYTHING, {32, 4});
+    const size_t y = 4 * GIB, rgb = 8 * GIB;
+    if (progressive.count == 0)
+        return;
+    ROWS(&progressive, &to_y, what, to_y.steps, {1, 1});
+    QUEUE_ROWS(&progressive, &to_y, {96, 1, y}, {112, 1, y}, {120, 1, y}, {32, 4, y});
+    begin(&progressive, &to_rgb, what);
+    QUEUE_ROWS(&progressive, &to_rgb, {96, 1, rgb}, {112, 1, rgb}, {32, 4, rgb});
 }
 
 static void part_nvjpeg(void)

@@ -8,21 +8,10 @@
 #include <time.h>
 
 #include "codecs/jpeg/header.h"
-#include "gpu/jpeg/coefficients.h"
-#include "gpu/jpeg/decode.h"
 #include "gpu/jpeg/encode.h"
-#include "gpu/jpeg/progressive.h"
 #include "gpu/ops/sobel.h"
 #include "gpu/plan/pass.h"
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        int status_ = (int)(call);                                                                 \
-        if (status_ != 0) {                                                                        \
-            fprintf(stderr, "%s: CUDA error %d\n", #call, status_);                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "tests/bench/jpeg_image.h"
 
 pass_cuda sobel_cuda;
 
@@ -73,12 +62,9 @@ static void lay_out_image(struct flow *flow, struct flow_image *image)
     struct image size = photo_image(photo, work);
     image->decoded = image->edges = size;
     image->decoded_at = take(&flow->device_bytes, size.stride * size.height);
-    image->decode_at = take(&flow->device_bytes, jpeg_decode_work_bytes(photo->frame, photo->length,
-                                                                        work->as, work->eighths));
+    image->decode_at = take(&flow->device_bytes, decode_work_bytes(photo, work));
     if (flow->progressive)
-        image->scans_at = take(&flow->device_bytes,
-                               jpeg_progressive_work_bytes(photo->frame, (uint32_t)photo->length,
-                                                           work->as == DECODE_LUMA));
+        image->scans_at = take(&flow->device_bytes, scans_work_bytes(photo, work));
     if (work->steps & STEP_SOBEL)
         image->edges_at = take(&flow->device_bytes, size.stride * size.height);
     if (!(work->steps & STEP_ENCODE))
@@ -113,14 +99,9 @@ static size_t describe_scans(struct flow *flow, void *to, size_t bytes)
     struct jpeg_progressive_image *list = calloc(flow->count, sizeof *list);
     for (size_t i = 0; i < flow->count; i++) {
         struct flow_image *image = &flow->images[i];
-        const struct photo *photo = image->photo;
-        list[i] = (struct jpeg_progressive_image){
-            .frame = photo->frame, .file = flow->device + image->file_at,
-            .file_bytes = (uint32_t)photo->length, .luma_only = flow->work.as == DECODE_LUMA,
-            .work = flow->device + image->scans_at,
-            .verdict = (uint32_t *)(flow->device + flow->scan_verdicts_at) + i};
-        jpeg_progressive_planes(photo->frame, flow->work.as == DECODE_LUMA,
-                                flow->device + image->scans_at, image->planes);
+        list[i] = scans_of(image->photo, &flow->work, flow->device + image->file_at,
+                           flow->device + image->scans_at,
+                           (uint32_t *)(flow->device + flow->scan_verdicts_at) + i, image->planes);
     }
     size_t needed = jpeg_progressive_describe(list, (uint32_t)flow->count, to, bytes,
                                               &flow->scan_batch);
@@ -134,12 +115,9 @@ static size_t describe_decode(struct flow *flow, void *to, size_t bytes)
     for (size_t i = 0; i < flow->count; i++) {
         struct flow_image *image = &flow->images[i];
         image->decoded.pixels = flow->device + image->decoded_at;
-        list[i] = (struct jpeg_decode_image){
-            .frame = image->photo->frame, .file = flow->device + image->file_at,
-            .file_bytes = (uint32_t)image->photo->length, .as = flow->work.as,
-            .eighths = flow->work.eighths, .image = image->decoded,
-            .verdict = (uint32_t *)(flow->pinned + flow->verdicts_at) + i,
-            .work = flow->device + image->decode_at};
+        list[i] = decode_of(image->photo, &flow->work, flow->device + image->file_at,
+                            &image->decoded, flow->device + image->decode_at,
+                            (uint32_t *)(flow->pinned + flow->verdicts_at) + i);
         if (flow->progressive) {
             list[i].coefficients = image->planes;
             list[i].coefficients_verdict =
@@ -189,10 +167,6 @@ static void make_preludes(struct flow *flow)
     codec_context_destroy(context);
 }
 
-/* Room for a description. */
-#define DESCRIPTION_FIXED (64 << 10)
-#define DESCRIPTION_PER_IMAGE (32 << 10)
-
 /* The scans come first, because they also find the planes. */
 static void describe(struct flow *flow)
 {
@@ -202,11 +176,14 @@ static void describe(struct flow *flow)
     if (flow->work.steps & STEP_ENCODE)
         flow->encode.bytes =
             describe_encode(flow, flow->pinned + flow->encode.at, flow->encode.bytes);
+    description_check(flow->scans.bytes, flow->count);
+    description_check(flow->decode.bytes, flow->count);
+    description_check(flow->encode.bytes, flow->count);
 }
 
 static void take_descriptions(struct flow *flow)
 {
-    size_t bytes = DESCRIPTION_FIXED + flow->count * DESCRIPTION_PER_IMAGE;
+    size_t bytes = description_room(flow->count);
     struct description *list[] = {&flow->scans, &flow->decode, &flow->encode};
     for (int i = 0; i < 3; i++) {
         list[i]->at = take(&flow->files_bytes, bytes);
@@ -236,11 +213,6 @@ struct flow *flow_open(const struct photos *photos, size_t first, size_t count,
     if (work->steps & STEP_ENCODE)
         make_preludes(flow);
     describe(flow);
-    size_t room = DESCRIPTION_FIXED + count * DESCRIPTION_PER_IMAGE;
-    if (flow->scans.bytes > room || flow->decode.bytes > room || flow->encode.bytes > room) {
-        fprintf(stderr, "a description of %zu images does not fit into %zu bytes\n", count, room);
-        exit(1);
-    }
     flow_launch(flow, STEP_UPLOAD);
     flow_wait(flow);
     return flow;
@@ -326,10 +298,8 @@ static bool is_wrong(struct flow *flow, size_t index, bool compares)
         CHECK(cudaMemcpyAsync(bytes, at, photo->result_bytes, cudaMemcpyDeviceToHost,
                               flow->stream));
     flow_wait(flow);
-    wrong = file && memcmp(bytes, photo->result, photo->result_bytes) != 0;
-    for (uint32_t y = 0; !file && y < last->height && !wrong; y++)
-        wrong = memcmp(bytes + y * last->stride, photo->result + y * last->stride,
-                       (size_t)last->width * last->channels) != 0;
+    wrong = file ? memcmp(bytes, photo->result, photo->result_bytes) != 0
+                 : !photo_equals(photo, last, bytes);
     free(bytes);
     return wrong;
 }

@@ -215,6 +215,15 @@ struct image photo_image(const struct photo *photo, const struct jpeg_work *work
     return image;
 }
 
+bool photo_equals(const struct photo *photo, const struct image *size, const uint8_t *rows)
+{
+    for (uint32_t y = 0; y < size->height; y++)
+        if (memcmp(rows + y * size->stride, photo->result + y * size->stride,
+                   (size_t)size->width * size->channels) != 0)
+            return false;
+    return true;
+}
+
 /* ---- work on all cores ---- */
 
 struct turn {

@@ -58,6 +58,8 @@ double photos_work(struct photos *photos, const struct jpeg_work *work, int repe
 
 /* Sides and channels of the image before it is encoded. */
 struct image photo_image(const struct photo *photo, const struct jpeg_work *work);
+/* Whether the rows of an image of this size are libjpeg's; padding may differ. */
+bool photo_equals(const struct photo *photo, const struct image *size, const uint8_t *rows);
 
 double bench_seconds(void);
 int bench_cores(void);
