@@ -110,6 +110,8 @@
 #define DISK_TRY_BYTES_MAX (64 * MIB)
 
 #define WORKERS_CEILING 1024
+/* With fewer CPUs, a worker less costs more than the wait of the loop and of Redis for a CPU. */
+#define AUTO_WORKERS_CPUS 8
 #define STREAMS_CEILING 64
 /* An H200 copies both ways at once. With 4 streams it needs up to 1.14 times the time of copies or
  * kernels alone, with 8 at most 1.05; 16 gain nothing. A device with one copy engine has less to

@@ -255,8 +255,6 @@ static uint64_t ram_share(uint64_t divisor, uint64_t at_most)
 
 void options_resolve(struct options *options)
 {
-    if (options->workers == 0)
-        options->workers = cpu_count() < WORKERS_CEILING ? cpu_count() : WORKERS_CEILING;
     if (options->pinned_bytes == 0)
         options->pinned_bytes = ram_share(8, 4 * GIB);
     if (options->host_bytes == 0) {
@@ -264,6 +262,18 @@ void options_resolve(struct options *options)
         if (options->host_bytes < 2 * options->input_bytes_max) /* uncovered: machine */
             options->host_bytes = 2 * options->input_bytes_max;
     }
+}
+
+uint64_t options_auto_workers(uint64_t cpus, uint32_t others)
+{
+    uint64_t workers = cpus >= AUTO_WORKERS_CPUS ? cpus - others : cpus;
+    return workers < WORKERS_CEILING ? workers : WORKERS_CEILING;
+}
+
+void options_resolve_workers(struct options *options, uint32_t others)
+{
+    if (options->workers == 0)
+        options->workers = options_auto_workers(cpu_count(), others);
 }
 
 void options_resolve_inflight(struct options *options, uint32_t slots)

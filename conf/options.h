@@ -41,8 +41,12 @@ bool options_load(struct options *options, const char *file, FILE *paths,
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
 /* Replaces "auto" by values for this machine, except device_bytes, which the engine resolves, and
- * inflight, which depends on the engine's slots (options_resolve_inflight). */
+ * workers and inflight, which depend on the engine. */
 void options_resolve(struct options *options);
+/* others: threads and processes that each need a CPU while the workers are busy. */
+void options_resolve_workers(struct options *options, uint32_t others);
+/* One worker per CPU. With 8 CPUs or more, `others` get one each. */
+uint64_t options_auto_workers(uint64_t cpus, uint32_t others);
 void options_resolve_inflight(struct options *options, uint32_t slots);
 
 /* Moves the reloadable options of `fresh` into `live` and logs each change at INFO. Logs at WARNING

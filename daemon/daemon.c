@@ -24,6 +24,7 @@
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
+#include "queue/redis/address.h"
 
 /* How often the daemon checks the engine for faults, and returns unused memory when idle. */
 #define CHECK_MS 2000
@@ -350,6 +351,20 @@ static void init_handles(struct daemon *daemon)
     listen_to_signals(daemon);
 }
 
+/* With CUDA, the loop submits the work of all devices. On the CPU engine it needs little time. */
+static void resolve_workers(struct daemon *daemon)
+{
+    struct redis_address address;
+    struct error error = {0};
+    uint32_t others = 0;
+    if (!engine_is_synchronous(daemon->engine)) {
+        others = 1;
+        if (redis_address_parse(&address, daemon->options->redis, &error) == STATUS_OK)
+            others += redis_address_is_local(&address);
+    }
+    options_resolve_workers(daemon->options, others);
+}
+
 static bool open_engine(struct daemon *daemon, struct error *error)
 {
     struct options *options = daemon->options;
@@ -367,6 +382,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK) /* uncovered: service */
         return false;
     daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
+    resolve_workers(daemon);
     options_resolve_inflight(options, engine_slots(daemon->engine));
     if (!engine_is_synchronous(daemon->engine))
         uv_prepare_start(&daemon->engine_prepare, on_prepare);

@@ -154,3 +154,17 @@ enum status redis_address_parse(struct redis_address *address, const char *text,
         return parse_socket(address, text, error);
     return parse_list(address, text, REDIS_PORT, error);
 }
+
+static bool is_local(const struct redis_endpoint *endpoint)
+{
+    return endpoint->is_unix || strcmp(endpoint->host, "localhost") == 0 ||
+           strncmp(endpoint->host, "127.", 4) == 0 || strcmp(endpoint->host, "::1") == 0;
+}
+
+bool redis_address_is_local(const struct redis_address *address)
+{
+    bool found = false;
+    for (size_t i = 0; i < address->count && !*address->master; i++)
+        found |= is_local(&address->endpoints[i]);
+    return found;
+}

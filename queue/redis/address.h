@@ -29,6 +29,10 @@ struct redis_address {
 enum status redis_address_parse(struct redis_address *address, const char *text,
                                 struct error *error) MUST_CHECK;
 
+/* Whether one of the servers is on this host: a unix socket, or a loopback address. false for
+ * Sentinels: their master may be anywhere. */
+bool redis_address_is_local(const struct redis_address *address);
+
 /* Parses "host:port" as Redis prints it: without brackets around an IPv6 address. Returns false if
  * the text has another form. */
 bool redis_endpoint_read(struct redis_endpoint *endpoint, const char *text);

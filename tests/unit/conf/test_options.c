@@ -27,10 +27,30 @@ TEST(defaults_are_the_documented_ones)
     assert_true(options.sync_outputs);
     assert_true(options_check(&options, &error));
     options_resolve(&options);
+    options_resolve_workers(&options, 0);
+    assert_int_equal(options.workers, sysconf(_SC_NPROCESSORS_ONLN));
     options_resolve_inflight(&options, 8);
     assert_int_equal(options.inflight, 2 * options.workers + 8);
     assert_true(options.host_bytes >= 2 * options.input_bytes_max);
     options_clear(&options);
+    options_clear(&options);
+}
+
+TEST(workers_leave_cpus_to_others)
+{
+    struct options options = fresh();
+    struct error error = {0};
+    assert_int_equal(options_auto_workers(1, 2), 1);
+    assert_int_equal(options_auto_workers(4, 2), 4);
+    assert_int_equal(options_auto_workers(7, 2), 7);
+    assert_int_equal(options_auto_workers(8, 2), 6);
+    assert_int_equal(options_auto_workers(16, 0), 16);
+    assert_int_equal(options_auto_workers(16, 1), 15);
+    assert_int_equal(options_auto_workers(16, 2), 14);
+    assert_int_equal(options_auto_workers(4096, 2), 1024);
+    assert_true(options_set(&options, "workers", "16", &error));
+    options_resolve_workers(&options, 2);
+    assert_int_equal(options.workers, 16);
     options_clear(&options);
 }
 
@@ -178,6 +198,7 @@ TEST(reload_takes_what_it_may)
     struct options live = fresh(), next = fresh();
     struct error error = {0};
     options_resolve(&live);
+    options_resolve_workers(&live, 0);
     uint64_t workers = live.workers;
     assert_true(options_set(&next, "stats_interval_s", "3", &error));
     assert_true(options_set(&next, "log_level", "debug", &error));

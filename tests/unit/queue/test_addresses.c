@@ -1,4 +1,5 @@
 /* Tests of how the queue finds its Redis: names with several addresses, and dead resolvers. */
+#include "queue/redis/address.h"
 #include "tests/fixtures/queue/queue_bench.h"
 
 #include <arpa/inet.h>
@@ -160,6 +161,26 @@ TEST(test_addresses)
             queue_destroy(queue);
     }
     assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+TEST(test_servers_on_this_host)
+{
+    static const struct {
+        const char *text;
+        bool local;
+    } cases[] = {
+        {"127.0.0.1:6379", true}, {"127.1.2.3", true}, {"localhost:1", true}, {"[::1]", true},
+        {"unix:/run/redis.sock", true}, {"10.0.0.1:6379", false}, {"redis.example:6379", false},
+        {"[2001:db8::1]:6379", false}, {"localhost.example", false}, {"[::127.0.0.1]", false},
+        {"10.0.0.1,127.0.0.1", true}, {"10.0.0.1,10.0.0.2", false}, {"sentinel://m@[::1]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct redis_address address;
+        struct error error = {0};
+        assert_int_equal(redis_address_parse(&address, cases[i].text, &error), STATUS_OK);
+        if (redis_address_is_local(&address) != cases[i].local)
+            fail_msg("%s is%s local", cases[i].text, cases[i].local ? " not" : "");
+    }
 }
 
 int main(void)
