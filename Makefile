@@ -140,7 +140,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -180,6 +180,7 @@ help:
 ## make bench-small   compare the daemon on small images with the codec floor and the queue alone
 ## make bench-peers   compare with OpenCV, libvips, ImageMagick and Pillow on your photographs: FOLDER=
 ## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
+## make bench-host    compare the daemon on GPUs and CPUs with the codec floor, OpenCV and torchvision: FOLDER=
 ## make bench-alone   compare the job of one 50 MP image on a GPU with its decode and its encode
 ## make check-peers   compare the operations with OpenCV and Pillow, which it installs
 ## make contact-sheet draw every operation on one image: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
@@ -336,6 +337,7 @@ endif
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(if $(filter yes,$(HAVE_CUDA)),$(wildcard tests/bench/*.cu)))
 
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
+$(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 
 # bench_jpeg compares with nvJPEG, if the toolkit has it.
 ifeq ($(HAVE_CUDA),yes)
@@ -464,6 +466,10 @@ bench-alone: deps
 	@tests/deps.sh bench-alone
 	@$(MAKE) --no-print-directory all
 	@tests/bench/alone.py --build $(O) $(BENCH)
+bench-host: deps
+	@tests/deps.sh bench-host
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_floor $(O)/tests/bench/bench_tile
+	@tests/bench/host.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-host.json $(BENCH)
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
 # those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-linear`,
-# `bench-alone`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb` the additional
-# ones of these targets. Checks for commands and libraries, not for packages, so nothing is
+# `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb`
+# the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
 # would start a server.
@@ -74,6 +74,9 @@ elif [ "${1:-}" = bench-peers ]; then
     need_module PIL python3-pil
     need_command vipsthumbnail libvips-tools
     need_command mogrify imagemagick
+elif [ "${1:-}" = bench-host ]; then
+    need_command python3 python3
+    need_command redis-server redis-server
 elif [ "${1:-}" = bench-alone ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
 elif [ "${1:-}" = bench-linear ] || [ "${1:-}" = contact-sheet ]; then

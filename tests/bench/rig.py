@@ -76,10 +76,10 @@ class Rig:
         try:
             self.out = self.make("out")
             self.redis_pid, self.client = self.start_redis()
-            command = [daemon, f"--redis=unix:{self.folder}/redis.sock",
-                       f"--input_root={input_root}", f"--output_root={self.out}", "--engine=cpu",
-                       "--sync_outputs=no", "--stats_interval_s=0", *options]
-            self.pid = self.start(command, "daemon.log")
+            self.command = [daemon, f"--redis=unix:{self.folder}/redis.sock",
+                            f"--input_root={input_root}", f"--output_root={self.out}",
+                            "--engine=cpu", "--sync_outputs=no", "--stats_interval_s=0", *options]
+            self.pid = self.start(self.command, "daemon.log")
         except BaseException:
             self.close()
             raise
