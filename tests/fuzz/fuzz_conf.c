@@ -68,6 +68,7 @@ static void check_file(const char *path)
         options_adopt(&live, &options);
         check_bounds(&live);
         options_resolve(&options);
+        options_resolve_workers(&options, 2);
         FUZZ_MUST(options.workers >= 1 && options.pinned_bytes >= 1);
         FUZZ_MUST(options.host_bytes / 2 >= options.input_bytes_max);
     } else {
