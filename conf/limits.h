@@ -119,12 +119,19 @@
 #define STREAMS_BOTH_WAYS 8
 #define STREAMS_ONE_WAY 4
 /* Tasks of at most this size on a device are batched on one stream. A stream and the report of its
- * end cost the loop about 15 us; the copies and the kernel of 512 x 512 pixels take the device
- * twice that. Larger tasks gain nothing from a batch, and run in parallel on separate streams. */
+ * end cost the device's thread about 15 us; the copies and the kernel of 512 x 512 pixels take the
+ * device twice that. Larger tasks gain nothing from a batch, unless they share the launches of the
+ * JPEG codec, and run in parallel on separate streams. */
 #define BATCH_TASK_BYTES (2 * MIB)
 /* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
  * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
 #define BATCH_TASKS_MAX 16
+/* Pixels of the sources of a batch. The codec's launches take about 50 us, and 60 GP/s are its rate
+ * on an H200. At the upper bound the kernels run for 1 ms, so that the launches cost 5% and the
+ * first task waits 1 ms for the last one. Below the lower bound the launches take longer than the
+ * kernels, so that tasks share a batch even if other streams are free. */
+#define BATCH_PIXELS_MAX (64u * 1000 * 1000)
+#define BATCH_PIXELS_MIN (4u * 1000 * 1000)
 #define DEVICES_MAX 16
 /* Each stream of a device holds descriptions of JPEGs: this much pinned memory, and as much memory
  * of the device. pinned_bytes and device_bytes do not include it; the manual states this. */

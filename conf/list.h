@@ -70,6 +70,19 @@ static inline struct list_node *list_first(const struct list *list)
     return list_empty(list) ? NULL : list->head.next;
 }
 
+/* Appends all nodes of `from`, which is empty afterwards. */
+static inline void list_take(struct list *to, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->head.next->prev = to->head.prev;
+    from->head.prev->next = &to->head;
+    to->head.prev->next = from->head.next;
+    to->head.prev = from->head.prev;
+    to->length += from->length;
+    list_init(from);
+}
+
 /* Removes and returns the first node; NULL if the list is empty. */
 static inline struct list_node *list_pop(struct list *list)
 {

@@ -51,8 +51,7 @@ struct daemon {
     uint32_t ahead_max;               /* jobs fetched beyond `inflight` */
     uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
 
-    uv_async_t engine_async;
-    uv_prepare_t engine_prepare; /* not started on the CPU engine */
+    uv_async_t engine_async; /* the engine has a fault */
     uv_signal_t signals[SIGNALS];
     uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
 
@@ -61,7 +60,6 @@ struct daemon {
     size_t swept;  /* files removed by the last sweep */
     bool has_root; /* files_has_root at the last sweep */
 
-    bool unwanted; /* SIGTERM or SIGINT during the start */
     bool running, paused, draining, closing;
     bool hurried; /* second SIGTERM or SIGINT: do not wait for jobs, and 1 s at most for Redis */
     uint64_t drain_began_ns;
@@ -168,7 +166,7 @@ static void check_engine(struct daemon *daemon)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static void wake_from_engine(void *context)
+static void on_engine_failed(void *context)
 {
     struct daemon *daemon = context;
     uv_async_send(&daemon->engine_async);
@@ -177,16 +175,8 @@ static void wake_from_engine(void *context)
 static void on_engine(uv_async_t *async)
 {
     struct daemon *daemon = async->data;
-    engine_reap(daemon->engine);
     if (daemon->running)
         check_engine(daemon);
-}
-
-/* Runs before the loop waits for events: all tasks of one loop iteration can share a stream. */
-static void on_prepare(uv_prepare_t *prepare)
-{
-    struct daemon *daemon = prepare->data;
-    engine_start(daemon->engine);
 }
 
 /* Returns malloc's free memory to the system, once, after the daemon was idle for CHECK_MS. */
@@ -282,10 +272,8 @@ static void reload(struct daemon *daemon)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
-    if (!daemon->running) { /* the self-test runs the loop before the parts exist */
-        daemon->unwanted |= number == SIGTERM || number == SIGINT;
-        return;
-    }
+    if (!daemon->running) /* uncovered: moment */
+        return; /* the start has failed: the loop only closes its handles */
     switch (number) {
     case SIGTERM:
     case SIGINT:
@@ -342,8 +330,6 @@ static void init_handles(struct daemon *daemon)
                             &daemon->sweep_timer};
     uv_async_init(&daemon->loop, &daemon->engine_async, on_engine);
     daemon->engine_async.data = daemon;
-    uv_prepare_init(&daemon->loop, &daemon->engine_prepare);
-    daemon->engine_prepare.data = daemon;
     for (size_t i = 0; i < sizeof timers / sizeof timers[0]; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
         timers[i]->data = daemon;
@@ -376,22 +362,19 @@ static bool open_engine(struct daemon *daemon, struct error *error)
         .pinned_bytes = options->pinned_bytes,
         .device_bytes = options->device_bytes,
         .hang_grace_s = options->hang_grace_s,
-        .wake = wake_from_engine,
-        .wake_context = daemon,
+        .failed = on_engine_failed,
+        .context = daemon,
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK) /* uncovered: service */
         return false;
     daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
     resolve_workers(daemon);
     options_resolve_inflight(options, engine_slots(daemon->engine));
-    if (!engine_is_synchronous(daemon->engine))
-        uv_prepare_start(&daemon->engine_prepare, on_prepare);
     daemon->test_image = test_image_create(error);
-    if (!daemon->test_image ||
-        !selftest_run(&daemon->loop, daemon->engine, daemon->test_image, error))
+    if (!daemon->test_image || !selftest_run(daemon->engine, daemon->test_image, error))
         return false;
     return strcmp(options->jpeg, "cpu") == 0 || !engine_prepare_codecs(daemon->engine) ||
-           jpeg_check_run(&daemon->loop, daemon->engine, error);
+           jpeg_check_run(daemon->engine, error);
 }
 
 static bool open_trace(struct daemon *daemon, struct error *error)
@@ -494,8 +477,6 @@ static void start(struct daemon *daemon)
     say_hello(daemon);
     notify_state("READY=1");
     monitor_look(daemon->monitor);
-    if (daemon->unwanted)
-        on_terminate(daemon, "SIGTERM");
 }
 
 /* ---- shutdown ------------------------------------------------------------------------------- */

@@ -111,7 +111,6 @@ void pipeline_on_tick(uv_timer_t *timer)
     send_back_waiting(pipeline, now);
     if (!usable)
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
-    engine_reap(pipeline->parts.engine);
     pipeline_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         uv_timer_stop(&pipeline->tick);

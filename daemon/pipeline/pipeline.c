@@ -179,7 +179,9 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     struct job_run *runs = calloc(slots, sizeof *runs);
     struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
                                          POOL_SEGMENT_BYTES, &pool_backend_pages);
-    if (!pipeline || !runs || !file_pool) { /* uncovered: memory */
+    if (!pipeline || !runs || !file_pool ||
+        !hand_over_open(&pipeline->computed, parts->loop,
+                        stages_take_computed)) { /* uncovered: memory */
         pool_destroy(file_pool);
         free(runs);
         free(pipeline);
@@ -210,6 +212,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 
 void pipeline_stop(struct pipeline *pipeline)
 {
+    hand_over_close(&pipeline->computed);
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
     uv_close((uv_handle_t *)&pipeline->disk.timer, NULL);
 }
@@ -223,6 +226,7 @@ void pipeline_destroy(struct pipeline *pipeline)
             job_run_clear(run); /* Redis never acknowledged its result */
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
+    hand_over_destroy(&pipeline->computed);
     free(pipeline->runs);
     free(pipeline);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/hand_over.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/job_run.h"
 
@@ -34,6 +35,7 @@ struct pipeline {
     struct pool *file_pool;
     struct admission admission;
     struct disk disk;
+    struct hand_over computed; /* tasks that a device has ended */
 
     _Atomic uint32_t inflight; /* jobs on any list except `free` */
     size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
@@ -88,6 +90,8 @@ void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 void stages_move(struct job_run *run, enum stage stage);
 /* Decides the outcome and moves the job to ACK. */
 void stages_end(struct job_run *run, enum outcome outcome);
+/* A device has ended the job's task. */
+void stages_take_computed(struct engine_task *task);
 /* After a stage: moves the job to the next stage, or to ACK if the job ends. */
 void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */

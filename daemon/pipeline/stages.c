@@ -3,7 +3,7 @@
 #include "daemon/pipeline/pipeline_impl.h"
 
 static void enter_gpu(struct job_run *run);
-static void on_task_done(struct engine_task *task);
+static void on_computed(struct engine_task *task);
 
 /* Priorities: the job that is closest to its end runs first. */
 const struct stage_row stage_table[STAGE_COUNT] = {
@@ -144,7 +144,7 @@ static bool begin_compute(struct job_run *run)
         .plan = &run->plan,
         .memory = &run->reserved.memory,
         .deadline_ns = run->timing.deadline_ns,
-        .done = on_task_done,
+        .done = on_computed,
     };
     return !run->plan.idle;
 }
@@ -230,7 +230,7 @@ static void leave_device(struct job_run *run)
     pipeline_pump(run->pipeline);
 }
 
-static void on_task_done(struct engine_task *task)
+void stages_take_computed(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
     trace_hooks_task(run);
@@ -238,14 +238,20 @@ static void on_task_done(struct engine_task *task)
         return;
     job_run_move(run, STAGE_GPU, OWNER_LOOP);
     run->error = task->error;
-    /* If the device failed, or another job on it, this job's attempt does not count. */
-    if (engine_fault(run->pipeline->parts.engine) && !task->on_device &&
-        run->error.status == STATUS_GPU_FAILED)
+    if (task->returned)
         job_run_decide(run, OUTCOME_RETURNED);
     if (run->error.status == STATUS_OK && job_run_is_open(run) && route_was_declined(run))
         leave_device(run);
     else
         stages_advance(run);
+}
+
+/* ---- on a device's thread ------------------------------------------------------------------- */
+
+static void on_computed(struct engine_task *task)
+{
+    struct job_run *run = container_of(task, struct job_run, engine_task);
+    hand_over_put(&run->pipeline->computed, task);
 }
 
 /* ---- to a worker or the engine -------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If a task is
  * marked `patient` and other tasks wait for a worker, several finished tasks share one wake-up. A
  * worker that hangs is given up (workers_give_up): a new thread replaces it, and the old thread
- * ends if its task ever returns. Loop thread only.
+ * ends if its task ever returns. Loop thread only, except workers_submit.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ struct workers;
 /* Starts `count` threads, or fewer if the system allows no more. NULL: out of memory, threads or
  * file descriptors. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
-/* The caller owns the task and keeps it valid until done is called. */
+/* Any thread. The caller owns the task and keeps it valid until done is called. */
 void workers_submit(struct workers *workers, struct worker_task *task);
 
 /* Calls done for finished tasks. Call it about every 100 ms: if all workers are busy with long

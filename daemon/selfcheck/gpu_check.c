@@ -1,15 +1,13 @@
 /* uncovered file: gpu */
 #include "daemon/selfcheck/gpu_check.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
 
-/* How often the engine is polled during a check: a failed device sends no event, and there may be
- * no job that polls it. */
-#define TICK_MS 100
 /* Includes the wait for jobs on the same device. The check does not treat a timeout as a fault. */
 #define TIMEOUT_S 60
 /* Before most tasks of the workers, because the check holds memory that jobs may wait for. */
@@ -32,7 +30,8 @@ struct gpu_check {
     bool running;
     struct worker_task task;
     struct run runs[DEVICES_MAX];
-    uint32_t run_count, computing;
+    uint32_t run_count;
+    atomic_uint computing; /* runs whose task has not ended */
     struct gpu_check_counts counts;
 };
 
@@ -56,9 +55,11 @@ static void end_check(struct worker_task *task)
         char text[ERROR_TEXT_MAX];
         snprintf(text, sizeof text, "GPU check on %.23s: %.250s", device, run->error.text);
         if (run->wrong)
-            engine_condemn(check->engine, text);
+            engine_set_in_service(check->engine, run->memory.device, false, text);
         else if (run->error.status != STATUS_OK)
             log_warning("%s", text);
+        else
+            engine_set_in_service(check->engine, run->memory.device, true, NULL);
         engine_release(check->engine, &run->memory);
     }
     check->running = false;
@@ -84,40 +85,35 @@ static void submit_task(struct gpu_check *check,
     workers_submit(check->workers, &check->task);
 }
 
+/* On the device's thread. */
 static void on_computed(struct engine_task *task)
 {
     struct run *run = container_of(task, struct run, task);
     struct gpu_check *check = run->check;
     run->error = task->error;
-    if (--check->computing > 0)
-        return;
-    uv_timer_stop(&check->timer);
-    submit_task(check, compare_run, end_check);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    engine_reap(((struct gpu_check *)timer->data)->engine);
+    if (atomic_fetch_sub(&check->computing, 1) == 1)
+        submit_task(check, compare_run, end_check);
 }
 
 static void decode_done(struct worker_task *task)
 {
     struct gpu_check *check = container_of(task, struct gpu_check, task);
     uint64_t deadline_ns = clock_after_s(clock_now_ns(), TIMEOUT_S);
+    uint32_t computing = 0;
     for (uint32_t i = 0; i < check->run_count; i++)
-        check->computing += !check->runs[i].wrong;
-    if (check->computing == 0) {
+        computing += !check->runs[i].wrong;
+    if (computing == 0) {
         end_check(task);
         return;
     }
-    uv_timer_start(&check->timer, on_tick, TICK_MS, TICK_MS);
+    atomic_store(&check->computing, computing);
     for (uint32_t i = 0; i < check->run_count; i++) {
         struct run *run = &check->runs[i];
         if (run->wrong)
             continue;
         run->task = (struct engine_task){.plan = test_image_plan(check->test_image),
                                          .memory = &run->memory, .deadline_ns = deadline_ns,
-                                         .done = on_computed};
+                                         .is_check = true, .done = on_computed};
         engine_submit(check->engine, &run->task);
     }
 }

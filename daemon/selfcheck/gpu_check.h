@@ -2,8 +2,10 @@
  * gpu_check.h - checks every GPU with a test image at intervals while jobs run.
  *
  * A worker decodes the test image, each device with free memory processes it beside the jobs, and a
- * worker compares the result with the CPU engine's. If a bit differs, the engine has a fault: the
- * daemon ends, and its jobs are given back without a charge. Loop thread only.
+ * worker compares the result with the CPU engine's. A device that gives a different bit leaves
+ * service, and the others continue. Its checks go on; the first that it passes puts it back. If no
+ * other device is in service, the engine has a fault: the daemon ends, and its jobs are given back
+ * without a charge. Loop thread only.
  */
 #pragma once
 

@@ -5,9 +5,9 @@
 
 #include "codecs/codec.h"
 #include "codecs/jpeg/header.h"
-#include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/selfcheck/test_image.h"
+#include "gpu/engine/task_wait.h"
 #include "gpu/jpeg/codec.h"
 
 /* Odd sides: the image ends within an MCU, and Cb and Cr within a block. */
@@ -25,7 +25,8 @@ struct trial {
     struct plan plan;
     struct engine_memory memory;
     struct engine_task task;
-    bool reserved, ended;
+    struct task_wait *wait;
+    bool reserved;
     size_t file_bytes;
     int quality;        /* of the second output */
     struct image_info info;
@@ -35,8 +36,9 @@ struct trial {
 };
 
 struct check {
-    uv_loop_t *loop;
     struct engine *engine;
+    struct task_wait wait;
+    size_t submitted;
     struct codec_context *codec;
     struct engine_codecs equal; /* so far */
     struct error *error;
@@ -94,7 +96,7 @@ static bool make_trial(struct check *check, struct trial *trial, unsigned number
 
 static void on_done(struct engine_task *task)
 {
-    container_of(task, struct trial, task)->ended = true;
+    task_wait_ended(container_of(task, struct trial, task)->wait);
 }
 
 static bool plan_trial(struct check *check, struct trial *trial)
@@ -153,7 +155,8 @@ static bool start(struct check *check, struct trial *trial, uint32_t device)
         return false;
     trial->task = (struct engine_task){.plan = &trial->plan, .memory = &trial->memory,
                                        .done = on_done};
-    trial->ended = false;
+    trial->wait = &check->wait;
+    check->submitted++;
     engine_submit(check->engine, &trial->task);
     return true;
 }
@@ -210,31 +213,10 @@ static bool compare(struct check *check, struct trial *trial, const char *device
 
 /* ---- all trials ----------------------------------------------------------------------------- */
 
-static void on_tick(uv_timer_t *timer)
+/* false: the device may still write to the memory of the trials. */
+static bool all_ended(struct check *check)
 {
-    engine_reap(timer->data);
-}
-
-static unsigned running(const struct check *check, unsigned count)
-{
-    unsigned still = 0;
-    for (unsigned i = 0; i < count; i++)
-        still += check->trials[i].reserved && !check->trials[i].ended;
-    return still;
-}
-
-static bool wait_for(struct check *check, unsigned count)
-{
-    uint64_t limit = clock_after_s(clock_now_ns(), TIMEOUT_S);
-    uv_timer_t timer;
-    uv_timer_init(check->loop, &timer);
-    timer.data = check->engine;
-    uv_timer_start(&timer, on_tick, 20, 20);
-    while (running(check, count) > 0 && clock_now_ns() < limit)
-        uv_run(check->loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(check->loop, UV_RUN_NOWAIT);
-    return running(check, count) == 0 ||
+    return task_wait_for(&check->wait, check->submitted, TIMEOUT_S) ||
            error_refuse(check->error, "the JPEG codec did not answer within %d s", TIMEOUT_S);
 }
 
@@ -251,14 +233,14 @@ static bool run_some(struct check *check, uint32_t device, unsigned *number, boo
         ok = plan_trial(check, trial) && start(check, trial, device);
     }
     ok = ok && check->error->status == STATUS_OK;
-    engine_start(check->engine);
-    ok = wait_for(check, count) && ok;
+    if (!all_ended(check))
+        return false;
     for (unsigned i = 0; i < count; i++) {
         struct trial *trial = &check->trials[i];
         if (ok && trial->task.error.status != STATUS_OK)
             ok = error_refuse(check->error, "%s", trial->task.error.text);
         ok = ok && compare(check, trial, engine_name(check->engine, device));
-        if (trial->reserved && trial->ended)
+        if (trial->reserved)
             engine_release(check->engine, &trial->memory);
         plan_clear(&trial->plan);
         image_info_clear(&trial->info);
@@ -266,14 +248,15 @@ static bool run_some(struct check *check, uint32_t device, unsigned *number, boo
     return ok;
 }
 
-bool jpeg_check_run(uv_loop_t *loop, struct engine *engine, struct error *error)
+bool jpeg_check_run(struct engine *engine, struct error *error)
 {
     struct check *check = calloc(1, sizeof *check);
     bool ok = check && (check->codec = codec_context_create()) != NULL;
+    if (check)
+        task_wait_open(&check->wait);
     if (!ok)
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the test of the JPEG codec");
     if (ok) {
-        check->loop = loop;
         check->engine = engine;
         check->error = error;
         check->equal = (struct engine_codecs){true, true};
@@ -286,9 +269,12 @@ bool jpeg_check_run(uv_loop_t *loop, struct engine *engine, struct error *error)
     }
     if (ok)
         engine_set_codecs(engine, check->equal);
-    if (check)
-        codec_context_destroy(check->codec);
-    if (check && running(check, TRIALS_AT_ONCE) == 0) /* else the device may still write to it */
-        free(check);
+    if (!check)
+        return ok;
+    codec_context_destroy(check->codec);
+    if (!task_wait_for(&check->wait, check->submitted, 0))
+        return ok; /* the device may still write to its memory */
+    task_wait_close(&check->wait);
+    free(check);
     return ok;
 }

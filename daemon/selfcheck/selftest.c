@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "conf/clock.h"
+#include "gpu/engine/task_wait.h"
 
 /* Odd sides, so that the image ends within a block of 8 x 8 pixels. */
 #define TRIAL_WIDTH    83
@@ -101,16 +101,16 @@ bool selftest_codecs(struct error *error)
 }
 
 struct selftest {
-    uv_loop_t *loop;
     struct engine *engine;
     const struct test_image *test_image;
     struct error *error;
     struct codec_context *codec;
+    struct task_wait wait;
     struct run {
+        struct selftest *test;
         struct engine_memory memory;
         struct engine_task task;
-        bool ended;
-    } *runs;
+    } runs[TASKS_MAX];
     uint32_t run_count;
 };
 
@@ -121,7 +121,7 @@ static bool wrong(struct selftest *test, const char *what)
 
 static void on_done(struct engine_task *task)
 {
-    container_of(task, struct run, task)->ended = true;
+    task_wait_ended(&container_of(task, struct run, task)->test->wait);
 }
 
 /* Starts one run. false: the pools have no memory left, or the codec failed. */
@@ -138,43 +138,16 @@ static bool start(struct selftest *test, struct run *run, struct error *error)
         engine_release(engine, &run->memory); /* uncovered: selftest */
         return false;
     }
+    run->test = test;
     run->task = (struct engine_task){.plan = plan, .memory = &run->memory, .alone = true,
                                      .done = on_done};
     if (engine_is_synchronous(engine)) {
         engine_run(engine, &run->task);
-        run->ended = true;
+        on_done(&run->task);
     } else {
         engine_submit(engine, &run->task);
-        engine_start(engine);
     }
     return true;
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    engine_reap(timer->data);
-}
-
-static bool all_ended(const struct selftest *test)
-{
-    for (uint32_t i = 0; i < test->run_count; i++)
-        if (!test->runs[i].ended)
-            return false;
-    return true;
-}
-
-static bool wait_for_all(struct selftest *test)
-{
-    uint64_t limit = clock_after_s(clock_now_ns(), TIMEOUT_S);
-    uv_timer_t timer;
-    uv_timer_init(test->loop, &timer);
-    timer.data = test->engine;
-    uv_timer_start(&timer, on_tick, 20, 20);
-    while (!all_ended(test) && clock_now_ns() < limit)
-        uv_run(test->loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(test->loop, UV_RUN_NOWAIT);
-    return all_ended(test) || wrong(test, "the engine did not answer within 30 s");
 }
 
 static bool check(struct selftest *test, const struct run *run)
@@ -186,35 +159,41 @@ static bool check(struct selftest *test, const struct run *run)
            wrong(test, error.text); /* uncovered: selftest */
 }
 
-static bool run_all(struct selftest *test)
+/* Starts as many runs as there are slots. *ended: all of them have ended. */
+static bool run_all(struct selftest *test, bool *ended)
 {
     struct error error = {0};
     uint32_t slots = engine_slots(test->engine);
     uint32_t wanted = slots == 0 ? 1 : slots < TASKS_MAX ? slots : TASKS_MAX;
-    test->codec = codec_context_create();
-    test->runs = calloc(wanted, sizeof *test->runs);
-    if (!test->codec || !test->runs) /* uncovered: selftest */
-        return wrong(test, "no memory");
     while (test->run_count < wanted && start(test, &test->runs[test->run_count], &error))
         test->run_count++;
     bool ok = test->run_count > 0 || wrong(test, error.text);
-    ok = ok && wait_for_all(test);
+    *ended = task_wait_for(&test->wait, test->run_count, TIMEOUT_S);
+    if (!*ended) /* uncovered: selftest */
+        return wrong(test, "the engine did not answer within 30 s");
     for (uint32_t i = 0; ok && i < test->run_count; i++)
         ok = check(test, &test->runs[i]);
     for (uint32_t i = 0; i < test->run_count; i++)
-        if (test->runs[i].ended) /* else the device may still write to it */
-            engine_release(test->engine, &test->runs[i].memory);
+        engine_release(test->engine, &test->runs[i].memory);
     return ok;
 }
 
-bool selftest_run(uv_loop_t *loop, struct engine *engine, const struct test_image *test_image,
-                  struct error *error)
+bool selftest_run(struct engine *engine, const struct test_image *test_image, struct error *error)
 {
-    struct selftest test = {
-        .loop = loop, .engine = engine, .test_image = test_image, .error = error};
-    bool ok = run_all(&test);
-    codec_context_destroy(test.codec);
-    if (all_ended(&test))
-        free(test.runs);
+    struct selftest *test = calloc(1, sizeof *test);
+    bool ended = true;
+    if (!test) /* uncovered: selftest */
+        return error_fail(error, STATUS_OUT_OF_MEMORY, "self-test: no memory");
+    test->engine = engine;
+    test->test_image = test_image;
+    test->error = error;
+    task_wait_open(&test->wait);
+    test->codec = codec_context_create();
+    bool ok = test->codec ? run_all(test, &ended) : wrong(test, "no memory");
+    codec_context_destroy(test->codec);
+    if (!ended) /* uncovered: selftest */
+        return ok; /* the device may still write to the memory of its tasks */
+    task_wait_close(&test->wait);
+    free(test);
     return ok;
 }

@@ -349,8 +349,6 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
         if (task->error.status == STATUS_OK)
             give_share(task, parts, placed);
     }
-    slot->device->base.counted.h2d_bytes += (uint64_t)parts[H2D].bytes;
-    slot->device->base.counted.d2h_bytes += (uint64_t)parts[D2H].bytes;
 }
 
 /* Fills in the times between the events of a batch. */
@@ -366,10 +364,9 @@ static bool measure(const struct cuda_slot *slot, struct part *parts)
            elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns);
 }
 
-void cuda_batch_take_times(struct cuda_slot *slot)
+static void take_times(struct cuda_slot *slot, struct part *parts)
 {
     struct cuda_device *device = slot->device;
-    struct part parts[PARTS] = {};
     double start_s;
     if (!measure(slot, parts))
         return;
@@ -385,4 +382,13 @@ void cuda_batch_take_times(struct cuda_slot *slot)
         add_activity(device, parts, start_s);
     }
     share_out(slot, parts, placed);
+}
+
+void cuda_batch_take_times(struct cuda_slot *slot)
+{
+    struct part parts[PARTS] = {};
+    if (slot->measured)
+        take_times(slot, parts);
+    activity_count(&slot->device->base.activity, (uint64_t)parts[H2D].bytes,
+                   (uint64_t)parts[D2H].bytes, slot->tasks.length);
 }

@@ -7,6 +7,8 @@
  */
 #include "gpu/cuda/device.h"
 
+#include <assert.h>
+
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec.h"
 #include "gpu/jpeg/decode.h"
@@ -14,8 +16,9 @@
 #include "gpu/jpeg/progressive.h"
 #include "gpu/plan/pass.h"
 
-/* Images per launch, at most. */
+/* Images per launch of the encoder, at most. A launch has all images of a task. */
 #define IMAGES_MAX 64
+static_assert(IMAGES_MAX >= 2 * JOB_OUTPUTS_MAX, "a launch must have room for several tasks");
 
 cudaError_t cuda_codec_open(struct cuda_slot *slot)
 {
@@ -70,8 +73,25 @@ static struct jpeg_decode_image decode_image(const struct engine_task *task)
     };
 }
 
-/* Decodes the scans of the progressive files to coefficients, which the images then refer to.
- * parts: room for `count`. */
+/* Divides the memory of a progressive file. The image then refers to the coefficients in *parts. */
+static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
+                                            struct jpeg_progressive_parts *parts)
+{
+    *parts = jpeg_progressive_divide(image->frame, image->file_bytes, image->as, image->eighths,
+                                     image->work);
+    image->coefficients = parts->planes;
+    image->coefficients_verdict = parts->scans_verdict;
+    return (struct jpeg_progressive_image){
+        .frame = image->frame,
+        .file = image->file,
+        .file_bytes = image->file_bytes,
+        .luma_only = parts->luma_only,
+        .work = parts->scans_work,
+        .verdict = parts->scans_verdict,
+    };
+}
+
+/* Decodes the scans of the progressive files to coefficients. parts: room for `count`. */
 static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image *images,
                                 uint32_t count, struct jpeg_progressive_parts *parts)
 {
@@ -79,23 +99,9 @@ static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image
     struct jpeg_progressive_batch batch;
     uint32_t scan_count = 0;
     uint8_t *device;
-    for (uint32_t i = 0; i < count; i++) {
-        struct jpeg_decode_image *image = &images[i];
-        if (!image->frame->progressive)
-            continue;
-        parts[i] = jpeg_progressive_divide(image->frame, image->file_bytes, image->as,
-                                           image->eighths, image->work);
-        image->coefficients = parts[i].planes;
-        image->coefficients_verdict = parts[i].scans_verdict;
-        scans[scan_count++] = (struct jpeg_progressive_image){
-            .frame = image->frame,
-            .file = image->file,
-            .file_bytes = image->file_bytes,
-            .luma_only = parts[i].luma_only,
-            .work = parts[i].scans_work,
-            .verdict = parts[i].scans_verdict,
-        };
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (images[i].frame->progressive)
+            scans[scan_count++] = divide(&images[i], &parts[i]);
     if (scan_count == 0)
         return cudaSuccess;
     size_t bytes = jpeg_progressive_describe(scans, scan_count, slot->codec.next, slot->codec.room,
@@ -176,6 +182,16 @@ static cudaError_t launch_encoder(struct cuda_slot *slot, const struct jpeg_enco
                              "encode");
 }
 
+/* images: room for JOB_OUTPUTS_MAX. Returns their number. */
+static uint32_t encode_images(const struct engine_task *task, struct jpeg_encode_image *images)
+{
+    uint32_t count = 0;
+    for (size_t v = 0; v < task->plan->variant_count; v++)
+        if (task->plan->variants[v].encoder.on_device)
+            images[count++] = encode_image(task, v);
+    return count;
+}
+
 cudaError_t cuda_codec_encode(struct cuda_slot *slot)
 {
     struct jpeg_encode_image images[IMAGES_MAX];
@@ -184,14 +200,39 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot)
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
-        for (size_t v = 0; v < task->plan->variant_count && task->error.status == STATUS_OK; v++) {
-            if (task->plan->variants[v].encoder.on_device)
-                images[count++] = encode_image(task, v);
-            if (count == IMAGES_MAX && result == cudaSuccess) {
-                result = launch_encoder(slot, images, count);
-                count = 0;
-            }
+        if (task->error.status != STATUS_OK || result != cudaSuccess)
+            continue;
+        count += encode_images(task, images + count);
+        if (count > IMAGES_MAX - JOB_OUTPUTS_MAX) {
+            result = launch_encoder(slot, images, count);
+            count = 0;
         }
     }
     return count > 0 && result == cudaSuccess ? launch_encoder(slot, images, count) : result;
+}
+
+/* ---- the room of the descriptions ----------------------------------------------------------- */
+
+/* A launch for several tasks takes at most the sum: it has the fixed parts and the gaps of each
+ * description once. */
+size_t cuda_codec_description_bytes(const struct engine_task *task)
+{
+    struct jpeg_encode_image images[JOB_OUTPUTS_MAX];
+    struct jpeg_encode_batch batch;
+    size_t bytes = 0;
+    if (task->plan->source.file.bytes > 0) {
+        struct jpeg_decode_image image = decode_image(task);
+        struct jpeg_progressive_parts parts;
+        struct jpeg_progressive_image scans;
+        struct jpeg_progressive_batch scans_batch;
+        struct jpeg_decode_batch decode_batch;
+        if (image.frame->progressive) {
+            scans = divide(&image, &parts);
+            bytes += buffer_align(jpeg_progressive_describe(&scans, 1, NULL, 0, &scans_batch));
+        }
+        bytes += buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &decode_batch));
+    }
+    uint32_t count = encode_images(task, images);
+    size_t encoder_bytes = count > 0 ? jpeg_encode_describe(images, count, NULL, 0, &batch) : 0;
+    return encoder_bytes == SIZE_MAX ? SIZE_MAX : bytes + buffer_align(encoder_bytes);
 }

@@ -47,12 +47,11 @@ static void *pinned_alloc(void *context, size_t bytes)
         return memory;
     (void)cudaGetLastError();
     cuda_note_error(&engine->devices[0], "taking pinned memory", result);
-    if (engine->base.fault.status)
+    if (atomic_load(&engine->base.failed))
         return NULL;
-    if (!engine->pageable_said)
+    if (!atomic_exchange(&engine->pageable_said, true))
         log_warning("no pinned memory is available (%s); using pageable memory, which copies "
                     "slower", cudaGetErrorName(result));
-    engine->pageable_said = true;
     return pool_backend_pages.alloc(NULL, bytes);
 }
 
@@ -127,6 +126,16 @@ static cudaError_t choose_streams(int ordinal, const struct engine_config *confi
     return result;
 }
 
+static void lock_open(struct cuda_device *device)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&device->wanted, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&device->lock, NULL);
+}
+
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error)
 {
@@ -134,8 +143,12 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     uint32_t streams = 0;
     device->engine = engine;
     device->ordinal = ordinal;
-    list_init(&device->waiting);
-    list_init(&device->small);
+    for (enum cuda_queue queue = 0; queue < QUEUES; queue++)
+        list_init(&device->queues[queue]);
+    list_init(&device->submitted);
+    list_init(&device->ended);
+    list_init(&device->finished);
+    lock_open(device);
     snprintf(device->base.name, sizeof(device->base.name), "cuda:%d", ordinal);
 
     cudaError_t result = CUDA_TRY(cudaSetDevice(ordinal));
@@ -182,6 +195,8 @@ void cuda_device_close(struct cuda_device *device)
     pool_destroy(device->base.pool);
     device->base.pool = NULL;
     activity_close(&device->base.activity);
+    pthread_mutex_destroy(&device->lock);
+    pthread_cond_destroy(&device->wanted);
     (void)cudaGetLastError();
 }
 

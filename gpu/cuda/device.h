@@ -1,10 +1,15 @@
 /*
  * device.h - a CUDA device of the engine: its memory, its slots and its clock; private to gpu.
  *
- * A slot is a stream with its events. It runs one batch at a time: one task, or several small
- * ones. The batch occupies the slot from its first copy until its last copy is complete. Only the
- * loop thread uses these structs. The ended list is the exception: driver threads append to it
- * under the lock.
+ * A slot is a stream with its events. It runs one batch at a time: one task, or several that share
+ * it. The batch occupies the slot from its first copy until its last copy is complete. Each device
+ * has a thread, which makes all CUDA calls for tasks (thread.c).
+ *
+ * Locks, in the order in which a thread may take them:
+ * - a pool's lock guards its pieces. Its backend makes CUDA calls, and can find that a device fails
+ * - cuda_engine.lock guards the changes of the devices' states, with `why` and `struck`
+ * - cuda_device.lock guards the members with which other threads reach the device's thread
+ * All other members belong to the device's thread, or do not change while the engine is open.
  */
 #pragma once
 
@@ -15,22 +20,33 @@
 /* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
  * deadline and after its start. */
 #define DEVICE_GRACE_S 5
-/* If engine_reap was not called for this long while tasks were out, the process was suspended. The
- * device then does not count as hung. */
+/* If the device's thread did not run for this long while tasks were out, the process was suspended.
+ * The device then does not count as hung. */
 #define DEVICE_SLEPT_NS 1000000000ull
-/* Interval at which slots are queried if they do not report. */
+/* Interval at which slots are queried, and queued tasks are checked for their deadlines. */
 #define DEVICE_POLL_NS 50000000ull
-/* The longest time that engine_close waits for running tasks. */
+/* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
 struct cuda_engine;
 struct cuda_device;
 
+static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0, "the end of the room is aligned");
 /* The descriptions of the codec's launches of one batch. */
 struct cuda_codec {
     uint8_t *host, *device; /* STREAM_JPEG_BYTES each; the host's is pinned */
     uint8_t *next;          /* in host: where the next description goes */
     size_t room;            /* bytes from there on */
+};
+
+/* Tasks of a batch are of one kind. */
+enum cuda_queue {
+    QUEUE_ALONE,       /* one per batch */
+    QUEUE_SMALL,
+    QUEUE_CODEC,       /* the device decodes or encodes JPEGs, which share launches */
+    QUEUE_PROGRESSIVE, /* The same, for progressive files. They take up to a thousand times as
+                          long, so that other tasks must not wait for them. */
+    QUEUES
 };
 
 struct cuda_slot {
@@ -40,11 +56,12 @@ struct cuda_slot {
     cudaEvent_t decoded, passed; /* between copied_in and computed, if has_codec */
     struct list tasks;           /* The batch. Empty: none, or the tasks ended when the device
                                     failed. */
-    struct list_node ended_node; /* in the engine's ended list */
+    struct list_node ended_node; /* in the device's ended list */
     struct cuda_codec codec;
     bool busy;                   /* from enqueueing until the stream has reported its end */
     bool measured;               /* all events were recorded */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
+    enum cuda_queue queue;       /* of the batch */
     uint64_t started_ns;
     uint64_t deadline_ns;        /* earliest of the batch; 0: none */
     int base;                    /* index of the clock's base for the times of this batch; -1:
@@ -77,25 +94,46 @@ struct cuda_device {
     struct engine_device base;
     struct cuda_engine *engine;
     int ordinal;
-    unsigned reserved; /* jobs that hold memory on this device */
+    atomic_uint reserved; /* jobs that hold memory on this device */
     struct cuda_slot *slots;
-    struct list waiting; /* tasks that take a slot each, FIFO */
-    struct list small;   /* small tasks, which share a slot */
+
+    /* Under the engine's lock: */
+    struct error why; /* of the last time that the device left service */
+    bool struck;      /* by a sticky error or a hang, which a task on it may have caused */
+
+    pthread_mutex_t lock; /* guards the members up to `closing` */
+    pthread_cond_t wanted;
+    struct list submitted; /* tasks */
+    struct list ended;     /* slots whose streams have reported their end */
+    bool left;             /* the device left service, and its thread has not failed its tasks */
+    bool closing;
+
+    pthread_t thread;
+    bool has_thread;
+    struct list queues[QUEUES]; /* tasks that wait for a slot, FIFO */
+    struct list finished;       /* tasks whose `done` the thread will call */
+    size_t held;                /* tasks taken from `submitted` whose `done` was not called */
+    uint64_t polled_ns, looked_ns;
+    uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;
+};
+
+/* Pinned memory that was released after its device had failed while a task ran. The device may
+ * still write to it, so no other task gets it. */
+struct stuck_block {
+    struct list_node node;
+    struct pool_block block;
 };
 
 struct cuda_engine {
     struct engine base;
-    void (*wake)(void *context);
-    void *wake_context;
+    void (*failed)(void *context);
+    void *context;
     struct cuda_device devices[DEVICES_MAX];
-    pthread_mutex_t lock; /* guards `ended` */
-    struct list ended;    /* slots whose streams have reported their end */
-    struct list finished; /* tasks whose `done` engine_reap will call */
+    pthread_mutex_t lock; /* guards changes of the devices' states, and `stuck` */
+    struct list stuck;    /* struct stuck_block */
     uint64_t hang_grace_ns;
-    uint64_t polled_ns;
-    uint64_t awake_ns; /* when the process last resumed after a suspension, or 0 */
-    bool pageable_said;
+    atomic_bool pageable_said;
 };
 
 static inline struct cuda_engine *cuda_engine(struct engine *engine)
@@ -114,7 +152,7 @@ static inline struct engine_task *cuda_task(struct list_node *node)
  * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
-/* Idempotent. The device must be idle. */
+/* After cuda_device_open. The device must be idle, and its thread must have ended. */
 void cuda_device_close(struct cuda_device *device);
 
 /* Pinned memory from cudaHostAlloc; pageable memory if that fails. */
@@ -137,8 +175,8 @@ uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *
 /* Enqueues copies, kernels and events for the slot's tasks. If a call for a task fails, the task's
  * error is set and the rest of the task is skipped. Returns a sticky error. */
 cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
-/* For a measured batch that has ended: sets the times of each task without an error, and adds to
- * the activity. */
+/* For a batch that has ended: adds to the activity and, if it was measured, sets the times of each
+ * task without an error. */
 void cuda_batch_take_times(struct cuda_slot *slot);
 
 /* The plan's buffers on the task's device. */
@@ -152,19 +190,51 @@ void cuda_codec_close(struct cuda_slot *slot);
 /* Enqueue the decoders, and then the encoders, of the slot's tasks without an error. */
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
+/* The room that the task's launches take in STREAM_JPEG_BYTES, also in a batch; SIZE_MAX: the
+ * device cannot encode its images. */
+size_t cuda_codec_description_bytes(const struct engine_task *task);
 
-/* ---- task.c ---- */
+/* ---- service.c: the states of the devices. Any thread ---- */
 
-/* Latches the fault and fails all tasks. Tasks on the struck device may be the cause and are
- * charged; NULL: none is charged. If result is cudaSuccess, `what` is the whole description. */
-void cuda_latch_fault(struct cuda_engine *engine, const struct cuda_device *struck,
-                      const char *what, cudaError_t result);
-
+/* The only function that changes a device's state; illegal changes are ignored. `why` is the whole
+ * text of the error of the tasks that the device fails. */
+void cuda_device_move(struct cuda_device *device, enum engine_device_state to, bool struck,
+                      const char *why);
+/* The device has failed; the tasks on it may be the cause and are charged. If result is
+ * cudaSuccess, `what` is the whole description. */
+void cuda_device_fail(struct cuda_device *device, const char *what, cudaError_t result);
 /* For CUDA calls outside tasks. A sticky error may be the fault of another device. All devices are
- * queried, and the fault is latched for the failed device, or for this device if none reports an
- * error. The caller handles other errors. */
+ * queried, and those that report an error fail, or this device if none does. The caller handles
+ * other errors. */
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
+static inline enum engine_device_state cuda_device_state(const struct cuda_device *device)
+{
+    return atomic_load(&device->base.state);
+}
+
+/* ---- queue.c: on the device's thread ---- */
+
+/* Takes a submitted task. It goes into a queue, or to the finished list. */
+void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
+/* Puts the next batch into a free slot: false: no task can start now. The batch is empty if the
+ * deadlines of its tasks have passed. */
+bool cuda_queue_take(struct cuda_device *device, struct cuda_slot *slot, uint64_t now_ns);
+/* Ends queued tasks after their deadline. */
+void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns);
+/* After the device has left service: fails its tasks. Tasks that run on a failed device end now,
+ * and their slots stay busy, because the device may still access their memory. */
+void cuda_queue_fail(struct cuda_device *device);
+
+static inline bool cuda_task_is_late(const struct engine_task *task, uint64_t now_ns)
+{
+    return task->deadline_ns && now_ns > task->deadline_ns;
+}
+
+/* ---- thread.c ---- */
+
+bool cuda_thread_start(struct cuda_device *device);
+/* Waits until until_ns, and a second more at most. false: the thread hangs in a CUDA call.
+ * Idempotent. */
+bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns);
 void cuda_submit(struct engine *engine, struct engine_task *task);
-void cuda_start(struct engine *engine);
-void cuda_reap(struct engine *engine);

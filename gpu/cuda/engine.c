@@ -14,8 +14,9 @@
 /* Whether device a should take the next job before b: fewer jobs, then more free bytes. */
 static bool device_before(const struct cuda_device *a, const struct cuda_device *b)
 {
-    if (a->reserved != b->reserved)
-        return a->reserved < b->reserved;
+    unsigned of_a = atomic_load(&a->reserved), of_b = atomic_load(&b->reserved);
+    if (of_a != of_b)
+        return of_a < of_b;
     struct pool_usage ua = pool_usage(a->base.pool), ub = pool_usage(b->base.pool);
     return ua.budget - ua.used > ub.budget - ub.used;
 }
@@ -31,31 +32,65 @@ static void order_devices(struct cuda_engine *cuda, uint32_t *order)
     }
 }
 
+/* ENGINE_NEVER: waiting cannot help; the error is not set. */
+static enum engine_reserved take_from(struct cuda_engine *cuda, uint32_t index, size_t bytes,
+                                      struct engine_memory *memory)
+{
+    struct cuda_device *device = &cuda->devices[index];
+    bool exhausted;
+    if (!pool_take(device->base.pool, bytes, &memory->device_block, &exhausted))
+        return exhausted ? ENGINE_NEVER : ENGINE_WAIT;
+    memory->device = index;
+    atomic_fetch_add(&device->reserved, 1);
+    return ENGINE_RESERVED;
+}
+
+/* As take_from, from the best device in service. A device that is out may come back. */
+static enum engine_reserved take_from_best(struct cuda_engine *cuda, size_t bytes,
+                                           struct engine_memory *memory)
+{
+    uint32_t order[DEVICES_MAX];
+    enum engine_reserved reserved = ENGINE_NEVER;
+    order_devices(cuda, order);
+    for (uint32_t i = 0; i < cuda->base.device_count && reserved != ENGINE_RESERVED; i++) {
+        const struct cuda_device *device = &cuda->devices[order[i]];
+        enum engine_device_state state = cuda_device_state(device);
+        enum engine_reserved here = ENGINE_NEVER;
+        if (state == DEVICE_IN_SERVICE)
+            here = take_from(cuda, order[i], bytes, memory);
+        else if (state == DEVICE_OUT && pool_fits(device->base.pool, bytes))
+            here = ENGINE_WAIT;
+        if (here != ENGINE_NEVER)
+            reserved = here;
+    }
+    return reserved;
+}
+
 static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wanted, size_t bytes,
                                         struct engine_memory *memory, struct error *error)
 {
-    uint32_t order[DEVICES_MAX], never = 0, count = 1;
     if (bytes == 0)
         return ENGINE_RESERVED;
-    if (wanted == ENGINE_ANY_DEVICE) {
-        count = cuda->base.device_count;
-        order_devices(cuda, order);
-    } else {
-        order[0] = wanted;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        struct cuda_device *device = &cuda->devices[order[i]];
-        bool exhausted;
-        if (pool_take(device->base.pool, bytes, &memory->device_block, &exhausted)) {
-            memory->device = order[i];
-            device->reserved++;
-            return ENGINE_RESERVED;
-        }
-        never += exhausted;
-    }
-    if (never < count)
-        return ENGINE_WAIT;
-    return engine_never(cuda->devices[order[0]].base.pool, bytes, "device_bytes", error);
+    enum engine_reserved reserved = wanted == ENGINE_ANY_DEVICE
+                                        ? take_from_best(cuda, bytes, memory)
+                                        : take_from(cuda, wanted, bytes, memory);
+    if (reserved != ENGINE_NEVER)
+        return reserved;
+    uint32_t named = wanted == ENGINE_ANY_DEVICE ? 0 : wanted;
+    return engine_never(cuda->devices[named].base.pool, bytes, "device_bytes", error);
+}
+
+/* Keeps pinned memory that a failed device may still write to. If no node can be allocated, the
+ * memory is kept until the process ends. */
+static void keep_stuck(struct cuda_engine *cuda, struct engine_memory *memory)
+{
+    struct stuck_block *stuck = calloc(1, sizeof *stuck);
+    if (!stuck)
+        return;
+    stuck->block = memory->pinned_block;
+    pthread_mutex_lock(&cuda->lock);
+    list_push(&cuda->stuck, &stuck->node);
+    pthread_mutex_unlock(&cuda->lock);
 }
 
 static void cuda_release(struct engine *engine, struct engine_memory *memory)
@@ -63,10 +98,13 @@ static void cuda_release(struct engine *engine, struct engine_memory *memory)
     struct cuda_engine *cuda = cuda_engine(engine);
     if (memory->device_block.memory) {
         struct cuda_device *device = &cuda->devices[memory->device];
-        device->reserved--;
+        atomic_fetch_sub(&device->reserved, 1);
         pool_give(device->base.pool, &memory->device_block);
     }
-    pool_give(engine->pinned, &memory->pinned_block);
+    if (memory->stuck && !engine_fault(engine)) /* after a fault, no job gets memory */
+        keep_stuck(cuda, memory);
+    else
+        pool_give(engine->pinned, &memory->pinned_block);
 }
 
 static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
@@ -76,6 +114,10 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
     struct cuda_engine *cuda = cuda_engine(engine);
     if (engine_fault(engine)) /* copies of failed tasks may still run */
         return ENGINE_WAIT;
+    if (device != ENGINE_ANY_DEVICE && engine_device_state(engine, device) == DEVICE_FAILED) {
+        error_set(error, STATUS_GPU_FAILED, "%s has failed", engine_name(engine, device));
+        return ENGINE_NEVER;
+    }
     enum engine_reserved reserved = engine_take_pinned(engine, plan, 0, memory, error);
     if (reserved == ENGINE_RESERVED) {
         memory->scratch = NULL;
@@ -95,7 +137,7 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
 /* ---- closing ---- */
 
 /* Returns true if no stream of the device is running. Free slots are checked, too: stream_ended may
- * have put the slot on the ended list and still be calling wake. */
+ * have put the slot on the ended list and still hold the device's lock. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
@@ -109,6 +151,12 @@ static bool device_idle(struct cuda_device *device)
 /* Closes the devices that are open, and frees the engine. No task may run on a device. */
 static void cuda_free_engine(struct cuda_engine *cuda)
 {
+    struct list_node *node;
+    while ((node = list_pop(&cuda->stuck))) {
+        struct stuck_block *stuck = container_of(node, struct stuck_block, node);
+        pool_give(cuda->base.pinned, &stuck->block);
+        free(stuck);
+    }
     for (uint32_t d = 0; d < cuda->base.device_count; d++)
         cuda_device_close(&cuda->devices[d]);
     pool_destroy(cuda->base.pinned);
@@ -124,8 +172,9 @@ static void cuda_close(struct engine *engine)
     const struct timespec pause = {0, 1000000};
     uint64_t until_ns = clock_now_ns() + DEVICE_CLOSE_NS;
     for (uint32_t d = 0; d < cuda->base.device_count; d++) {
-        while (!device_idle(&cuda->devices[d])) {
-            if (clock_now_ns() > until_ns) {
+        bool stopped = cuda_thread_stop(&cuda->devices[d], until_ns);
+        while (!stopped || !device_idle(&cuda->devices[d])) {
+            if (!stopped || clock_now_ns() > until_ns) {
                 log_error("%s is still running jobs; the system will free its memory",
                           cuda->devices[d].base.name);
                 return;
@@ -136,16 +185,18 @@ static void cuda_close(struct engine *engine)
     cuda_free_engine(cuda);
 }
 
-static void cuda_condemn(struct engine *engine, const char *why)
+static void cuda_set_in_service(struct engine *engine, uint32_t device, bool in_service,
+                                const char *why)
 {
-    cuda_latch_fault(cuda_engine(engine), NULL, why, cudaSuccess);
+    cuda_device_move(&cuda_engine(engine)->devices[device],
+                     in_service ? DEVICE_IN_SERVICE : DEVICE_OUT, false, why);
 }
 
 /* The codecs' kernels write to the host's output buffer, which must be pinned. */
 static bool cuda_prepare_codecs(struct engine *engine)
 {
     struct cuda_engine *cuda = container_of(engine, struct cuda_engine, base);
-    bool ready = !cuda->pageable_said;
+    bool ready = !atomic_load(&cuda->pageable_said);
     for (uint32_t d = 0; d < engine->device_count && ready; d++) {
         struct cuda_device *device = &cuda->devices[d];
         ready = CUDA_TRY(cudaSetDevice(device->ordinal)) == cudaSuccess;
@@ -163,9 +214,7 @@ static const struct engine_table cuda_table = {
     .reserve = cuda_reserve,
     .release = cuda_release,
     .submit = cuda_submit,
-    .start = cuda_start,
-    .reap = cuda_reap,
-    .condemn = cuda_condemn,
+    .set_in_service = cuda_set_in_service,
 };
 
 /* ---- opening ---- */
@@ -294,13 +343,12 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     if (!cuda)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the CUDA engine");
     cuda->base.table = &cuda_table;
-    cuda->wake = config->wake;
-    cuda->wake_context = config->wake_context;
+    cuda->failed = config->failed;
+    cuda->context = config->context;
     cuda->hang_grace_ns =
         (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_GRACE_S) * 1e9);
     pthread_mutex_init(&cuda->lock, NULL);
-    list_init(&cuda->ended);
-    list_init(&cuda->finished);
+    list_init(&cuda->stuck);
     struct pool_backend pinned = cuda_pinned_backend(cuda);
     cuda->base.pinned = pool_create("pinned", config->pinned_bytes, POOL_SEGMENT_BYTES, &pinned);
     enum status status = STATUS_OK;
@@ -311,7 +359,13 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
         cuda->base.devices[d] = &cuda->devices[d].base;
         status = cuda_device_open(&cuda->devices[d], cuda, ordinals[d], config, error);
     }
+    for (uint32_t d = 0; d < count && !status; d++)
+        if (!cuda_thread_start(&cuda->devices[d]))
+            status = error_set(error, STATUS_OUT_OF_MEMORY, "no thread can be started for %s",
+                               cuda->devices[d].base.name);
     if (status) {
+        for (uint32_t d = 0; d < cuda->base.device_count; d++)
+            (void)cuda_thread_stop(&cuda->devices[d], clock_now_ns() + DEVICE_CLOSE_NS);
         cuda_free_engine(cuda);
         return status;
     }

@@ -68,6 +68,17 @@ void activity_add(struct activity *activity, enum activity_kind kind, double sta
     pthread_mutex_unlock(&activity->lock);
 }
 
+void activity_count(struct activity *activity, uint64_t h2d_bytes, uint64_t d2h_bytes,
+                    uint64_t tasks)
+{
+    pthread_mutex_lock(&activity->lock);
+    activity->h2d_bytes += h2d_bytes;
+    activity->d2h_bytes += d2h_bytes;
+    activity->tasks += tasks;
+    activity->turns++;
+    pthread_mutex_unlock(&activity->lock);
+}
+
 void activity_take(struct activity *activity, struct engine_activity *total)
 {
     pthread_mutex_lock(&activity->lock);
@@ -77,6 +88,11 @@ void activity_take(struct activity *activity, struct engine_activity *total)
     total->kernel_s += activity->sum_s[ACTIVITY_KERNEL];
     total->d2h_s += activity->sum_s[ACTIVITY_D2H];
     total->any_s += activity->sum_s[ACTIVITY_ANY];
+    total->h2d_bytes += activity->h2d_bytes;
+    total->d2h_bytes += activity->d2h_bytes;
+    total->turns += activity->turns;
+    total->tasks += activity->tasks;
     memset(activity->sum_s, 0, sizeof(activity->sum_s));
+    activity->h2d_bytes = activity->d2h_bytes = activity->turns = activity->tasks = 0;
     pthread_mutex_unlock(&activity->lock);
 }

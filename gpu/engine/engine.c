@@ -96,7 +96,8 @@ bool engine_fits(const struct engine *engine, const struct plan *plan)
 {
     bool fits = !plan->device_bytes || engine->table->synchronous;
     for (uint32_t d = 0; d < engine->device_count && !fits; d++)
-        fits = pool_fits(engine->devices[d]->pool, plan->device_bytes);
+        fits = engine_device_state(engine, d) != DEVICE_FAILED &&
+               pool_fits(engine->devices[d]->pool, plan->device_bytes);
     return fits && pool_fits(engine->pinned, buffer_align(plan->input_bytes) +
                                                  buffer_align(plan->output_bytes));
 }
@@ -140,38 +141,26 @@ void engine_submit(struct engine *engine, struct engine_task *task) /* uncovered
     engine->table->submit(engine, task);
 }
 
-void engine_start(struct engine *engine)
+enum engine_device_state engine_device_state(const struct engine *engine, uint32_t device)
 {
-    assert(!engine->table->synchronous);
-    engine->table->start(engine);
+    return atomic_load(&engine->devices[device]->state);
 }
 
-void engine_reap(struct engine *engine)
+void engine_set_in_service(struct engine *engine, uint32_t device, bool in_service,
+                           const char *why) /* uncovered: gpu */
 {
-    if (engine->table->reap) /* uncovered: gpu */
-        engine->table->reap(engine);
+    assert(!engine->table->synchronous && device < engine->device_count);
+    engine->table->set_in_service(engine, device, in_service, why);
 }
 
 const struct error *engine_fault(const struct engine *engine)
 {
-    return engine->fault.status ? &engine->fault : NULL;
-}
-
-void engine_condemn(struct engine *engine, const char *why) /* uncovered: gpu */
-{
-    assert(!engine->table->synchronous);
-    engine->table->condemn(engine, why);
+    return atomic_load(&engine->failed) ? &engine->fault : NULL;
 }
 
 void engine_take_activity(struct engine *engine, uint32_t device, struct engine_activity *total)
 {
-    struct engine_device *from = engine->devices[device];
-    activity_take(&from->activity, total);
-    total->h2d_bytes += from->counted.h2d_bytes;
-    total->d2h_bytes += from->counted.d2h_bytes;
-    total->turns += from->counted.turns;
-    total->tasks += from->counted.tasks;
-    from->counted = (struct engine_activity){0};
+    activity_take(&engine->devices[device]->activity, total);
 }
 
 struct pool_usage engine_pinned_usage(const struct engine *engine)

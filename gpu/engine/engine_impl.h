@@ -7,6 +7,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "gpu/engine/engine.h"
 
@@ -18,11 +19,12 @@ enum activity_kind { ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_D2H, ACTIVITY_ANY, 
  * by activity_take, or earlier if the table is full. Each sum is the length of the union of the
  * intervals, so that no time is counted twice. Any thread. */
 struct activity {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards all members below */
     struct activity_span *spans[ACTIVITY_KINDS];
     size_t count[ACTIVITY_KINDS];
     double counted_to_s[ACTIVITY_KINDS];
     double sum_s[ACTIVITY_KINDS];
+    uint64_t h2d_bytes, d2h_bytes, turns, tasks; /* since the last take */
 };
 
 enum status activity_open(struct activity *activity, struct error *error) MUST_CHECK;
@@ -30,7 +32,10 @@ void activity_close(struct activity *activity); /* a zeroed or closed one is ign
 /* Times are seconds on one clock of the caller's choice. An empty or reversed interval is
  * ignored. */
 void activity_add(struct activity *activity, enum activity_kind kind, double start_s, double end_s);
-/* Adds the sums since the last call to `total` and resets them. */
+/* Counts a batch that has ended. */
+void activity_count(struct activity *activity, uint64_t h2d_bytes, uint64_t d2h_bytes,
+                    uint64_t tasks);
+/* Adds the sums and counts since the last call to `total` and resets them. */
 void activity_take(struct activity *activity, struct engine_activity *total);
 
 /* ---- engines ---- */
@@ -41,8 +46,8 @@ struct engine_device {
     char name[24];      /* "cpu", or "cuda:0" */
     struct pool *pool;  /* device memory; NULL: CPU engine */
     uint32_t slot_count;
+    _Atomic enum engine_device_state state; /* CPU engine: always DEVICE_IN_SERVICE */
     struct activity activity;
-    struct engine_activity counted; /* bytes, turns and tasks since the last take */
 };
 
 struct engine_table {
@@ -53,13 +58,12 @@ struct engine_table {
     void (*release)(struct engine *engine, struct engine_memory *memory);
     void (*run)(struct engine *engine, struct engine_task *task);    /* synchronous only */
     void (*submit)(struct engine *engine, struct engine_task *task); /* asynchronous only */
-    void (*start)(struct engine *engine);                            /* asynchronous only */
-    void (*reap)(struct engine *engine);                             /* asynchronous only */
-    void (*condemn)(struct engine *engine, const char *why);         /* asynchronous only */
+    void (*set_in_service)(struct engine *engine, uint32_t device, bool in_service,
+                           const char *why);                         /* asynchronous only */
     bool (*prepare_codecs)(struct engine *engine);                   /* asynchronous only */
 };
 
-/* For reserve: the device with the most free memory. */
+/* For reserve: the device in service that has the fewest jobs. */
 #define ENGINE_ANY_DEVICE UINT32_MAX
 
 /* The first member of both engines' structs. */
@@ -68,7 +72,8 @@ struct engine {
     struct pool *pinned;
     struct engine_device *devices[DEVICES_MAX];
     uint32_t device_count; /* 0: CPU engine */
-    struct error fault;    /* STATUS_OK: none */
+    atomic_bool failed;    /* set after `fault`, which then stays unchanged */
+    struct error fault;
     struct engine_codecs codecs;
     char description[160];
 };

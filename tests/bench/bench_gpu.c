@@ -10,7 +10,7 @@
  *   2. The engine on three loads, with 1, 2, 4, 8, 16 and its own number of streams. The bound is
  *      the larger of copies alone and kernels alone, for the same jobs in the same run.
  *   3. Kinds of host memory.
- *   4. The cost of a small job for the thread that starts it.
+ *   4. The cost of a small job for the device's thread.
  *   5. Each kernel against the device's copy rate and against NPP, if the CUDA toolkit has it. The
  *      image is as smooth as a photograph; another column has noise, which causes bank conflicts
  *      in table lookups from shared memory.
@@ -20,12 +20,13 @@
  * equally many bytes: FIGURES.md says why. Run it at 15 megapixels (the default) and at 48, near
  * the default limit of 50. Without a device, only the passes of the CPU engine run, on one thread.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "gpu/engine/engine.h"
+#include "gpu/engine/task_wait.h"
 #include "tests/bench/bench_device.h"
 #include "tests/fixtures/measure.h"
 
@@ -217,18 +218,6 @@ static void fill(const struct load *load, uint8_t *pixels)
 
 /* ---- the engine ---- */
 
-static pthread_mutex_t bell_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
-static bool rung;
-
-static void wake(void *context)
-{
-    pthread_mutex_lock(&bell_lock);
-    rung = true;
-    pthread_cond_signal(&bell);
-    pthread_mutex_unlock(&bell_lock);
-}
-
 static struct engine *open_engine(const char *kind, uint32_t streams)
 {
     struct engine *engine = NULL;
@@ -237,8 +226,7 @@ static struct engine *open_engine(const char *kind, uint32_t streams)
                                    .devices = strcmp(kind, "cuda") == 0 ? "0" : "all",
                                    .streams = streams,
                                    .pinned_bytes = 4 * GIB,
-                                   .device_bytes = 4 * GIB,
-                                   .wake = wake};
+                                   .device_bytes = 4 * GIB};
     if (engine_open(&config, &engine, &error) == STATUS_OK)
         return engine;
     printf("%s\n", error.text);
@@ -280,9 +268,12 @@ static void bench_cpu(void)
 
 #ifdef GPUIMGD_CUDA
 
+/* The counters belong to the device's thread while tasks run. */
 static struct {
     struct engine *engine;
-    unsigned to_submit, out;
+    unsigned to_submit;
+    struct task_wait wait;
+    uint64_t thread_cpu_ns; /* of the device's thread, at the end of the last job */
 } run;
 
 /* Ends the program if a measurement failed, which has printed why. */
@@ -300,15 +291,6 @@ static void open_run(uint32_t streams)
         exit(1);
 }
 
-static void wait_for_bell(void)
-{
-    pthread_mutex_lock(&bell_lock);
-    while (!rung)
-        pthread_cond_wait(&bell, &bell_lock);
-    rung = false;
-    pthread_mutex_unlock(&bell_lock);
-}
-
 struct slot {
     struct engine_memory memory;
     struct engine_task task;
@@ -317,29 +299,26 @@ struct slot {
 /* Submits the next job in the place of a finished one, as a daemon with a backlog does. */
 static void job_done(struct engine_task *task)
 {
-    run.out--;
     if (task->error.status != STATUS_OK)
         die("a job failed", &task->error);
-    if (run.to_submit == 0)
-        return;
-    run.to_submit--;
-    run.out++;
-    engine_submit(run.engine, task);
+    if (run.to_submit > 0) {
+        run.to_submit--;
+        engine_submit(run.engine, task);
+    }
+    run.thread_cpu_ns = clock_thread_cpu_ns();
+    task_wait_ended(&run.wait);
 }
 
 static double run_jobs(struct slot *slots, unsigned places, unsigned jobs)
 {
     double start_s = clock_s(CLOCK_MONOTONIC);
     run.to_submit = jobs > places ? jobs - places : 0;
-    for (unsigned i = 0; i < places && i < jobs; i++) {
-        run.out++;
+    task_wait_open(&run.wait);
+    for (unsigned i = 0; i < places && i < jobs; i++)
         engine_submit(run.engine, &slots[i].task);
-    }
-    while (run.out > 0) {
-        engine_start(run.engine);
-        wait_for_bell();
-        engine_reap(run.engine);
-    }
+    if (!task_wait_for(&run.wait, jobs, 600))
+        exit(1);
+    task_wait_close(&run.wait);
     return clock_s(CLOCK_MONOTONIC) - start_s;
 }
 
@@ -423,8 +402,8 @@ static void bench_engine(const struct load *load, const struct device_rates *rat
     }
 }
 
-/* Measures the CPU time per job of the thread that calls the engine, which limits the rate of small
- * jobs: once with each job alone on a stream, once with jobs that share a stream's turn. */
+/* Measures the CPU time per job of the device's thread, which limits the rate of small jobs: once
+ * with each job alone on a stream, once with jobs that share a stream's turn. */
 static void bench_small(const struct load *like)
 {
     uint32_t old_width = width, old_height = height;
@@ -441,9 +420,9 @@ static void bench_small(const struct load *like)
             struct slot *slots = open_places(&load, SMALL_PLACES, !shared);
             run_jobs(slots, SMALL_PLACES, 4 * SMALL_PLACES);
             engine_take_activity(run.engine, 0, &(struct engine_activity){0});
-            double cpu_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
+            uint64_t cpu_ns = run.thread_cpu_ns;
             rate[shared] = SMALL_JOBS / run_jobs(slots, SMALL_PLACES, SMALL_JOBS);
-            cpu_us[shared] = (clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s) * 1e6 / SMALL_JOBS;
+            cpu_us[shared] = (double)(run.thread_cpu_ns - cpu_ns) * 1e-3 / SMALL_JOBS;
             activity = (struct engine_activity){0};
             engine_take_activity(run.engine, 0, &activity);
             close_places(slots, SMALL_PLACES);

@@ -15,7 +15,9 @@ struct jobs {
     struct engine *engine;
     struct job job[JOBS_MAX];
     const char *ops[JOBS_MAX];
-    unsigned count, answered;
+    unsigned count;
+    unsigned answered;          /* this and the next two change on the devices' threads, under a
+                                   lock; read them after jobs_wait */
     unsigned done[JOBS_MAX];    /* number of completions per job */
     unsigned ended[JOBS_MAX];   /* the jobs in the order of their completion */
 };
@@ -46,8 +48,14 @@ void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t h
 
 /* Opens the engine without a fault, and reserves memory for all jobs. */
 void jobs_open(struct jobs *jobs, const struct jobs_how *how);
+/* Submits jobs so that each device's thread takes its jobs together. Returns after they have
+ * started, as far as there are free streams. */
 void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 
+/* Returns after each device's thread has handled all events before the call. */
+void jobs_settle(struct jobs *jobs);
+
+unsigned jobs_answered(const struct jobs *jobs);
 /* Waits until `wanted` jobs in all have ended, for at most ten seconds. */
 void jobs_wait(struct jobs *jobs, unsigned wanted);
 /* Submits all jobs together, and waits for them. */
@@ -58,5 +66,6 @@ unsigned jobs_charged(const struct jobs *jobs);
 /* After a fault the engine starts nothing: a new job ends immediately, and no job gets memory. */
 void jobs_check_latched(struct jobs *jobs);
 
-/* All images and values must equal those of the CPU engine, and all memory must be free. */
+/* All images and values must equal those of the CPU engine, and all memory must be free, except the
+ * pinned memory of jobs that were on a device when it failed while another continues. */
 void jobs_close(struct jobs *jobs);

@@ -69,41 +69,142 @@ TEST(test_each_lasting_error_on_the_device)
             lasting_error(places[p], lasting[e], 1 + (unsigned)e % 3);
 }
 
-/* One of two devices fails: jobs on the other are not charged. */
-TEST(test_the_other_device_is_not_charged)
+/* One of two devices fails, whose index is returned. All its jobs fail, and those that were on it
+ * are charged. The jobs of the other end well. */
+static uint32_t break_one_of_two(void)
 {
     open_jobs(2, 0);
     jobs_hold("kernel", 719, 2);
     jobs_submit(&jobs, 0, JOBS);
     jobs_let_go();
     jobs_wait(&jobs, JOBS);
-    jobs_check_latched(&jobs);
+    uint32_t struck = engine_device_state(jobs.engine, 0) == DEVICE_FAILED ? 0 : 1;
+    assert_int_equal(engine_device_state(jobs.engine, struck), DEVICE_FAILED);
     assert_true(jobs_charged(&jobs) >= 1 && jobs_charged(&jobs) <= STREAMS);
-    unsigned struck = UINT32_MAX;
     for (unsigned i = 0; i < JOBS; i++) {
-        if (!jobs.job[i].task.on_device)
-            continue;
-        assert_true(struck == UINT32_MAX || struck == jobs.job[i].memory.device);
-        struck = jobs.job[i].memory.device;
+        const struct engine_task *task = &jobs.job[i].task;
+        bool failed = jobs.job[i].memory.device == struck && task->error.status != STATUS_OK;
+        assert_int_equal(task->error.status, failed ? STATUS_GPU_FAILED : STATUS_OK);
+        assert_int_equal(task->returned, failed && !task->on_device);
+        assert_true(failed || !task->on_device);
     }
-    assert_int_equal(engine_devices(jobs.engine), 2);
+    return struck;
+}
+
+/* Only the device that fails ends its jobs. */
+TEST(test_the_other_device_is_not_charged)
+{
+    uint32_t struck = break_one_of_two();
+    assert_int_equal(engine_device_state(jobs.engine, !struck), DEVICE_IN_SERVICE);
+    assert_null(engine_fault(jobs.engine));
     jobs_close(&jobs);
 }
 
-/* If another component condemns the engine, no job is charged. */
-TEST(test_a_condemned_engine)
+/* The other device gets all new jobs, but no pinned memory of jobs that were on the failed one. */
+TEST(test_the_other_device_goes_on)
+{
+    uint32_t struck = break_one_of_two();
+    const uint8_t *stuck[JOBS] = {NULL};
+    for (unsigned i = 0; i < JOBS; i++) {
+        if (jobs.job[i].task.on_device)
+            stuck[i] = jobs.job[i].memory.input;
+        engine_release(jobs.engine, &jobs.job[i].memory);
+    }
+    struct engine_memory memory;
+    struct error error = {0};
+    assert_int_equal(engine_reserve_on(jobs.engine, struck, &jobs.job[0].plan, &memory, &error),
+                     ENGINE_NEVER);
+    assert_int_equal(error.status, STATUS_GPU_FAILED);
+    for (unsigned i = 0; i < JOBS; i++)
+        job_close(&jobs.job[i], jobs.engine);
+    for (unsigned round = 0; round < 2; round++) {
+        jobs.answered = 0;
+        memset(jobs.done, 0, sizeof jobs.done);
+        for (unsigned i = 0; i < JOBS; i++) {
+            jobs_prepare(&jobs, i, 60 + i * 10, 70, JOBS_OPS);
+            assert_int_equal(jobs.job[i].memory.device, !struck);
+            for (unsigned j = 0; j < JOBS; j++)
+                assert_ptr_not_equal(jobs.job[i].memory.input, stuck[j]);
+        }
+        jobs_run(&jobs);
+        assert_int_equal(jobs_with(&jobs, STATUS_OK), JOBS);
+        for (unsigned i = 0; i < JOBS && round == 0; i++)
+            job_close(&jobs.job[i], jobs.engine);
+    }
+    engine_set_in_service(jobs.engine, !struck, false, "the last one");
+    assert_string_equal(engine_fault(jobs.engine)->text, "the last one");
+    for (unsigned i = 0; i < JOBS; i++)
+        job_close(&jobs.job[i], jobs.engine);
+    jobs_set_no_fault(2);
+    engine_close(jobs.engine);
+}
+
+/* If a check takes the only device out of service, no job is charged. */
+TEST(test_the_only_device_fails_its_check)
 {
     open_jobs(1, 0);
     jobs_hold("", 0, 1);
     jobs_submit(&jobs, 0, JOBS);
-    engine_condemn(jobs.engine, "a pixel is wrong");
-    engine_condemn(jobs.engine, "another one, too");
+    engine_set_in_service(jobs.engine, 0, false, "a pixel is wrong");
+    engine_set_in_service(jobs.engine, 0, false, "another one, too");
     jobs_wait(&jobs, JOBS);
     assert_string_equal(engine_fault(jobs.engine)->text, "a pixel is wrong");
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), JOBS);
     assert_int_equal(jobs_charged(&jobs), 0);
     jobs_check_latched(&jobs);
     jobs_let_go();
+    jobs_close(&jobs);
+}
+
+/* A device that fails its check leaves service: its jobs end without a charge, it runs only checks,
+ * and it comes back. */
+TEST(test_a_device_leaves_service_and_comes_back)
+{
+    struct job check;
+    struct error error = {0};
+    open_jobs(2, 0);
+    jobs_hold("", 0, 2);
+    jobs_submit(&jobs, 0, JOBS);
+    engine_set_in_service(jobs.engine, 1, false, "a pixel is wrong");
+    assert_int_equal(engine_device_state(jobs.engine, 1), DEVICE_OUT);
+    assert_null(engine_fault(jobs.engine));
+    jobs_wait(&jobs, 1); /* the only one that waited for a stream */
+    jobs_let_go();
+    jobs_wait(&jobs, JOBS);
+    assert_int_equal(jobs_charged(&jobs), 0);
+    for (unsigned i = 0; i < JOBS; i++) {
+        bool returned = jobs.job[i].memory.device == 1;
+        assert_int_equal(jobs.job[i].task.returned, returned);
+        assert_int_equal(jobs.job[i].task.error.status,
+                         returned ? STATUS_GPU_FAILED : STATUS_OK);
+    }
+    job_open(&check, 50, 50, 3, JOBS_OPS);
+    for (unsigned is_check = 0; is_check < 2; is_check++) {
+        assert_int_equal(engine_reserve_on(jobs.engine, 1, &check.plan, &check.memory, &error),
+                         ENGINE_RESERVED);
+        check.task.is_check = is_check;
+        test_run(jobs.engine, &check.task);
+        assert_int_equal(check.task.returned, !is_check);
+        assert_int_equal(check.task.error.status, is_check ? STATUS_OK : STATUS_GPU_FAILED);
+        engine_release(jobs.engine, &check.memory);
+    }
+    for (unsigned back = 0; back < 2; back++) {
+        uint32_t device = 0;
+        engine_set_in_service(jobs.engine, 1, back, "still wrong");
+        for (unsigned i = 0; i < 2; i++) {
+            struct engine_memory memory;
+            assert_int_equal(engine_reserve(jobs.engine, &check.plan, &memory, &error),
+                             ENGINE_RESERVED);
+            device |= memory.device;
+            engine_release(jobs.engine, &memory);
+            if (i == 0) /* the first device then has a job more */
+                assert_int_equal(engine_reserve_on(jobs.engine, 0, &check.plan, &check.memory,
+                                                   &error), ENGINE_RESERVED);
+        }
+        assert_int_equal(device, back);
+        engine_release(jobs.engine, &check.memory);
+    }
+    job_close(&check, jobs.engine);
     jobs_close(&jobs);
 }
 
@@ -251,8 +352,7 @@ TEST(test_a_device_that_cannot_be_opened)
                                         "cudaDeviceGetAttribute", "cudaStreamCreateWithFlags",
                                         "cudaEventCreate", "cudaEventRecord",
                                         "cudaStreamSynchronize"};
-    struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB,
-                                   .wake = bell_ring};
+    struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB};
     for (size_t c = 0; c < COUNT_OF(calls); c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {
             struct engine *engine = NULL;

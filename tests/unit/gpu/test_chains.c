@@ -505,7 +505,7 @@ static void check_flight(uint32_t first, uint32_t count)
 {
     struct chain_case cases[FLIGHT];
     struct carried here[FLIGHT], there[FLIGHT];
-    unsigned expected = test_done_count;
+    size_t expected = test_wait.ended;
     for (uint32_t i = 0; i < count; i++) {
         case_open(&cases[i], seed, first + i);
         carried_open(&here[i], cpu, &cases[i]);
@@ -517,13 +517,9 @@ static void check_flight(uint32_t first, uint32_t count)
         engine_submit(cuda, &there[i].task);
         expected++;
     }
-    engine_start(cuda);
     for (uint32_t i = 0; i < count; i++)
         engine_run(cpu, &here[i].task);
-    while (test_done_count != expected) {
-        bell_wait();
-        engine_reap(cuda);
-    }
+    test_wait_for(expected);
     for (uint32_t i = 0; i < count; i++) {
         carried_check(&here[i], cases[i].text);
         carried_check(&there[i], cases[i].text);

@@ -34,7 +34,7 @@ TEST(test_cpu_names)
     assert_int_equal(strncmp(engine_description(cpu), "CPU (", 5), 0);
     assert_int_equal(engine_pinned_usage(cpu).budget, 64 * MIB);
     assert_int_equal(engine_device_usage(cpu, 0).budget, 0);
-    engine_reap(cpu); /* nothing to do */
+    assert_int_equal(engine_device_state(cpu, 0), DEVICE_IN_SERVICE);
     engine_close(cpu);
 }
 
@@ -208,7 +208,7 @@ TEST(test_a_wrong_engine_is_refused)
     struct engine *engine = NULL;
     struct error error = {0};
     struct engine_config config = {.kind = "cuda", .devices = "77", .streams = 1,
-                                   .pinned_bytes = MIB, .wake = bell_ring};
+                                   .pinned_bytes = MIB};
     assert_int_equal(engine_open(&config, &engine, &error), STATUS_GPU_FAILED);
     assert_null(engine);
     assert_true(strlen(error.text) > 10);
@@ -252,7 +252,8 @@ static void many_jobs(uint32_t streams)
 {
     struct engine *cuda = open_cuda(streams, 512 * MIB, 512 * MIB);
     struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
-    unsigned count = test_quick() ? 24 : CUDA_JOBS, before = test_done_count;
+    unsigned count = test_quick() ? 24 : CUDA_JOBS;
+    size_t before = test_wait.ended;
     struct job *jobs = calloc(count, sizeof(*jobs));
     uint32_t random = 4711;
     for (unsigned i = 0; i < count; i++) {
@@ -262,11 +263,7 @@ static void many_jobs(uint32_t streams)
         assert_int_equal(job_reserve(&jobs[i], cuda), ENGINE_RESERVED);
         engine_submit(cuda, &jobs[i].task);
     }
-    engine_start(cuda);
-    while (test_done_count - before < count) {
-        bell_wait();
-        engine_reap(cuda);
-    }
+    test_wait_for(before + count);
     double copied_ms = 0;
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(jobs[i].task.error.status, STATUS_OK);

@@ -1,0 +1,240 @@
+/*
+ * queue.c - the tasks that wait for a device, and the choice of those that share a batch.
+ *
+ * A batch has tasks of one queue, in order. If several slots are free, they share the queue, so
+ * that a few large images run in parallel instead of one after another.
+ */
+#include "gpu/cuda/device.h"
+
+#include "codecs/jpeg/frame.h"
+#include "gpu/cuda/try.h"
+
+static void finish(struct cuda_device *device, struct engine_task *task)
+{
+    list_push(&device->finished, &task->node);
+}
+
+/* ---- failing -------------------------------------------------------------------------------- */
+
+/* Whether the state ends the task: a device that is out runs only checks. */
+static bool is_refused(const struct cuda_device *device, const struct engine_task *task)
+{
+    enum engine_device_state state = cuda_device_state(device);
+    return state == DEVICE_FAILED || (state == DEVICE_OUT && !task->is_check);
+}
+
+/* ran: the task was on the device. */
+static void set_failed(struct cuda_device *device, struct engine_task *task, bool ran)
+{
+    struct cuda_engine *cuda = device->engine;
+    pthread_mutex_lock(&cuda->lock);
+    task->on_device = ran && device->struck;
+    task->returned = !task->on_device;
+    task->error = device->why;
+    pthread_mutex_unlock(&cuda->lock);
+}
+
+static void fail_waiting(struct cuda_device *device, struct list *waiting)
+{
+    list_each_safe(node, after, waiting)
+    {
+        struct engine_task *task = cuda_task(node);
+        if (task->is_check && cuda_device_state(device) != DEVICE_FAILED)
+            continue;
+        list_remove(waiting, node);
+        set_failed(device, task, false);
+        finish(device, task);
+    }
+}
+
+/* The tasks of a device that is only out of service end with the slot. */
+static void fail_running(struct cuda_device *device, struct cuda_slot *slot)
+{
+    bool failed = cuda_device_state(device) == DEVICE_FAILED;
+    list_each_safe(node, after, &slot->tasks)
+    {
+        struct engine_task *task = cuda_task(node);
+        if (failed || !task->is_check)
+            set_failed(device, task, true);
+        if (!failed)
+            continue;
+        task->memory->stuck = true;
+        list_remove(&slot->tasks, node);
+        finish(device, task);
+    }
+}
+
+void cuda_queue_fail(struct cuda_device *device)
+{
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
+        fail_running(device, &device->slots[s]);
+    for (enum cuda_queue queue = 0; queue < QUEUES; queue++)
+        fail_waiting(device, &device->queues[queue]);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------ */
+
+/* Whether the codec's kernels would write to memory of the host that the device cannot reach:
+ * pageable memory, which the pool takes if there is no pinned memory. */
+static bool is_unreachable(const struct cuda_engine *cuda, const struct engine_task *task)
+{
+    struct cudaPointerAttributes attributes;
+    if (!atomic_load(&cuda->pageable_said))
+        return false;
+    if (cudaPointerGetAttributes(&attributes, task->memory->output) == cudaSuccess &&
+        attributes.type == cudaMemoryTypeHost)
+        return false;
+    (void)cudaGetLastError();
+    return true;
+}
+
+/* Measures the task for its batch. true: the codec cannot run it, and the report says so. */
+static bool decline(const struct cuda_engine *cuda, struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    task->description_bytes = 0;
+    if (plan->written_bytes == 0)
+        return false;
+    task->description_bytes = cuda_codec_description_bytes(task);
+    if (task->description_bytes <= STREAM_JPEG_BYTES && !is_unreachable(cuda, task))
+        return false;
+    ((struct plan_report *)(task->memory->output + plan->report_at))->declined = UINT32_MAX;
+    return true;
+}
+
+static enum cuda_queue queue_of(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    if (task->alone)
+        return QUEUE_ALONE;
+    if (plan->written_bytes == 0)
+        return plan->device_bytes <= BATCH_TASK_BYTES ? QUEUE_SMALL : QUEUE_ALONE;
+    if (plan->source.file.bytes == 0)
+        return QUEUE_CODEC;
+    return ((const struct jpeg_frame *)(task->memory->input + plan->frame_at))->progressive
+               ? QUEUE_PROGRESSIVE : QUEUE_CODEC;
+}
+
+void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
+{
+    device->held++;
+    if (is_refused(device, task)) {
+        set_failed(device, task, false);
+        finish(device, task);
+    } else if (task->plan->idle || decline(device->engine, task)) {
+        finish(device, task);
+    } else {
+        list_push(&device->queues[queue_of(task)], &task->node);
+    }
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------ */
+
+/* The caller has removed the task from its queue. */
+static void expire(struct cuda_device *device, struct engine_task *task)
+{
+    error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job waited for %s",
+              device->base.name);
+    finish(device, task);
+}
+
+void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns)
+{
+    for (enum cuda_queue queue = 0; queue < QUEUES; queue++) {
+        list_each_safe(node, after, &device->queues[queue])
+        {
+            if (!cuda_task_is_late(cuda_task(node), now_ns))
+                continue;
+            list_remove(&device->queues[queue], node);
+            expire(device, cuda_task(node));
+        }
+    }
+}
+
+/* ---- choosing a batch ----------------------------------------------------------------------- */
+
+/* Slots that may start a batch of the queue now. Progressive files keep a slot busy for up to half
+ * a second, so a quarter of the slots is left to other tasks; six of eight slots still hold 96
+ * files. */
+static size_t slots_for(const struct cuda_device *device, enum cuda_queue queue)
+{
+    uint32_t all = device->base.slot_count;
+    size_t free = 0, busy = 0, most = all * 3 / 4 > 0 ? all * 3 / 4 : 1;
+    for (uint32_t s = 0; s < all; s++) {
+        free += !device->slots[s].busy;
+        busy += device->slots[s].busy && device->slots[s].queue == QUEUE_PROGRESSIVE;
+    }
+    if (queue != QUEUE_PROGRESSIVE)
+        return free;
+    if (busy >= most)
+        return 0;
+    return free < most - busy ? free : most - busy;
+}
+
+/* The queue that can start and whose first task has waited longest; QUEUES: none. */
+static enum cuda_queue next_queue(const struct cuda_device *device)
+{
+    enum cuda_queue next = QUEUES;
+    uint64_t since_ns = UINT64_MAX;
+    for (enum cuda_queue queue = 0; queue < QUEUES; queue++) {
+        struct list_node *first = list_first(&device->queues[queue]);
+        if (!first || cuda_task(first)->submitted_ns >= since_ns || slots_for(device, queue) == 0)
+            continue;
+        next = queue;
+        since_ns = cuda_task(first)->submitted_ns;
+    }
+    return next;
+}
+
+struct batch_size {
+    size_t tasks, description_bytes;
+    uint64_t pixels;
+};
+
+static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
+{
+    const struct plan_source *source = &task->plan->source;
+    size.tasks++;
+    size.description_bytes += task->description_bytes;
+    size.pixels += (uint64_t)source->width * source->height;
+    return size;
+}
+
+/* share: the part of the queue that each free slot gets. The pixels of progressive files have no
+ * upper bound, because their time is that of the longest file. */
+static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t share)
+{
+    if (size.tasks == 1)
+        return true;
+    return queue != QUEUE_ALONE && size.tasks <= BATCH_TASKS_MAX &&
+           size.description_bytes <= STREAM_JPEG_BYTES &&
+           (size.pixels <= BATCH_PIXELS_MAX || queue == QUEUE_PROGRESSIVE) &&
+           (size.tasks <= share || size.pixels <= BATCH_PIXELS_MIN);
+}
+
+bool cuda_queue_take(struct cuda_device *device, struct cuda_slot *slot, uint64_t now_ns)
+{
+    enum cuda_queue queue = next_queue(device);
+    if (queue == QUEUES)
+        return false;
+    struct list *waiting = &device->queues[queue];
+    size_t slots = slots_for(device, queue), share = (waiting->length + slots - 1) / slots;
+    struct batch_size size = {0};
+    struct list_node *node;
+    while ((node = list_first(waiting))) {
+        struct engine_task *task = cuda_task(node);
+        struct batch_size larger = with_task(size, task);
+        bool late = cuda_task_is_late(task, now_ns);
+        if (!late && !is_allowed(queue, larger, share))
+            break;
+        list_remove(waiting, node);
+        if (late) {
+            expire(device, task);
+            continue;
+        }
+        list_push(&slot->tasks, node);
+        size = larger;
+    }
+    slot->queue = queue;
+    return true;
+}

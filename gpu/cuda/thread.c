@@ -1,0 +1,250 @@
+/*
+ * thread.c - a device's thread: starts tasks on free streams, and ends them.
+ *
+ * Other threads push tasks to the submitted list. When a stream has run the batch of its slot, a
+ * host callback pushes the slot to the ended list. Both wake the thread, which does the rest.
+ */
+#include "gpu/cuda/device.h"
+
+#include <errno.h>
+
+#include "conf/clock.h"
+#include "gpu/cuda/try.h"
+
+/* ---- waking the thread ---------------------------------------------------------------------- */
+
+static void push(struct cuda_device *device, struct list *list, struct list_node *node)
+{
+    pthread_mutex_lock(&device->lock);
+    list_push(list, node);
+    pthread_cond_signal(&device->wanted); /* cheap if the thread is awake */
+    pthread_mutex_unlock(&device->lock);
+}
+
+void cuda_submit(struct engine *engine, struct engine_task *task)
+{
+    struct cuda_device *device = &cuda_engine(engine)->devices[task->memory->device];
+    task->error.status = STATUS_OK;
+    task->on_device = task->returned = false;
+    task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
+    task->decode_ms = task->encode_ms = 0;
+    task->started_ns = task->decode_at_ns = task->kernel_at_ns = 0;
+    task->encode_at_ns = task->d2h_at_ns = 0;
+    task->submitted_ns = clock_now_ns();
+    push(device, &device->submitted, &task->node);
+}
+
+/* Runs on a driver thread, in which CUDA calls are not allowed. */
+static void CUDART_CB stream_ended(void *argument)
+{
+    struct cuda_slot *slot = argument;
+    push(slot->device, &slot->device->ended, &slot->ended_node);
+}
+
+struct events {
+    struct list submitted, ended;
+    bool left;
+};
+
+/* Waits for events: for DEVICE_POLL_NS at most while tasks are held. false: the engine closes. */
+static bool take_events(struct cuda_device *device, struct events *events)
+{
+    uint64_t until_ns = clock_now_ns() + DEVICE_POLL_NS;
+    struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+    int waited = 0;
+    list_init(&events->submitted);
+    list_init(&events->ended);
+    pthread_mutex_lock(&device->lock);
+    while (list_empty(&device->submitted) && list_empty(&device->ended) && !device->left &&
+           !device->closing && waited != ETIMEDOUT)
+        waited = device->held > 0
+                     ? pthread_cond_timedwait(&device->wanted, &device->lock, &until)
+                     : pthread_cond_wait(&device->wanted, &device->lock);
+    list_take(&events->submitted, &device->submitted);
+    list_take(&events->ended, &device->ended);
+    events->left = device->left;
+    device->left = false;
+    bool goes_on = !device->closing;
+    pthread_mutex_unlock(&device->lock);
+    return goes_on;
+}
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* Enqueues the slot's tasks on its stream. If a call fails, the stream may already hold some of the
+ * tasks, so the slot stays busy. */
+static void slot_start(struct cuda_slot *slot)
+{
+    struct cuda_device *device = slot->device;
+    slot->base = -1;
+    slot->busy = true;
+    slot->started_ns = clock_now_ns();
+    slot->deadline_ns = 0;
+    list_each(node, &slot->tasks)
+    {
+        struct engine_task *task = cuda_task(node);
+        task->slot = (uint32_t)(slot - device->slots);
+        if (task->deadline_ns && (!slot->deadline_ns || task->deadline_ns < slot->deadline_ns))
+            slot->deadline_ns = task->deadline_ns;
+    }
+    cudaError_t result = cuda_batch_enqueue(slot);
+    if (result != cudaSuccess) {
+        cuda_device_fail(device, "starting a job", result);
+        return;
+    }
+    result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
+    if (result != cudaSuccess)
+        cuda_device_fail(device, "adding a callback to a stream", result);
+}
+
+static struct cuda_slot *free_slot(struct cuda_device *device)
+{
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
+        if (!device->slots[s].busy)
+            return &device->slots[s];
+    return NULL;
+}
+
+static void start_waiting(struct cuda_device *device, uint64_t now_ns)
+{
+    struct cuda_slot *slot;
+    while (cuda_device_state(device) != DEVICE_FAILED && (slot = free_slot(device)) &&
+           cuda_queue_take(device, slot, now_ns))
+        if (!list_empty(&slot->tasks))
+            slot_start(slot);
+}
+
+/* ---- ending --------------------------------------------------------------------------------- */
+
+static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
+{
+    struct cuda_device *device = slot->device;
+    if (cuda_device_state(device) == DEVICE_FAILED)
+        return; /* cuda_queue_fail ends the tasks; the slot stays busy */
+    cudaError_t result = cuda_query(slot->stream);
+    if (result != cudaSuccess && result != cudaErrorNotReady) {
+        cuda_device_fail(device, "at the end of a job", result);
+        return;
+    }
+    cuda_batch_take_times(slot);
+    cuda_clock_stop(device, slot);
+    slot->busy = false;
+    struct list_node *node;
+    while ((node = list_pop(&slot->tasks))) {
+        struct engine_task *task = cuda_task(node);
+        if (cuda_task_is_late(task, now_ns))
+            error_set(&task->error, STATUS_TIMEOUT, "the deadline passed while the job was on %s",
+                      device->base.name);
+        list_push(&device->finished, node);
+    }
+}
+
+static void call_done(struct cuda_device *device)
+{
+    struct list_node *node;
+    while ((node = list_pop(&device->finished))) {
+        struct engine_task *task = cuda_task(node);
+        device->held--;
+        task->done(task);
+    }
+}
+
+/* ---- polling -------------------------------------------------------------------------------- */
+
+/* Whether the slot hangs. A batch is treated as one task with the earliest of its deadlines,
+ * because it takes no longer than one large task. */
+static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
+{
+    const struct cuda_device *device = slot->device;
+    uint64_t grace_ns = device->engine->hang_grace_ns;
+    return slot->deadline_ns && now_ns > slot->deadline_ns + grace_ns &&
+           now_ns > slot->started_ns + grace_ns && now_ns > device->awake_ns + grace_ns;
+}
+
+/* Whether the callback has run since take_events. */
+static bool has_reported(const struct cuda_slot *slot)
+{
+    pthread_mutex_lock(&slot->device->lock);
+    bool reported = slot->ended_node.next != NULL;
+    pthread_mutex_unlock(&slot->device->lock);
+    return reported;
+}
+
+/* Detects failed and hung devices: after an error of the context, CUDA calls no callback. */
+static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
+{
+    struct cuda_device *device = slot->device;
+    cudaError_t result = cuda_query(slot->stream);
+    if (result != cudaSuccess && result != cudaErrorNotReady)
+        cuda_device_fail(device, "while jobs were on it", result);
+    else if (!is_overdue(slot, now_ns) || has_reported(slot))
+        return;
+    else if (result == cudaErrorNotReady)
+        cuda_device_fail(device, "a job hangs: its deadline is long past", cudaSuccess);
+    else
+        cuda_device_fail(device, "a stream has ended its job, but its callback did not run",
+                         cudaSuccess);
+}
+
+static void poll_device(struct cuda_device *device, uint64_t now_ns)
+{
+    if (now_ns - device->polled_ns < DEVICE_POLL_NS)
+        return;
+    device->polled_ns = now_ns;
+    cuda_queue_expire(device, now_ns);
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
+        if (!list_empty(&device->slots[s].tasks) && cuda_device_state(device) != DEVICE_FAILED)
+            poll_slot(&device->slots[s], now_ns);
+}
+
+static void note_suspension(struct cuda_device *device, uint64_t now_ns)
+{
+    if (device->held > 0 && now_ns > device->looked_ns + DEVICE_SLEPT_NS)
+        device->awake_ns = now_ns;
+    device->looked_ns = now_ns;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static void *thread_main(void *argument)
+{
+    struct cuda_device *device = argument;
+    struct events events;
+    struct list_node *node;
+    while (take_events(device, &events)) {
+        uint64_t now_ns = clock_now_ns();
+        note_suspension(device, now_ns);
+        if (events.left)
+            cuda_queue_fail(device);
+        while ((node = list_pop(&events.submitted)))
+            cuda_queue_accept(device, cuda_task(node));
+        while ((node = list_pop(&events.ended)))
+            slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
+        start_waiting(device, now_ns);
+        poll_device(device, now_ns);
+        call_done(device);
+    }
+    return NULL;
+}
+
+bool cuda_thread_start(struct cuda_device *device)
+{
+    device->has_thread = pthread_create(&device->thread, NULL, thread_main, device) == 0;
+    return device->has_thread;
+}
+
+bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns)
+{
+    uint64_t now_ns = clock_now_ns();
+    struct timespec until;
+    if (!device->has_thread)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(until_ns > now_ns ? (until_ns - now_ns) / NS_PER_S + 1 : 0);
+    pthread_mutex_lock(&device->lock);
+    device->closing = true;
+    pthread_cond_signal(&device->wanted);
+    pthread_mutex_unlock(&device->lock);
+    device->has_thread = pthread_timedjoin_np(device->thread, NULL, &until) != 0;
+    return !device->has_thread;
+}
