@@ -170,6 +170,14 @@ bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, c
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
+/* ---- uuids.c ---- */
+
+/* Whether the option devices has UUIDs. */
+bool cuda_uuids_given(const char *devices);
+/* Lets CUDA show only these devices. Call it before the first CUDA call, while no other thread
+ * runs. Returns their number; 0: the error is set. */
+uint32_t cuda_uuids_select(const char *devices, struct error *error);
+
 /* ---- batch.c ---- */
 
 /* Enqueues copies, kernels and events for the slot's tasks. If a call for a task fails, the task's

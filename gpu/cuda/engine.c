@@ -219,15 +219,19 @@ static const struct engine_table cuda_table = {
 
 /* ---- opening ---- */
 
+static void all_devices(uint32_t count, int *ordinals)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ordinals[i] = (int)i;
+}
+
 /* Parses "all" or "0,2" into ordinals. Returns their number, or 0 with the error set. */
 static uint32_t parse_devices(const char *text, int present, int *ordinals, struct error *error)
 {
     uint32_t count = 0;
     if (!text || strcmp(text, "all") == 0) {
-        while (count < (uint32_t)present && count < DEVICES_MAX) {
-            ordinals[count] = (int)count;
-            count++;
-        }
+        count = present < DEVICES_MAX ? (uint32_t)present : DEVICES_MAX;
+        all_devices(count, ordinals);
         return count;
     }
     for (const char *at = text;; at++) {
@@ -239,8 +243,8 @@ static uint32_t parse_devices(const char *text, int present, int *ordinals, stru
             twice = twice || ordinals[i] == ordinal;
         if (end == at || errno || (*end && *end != ',') || twice || count == DEVICES_MAX) {
             error_set(error, STATUS_GPU_FAILED,
-                      "devices is \"%.60s\"; it must be all, or at most %d different numbers "
-                      "separated by commas", text, DEVICES_MAX);
+                      "devices is \"%.60s\"; it must be all, or at most %d different numbers or "
+                      "UUIDs separated by commas", text, DEVICES_MAX);
             return 0;
         }
         if (ordinal < 0 || ordinal >= present) {
@@ -325,14 +329,25 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
                              bool *usable, char *reason, size_t reason_size, struct error *error)
 {
     int present = 0, ordinals[DEVICES_MAX];
+    uint32_t count = 0, named = 0;
+    *usable = false;
+    if (cuda_uuids_given(config->devices) &&
+        (named = cuda_uuids_select(config->devices, error)) == 0)
+        return error->status;
     cudaError_t result = cudaGetDeviceCount(&present);
+    if (named > 0 && (result == cudaSuccess || result == cudaErrorNoDevice) &&
+        (uint32_t)present != named)
+        return error_set(error, STATUS_GPU_FAILED,
+                         "devices names %u device(s) by UUID, but CUDA shows %d of them; "
+                         "nvidia-smi -L lists the UUIDs, and CUDA shows at most one MIG instance "
+                         "to a process", named, present);
     *usable = result == cudaSuccess && present > 0;
     if (!*usable) {
         (void)cudaGetLastError();
         say_unusable(result == cudaSuccess ? cudaErrorNoDevice : result, reason, reason_size);
         return STATUS_OK;
     }
-    uint32_t count = parse_devices(config->devices, present, ordinals, error);
+    count = parse_devices(named > 0 ? "all" : config->devices, present, ordinals, error);
     if (count == 0)
         return error->status;
     if (config->streams > STREAMS_CEILING)

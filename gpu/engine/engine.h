@@ -37,7 +37,7 @@ struct engine;
 
 struct engine_config {
     const char *kind;     /* "auto", "cuda" or "cpu" */
-    const char *devices;  /* "all", or CUDA ordinals: "0,2" */
+    const char *devices;  /* "all", CUDA ordinals: "0,2", or UUIDs */
     uint32_t streams;     /* streams per device; 0: chosen by its copy engines */
     size_t pinned_bytes;  /* budget of the pinned pool */
     size_t device_bytes;  /* budget per device; 0: a quarter of its free memory at start */

@@ -216,11 +216,29 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return answer("cudaRuntimeGetVersion", 0);
 }
 
+/* Like CUDA, counts the devices of CUDA_VISIBLE_DEVICES up to the first that does not exist, and
+ * one MIG instance at most. Device N is GPU-N, and MIG-0 and MIG-1 are instances. Other values of
+ * the variable have no effect. */
+static int visible_devices(void)
+{
+    const char *at = getenv("CUDA_VISIBLE_DEVICES");
+    int count = 0, number, length;
+    if (!at || (strncmp(at, "GPU-", 4) != 0 && strncmp(at, "MIG-", 4) != 0))
+        return fault.devices;
+    while (sscanf(at, "GPU-%d%n", &number, &length) == 1 && number < fault.devices) {
+        count++;
+        at += length + (at[length] == ',');
+    }
+    if (count == 0 && sscanf(at, "MIG-%d", &number) == 1 && number < 2)
+        count = 1;
+    return count;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     cudaError_t result = answer("cudaGetDeviceCount", 0);
-    *count = result == cudaSuccess ? fault.devices : 0;
-    return result;
+    *count = result == cudaSuccess ? visible_devices() : 0;
+    return result == cudaSuccess && *count == 0 ? say(cudaErrorNoDevice) : result;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)

@@ -391,6 +391,44 @@ TEST(test_streams_of_a_device)
     }
 }
 
+/* UUIDs of the stand-in: GPU-0, GPU-1, MIG-0 and MIG-1. */
+TEST(test_devices_by_uuid)
+{
+    static const struct {
+        const char *devices, *refusal; /* NULL: none */
+        uint32_t count;
+    } rows[] = {
+        {"GPU-1", NULL, 1},
+        {"GPU-1,GPU-0", NULL, 2},
+        {"MIG-1", NULL, 1},
+        {"GPU-2", "names 1 device(s) by UUID, but CUDA shows 0 of them; nvidia-smi -L lists", 0},
+        {"GPU-0,GPU-7", "names 2 device(s) by UUID, but CUDA shows 1 of them", 0},
+        {"MIG-0,MIG-1", "CUDA shows 1 of them; nvidia-smi -L lists the UUIDs, and CUDA shows", 0},
+        {"MIG-7", "CUDA shows 0 of them", 0},
+        {"GPU-0,1", "devices is \"GPU-0,1\"; it must be all, at most 16 different numbers, or", 0},
+        {"GPU-0,GPU-0", "it must be all", 0},
+        {"GPU-0,", "it must be all", 0},
+        {"GPU-", "it must be all", 0},
+        {"GPU-0 ", "it must be all", 0},
+        {"0,GPU-1", "it must be all, or at most 16 different numbers or UUIDs", 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct engine *engine = NULL;
+        struct error error = {0};
+        struct engine_config config = {.kind = "auto", .devices = rows[i].devices, .streams = 1,
+                                       .pinned_bytes = MIB, .device_bytes = MIB};
+        cuda_fault_set(&(struct cuda_fault){.devices = 2});
+        enum status status = engine_open(&config, &engine, &error);
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        if (!rows[i].refusal != (status == STATUS_OK) ||
+            (rows[i].refusal && !strstr(error.text, rows[i].refusal)))
+            fail_msg("%s: %s", rows[i].devices, error.text);
+        if (engine)
+            assert_int_equal(engine_devices(engine), rows[i].count);
+        engine_close(engine);
+    }
+}
+
 /* Each cause has a message that says what to do; `auto` uses the CPU. */
 TEST(test_no_device_to_be_had)
 {
