@@ -117,14 +117,22 @@ static const char *device_daemon(void)
     return program;
 }
 
-static struct process *start_on_device(const char *jpeg)
+/* device_bytes NULL: the default. */
+static struct process *start_with_memory(const char *jpeg, const char *device_bytes)
 {
     const struct process_options how = {.program = device_daemon()};
     const char *const options[] = {"--engine=cuda", "--streams=2", text_of("--jpeg=%s", jpeg),
-                                   "--stats_interval_s=0", NULL};
+                                   "--stats_interval_s=0",
+                                   device_bytes ? text_of("--device_bytes=%s", device_bytes) : NULL,
+                                   NULL};
     struct process *daemon = world_start_with(w, 0, &how, options);
     check_ready(daemon);
     return daemon;
+}
+
+static struct process *start_on_device(const char *jpeg)
+{
+    return start_with_memory(jpeg, NULL);
 }
 
 static struct process *start_on_cpu(void)
@@ -299,6 +307,61 @@ TEST(the_codecs_of_the_host_are_an_option)
     assert_string_equal(json_text(result, "engine"), "cuda:0");
     cJSON_Delete(result);
     check_stop(daemon);
+}
+
+/* The negative of 2400 x 1800 pixels needs 25.9 MB of device memory without codecs, and more with
+ * them. The others need less. */
+static const struct photo_job {
+    const char *input, *ops;
+} photo_jobs[] = {
+    {"photo.jpg", "['sobel']"},
+    {"photo.jpg", "['invert']"},
+    {"photo.jpg", "[{'op':'resize','width':512}]"},
+    {"progressive-photo.jpg", "['invert']"},
+};
+#define PHOTO_JOBS (sizeof photo_jobs / sizeof *photo_jobs)
+
+/* Pushes each job `times` times at once. `decoders`: of each job; NULL: not checked. */
+static void run_photos(const char *engine, unsigned times, const char *const *decoders)
+{
+    for (unsigned i = 0; i < times * PHOTO_JOBS; i++)
+        world_push(w, "{'id':'%u','input':'%s','output':'%s-p%u.jpg','ops':%s}", i,
+                   photo_jobs[i % PHOTO_JOBS].input, engine, i, photo_jobs[i % PHOTO_JOBS].ops);
+    for (unsigned i = 0; i < times * PHOTO_JOBS; i++) {
+        cJSON *result = check_next(w);
+        assert_string_equal(json_text(result, "error.message"), "");
+        assert_string_equal(json_text(result, "status"), "done");
+        unsigned job = (unsigned)atoi(json_text(result, "id")) % PHOTO_JOBS;
+        if (decoders && strcmp(json_text(result, "decoder"), decoders[job]) != 0)
+            fail_msg("job %u was decoded on %s", job, json_text(result, "decoder"));
+        cJSON_Delete(result);
+    }
+}
+
+/* With little device memory, fewer jobs run at a time, and the host has the codecs of those that
+ * never fit. */
+TEST(a_small_device_runs_photographs)
+{
+    static const struct {
+        const char *device_bytes, *decoders[PHOTO_JOBS];
+    } rows[] = {
+        {"96M", {"cuda:0", "cuda:0", "cuda:0", "cuda:0"}},
+        {"26M", {"cuda:0", "cpu", "cuda:0", "cpu"}},
+    };
+    struct picture_jpeg photo = {.width = 2400, .height = 1800};
+    world_put_picture(w, "photo.jpg", picture_jpeg(&photo));
+    photo.progressive = true;
+    world_put_picture(w, "progressive-photo.jpg", picture_jpeg(&photo));
+    struct process *daemon = start_on_cpu();
+    run_photos("cpu", 1, NULL);
+    check_stop(daemon);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        daemon = start_with_memory("cuda", rows[i].device_bytes);
+        run_photos("cuda", 2, rows[i].decoders);
+        check_stop(daemon);
+        for (unsigned j = 0; j < 2 * PHOTO_JOBS; j++)
+            compare(text_of("cuda-p%u.jpg", j), text_of("cpu-p%zu.jpg", j % PHOTO_JOBS));
+    }
 }
 
 int main(void)
