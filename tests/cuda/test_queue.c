@@ -121,7 +121,7 @@ TEST(test_the_room_for_descriptions_ends_a_batch)
 {
     open_device(1);
     for (unsigned i = 0; i < 6; i++)
-        add(false, 100, 100)->task.description_bytes = CODEC_DESCRIPTION_BYTES / 4 + (i == 5);
+        add(false, 100, 100)->task.description_bytes = STREAM_JPEG_BYTES / 4 + (i == 5);
     check_batches("quarters", (size_t[]){4, 0});
     slots[0].busy = false;
     list_init(&slots[0].tasks);
@@ -146,7 +146,7 @@ TEST(test_a_task_that_no_batch_can_hold)
             .width = 60000, .height = 60000, .channels = 1,
             .encoder = {.on_device = true, .header_bytes = 600, .capacity = MIB}};
     size_t bytes = cuda_codec_description_bytes(&task);
-    assert_true(bytes > CODEC_DESCRIPTION_BYTES && bytes < SIZE_MAX);
+    assert_true(bytes > STREAM_JPEG_BYTES && bytes < SIZE_MAX);
     cuda_queue_accept(&engine.devices[0], &task);
     assert_int_equal(take(), 0);
     assert_ptr_equal(list_first(&engine.devices[0].finished), &task.node);
