@@ -85,6 +85,8 @@ static void take(struct monitor *monitor)
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         engine_take_activity(monitor->engine, d, &snapshot->devices[d].activity);
         snapshot->devices[d].memory = engine_device_usage(monitor->engine, d);
+        snapshot->devices[d].in_service =
+            engine_device_state(monitor->engine, d) == DEVICE_IN_SERVICE;
     }
     look_at_threads(snapshot, monitor);
     snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(monitor->engine);

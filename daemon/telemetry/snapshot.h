@@ -27,6 +27,7 @@ struct snapshot_device {
     char name[32];
     struct engine_activity activity; /* since the start */
     struct pool_usage memory;        /* all 0 on the CPU engine */
+    bool in_service;
 };
 
 struct snapshot {

@@ -41,7 +41,7 @@ static void draw_on_cpu(struct rig *rig)
     rig_end_of(daemon, 20);
 }
 
-/* Replaces p.jpg by an image that is too large for a batch. */
+/* Replaces p.jpg by an image that is too large for a batch, if the device does not decode it. */
 static void put_large(struct rig *rig)
 {
     world_put_photo(&rig->world, "p.jpg", 2000, 1500);
@@ -86,7 +86,7 @@ static void fault_on_the_device(struct rig *rig)
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=700"), "--streams=2",
-                       "--inflight=9", "--lease_s=600", NULL);
+                       "--jpeg=cpu", "--inflight=9", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
     rig_push_slow(rig, "slow", 1);
     RIG_WAIT_UNTIL(20, text_file_count(w->out, ".tmp") > 0);
@@ -141,6 +141,29 @@ static void launch_in_a_batch(struct rig *rig)
     rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
+    rig_saw_terminated(rig, daemon);
+}
+
+/* One of two devices fails with two jobs on it. The other runs them again, and all other jobs. */
+static void fault_of_one_of_two(struct rig *rig)
+{
+    put_large(rig);
+    draw_on_cpu(rig);
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "devices=2,at=kernel,error=700"), "--streams=2",
+                       "--jpeg=cpu", "--inflight=12", "--lease_s=600", NULL);
+    rig_raise(rig, "hold");
+    push_held(rig, "n", 12, 12, 0.6);
+    rig_raise(rig, "now");
+    rig_lower(rig, "hold");
+    rig_saw_if(rig, process_logged(daemon, 0, "out of service until the daemon is restarted, and 1 "
+                                              "other continues", 20), "said");
+    rig_wait_done(rig, 20, "n");
+    saw_few_charged(rig, "n", 12, 2);
+    rig_push(rig, "m", 8);
+    rig_wait_done_at(rig, 20, "m", 1);
+    saw_pictures(rig, "n");
+    saw_pictures(rig, "m");
     rig_saw_terminated(rig, daemon);
 }
 
@@ -337,6 +360,21 @@ static void wrong_bit(struct rig *rig)
     rig_saw_done(rig, "m");
 }
 
+/* One check of one of two devices finds a wrong bit, and the next one does not. */
+static void wrong_bit_once(struct rig *rig)
+{
+    struct process *daemon =
+        rig_start_cuda(rig, 0, from_now(rig, "devices=2,at=kernel,bit=1"),
+                       "--canary_interval_s=0.1", NULL);
+    rig_raise(rig, "now");
+    rig_saw_if(rig, process_logged(daemon, 0, "is out of service, and 1 other continues", 20),
+               "out");
+    rig_saw_if(rig, process_logged(daemon, 0, "is in service again", 20), "in again");
+    rig_push(rig, "n", 20);
+    rig_wait_done_at(rig, 20, "n", 1);
+    rig_saw_terminated(rig, daemon);
+}
+
 /* The GPU check finds the bit on one stream while jobs are held on another. No job is charged. */
 static void wrong_bit_beside_jobs(struct rig *rig)
 {
@@ -393,7 +431,7 @@ static void illegal_address(struct rig *rig)
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start(rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0",
-                  "--streams=4", "--inflight=12", "--lease_s=600", NULL);
+                  "--jpeg=cpu", "--streams=4", "--inflight=12", "--lease_s=600", NULL);
     rig_push(rig, "n", 20);
     rig_push(rig, "victim", 1);
     rig_push(rig, "m", 20);
@@ -438,6 +476,9 @@ const struct fault_case gpu_faults[] = {
          "engine's pictures"),
     CASE("the launch of 1 of 8 that share a stream", "too many resources", launch_in_a_batch,
          "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"),
+    CASE("2 of 12 jobs on one of 2 devices", "illegal address", fault_of_one_of_two,
+         "said; 12 done once; the device's jobs are charged; no others; 8 done once; all at "
+         "attempt 1; the CPU engine's pictures; the CPU engine's pictures; exit 0"),
     CASE("each call, kernel and copy", "each error that lasts", each_lasting_error,
          "17 times exit 70; 68 done once"),
     CASE("the launch of a kernel", "too many resources", error_of_one_launch,
@@ -468,6 +509,8 @@ const struct fault_case gpu_faults[] = {
     CASE("a device that the GPU check tests", "one wrong bit", wrong_bit,
          "runs; exit 70; STATUS says so; so does the log; 20 jobs counted; 20 done once; 3 done "
          "once"),
+    CASE("one of 2 devices that the GPU check tests", "one wrong bit, once", wrong_bit_once,
+         "out; in again; 20 done once; all at attempt 1; exit 0"),
     CASE("the GPU check beside 3 jobs", "one wrong bit", wrong_bit_beside_jobs,
          "exit 70; 3 done once; all at attempt 1"),
     CASE("the GPU check alone", "launch failure on the device", gpu_check_alone,
