@@ -4,6 +4,8 @@
  */
 #include "tests/cuda/jobs.h"
 
+#include <pthread.h>
+
 #define JOBS 6
 #define STREAMS 2
 
@@ -205,6 +207,76 @@ TEST(test_a_device_leaves_service_and_comes_back)
         engine_release(jobs.engine, &check.memory);
     }
     job_close(&check, jobs.engine);
+    jobs_close(&jobs);
+}
+
+/* ---- many threads ---------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define JOBS_PER_THREAD 50
+
+struct customer {
+    pthread_t thread;
+    struct job job;
+    struct task_wait wait;
+    unsigned ok, returned, others;
+};
+
+static void on_served(struct engine_task *task)
+{
+    task_wait_ended(&container_of(task, struct customer, job.task)->wait);
+}
+
+/* Reserves memory, runs a job and releases the memory, again and again. */
+static void *be_served(void *argument)
+{
+    struct customer *customer = argument;
+    struct job *job = &customer->job;
+    struct error error = {0};
+    for (size_t i = 0; i < JOBS_PER_THREAD; i++) {
+        const struct engine_task *task = &job->task;
+        if (!engine_fits(jobs.engine, &job->plan) ||
+            engine_reserve(jobs.engine, &job->plan, &job->memory, &error) != ENGINE_RESERVED)
+            break;
+        plan_put_constants(&job->plan, job->memory.input);
+        engine_submit(jobs.engine, &job->task);
+        if (!task_wait_for(&customer->wait, i + 1, 10))
+            break;
+        customer->ok += task->error.status == STATUS_OK;
+        customer->returned += task->returned;
+        customer->others += task->error.status != STATUS_OK && !task->returned;
+        engine_release(jobs.engine, &job->memory);
+    }
+    return NULL;
+}
+
+/* Threads share two devices, one of which leaves service and comes back meanwhile. */
+TEST(test_many_threads)
+{
+    static struct customer customers[THREADS];
+    memset(customers, 0, sizeof customers);
+    jobs_open(&jobs, &(struct jobs_how){.streams = STREAMS, .devices = 2});
+    for (unsigned i = 0; i < THREADS; i++) {
+        struct customer *customer = &customers[i];
+        task_wait_open(&customer->wait);
+        job_open(&customer->job, 60 + i, 50, 3, JOBS_OPS);
+        customer->job.task.done = on_served;
+        assert_int_equal(pthread_create(&customer->thread, NULL, be_served, customer), 0);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        usleep(2000);
+        engine_set_in_service(jobs.engine, 1, i % 2, "a pixel is wrong");
+        engine_take_activity(jobs.engine, i % 2, &(struct engine_activity){0});
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        struct customer *customer = &customers[i];
+        pthread_join(customer->thread, NULL);
+        task_wait_close(&customer->wait);
+        assert_int_equal(customer->ok + customer->returned, JOBS_PER_THREAD);
+        assert_int_equal(customer->others, 0);
+        assert_true(customer->ok > 0);
+        job_close(&customer->job, jobs.engine);
+    }
     jobs_close(&jobs);
 }
 
