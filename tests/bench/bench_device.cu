@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/cuda/try.h"
-#include "gpu/engine/engine_impl.h"
+#include "gpu/engine/engine.h"
 #include "gpu/plan/pass.h"
 
 #define RATE_BYTES ((size_t)256 << 20)

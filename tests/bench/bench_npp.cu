@@ -19,7 +19,7 @@ extern "C" double bench_npp_s(const char *name, const struct plan *plan)
 #include <string.h>
 
 #include "gpu/cuda/try.h"
-#include "gpu/engine/engine_impl.h"
+#include "gpu/engine/engine.h"
 #include "gpu/plan/pass.h"
 
 /* The arguments of the calls below. */

@@ -1,10 +1,10 @@
 /*
  * cuda_runtime.h - declares the calls of the CUDA runtime that the engine uses, without a device.
  *
- * The engine's host code (gpu/cuda/engine.c, device.c, task.c) is compiled as C against this
- * header, and linked with runtime.c: streams are threads, device memory is plain memory, and a
- * kernel runs the CPU engine's function for the same pass. Constants have the values of the CUDA
- * Runtime API. tests/cuda/fault.h injects faults.
+ * The engine's host code (in gpu/cuda) is compiled as C against this header, and linked with
+ * runtime.c: streams are threads, device memory is plain memory, and a kernel runs the CPU engine's
+ * function for the same pass. Constants have the values of the CUDA Runtime API. tests/cuda/fault.h
+ * injects faults.
  */
 #pragma once
 

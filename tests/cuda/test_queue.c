@@ -23,7 +23,9 @@ static struct queued {
     struct engine_task task;
 } queued[TASKS];
 static unsigned queued_count;
+static _Alignas(BUFFER_ALIGN) uint8_t device_memory[1]; /* only its address is used */
 static uint64_t now_ns;
+static struct plan_report report; /* of all tasks */
 
 static void open_device(uint32_t slot_count)
 {
@@ -31,6 +33,7 @@ static void open_device(uint32_t slot_count)
     memset(&engine, 0, sizeof engine);
     memset(slots, 0, sizeof slots);
     memset(queued, 0, sizeof queued);
+    memset(&report, 0, sizeof report);
     queued_count = 0;
     now_ns = clock_now_ns();
     device->engine = &engine;
@@ -51,6 +54,8 @@ static struct queued *add(bool progressive, uint32_t width, uint32_t height)
     added->plan = (struct plan){.source = {.width = width, .height = height, .channels = 3},
                                 .written_bytes = BUFFER_ALIGN,
                                 .device_bytes = (size_t)width * height * 9};
+    added->memory.device_block.memory = device_memory;
+    added->memory.output = (uint8_t *)&report;
     if (progressive) {
         added->plan.source.file = (struct plan_file){progressive_bytes, 1, 1};
         added->memory.input = (uint8_t *)&progressive_frame;
@@ -132,12 +137,12 @@ TEST(test_the_room_for_descriptions_ends_a_batch)
 /* Its descriptions exceed the room, so the device declines the task at once. */
 TEST(test_a_task_that_no_batch_can_hold)
 {
-    static uint8_t output[sizeof(struct plan_report)];
     static struct jpeg_prelude prelude;
     open_device(1);
     struct plan plan = {.source = {.width = 60000, .height = 60000, .channels = 1},
                         .variant_count = JOB_OUTPUTS_MAX, .written_bytes = BUFFER_ALIGN};
-    struct engine_memory memory = {.input = (uint8_t *)&prelude, .output = output};
+    struct engine_memory memory = {.input = (uint8_t *)&prelude, .output = (uint8_t *)&report,
+                                   .device_block = {.memory = device_memory}};
     struct engine_task task = {.plan = &plan, .memory = &memory};
     for (int i = 0; i < 64; i++)
         prelude.quant[0][i] = prelude.quant[1][i] = 16;
@@ -151,7 +156,7 @@ TEST(test_a_task_that_no_batch_can_hold)
     assert_int_equal(take(), 0);
     assert_ptr_equal(list_first(&engine.devices[0].finished), &task.node);
     assert_int_equal(task.error.status, STATUS_OK);
-    assert_int_not_equal(plan_report(&plan, output)->declined, 0);
+    assert_int_not_equal(report.declined, 0);
 }
 
 /* ---- progressive files ----------------------------------------------------------------------- */
