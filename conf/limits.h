@@ -141,6 +141,10 @@
  * during a call to Redis under load. This bounds the work that a daemon keeps from others. */
 #define INFLIGHT_AHEAD_MS 10
 #define INFLIGHT_AHEAD_MAX 128
+/* Jobs that are sent to one device at most. If `inflight` is auto, they come on top of it, because
+ * they need no worker: a device that stalls must not keep jobs from the workers. Progressive JPEGs
+ * need some hundred at once. */
+#define INFLIGHT_DEVICE_MAX 256
 
 /* Inputs read from Redis that wait for room in a pool: the number of inputs under 64 KiB, and the
  * number and total size of larger ones. A single larger input may exceed the total. */
