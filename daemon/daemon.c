@@ -367,7 +367,8 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK) /* uncovered: service */
         return false;
-    daemon->ahead_max = options->inflight == 0 ? INFLIGHT_AHEAD_MAX : 0;
+    daemon->ahead_max = options->inflight > 0 ? 0 : INFLIGHT_AHEAD_MAX +
+                        engine_devices(daemon->engine) * INFLIGHT_DEVICE_MAX;
     resolve_workers(daemon);
     options_resolve_inflight(options, engine_slots(daemon->engine));
     daemon->test_image = test_image_create(error);

@@ -49,10 +49,13 @@ static void set_state(struct admission *admission, struct job_run *run, enum res
     struct job_run_reserved *reserved = &run->reserved;
     bool counted = reserved->state == RESERVATION_HELD, counts = state == RESERVATION_HELD;
     admission->line += (state == RESERVATION_WAITS) - (reserved->state == RESERVATION_WAITS);
+    admission->holders += counts - counted;
+    reserved->state = state;
+    if (reserved->by_device)
+        return;
     admission->jobs += counts - counted;
     admission->bytes += counts ? reserved->asked_bytes : 0;
     admission->bytes -= counted ? reserved->asked_bytes : 0;
-    reserved->state = state;
 }
 
 void admission_wait(struct job_run *run)
@@ -67,7 +70,8 @@ static size_t encoder_need(const struct job_run *run)
     size_t need = 0;
     for (size_t i = 0; i < run->job.output_count; i++) {
         const struct job_run_output *output = &run->outputs[i];
-        if (output->error.status != STATUS_OK || !output->format)
+        if (output->error.status != STATUS_OK || !output->format ||
+            output->encoder == CODEC_ON_DEVICE)
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         size_t bytes = codec_encoder_bytes(output->format, variant->width, variant->height,
@@ -78,10 +82,21 @@ static size_t encoder_need(const struct job_run *run)
     return need;
 }
 
-/* Without results. Decoder and encoder never run at the same time. */
+/* Whether a device decodes the input and encodes all outputs. */
+static bool needs_device_only(const struct job_run *run)
+{
+    bool only = run->input.decoder == CODEC_ON_DEVICE;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        only &= run->outputs[i].error.status != STATUS_OK || !run->outputs[i].format ||
+                run->outputs[i].encoder == CODEC_ON_DEVICE;
+    return only;
+}
+
+/* Without results. Decoder and encoder never run at the same time. A device's need none here. */
 static size_t working_need(const struct job_run *run)
 {
-    size_t encoder = encoder_need(run), decoder = run->info.codec_bytes;
+    size_t encoder = encoder_need(run);
+    size_t decoder = run->input.decoder == CODEC_ON_HOST ? run->info.codec_bytes : 0;
     return (encoder > decoder ? encoder : decoder) + run->plan_bytes + run->info.icc_bytes;
 }
 
@@ -108,14 +123,32 @@ size_t admission_need(const struct job_run *run)
            results_need(run);
 }
 
-/* Under the lock. Whether a worker can start the job soon; admission.h gives the rule. */
+/* Under the lock. Whether a worker or a device can start the job soon; admission.h gives the
+ * rule. */
 static bool is_soon(const struct admission *admission, const struct job_run *run, size_t bytes)
 {
-    if (admission->jobs < admission->jobs_now ||
+    if (run->reserved.by_device || admission->jobs < admission->jobs_now ||
         admission->bytes + bytes <= admission->jobs_max * SMALL_JOB_BYTES)
         return true;
     return admission->jobs < admission->jobs_max &&
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
+}
+
+/* Under the lock. The device that the dispatcher has chosen is tried first. */
+static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
+{
+    struct engine_memory *memory = &run->reserved.memory;
+    if (run->charge.on_device && engine_devices(engine) > 1 &&
+        engine_device_state(engine, run->charge.device) == DEVICE_IN_SERVICE) {
+        if (engine_reserve_on(engine, run->charge.device, &run->plan, memory, &run->error) ==
+            ENGINE_RESERVED)
+            return ENGINE_RESERVED;
+        run->error = (struct error){0};
+    }
+    enum engine_reserved reserved = engine_reserve(engine, &run->plan, memory, &run->error);
+    if (reserved == ENGINE_RESERVED)
+        dispatch_move(&run->pipeline->dispatch, &run->charge, memory->device);
+    return reserved;
 }
 
 /* Under the lock. true: admitted, or failed. If the largest possible results exceed the lane, the
@@ -131,12 +164,12 @@ static bool take(struct admission *admission, struct job_run *run)
     }
     if (results > admission->lane_bytes_max - working)
         results = admission->lane_bytes_max - working;
+    run->reserved.by_device = needs_device_only(run);
     bool soon = is_soon(admission, run, admission_need(run));
     bool fits = working + results <= admission->lane_bytes_max - admission->lane_bytes;
     enum engine_reserved reserved = ENGINE_WAIT;
     if (soon && fits)
-        reserved =
-            engine_reserve(admission->engine, &run->plan, &run->reserved.memory, &run->error);
+        reserved = reserve(admission->engine, run);
     admission->is_short = soon && reserved == ENGINE_WAIT;
     if (reserved == ENGINE_RESERVED) {
         admission->lane_bytes += working + results;
@@ -171,7 +204,7 @@ bool admission_pass(struct job_run *run)
 bool admission_step_aside(struct job_run *run)
 {
     struct admission *admission = lock(run);
-    bool aside = admission->jobs == 0;
+    bool aside = admission->holders == 0;
     if (aside)
         set_state(admission, run, RESERVATION_NONE);
     pthread_mutex_unlock(&admission->lock);

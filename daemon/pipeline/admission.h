@@ -16,6 +16,7 @@
  *
  * A job that no worker can start soon would only hold memory. Therefore a job is admitted only if
  * one of these conditions holds:
+ * - a device decodes and encodes it: devices run many jobs at once. These do not count below;
  * - fewer than jobs_now jobs are admitted;
  * - all admitted jobs and this job together need at most SMALL_JOB_BYTES * jobs_max bytes;
  * - fewer than jobs_max jobs are admitted, and this job needs at most SMALL_JOB_BYTES or fits into
@@ -37,7 +38,8 @@ struct admission {
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t line;                         /* length of the line */
-    size_t jobs, jobs_now, jobs_max;     /* jobs that hold memory, and the two limits */
+    size_t holders;                      /* jobs that hold memory */
+    size_t jobs, jobs_now, jobs_max;     /* those that need workers, and the two limits */
     size_t bytes;                        /* memory that these jobs requested */
     bool is_short;                       /* the last refused job lacked memory */
 };

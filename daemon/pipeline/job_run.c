@@ -87,7 +87,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     };
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
-    run->bounds.progressive_on_device = strcmp(options->jpeg, "cuda") == 0;
+    run->bounds.jpeg = strcmp(options->jpeg, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
 }
@@ -106,6 +106,7 @@ void job_run_release(struct job_run *run)
     reads_close(run);
     job_run_drop_plan(run);
     admission_release(run);
+    route_end(run);
 }
 
 void job_run_drop_results(struct job_run *run)

@@ -20,6 +20,7 @@
 #include "conf/options.h"
 #include "conf/status.h"
 #include "daemon/files/files.h"
+#include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/workers.h"
 #include "daemon/telemetry/metrics.h"
 #include "daemon/telemetry/trace.h"
@@ -120,7 +121,7 @@ struct job_run_bounds {
     struct plan_limits plan;
     uint64_t input_bytes_max;
     double decode_timeout_s;
-    bool progressive_on_device; /* the option jpeg is cuda */
+    enum dispatch_rule jpeg; /* the option */
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
 };
@@ -166,6 +167,7 @@ struct job_run_reserved {
     size_t results_room;  /* part of lane_bytes for results */
     size_t results_bytes; /* part of results_room in use; the worker's until the encode ends */
     size_t asked_bytes;   /* admission_need at the time of admission */
+    bool by_device;       /* a device decodes and encodes: no worker holds the memory for long */
     struct engine_memory memory;
 };
 
@@ -207,6 +209,7 @@ struct job_run {
                                     admission and built again after it */
     size_t values_bytes;         /* the most memory that its values can need */
     struct job_run_reserved reserved;
+    struct dispatch_charge charge;
     struct worker_task worker_task;
     struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct job_run_output outputs[JOB_OUTPUTS_MAX];

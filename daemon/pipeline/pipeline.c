@@ -1,5 +1,6 @@
 #include "daemon/pipeline/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -29,10 +30,10 @@ void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
-/* Slots beyond `inflight`: the number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */
-static size_t places_ahead(const struct pipeline *pipeline)
+/* The number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */
+static size_t short_ahead(const struct pipeline *pipeline)
 {
-    double at_most = pipeline->parts.ahead_max;
+    double at_most = INFLIGHT_AHEAD_MAX;
     double all_ms = (double)pipeline->parts.options->workers * INFLIGHT_AHEAD_MS;
     if (pipeline->job_ms < 0 || all_ms < pipeline->job_ms)
         return 0;
@@ -43,6 +44,13 @@ void pipeline_count_text(struct job_run *run, size_t bytes)
 {
     run->text_bytes += bytes;
     run->pipeline->text_bytes += bytes;
+}
+
+/* Slots beyond `inflight`. Jobs on devices need none of the workers, so others can have theirs. */
+static size_t places_ahead(struct pipeline *pipeline)
+{
+    size_t ahead = short_ahead(pipeline) + dispatch_on_devices(&pipeline->dispatch);
+    return ahead < pipeline->parts.ahead_max ? ahead : pipeline->parts.ahead_max;
 }
 
 static void offer_places(struct pipeline *pipeline)
@@ -60,6 +68,7 @@ static void offer_places(struct pipeline *pipeline)
 
 static void notify_if_idle(struct pipeline *pipeline)
 {
+    assert(pipeline_inflight(pipeline) > 0 || dispatch_is_idle(&pipeline->dispatch));
     if (!pipeline->drained || pipeline_unfinished(pipeline) > 0)
         return;
     void (*drained)(void *) = pipeline->drained;
@@ -171,6 +180,16 @@ static uint32_t inputs_open_max(void)
                ? (uint32_t)limit.rlim_cur / 2 : INFLIGHT_CEILING;
 }
 
+static void open_dispatch(struct pipeline *pipeline)
+{
+    const struct pipeline_parts *parts = &pipeline->parts;
+    size_t rooms[DEVICES_MAX];
+    uint32_t count = engine_devices(parts->engine);
+    for (uint32_t d = 0; d < count; d++)
+        rooms[d] = engine_device_usage(parts->engine, d).budget;
+    dispatch_open(&pipeline->dispatch, (uint32_t)parts->options->workers, count, rooms);
+}
+
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
@@ -202,6 +221,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
     open_admission(pipeline);
+    open_dispatch(pipeline);
     disk_open(pipeline);
     /* Allocates the pool's first pages now, so that the first job is not slower. */
     struct pool_block first;
@@ -227,6 +247,7 @@ void pipeline_destroy(struct pipeline *pipeline)
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     hand_over_destroy(&pipeline->computed);
+    dispatch_close(&pipeline->dispatch);
     free(pipeline->runs);
     free(pipeline);
 }

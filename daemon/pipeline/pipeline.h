@@ -2,8 +2,8 @@
  * pipeline.h - runs each fetched job through all stages: read, decode, compute, encode, answer.
  *
  * Loop thread only. The pipeline connects the queue, the codecs and the engine, which do not know
- * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short.
- * The queue may fetch as many jobs as there are free slots.
+ * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short or
+ * on devices. The queue may fetch as many jobs as there are free slots.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct pipeline_parts {
     struct metrics_totals *totals;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
-    uint32_t ahead_max; /* slots beyond options->inflight, for short jobs */
+    uint32_t ahead_max; /* slots beyond options->inflight, for short jobs and those on devices */
     /* The process must exit and be restarted: a GPU fault, or too many hung workers. */
     void (*failed)(void *context, const char *why);
     /* Outputs cannot be written from now on, or can again. */

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/hand_over.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/job_run.h"
@@ -34,6 +35,7 @@ struct pipeline {
     struct queue *queue;
     struct pool *file_pool;
     struct admission admission;
+    struct dispatch dispatch;
     struct disk disk;
     struct hand_over computed; /* tasks that a device has ended */
 
@@ -140,11 +142,13 @@ void job_run_compute(struct job_run *run, struct worker_tools *tools);
 void job_run_encode(struct job_run *run, struct worker_tools *tools);
 /* route.c: which codecs of the job run on its device */
 
-/* Chooses for the decoder and each output. Returns the file for the device to decode, or none.
- * tools NULL: there is no engine. */
+/* Chooses for the decoder and each output, and charges the job to the cores or a device. Returns
+ * the file for the device to decode, or none. tools NULL: there is no engine. */
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
-/* Chooses the host for all. Returns no file. */
+/* Chooses the host for all, and charges the job to the cores. Returns no file. */
 struct plan_file route_to_host(struct job_run *run);
+/* The charge ends. Idempotent. */
+void route_end(struct job_run *run);
 /* Whether the plan's memory can ever be reserved, or no codec runs on a device. */
 bool route_fits(const struct job_run *run);
 /* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.

@@ -2,8 +2,8 @@
  * route.c - chooses which codecs of a job run on its device, and prepares their input.
  *
  * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs, with the samples and the
- * bytes of libjpeg. All other codecs run on the host. If the device declines a file, which only
- * costs an upload, the job is planned again for the host.
+ * bytes of libjpeg. All other codecs run on the host. dispatch.c decides where a JPEG is decoded.
+ * If the device declines a file, which only costs an upload, the job is planned again for the host.
  */
 #include <string.h>
 
@@ -12,11 +12,43 @@
 #include "daemon/pipeline/pipeline_impl.h"
 #include "gpu/jpeg/codec.h"
 
-struct plan_file route_to_host(struct job_run *run)
+static uint32_t out_of_service(const struct engine *engine)
+{
+    uint32_t out = 0;
+    for (uint32_t d = 0; d < engine_devices(engine); d++)
+        out |= (uint32_t)(engine_device_state(engine, d) != DEVICE_IN_SERVICE) << d;
+    return out;
+}
+
+/* Returns whether a device decodes the file. device_bytes 0: devices cannot. */
+static bool charge(struct job_run *run, enum dispatch_rule rule, size_t device_bytes)
+{
+    bool jpeg = run->info.format == &formats[FORMAT_jpeg];
+    const struct dispatch_request request = {
+        .kind = !jpeg                    ? DISPATCH_OTHER
+                : run->info.progressive ? DISPATCH_PROGRESSIVE
+                                         : DISPATCH_SEQUENTIAL,
+        .rule = device_bytes > 0 ? rule : DISPATCH_TO_CORES,
+        .pixels = (uint64_t)run->info.width * run->info.height,
+        .file_bytes = run->input.bytes,
+        .device_bytes = device_bytes,
+        .out_of_service = out_of_service(run->pipeline->parts.engine),
+    };
+    dispatch_choose(&run->pipeline->dispatch, &request, clock_now_ns(), &run->charge);
+    return run->charge.on_device;
+}
+
+static void choose_host(struct job_run *run)
 {
     run->input.decoder = CODEC_ON_HOST;
     for (size_t i = 0; i < run->job.output_count; i++)
         run->outputs[i].encoder = CODEC_ON_HOST;
+}
+
+struct plan_file route_to_host(struct job_run *run)
+{
+    choose_host(run);
+    charge(run, DISPATCH_TO_CORES, 0);
     return (struct plan_file){0};
 }
 
@@ -24,13 +56,13 @@ static struct plan_file choose_decoder(struct job_run *run, struct worker_tools 
 {
     struct plan_file file = {.bytes = run->input.bytes, .frame_bytes = sizeof *tools->frame};
     struct jpeg_frame *frame = tools->frame;
-    if ((run->info.progressive && !run->bounds.progressive_on_device) ||
-        !codec_read_frame(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
-                          &run->bounds.codec, frame))
-        return (struct plan_file){0};
-    file.work_bytes = jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as,
-                                         run->decode.eighths);
-    if (file.work_bytes == 0)
+    if (codec_read_frame(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
+                         &run->bounds.codec, frame))
+        file.work_bytes = jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as,
+                                             run->decode.eighths);
+    size_t image_bytes = (size_t)run->info.width * run->info.height * run->info.channels;
+    size_t device_bytes = file.work_bytes > 0 ? file.work_bytes + file.bytes + image_bytes : 0;
+    if (!charge(run, run->bounds.jpeg, device_bytes))
         return (struct plan_file){0};
     run->input.decoder = CODEC_ON_DEVICE;
     return file;
@@ -44,16 +76,29 @@ static bool is_sequential_jpeg(const struct job_run *run, size_t index)
 
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
 {
-    struct plan_file file = route_to_host(run);
-    if (!tools || run->input.declined)
-        return file;
+    choose_host(run);
+    if (!tools) /* --explain: there is no pipeline */
+        return (struct plan_file){0};
+    if (run->input.declined)
+        return route_to_host(run);
     struct engine_codecs codecs = engine_codecs(run->pipeline->parts.engine);
-    if (codecs.jpeg_decoder)
-        file = choose_decoder(run, tools);
+    struct plan_file file = codecs.jpeg_decoder ? choose_decoder(run, tools) : route_to_host(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         if (codecs.jpeg_encoder && is_sequential_jpeg(run, i))
             run->outputs[i].encoder = CODEC_ON_DEVICE;
     return file;
+}
+
+/* The times of workers are known if the job was done. */
+void route_end(struct job_run *run)
+{
+    const double *ms = run->timing.ms;
+    bool done = run->error.status == STATUS_OK && run->outcome == OUTCOME_ANSWERED &&
+                ms[STAGE_ENCODE] >= 0;
+    double decode_ms = ms[STAGE_DECODE] > 0 ? ms[STAGE_DECODE] : 0;
+    dispatch_end(&run->pipeline->dispatch, &run->charge, done ? decode_ms : -1,
+                 ms[STAGE_READ] + ms[STAGE_ENCODE] + (run->charge.on_device ? decode_ms : 0),
+                 clock_now_ns());
 }
 
 static bool is_used(const struct job_run *run)

@@ -238,9 +238,12 @@ void stages_take_computed(struct engine_task *task)
         return;
     job_run_move(run, STAGE_GPU, OWNER_LOOP);
     run->error = task->error;
+    bool declined = run->error.status == STATUS_OK && route_was_declined(run);
+    dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(),
+                    run->error.status == STATUS_OK && !declined);
     if (task->returned)
         job_run_decide(run, OUTCOME_RETURNED);
-    if (run->error.status == STATUS_OK && job_run_is_open(run) && route_was_declined(run))
+    if (declined && job_run_is_open(run))
         leave_device(run);
     else
         stages_advance(run);
@@ -276,5 +279,6 @@ static void enter_gpu(struct job_run *run)
     }
     job_run_move(run, STAGE_GPU, OWNER_ENGINE);
     run->engine_task.alone = run->lease->alone;
+    dispatch_start(&pipeline->dispatch, &run->charge, clock_now_ns());
     engine_submit(pipeline->parts.engine, &run->engine_task);
 }

@@ -123,6 +123,32 @@ TEST(no_more_than_can_soon_begin)
     assert_int_equal(pinned_used(), 0);
 }
 
+/* A device runs more jobs at once than there are workers, and needs no memory of libjpeg. */
+TEST(jobs_of_a_device_need_no_worker)
+{
+    struct job_run device[2 * JOBS], large[JOBS - 1], next = run_of(1, 40 * MIB);
+    for (size_t i = 0; i < COUNT_OF(device); i++) {
+        device[i] = run_of(LANE_BYTES, 8 * MIB);
+        device[i].input.decoder = CODEC_ON_DEVICE;
+        assert_true(admission_pass(&device[i]));
+    }
+    assert_int_equal(admission->lane_bytes, 0);
+    for (size_t i = 0; i < COUNT_OF(large); i++) {
+        large[i] = run_of(1, 10 * MIB);
+        assert_true(admission_pass(&large[i]));
+    }
+    assert_false(admission_pass(&next));
+    for (size_t i = 0; i < COUNT_OF(large); i++)
+        admission_release(&large[i]);
+    assert_false(admission_step_aside(&next)); /* jobs of the device hold memory */
+    assert_true(admission_try(&next));
+    for (size_t i = 0; i < COUNT_OF(device); i++)
+        admission_release(&device[i]);
+    admission_release(&next);
+    assert_int_equal(admission->holders, 0);
+    assert_int_equal(pinned_used(), 0);
+}
+
 /* Memory of abandoned jobs may never come back: a job that needs it lets the others pass. */
 TEST(nobody_waits_for_the_abandoned)
 {
