@@ -10,7 +10,7 @@
 static const char *codec_name(const struct job_run *run, enum codec_place place)
 {
     return place == CODEC_ON_HOST
-               ? "cpu" : engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
+               ? "cpu" : engine_name(run->pipeline->parts.engine, run->reserved.device);
 }
 
 /* error: the job's. An output that is missing without an error of its own gets it. */
@@ -48,7 +48,7 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.admit = run->timing.ms[STAGE_ADMIT];
     result->ms.decode = run->timing.ms[STAGE_DECODE];
     if (run->engine_task.plan) {
-        result->engine = engine_name(run->pipeline->parts.engine, run->reserved.memory.device);
+        result->engine = engine_name(run->pipeline->parts.engine, run->reserved.device);
         result->ms.h2d = run->engine_task.h2d_ms;
         result->ms.kernel = run->engine_task.kernel_ms;
         result->ms.d2h = run->engine_task.d2h_ms;

@@ -176,6 +176,7 @@ static bool take(struct admission *admission, struct job_run *run)
         run->reserved.lane_bytes = working + results;
         run->reserved.results_room = results;
         run->reserved.asked_bytes = admission_need(run);
+        run->reserved.device = run->reserved.memory.device;
         set_state(admission, run, RESERVATION_HELD);
     }
     return reserved != ENGINE_WAIT;

@@ -24,7 +24,7 @@ bool job_run_withdraw(struct job_run *run)
         return true;
     if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
         return false;
-    job_run_move(run, run->stage, OWNER_LOOP);
+    stages_return(run);
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool check_deadline(struct job_run *run, uint64_t now)
         stages_move(run, STAGE_ACK);
         return true;
     }
-    if (run->owner == OWNER_ENGINE || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
+    if (job_run_is_on_device(run) || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }
@@ -146,7 +146,7 @@ static void give_back(struct pipeline *pipeline, enum stage last, bool files, bo
 {
     for (enum stage stage = STAGE_ASK; stage <= last; stage++) {
         each_run_back (run, &pipeline->stages[stage]) {
-            if (files && !job_run_lacks_disk(run))
+            if ((files && !job_run_lacks_disk(run)) || atomic_load(&run->at) > last)
                 continue;
             if (job_run_withdraw(run))
                 stages_end(run, OUTCOME_RETURNED);

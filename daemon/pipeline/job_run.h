@@ -6,6 +6,9 @@
  * and only the moves listed below are legal. Stage and owner determine the list that a job is on,
  * so the length of a list counts the jobs in that state.
  *
+ * A worker carries a job through several stages and to a device. The device's thread submits it to
+ * the workers again. The loop then sees the job only at its start and at its end.
+ *
  * While a worker or the engine owns a job, the loop reads only three members besides the state.
  * `outcome` is set by the loop; a worker checks it before it renames a file. `at` is the stage that
  * the worker has reached. timing.deadline_ns is the deadline. A zombie is a job that was answered
@@ -34,9 +37,9 @@
 enum owner {
     OWNER_NONE,   /* a free slot, all zero, on the pipeline's list `free` */
     OWNER_LOOP,   /* on the list of its stage; it may wait for a reply of Redis or for memory */
-    OWNER_WORKER, /* worker_task is submitted; the job stays on the list of its stage */
-    OWNER_ENGINE, /* engine_task is submitted; the job stays on the list of its stage */
-    OWNER_ZOMBIE, /* its worker or the engine, after the lease ended; on the list `zombies` */
+    OWNER_WORKER, /* worker_task or engine_task is submitted; the job stays on the list of its
+                     stage */
+    OWNER_ZOMBIE, /* the same, after the lease ended; on the list `zombies` */
     OWNER_COUNT
 };
 
@@ -69,17 +72,15 @@ enum outcome {
     /* A new lease takes a free slot. A job with an error goes directly to ACK. */                 \
     MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                    \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
-    /* A worker can take a small job through several stages; it returns at the last one. */        \
+    /* A worker can carry a job through several stages; it returns at the last one. */             \
     JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT), JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) |          \
                                                       JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))        \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
-    JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU), JOB_RUN_AT(DECODE))                              \
-    /* Workers run the CPU engine; the CUDA engine needs no worker. If a device has declined the   \
-     * file, the job is planned again for the host's codecs. */                                    \
-    JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ), JOB_RUN_AT(GPU))              \
-    MOVE(GPU, LOOP, ENGINE, JOB_RUN_AT(GPU))                                                       \
-    MOVE(GPU, ENGINE, LOOP, JOB_RUN_AT(GPU))                                                       \
-    MOVE(GPU, ENGINE, ZOMBIE, JOB_RUN_AT(GPU))                                                     \
+    JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU),                                                  \
+                   JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                      \
+    /* If a device has declined the file, the job is planned again for the host's codecs. */       \
+    JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ),                               \
+                   JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                                           \
     JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(ACK), JOB_RUN_AT(ENCODE))                              \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
@@ -169,6 +170,7 @@ struct job_run_reserved {
     size_t asked_bytes;   /* admission_need at the time of admission */
     bool by_device;       /* a device decodes and encodes: no worker holds the memory for long */
     struct engine_memory memory;
+    uint32_t device; /* of the memory; stays after its release */
 };
 
 /* The clock of timeout_s runs during the read, and from the start of the decode to the end. The
@@ -188,6 +190,7 @@ struct job_run {
     struct pipeline *pipeline;
     struct lease *lease;         /* NULL for a zombie */
     uint64_t number, fetch;      /* copied from the lease: a zombie's worker outlives the lease */
+    bool alone;                  /* likewise */
     enum stage stage;
     enum owner owner;
     _Atomic enum outcome outcome;

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "conf/clock.h"
@@ -142,10 +143,12 @@ static uint32_t count_waiting(struct pipeline *pipeline)
 void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
 {
     uint64_t now = clock_now_ns(), oldest = now;
+    memset(snapshot->in_stage, 0, sizeof snapshot->in_stage);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {
-        snapshot->in_stage[stage] = (uint32_t)pipeline->stages[stage].length;
-        each_run (run, &pipeline->stages[stage])
+        each_run (run, &pipeline->stages[stage]) {
+            snapshot->in_stage[atomic_load(&run->at)]++;
             oldest = run->timing.fetched_ns < oldest ? run->timing.fetched_ns : oldest;
+        }
     }
     snapshot->in_flight = pipeline_inflight(pipeline);
     snapshot->waiting = count_waiting(pipeline);
@@ -198,9 +201,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     struct job_run *runs = calloc(slots, sizeof *runs);
     struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
                                          POOL_SEGMENT_BYTES, &pool_backend_pages);
-    if (!pipeline || !runs || !file_pool ||
-        !hand_over_open(&pipeline->computed, parts->loop,
-                        stages_take_computed)) { /* uncovered: memory */
+    if (!pipeline || !runs || !file_pool) { /* uncovered: memory */
         pool_destroy(file_pool);
         free(runs);
         free(pipeline);
@@ -232,7 +233,6 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 
 void pipeline_stop(struct pipeline *pipeline)
 {
-    hand_over_close(&pipeline->computed);
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
     uv_close((uv_handle_t *)&pipeline->disk.timer, NULL);
 }
@@ -246,7 +246,6 @@ void pipeline_destroy(struct pipeline *pipeline)
             job_run_clear(run); /* Redis never acknowledged its result */
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
-    hand_over_destroy(&pipeline->computed);
     dispatch_close(&pipeline->dispatch);
     free(pipeline->runs);
     free(pipeline);

@@ -9,7 +9,6 @@
 
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
-#include "daemon/pipeline/hand_over.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/job_run.h"
 
@@ -37,7 +36,6 @@ struct pipeline {
     struct admission admission;
     struct dispatch dispatch;
     struct disk disk;
-    struct hand_over computed; /* tasks that a device has ended */
 
     _Atomic uint32_t inflight; /* jobs on any list except `free` */
     size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
@@ -92,8 +90,10 @@ void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 void stages_move(struct job_run *run, enum stage stage);
 /* Decides the outcome and moves the job to ACK. */
 void stages_end(struct job_run *run, enum outcome outcome);
-/* A device has ended the job's task. */
-void stages_take_computed(struct engine_task *task);
+/* Takes the job back from a worker, at the stage that the worker has reached. */
+void stages_return(struct job_run *run);
+/* Whether a device runs the job, or has run it and no worker has taken it since. */
+bool job_run_is_on_device(const struct job_run *run);
 /* After a stage: moves the job to the next stage, or to ACK if the job ends. */
 void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */

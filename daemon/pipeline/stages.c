@@ -52,6 +52,18 @@ void stages_make_zombie(struct job_run *run)
     job_run_move(run, run->stage, OWNER_ZOMBIE);
 }
 
+void stages_return(struct job_run *run)
+{
+    leave_line(run);
+    job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
+}
+
+bool job_run_is_on_device(const struct job_run *run)
+{
+    return atomic_load(&run->at) == STAGE_GPU &&
+           !engine_is_synchronous(run->pipeline->parts.engine);
+}
+
 void stages_recycle(struct job_run *run)
 {
     job_run_clear(run);
@@ -119,11 +131,24 @@ static void carry_to(struct job_run *run, enum stage stage)
     fault_point("enter", stage_name(stage), run->job.id);
 }
 
-/* After the read: admits a small job on this worker if the line is empty. Other jobs join it. */
+static bool is_small(const struct job_run *run)
+{
+    return admission_need(run) <= SMALL_JOB_BYTES;
+}
+
+/* Whether a worker carries the job from stage to stage. A large job that the host decodes returns
+ * to the loop, which then releases the memory of the decoder and of the file. */
+static bool is_carried(const struct job_run *run)
+{
+    return is_small(run) || (run->input.decoder == CODEC_ON_DEVICE &&
+                             !engine_is_synchronous(run->pipeline->parts.engine));
+}
+
+/* After the read: admits the job on this worker if the line is empty. Other jobs join it. After a
+ * large input from a key, the loop first returns the queue's budget for it. */
 static bool carry_through_admission(struct job_run *run)
 {
-    if (!engine_is_synchronous(run->pipeline->parts.engine) ||
-        admission_need(run) > SMALL_JOB_BYTES) {
+    if (!is_carried(run) || (run->input.key_counted && !is_small(run))) {
         admission_wait(run);
         return false;
     }
@@ -144,14 +169,29 @@ static bool begin_compute(struct job_run *run)
         .plan = &run->plan,
         .memory = &run->reserved.memory,
         .deadline_ns = run->timing.deadline_ns,
+        .alone = run->alone,
         .done = on_computed,
     };
     return !run->plan.idle;
 }
 
+static void start_on_device(struct job_run *run)
+{
+    dispatch_start(&run->pipeline->dispatch, &run->charge, clock_now_ns());
+    engine_submit(run->pipeline->parts.engine, &run->engine_task);
+}
+
+static bool is_late(struct job_run *run)
+{
+    bool late = clock_now_ns() >= run->timing.deadline_ns;
+    if (late) /* uncovered: refusal */
+        job_run_set_late(run, &run->error);
+    return late;
+}
+
 /* After a stage: whether this worker goes on with the next stage without returning to the loop. It
- * returns if the loop must decide something. first: the stage at which the task started. */
-static bool carry_on(struct job_run *run, enum stage first)
+ * returns if the loop must decide something. */
+static bool carry_on(struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);
     if (run->error.status != STATUS_OK || stage == STAGE_ENCODE || !job_run_is_open(run) ||
@@ -159,30 +199,62 @@ static bool carry_on(struct job_run *run, enum stage first)
         return false;
     if (stage == STAGE_READ)
         return !job_run_lacks_room(run) && carry_through_admission(run);
-    if (first != STAGE_READ)
+    if (!is_carried(run) || is_late(run))
         return false;
-    if (clock_now_ns() >= run->timing.deadline_ns) { /* uncovered: refusal */
-        job_run_set_late(run, &run->error);
-        return false;
-    }
     carry_to(run, stage + 1);
     if (stage == STAGE_DECODE && !begin_compute(run))
         carry_to(run, STAGE_ENCODE);
     return true;
 }
 
+/* After a device: whether this worker encodes. Else the loop decides. */
+static bool carry_from_device(struct job_run *run)
+{
+    trace_hooks_task(run);
+    run->error = run->engine_task.error;
+    if (run->error.status != STATUS_OK || !job_run_is_open(run) || route_was_declined(run) ||
+        is_late(run))
+        return false;
+    carry_to(run, STAGE_ENCODE);
+    return true;
+}
+
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
-    enum stage first = atomic_load(&run->at);
-    do
+    bool goes_on = !job_run_is_on_device(run) || carry_from_device(run);
+    while (goes_on && !job_run_is_on_device(run)) {
         run_stage(run, tools);
-    while (carry_on(run, first));
-    bool carried_out = first == STAGE_READ && atomic_load(&run->at) == STAGE_ENCODE;
-    if (carried_out)
+        goes_on = carry_on(run);
+    }
+    if (goes_on) {
+        workers_hand_on(run->pipeline->parts.workers, tools, task);
+        start_on_device(run);
+        return;
+    }
+    bool is_encoded = atomic_load(&run->at) == STAGE_ENCODE;
+    if (is_encoded)
         job_run_drop_plan(run);
     /* The memory is released now, so the loop may handle the task later. */
-    task->patient = carried_out && !admission_release(run);
+    task->patient = is_encoded && !admission_release(run);
+}
+
+/* ---- on a device's thread ------------------------------------------------------------------- */
+
+static void submit(struct job_run *run, enum stage stage)
+{
+    run->worker_task.priority = stage_table[stage].priority;
+    run->worker_task.brief =
+        stage == STAGE_READ || run->reserved.asked_bytes <= SMALL_JOB_BYTES;
+    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+}
+
+static void on_computed(struct engine_task *task)
+{
+    struct job_run *run = container_of(task, struct job_run, engine_task);
+    bool is_decoded = task->error.status == STATUS_OK && !route_was_declined(run);
+    dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(), is_decoded);
+    submit(run, STAGE_ENCODE);
 }
 
 /* ---- back on the loop ----------------------------------------------------------------------- */
@@ -200,6 +272,18 @@ static bool take_back(struct job_run *run)
     return false;
 }
 
+/* Plans the job again, for the codecs of the host. Its input is still in memory. */
+static void leave_device(struct job_run *run)
+{
+    run->input.declined = true;
+    run->engine_task.plan = NULL;
+    job_run_drop_plan(run);
+    bool others_wait = admission_release(run);
+    (void)others_wait; /* pipeline_pump tries them */
+    stages_move(run, STAGE_READ);
+    pipeline_pump(run->pipeline);
+}
+
 void job_run_task_done(struct worker_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
@@ -213,48 +297,15 @@ void job_run_task_done(struct worker_task *task)
     }
     if (!run->input.loaded)
         reads_end_key(run);
-    leave_line(run);
-    job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
-    stages_advance(run);
-}
-
-/* Plans the job again, for the codecs of the host. Its input is still in memory. */
-static void leave_device(struct job_run *run)
-{
-    run->input.declined = true;
-    run->engine_task.plan = NULL;
-    job_run_drop_plan(run);
-    bool others_wait = admission_release(run);
-    (void)others_wait; /* pipeline_pump tries them */
-    stages_move(run, STAGE_READ);
-    pipeline_pump(run->pipeline);
-}
-
-void stages_take_computed(struct engine_task *task)
-{
-    struct job_run *run = container_of(task, struct job_run, engine_task);
-    trace_hooks_task(run);
-    if (!take_back(run)) /* uncovered: gpu */
-        return;
-    job_run_move(run, STAGE_GPU, OWNER_LOOP);
-    run->error = task->error;
-    bool declined = run->error.status == STATUS_OK && route_was_declined(run);
-    dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(),
-                    run->error.status == STATUS_OK && !declined);
-    if (task->returned)
+    bool from_device = job_run_is_on_device(run);
+    stages_return(run);
+    if (from_device && run->engine_task.returned && job_run_is_open(run))
         job_run_decide(run, OUTCOME_RETURNED);
-    if (declined && job_run_is_open(run))
+    if (from_device && run->error.status == STATUS_OK && job_run_is_open(run) &&
+        route_was_declined(run))
         leave_device(run);
     else
         stages_advance(run);
-}
-
-/* ---- on a device's thread ------------------------------------------------------------------- */
-
-static void on_computed(struct engine_task *task)
-{
-    struct job_run *run = container_of(task, struct job_run, engine_task);
-    hand_over_put(&run->pipeline->computed, task);
 }
 
 /* ---- to a worker or the engine -------------------------------------------------------------- */
@@ -262,23 +313,19 @@ static void on_computed(struct engine_task *task)
 void job_run_start_task(struct job_run *run)
 {
     job_run_move(run, run->stage, OWNER_WORKER);
-    run->worker_task.priority = stage_table[run->stage].priority;
-    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+    submit(run, run->stage);
 }
 
 static void enter_gpu(struct job_run *run)
 {
-    struct pipeline *pipeline = run->pipeline;
     if (!begin_compute(run)) {
         stages_advance(run);
         return;
     }
-    if (engine_is_synchronous(pipeline->parts.engine)) {
+    if (!job_run_is_on_device(run)) {
         job_run_start_task(run);
         return;
     }
-    job_run_move(run, STAGE_GPU, OWNER_ENGINE);
-    run->engine_task.alone = run->lease->alone;
-    dispatch_start(&pipeline->dispatch, &run->charge, clock_now_ns());
-    engine_submit(pipeline->parts.engine, &run->engine_task);
+    job_run_move(run, STAGE_GPU, OWNER_WORKER);
+    start_on_device(run);
 }

@@ -77,7 +77,7 @@ void trace_hooks_task(struct job_run *run)
         {TRACE_DEVICE_ENCODE, task->encode_at_ns, task->encode_ms},
         {TRACE_D2H, task->d2h_at_ns, task->d2h_ms},
     };
-    uint16_t track = TRACE_ON_STREAM(run->reserved.memory.device, task->slot);
+    uint16_t track = TRACE_ON_STREAM(run->reserved.device, task->slot);
     if (task->started_ns == 0) /* uncovered: gpu */
         return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

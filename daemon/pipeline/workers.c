@@ -20,6 +20,7 @@ struct worker {
     struct worker_task *task; /* the running task; under the lock */
     uint64_t began_ns;     /* start of task */
     bool given_up;         /* under the lock */
+    bool handed_on;        /* task ended with workers_hand_on; the worker's own */
     uint32_t number;
 };
 
@@ -79,7 +80,7 @@ static struct worker_task *take_task(struct worker *worker)
     struct worker_task *task = NULL;
     if (waiting) {
         task = container_of(list_pop(waiting), struct worker_task, node);
-        if (task->priority > 0 && must_notify(workers)) /* this task may take long */
+        if (!task->brief && must_notify(workers)) /* this task may take long */
             waker_wake(&workers->waker);
         task->waiting = false;
         task->worker = worker;
@@ -90,25 +91,42 @@ static struct worker_task *take_task(struct worker *worker)
     return task;
 }
 
-/* false: the worker was given up and must not use `workers` again. */
+/* Under the lock. The worker no longer runs the task. */
+static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
+{
+    if (!worker->given_up)
+        worker->workers->busy_ns += now_ns - worker->began_ns;
+    worker->task = NULL;
+    task->worker = NULL;
+}
+
+void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task)
+{
+    pthread_mutex_lock(&workers->lock);
+    leave_task(tools->worker, task, clock_now_ns());
+    pthread_mutex_unlock(&workers->lock);
+    tools->worker->handed_on = true;
+}
+
+/* task: NULL after workers_hand_on. false: the worker was given up and must not use `workers`
+ * again. */
 static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    bool stays = !worker->given_up;
-    uint64_t now_ns = clock_now_ns();
-    if (stays)
-        workers->busy_ns += now_ns - worker->began_ns;
-    if (list_empty(&workers->finished))
-        workers->finished_ns = now_ns;
-    worker->task = NULL;
-    task->worker = NULL;
-    list_push(&workers->finished, &task->node);
+    bool stays = !worker->given_up, notify = false;
     if (!stays)
         workers->away--;
-    /* The loop may be gone when the task of a given-up thread returns. */
-    bool notify = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
-                  must_notify(workers);
+    if (task) {
+        uint64_t now_ns = clock_now_ns();
+        leave_task(worker, task, now_ns);
+        if (list_empty(&workers->finished))
+            workers->finished_ns = now_ns;
+        list_push(&workers->finished, &task->node);
+        /* The loop may be gone when the task of a given-up thread returns. */
+        notify = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
+                 must_notify(workers);
+    }
     if (notify && !stays)
         waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
@@ -121,13 +139,14 @@ static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES),
-                                 malloc(sizeof(struct jpeg_frame)), worker->number};
+                                 malloc(sizeof(struct jpeg_frame)), worker->number, worker};
     bool usable = tools.codec && tools.sink && tools.frame, stays = true;
     if (!usable) /* uncovered: memory */
         log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
+        worker->handed_on = false;
         task->run(task, &tools);
-        stays = finish_task(worker, task);
+        stays = finish_task(worker, worker->handed_on ? NULL : task);
     }
     codec_context_destroy(tools.codec);
     free(tools.sink);
@@ -207,10 +226,10 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
 void workers_submit(struct workers *workers, struct worker_task *task)
 {
     assert(task->priority < WORKERS_PRIORITIES);
+    pthread_mutex_lock(&workers->lock);
     task->worker = NULL;
     task->patient = false;
     task->waiting = true;
-    pthread_mutex_lock(&workers->lock);
     list_push(&workers->waiting[task->priority], &task->node);
     pthread_cond_signal(&workers->wanted);
     pthread_mutex_unlock(&workers->lock);

@@ -17,15 +17,16 @@
 
 #define WORKERS_PRIORITIES 4
 
+struct worker;
+
 /* Buffers that a worker owns and uses for all its tasks. */
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES; also for the head of an input */
     struct jpeg_frame *frame;
     uint32_t number; /* of the worker, from 0; a replacement gets a new number */
+    struct worker *worker; /* for workers_hand_on */
 };
-
-struct worker;
 
 struct worker_task {
     struct list_node node;
@@ -33,6 +34,7 @@ struct worker_task {
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
     bool patient; /* run sets it if done may be called later (workers_collect) */
+    bool brief;   /* takes less than a millisecond: patient tasks that have finished may wait */
     bool waiting; /* this and the next: private */
     struct worker *worker;
 };
@@ -44,6 +46,10 @@ struct workers;
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 /* Any thread. The caller owns the task and keeps it valid until done is called. */
 void workers_submit(struct workers *workers, struct worker_task *task);
+
+/* For task->run, at its end: the task is not finished. Another thread will submit it again, and may
+ * do so as soon as it learns of the task: tell it after this call, and do not use the task then. */
+void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
 
 /* Calls done for finished tasks. Call it about every 100 ms: if all workers are busy with long
  * tasks, patient tasks do not wake the loop. */

@@ -36,18 +36,15 @@ static bool exists(struct state state)
         return state.stage == STAGE_ASK;
     case OWNER_LOOP:
         return true;
-    case OWNER_ENGINE:
-        return state.stage == STAGE_GPU;
     default:
         return is_carried_out_by_worker(state.stage);
     }
 }
 
-/* A worker that has read a small job may also decode, compute and encode it. */
+/* A worker may carry a job on through later stages. */
 static bool may_return_to_loop(struct state from, enum stage to)
 {
-    bool carried = from.stage == STAGE_READ && is_carried_out_by_worker(to);
-    return from.owner != OWNER_ZOMBIE && (from.stage == to || carried);
+    return from.owner != OWNER_ZOMBIE && from.stage <= to && is_carried_out_by_worker(to);
 }
 
 static bool is_legal(struct state from, struct state to)
@@ -68,7 +65,7 @@ static bool is_legal(struct state from, struct state to)
     if (to.owner == OWNER_LOOP) /* to the next stage, to the end, or back after a decline */
         return to.stage == from.stage + 1 || to.stage == STAGE_ACK ||
                (from.stage == STAGE_GPU && to.stage == STAGE_READ);
-    return (to.owner == OWNER_WORKER || to.owner == OWNER_ENGINE) && same;
+    return to.owner == OWNER_WORKER && same;
 }
 
 static bool is_legal_decision(enum outcome from, enum outcome to)

@@ -1,5 +1,6 @@
 /* Tests of the worker threads: priorities, withdrawal, and a worker that hangs. */
 #include <semaphore.h>
+#include <unistd.h>
 
 #include "daemon/pipeline/workers.h"
 #include "tests/fixtures/test.h"
@@ -121,6 +122,61 @@ TEST(a_worker_that_hangs_is_replaced)
     /* The old thread returns after all: its task is handed in, and the thread ends. */
     sem_post(&bench.gate);
     run_until_done(2);
+    bench_end();
+}
+
+/* ---- tasks that go on elsewhere ---- */
+
+static struct worker_task *handed_on; /* by a worker; the test submits it again */
+
+static void hand_on_once(struct worker_task *task, struct worker_tools *tools)
+{
+    struct note *note = container_of(task, struct note, task);
+    note->task.run = run;
+    if (note->waits)
+        sem_wait(&bench.gate);
+    note->waits = false;
+    workers_hand_on(bench.workers, tools, task);
+    handed_on = task;
+    sem_post(&bench.begun);
+}
+
+TEST(a_task_that_was_handed_on_is_submitted_again)
+{
+    bench_open(1);
+    struct note a = note_of('a', 0, false), b = note_of('b', 0, false);
+    a.task.run = hand_on_once;
+    submit_and_wait(&a);
+    assert_ptr_equal(handed_on, &a.task);
+    assert_false(workers_withdraw(bench.workers, &a.task));
+    workers_submit(bench.workers, &b.task); /* its worker goes on with other tasks */
+    run_until_done(1);
+    assert_string_equal(bench.order, "b");
+    assert_int_equal(workers_usage(bench.workers).busy, 0);
+    workers_submit(bench.workers, &a.task);
+    run_until_done(2);
+    assert_string_equal(bench.order, "ba");
+    bench_end();
+}
+
+/* The worker is replaced, and hands the task on after all. Its thread ends. */
+TEST(a_worker_that_was_given_up_hands_its_task_on)
+{
+    bench_open(1);
+    struct note a = note_of('a', 0, true), b = note_of('b', 0, false);
+    a.task.run = hand_on_once;
+    workers_submit(bench.workers, &a.task);
+    while (workers_usage(bench.workers).busy == 0)
+        usleep(1000);
+    assert_true(workers_give_up(bench.workers, &a.task));
+    sem_post(&bench.gate);
+    sem_wait(&bench.begun);
+    assert_true(workers_give_up(bench.workers, &a.task)); /* no worker runs it */
+    assert_int_equal(workers_given_up(bench.workers), 1);
+    workers_submit(bench.workers, &a.task);
+    workers_submit(bench.workers, &b.task);
+    run_until_done(2);
+    assert_string_equal(bench.order, "ab");
     bench_end();
 }
 
