@@ -145,6 +145,8 @@
  * they need no worker: a device that stalls must not keep jobs from the workers. Progressive JPEGs
  * need some hundred at once. */
 #define INFLIGHT_DEVICE_MAX 256
+/* Of these, the sequential JPEGs: a batch for each of two streams. More would only take memory. */
+#define INFLIGHT_SEQUENTIAL 32
 
 /* Inputs read from Redis that wait for room in a pool: the number of inputs under 64 KiB, and the
  * number and total size of larger ones. A single larger input may exceed the total. */

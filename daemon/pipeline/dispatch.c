@@ -36,8 +36,14 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
 #define FORGET_PART 0.9
 /* An unknown device may be slow: it has at most this many jobs of a kind, and this many more for
  * each that it has ended. */
-#define FIRST_JOBS   8
+#define FIRST_JOBS   16
 #define FIRST_GROWTH 4
+
+/* Cores that decode cannot read and write files meanwhile, which all jobs need. They decode
+ * sequential JPEGs if that adds at least one part in HELP to the devices' throughput. */
+#define HELP 4
+/* A device that is so late may have stopped. */
+#define STALL_NS 20e6
 
 /* ---- slowdowns ------------------------------------------------------------------------------ */
 
@@ -122,6 +128,11 @@ static double late_ns(const struct dispatch_device *device, uint64_t now_ns)
 {
     uint64_t due_ns = device->ends_ns > device->ended_ns ? device->ends_ns : device->ended_ns;
     return device->running.jobs > 0 && now_ns > due_ns ? (double)(now_ns - due_ns) : 0;
+}
+
+static bool stalls(const struct dispatch_device *device, uint64_t now_ns)
+{
+    return late_ns(device, now_ns) > STALL_NS;
 }
 
 static double end_on_device(const struct dispatch *dispatch, uint32_t index, uint64_t now_ns,
@@ -285,23 +296,25 @@ void dispatch_close(struct dispatch *dispatch)
     pthread_mutex_destroy(&dispatch->lock);
 }
 
-/* Whether the device may get the job: it is not full, and has ended jobs of this kind before it
- * gets many. */
-static bool takes(const struct dispatch_device *device, const struct dispatch_request *request)
+/* Whether the device may get the job: it is not full, does not stall, and has ended jobs of this
+ * kind before it gets many. */
+static bool takes(const struct dispatch_device *device, const struct dispatch_request *request,
+                  bool forced, uint64_t now_ns)
 {
     int64_t most = FIRST_JOBS + FIRST_GROWTH * device->tried[request->kind];
-    return request->rule == DISPATCH_TO_DEVICE ||
-           (device->sent.jobs < INFLIGHT_DEVICE_MAX && device->sent.of[request->kind] < most);
+    return forced || (!stalls(device, now_ns) && device->sent.jobs < INFLIGHT_DEVICE_MAX &&
+                      device->sent.of[request->kind] < most);
 }
 
 /* The device where the job ends first; false: none takes it. */
-static bool best_device(struct dispatch *dispatch, uint64_t now_ns,
+static bool best_device(struct dispatch *dispatch, uint64_t now_ns, bool forced,
                         struct dispatch_charge *charge, double *end_ns)
 {
     bool found = false;
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         struct dispatch_device *device = &dispatch->devices[d];
-        if (charge->request.out_of_service >> d & 1 || !takes(device, &charge->request))
+        if (charge->request.out_of_service >> d & 1 ||
+            !takes(device, &charge->request, forced, now_ns))
             continue;
         if (device->sent.jobs == 0) {
             forget(&device->latency[charge->request.kind], now_ns);
@@ -317,6 +330,26 @@ static bool best_device(struct dispatch *dispatch, uint64_t now_ns,
     return found;
 }
 
+/* Whether a core may get the job. An idle host always helps, and so do cores beside a device whose
+ * throughput is not known. */
+static bool cores_help(const struct dispatch *dispatch, const struct dispatch_request *request,
+                       uint64_t now_ns)
+{
+    double rate = 0;
+    if (request->kind == DISPATCH_PROGRESSIVE) /* they would wait for a stream */
+        return true;
+    for (uint32_t d = 0; d < dispatch->device_count; d++) {
+        const struct dispatch_rate *work = &dispatch->devices[d].work[request->kind];
+        if (request->out_of_service >> d & 1 || stalls(&dispatch->devices[d], now_ns))
+            continue;
+        if (!work->measured)
+            return true;
+        rate += 1 / (work_reference(request) * work->slowdown);
+    }
+    double decode_ns = decode_reference(request) * dispatch->decode[request->kind].slowdown;
+    return dispatch->core_ns == 0 || HELP * dispatch->workers / decode_ns >= rate;
+}
+
 void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *request,
                      uint64_t now_ns, struct dispatch_charge *charge)
 {
@@ -326,11 +359,11 @@ void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *r
     pthread_mutex_lock(&dispatch->lock);
     release(dispatch, charge, now_ns);
     charge->request = *request;
+    bool forced = request->rule == DISPATCH_TO_DEVICE || !cores_help(dispatch, request, now_ns);
     if (request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
-        best_device(dispatch, now_ns, charge, &end_ns)) {
+        best_device(dispatch, now_ns, forced, charge, &end_ns)) {
         forget(&dispatch->decode[request->kind], now_ns);
-        charge->on_device = request->rule == DISPATCH_TO_DEVICE ||
-                            end_ns <= end_on_cores(dispatch, request);
+        charge->on_device = forced || end_ns <= end_on_cores(dispatch, request);
     }
     charge_place(dispatch, charge);
     pthread_mutex_unlock(&dispatch->lock);
@@ -400,12 +433,17 @@ void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, dou
     pthread_mutex_unlock(&dispatch->lock);
 }
 
-size_t dispatch_on_devices(struct dispatch *dispatch)
+size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
 {
     int64_t jobs = 0;
     pthread_mutex_lock(&dispatch->lock);
-    for (uint32_t d = 0; d < dispatch->device_count; d++)
-        jobs += dispatch->devices[d].sent.jobs;
+    for (uint32_t d = 0; d < dispatch->device_count; d++) {
+        const struct dispatch_device *device = &dispatch->devices[d];
+        int64_t progressive = device->sent.of[DISPATCH_PROGRESSIVE];
+        int64_t others = device->sent.jobs - progressive;
+        bool all = others < INFLIGHT_SEQUENTIAL || stalls(device, now_ns);
+        jobs += progressive + (all ? others : INFLIGHT_SEQUENTIAL);
+    }
     pthread_mutex_unlock(&dispatch->lock);
     return (size_t)jobs;
 }

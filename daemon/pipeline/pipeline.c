@@ -47,10 +47,10 @@ void pipeline_count_text(struct job_run *run, size_t bytes)
     run->pipeline->text_bytes += bytes;
 }
 
-/* Slots beyond `inflight`. Jobs on devices need none of the workers, so others can have theirs. */
+/* Slots beyond `inflight`. */
 static size_t places_ahead(struct pipeline *pipeline)
 {
-    size_t ahead = short_ahead(pipeline) + dispatch_on_devices(&pipeline->dispatch);
+    size_t ahead = short_ahead(pipeline) + dispatch_ahead(&pipeline->dispatch, clock_now_ns());
     return ahead < pipeline->parts.ahead_max ? ahead : pipeline->parts.ahead_max;
 }
 

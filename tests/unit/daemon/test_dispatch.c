@@ -18,13 +18,14 @@
 #define CORES    DEVICES_MAX /* a place that is no device */
 #define PLACES   (DEVICES_MAX + 1)
 #define NEVER_NS 1e18
+#define TICK_NS 1e8 /* the pipeline looks for places, also if nothing happens */
 
 /* ---- the simulated host --------------------------------------------------------------------- */
 
 struct card {
     double work_gp_s[DISPATCH_KINDS]; /* together */
     double slowdown;                  /* of one image alone; 1: H200 */
-    unsigned at_once;                 /* jobs; more wait */
+    unsigned at_once;                 /* progressive files; more wait */
     double stalls_ns, continues_ns;
 };
 
@@ -35,7 +36,7 @@ struct host {
     double progressive, other; /* parts of the jobs */
 };
 
-#define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 128}
+#define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 96}
 #define SIXTEEN_CORES .workers = 16, .core_gp_s = {0.10, 0.04, 0.03}
 
 struct load {
@@ -135,17 +136,21 @@ static uint64_t clock_of(const struct simulation *s)
     return NS_PER_S + (uint64_t)s->now_ns;
 }
 
-static void start_on_card(struct simulation *s, unsigned card)
+static void start_load(struct simulation *s, unsigned card, struct load *load)
 {
-    struct line *running = &s->running[card];
-    while (running->end - running->first < s->host->card[card].at_once) {
-        struct load *load = pop(&s->waiting[card]);
-        if (!load)
-            return;
-        load->left_ns = alone_ns(s->host, card, load);
-        load->demand = work_ns(s->host, card, load) / load->left_ns;
-        push(running, load);
-    }
+    load->left_ns = alone_ns(s->host, card, load);
+    load->demand = work_ns(s->host, card, load) / load->left_ns;
+    push(&s->running[card], load);
+}
+
+static void start_progressive(struct simulation *s, unsigned card)
+{
+    unsigned running = 0;
+    for (size_t i = s->running[card].first; i < s->running[card].end; i++)
+        running += s->running[card].images[i]->kind == DISPATCH_PROGRESSIVE;
+    for (struct load *load; running < s->host->card[card].at_once &&
+                            (load = pop(&s->waiting[card])); running++)
+        start_load(s, card, load);
 }
 
 static void choose(struct simulation *s, struct load *load)
@@ -170,6 +175,12 @@ static void choose(struct simulation *s, struct load *load)
     s->placed[load->kind][load->place]++;
 }
 
+/* `inflight` if it is auto. */
+static size_t base(const struct simulation *s)
+{
+    return 2 * s->host->workers + 8 * s->host->cards;
+}
+
 static void end_task(struct simulation *s, struct worker *worker)
 {
     struct load *load = worker->load;
@@ -182,9 +193,13 @@ static void end_task(struct simulation *s, struct worker *worker)
         }
         dispatch_start(&s->dispatch, &load->charge, clock_of(s));
         s->on_cards++;
-        assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards);
+        assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
+        if (load->kind == DISPATCH_SEQUENTIAL) {
+            start_load(s, load->place, load);
+            return;
+        }
         push(&s->waiting[load->place], load);
-        start_on_card(s, load->place);
+        start_progressive(s, load->place);
     } else if (worker->task == TASK_DECODE) {
         push(&s->tasks[TASK_WRITE], load);
     } else {
@@ -199,8 +214,10 @@ static void end_task(struct simulation *s, struct worker *worker)
 /* As pipeline.c: jobs on cards leave their places to others. */
 static void fetch(struct simulation *s)
 {
-    size_t most = 2 * s->host->workers + 8 * s->host->cards;
-    for (; s->fetched < s->count && s->in_flight < most + s->on_cards; s->in_flight++) {
+    size_t most = base(s), ahead_max = (size_t)INFLIGHT_DEVICE_MAX * s->host->cards;
+    size_t ahead = s->split ? s->on_cards : dispatch_ahead(&s->dispatch, clock_of(s));
+    most += ahead < ahead_max ? ahead : ahead_max;
+    for (; s->fetched < s->count && s->in_flight < most; s->in_flight++) {
         s->images[s->fetched].fetched_ns = s->now_ns;
         push(&s->tasks[TASK_READ], &s->images[s->fetched++]);
     }
@@ -224,7 +241,7 @@ static void start_tasks(struct simulation *s)
 
 static double next_change_ns(const struct simulation *s)
 {
-    double next = NEVER_NS;
+    double next = (floor(s->now_ns / TICK_NS) + 1) * TICK_NS;
     for (unsigned w = 0; w < s->host->workers; w++)
         if (s->workers[w].load)
             next = fmin(next, s->workers[w].ends_ns);
@@ -266,7 +283,7 @@ static void end_on_card(struct simulation *s, unsigned card)
         s->on_cards--;
         push(&s->tasks[TASK_WRITE], load);
     }
-    start_on_card(s, card);
+    start_progressive(s, card);
 }
 
 static void fill(struct simulation *s)
@@ -302,7 +319,7 @@ static double simulate(const struct host *host, const struct split *split, size_
         fetch(s);
         start_tasks(s);
         double next = next_change_ns(s);
-        assert_true(next < NEVER_NS); /* else a job waits forever */
+        assert_true(next < 1000e9); /* else a job waits forever */
         for (unsigned c = 0; c < host->cards; c++)
             run_card(s, c, next - s->now_ns);
         s->now_ns = next;
@@ -312,7 +329,7 @@ static double simulate(const struct host *host, const struct split *split, size_
             if (s->workers[w].load && s->workers[w].ends_ns <= next)
                 end_task(s, &s->workers[w]);
     }
-    assert_int_equal(dispatch_on_devices(&s->dispatch), 0);
+    assert_int_equal(dispatch_ahead(&s->dispatch, clock_of(s)), 0);
     dispatch_close(&s->dispatch); /* asserts that all charges have ended */
     return s->now_ns / 1e9;
 }
@@ -407,7 +424,7 @@ TEST(slow_cores)
 
 TEST(two_cards)
 {
-    static const struct card quarter = {.work_gp_s = {7.5, 3}, .slowdown = 4, .at_once = 128};
+    static const struct card quarter = {.work_gp_s = {7.5, 3}, .slowdown = 4, .at_once = 96};
     struct host host = {SIXTEEN_CORES, .cards = 2, .card = {H200, H200}};
     check_against_best("two equal cards", host, 0.1);
     assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.4, JOBS * 0.6);
@@ -571,7 +588,7 @@ TEST(a_declined_job_teaches_nothing)
     assert_int_equal(alone.devices[1].sent.jobs, 1);
     dispatch_start(&alone, &charge, NS_PER_S);
     dispatch_return(&alone, &charge, 2 * NS_PER_S, false);
-    assert_int_equal(dispatch_on_devices(&alone), 0);
+    assert_int_equal(dispatch_ahead(&alone, 2 * NS_PER_S), 0);
     assert_false(dispatch_is_idle(&alone));
     dispatch_choose(&alone, &cores, 2 * NS_PER_S, &charge);
     assert_false(charge.on_device);
