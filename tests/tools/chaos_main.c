@@ -10,6 +10,7 @@
  * left. With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
  * compared with that after all jobs.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "queue/redis/script.h"
