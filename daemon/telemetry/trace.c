@@ -17,7 +17,8 @@
 
 static_assert((RING_JOBS & (RING_JOBS - 1)) == 0, "positions wrap around");
 static_assert(WORKERS_CEILING * 2 < 0x8000, "each worker and its replacement has a track");
-static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING <= 0x100, "each stream has a track");
+static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING + PROGRESSIVE_STREAMS <= 0x100,
+              "each stream has a track");
 
 const char *const trace_names[TRACE_WHATS] = {
     [TRACE_READ] = "read",

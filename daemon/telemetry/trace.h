@@ -30,7 +30,8 @@ enum trace_what {
 };
 extern const char *const trace_names[TRACE_WHATS];
 
-/* The track of a slice: a worker, a stream of a device, or the job itself (a wait). */
+/* The track of a slice: a worker, a stream of a device, or the job itself (a wait). The streams for
+ * progressive files are numbered after the others. The timeline has no rows for them. */
 #define TRACE_OF_JOB              0
 #define TRACE_ON_WORKER(number)   (uint16_t)(1 + (number))
 #define TRACE_ON_STREAM(dev, slot) (uint16_t)(0x8000 | (dev) << 8 | (slot))

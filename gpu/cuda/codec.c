@@ -20,13 +20,14 @@
 #define IMAGES_MAX 64
 static_assert(IMAGES_MAX >= 2 * JOB_OUTPUTS_MAX, "a launch must have room for several tasks");
 
-cudaError_t cuda_codec_open(struct cuda_slot *slot)
+cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes)
 {
     struct cuda_codec *codec = &slot->codec;
-    cudaError_t result = CUDA_TRY(
-        cudaHostAlloc((void **)&codec->host, STREAM_JPEG_BYTES, cudaHostAllocPortable));
+    codec->bytes = bytes;
+    cudaError_t result =
+        CUDA_TRY(cudaHostAlloc((void **)&codec->host, bytes, cudaHostAllocPortable));
     if (result == cudaSuccess)
-        result = CUDA_TRY(cudaMalloc((void **)&codec->device, STREAM_JPEG_BYTES));
+        result = CUDA_TRY(cudaMalloc((void **)&codec->device, bytes));
     return result;
 }
 
@@ -91,21 +92,15 @@ static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
     };
 }
 
-/* Decodes the scans of the progressive files to coefficients. parts: room for `count`. */
-static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image *images,
-                                uint32_t count, struct jpeg_progressive_parts *parts)
+/* Decodes the scans of a progressive file to coefficients. */
+static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image *image,
+                                struct jpeg_progressive_parts *parts)
 {
-    struct jpeg_progressive_image scans[BATCH_TASKS_MAX];
+    struct jpeg_progressive_image scans = divide(image, parts);
     struct jpeg_progressive_batch batch;
-    uint32_t scan_count = 0;
     uint8_t *device;
-    for (uint32_t i = 0; i < count; i++)
-        if (images[i].frame->progressive)
-            scans[scan_count++] = divide(&images[i], &parts[i]);
-    if (scan_count == 0)
-        return cudaSuccess;
-    size_t bytes = jpeg_progressive_describe(scans, scan_count, slot->codec.next, slot->codec.room,
-                                             &batch);
+    size_t bytes =
+        jpeg_progressive_describe(&scans, 1, slot->codec.next, slot->codec.room, &batch);
     cudaError_t result = upload(slot, bytes, &device);
     return result ? result
                   : cuda_try((cudaError_t)jpeg_progressive_decode(&batch, device, slot->stream),
@@ -127,10 +122,11 @@ static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_deco
 cudaError_t cuda_codec_decode(struct cuda_slot *slot)
 {
     struct jpeg_decode_image images[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts;
+    cudaError_t result = cudaSuccess;
     uint32_t count = 0;
     slot->codec.next = slot->codec.host;
-    slot->codec.room = STREAM_JPEG_BYTES;
+    slot->codec.room = slot->codec.bytes;
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
@@ -139,7 +135,8 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot)
     }
     if (count == 0)
         return cudaSuccess;
-    cudaError_t result = launch_scans(slot, images, count, parts);
+    if (slot->queue == QUEUE_PROGRESSIVE)
+        result = launch_scans(slot, &images[0], &parts);
     return result == cudaSuccess ? launch_decoder(slot, images, count) : result;
 }
 

@@ -76,11 +76,14 @@ struct pool_backend cuda_pinned_backend(struct cuda_engine *engine)
 
 /* ---- opening and closing ---- */
 
-static cudaError_t slot_open(struct cuda_slot *slot)
+static cudaError_t slot_open(struct cuda_device *device, struct cuda_slot *slot, int priority)
 {
     cudaEvent_t *events[] = {&slot->start,  &slot->copied_in, &slot->decoded,
                              &slot->passed, &slot->computed,  &slot->copied_out};
-    cudaError_t result = CUDA_TRY(cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
+    slot->device = device;
+    list_init(&slot->tasks);
+    cudaError_t result = CUDA_TRY(
+        cudaStreamCreateWithPriority(&slot->stream, cudaStreamNonBlocking, priority));
     for (size_t i = 0; i < sizeof events / sizeof *events && result == cudaSuccess; i++)
         result = CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDefault));
     return result;
@@ -96,6 +99,40 @@ static void slot_close(struct cuda_slot *slot)
     cuda_codec_close(slot);
     if (slot->stream)
         (void)cudaStreamDestroy(slot->stream);
+}
+
+/* These streams have the highest priority, so that their short kernels do not wait for the blocks
+ * of the progressive slots. */
+static cudaError_t slots_open(struct cuda_device *device)
+{
+    int lowest = 0, highest = 0;
+    cudaError_t result = CUDA_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    for (uint32_t s = 0; s < device->base.slot_count && result == cudaSuccess; s++)
+        result = slot_open(device, &device->slots[s], highest);
+    return result;
+}
+
+/* An error leaves progressive_count 0. */
+static cudaError_t progressive_slots_open(struct cuda_device *device)
+{
+    int lowest = 0, highest = 0;
+    struct cuda_slot *slots = device->slots + device->base.slot_count;
+    cudaError_t result = CUDA_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    for (uint32_t s = 0; s < PROGRESSIVE_STREAMS && result == cudaSuccess; s++) {
+        result = slot_open(device, &slots[s], lowest);
+        result = result ? result : cuda_codec_open(&slots[s], PROGRESSIVE_JPEG_BYTES);
+    }
+    if (result == cudaSuccess)
+        atomic_store(&device->progressive_count, PROGRESSIVE_STREAMS);
+    return result;
+}
+
+cudaError_t cuda_device_prepare_codecs(struct cuda_device *device)
+{
+    cudaError_t result = CUDA_TRY(cudaSetDevice(device->ordinal));
+    for (uint32_t s = 0; s < device->base.slot_count && result == cudaSuccess; s++)
+        result = cuda_codec_open(&device->slots[s], STREAM_JPEG_BYTES);
+    return result ? result : progressive_slots_open(device);
 }
 
 static cudaError_t clock_open(struct cuda_device *device)
@@ -161,18 +198,13 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
     device->base.pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
-    device->slots = calloc(streams, sizeof(struct cuda_slot));
+    device->slots = calloc(streams + PROGRESSIVE_STREAMS, sizeof(struct cuda_slot));
     if (!device->base.pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
                          device->base.name);
     device->base.slot_count = streams;
-    for (uint32_t i = 0; i < device->base.slot_count && result == cudaSuccess; i++) {
-        device->slots[i].device = device;
-        list_init(&device->slots[i].tasks);
-        result = slot_open(&device->slots[i]);
-    }
-    if (result == cudaSuccess)
-        result = clock_open(device);
+    result = slots_open(device);
+    result = result ? result : clock_open(device);
     if (result != cudaSuccess)
         return error_set(error, STATUS_GPU_FAILED, "%s: streams and events: %s (%s)",
                          device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));
@@ -183,8 +215,8 @@ void cuda_device_close(struct cuda_device *device)
 {
     if (device->base.pool)
         (void)cudaSetDevice(device->ordinal);
-    for (uint32_t i = 0; i < device->base.slot_count; i++)
-        slot_close(&device->slots[i]);
+    for (uint32_t s = 0; device->slots && s < device->base.slot_count + PROGRESSIVE_STREAMS; s++)
+        slot_close(&device->slots[s]);
     for (int i = 0; i < 2; i++)
         if (device->clock.base[i])
             (void)cudaEventDestroy(device->clock.base[i]);
@@ -192,6 +224,7 @@ void cuda_device_close(struct cuda_device *device)
     free(device->slots);
     device->slots = NULL;
     device->base.slot_count = 0;
+    atomic_store(&device->progressive_count, 0);
     pool_destroy(device->base.pool);
     device->base.pool = NULL;
     activity_close(&device->base.activity);

@@ -31,10 +31,12 @@
 struct cuda_engine;
 struct cuda_device;
 
-static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0, "the end of the room is aligned");
+static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0 && PROGRESSIVE_JPEG_BYTES % BUFFER_ALIGN == 0,
+              "the end of the room is aligned");
 /* The descriptions of the codec's launches of one batch. */
 struct cuda_codec {
-    uint8_t *host, *device; /* STREAM_JPEG_BYTES each; the host's is pinned */
+    uint8_t *host, *device; /* `bytes` each; the host's is pinned */
+    size_t bytes;
     uint8_t *next;          /* in host: where the next description goes */
     size_t room;            /* bytes from there on */
 };
@@ -44,8 +46,9 @@ enum cuda_queue {
     QUEUE_ALONE,       /* one per batch */
     QUEUE_SMALL,
     QUEUE_CODEC,       /* the device decodes or encodes JPEGs, which share launches */
-    QUEUE_PROGRESSIVE, /* The same, for progressive files. They take up to a thousand times as
-                          long, so that other tasks must not wait for them. */
+    QUEUE_PROGRESSIVE, /* The device decodes a progressive file: one per batch, on slots of its
+                          own. It takes up to a thousand times as long, so that other tasks must
+                          not wait for it. */
     QUEUES
 };
 
@@ -95,7 +98,10 @@ struct cuda_device {
     struct cuda_engine *engine;
     int ordinal;
     atomic_uint reserved; /* jobs that hold memory on this device */
+    /* base.slot_count slots, then the progressive ones, which only run QUEUE_PROGRESSIVE. There is
+     * room for PROGRESSIVE_STREAMS; they are open from cuda_prepare_codecs on. */
     struct cuda_slot *slots;
+    _Atomic uint32_t progressive_count;
 
     /* Under the engine's lock: */
     struct error why; /* of the last time that the device left service */
@@ -146,12 +152,20 @@ static inline struct engine_task *cuda_task(struct list_node *node)
     return container_of(node, struct engine_task, node);
 }
 
+/* Number of open slots. */
+static inline uint32_t cuda_slot_count(const struct cuda_device *device)
+{
+    return device->base.slot_count + atomic_load(&device->progressive_count);
+}
+
 /* ---- device.c ---- */
 
 /* Initializes a zeroed device: pool, slots, events, clock. Errors: gpu_failed, out_of_memory. Call
  * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
+/* Allocates the descriptions of all slots, and opens the progressive slots. While no task runs. */
+cudaError_t cuda_device_prepare_codecs(struct cuda_device *device);
 /* After cuda_device_open. The device must be idle, and its thread must have ended. */
 void cuda_device_close(struct cuda_device *device);
 
@@ -192,13 +206,13 @@ struct pass_buffers cuda_buffers(const struct engine_task *task);
 
 /* ---- codec.c ---- */
 
-/* Allocates the slot's descriptions. Call cuda_codec_close after an error as well. */
-cudaError_t cuda_codec_open(struct cuda_slot *slot);
+/* Allocates `bytes` for the slot's descriptions. Call cuda_codec_close after an error as well. */
+cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes);
 void cuda_codec_close(struct cuda_slot *slot);
 /* Enqueue the decoders, and then the encoders, of the slot's tasks without an error. */
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
-/* The room that the task's launches take in STREAM_JPEG_BYTES, also in a batch; SIZE_MAX: the
+/* The room that the task's launches take in the slot's descriptions, also in a batch; SIZE_MAX: the
  * device cannot encode its images. */
 size_t cuda_codec_description_bytes(const struct engine_task *task);
 
@@ -225,9 +239,9 @@ static inline enum engine_device_state cuda_device_state(const struct cuda_devic
 
 /* Takes a submitted task. It goes into a queue, or to the finished list. */
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
-/* Puts the next batch into a free slot: false: no task can start now. The batch is empty if the
- * deadlines of its tasks have passed. */
-bool cuda_queue_take(struct cuda_device *device, struct cuda_slot *slot, uint64_t now_ns);
+/* Puts the next batch into a free slot and returns the slot. NULL: no task can start now. The batch
+ * is empty if the deadlines of its tasks have passed. */
+struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns);
 /* Ends queued tasks after their deadline. */
 void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns);
 /* After the device has left service: fails its tasks. Tasks that run on a failed device end now,

@@ -142,7 +142,7 @@ static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
     (void)cudaSetDevice(device->ordinal);
-    for (uint32_t s = 0; s < device->base.slot_count; s++)
+    for (uint32_t s = 0; s < cuda_slot_count(device); s++)
         if (cuda_query(device->slots[s].stream) == cudaErrorNotReady)
             idle = false;
     return idle;
@@ -197,12 +197,8 @@ static bool cuda_prepare_codecs(struct engine *engine)
 {
     struct cuda_engine *cuda = container_of(engine, struct cuda_engine, base);
     bool ready = !atomic_load(&cuda->pageable_said);
-    for (uint32_t d = 0; d < engine->device_count && ready; d++) {
-        struct cuda_device *device = &cuda->devices[d];
-        ready = CUDA_TRY(cudaSetDevice(device->ordinal)) == cudaSuccess;
-        for (uint32_t s = 0; s < device->base.slot_count && ready; s++)
-            ready = cuda_codec_open(&device->slots[s]) == cudaSuccess;
-    }
+    for (uint32_t d = 0; d < engine->device_count && ready; d++)
+        ready = cuda_device_prepare_codecs(&cuda->devices[d]) == cudaSuccess;
     if (!ready)
         log_warning("no memory for the JPEG codec of the devices: libjpeg runs on the CPU instead");
     return ready;

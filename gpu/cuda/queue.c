@@ -2,7 +2,8 @@
  * queue.c - the tasks that wait for a device, and the choice of those that share a batch.
  *
  * A batch has tasks of one queue, in order. If several slots are free, they share the queue, so
- * that a few large images run in parallel instead of one after another.
+ * that a few large images run in parallel instead of one after another. A progressive file is a
+ * batch of its own, on a slot that runs no other tasks.
  */
 #include "gpu/cuda/device.h"
 
@@ -66,7 +67,7 @@ static void fail_running(struct cuda_device *device, struct cuda_slot *slot)
 
 void cuda_queue_fail(struct cuda_device *device)
 {
-    for (uint32_t s = 0; s < device->base.slot_count; s++)
+    for (uint32_t s = 0; s < cuda_slot_count(device); s++)
         fail_running(device, &device->slots[s]);
     for (enum cuda_queue queue = 0; queue < QUEUES; queue++)
         fail_waiting(device, &device->queues[queue]);
@@ -88,31 +89,31 @@ static bool is_unreachable(const struct cuda_engine *cuda, const struct engine_t
     return true;
 }
 
+static enum cuda_queue queue_of(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    if (plan->source.file.bytes > 0 &&
+        ((const struct jpeg_frame *)(task->memory->input + plan->frame_at))->progressive)
+        return QUEUE_PROGRESSIVE;
+    if (task->alone || (plan->written_bytes == 0 && plan->device_bytes > BATCH_TASK_BYTES))
+        return QUEUE_ALONE;
+    return plan->written_bytes == 0 ? QUEUE_SMALL : QUEUE_CODEC;
+}
+
 /* Measures the task for its batch. true: the codec cannot run it, and the report says so. */
 static bool decline(const struct cuda_engine *cuda, struct engine_task *task)
 {
+    size_t room =
+        queue_of(task) == QUEUE_PROGRESSIVE ? PROGRESSIVE_JPEG_BYTES : STREAM_JPEG_BYTES;
     const struct plan *plan = task->plan;
     task->description_bytes = 0;
     if (plan->written_bytes == 0)
         return false;
     task->description_bytes = cuda_codec_description_bytes(task);
-    if (task->description_bytes <= STREAM_JPEG_BYTES && !is_unreachable(cuda, task))
+    if (task->description_bytes <= room && !is_unreachable(cuda, task))
         return false;
     ((struct plan_report *)(task->memory->output + plan->report_at))->declined = UINT32_MAX;
     return true;
-}
-
-static enum cuda_queue queue_of(const struct engine_task *task)
-{
-    const struct plan *plan = task->plan;
-    if (task->alone)
-        return QUEUE_ALONE;
-    if (plan->written_bytes == 0)
-        return plan->device_bytes <= BATCH_TASK_BYTES ? QUEUE_SMALL : QUEUE_ALONE;
-    if (plan->source.file.bytes == 0)
-        return QUEUE_CODEC;
-    return ((const struct jpeg_frame *)(task->memory->input + plan->frame_at))->progressive
-               ? QUEUE_PROGRESSIVE : QUEUE_CODEC;
 }
 
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
@@ -153,22 +154,22 @@ void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns)
 
 /* ---- choosing a batch ----------------------------------------------------------------------- */
 
-/* Slots that may start a batch of the queue now. Progressive files keep a slot busy for up to half
- * a second, so a quarter of the slots is left to other tasks; six of eight slots still hold 96
- * files. */
-static size_t slots_for(const struct cuda_device *device, enum cuda_queue queue)
+/* Counts the free slots that run the queue's tasks. *first: the first one, or NULL. */
+static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue,
+                         struct cuda_slot **first)
 {
-    uint32_t all = device->base.slot_count;
-    size_t free = 0, busy = 0, most = all * 3 / 4 > 0 ? all * 3 / 4 : 1;
-    for (uint32_t s = 0; s < all; s++) {
-        free += !device->slots[s].busy;
-        busy += device->slots[s].busy && device->slots[s].queue == QUEUE_PROGRESSIVE;
+    uint32_t general = device->base.slot_count, end = cuda_slot_count(device);
+    struct cuda_slot *slots = device->slots;
+    size_t free = 0;
+    *first = NULL;
+    for (uint32_t s = queue == QUEUE_PROGRESSIVE ? general : 0;
+         s < (queue == QUEUE_PROGRESSIVE ? end : general); s++) {
+        if (slots[s].busy)
+            continue;
+        free++;
+        *first = *first ? *first : &slots[s];
     }
-    if (queue != QUEUE_PROGRESSIVE)
-        return free;
-    if (busy >= most)
-        return 0;
-    return free < most - busy ? free : most - busy;
+    return free;
 }
 
 /* The queue that can start and whose first task has waited longest; QUEUES: none. */
@@ -178,7 +179,9 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
     uint64_t since_ns = UINT64_MAX;
     for (enum cuda_queue queue = 0; queue < QUEUES; queue++) {
         struct list_node *first = list_first(&device->queues[queue]);
-        if (!first || cuda_task(first)->submitted_ns >= since_ns || slots_for(device, queue) == 0)
+        struct cuda_slot *slot;
+        if (!first || cuda_task(first)->submitted_ns >= since_ns ||
+            free_slots(device, queue, &slot) == 0)
             continue;
         next = queue;
         since_ns = cuda_task(first)->submitted_ns;
@@ -200,25 +203,25 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     return size;
 }
 
-/* share: the part of the queue that each free slot gets. The pixels of progressive files have no
- * upper bound, because their time is that of the longest file. */
+/* share: the part of the queue that each free slot gets. */
 static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t share)
 {
     if (size.tasks == 1)
         return true;
-    return queue != QUEUE_ALONE && size.tasks <= BATCH_TASKS_MAX &&
+    return queue != QUEUE_ALONE && queue != QUEUE_PROGRESSIVE && size.tasks <= BATCH_TASKS_MAX &&
            size.description_bytes <= STREAM_JPEG_BYTES &&
-           (size.pixels <= BATCH_PIXELS_MAX || queue == QUEUE_PROGRESSIVE) &&
+           size.pixels <= BATCH_PIXELS_MAX &&
            (size.tasks <= share || size.pixels <= BATCH_PIXELS_MIN);
 }
 
-bool cuda_queue_take(struct cuda_device *device, struct cuda_slot *slot, uint64_t now_ns)
+struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns)
 {
     enum cuda_queue queue = next_queue(device);
     if (queue == QUEUES)
-        return false;
+        return NULL;
     struct list *waiting = &device->queues[queue];
-    size_t slots = slots_for(device, queue), share = (waiting->length + slots - 1) / slots;
+    struct cuda_slot *slot;
+    size_t slots = free_slots(device, queue, &slot), share = (waiting->length + slots - 1) / slots;
     struct batch_size size = {0};
     struct list_node *node;
     while ((node = list_first(waiting))) {
@@ -236,5 +239,5 @@ bool cuda_queue_take(struct cuda_device *device, struct cuda_slot *slot, uint64_
         size = larger;
     }
     slot->queue = queue;
-    return true;
+    return slot;
 }

@@ -85,7 +85,7 @@ void cuda_device_fail(struct cuda_device *device, const char *what, cudaError_t 
 
 static bool reports_error(const struct cuda_device *device)
 {
-    for (uint32_t s = 0; s < device->base.slot_count; s++) {
+    for (uint32_t s = 0; s < cuda_slot_count(device); s++) {
         cudaError_t result = cuda_query(device->slots[s].stream);
         if (result != cudaSuccess && result != cudaErrorNotReady)
             return true;

@@ -97,19 +97,10 @@ static void slot_start(struct cuda_slot *slot)
         cuda_device_fail(device, "adding a callback to a stream", result);
 }
 
-static struct cuda_slot *free_slot(struct cuda_device *device)
-{
-    for (uint32_t s = 0; s < device->base.slot_count; s++)
-        if (!device->slots[s].busy)
-            return &device->slots[s];
-    return NULL;
-}
-
 static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_slot *slot;
-    while (cuda_device_state(device) != DEVICE_FAILED && (slot = free_slot(device)) &&
-           cuda_queue_take(device, slot, now_ns))
+    while (cuda_device_state(device) != DEVICE_FAILED && (slot = cuda_queue_take(device, now_ns)))
         if (!list_empty(&slot->tasks))
             slot_start(slot);
 }
@@ -192,7 +183,7 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
         return;
     device->polled_ns = now_ns;
     cuda_queue_expire(device, now_ns);
-    for (uint32_t s = 0; s < device->base.slot_count; s++)
+    for (uint32_t s = 0; s < cuda_slot_count(device); s++)
         if (!list_empty(&device->slots[s].tasks) && cuda_device_state(device) != DEVICE_FAILED)
             poll_slot(&device->slots[s], now_ns);
 }

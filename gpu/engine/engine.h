@@ -103,9 +103,10 @@ void engine_close(struct engine *engine);
 struct engine_codecs {
     bool jpeg_decoder, jpeg_encoder;
 };
-/* Takes the memory that the codecs need on every device: STREAM_JPEG_BYTES per stream, pinned and
- * on the device, besides the pools. false: it is not a CUDA engine, or it lacks that memory or
- * pinned memory. */
+/* Takes what the codecs need on every device besides the pools: PROGRESSIVE_STREAMS further
+ * streams; and memory, pinned and on the device: STREAM_JPEG_BYTES per stream and
+ * PROGRESSIVE_JPEG_BYTES per further stream. false: it is not a CUDA engine, or it lacks that
+ * memory or pinned memory. */
 bool engine_prepare_codecs(struct engine *engine);
 void engine_set_codecs(struct engine *engine, struct engine_codecs codecs);
 struct engine_codecs engine_codecs(const struct engine *engine);
@@ -117,9 +118,10 @@ const char *engine_name(const struct engine *engine, uint32_t device);
 const char *engine_description(const struct engine *engine);
 /* Number of devices; 0 for the CPU engine. */
 uint32_t engine_devices(const struct engine *engine);
-/* Number of slots: streams of all devices; 0 for the CPU engine. */
+/* Number of slots: streams of all devices, without those for progressive files; 0 for the CPU
+ * engine. */
 uint32_t engine_slots(const struct engine *engine);
-/* Number of slots of the device with this index. */
+/* The same for the device with this index. */
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
 /* Whether the plan's memory can ever be reserved. */

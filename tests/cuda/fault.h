@@ -25,7 +25,7 @@
 #include <stddef.h>
 
 struct cuda_fault {
-    char at[32]; /* "": none */
+    char at[40]; /* "": none */
     int error;
     bool bit;
     unsigned nth, times;

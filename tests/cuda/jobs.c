@@ -207,7 +207,7 @@ void jobs_close(struct jobs *jobs)
 {
     struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
     for (unsigned i = 0; i < jobs->count; i++)
-        if (jobs->done[i] && jobs->job[i].task.error.status == STATUS_OK)
+        if (jobs->done[i] && jobs->ops[i] && jobs->job[i].task.error.status == STATUS_OK)
             compare_with_cpu(cpu, &jobs->job[i], jobs->ops[i]);
     engine_close(cpu);
     size_t stuck = 0;

@@ -8,13 +8,13 @@
 #include "tests/cuda/cuda_runtime.h"
 #include "tests/cuda/fault.h"
 
-#define JOBS_MAX 48
+#define JOBS_MAX 128
 #define JOBS_OPS "['grayscale','sobel']"
 
 struct jobs {
     struct engine *engine;
     struct job job[JOBS_MAX];
-    const char *ops[JOBS_MAX];
+    const char *ops[JOBS_MAX];  /* NULL: jobs_close does not compare the job */
     unsigned count;
     unsigned answered;          /* this and the next two change on the devices' threads, under a
                                    lock; read them after jobs_wait */

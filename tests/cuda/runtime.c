@@ -22,7 +22,7 @@
 #include "tests/cuda/launch.h"
 
 #define DEVICE_BYTES (1ull << 30)
-#define PINNED_MAX 256
+#define PINNED_MAX 2048
 
 enum kind { COPY, RECORD, REPORT, KERNEL, CODEC };
 
@@ -48,6 +48,7 @@ struct launched {
 struct CUstream_st {
     int device;
     pthread_t thread;
+    bool has_thread;   /* from the first item on */
     struct list items; /* the first one is running */
     bool closed;
 };
@@ -76,7 +77,7 @@ static void take_word(const char *word)
     int bit;
     if (sscanf(word, "bit=%d", &bit) == 1)
         fault.bit = bit;
-    else if (sscanf(word, "at=%31s", fault.at) != 1 &&
+    else if (sscanf(word, "at=%39s", fault.at) != 1 &&
              sscanf(word, "error=%d", &fault.error) != 1 &&
              sscanf(word, "nth=%u", &fault.nth) != 1 &&
              sscanf(word, "times=%u", &fault.times) != 1 &&
@@ -458,6 +459,9 @@ static cudaError_t put(struct CUstream_st *stream, const char *call, const struc
         return say(cudaErrorMemoryAllocation);
     *item = *wanted;
     pthread_mutex_lock(&lock);
+    if (!stream->has_thread && pthread_create(&stream->thread, NULL, run_stream, stream) != 0)
+        abort();
+    stream->has_thread = true;
     list_push(&stream->items, &item->node);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -484,10 +488,18 @@ int cuda_launch(const struct pass *pass, const struct image *from, const struct 
     return cuda_launch_many(&call, 1, stream);
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+/* A device with two priorities. They have no effect. */
+cudaError_t cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
+{
+    *lowest = 0;
+    *highest = -1;
+    return answer("cudaDeviceGetStreamPriorityRange", current);
+}
+
+static cudaError_t create_stream(cudaStream_t *stream, const char *call)
 {
     *stream = NULL;
-    cudaError_t result = answer("cudaStreamCreateWithFlags", current);
+    cudaError_t result = answer(call, current);
     if (result != cudaSuccess)
         return result;
     struct CUstream_st *made = calloc(1, sizeof *made);
@@ -495,10 +507,20 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
         return say(cudaErrorMemoryAllocation);
     made->device = current;
     list_init(&made->items);
-    if (pthread_create(&made->thread, NULL, run_stream, made) != 0)
-        abort();
     *stream = made;
     return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    return create_stream(stream, "cudaStreamCreateWithFlags");
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    (void)flags, (void)priority;
+    return create_stream(stream, "cudaStreamCreateWithPriority");
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -507,7 +529,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     stream->closed = true;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    pthread_join(stream->thread, NULL);
+    if (stream->has_thread)
+        pthread_join(stream->thread, NULL);
     free(stream);
     return cudaSuccess;
 }

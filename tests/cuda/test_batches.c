@@ -5,6 +5,11 @@
  */
 #include "tests/cuda/jobs.h"
 
+#include "codecs/codec.h"
+#include "codecs/jpeg/frame.h"
+#include "gpu/jpeg/codec.h"
+#include "tests/fixtures/picture.h"
+
 #define WAITING 12
 
 static struct jobs jobs; /* of the running test */
@@ -366,17 +371,157 @@ TEST(test_those_that_wait_end)
     jobs_close(&jobs);
 }
 
+/* ---- progressive files ----------------------------------------------------------------------- */
+
+static struct picture_file file;
+static struct jpeg_frame frame; /* of the file */
+
+static void read_file(void)
+{
+    static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
+                                               .side_max = SIDE_DEFAULT,
+                                               .jpeg_scans_max = JPEG_SCANS_DEFAULT};
+    struct codec_context *context = codec_context_create();
+    struct image_info info = {0};
+    struct error error = {0};
+    file = make_jpeg(.width = 40, .height = 30, .progressive = true);
+    assert_int_equal(codec_probe(context, file.bytes, file.length, &limits, &info, &error),
+                     STATUS_OK);
+    assert_true(codec_read_frame(context, file.bytes, file.length, &info, &limits, &frame));
+    image_info_clear(&info);
+    codec_context_destroy(context);
+}
+
+/* A job whose file the device decodes. Its kernels wait while they are held. */
+static void prepare_progressive(unsigned number)
+{
+    struct job *job = &jobs.job[number];
+    struct error error = {0};
+    struct plan_source source = {
+        .width = frame.width, .height = frame.height, .channels = 3, .orientation = 1,
+        .eighths = 8,
+        .file = {.bytes = file.length, .frame_bytes = sizeof frame,
+                 .work_bytes = jpeg_decoder_bytes(&frame, file.length, DECODE_COLOUR, 8)}};
+    memset(job, 0, sizeof *job);
+    job->ops = test_ops(JOBS_OPS);
+    struct plan_target target = {.ops = job->ops, .opaque = true};
+    assert_int_equal(plan_build(&job->plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+    job->task = (struct engine_task){.plan = &job->plan, .memory = &job->memory,
+                                     .done = jobs_on_done};
+    assert_int_equal(engine_reserve(jobs.engine, &job->plan, &job->memory, &error),
+                     ENGINE_RESERVED);
+    memcpy(job->memory.input, file.bytes, file.length);
+    memcpy(job->memory.input + job->plan.frame_at, &frame, sizeof frame);
+    memset(job->memory.output, 0, job->plan.output_bytes);
+    plan_put_constants(&job->plan, job->memory.input);
+}
+
+/* All progressive files were decoded, with the same result. */
+static void check_progressive(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        const struct job *job = &jobs.job[i], *other = &jobs.job[first];
+        const struct plan_report *report =
+            (const struct plan_report *)(job->memory.output + job->plan.report_at);
+        assert_int_equal(job->task.error.status, STATUS_OK);
+        assert_int_equal(report->declined, 0);
+        test_same(plan_result(&job->plan, 0, job->memory.input, job->memory.output),
+                  plan_result(&other->plan, 0, other->memory.input, other->memory.output),
+                  "progressive");
+    }
+}
+
+/* While all progressive slots are busy and more files wait, other tasks start; and the other way
+ * round. */
+static void two_kinds(bool progressive_first)
+{
+    enum { progressive = PROGRESSIVE_STREAMS + 4, others = 4 };
+    read_file();
+    jobs_open(&jobs, &(struct jobs_how){.streams = 2});
+    assert_true(engine_prepare_codecs(jobs.engine));
+    jobs.count = progressive + others;
+    for (unsigned i = 0; i < progressive; i++)
+        prepare_progressive(i);
+    for (unsigned i = progressive; i < jobs.count; i++) {
+        jobs_prepare(&jobs, i, 64, 64, JOBS_OPS);
+        jobs.job[i].task.alone = true;
+    }
+    jobs_hold("cudaLaunchHostFunc", 0, 1);
+    for (int kind = 0; kind < 2; kind++) {
+        bool now = (kind == 0) == progressive_first;
+        jobs_submit(&jobs, now ? 0 : progressive, now ? progressive : others);
+        assert_int_equal(cuda_fault_passed(), kind == 1 ? PROGRESSIVE_STREAMS + 2
+                                              : now     ? PROGRESSIVE_STREAMS : 2);
+    }
+    assert_int_equal(jobs_answered(&jobs), 0);
+    jobs_let_go();
+    jobs_wait(&jobs, jobs.count);
+    assert_int_equal(cuda_fault_passed(), jobs.count);
+    check_progressive(0, progressive);
+    for (unsigned i = 0; i < jobs.count; i++)
+        assert_int_equal(jobs.job[i].task.slot >= 2, i < progressive);
+    jobs_close(&jobs);
+    free(file.bytes);
+}
+
+TEST(test_progressive_files_delay_no_other_tasks)
+{
+    two_kinds(true);
+}
+
+TEST(test_other_tasks_delay_no_progressive_files)
+{
+    two_kinds(false);
+}
+
+/* A fault ends the progressive files, too: those on the device are charged. */
+TEST(test_a_fault_ends_progressive_files)
+{
+    read_file();
+    jobs_open(&jobs, &(struct jobs_how){.streams = 1});
+    assert_true(engine_prepare_codecs(jobs.engine));
+    jobs.count = PROGRESSIVE_STREAMS + 3;
+    for (unsigned i = 0; i < jobs.count; i++)
+        prepare_progressive(i);
+    jobs_hold("cudaStreamQuery", cudaErrorIllegalAddress, 1);
+    jobs_run(&jobs);
+    jobs_let_go();
+    assert_non_null(engine_fault(jobs.engine));
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), jobs.count);
+    assert_int_equal(jobs_charged(&jobs), PROGRESSIVE_STREAMS);
+    jobs_close(&jobs);
+    free(file.bytes);
+}
+
+/* The daemon then decodes on the host. All that was opened is closed. */
+TEST(test_progressive_streams_that_cannot_be_opened)
+{
+    static const char *const calls[] = {"cudaDeviceGetStreamPriorityRange",
+                                        "cudaStreamCreateWithPriority", "cudaEventCreate",
+                                        "cudaHostAlloc", "cudaMalloc"};
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        jobs_open(&jobs, &(struct jobs_how){.count = 3, .streams = 2});
+        jobs_set_fault(calls[i], cudaErrorMemoryAllocation, i == 0 ? 1 : 7, 1);
+        assert_false(engine_prepare_codecs(jobs.engine));
+        assert_int_equal(cuda_fault_struck(), 1);
+        jobs_run(&jobs);
+        assert_int_equal(jobs_with(&jobs, STATUS_OK), 3);
+        jobs_close(&jobs);
+    }
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* All memory belongs to the pools, which have budgets, except 4 MiB per stream for the codecs. The
- * manual states them (pinned_bytes, device_bytes). */
-TEST(test_codecs_take_4_mib_per_stream)
+/* All memory belongs to the pools, which have budgets, except 4 MiB per stream and 6 MiB per device
+ * for the codecs. The manual states them (pinned_bytes, device_bytes). */
+TEST(test_the_memory_of_the_codecs)
 {
     struct cuda_given before = cuda_given();
     jobs_open(&jobs, &(struct jobs_how){.count = 6, .streams = 3, .devices = 2});
     assert_true(engine_prepare_codecs(jobs.engine));
     jobs_run(&jobs);
-    size_t pools = 0, codecs = 2 * 3 * 4 * MIB;
+    size_t pools = 0, codecs = 2 * (3 * 4 * MIB + 6 * MIB);
+    assert_int_equal(engine_slots(jobs.engine), 2 * 3);
     for (uint32_t d = 0; d < 2; d++)
         pools += engine_device_usage(jobs.engine, d).held;
     assert_int_equal(cuda_given().device - before.device, pools + codecs);

@@ -421,9 +421,10 @@ TEST(test_a_lasting_error_for_want_of_memory)
 TEST(test_a_device_that_cannot_be_opened)
 {
     static const char *const calls[] = {"cudaSetDevice", "cudaMemGetInfo",
-                                        "cudaDeviceGetAttribute", "cudaStreamCreateWithFlags",
-                                        "cudaEventCreate", "cudaEventRecord",
-                                        "cudaStreamSynchronize"};
+                                        "cudaDeviceGetAttribute",
+                                        "cudaDeviceGetStreamPriorityRange",
+                                        "cudaStreamCreateWithPriority", "cudaEventCreate",
+                                        "cudaEventRecord", "cudaStreamSynchronize"};
     struct engine_config config = {.kind = "auto", .devices = "all", .pinned_bytes = MIB};
     for (size_t c = 0; c < COUNT_OF(calls); c++) {
         for (unsigned nth = 1; nth <= 2; nth++) {

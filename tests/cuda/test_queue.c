@@ -16,7 +16,8 @@ static struct jpeg_frame progressive_frame; /* of a small file */
 static size_t progressive_bytes;
 
 static struct cuda_engine engine;
-static struct cuda_slot slots[SLOTS];
+static struct cuda_slot slots[SLOTS + PROGRESSIVE_STREAMS];
+static struct cuda_slot *taken; /* by the last take() */
 static struct queued {
     struct plan plan;
     struct engine_memory memory;
@@ -39,10 +40,11 @@ static void open_device(uint32_t slot_count)
     device->engine = &engine;
     device->slots = slots;
     device->base.slot_count = slot_count;
+    atomic_store(&device->progressive_count, PROGRESSIVE_STREAMS);
     for (enum cuda_queue queue = 0; queue < QUEUES; queue++)
         list_init(&device->queues[queue]);
     list_init(&device->finished);
-    for (unsigned s = 0; s < SLOTS; s++)
+    for (unsigned s = 0; s < COUNT_OF(slots); s++)
         list_init(&slots[s].tasks);
 }
 
@@ -75,15 +77,12 @@ static void add_many(unsigned count, bool progressive, uint32_t width, uint32_t 
 /* Fills the next free slot. Returns the number of tasks of its batch; 0: no task can start. */
 static size_t take(void)
 {
-    for (unsigned s = 0; s < engine.devices[0].base.slot_count; s++) {
-        if (slots[s].busy)
-            continue;
-        if (!cuda_queue_take(&engine.devices[0], &slots[s], now_ns))
-            return 0;
-        slots[s].busy = true;
-        return slots[s].tasks.length;
-    }
-    return 0;
+    taken = cuda_queue_take(&engine.devices[0], now_ns);
+    if (!taken)
+        return 0;
+    assert_false(taken->busy);
+    taken->busy = true;
+    return taken->tasks.length;
 }
 
 /* Takes batches for all free slots, and compares their sizes. expected: ends with 0. */
@@ -161,35 +160,135 @@ TEST(test_a_task_that_no_batch_can_hold)
 
 /* ---- progressive files ----------------------------------------------------------------------- */
 
-TEST(test_progressive_files_have_batches_of_their_own)
+/* Ends the batch of a slot. */
+static void end(struct cuda_slot *slot)
+{
+    slot->busy = false;
+    list_init(&slot->tasks);
+}
+
+/* Takes batches until none can start. Returns their number, and checks that each batch of
+ * progressive files has one, on a slot of its own kind. */
+static unsigned take_all(enum cuda_queue queue)
+{
+    unsigned count = 0;
+    while (take() > 0) {
+        bool progressive = taken->queue == QUEUE_PROGRESSIVE;
+        assert_int_equal(taken->queue, queue);
+        assert_int_equal(taken >= slots + engine.devices[0].base.slot_count, progressive);
+        if (progressive)
+            assert_int_equal(taken->tasks.length, 1);
+        list_each(node, &taken->tasks)
+            assert_int_equal(cuda_task(node)->plan->source.file.bytes != 0, progressive);
+        count++;
+    }
+    return count;
+}
+
+TEST(test_each_progressive_file_has_a_slot)
+{
+    open_device(2);
+    add_many(PROGRESSIVE_STREAMS + 10, true, 300, 200);
+    assert_int_equal(take_all(QUEUE_PROGRESSIVE), PROGRESSIVE_STREAMS);
+    for (unsigned i = 0; i < PROGRESSIVE_STREAMS; i++)
+        assert_ptr_equal(list_first(&slots[2 + i].tasks), &queued[i].task.node);
+    end(&slots[2 + 5]);
+    end(&slots[2 + 7]);
+    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 2);
+    assert_ptr_equal(list_first(&slots[2 + 5].tasks), &queued[PROGRESSIVE_STREAMS].task.node);
+}
+
+/* All slots of one kind are busy, and files wait for them: the other kind starts nevertheless. */
+TEST(test_progressive_and_other_files_do_not_wait_for_each_other)
+{
+    open_device(8);
+    add_many(PROGRESSIVE_STREAMS + 10, true, 4000, 3000);
+    assert_int_equal(take_all(QUEUE_PROGRESSIVE), PROGRESSIVE_STREAMS);
+    add_many(20, false, 4000, 3000);
+    check_batches("sequential", (size_t[]){3, 3, 3, 3, 2, 2, 2, 2, 0});
+    open_device(8);
+    add_many(100, false, 10000, 9000);
+    assert_int_equal(take_all(QUEUE_CODEC), 8);
+    add_many(20, true, 4000, 3000);
+    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 20);
+}
+
+/* Each of them can also start if it is not the oldest. */
+TEST(test_progressive_and_other_files_take_turns)
 {
     open_device(2);
     for (unsigned i = 0; i < 6; i++)
         add(i % 2, 300, 200);
-    assert_int_equal(take(), 3);
-    assert_int_equal(take(), 3);
-    for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(queued[i].task.description_bytes > 0, i % 2);
-    assert_int_equal(slots[0].queue, QUEUE_CODEC);
-    assert_int_equal(slots[1].queue, QUEUE_PROGRESSIVE);
-    list_each(node, &slots[1].tasks)
-        assert_int_not_equal(cuda_task(node)->plan->source.file.bytes, 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(take() > 0);
+    assert_int_equal(take(), 0);
+    assert_int_equal(slots[0].tasks.length, 3);
+    for (unsigned i = 2; i < 5; i++)
+        assert_int_equal(slots[i].queue, QUEUE_PROGRESSIVE);
 }
 
-/* They fill six of eight slots, and the other two stay free for other tasks. */
-TEST(test_progressive_files_leave_slots)
+/* The input of tasks: a frame, and a prelude for the outputs. */
+#define HEADER_AT (sizeof(struct jpeg_frame) / BUFFER_ALIGN * BUFFER_ALIGN + BUFFER_ALIGN)
+static _Alignas(BUFFER_ALIGN) uint8_t input[HEADER_AT + sizeof(struct jpeg_prelude)];
+
+/* The largest file: all scans and all tables. */
+static void make_largest(void)
 {
-    open_device(8);
-    add_many(200, true, 4000, 3000);
-    check_batches("progressive", (size_t[]){16, 16, 16, 16, 16, 16, 0});
-    add_many(2, false, 4000, 3000);
-    check_batches("sequential", (size_t[]){1, 1, 0});
-    slots[3].busy = false;
-    list_init(&slots[3].tasks);
-    check_batches("again progressive", (size_t[]){16, 0});
+    struct jpeg_frame *frame = (struct jpeg_frame *)input;
+    struct jpeg_prelude *prelude = (struct jpeg_prelude *)(input + HEADER_AT);
+    for (int i = 0; i < 64; i++)
+        prelude->quant[0][i] = prelude->quant[1][i] = 16;
+    *frame = progressive_frame;
+    frame->scan_count = JPEG_FRAME_SCANS_MAX;
+    frame->huffman_count = JPEG_FRAME_HUFFMAN_MAX;
+    for (uint8_t i = 0, table = 0; i < JPEG_FRAME_SCANS_MAX; i++) {
+        bool dc = i < 4; /* 3 tables each, which the next scans refine */
+        struct jpeg_scan *scan = &frame->scans[i];
+        *scan = (struct jpeg_scan){.component_count = dc ? 3 : 1, .at = 700, .bytes = 9,
+                                   .components = {0, 1, 2}, .first = !dc, .last = dc ? 0 : 63};
+        for (uint32_t c = 0; c < scan->component_count; c++, table++)
+            scan->dc[c] = scan->ac[c] = table;
+    }
+}
+
+/* outputs: JPEGs of `side` x `side` pixels that the device encodes, besides the decode. */
+static struct engine_task *add_largest(unsigned outputs, uint32_t side)
+{
+    struct queued *largest = &queued[queued_count];
+    struct plan plan = {.source = {.width = 99, .height = 60, .channels = 3,
+                                   .file = {progressive_bytes, 1, 1}},
+                        .variant_count = outputs, .written_bytes = BUFFER_ALIGN};
+    for (unsigned v = 0; v < outputs; v++)
+        plan.variants[v] = (struct plan_variant){
+            .width = side, .height = side, .channels = 3,
+            .encoder = {.on_device = true, .header_at = HEADER_AT, .header_bytes = 600,
+                        .capacity = MIB}};
+    largest->plan = plan;
+    largest->memory = (struct engine_memory){.input = input,
+                                             .output = (uint8_t *)&report,
+                                             .device_block = {.memory = device_memory}};
+    largest->task = (struct engine_task){.plan = &largest->plan, .memory = &largest->memory,
+                                         .submitted_ns = now_ns - TASKS + queued_count++};
+    cuda_queue_accept(&engine.devices[0], &largest->task);
+    return &largest->task;
+}
+
+TEST(test_the_room_of_progressive_files)
+{
+    make_largest();
     open_device(1);
-    add_many(3, true, 4000, 3000);
-    check_batches("the only slot", (size_t[]){3, 0});
+    struct engine_task *task = add_largest(0, 0);
+    assert_true(task->description_bytes > 15 * KIB && task->description_bytes <= 18 * KIB);
+    task = add_largest(JOB_OUTPUTS_MAX, 3950); /* 250 megapixels */
+    assert_true(task->description_bytes <= PROGRESSIVE_JPEG_BYTES);
+    assert_int_equal(report.declined, 0);
+    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 2);
+    task = add_largest(JOB_OUTPUTS_MAX, 7000);
+    assert_true(task->description_bytes > PROGRESSIVE_JPEG_BYTES &&
+                task->description_bytes < STREAM_JPEG_BYTES);
+    assert_int_not_equal(report.declined, 0);
+    assert_int_equal(take(), 0);
+    assert_ptr_equal(list_first(&engine.devices[0].finished), &task->node);
 }
 
 static int read_frame(void **state)
