@@ -321,12 +321,19 @@ static void say_unusable(cudaError_t result, char *reason, size_t size)
              cudaGetErrorString(result), name);
 }
 
+/* Streams that share a hardware queue wait for each other's kernels. There are 8 queues by default;
+ * 32 are the maximum. */
+#define HARDWARE_QUEUES "32"
+
 enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
                              bool *usable, char *reason, size_t reason_size, struct error *error)
 {
     int present = 0, ordinals[DEVICES_MAX];
     uint32_t count = 0, named = 0;
     *usable = false;
+    /* CUDA reads it at its first call. As for cuda_uuids_select, no other thread runs yet. */
+    if (setenv("CUDA_DEVICE_MAX_CONNECTIONS", HARDWARE_QUEUES, 0) != 0) /* uncovered: memory */
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the environment of CUDA");
     if (cuda_uuids_given(config->devices) &&
         (named = cuda_uuids_select(config->devices, error)) == 0)
         return error->status;
