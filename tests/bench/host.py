@@ -2,7 +2,7 @@
 """Measures the daemon end to end on this host: from Redis to files, with every device and without.
 
     host.py --build DIR --folder F [--rounds 2] [--seconds 1] [--limit 140] [--only WORD,...]
-            [--cuda-daemon PROGRAM] [--json FILE] [--svg FILE]
+            [--contestants WORD,...] [--cuda-daemon PROGRAM] [--json FILE] [--svg FILE]
     host.py --from FILE --svg FILE
 
 The photographs of the folder are copied to memory (/dev/shm), where the outputs go, too. The works:
@@ -23,8 +23,8 @@ the daemons' main threads, "workers" of their other threads. "same" is the share
 that are byte-identical to the CPU engine's. "on device" is the share of pixels decoded there.
 
 A row that fails says why, and the others go on. No row begins after --limit seconds. --only takes
-parts of the names of works. --cuda-daemon is the program for the rows with devices. --svg draws
-the results, or those of an earlier run (--from).
+parts of the names of works, and --contestants of those of contestants. --cuda-daemon is the program
+for the rows with devices. --svg draws the results, or those of an earlier run (--from).
 """
 import argparse
 import hashlib
@@ -52,6 +52,7 @@ LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max 
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
 OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
+WARM_JOBS = 64
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
 TORCH_TIMEOUT_S = 40
@@ -329,13 +330,14 @@ def measure_rounds(work, daemons, options):
     if work.alone:
         times = max(ALONE_LEAST, 2 * options.rounds)
         return [daemons.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
-    turns, count = [], len(work.photos)
-    for number in range(-2, options.rounds): # the first two warm pools and give the rate
-        turns.append(daemons.turn(work, count))
-        seconds = options.seconds * (0.3 if number == -2 else 1)
-        count = round(turns[-1]["images_s"] * seconds)
-        count = max(len(work.photos), min(count, JOBS_MAX))
-    return turns[2:]
+    # Longer and longer turns warm the pools and give the rate. A device that runs a hundred images
+    # at once needs several hundred jobs for its full rate.
+    count, turn = WARM_JOBS, daemons.turn(work, WARM_JOBS)
+    while turn["wall_s"] < options.seconds / 2 and count < JOBS_MAX:
+        count = min(4 * count, JOBS_MAX)
+        turn = daemons.turn(work, count)
+    count = min(max(count, round(turn["images_s"] * options.seconds)), JOBS_MAX)
+    return [daemons.turn(work, count) for _ in range(options.rounds)]
 
 
 def middle(turns):
@@ -446,11 +448,14 @@ class Report:
     def __init__(self, options):
         self.path, self.rows, self.floors, self.work = options.json, [], {}, None
         self.limit_s, self.end = options.limit, time.monotonic() + options.limit
+        self.against = options.contestants.split(",") if options.contestants else []
         self.results = {"host": {"cpus": os.cpu_count(), "machine": platform.machine()},
                         "rounds": options.rounds, "seconds": options.seconds, "rows": self.rows}
 
     def add(self, work, contestant, measure):
         """Measures a row. A failure becomes the row's reason."""
+        if self.against and not any(word in contestant for word in self.against):
+            return {}
         row = {"work": work.name, "contestant": contestant, "files": len(work.photos),
                "mp_per_image": work.mp}
         try:
@@ -625,6 +630,7 @@ def read_options():
     parser.add_argument("--daemons", default="2,4" if os.cpu_count() >= 16 else "2")
     parser.add_argument("--limit", type=float, default=140)
     parser.add_argument("--only", help="parts of the names of works, with commas")
+    parser.add_argument("--contestants", help="parts of their names, with commas")
     parser.add_argument("--cuda-daemon", help="program for the rows with devices")
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--from", dest="saved", help="results of an earlier run")
