@@ -360,6 +360,8 @@ static void run_kernel(struct item *item, bool turn_a_bit)
 static void drop_item(struct item *item)
 {
     free(item->launched);
+    if (item->kind == CODEC)
+        free(item->to); /* of a launch that did not run */
     free(item);
 }
 
@@ -370,8 +372,11 @@ static void carry_out(struct item *item, bool turn_a_bit)
         memcpy(item->to, item->from, item->bytes);
         break;
     case REPORT:
-    case CODEC:
         item->call(item->to);
+        break;
+    case CODEC:
+        item->call(item->to); /* frees it */
+        item->to = NULL;
         break;
     case KERNEL:
         run_kernel(item, turn_a_bit);
