@@ -58,6 +58,17 @@ static bool replace_worker(struct job_run *run, const struct error *error)
            pipeline->zombies.length < pipeline->parts.options->inflight;
 }
 
+/* was_on_device: the device has ended the job. If the device failed, the job is not to blame. */
+static void end_late(struct job_run *run, bool was_on_device, const struct error *late)
+{
+    const struct engine_task *task = &run->engine_task;
+    bool failed = was_on_device && task->error.status == STATUS_GPU_FAILED;
+    run->error = failed ? task->error : *late;
+    if (failed && task->returned && job_run_is_open(run))
+        job_run_decide(run, OUTCOME_RETURNED);
+    stages_move(run, STAGE_ACK);
+}
+
 /* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns
  * ends here only after the grace. The engine ends its jobs itself. false: as replace_worker. */
 static bool check_deadline(struct job_run *run, uint64_t now)
@@ -66,13 +77,13 @@ static bool check_deadline(struct job_run *run, uint64_t now)
     if (now < atomic_load(&run->timing.deadline_ns))
         return true;
     struct error error = {0};
+    bool on_device = job_run_is_on_device(run);
     job_run_set_late(run, &error);
     if (job_run_withdraw(run)) { /* uncovered: moment */
-        run->error = error;
-        stages_move(run, STAGE_ACK);
+        end_late(run, on_device, &error);
         return true;
     }
-    if (job_run_is_on_device(run) || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
+    if (on_device || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }
