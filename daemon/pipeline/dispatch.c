@@ -39,9 +39,6 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
 #define FIRST_JOBS   16
 #define FIRST_GROWTH 4
 
-/* Cores that decode cannot read and write files meanwhile, which all jobs need. They decode
- * sequential JPEGs if that adds at least one part in HELP to the devices' throughput. */
-#define HELP 4
 /* A device that is so late may have stopped. */
 #define STALL_NS 20e6
 
@@ -330,8 +327,14 @@ static bool best_device(struct dispatch *dispatch, uint64_t now_ns, bool forced,
     return found;
 }
 
-/* Whether a core may get the job. An idle host always helps, and so do cores beside a device whose
- * throughput is not known. */
+static bool lacks_room(const struct dispatch_device *device, const struct dispatch_request *request)
+{
+    return device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes;
+}
+
+/* Whether a core may get the job. Cores that decode cannot read and write files meanwhile, which
+ * all jobs need, so they only help idle hosts, devices that are slower than they are, and devices
+ * that could not begin the job now. */
 static bool cores_help(const struct dispatch *dispatch, const struct dispatch_request *request,
                        uint64_t now_ns)
 {
@@ -340,14 +343,13 @@ static bool cores_help(const struct dispatch *dispatch, const struct dispatch_re
         return true;
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_rate *work = &dispatch->devices[d].work[request->kind];
-        if (request->out_of_service >> d & 1 || stalls(&dispatch->devices[d], now_ns))
+        if (request->out_of_service >> d & 1 || stalls(&dispatch->devices[d], now_ns) ||
+            lacks_room(&dispatch->devices[d], request))
             continue;
-        if (!work->measured)
-            return true;
         rate += 1 / (work_reference(request) * work->slowdown);
     }
     double decode_ns = decode_reference(request) * dispatch->decode[request->kind].slowdown;
-    return dispatch->core_ns == 0 || HELP * dispatch->workers / decode_ns >= rate;
+    return dispatch->core_ns == 0 || dispatch->workers / decode_ns >= rate;
 }
 
 void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *request,
@@ -361,7 +363,8 @@ void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *r
     charge->request = *request;
     bool forced = request->rule == DISPATCH_TO_DEVICE || !cores_help(dispatch, request, now_ns);
     if (request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
-        best_device(dispatch, now_ns, forced, charge, &end_ns)) {
+        (best_device(dispatch, now_ns, request->rule == DISPATCH_TO_DEVICE, charge, &end_ns) ||
+         (forced && best_device(dispatch, now_ns, true, charge, &end_ns)))) {
         forget(&dispatch->decode[request->kind], now_ns);
         charge->on_device = forced || end_ns <= end_on_cores(dispatch, request);
     }

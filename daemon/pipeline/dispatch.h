@@ -19,7 +19,7 @@
  * late: time since the device should have ended all of its jobs, and since it last ended one.
  *
  * Cores that decode do not read and write files meanwhile. While they are busy, they get sequential
- * JPEGs only if that adds at least a quarter to the measured throughput of the devices.
+ * JPEGs only if all of them together are faster than the devices that could begin one.
  *
  * Each prediction is a reference time, from figures of one host, times a measured slowdown:
  * - of a core, for each kind of file and for the rest;

@@ -34,6 +34,7 @@ struct host {
     struct card card[2];
     double core_gp_s[DISPATCH_KINDS];
     double progressive, other; /* parts of the jobs */
+    bool small;                /* images of 256 x 256 */
 };
 
 #define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 96}
@@ -175,10 +176,10 @@ static void choose(struct simulation *s, struct load *load)
     s->placed[load->kind][load->place]++;
 }
 
-/* `inflight` if it is auto. */
+/* `inflight` if it is auto, with the places that short jobs get. */
 static size_t base(const struct simulation *s)
 {
-    return 2 * s->host->workers + 8 * s->host->cards;
+    return 2 * s->host->workers + 8 * s->host->cards + (s->host->small ? INFLIGHT_AHEAD_MAX : 0);
 }
 
 static void end_task(struct simulation *s, struct worker *worker)
@@ -292,7 +293,7 @@ static void fill(struct simulation *s)
     for (size_t i = 0; i < s->count; i++) {
         struct load *load = &s->images[i];
         double drawn = test_random(&state) / 8 % 1000 / 1000.0;
-        load->pixels = 2000000 + test_random(&state) / 8 % 8000000;
+        load->pixels = s->host->small ? 256 * 256 : 2000000 + test_random(&state) / 8 % 8000000;
         load->kind = drawn < s->host->progressive                   ? DISPATCH_PROGRESSIVE
                       : drawn < s->host->progressive + s->host->other ? DISPATCH_OTHER
                                                                       : DISPATCH_SEQUENTIAL;
@@ -385,6 +386,8 @@ static void check_against_best(const char *name, struct host host, double more)
 
 TEST(one_card)
 {
+    check_against_best("256 x 256", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
+                                                  .small = true}, 0.15);
     check_against_best("sequential", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200}},
                        0.15);
     check_against_best("30% progressive", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
