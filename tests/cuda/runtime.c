@@ -295,11 +295,24 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return result == cudaSuccess ? take_memory(memory, bytes, &given.device) : result;
 }
 
+/* The memory of a broken device is lost until the process ends. Each piece refers to the next one,
+ * so a leak checker finds it. */
+static void lose(void *memory)
+{
+    static void *lost;
+    pthread_mutex_lock(&lock);
+    *(void **)memory = lost;
+    lost = memory;
+    pthread_mutex_unlock(&lock);
+}
+
 cudaError_t cudaFree(void *memory)
 {
     cudaError_t result = answer("cudaFree", current);
     if (result == cudaSuccess)
         free(memory);
+    else if (memory && broken[current])
+        lose(memory);
     return result;
 }
 
