@@ -29,9 +29,9 @@ static void device_free(void *context, void *memory, size_t bytes)
 {
     struct cuda_device *device = context;
     (void)bytes;
-    /* This fails after a sticky error, but then the process is about to exit. */
-    if (cudaSetDevice(device->ordinal) == cudaSuccess)
-        (void)cudaFree(memory);
+    /* Both fail after a sticky error; the memory is then lost until the process ends. */
+    (void)cudaSetDevice(device->ordinal);
+    (void)cudaFree(memory);
     (void)cudaGetLastError();
 }
 
