@@ -58,11 +58,12 @@ static bool replace_worker(struct job_run *run, const struct error *error)
            pipeline->zombies.length < pipeline->parts.options->inflight;
 }
 
-/* was_on_device: the device has ended the job. If the device failed, the job is not to blame. */
-static void end_late(struct job_run *run, bool was_on_device, const struct error *late)
+/* Ends a job that was withdrawn. If its device failed, the job keeps that error, which is retried.
+ */
+static void end_late(struct job_run *run, const struct error *late)
 {
     const struct engine_task *task = &run->engine_task;
-    bool failed = was_on_device && task->error.status == STATUS_GPU_FAILED;
+    bool failed = job_run_is_on_device(run) && task->error.status == STATUS_GPU_FAILED;
     run->error = failed ? task->error : *late;
     if (failed && task->returned && job_run_is_open(run))
         job_run_decide(run, OUTCOME_RETURNED);
@@ -77,13 +78,12 @@ static bool check_deadline(struct job_run *run, uint64_t now)
     if (now < atomic_load(&run->timing.deadline_ns))
         return true;
     struct error error = {0};
-    bool on_device = job_run_is_on_device(run);
     job_run_set_late(run, &error);
     if (job_run_withdraw(run)) { /* uncovered: moment */
-        end_late(run, on_device, &error);
+        end_late(run, &error);
         return true;
     }
-    if (on_device || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
+    if (job_run_is_on_device(run) || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
         return true;
     return replace_worker(run, &error);
 }

@@ -272,7 +272,7 @@ static bool take_back(struct job_run *run)
     return false;
 }
 
-/* Plans the job again, for the codecs of the host. Its input is still in memory. */
+/* Plans the job again, for the codecs of the host. An open file is read again. */
 static void leave_device(struct job_run *run)
 {
     run->input.declined = true;

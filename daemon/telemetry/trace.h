@@ -14,8 +14,8 @@
 
 #include "conf/status.h"
 
-/* Five stages, of which the GPU's has five parts, and their waits, plus repeated reads: a read that
- * finds no memory is done again. */
+/* A job has five stages. On a device, one stage has five slices. Each stage may follow a wait. A
+ * read that finds no memory is done again. */
 #define TRACE_SLICES_MAX 20
 #define TRACE_NAME_MAX 24
 

@@ -250,7 +250,7 @@ static void *be_served(void *argument)
     return NULL;
 }
 
-/* Threads share two devices, one of which leaves service and comes back meanwhile. */
+/* Several threads use two devices. Meanwhile one device leaves service and comes back. */
 TEST(test_many_threads)
 {
     static struct customer customers[THREADS];
