@@ -167,8 +167,10 @@ static bool start_thread(struct workers *workers)
     worker->number = workers->started++;
     pthread_mutex_lock(&workers->lock);
     bool ok = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
-    if (ok)
+    if (ok) {
+        pthread_setname_np(worker->thread, "worker"); /* for top and ps */
         list_push(&workers->threads, &worker->node);
+    }
     pthread_mutex_unlock(&workers->lock);
     if (!ok) /* uncovered: memory */
         free(worker);

@@ -221,6 +221,8 @@ static void *thread_main(void *argument)
 bool cuda_thread_start(struct cuda_device *device)
 {
     device->has_thread = pthread_create(&device->thread, NULL, thread_main, device) == 0;
+    if (device->has_thread)
+        pthread_setname_np(device->thread, "device"); /* for top and ps */
     return device->has_thread;
 }
 

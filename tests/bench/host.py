@@ -2,7 +2,8 @@
 """Measures the daemon end to end on this host: from Redis to files, with every device and without.
 
     host.py --build DIR --folder F [--rounds 2] [--seconds 1] [--limit 140] [--only WORD,...]
-            [--contestants WORD,...] [--cuda-daemon PROGRAM] [--json FILE] [--svg FILE]
+            [--contestants WORD,...] [--cuda-daemon PROGRAM] [--cuda-options OPTIONS]
+            [--json FILE] [--svg FILE]
     host.py --from FILE --svg FILE
 
 The photographs of the folder are copied to memory (/dev/shm), where the outputs go, too. The works:
@@ -19,12 +20,14 @@ import them, OpenCV with a process per CPU and torchvision with nvJPEG.
 
 For each turn the daemons are paused (SIGUSR2) until all jobs are in the list; the clock stops when
 the last result has arrived. Figures are medians over the rounds. CPU times are per job: "loop" of
-the daemons' main threads, "workers" of their other threads. "same" is the share of output files
-that are byte-identical to the CPU engine's. "on device" is the share of pixels decoded there.
+the daemons' main threads, "device" of the threads that serve a device, and "workers" of the others.
+"same" is the share of output files that are byte-identical to the CPU engine's. "on device" is the
+share of pixels decoded there.
 
 A row that fails says why, and the others go on. No row begins after --limit seconds. --only takes
 parts of the names of works, and --contestants of those of contestants. --cuda-daemon is the program
-for the rows with devices. --svg draws the results, or those of an earlier run (--from).
+for the rows with devices, and --cuda-options are more options of theirs. --svg draws the results,
+or those of an earlier run (--from).
 """
 import argparse
 import hashlib
@@ -203,6 +206,14 @@ def thread_us(pid, thread):
         return 0.0
 
 
+def thread_name(pid, thread):
+    try:
+        with open(f"/proc/{pid}/task/{thread}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 class Daemons(Rig):
     """One or several daemons with their default options, on a Redis of their own."""
 
@@ -260,15 +271,18 @@ class Daemons(Rig):
         return sums
 
     def cpu_us(self):
-        """Returns the CPU time so far of loops, other threads, and Redis."""
-        loop, others = 0, 0
+        """Returns the CPU time so far of loops, devices' threads, other threads, and Redis."""
+        loop, device, others = 0, 0, 0
         for pid in self.pids:
             for thread in os.listdir(f"/proc/{pid}/task"):
+                used = thread_us(pid, thread)
                 if int(thread) == pid:
-                    loop += thread_us(pid, thread)
+                    loop += used
+                elif thread_name(pid, thread) == "device":
+                    device += used
                 else:
-                    others += thread_us(pid, thread)
-        return loop, others, cpu_s(self.redis_pid) * 1e6
+                    others += used
+        return loop, device, others, cpu_s(self.redis_pid) * 1e6
 
     def wait_for_results(self, count):
         seen, moved = 0, time.monotonic()
@@ -298,8 +312,9 @@ class Daemons(Rig):
         self.client("UNLINK", "gpuimgd:results")
         decoded = stats["decode_host_mp_s"] + stats["decode_device_mp_s"]
         return {"wall_s": wall, "images_s": count / wall, "mp_s": count * work.mp / wall,
-                "loop_us": used[0] / count, "workers_us": used[1] / count,
-                "redis_us": used[2] / count, "gpu_busy": stats["gpu_busy"] / len(self.pids),
+                "loop_us": used[0] / count, "device_us": used[1] / count,
+                "workers_us": used[2] / count, "redis_us": used[3] / count,
+                "gpu_busy": stats["gpu_busy"] / len(self.pids),
                 "on_device": stats["decode_device_mp_s"] / decoded if decoded else None}
 
     def alone(self, work):
@@ -312,8 +327,9 @@ class Daemons(Rig):
         if result["status"] != "done":
             raise Failed(f"the job failed: {json.dumps(result)[:300]}")
         return {"wall_s": wall, "alone_ms": wall * 1e3, "images_s": 1 / wall,
-                "mp_s": work.mp / wall, "loop_us": used[0], "workers_us": used[1],
-                "redis_us": used[2], "on_device": float(result["decoder"] != "cpu")}
+                "mp_s": work.mp / wall, "loop_us": used[0], "device_us": used[1],
+                "workers_us": used[2], "redis_us": used[3],
+                "on_device": float(result["decoder"] != "cpu")}
 
     def digests(self, work):
         found = []
@@ -435,7 +451,7 @@ def measure_torchvision(work, options):
 # ---- rows ---------------------------------------------------------------------------------------
 
 HEAD = (f"{'':24} {'GP/s':>7} {'images/s':>9} {'alone ms':>8} {'loop us':>8} {'workers us':>10} "
-        f"{'Redis us':>8} {'of floor':>8} {'on device':>9} {'same':>6}")
+        f"{'device us':>9} {'Redis us':>8} {'of floor':>8} {'on device':>9} {'same':>6}")
 
 
 def cell(value, width, digits, scale=1.0, unit=""):
@@ -489,7 +505,8 @@ class Report:
         print(f"{row['contestant']:24} {cell(get('mp_s'), 7, 3, 1e-3)} "
               f"{cell(get('images_s'), 9, 1)} {cell(get('alone_ms'), 8, 1)} "
               f"{cell(get('loop_us'), 8, 1)} {cell(get('workers_us'), 10, 1)} "
-              f"{cell(get('redis_us'), 8, 1)} {cell(get('of_floor'), 8, 2)} "
+              f"{cell(get('device_us'), 9, 1)} {cell(get('redis_us'), 8, 1)} "
+              f"{cell(get('of_floor'), 8, 2)} "
               f"{cell(get('on_device'), 9, 0, 100, '%')} {cell(get('same'), 6, 1, 100, '%')}",
               flush=True)
 
@@ -533,12 +550,13 @@ def open_contestants(options, folder):
     """CPU first: its outputs are those to which the others are compared."""
     program = f"{options.build}/gpuimgd"
     found = [Contestant("CPU engine", program, folder, 1, "--engine=cpu")]
-    every = Contestant("all devices", options.cuda_daemon or program, folder, 1, "--engine=cuda")
+    every = Contestant("all devices", options.cuda_daemon or program, folder, 1, "--engine=cuda",
+                       *options.cuda_options)
     print(f"CPU engine: {found[0].why or found[0].description}\n"
           f"devices: {every.why or every.description}", flush=True)
     if every.devices() > 1:
         found.append(Contestant("device 0", options.cuda_daemon or program, folder, 1,
-                                "--engine=cuda", "--devices=0"))
+                                "--engine=cuda", "--devices=0", *options.cuda_options))
     elif not every.why:
         every.name = "device 0" # the only one
     return found + [every]
@@ -560,9 +578,10 @@ def run_several(work, options, folder, report):
         for count in options.daemons:
             name = f"{'CPU engine' if engine == 'cpu' else 'all devices'}, {count} daemons"
             used = program if engine == "cpu" else options.cuda_daemon or program
+            more = options.cuda_options if engine == "cuda" else []
 
-            def measure(name=name, used=used, count=count, engine=engine):
-                group = Contestant(name, used, folder, count, f"--engine={engine}")
+            def measure(name=name, used=used, count=count, engine=engine, more=more):
+                group = Contestant(name, used, folder, count, f"--engine={engine}", *more)
                 try:
                     return group.measure(work, options)
                 finally:
@@ -632,6 +651,8 @@ def read_options():
     parser.add_argument("--only", help="parts of the names of works, with commas")
     parser.add_argument("--contestants", help="parts of their names, with commas")
     parser.add_argument("--cuda-daemon", help="program for the rows with devices")
+    parser.add_argument("--cuda-options", default="", type=str.split,
+                        help="more options of those rows, with spaces")
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--from", dest="saved", help="results of an earlier run")
     parser.add_argument("--svg")
