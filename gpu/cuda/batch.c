@@ -245,7 +245,7 @@ static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
     return slot->has_codec ? record(slot, event) : cudaSuccess;
 }
 
-cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
+cudaError_t cuda_batch_begin(struct cuda_slot *slot)
 {
     slot->measured = true;
     slot->has_codec = has_codec(slot);
@@ -255,7 +255,12 @@ cudaError_t cuda_batch_enqueue(struct cuda_slot *slot)
     result = result ? result : record(slot, slot->start);
     result = result ? result : for_each(slot, copy_in);
     result = result ? result : record(slot, slot->copied_in);
-    result = result ? result : run_codec(slot, cuda_codec_decode);
+    return result ? result : run_codec(slot, cuda_codec_scans);
+}
+
+cudaError_t cuda_batch_go_on(struct cuda_slot *slot)
+{
+    cudaError_t result = run_codec(slot, cuda_codec_decode);
     result = result ? result : record_codec(slot, slot->decoded);
     result = result ? result : launch_all(slot);
     result = result ? result : record_codec(slot, slot->passed);

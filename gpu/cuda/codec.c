@@ -119,25 +119,40 @@ static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_deco
                              "decode");
 }
 
-cudaError_t cuda_codec_decode(struct cuda_slot *slot)
+/* Describes the files to decode. Returns their number. */
+static uint32_t decode_images(const struct cuda_slot *slot, struct jpeg_decode_image *images)
 {
-    struct jpeg_decode_image images[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts;
-    cudaError_t result = cudaSuccess;
     uint32_t count = 0;
-    slot->codec.next = slot->codec.host;
-    slot->codec.room = slot->codec.bytes;
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
         if (task->error.status == STATUS_OK && task->plan->source.file.bytes > 0)
             images[count++] = decode_image(task);
     }
+    return count;
+}
+
+cudaError_t cuda_codec_scans(struct cuda_slot *slot)
+{
+    struct jpeg_decode_image images[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts;
+    slot->codec.next = slot->codec.host;
+    slot->codec.room = slot->codec.bytes;
+    if (slot->queue != QUEUE_PROGRESSIVE || decode_images(slot, images) == 0)
+        return cudaSuccess;
+    return launch_scans(slot, &images[0], &parts);
+}
+
+cudaError_t cuda_codec_decode(struct cuda_slot *slot)
+{
+    struct jpeg_decode_image images[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts;
+    uint32_t count = decode_images(slot, images);
     if (count == 0)
         return cudaSuccess;
     if (slot->queue == QUEUE_PROGRESSIVE)
-        result = launch_scans(slot, &images[0], &parts);
-    return result == cudaSuccess ? launch_decoder(slot, images, count) : result;
+        (void)divide(&images[0], &parts);
+    return launch_decoder(slot, images, count);
 }
 
 /* ---- encoding ---- */

@@ -25,6 +25,8 @@
 #define DEVICE_SLEPT_NS 1000000000ull
 /* Interval at which slots are queried, and queued tasks are checked for their deadlines. */
 #define DEVICE_POLL_NS 50000000ull
+/* Interval at which slots with SLOT_SCANS are queried. The scans of a photograph take 100 ms. */
+#define DEVICE_SCANS_NS 1000000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
@@ -52,6 +54,13 @@ enum cuda_queue {
     QUEUES
 };
 
+enum cuda_slot_state {
+    SLOT_FREE,
+    SLOT_SCANS, /* The stream has the upload and the scans of a progressive file. The rest follows
+                   when they have ended: see thread.c. */
+    SLOT_BUSY,  /* the stream has the whole batch, and reports its end */
+};
+
 struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
@@ -61,7 +70,7 @@ struct cuda_slot {
                                     failed. */
     struct list_node ended_node; /* in the device's ended list */
     struct cuda_codec codec;
-    bool busy;                   /* from enqueueing until the stream has reported its end */
+    enum cuda_slot_state state;
     bool measured;               /* all events were recorded */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
     enum cuda_queue queue;       /* of the batch */
@@ -119,7 +128,8 @@ struct cuda_device {
     struct list queues[QUEUES]; /* tasks that wait for a slot, FIFO */
     struct list finished;       /* tasks whose `done` the thread will call */
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
-    uint64_t polled_ns, looked_ns;
+    size_t scanning;            /* slots with SLOT_SCANS */
+    uint64_t polled_ns, scans_polled_ns, looked_ns;
     uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;
 };
@@ -194,9 +204,11 @@ uint32_t cuda_uuids_select(const char *devices, struct error *error);
 
 /* ---- batch.c ---- */
 
-/* Enqueues copies, kernels and events for the slot's tasks. If a call for a task fails, the task's
- * error is set and the rest of the task is skipped. Returns a sticky error. */
-cudaError_t cuda_batch_enqueue(struct cuda_slot *slot) MUST_CHECK;
+/* Enqueue copies, kernels and events for the slot's tasks: first the uploads and, of a progressive
+ * file, the scans; then the rest. If a call for a task fails, the task's error is set and the rest
+ * of the task is skipped. Return a sticky error. */
+cudaError_t cuda_batch_begin(struct cuda_slot *slot) MUST_CHECK;
+cudaError_t cuda_batch_go_on(struct cuda_slot *slot) MUST_CHECK;
 /* For a batch that has ended: adds to the activity and, if it was measured, sets the times of each
  * task without an error. */
 void cuda_batch_take_times(struct cuda_slot *slot);
@@ -209,7 +221,9 @@ struct pass_buffers cuda_buffers(const struct engine_task *task);
 /* Allocates `bytes` for the slot's descriptions. Call cuda_codec_close after an error as well. */
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes);
 void cuda_codec_close(struct cuda_slot *slot);
-/* Enqueue the decoders, and then the encoders, of the slot's tasks without an error. */
+/* Enqueue, for the slot's tasks without an error: the scans of a progressive file, which become
+ * coefficients; the decoders; the encoders. In this order. */
+cudaError_t cuda_codec_scans(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 /* The room that the task's launches take in the slot's descriptions, also in a batch; SIZE_MAX: the

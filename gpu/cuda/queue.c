@@ -164,7 +164,7 @@ static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue
     *first = NULL;
     for (uint32_t s = queue == QUEUE_PROGRESSIVE ? general : 0;
          s < (queue == QUEUE_PROGRESSIVE ? end : general); s++) {
-        if (slots[s].busy)
+        if (slots[s].state != SLOT_FREE)
             continue;
         free++;
         *first = *first ? *first : &slots[s];

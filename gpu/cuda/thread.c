@@ -3,6 +3,11 @@
  *
  * Other threads push tasks to the submitted list. When a stream has run the batch of its slot, a
  * host callback pushes the slot to the ended list. Both wake the thread, which does the rest.
+ *
+ * Streams share the hardware's 32 queues, which run their entries in order. An entry that waits for
+ * a kernel therefore delays the other streams of its queue. The scans of a progressive file are one
+ * long kernel, so nothing is enqueued behind it: its stream is queried until the kernel has ended,
+ * and then gets the rest of the batch. With callbacks, 96 streams ran 32 files at once.
  */
 #include "gpu/cuda/device.h"
 
@@ -46,10 +51,12 @@ struct events {
     bool left;
 };
 
-/* Waits for events: for DEVICE_POLL_NS at most while tasks are held. false: the engine closes. */
+/* Waits for events: not longer than to the next query while tasks are held. false: the engine
+ * closes. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
-    uint64_t until_ns = clock_now_ns() + DEVICE_POLL_NS;
+    uint64_t until_ns =
+        clock_now_ns() + (device->scanning > 0 ? DEVICE_SCANS_NS : DEVICE_POLL_NS);
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
     int waited = 0;
     list_init(&events->submitted);
@@ -71,13 +78,32 @@ static bool take_events(struct cuda_device *device, struct events *events)
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* Enqueues the slot's tasks on its stream. If a call fails, the stream may already hold some of the
+static void slot_move(struct cuda_slot *slot, enum cuda_slot_state to)
+{
+    slot->device->scanning += (to == SLOT_SCANS) - (slot->state == SLOT_SCANS);
+    slot->state = to;
+}
+
+/* Enqueues what cuda_batch_begin has left. If a call fails, the stream may already hold some of the
  * tasks, so the slot stays busy. */
+static void slot_go_on(struct cuda_slot *slot)
+{
+    slot_move(slot, SLOT_BUSY);
+    cudaError_t result = cuda_batch_go_on(slot);
+    if (result != cudaSuccess) {
+        cuda_device_fail(slot->device, "starting a job", result);
+        return;
+    }
+    result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
+    if (result != cudaSuccess)
+        cuda_device_fail(slot->device, "adding a callback to a stream", result);
+}
+
 static void slot_start(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
     slot->base = -1;
-    slot->busy = true;
+    slot_move(slot, slot->queue == QUEUE_PROGRESSIVE ? SLOT_SCANS : SLOT_BUSY);
     slot->started_ns = clock_now_ns();
     slot->deadline_ns = 0;
     list_each(node, &slot->tasks)
@@ -87,14 +113,25 @@ static void slot_start(struct cuda_slot *slot)
         if (task->deadline_ns && (!slot->deadline_ns || task->deadline_ns < slot->deadline_ns))
             slot->deadline_ns = task->deadline_ns;
     }
-    cudaError_t result = cuda_batch_enqueue(slot);
-    if (result != cudaSuccess) {
-        cuda_device_fail(device, "starting a job", result);
-        return;
-    }
-    result = CUDA_TRY(cudaLaunchHostFunc(slot->stream, stream_ended, slot));
+    cudaError_t result = cuda_batch_begin(slot);
     if (result != cudaSuccess)
-        cuda_device_fail(device, "adding a callback to a stream", result);
+        cuda_device_fail(device, "starting a job", result);
+    else if (slot->state != SLOT_SCANS)
+        slot_go_on(slot);
+}
+
+/* Errors of the streams are left to poll_device. */
+static void look_at_scans(struct cuda_device *device, uint64_t now_ns)
+{
+    if (device->scanning == 0 || now_ns - device->scans_polled_ns < DEVICE_SCANS_NS)
+        return;
+    device->scans_polled_ns = now_ns;
+    for (uint32_t s = device->base.slot_count; s < cuda_slot_count(device); s++) {
+        struct cuda_slot *slot = &device->slots[s];
+        if (slot->state == SLOT_SCANS && cuda_device_state(device) != DEVICE_FAILED &&
+            cuda_query(slot->stream) == cudaSuccess)
+            slot_go_on(slot);
+    }
 }
 
 static void start_waiting(struct cuda_device *device, uint64_t now_ns)
@@ -119,7 +156,7 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
     }
     cuda_batch_take_times(slot);
     cuda_clock_stop(device, slot);
-    slot->busy = false;
+    slot_move(slot, SLOT_FREE);
     struct list_node *node;
     while ((node = list_pop(&slot->tasks))) {
         struct engine_task *task = cuda_task(node);
@@ -170,6 +207,8 @@ static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
         cuda_device_fail(device, "while jobs were on it", result);
     else if (!is_overdue(slot, now_ns) || has_reported(slot))
         return;
+    else if (result == cudaSuccess && slot->state == SLOT_SCANS)
+        return; /* look_at_scans goes on with it */
     else if (result == cudaErrorNotReady)
         cuda_device_fail(device, "a job hangs: its deadline is long past", cudaSuccess);
     else
@@ -211,6 +250,7 @@ static void *thread_main(void *argument)
             cuda_queue_accept(device, cuda_task(node));
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
+        look_at_scans(device, now_ns);
         start_waiting(device, now_ns);
         poll_device(device, now_ns);
         call_done(device);

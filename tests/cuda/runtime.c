@@ -414,7 +414,7 @@ static void wait_while_held(const struct CUstream_st *stream)
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
     static const char *const places[] = {"copy", "record", "report", "kernel", "codec"};
-    if (item->kind == KERNEL)
+    if (item->kind == KERNEL || item->kind == CODEC)
         wait_while_held(stream);
     bool strike = !broken[stream->device] && strikes(places[item->kind]);
     if (strike && !fault.bit) {

@@ -7,6 +7,7 @@
 
 #include "codecs/codec.h"
 #include "codecs/jpeg/frame.h"
+#include "gpu/cuda/device.h"
 #include "gpu/jpeg/codec.h"
 #include "tests/fixtures/picture.h"
 
@@ -446,7 +447,7 @@ static void two_kinds(bool progressive_first)
         jobs_prepare(&jobs, i, 64, 64, JOBS_OPS);
         jobs.job[i].task.alone = true;
     }
-    jobs_hold("cudaLaunchHostFunc", 0, 1);
+    jobs_hold("cudaSetDevice", 0, 1); /* the first call for a batch */
     for (int kind = 0; kind < 2; kind++) {
         bool now = (kind == 0) == progressive_first;
         jobs_submit(&jobs, now ? 0 : progressive, now ? progressive : others);
@@ -472,6 +473,29 @@ TEST(test_progressive_files_delay_no_other_tasks)
 TEST(test_other_tasks_delay_no_progressive_files)
 {
     two_kinds(false);
+}
+
+/* Streams share the hardware's queues, so nothing may wait in them behind the scans. */
+TEST(test_nothing_is_enqueued_behind_scans)
+{
+    enum { count = 3 };
+    read_file();
+    jobs_open(&jobs, &(struct jobs_how){.streams = 1});
+    assert_true(engine_prepare_codecs(jobs.engine));
+    jobs.count = count;
+    for (unsigned i = 0; i < count; i++)
+        prepare_progressive(i);
+    jobs_hold("cudaLaunchHostFunc", 0, 1);
+    jobs_submit(&jobs, 0, count);
+    usleep(3 * DEVICE_SCANS_NS / 1000);
+    jobs_settle(&jobs);
+    assert_int_equal(cuda_fault_passed(), 0);
+    jobs_let_go();
+    jobs_wait(&jobs, count);
+    assert_int_equal(cuda_fault_passed(), count);
+    check_progressive(0, count);
+    jobs_close(&jobs);
+    free(file.bytes);
 }
 
 /* A fault ends the progressive files, too: those on the device are charged. */

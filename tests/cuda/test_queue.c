@@ -80,8 +80,8 @@ static size_t take(void)
     taken = cuda_queue_take(&engine.devices[0], now_ns);
     if (!taken)
         return 0;
-    assert_false(taken->busy);
-    taken->busy = true;
+    assert_int_equal(taken->state, SLOT_FREE);
+    taken->state = SLOT_BUSY;
     return taken->tasks.length;
 }
 
@@ -127,7 +127,7 @@ TEST(test_the_room_for_descriptions_ends_a_batch)
     for (unsigned i = 0; i < 6; i++)
         add(false, 100, 100)->task.description_bytes = STREAM_JPEG_BYTES / 4 + (i == 5);
     check_batches("quarters", (size_t[]){4, 0});
-    slots[0].busy = false;
+    slots[0].state = SLOT_FREE;
     list_init(&slots[0].tasks);
     check_batches("a quarter, and one byte more", (size_t[]){2, 0});
     assert_true(list_empty(&engine.devices[0].finished));
@@ -163,7 +163,7 @@ TEST(test_a_task_that_no_batch_can_hold)
 /* Ends the batch of a slot. */
 static void end(struct cuda_slot *slot)
 {
-    slot->busy = false;
+    slot->state = SLOT_FREE;
     list_init(&slot->tasks);
 }
 
