@@ -327,24 +327,27 @@ static bool best_device(struct dispatch *dispatch, uint64_t now_ns, bool forced,
     return found;
 }
 
-static bool lacks_room(const struct dispatch_device *device, const struct dispatch_request *request)
+static bool is_full(const struct dispatch_device *device, const struct dispatch_request *request)
 {
-    return device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes;
+    return device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes ||
+           (request->kind == DISPATCH_PROGRESSIVE &&
+            device->sent.of[DISPATCH_PROGRESSIVE] >= PROGRESSIVE_STREAMS);
 }
 
 /* Whether a core may get the job. Cores that decode cannot read and write files meanwhile, which
  * all jobs need, so they only help idle hosts, devices that are slower than they are, and devices
- * that could not begin the job now. */
+ * that could not begin the job now, or that are unknown and have some progressive files. */
 static bool cores_help(const struct dispatch *dispatch, const struct dispatch_request *request,
                        uint64_t now_ns)
 {
     double rate = 0;
-    if (request->kind == DISPATCH_PROGRESSIVE) /* they would wait for a stream */
-        return true;
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_rate *work = &dispatch->devices[d].work[request->kind];
-        if (request->out_of_service >> d & 1 || stalls(&dispatch->devices[d], now_ns) ||
-            lacks_room(&dispatch->devices[d], request))
+        const struct dispatch_device *device = &dispatch->devices[d];
+        const struct dispatch_rate *work = &device->work[request->kind];
+        bool unknown = request->kind == DISPATCH_PROGRESSIVE && work->set_ns == 0 &&
+                       device->sent.of[request->kind] >= FIRST_JOBS;
+        if (request->out_of_service >> d & 1 || stalls(device, now_ns) || unknown ||
+            is_full(device, request))
             continue;
         rate += 1 / (work_reference(request) * work->slowdown);
     }

@@ -18,8 +18,8 @@
  *     wait for a round of others.
  * late: time since the device should have ended all of its jobs, and since it last ended one.
  *
- * Cores that decode do not read and write files meanwhile. While they are busy, they get sequential
- * JPEGs only if all of them together are faster than the devices that could begin one.
+ * Cores that decode do not read and write files meanwhile. While they are busy, they get JPEGs only
+ * if all of them together are faster than the devices that could begin one.
  *
  * Each prediction is a reference time, from figures of one host, times a measured slowdown:
  * - of a core, for each kind of file and for the rest;
