@@ -7,8 +7,6 @@
 
 /* The reference times, in nanoseconds, are those of an H200 and of a core beside it
  * (tests/bench/FIGURES.md). A slowdown of 1 is this host. */
-#define REST_NS           50e3 /* reading and writing a file, without its pixels */
-#define REST_PIXEL_NS     1.0
 #define LATENCY_NS        300e3 /* launches, copies and the loop */
 #define LATENCY_PIXEL_NS  0.02
 #define SCANS_BYTE_NS     80.0 /* a progressive file: its longest chain of scans */
@@ -20,29 +18,42 @@ static const double decode_pixel_ns[DISPATCH_KINDS] = {
 };
 static const double work_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_SEQUENTIAL] = 1 / 30.0,
-    [DISPATCH_PROGRESSIVE] = 1 / 10.0, /* 5 GP/s with 100 files at once, 14 with 1,280 */
+    [DISPATCH_PROGRESSIVE] = 1 / 5.0,
 };
 
-/* Weight of a measurement in a slowdown. After the first one, it may be at most STEP times the
- * slowdown, so that an outlier does little. */
+/* Weight of a measurement in an average. After the first one, a slowdown changes by at most STEP
+ * times itself, so that an outlier does little. */
 #define WEIGHT (1 / 8.0)
 #define STEP   4.0
-/* Jobs of a window: at least this, and at least the jobs that run when it begins. */
-#define WINDOW_JOBS 16
-/* The jobs of a window waited for each other if they took this much longer than alone. */
-#define STRETCH 1.3
 /* A slowdown that was not measured for FORGET_NS decreases. */
 #define FORGET_NS   NS_PER_S
 #define FORGET_PART 0.9
-/* An unknown device may be slow: it has at most this many jobs of a kind, and this many more for
- * each that it has ended. */
-#define FIRST_JOBS   16
-#define FIRST_GROWTH 4
 
-/* A device that is so late may have stopped. */
+/* A device is fed if it has this many sequential JPEGs, a batch for each of eight streams; or fewer
+ * if they are large. */
+#define FED_JOBS       128
+#define FED_JOBS_LARGE 8
+#define FED_PIXELS     200e6
+/* Or work for this time, at its measured rate. It is longer than the latency of a progressive file,
+ * so that a device that was measured while it had too little gets more. */
+#define FED_NS 1e9
+/* An unknown device may be slow: it is fed with this many progressive files, and this many more for
+ * each that it has ended. */
+#define FIRST_JOBS   32
+#define FIRST_GROWTH 4
+/* A measurement of a fed device has this many jobs, or a quarter of them if that takes long. */
+#define WINDOW_JOBS 32
+#define WINDOW_NS   500e6
+/* Cores that are slower than this part of the devices do not help. */
+static const double help_part[DISPATCH_KINDS] = {
+    [DISPATCH_SEQUENTIAL] = 1 / 2.0,
+    [DISPATCH_PROGRESSIVE] = 1 / 8.0, /* they occupy a device for long */
+};
+
+/* A device stalls if it has ended no job for this time, and twice the time that its jobs take. */
 #define STALL_NS 20e6
 
-/* ---- slowdowns ------------------------------------------------------------------------------ */
+/* ---- measurements --------------------------------------------------------------------------- */
 
 static void learn(struct dispatch_rate *rate, double slowdown, uint64_t now_ns)
 {
@@ -63,103 +74,117 @@ static void forget(struct dispatch_rate *rate, uint64_t now_ns)
     rate->set_ns = now_ns;
 }
 
-/* ---- predictions ---------------------------------------------------------------------------- */
-
-static double pixels_of(const struct dispatch_request *request)
-{
-    return (double)request->pixels;
-}
-
 static double latency_reference(const struct dispatch_request *request)
 {
     double scans = request->kind == DISPATCH_PROGRESSIVE ? (double)request->file_bytes : 0;
-    return LATENCY_NS + LATENCY_PIXEL_NS * pixels_of(request) + SCANS_BYTE_NS * scans;
-}
-
-static double work_reference(const struct dispatch_request *request)
-{
-    return 1 + work_pixel_ns[request->kind] * pixels_of(request);
+    return LATENCY_NS + LATENCY_PIXEL_NS * (double)request->pixels + SCANS_BYTE_NS * scans;
 }
 
 static double decode_reference(const struct dispatch_request *request)
 {
-    return 1 + decode_pixel_ns[request->kind] * pixels_of(request);
+    return 1 + decode_pixel_ns[request->kind] * (double)request->pixels;
 }
 
-static double rest_reference(const struct dispatch_request *request)
+/* Alone on the device. */
+static double latency_ns(const struct dispatch_device *device,
+                         const struct dispatch_request *request)
 {
-    return REST_NS + REST_PIXEL_NS * pixels_of(request);
+    return latency_reference(request) * device->latency[request->kind].slowdown;
 }
 
-static int64_t core_ns(const struct dispatch *dispatch, const struct dispatch_request *request,
-                       bool on_device)
+/* Before the first job of a kind ends: its lateness shows that the device is slow. */
+static void guess_latency(struct dispatch_device *device, const struct dispatch_request *request,
+                          uint64_t now_ns)
 {
-    double decode = decode_reference(request) * dispatch->decode[request->kind].slowdown;
-    double rest = rest_reference(request) * dispatch->rest[on_device].slowdown;
-    return (int64_t)(on_device ? rest : decode + rest);
+    struct dispatch_rate *latency = &device->latency[request->kind];
+    if (device->sent.jobs == 0) {
+        forget(latency, now_ns);
+        device->began_ns[request->kind] = 0;
+        latency->slowdown = latency->measured ? latency->slowdown : 1;
+    }
+    if (latency->measured || device->began_ns[request->kind] == 0)
+        return;
+    double late_ns = (double)(now_ns - device->began_ns[request->kind]);
+    double least = late_ns / latency_reference(request);
+    if (latency->slowdown < least)
+        latency->slowdown = least;
 }
 
-/* Sets the charge's parts for this device. */
-static void predict(const struct dispatch_device *device, struct dispatch_charge *charge)
+static double decode_ns(const struct dispatch *dispatch, const struct dispatch_request *request)
 {
-    const struct dispatch_request *request = &charge->request;
-    double work = work_reference(request) * device->work[request->kind].slowdown;
-    double latency = latency_reference(request) * device->latency[request->kind].slowdown;
-    if (latency < work)
-        latency = work;
-    charge->work_ns = (int64_t)work;
-    charge->latency_ns = (int64_t)latency;
-    charge->demand_ppm = (int64_t)(work / latency * 1e6);
+    return decode_reference(request) * dispatch->decode[request->kind].slowdown;
 }
 
-/* The end of a job on a device that has this load, from now. */
-static double end_among(const struct dispatch_load *load, const struct dispatch_charge *charge)
-{
-    double latency = (double)charge->latency_ns;
-    double demand = (double)(load->demand_ppm + charge->demand_ppm) / 1e6;
-    double shared = latency * (demand > 1 ? demand : 1), last = latency + (double)load->work_ns;
-    return shared < last ? shared : last;
-}
-
-static double late_ns(const struct dispatch_device *device, uint64_t now_ns)
-{
-    uint64_t due_ns = device->ends_ns > device->ended_ns ? device->ends_ns : device->ended_ns;
-    return device->running.jobs > 0 && now_ns > due_ns ? (double)(now_ns - due_ns) : 0;
-}
+/* ---- devices -------------------------------------------------------------------------------- */
 
 static bool stalls(const struct dispatch_device *device, uint64_t now_ns)
 {
-    return late_ns(device, now_ns) > STALL_NS;
+    return device->running > 0 &&
+           (double)(now_ns - device->moved_ns) > STALL_NS + 2 * device->takes_ns;
 }
 
-static double end_on_device(const struct dispatch *dispatch, uint32_t index, uint64_t now_ns,
-                            struct dispatch_charge *charge)
+/* Pixels per nanosecond, if it is fed. Until that was measured, a guess from its latency; 0:
+ * unknown. */
+static double rate_of(const struct dispatch_device *device, enum dispatch_kind kind)
 {
-    const struct dispatch_device *device = &dispatch->devices[index];
-    predict(device, charge);
-    double need = (double)device->sent.bytes + (double)charge->request.device_bytes;
-    double rounds = need / (double)device->room_bytes - 1;
-    return end_among(&device->sent, charge) +
-           (rounds > 0 ? rounds * (double)charge->latency_ns : 0) + late_ns(device, now_ns) +
-           (double)core_ns(dispatch, &charge->request, true);
+    const struct dispatch_rate *latency = &device->latency[kind];
+    if (device->rate[kind] > 0 || (!latency->measured && latency->slowdown <= 1))
+        return device->rate[kind];
+    return 1 / (work_pixel_ns[kind] * latency->slowdown);
 }
 
-static double end_on_cores(const struct dispatch *dispatch, const struct dispatch_request *request)
+/* Whether the device has so many jobs of this kind that one more would only wait: `part` of them
+ * are enough. */
+static bool has_enough(const struct dispatch_device *device, enum dispatch_kind kind, double part)
 {
-    return (double)dispatch->core_ns / dispatch->workers +
-           (double)core_ns(dispatch, request, false);
+    double jobs = (double)device->sent.of[kind], pixels = (double)device->sent.pixels_of[kind];
+    double first = FIRST_JOBS + FIRST_GROWTH * (double)device->ended[kind];
+    double rate = rate_of(device, kind);
+    if (rate > 0 && jobs >= part * FED_JOBS_LARGE && pixels >= part * rate * FED_NS)
+        return true;
+    if (kind == DISPATCH_PROGRESSIVE)
+        return jobs >= part * (first < PROGRESSIVE_STREAMS ? first : PROGRESSIVE_STREAMS);
+    return jobs >= part * FED_JOBS || (jobs >= FED_JOBS_LARGE && pixels >= part * FED_PIXELS);
+}
+
+static bool is_fed(const struct dispatch_device *device, const struct dispatch_request *request)
+{
+    return has_enough(device, DISPATCH_SEQUENTIAL, 1) || has_enough(device, request->kind, 1) ||
+           device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes;
+}
+
+/* The rate of a device while it is fed. */
+static void measure_rate(struct dispatch_device *device, const struct dispatch_request *request,
+                         uint64_t now_ns)
+{
+    struct dispatch_window *window = &device->window[request->kind];
+    double *rate = &device->rate[request->kind];
+    bool fed = has_enough(device, DISPATCH_SEQUENTIAL, 0.5) ||
+               has_enough(device, request->kind, 0.5);
+    if (window->since_ns == 0 || !fed) {
+        *window = (struct dispatch_window){.since_ns = now_ns};
+        return;
+    }
+    window->jobs++;
+    window->pixels += (double)request->pixels;
+    double ns = (double)(now_ns - window->since_ns);
+    if (ns <= 0 || window->jobs < (ns < WINDOW_NS ? WINDOW_JOBS : WINDOW_JOBS / 4))
+        return;
+    double measured = window->pixels / ns;
+    *rate = *rate > 0 ? (*rate + measured) / 2 : measured;
+    *window = (struct dispatch_window){.since_ns = now_ns};
 }
 
 /* ---- loads ---------------------------------------------------------------------------------- */
 
-static void add(struct dispatch_load *load, const struct dispatch_charge *charge, int sign)
+static void add(struct dispatch_load *load, const struct dispatch_request *request, int sign)
 {
-    load->work_ns += sign * charge->work_ns;
-    load->demand_ppm += sign * charge->demand_ppm;
-    load->bytes += sign * (int64_t)charge->request.device_bytes;
+    load->work_ns += sign * (int64_t)(work_pixel_ns[request->kind] * (double)request->pixels);
+    load->bytes += sign * (int64_t)request->device_bytes;
     load->jobs += sign;
-    load->of[charge->request.kind] += sign;
-    assert(load->work_ns >= 0 && load->demand_ppm >= 0 && load->bytes >= 0 && load->jobs >= 0);
+    load->of[request->kind] += sign;
+    load->pixels_of[request->kind] += sign * (int64_t)request->pixels;
+    assert(load->work_ns >= 0 && load->bytes >= 0 && load->jobs >= 0);
 }
 
 static struct dispatch_device *device_of(struct dispatch *dispatch,
@@ -171,21 +196,11 @@ static struct dispatch_device *device_of(struct dispatch *dispatch,
 static void charge_place(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
     charge->state = DISPATCH_SENT;
-    charge->core_ns = core_ns(dispatch, &charge->request, charge->on_device);
-    dispatch->core_ns += charge->core_ns;
     dispatch->jobs++;
-    if (!charge->on_device)
-        return;
-    predict(device_of(dispatch, charge), charge);
-    add(&device_of(dispatch, charge)->sent, charge, 1);
-}
-
-/* Counts the time up to now if the device had a job. */
-static void see(struct dispatch_device *device, uint64_t now_ns)
-{
-    if (device->running.jobs > 0 && now_ns > device->seen_ns)
-        device->window.elapsed_ns += (int64_t)(now_ns - device->seen_ns);
-    device->seen_ns = now_ns;
+    if (charge->on_device)
+        add(&device_of(dispatch, charge)->sent, &charge->request, 1);
+    else
+        dispatch->on_cores++;
 }
 
 static void leave_device(struct dispatch *dispatch, struct dispatch_charge *charge,
@@ -195,11 +210,10 @@ static void leave_device(struct dispatch *dispatch, struct dispatch_charge *char
         return;
     struct dispatch_device *device = device_of(dispatch, charge);
     if (charge->state == DISPATCH_RUNS) {
-        see(device, now_ns);
-        add(&device->running, charge, -1);
-        device->ended_ns = now_ns;
+        device->running--;
+        device->moved_ns = now_ns;
     }
-    add(&device->sent, charge, -1);
+    add(&device->sent, &charge->request, -1);
     charge->state = DISPATCH_RETURNED;
 }
 
@@ -208,60 +222,86 @@ static void release(struct dispatch *dispatch, struct dispatch_charge *charge, u
     if (charge->state == DISPATCH_NONE)
         return;
     leave_device(dispatch, charge, now_ns);
-    dispatch->core_ns -= charge->core_ns;
+    dispatch->on_cores -= !charge->on_device;
     dispatch->jobs--;
-    assert(dispatch->core_ns >= 0 && dispatch->jobs >= 0);
+    assert(dispatch->on_cores >= 0 && dispatch->jobs >= 0);
     *charge = (struct dispatch_charge){0};
 }
 
-/* ---- a device's work ------------------------------------------------------------------------ */
+/* ---- choosing ------------------------------------------------------------------------------- */
 
-static void close_window(struct dispatch_device *device, uint64_t now_ns)
+/* The device that ends the job first; one that is fed only if all are. false: all stall or are out
+ * of service. If one must take the job, it may stall. */
+static bool best_device(struct dispatch *dispatch, const struct dispatch_request *request,
+                        uint64_t now_ns, bool must, uint32_t *best)
 {
-    struct dispatch_window *window = &device->window;
-    double ratio = (double)window->elapsed_ns / window->work_ns;
-    for (int kind = 0; kind < DISPATCH_KINDS; kind++) {
-        double took = (double)window->took_ns[kind], alone = (double)window->alone_ns[kind];
-        struct dispatch_rate *work = &device->work[kind];
-        if (took > 0 && (ratio < 1 || took > STRETCH * alone))
-            learn(work, work->slowdown * ratio, now_ns);
+    double best_ns = 0;
+    bool found = false, best_fed = false;
+    for (uint32_t d = 0; d < dispatch->device_count; d++) {
+        const struct dispatch_device *device = &dispatch->devices[d];
+        double slowdown = device->latency[request->kind].slowdown;
+        double end_ns = latency_ns(device, request) + slowdown * (double)device->sent.work_ns;
+        bool fed = is_fed(device, request);
+        if (request->out_of_service >> d & 1 || (stalls(device, now_ns) && !must) ||
+            (found && (fed == best_fed ? end_ns >= best_ns : fed)))
+            continue;
+        found = true;
+        best_fed = fed;
+        best_ns = end_ns;
+        *best = d;
     }
-    *window = (struct dispatch_window){.jobs_wanted = device->running.jobs};
+    return found;
 }
 
-/* The first measurement is the best guess for all that was not measured. */
-static void guess(struct dispatch_device *device, double slowdown, uint64_t now_ns)
+/* The number of cores that may decode files of this kind at once, beside devices that are fed. */
+static uint32_t cores_allowed(const struct dispatch *dispatch,
+                              const struct dispatch_request *request, uint64_t now_ns)
 {
-    for (int kind = 0; kind < DISPATCH_KINDS; kind++) {
-        struct dispatch_rate *rates[] = {&device->latency[kind], &device->work[kind]};
-        for (int i = 0; i < 2; i++)
-            if (!rates[i]->measured)
-                *rates[i] = (struct dispatch_rate){.slowdown = slowdown, .set_ns = now_ns};
+    uint32_t all = dispatch->workers, most = all - all / 4; /* the others read and write */
+    double rate = 0;
+    for (uint32_t d = 0; d < dispatch->device_count; d++) {
+        const struct dispatch_device *device = &dispatch->devices[d];
+        if (request->out_of_service >> d & 1 || stalls(device, now_ns))
+            continue;
+        double of_device = rate_of(device, request->kind);
+        if (of_device == 0)
+            return request->kind == DISPATCH_PROGRESSIVE ? most : 0;
+        rate += of_device;
     }
+    double cores = all * (double)request->pixels / decode_ns(dispatch, request);
+    if (cores >= rate)
+        return all;
+    return cores >= help_part[request->kind] * rate && !request->workers_busy ? most : 0;
 }
 
-static void learn_from(struct dispatch_device *device, const struct dispatch_charge *charge,
-                       uint64_t now_ns)
+/* How long the job would wait behind others of its kind, on a device and on the cores. */
+static double wait_ns(const struct dispatch_device *device, const struct dispatch_request *request)
 {
-    const struct dispatch_request *request = &charge->request;
-    struct dispatch_window *window = &device->window;
-    struct dispatch_rate *latency = &device->latency[request->kind];
-    struct dispatch_rate *work = &device->work[request->kind];
-    int64_t took_ns = (int64_t)(now_ns - charge->began_ns);
-    bool alone = charge->alone && charge->starts == device->starts;
-    double slowdown = (double)took_ns / latency_reference(request);
-    if (alone || took_ns < charge->latency_ns) {
-        if (!latency->measured)
-            guess(device, slowdown, now_ns);
-        learn(latency, slowdown, now_ns);
-    }
-    device->tried[request->kind]++;
-    window->work_ns += work_reference(request) * work->slowdown;
-    window->took_ns[request->kind] += took_ns;
-    window->alone_ns[request->kind] += charge->latency_ns;
-    window->jobs++;
-    if (window->jobs >= WINDOW_JOBS && window->jobs >= window->jobs_wanted)
-        close_window(device, now_ns);
+    double rate = rate_of(device, request->kind);
+    return rate > 0 ? (double)device->sent.pixels_of[request->kind] / rate : 0;
+}
+
+static double cores_wait_ns(const struct dispatch *dispatch, const struct dispatch_request *request,
+                            uint32_t cores)
+{
+    return (double)dispatch->on_cores / cores * decode_ns(dispatch, request);
+}
+
+/* Whether a core gets the job, not this device, which is the best one. */
+static bool cores_take(struct dispatch *dispatch, const struct dispatch_request *request,
+                       uint64_t now_ns, uint32_t index)
+{
+    struct dispatch_device *device = &dispatch->devices[index];
+    guess_latency(device, request, now_ns);
+    forget(&dispatch->decode[request->kind], now_ns);
+    if (dispatch->jobs < dispatch->workers &&
+        decode_ns(dispatch, request) < latency_ns(device, request))
+        return true;
+    if (!is_fed(device, request))
+        return false;
+    uint32_t allowed = cores_allowed(dispatch, request, now_ns);
+    return dispatch->on_cores < allowed ||
+           (allowed > 0 && cores_wait_ns(dispatch, request, allowed) < wait_ns(device, request));
 }
 
 /* ---- public --------------------------------------------------------------------------------- */
@@ -274,14 +314,13 @@ void dispatch_open(struct dispatch *dispatch, uint32_t workers, uint32_t device_
     pthread_mutex_init(&dispatch->lock, NULL);
     dispatch->workers = workers;
     dispatch->device_count = device_count;
-    dispatch->rest[0].slowdown = dispatch->rest[1].slowdown = 1;
     for (int kind = 0; kind < DISPATCH_KINDS; kind++)
         dispatch->decode[kind].slowdown = 1;
     for (uint32_t d = 0; d < device_count; d++) {
         struct dispatch_device *device = &dispatch->devices[d];
         device->room_bytes = room_bytes[d] > 0 ? (int64_t)room_bytes[d] : 1;
         for (int kind = 0; kind < DISPATCH_KINDS; kind++)
-            device->latency[kind].slowdown = device->work[kind].slowdown = 1;
+            device->latency[kind].slowdown = 1;
     }
 }
 
@@ -293,84 +332,18 @@ void dispatch_close(struct dispatch *dispatch)
     pthread_mutex_destroy(&dispatch->lock);
 }
 
-/* Whether the device may get the job: it is not full, does not stall, and has ended jobs of this
- * kind before it gets many. */
-static bool takes(const struct dispatch_device *device, const struct dispatch_request *request,
-                  bool forced, uint64_t now_ns)
-{
-    int64_t most = FIRST_JOBS + FIRST_GROWTH * device->tried[request->kind];
-    return forced || (!stalls(device, now_ns) && device->sent.jobs < INFLIGHT_DEVICE_MAX &&
-                      device->sent.of[request->kind] < most);
-}
-
-/* The device where the job ends first; false: none takes it. */
-static bool best_device(struct dispatch *dispatch, uint64_t now_ns, bool forced,
-                        struct dispatch_charge *charge, double *end_ns)
-{
-    bool found = false;
-    for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        struct dispatch_device *device = &dispatch->devices[d];
-        if (charge->request.out_of_service >> d & 1 ||
-            !takes(device, &charge->request, forced, now_ns))
-            continue;
-        if (device->sent.jobs == 0) {
-            forget(&device->latency[charge->request.kind], now_ns);
-            forget(&device->work[charge->request.kind], now_ns);
-        }
-        double end = end_on_device(dispatch, d, now_ns, charge);
-        if (found && end >= *end_ns)
-            continue;
-        found = true;
-        charge->device = d;
-        *end_ns = end;
-    }
-    return found;
-}
-
-static bool is_full(const struct dispatch_device *device, const struct dispatch_request *request)
-{
-    return device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes ||
-           (request->kind == DISPATCH_PROGRESSIVE &&
-            device->sent.of[DISPATCH_PROGRESSIVE] >= PROGRESSIVE_STREAMS);
-}
-
-/* Whether a core may get the job. Cores that decode cannot read and write files meanwhile, which
- * all jobs need, so they only help idle hosts, devices that are slower than they are, and devices
- * that could not begin the job now, or that are unknown and have some progressive files. */
-static bool cores_help(const struct dispatch *dispatch, const struct dispatch_request *request,
-                       uint64_t now_ns)
-{
-    double rate = 0;
-    for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_device *device = &dispatch->devices[d];
-        const struct dispatch_rate *work = &device->work[request->kind];
-        bool unknown = request->kind == DISPATCH_PROGRESSIVE && work->set_ns == 0 &&
-                       device->sent.of[request->kind] >= FIRST_JOBS;
-        if (request->out_of_service >> d & 1 || stalls(device, now_ns) || unknown ||
-            is_full(device, request))
-            continue;
-        rate += 1 / (work_reference(request) * work->slowdown);
-    }
-    double decode_ns = decode_reference(request) * dispatch->decode[request->kind].slowdown;
-    return dispatch->core_ns == 0 || dispatch->workers / decode_ns >= rate;
-}
-
 void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *request,
                      uint64_t now_ns, struct dispatch_charge *charge)
 {
-    double end_ns = 0;
+    bool must = request->rule == DISPATCH_TO_DEVICE;
     if (dispatch->device_count == 0)
         return;
     pthread_mutex_lock(&dispatch->lock);
     release(dispatch, charge, now_ns);
     charge->request = *request;
-    bool forced = request->rule == DISPATCH_TO_DEVICE || !cores_help(dispatch, request, now_ns);
-    if (request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
-        (best_device(dispatch, now_ns, request->rule == DISPATCH_TO_DEVICE, charge, &end_ns) ||
-         (forced && best_device(dispatch, now_ns, true, charge, &end_ns)))) {
-        forget(&dispatch->decode[request->kind], now_ns);
-        charge->on_device = forced || end_ns <= end_on_cores(dispatch, request);
-    }
+    charge->on_device = request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
+                        best_device(dispatch, request, now_ns, must, &charge->device) &&
+                        (must || !cores_take(dispatch, request, now_ns, charge->device));
     charge_place(dispatch, charge);
     pthread_mutex_unlock(&dispatch->lock);
 }
@@ -381,10 +354,9 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
         return;
     assert(charge->state == DISPATCH_SENT && device < dispatch->device_count);
     pthread_mutex_lock(&dispatch->lock);
-    add(&device_of(dispatch, charge)->sent, charge, -1);
+    add(&device_of(dispatch, charge)->sent, &charge->request, -1);
     charge->device = device;
-    predict(device_of(dispatch, charge), charge);
-    add(&device_of(dispatch, charge)->sent, charge, 1);
+    add(&device_of(dispatch, charge)->sent, &charge->request, 1);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
@@ -395,18 +367,31 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
     assert(charge->state == DISPATCH_SENT);
     pthread_mutex_lock(&dispatch->lock);
     struct dispatch_device *device = device_of(dispatch, charge);
-    see(device, now_ns);
-    uint64_t end_ns = now_ns + (uint64_t)end_among(&device->running, charge);
-    if (device->running.jobs == 0)
-        device->ended_ns = device->ends_ns = now_ns;
-    if (device->ends_ns < end_ns)
-        device->ends_ns = end_ns;
-    add(&device->running, charge, 1);
+    double alone_ns = latency_ns(device, &charge->request);
+    if (device->running++ == 0)
+        device->moved_ns = now_ns;
+    if (device->takes_ns < alone_ns)
+        device->takes_ns = alone_ns;
+    if (device->began_ns[charge->request.kind] == 0)
+        device->began_ns[charge->request.kind] = now_ns;
     charge->state = DISPATCH_RUNS;
     charge->began_ns = now_ns;
-    charge->starts = ++device->starts;
-    charge->alone = device->running.jobs == 1;
+    charge->alone = !has_enough(device, charge->request.kind, 0.25);
     pthread_mutex_unlock(&dispatch->lock);
+}
+
+static void learn_from(struct dispatch_device *device, const struct dispatch_charge *charge,
+                       uint64_t now_ns)
+{
+    const struct dispatch_request *request = &charge->request;
+    double took_ns = (double)(now_ns - charge->began_ns);
+    if (charge->alone || took_ns < latency_ns(device, request))
+        learn(&device->latency[request->kind], took_ns / latency_reference(request), now_ns);
+    device->takes_ns += WEIGHT * (took_ns - device->takes_ns);
+    if (device->takes_ns < took_ns)
+        device->takes_ns = took_ns;
+    device->ended[request->kind]++;
+    measure_rate(device, request, now_ns);
 }
 
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
@@ -423,18 +408,15 @@ void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, 
 }
 
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
-                  double rest_ms, uint64_t now_ns)
+                  uint64_t now_ns)
 {
     const struct dispatch_request *request = &charge->request;
     if (charge->state == DISPATCH_NONE)
         return;
     pthread_mutex_lock(&dispatch->lock);
-    if (decode_ms >= 0 && rest_ms >= 0) {
-        if (!charge->on_device)
-            learn(&dispatch->decode[request->kind], decode_ms * 1e6 / decode_reference(request),
-                  now_ns);
-        learn(&dispatch->rest[charge->on_device], rest_ms * 1e6 / rest_reference(request), now_ns);
-    }
+    if (decode_ms >= 0 && !charge->on_device)
+        learn(&dispatch->decode[request->kind], decode_ms * 1e6 / decode_reference(request),
+              now_ns);
     release(dispatch, charge, now_ns);
     pthread_mutex_unlock(&dispatch->lock);
 }
@@ -458,13 +440,11 @@ bool dispatch_is_idle(struct dispatch *dispatch)
 {
     pthread_mutex_lock(&dispatch->lock);
     bool idle = dispatch->jobs == 0;
-    assert(!idle || dispatch->core_ns == 0);
+    assert(!idle || dispatch->on_cores == 0);
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_load *loads[] = {&dispatch->devices[d].sent,
-                                               &dispatch->devices[d].running};
-        for (int i = 0; i < 2; i++)
-            assert(!idle || (loads[i]->work_ns == 0 && loads[i]->demand_ppm == 0 &&
-                             loads[i]->bytes == 0 && loads[i]->jobs == 0));
+        const struct dispatch_device *device = &dispatch->devices[d];
+        assert(!idle || (device->sent.work_ns == 0 && device->sent.bytes == 0 &&
+                         device->sent.jobs == 0 && device->running == 0));
     }
     pthread_mutex_unlock(&dispatch->lock);
     return idle;

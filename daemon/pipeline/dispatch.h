@@ -1,34 +1,22 @@
 /*
- * dispatch.h - decides for each job whether the cores or a device decode its file: where it ends
- * soonest.
+ * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
- * The decision compares predicted ends, in nanoseconds from now:
+ * A JPEG goes to the device that has the least work. A core gets it instead if a worker is free for
+ * it and one of these holds:
  *
- *   cores:  backlog / workers + decode + rest
- *   device: min(latency * max(1, demand), latency + backlog)
- *           + latency * max(0, bytes / room - 1) + late + rest
+ * - The host has little to do, and a core decodes the file in less time than the device takes for
+ *   it alone: a slow device, or a progressive file with few pixels and many scans.
+ * - The device is fed: it has so many jobs of this kind that one more would only wait, or no memory
+ *   for another one. Cores that decode do not read and write files meanwhile, so they only help if
+ *   together they have an eighth of the devices' rate.
+ * - All devices stall or are out of service.
  *
- * backlog: the predicted work of all jobs that were sent there and have not ended. decode, rest:
- *     time of a worker for the decode, and for reading, copying, encoding and writing.
- * latency: time of an image alone on the device. A progressive file takes long, because each of its
- *     scans is serial, but hundreds run side by side.
- * demand: the sum of work / latency over these jobs. Below 1, the device runs all of them at full
- *     speed; above 1, they share it. No job waits longer than for all work before it.
- * bytes / room: the device memory that these jobs need, and that the device has. Jobs beyond it
- *     wait for a round of others.
- * late: time since the device should have ended all of its jobs, and since it last ended one.
- *
- * Cores that decode do not read and write files meanwhile. While they are busy, they get JPEGs only
- * if all of them together are faster than the devices that could begin one.
- *
- * Each prediction is a reference time, from figures of one host, times a measured slowdown:
- * - of a core, for each kind of file and for the rest;
- * - of a device's latency, from images that were alone on it, or faster than predicted;
- * - of a device's work, from the time in which it ended some number of jobs. The time bounds the
- *   work from above. It is the work if the jobs took longer than alone, because then they waited
- *   for each other.
- * The first latency of a device is also the guess for its other slowdowns. A slowdown that was not
- * measured for a while decreases, until the place is tried again.
+ * The times and rates are measured for each kind of file:
+ * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
+ *   than predicted. Both are reference times, from figures of one host, times a measured slowdown,
+ *   which decreases if it was not measured for a while, until the place is tried again;
+ * - of a device's rate, while it is fed. A device with few jobs looks slower than it is; one that
+ *   stays fed is always measured at its full rate.
  *
  * No I/O, no clock: callers pass CLOCK_MONOTONIC. Any thread. A charge belongs to its job.
  */
@@ -56,6 +44,7 @@ struct dispatch_request {
     uint64_t pixels, file_bytes; /* of the file */
     uint64_t device_bytes;       /* device memory if a device decodes it, about */
     uint32_t out_of_service;     /* a bit per device: 1 << index */
+    bool workers_busy;           /* tasks wait for a worker */
 };
 
 enum dispatch_state {
@@ -71,48 +60,46 @@ struct dispatch_charge {
     bool on_device;
     uint32_t device; /* if on_device */
     struct dispatch_request request;
-    int64_t core_ns;                         /* of workers */
-    int64_t work_ns, latency_ns, demand_ppm; /* of the device */
-    bool alone;                              /* the device had no other job when it began */
-    uint64_t began_ns, starts;               /* time, and the device's `starts`, when it began */
+    uint64_t began_ns;
+    bool alone; /* the device had few jobs when it began */
 };
 
 struct dispatch_load {
-    int64_t work_ns, demand_ppm, bytes, jobs;
-    int64_t of[DISPATCH_KINDS]; /* jobs of each kind */
+    int64_t work_ns, bytes, jobs; /* work: at the reference rate */
+    int64_t of[DISPATCH_KINDS], pixels_of[DISPATCH_KINDS]; /* jobs and pixels of each kind */
 };
 
-/* Jobs that a device ended, to measure its work. */
+/* Jobs that a device ended while it was fed. */
 struct dispatch_window {
-    int64_t elapsed_ns;  /* time in which the device had a job */
-    double work_ns;      /* predicted, of the ended jobs */
-    int64_t took_ns[DISPATCH_KINDS], alone_ns[DISPATCH_KINDS]; /* measured; predicted, if alone */
-    int64_t jobs, jobs_wanted;
+    uint64_t since_ns; /* 0: it was not fed */
+    double pixels;
+    int64_t jobs;
 };
 
 struct dispatch_rate {
     double slowdown; /* measured / reference */
     bool measured;   /* else a guess */
-    uint64_t set_ns; /* when it was measured or guessed, or decreased; 0: at the start */
+    uint64_t set_ns; /* when it was measured, or decreased; 0: at the start */
 };
 
 struct dispatch_device {
     int64_t room_bytes;
-    struct dispatch_load sent, running; /* all of its jobs, and those that it has begun */
-    struct dispatch_rate latency[DISPATCH_KINDS], work[DISPATCH_KINDS];
-    int64_t tried[DISPATCH_KINDS]; /* jobs that ended, since the start */
-    uint64_t starts;  /* jobs that began, since the start */
-    uint64_t ends_ns; /* the predicted end of the running jobs */
-    uint64_t ended_ns; /* when a job ended, or began on the idle device */
-    uint64_t seen_ns; /* end of window.elapsed_ns */
-    struct dispatch_window window;
+    struct dispatch_load sent; /* jobs that were sent there and have not returned */
+    struct dispatch_rate latency[DISPATCH_KINDS];
+    double rate[DISPATCH_KINDS]; /* pixels per nanosecond while it is fed; 0: not measured */
+    struct dispatch_window window[DISPATCH_KINDS];
+    int64_t ended[DISPATCH_KINDS];     /* jobs, since the start */
+    uint64_t began_ns[DISPATCH_KINDS]; /* when it began its first job; 0: it has not */
+    int64_t running;               /* jobs that it has begun */
+    uint64_t moved_ns;             /* when a job ended, or began on the idle device */
+    double takes_ns;               /* how long the slowest of its recent jobs took */
 };
 
 struct dispatch {
     pthread_mutex_t lock; /* guards all members below */
     uint32_t workers, device_count;
-    int64_t core_ns, jobs;
-    struct dispatch_rate decode[DISPATCH_KINDS], rest[2]; /* rest: decoded on cores, on a device */
+    int64_t jobs, on_cores; /* all jobs that have not ended, and those that cores decode */
+    struct dispatch_rate decode[DISPATCH_KINDS];
     struct dispatch_device devices[DEVICES_MAX];
 };
 
@@ -132,10 +119,10 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
                      bool learns);
-/* The job has ended, at any point. decode_ms, rest_ms: times of workers; negative: nothing is
- * learned. Idempotent. */
+/* The job has ended, at any point. decode_ms: of a worker; negative: nothing is learned.
+ * Idempotent. */
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
-                  double rest_ms, uint64_t now_ns);
+                  uint64_t now_ns);
 
 /* Jobs on devices that the daemon may hold beyond `inflight`: progressive files, a few others, and
  * all of a device that has stalled, so that other jobs go on. */

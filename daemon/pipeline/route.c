@@ -33,6 +33,7 @@ static bool charge(struct job_run *run, enum dispatch_rule rule, size_t device_b
         .file_bytes = run->input.bytes,
         .device_bytes = device_bytes,
         .out_of_service = out_of_service(run->pipeline->parts.engine),
+        .workers_busy = workers_are_busy(run->pipeline->parts.workers),
     };
     dispatch_choose(&run->pipeline->dispatch, &request, clock_now_ns(), &run->charge);
     return run->charge.on_device;
@@ -96,9 +97,7 @@ void route_end(struct job_run *run)
     bool done = run->error.status == STATUS_OK && run->outcome == OUTCOME_ANSWERED &&
                 ms[STAGE_ENCODE] >= 0;
     double decode_ms = ms[STAGE_DECODE] > 0 ? ms[STAGE_DECODE] : 0;
-    dispatch_end(&run->pipeline->dispatch, &run->charge, done ? decode_ms : -1,
-                 ms[STAGE_READ] + ms[STAGE_ENCODE] + (run->charge.on_device ? decode_ms : 0),
-                 clock_now_ns());
+    dispatch_end(&run->pipeline->dispatch, &run->charge, done ? decode_ms : -1, clock_now_ns());
 }
 
 static bool is_used(const struct job_run *run)

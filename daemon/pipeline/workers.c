@@ -177,6 +177,14 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
+bool workers_are_busy(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    bool busy = first_waiting(workers) != NULL;
+    pthread_mutex_unlock(&workers->lock);
+    return busy;
+}
+
 void workers_collect(struct workers *workers)
 {
     struct list taken;

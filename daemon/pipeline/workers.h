@@ -5,7 +5,7 @@
  * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If a task is
  * marked `patient` and other tasks wait for a worker, several finished tasks share one wake-up. A
  * worker that hangs is given up (workers_give_up): a new thread replaces it, and the old thread
- * ends if its task ever returns. Loop thread only, except workers_submit.
+ * ends if its task ever returns. Loop thread only, unless a function says otherwise.
  */
 #pragma once
 
@@ -68,6 +68,8 @@ struct workers_usage {
     double busy_s; /* of all threads since the start; of a given-up one until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
+/* Whether tasks wait for a worker. Any thread. */
+bool workers_are_busy(struct workers *workers);
 
 /* Stops all threads after their current tasks; does not wait for threads given up. Run the loop
  * once more to close the waker, then call workers_destroy. */
