@@ -39,6 +39,9 @@ void cuda_fault_set(const struct cuda_fault *fault);
 /* How often the fault struck, and how often its place was reached. */
 unsigned cuda_fault_struck(void);
 unsigned cuda_fault_passed(void);
+/* How often this call was made since cuda_fault_set; NULL: all calls. "launch" is the launch of a
+ * pass, "codec launch" that of another kernel. */
+unsigned cuda_calls(const char *name);
 /* The bytes that cudaHostAlloc and cudaMalloc have given so far. */
 struct cuda_given {
     size_t pinned, device;

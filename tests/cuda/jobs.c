@@ -1,5 +1,9 @@
 #include "tests/cuda/jobs.h"
 
+#include "codecs/codec.h"
+#include "codecs/jpeg/header.h"
+#include "gpu/jpeg/codec.h"
+
 struct jobs *jobs_running;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the answers */
@@ -66,6 +70,84 @@ void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t h
     assert_int_equal(job_reserve(job, jobs->engine), ENGINE_RESERVED);
     job->task.done = jobs_on_done;
 }
+
+/* ---- JPEG files ------------------------------------------------------------------------------ */
+
+void jobs_file_read(struct jobs_file *file, struct picture_file bytes)
+{
+    static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
+                                               .side_max = SIDE_DEFAULT,
+                                               .jpeg_scans_max = JPEG_SCANS_DEFAULT};
+    struct codec_context *context = codec_context_create();
+    struct image_info info = {0};
+    struct error error = {0};
+    file->file = bytes;
+    assert_int_equal(codec_probe(context, bytes.bytes, bytes.length, &limits, &info, &error),
+                     STATUS_OK);
+    assert_true(codec_read_frame(context, bytes.bytes, bytes.length, &info, &limits,
+                                 &file->frame));
+    image_info_clear(&info);
+    codec_context_destroy(context);
+}
+
+void jobs_file_clear(struct jobs_file *file)
+{
+    picture_free(&file->file);
+}
+
+static void plan_file(struct job *job, const struct jobs_file *file, enum decode_as as,
+                      const char *ops, int quality)
+{
+    struct error error = {0};
+    const struct jpeg_frame *frame = &file->frame;
+    size_t bytes = file->file.length;
+    struct plan_source source = {
+        .width = frame->width, .height = frame->height, .orientation = 1, .eighths = 8,
+        .channels = as == DECODE_LUMA ? 1 : 3,
+        .file = {.bytes = bytes, .frame_bytes = sizeof *frame,
+                 .work_bytes = jpeg_decoder_bytes(frame, bytes, as, 8)}};
+    job->ops = test_ops(ops);
+    struct plan_target target = {.ops = job->ops, .opaque = true, .on_device = quality > 0,
+                                 .quality = quality, .header_bytes = jpeg_prelude_bytes(0),
+                                 .encoder_bytes = jpeg_encoder_bytes};
+    assert_int_equal(plan_build(&job->plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+}
+
+static void put_header(const struct job *job)
+{
+    struct codec_context *context = codec_context_create();
+    const struct plan_variant *variant = &job->plan.variants[0];
+    const struct plan_encoder *encoder = &variant->encoder;
+    struct encode_request request = {.format = format_by_name("jpeg"),
+                                     .encoder = {.quality = encoder->quality}};
+    struct error error = {0};
+    assert_int_equal(
+        jpeg_prelude_make(context, &request, variant->width, variant->height, variant->channels,
+                          (struct jpeg_prelude *)(job->memory.input + encoder->header_at), &error),
+        STATUS_OK);
+    codec_context_destroy(context);
+}
+
+void jobs_prepare_file(struct jobs *jobs, unsigned number, const struct jobs_file *file,
+                       enum decode_as as, const char *ops, int quality)
+{
+    struct job *job = &jobs->job[number];
+    struct error error = {0};
+    memset(job, 0, sizeof *job);
+    plan_file(job, file, as, ops, quality);
+    job->task = (struct engine_task){.plan = &job->plan, .memory = &job->memory,
+                                     .done = jobs_on_done};
+    assert_int_equal(engine_reserve(jobs->engine, &job->plan, &job->memory, &error),
+                     ENGINE_RESERVED);
+    memcpy(job->memory.input, file->file.bytes, file->file.length);
+    memcpy(job->memory.input + job->plan.frame_at, &file->frame, sizeof file->frame);
+    memset(job->memory.output, 0, job->plan.output_bytes);
+    plan_put_constants(&job->plan, job->memory.input);
+    if (quality > 0)
+        put_header(job);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
 
 void jobs_open(struct jobs *jobs, const struct jobs_how *how)
 {

@@ -5,8 +5,10 @@
 
 #include <unistd.h>
 
+#include "codecs/jpeg/frame.h"
 #include "tests/cuda/cuda_runtime.h"
 #include "tests/cuda/fault.h"
+#include "tests/fixtures/picture.h"
 
 #define JOBS_MAX 128
 #define JOBS_OPS "['grayscale','sobel']"
@@ -45,6 +47,22 @@ void jobs_let_go(void);
 /* Creates a small job with its own image. */
 void jobs_prepare(struct jobs *jobs, unsigned number, uint32_t width, uint32_t height,
                   const char *ops);
+
+/* A JPEG file and its headers. */
+struct jobs_file {
+    struct picture_file file;
+    struct jpeg_frame frame;
+};
+
+/* Reads the headers of a file that the device can decode. Takes the file; jobs_file_clear frees
+ * it. */
+void jobs_file_read(struct jobs_file *file, struct picture_file bytes);
+void jobs_file_clear(struct jobs_file *file);
+
+/* Creates a job whose file the device decodes. quality: of the JPEG that the device encodes from
+ * the result; 0: the result is an image. as: DECODE_LUMA if the operations begin with gray. */
+void jobs_prepare_file(struct jobs *jobs, unsigned number, const struct jobs_file *file,
+                       enum decode_as as, const char *ops, int quality);
 
 /* Opens the engine without a fault, and reserves memory for all jobs. */
 void jobs_open(struct jobs *jobs, const struct jobs_how *how);

@@ -23,6 +23,7 @@
 
 #define DEVICE_BYTES (1ull << 30)
 #define PINNED_MAX 2048
+#define TALLIES_MAX 40 /* names of calls */
 
 enum kind { COPY, RECORD, REPORT, KERNEL, CODEC };
 
@@ -67,6 +68,10 @@ static unsigned happened, struck;
 static cudaError_t broken[DEVICES_MAX];
 static void *pinned[PINNED_MAX];
 static struct cuda_given given;
+static struct {
+    const char *name;
+    unsigned count;
+} tallies[TALLIES_MAX];
 static _Thread_local cudaError_t last;
 static _Thread_local int current;
 
@@ -108,6 +113,7 @@ void cuda_fault_set(const struct cuda_fault *wanted)
     pthread_mutex_lock(&lock);
     fault = *wanted;
     happened = struck = 0;
+    memset(tallies, 0, sizeof tallies);
     memset(broken, 0, sizeof broken);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -127,6 +133,27 @@ unsigned cuda_fault_passed(void)
     unsigned times = happened;
     pthread_mutex_unlock(&lock);
     return times;
+}
+
+unsigned cuda_calls(const char *name)
+{
+    unsigned count = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < TALLIES_MAX && tallies[i].name; i++)
+        count += !name || strcmp(tallies[i].name, name) == 0 ? tallies[i].count : 0;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+/* Call with the lock held. */
+static void count_call(const char *name)
+{
+    size_t i = 0;
+    while (tallies[i].name && strcmp(tallies[i].name, name) != 0)
+        if (++i == TALLIES_MAX)
+            abort();
+    tallies[i].name = name;
+    tallies[i].count++;
 }
 
 bool cuda_fault_lasts(int error)
@@ -170,6 +197,7 @@ static cudaError_t answer(const char *call, int device)
 {
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
+    count_call(call);
     if (strikes(call)) {
         int error = fault.error;
         break_device(device, error);

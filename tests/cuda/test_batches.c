@@ -5,11 +5,7 @@
  */
 #include "tests/cuda/jobs.h"
 
-#include "codecs/codec.h"
-#include "codecs/jpeg/frame.h"
 #include "gpu/cuda/device.h"
-#include "gpu/jpeg/codec.h"
-#include "tests/fixtures/picture.h"
 
 #define WAITING 12
 
@@ -374,47 +370,17 @@ TEST(test_those_that_wait_end)
 
 /* ---- progressive files ----------------------------------------------------------------------- */
 
-static struct picture_file file;
-static struct jpeg_frame frame; /* of the file */
+static struct jobs_file file;
 
 static void read_file(void)
 {
-    static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
-                                               .side_max = SIDE_DEFAULT,
-                                               .jpeg_scans_max = JPEG_SCANS_DEFAULT};
-    struct codec_context *context = codec_context_create();
-    struct image_info info = {0};
-    struct error error = {0};
-    file = make_jpeg(.width = 40, .height = 30, .progressive = true);
-    assert_int_equal(codec_probe(context, file.bytes, file.length, &limits, &info, &error),
-                     STATUS_OK);
-    assert_true(codec_read_frame(context, file.bytes, file.length, &info, &limits, &frame));
-    image_info_clear(&info);
-    codec_context_destroy(context);
+    jobs_file_read(&file, make_jpeg(.width = 40, .height = 30, .progressive = true));
 }
 
 /* A job whose file the device decodes. Its kernels wait while they are held. */
 static void prepare_progressive(unsigned number)
 {
-    struct job *job = &jobs.job[number];
-    struct error error = {0};
-    struct plan_source source = {
-        .width = frame.width, .height = frame.height, .channels = 3, .orientation = 1,
-        .eighths = 8,
-        .file = {.bytes = file.length, .frame_bytes = sizeof frame,
-                 .work_bytes = jpeg_decoder_bytes(&frame, file.length, DECODE_COLOUR, 8)}};
-    memset(job, 0, sizeof *job);
-    job->ops = test_ops(JOBS_OPS);
-    struct plan_target target = {.ops = job->ops, .opaque = true};
-    assert_int_equal(plan_build(&job->plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
-    job->task = (struct engine_task){.plan = &job->plan, .memory = &job->memory,
-                                     .done = jobs_on_done};
-    assert_int_equal(engine_reserve(jobs.engine, &job->plan, &job->memory, &error),
-                     ENGINE_RESERVED);
-    memcpy(job->memory.input, file.bytes, file.length);
-    memcpy(job->memory.input + job->plan.frame_at, &frame, sizeof frame);
-    memset(job->memory.output, 0, job->plan.output_bytes);
-    plan_put_constants(&job->plan, job->memory.input);
+    jobs_prepare_file(&jobs, number, &file, DECODE_COLOUR, JOBS_OPS, 0);
 }
 
 /* All progressive files were decoded, with the same result. */
@@ -462,7 +428,7 @@ static void two_kinds(bool progressive_first)
     for (unsigned i = 0; i < jobs.count; i++)
         assert_int_equal(jobs.job[i].task.slot >= 2, i < progressive);
     jobs_close(&jobs);
-    free(file.bytes);
+    jobs_file_clear(&file);
 }
 
 TEST(test_progressive_files_delay_no_other_tasks)
@@ -514,7 +480,7 @@ TEST(test_a_fault_ends_progressive_files)
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), jobs.count);
     assert_int_equal(jobs_charged(&jobs), PROGRESSIVE_STREAMS);
     jobs_close(&jobs);
-    free(file.bytes);
+    jobs_file_clear(&file);
 }
 
 /* The daemon then decodes on the host. All that was opened is closed. */
