@@ -126,6 +126,8 @@
 /* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
  * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
 #define BATCH_TASKS_MAX 16
+/* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
+#define BATCH_IMAGES_MAX 256
 /* Pixels of the sources of a batch. The codec's launches take about 50 us, and 60 GP/s are its rate
  * on an H200. At the upper bound the kernels run for 1 ms, so that the launches cost 5% and the
  * first task waits 1 ms for the last one. Below the lower bound the launches take longer than the

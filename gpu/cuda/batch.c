@@ -22,23 +22,20 @@ struct pass_buffers cuda_buffers(const struct engine_task *task)
     return buffers;
 }
 
-static cudaError_t copy_in(const struct engine_task *task, cudaStream_t stream)
-{
-    return CUDA_TRY(cudaMemcpyAsync(cuda_buffers(task).input, task->memory->input,
-                                    task->plan->input_bytes, cudaMemcpyHostToDevice, stream));
-}
-
 /* All results of a job are adjacent, so one copy is enough. */
-static cudaError_t copy_out(const struct engine_task *task, cudaStream_t stream)
+static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
 {
-    return CUDA_TRY(cudaMemcpyAsync(task->memory->output, cuda_buffers(task).output,
-                                    task->plan->output_bytes - task->plan->written_bytes,
-                                    cudaMemcpyDeviceToHost, stream));
+    size_t bytes = task->plan->output_bytes - task->plan->written_bytes;
+    if (bytes == 0)
+        return cudaSuccess;
+    return cuda_batch_note(slot, task,
+                           CUDA_TRY(cudaMemcpyAsync(task->memory->output, cuda_buffers(task).output,
+                                                    bytes, cudaMemcpyDeviceToHost,
+                                                    slot->stream)));
 }
 
-/* Records the outcome of a CUDA call for the task. Returns a sticky error; any other error becomes
- * the task's. */
-static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, cudaError_t result)
+cudaError_t cuda_batch_note(const struct cuda_slot *slot, struct engine_task *task,
+                            cudaError_t result)
 {
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
@@ -47,21 +44,24 @@ static cudaError_t note(const struct cuda_slot *slot, struct engine_task *task, 
     return cudaSuccess;
 }
 
-typedef cudaError_t batch_step(const struct engine_task *task, cudaStream_t stream);
-
-/* Calls step for each task without an error. Returns a sticky error. */
-static cudaError_t for_each(struct cuda_slot *slot, batch_step *step)
+cudaError_t cuda_batch_note_all(const struct cuda_slot *slot, cudaError_t result)
 {
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
     list_each(node, &slot->tasks)
-    {
-        struct engine_task *task = cuda_task(node);
-        cudaError_t result = cudaSuccess;
-        if (task->error.status == STATUS_OK)
-            result = note(slot, task, step(task, slot->stream));
-        if (result != cudaSuccess)
-            return result;
-    }
+        if (cuda_task(node)->error.status == STATUS_OK)
+            (void)!cuda_batch_note(slot, cuda_task(node), result);
     return cudaSuccess;
+}
+
+/* Returns a sticky error. */
+static cudaError_t copy_all_out(struct cuda_slot *slot)
+{
+    cudaError_t result = cudaSuccess;
+    list_each(node, &slot->tasks)
+        if (cuda_task(node)->error.status == STATUS_OK && result == cudaSuccess)
+            result = copy_out(slot, cuda_task(node));
+    return result;
 }
 
 /* If an event cannot be recorded, the batch runs without measurements. Returns a sticky error. */
@@ -84,9 +84,8 @@ static cudaError_t choose_device(struct cuda_slot *slot)
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
-    list_each(node, &slot->tasks)(void) note(slot, cuda_task(node), result);
     slot->measured = false;
-    return cudaSuccess;
+    return cuda_batch_note_all(slot, result);
 }
 
 /* ---- kernels ---- */
@@ -132,7 +131,7 @@ static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
     const struct pass_type *type = call->pass->type;
     cudaError_t result = (cudaError_t)type->cuda(call->pass, &call->from, &call->to, call->work,
                                                  slot->stream);
-    return note(slot, task, cuda_try(result, type->name));
+    return cuda_batch_note(slot, task, cuda_try(result, type->name));
 }
 
 /* Launches the task's passes up to the first whose type has a launcher for several tasks. */
@@ -207,14 +206,10 @@ static cudaError_t launch_all(struct cuda_slot *slot)
 
 /* ---- the whole batch ---- */
 
-/* An error that is not sticky fails all tasks: they share the launches. */
+/* An error that is not sticky fails all tasks, which share the launches. */
 static cudaError_t run_codec(struct cuda_slot *slot, cudaError_t (*codec)(struct cuda_slot *slot))
 {
-    cudaError_t result = codec(slot), noted = cudaSuccess;
-    list_each(node, &slot->tasks)
-        if (cuda_task(node)->error.status == STATUS_OK && noted == cudaSuccess)
-            noted = note(slot, cuda_task(node), result);
-    return noted;
+    return slot->has_codec ? cuda_batch_note_all(slot, codec(slot)) : cudaSuccess;
 }
 
 static bool decodes(const struct plan *plan)
@@ -253,7 +248,8 @@ cudaError_t cuda_batch_begin(struct cuda_slot *slot)
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
     result = result ? result : record(slot, slot->start);
-    result = result ? result : for_each(slot, copy_in);
+    result = result ? result : run_codec(slot, cuda_codec_describe);
+    result = result ? result : cuda_upload(slot);
     result = result ? result : record(slot, slot->copied_in);
     return result ? result : run_codec(slot, cuda_codec_scans);
 }
@@ -266,7 +262,7 @@ cudaError_t cuda_batch_go_on(struct cuda_slot *slot)
     result = result ? result : record_codec(slot, slot->passed);
     result = result ? result : run_codec(slot, cuda_codec_encode);
     result = result ? result : record(slot, slot->computed);
-    result = result ? result : for_each(slot, copy_out);
+    result = result ? result : copy_all_out(slot);
     return result ? result : record(slot, slot->copied_out);
 }
 

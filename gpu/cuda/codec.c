@@ -1,9 +1,9 @@
 /*
  * codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
  *
- * Tasks share launches. The descriptions of a launch are written to the slot's pinned memory and
- * copied to its device memory. The kernels write reports and files over the bus to the pinned
- * output buffers of the tasks.
+ * Tasks share launches. The descriptions of all launches are written to the slot's pinned memory,
+ * and then uploaded together (upload.c). The kernels write reports and files over the bus to the
+ * pinned output buffers of the tasks.
  */
 #include "gpu/cuda/device.h"
 
@@ -11,14 +11,7 @@
 
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec.h"
-#include "gpu/jpeg/decode.h"
-#include "gpu/jpeg/encode.h"
-#include "gpu/jpeg/progressive.h"
 #include "gpu/plan/pass.h"
-
-/* Images per launch of the encoder, at most. A launch has all images of a task. */
-#define IMAGES_MAX 64
-static_assert(IMAGES_MAX >= 2 * JOB_OUTPUTS_MAX, "a launch must have room for several tasks");
 
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes)
 {
@@ -40,21 +33,23 @@ void cuda_codec_close(struct cuda_slot *slot)
     slot->codec = (struct cuda_codec){0};
 }
 
-/* Copies a description of `bytes` bytes, which a describe function was to write to codec->next. If
- * it exceeds the room, it was not written. */
-static cudaError_t upload(struct cuda_slot *slot, size_t bytes, uint8_t **device)
+static size_t room_of(const struct cuda_codec *codec)
 {
-    struct cuda_codec *codec = &slot->codec;
-    const uint8_t *host = codec->next;
-    if (bytes > codec->room)
-        return cudaErrorInvalidValue;
-    *device = codec->device + (host - codec->host);
-    codec->next += buffer_align(bytes);
-    codec->room -= buffer_align(bytes);
-    return CUDA_TRY(cudaMemcpyAsync(*device, host, bytes, cudaMemcpyHostToDevice, slot->stream));
+    return codec->bytes - (size_t)(codec->next - codec->host);
 }
 
-/* ---- decoding ---- */
+/* Keeps a description of `bytes` bytes, which a describe function was to write to codec->next. If
+ * it exceeds the room, it was not written. *at: its address on the device. */
+static cudaError_t keep(struct cuda_codec *codec, size_t bytes, uint8_t **at)
+{
+    if (bytes > room_of(codec))
+        return cudaErrorInvalidValue;
+    *at = codec->device + (codec->next - codec->host);
+    codec->next += buffer_align(bytes);
+    return cudaSuccess;
+}
+
+/* ---- the decoder ---- */
 
 static struct jpeg_decode_image decode_image(const struct engine_task *task)
 {
@@ -92,36 +87,22 @@ static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
     };
 }
 
-/* Decodes the scans of a progressive file to coefficients. */
-static cudaError_t launch_scans(struct cuda_slot *slot, struct jpeg_decode_image *image,
-                                struct jpeg_progressive_parts *parts)
+/* The scans of a progressive file become coefficients, which the decoder takes. */
+static cudaError_t describe_scans(struct cuda_codec *codec, struct jpeg_decode_image *image,
+                                  struct jpeg_progressive_parts *parts)
 {
     struct jpeg_progressive_image scans = divide(image, parts);
-    struct jpeg_progressive_batch batch;
-    uint8_t *device;
-    size_t bytes =
-        jpeg_progressive_describe(&scans, 1, slot->codec.next, slot->codec.room, &batch);
-    cudaError_t result = upload(slot, bytes, &device);
-    return result ? result
-                  : cuda_try((cudaError_t)jpeg_progressive_decode(&batch, device, slot->stream),
-                             "decode scans");
+    return keep(codec,
+                jpeg_progressive_describe(&scans, 1, codec->next, room_of(codec), &codec->scans),
+                &codec->scans_at);
 }
 
-static cudaError_t launch_decoder(struct cuda_slot *slot, const struct jpeg_decode_image *images,
-                                  uint32_t count)
+static cudaError_t describe_decoder(struct cuda_slot *slot)
 {
-    struct jpeg_decode_batch batch;
-    uint8_t *device;
-    size_t bytes = jpeg_decode_describe(images, count, slot->codec.next, slot->codec.room, &batch);
-    cudaError_t result = upload(slot, bytes, &device);
-    return result ? result
-                  : cuda_try((cudaError_t)jpeg_decode_launch(&batch, device, slot->stream),
-                             "decode");
-}
-
-/* Describes the files to decode. Returns their number. */
-static uint32_t decode_images(const struct cuda_slot *slot, struct jpeg_decode_image *images)
-{
+    struct cuda_codec *codec = &slot->codec;
+    struct jpeg_decode_image images[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts;
+    cudaError_t result = cudaSuccess;
     uint32_t count = 0;
     list_each(node, &slot->tasks)
     {
@@ -129,33 +110,17 @@ static uint32_t decode_images(const struct cuda_slot *slot, struct jpeg_decode_i
         if (task->error.status == STATUS_OK && task->plan->source.file.bytes > 0)
             images[count++] = decode_image(task);
     }
-    return count;
-}
-
-cudaError_t cuda_codec_scans(struct cuda_slot *slot)
-{
-    struct jpeg_decode_image images[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts;
-    slot->codec.next = slot->codec.host;
-    slot->codec.room = slot->codec.bytes;
-    if (slot->queue != QUEUE_PROGRESSIVE || decode_images(slot, images) == 0)
-        return cudaSuccess;
-    return launch_scans(slot, &images[0], &parts);
-}
-
-cudaError_t cuda_codec_decode(struct cuda_slot *slot)
-{
-    struct jpeg_decode_image images[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts;
-    uint32_t count = decode_images(slot, images);
     if (count == 0)
         return cudaSuccess;
     if (slot->queue == QUEUE_PROGRESSIVE)
-        (void)divide(&images[0], &parts);
-    return launch_decoder(slot, images, count);
+        result = describe_scans(codec, &images[0], &parts);
+    if (result != cudaSuccess)
+        return result;
+    return keep(codec, jpeg_decode_describe(images, count, codec->next, room_of(codec),
+                                            &codec->decoder), &codec->decoder_at);
 }
 
-/* ---- encoding ---- */
+/* ---- the encoder ---- */
 
 static struct jpeg_encode_image encode_image(const struct engine_task *task, size_t index)
 {
@@ -182,18 +147,6 @@ static struct jpeg_encode_image encode_image(const struct engine_task *task, siz
     };
 }
 
-static cudaError_t launch_encoder(struct cuda_slot *slot, const struct jpeg_encode_image *images,
-                                  uint32_t count)
-{
-    struct jpeg_encode_batch batch;
-    uint8_t *device;
-    size_t bytes = jpeg_encode_describe(images, count, slot->codec.next, slot->codec.room, &batch);
-    cudaError_t result = upload(slot, bytes, &device);
-    return result ? result
-                  : cuda_try((cudaError_t)jpeg_encode_launch(&batch, device, slot->stream),
-                             "encode");
-}
-
 /* images: room for JOB_OUTPUTS_MAX. Returns their number. */
 static uint32_t encode_images(const struct engine_task *task, struct jpeg_encode_image *images)
 {
@@ -204,23 +157,64 @@ static uint32_t encode_images(const struct engine_task *task, struct jpeg_encode
     return count;
 }
 
-cudaError_t cuda_codec_encode(struct cuda_slot *slot)
+uint32_t cuda_codec_images(const struct engine_task *task)
 {
-    struct jpeg_encode_image images[IMAGES_MAX];
-    cudaError_t result = cudaSuccess;
+    uint32_t count = 0;
+    for (size_t v = 0; v < task->plan->variant_count; v++)
+        count += task->plan->variants[v].encoder.on_device;
+    return count;
+}
+
+static cudaError_t describe_encoder(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    struct jpeg_encode_image images[BATCH_IMAGES_MAX];
     uint32_t count = 0;
     list_each(node, &slot->tasks)
-    {
-        const struct engine_task *task = cuda_task(node);
-        if (task->error.status != STATUS_OK || result != cudaSuccess)
-            continue;
-        count += encode_images(task, images + count);
-        if (count > IMAGES_MAX - JOB_OUTPUTS_MAX) {
-            result = launch_encoder(slot, images, count);
-            count = 0;
-        }
-    }
-    return count > 0 && result == cudaSuccess ? launch_encoder(slot, images, count) : result;
+        if (cuda_task(node)->error.status == STATUS_OK)
+            count += encode_images(cuda_task(node), images + count);
+    if (count == 0)
+        return cudaSuccess;
+    return keep(codec, jpeg_encode_describe(images, count, codec->next, room_of(codec),
+                                            &codec->encoder), &codec->encoder_at);
+}
+
+/* ---- both ---- */
+
+cudaError_t cuda_codec_describe(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    codec->next = codec->host;
+    codec->scans_at = codec->decoder_at = codec->encoder_at = NULL;
+    cudaError_t result = describe_decoder(slot);
+    return result ? result : describe_encoder(slot);
+}
+
+cudaError_t cuda_codec_scans(struct cuda_slot *slot)
+{
+    const struct cuda_codec *codec = &slot->codec;
+    int result = 0;
+    if (codec->scans_at)
+        result = jpeg_progressive_decode(&codec->scans, codec->scans_at, slot->stream);
+    return cuda_try((cudaError_t)result, "decode scans");
+}
+
+cudaError_t cuda_codec_decode(struct cuda_slot *slot)
+{
+    const struct cuda_codec *codec = &slot->codec;
+    int result = 0;
+    if (codec->decoder_at)
+        result = jpeg_decode_launch(&codec->decoder, codec->decoder_at, slot->stream);
+    return cuda_try((cudaError_t)result, "decode");
+}
+
+cudaError_t cuda_codec_encode(struct cuda_slot *slot)
+{
+    const struct cuda_codec *codec = &slot->codec;
+    int result = 0;
+    if (codec->encoder_at)
+        result = jpeg_encode_launch(&codec->encoder, codec->encoder_at, slot->stream);
+    return cuda_try((cudaError_t)result, "encode");
 }
 
 /* ---- the room of the descriptions ----------------------------------------------------------- */

@@ -16,6 +16,9 @@
 #include <cuda_runtime.h>
 
 #include "gpu/engine/engine_impl.h"
+#include "gpu/jpeg/decode.h"
+#include "gpu/jpeg/encode.h"
+#include "gpu/jpeg/progressive.h"
 
 /* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
  * deadline and after its start. */
@@ -35,12 +38,16 @@ struct cuda_device;
 
 static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0 && PROGRESSIVE_JPEG_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
-/* The descriptions of the codec's launches of one batch. */
+/* The codec's launches of one batch, with their descriptions. */
 struct cuda_codec {
     uint8_t *host, *device; /* `bytes` each; the host's is pinned */
     size_t bytes;
     uint8_t *next;          /* in host: where the next description goes */
-    size_t room;            /* bytes from there on */
+    /* In device: the descriptions; NULL: no launch. */
+    uint8_t *scans_at, *decoder_at, *encoder_at;
+    struct jpeg_progressive_batch scans;
+    struct jpeg_decode_batch decoder;
+    struct jpeg_encode_batch encoder;
 };
 
 /* Tasks of a batch are of one kind. */
@@ -205,8 +212,8 @@ uint32_t cuda_uuids_select(const char *devices, struct error *error);
 /* ---- batch.c ---- */
 
 /* Enqueue copies, kernels and events for the slot's tasks: first the uploads and, of a progressive
- * file, the scans; then the rest. If a call for a task fails, the task's error is set and the rest
- * of the task is skipped. Return a sticky error. */
+ * file, the scans; then the rest. If a call for a task fails, the task's error is set, and what it
+ * does not share with other tasks is skipped. Return a sticky error. */
 cudaError_t cuda_batch_begin(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_batch_go_on(struct cuda_slot *slot) MUST_CHECK;
 /* For a batch that has ended: adds to the activity and, if it was measured, sets the times of each
@@ -216,16 +223,32 @@ void cuda_batch_take_times(struct cuda_slot *slot);
 /* The plan's buffers on the task's device. */
 struct pass_buffers cuda_buffers(const struct engine_task *task);
 
+/* Records the outcome of a CUDA call for the task, or for all tasks without an error. Returns a
+ * sticky error; any other error becomes the task's. */
+cudaError_t cuda_batch_note(const struct cuda_slot *slot, struct engine_task *task,
+                            cudaError_t result) MUST_CHECK;
+cudaError_t cuda_batch_note_all(const struct cuda_slot *slot, cudaError_t result) MUST_CHECK;
+
+/* ---- upload.c ---- */
+
+/* Enqueues the uploads of the tasks without an error. Returns a sticky error. */
+cudaError_t cuda_upload(struct cuda_slot *slot) MUST_CHECK;
+
 /* ---- codec.c ---- */
 
 /* Allocates `bytes` for the slot's descriptions. Call cuda_codec_close after an error as well. */
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes);
 void cuda_codec_close(struct cuda_slot *slot);
-/* Enqueue, for the slot's tasks without an error: the scans of a progressive file, which become
- * coefficients; the decoders; the encoders. In this order. */
+/* Describes the launches for the slot's tasks without an error, for cuda_upload. */
+cudaError_t cuda_codec_describe(struct cuda_slot *slot) MUST_CHECK;
+/* Enqueue what was described: the scans of a progressive file, which become coefficients; the
+ * decoders; the encoders. In this order. Their tasks may have failed since: the kernels take any
+ * bytes as files and images. */
 cudaError_t cuda_codec_scans(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
+/* Number of images of the task that the device encodes. */
+uint32_t cuda_codec_images(const struct engine_task *task);
 /* The room that the task's launches take in the slot's descriptions, also in a batch; SIZE_MAX: the
  * device cannot encode its images. */
 size_t cuda_codec_description_bytes(const struct engine_task *task);

@@ -190,7 +190,7 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
 }
 
 struct batch_size {
-    size_t tasks, description_bytes;
+    size_t tasks, images, description_bytes;
     uint64_t pixels;
 };
 
@@ -198,6 +198,7 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
 {
     const struct plan_source *source = &task->plan->source;
     size.tasks++;
+    size.images += cuda_codec_images(task);
     size.description_bytes += task->description_bytes;
     size.pixels += (uint64_t)source->width * source->height;
     return size;
@@ -209,7 +210,7 @@ static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t sha
     if (size.tasks == 1)
         return true;
     return queue != QUEUE_ALONE && queue != QUEUE_PROGRESSIVE && size.tasks <= BATCH_TASKS_MAX &&
-           size.description_bytes <= STREAM_JPEG_BYTES &&
+           size.images <= BATCH_IMAGES_MAX && size.description_bytes <= STREAM_JPEG_BYTES &&
            size.pixels <= BATCH_PIXELS_MAX &&
            (size.tasks <= share || size.pixels <= BATCH_PIXELS_MIN);
 }

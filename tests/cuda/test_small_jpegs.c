@@ -84,7 +84,8 @@ static void check_calls(const struct calls *rows, size_t count, unsigned batch)
     unsigned total = cuda_calls("cudaStreamQuery");
     assert_true(total >= 1);
     for (size_t i = 0; i < count; i++) {
-        unsigned wanted = batch == 1 ? rows[i].of_1 : rows[i].of_16, made = cuda_calls(rows[i].name);
+        unsigned wanted = batch == 1 ? rows[i].of_1 : rows[i].of_16;
+        unsigned made = cuda_calls(rows[i].name);
         if (made != wanted && made != wanted + 1)
             fail_msg("%u files: %s %u times, not %u", batch, rows[i].name, made, wanted);
         total += made;
@@ -94,16 +95,76 @@ static void check_calls(const struct calls *rows, size_t count, unsigned batch)
     jobs_close(&jobs);
 }
 
-/* All calls that the device's thread makes for a batch of so many files. The decoder is 7 kernels,
- * the encoder 3. */
+/* All calls that the device's thread makes for a batch. Codec launches: one for the uploads, 7 of
+ * the decoder, 3 of the encoder. */
 TEST(test_calls_of_a_batch)
 {
     static const struct calls rows[] = {
-        {"cudaSetDevice", 1, 1},      {"cudaMemcpyAsync", 4, 34},   {"launch", 1, 16},
-        {"codec launch", 10, 10},     {"cudaEventRecord", 6, 6},    {"cudaLaunchHostFunc", 1, 1},
+        {"cudaSetDevice", 1, 1},      {"launch", 1, 16},          {"codec launch", 11, 11},
+        {"cudaEventRecord", 6, 6},    {"cudaLaunchHostFunc", 1, 1},
         {"cudaEventElapsedTime", 6, 6}};
     check_calls(rows, COUNT_OF(rows), 1);
     check_calls(rows, COUNT_OF(rows), 16);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The launch for the uploads is the first; copies replace it if it is refused. The launches of the
+ * codecs are all jobs'. */
+TEST(test_a_codec_launch_that_is_refused)
+{
+    for (unsigned nth = 1; nth <= 11; nth++) {
+        open_edges(5);
+        jobs_set_fault("codec launch", cudaErrorLaunchOutOfResources, nth, 1);
+        jobs_run(&jobs);
+        assert_int_equal(cuda_fault_struck(), 1);
+        assert_int_equal(jobs_with(&jobs, nth == 1 ? STATUS_OK : STATUS_GPU_FAILED), 5);
+        assert_int_equal(cuda_calls("cudaMemcpyAsync"), nth == 1 ? 1 + 2 * 5 : 0);
+        assert_int_equal(jobs_charged(&jobs), 0);
+        check_all_edges();
+        jobs_close(&jobs);
+    }
+}
+
+/* A large file has a copy of its own. If it is refused, the other jobs continue. */
+TEST(test_a_copy_that_is_refused)
+{
+    struct jobs_file large;
+    jobs_file_read(&large, make_jpeg(.width = 300, .height = 200, .subsampling = 444,
+                                     .quality = 100));
+    assert_true(large.file.length > 64 * KIB);
+    for (unsigned nth = 1; nth <= 3; nth++) {
+        open_edges(2);
+        jobs.count = 4;
+        for (unsigned i = 2; i < 4; i++)
+            jobs_prepare_file(&jobs, i, &large, DECODE_LUMA, JOBS_OPS, QUALITY);
+        jobs_set_fault("cudaMemcpyAsync", cudaErrorLaunchOutOfResources, nth, 1);
+        jobs_run(&jobs);
+        assert_int_equal(cuda_calls("cudaMemcpyAsync"), 2);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(jobs.job[i].task.error.status,
+                             i == nth + 1 ? STATUS_GPU_FAILED : STATUS_OK);
+        check_edges(0);
+        check_edges(1);
+        assert_int_equal(jobs_charged(&jobs), 0);
+        jobs_close(&jobs);
+    }
+    jobs_file_clear(&large);
+}
+
+TEST(test_a_lasting_error)
+{
+    static const char *const places[] = {"codec launch", "codec"};
+    for (unsigned i = 0; i < 2 * 11; i++) {
+        open_edges(3);
+        jobs_set_fault(places[i / 11], cudaErrorIllegalAddress, 1 + i % 11, 1);
+        jobs_run(&jobs);
+        assert_int_equal(cuda_fault_struck(), 1);
+        assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 3);
+        assert_int_equal(jobs_charged(&jobs), 3);
+        assert_non_null(engine_fault(jobs.engine));
+        jobs_close(&jobs);
+    }
 }
 
 int main(void)

@@ -1,0 +1,92 @@
+/*
+ * upload.c - uploads the inputs of a batch, and the descriptions of its codecs' launches.
+ *
+ * If the batch uses the codecs, its memory is pinned, and one kernel copies all small pieces.
+ */
+#include "gpu/cuda/device.h"
+
+#include "gpu/cuda/try.h"
+#include "gpu/jpeg/upload.h"
+#include "gpu/plan/pass.h"
+
+/* The pieces of one launch. A piece without a task belongs to all tasks. */
+struct uploads {
+    struct upload_piece pieces[UPLOAD_PIECES_MAX];
+    struct engine_task *tasks[UPLOAD_PIECES_MAX];
+    uint32_t count;
+};
+
+/* A file with two pieces per task, and the descriptions. */
+static_assert(UPLOAD_PIECES_MAX >= 2 * BATCH_TASKS_MAX + 1, "a launch must have room for a batch");
+static_assert(BUFFER_ALIGN % UPLOAD_ALIGN == 0, "pieces must be aligned");
+
+static cudaError_t copy(struct cuda_slot *slot, struct engine_task *task, uint8_t *to,
+                        const uint8_t *from, size_t bytes)
+{
+    cudaError_t result =
+        CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, slot->stream));
+    return task ? cuda_batch_note(slot, task, result) : cuda_batch_note_all(slot, result);
+}
+
+/* Copies a large piece, or adds a small one to the list. */
+static cudaError_t add(struct cuda_slot *slot, struct uploads *uploads, struct engine_task *task,
+                       uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes == 0)
+        return cudaSuccess;
+    if (!slot->has_codec || bytes > UPLOAD_PIECE_BYTES_MAX)
+        return copy(slot, task, to, from, bytes);
+    uploads->tasks[uploads->count] = task;
+    uploads->pieces[uploads->count++] = (struct upload_piece){from, to, (uint32_t)bytes};
+    return cudaSuccess;
+}
+
+/* The frame between a small file and the constants stays on the host. It takes 12 KiB. */
+static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
+                             struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    const uint8_t *from = task->memory->input;
+    uint8_t *to = cuda_buffers(task).input;
+    size_t file = plan->source.file.bytes, rest = 0;
+    cudaError_t result = cudaSuccess;
+    if (file > 0 && file <= UPLOAD_PIECE_BYTES_MAX) {
+        result = add(slot, uploads, task, to, from, file);
+        rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
+    }
+    if (result != cudaSuccess || plan->input_bytes <= rest)
+        return result;
+    return add(slot, uploads, task, to + rest, from + rest, plan->input_bytes - rest);
+}
+
+/* If the launch fails, copies each piece alone. */
+static cudaError_t launch(struct cuda_slot *slot, const struct uploads *uploads)
+{
+    if (uploads->count == 0)
+        return cudaSuccess;
+    cudaError_t result = cuda_try(
+        (cudaError_t)upload_launch(uploads->pieces, uploads->count, slot->stream), "upload");
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
+    result = cudaSuccess;
+    for (uint32_t i = 0; i < uploads->count && result == cudaSuccess; i++) {
+        const struct upload_piece *piece = &uploads->pieces[i];
+        result = copy(slot, uploads->tasks[i], piece->to, piece->from, piece->bytes);
+    }
+    return result;
+}
+
+cudaError_t cuda_upload(struct cuda_slot *slot)
+{
+    const struct cuda_codec *codec = &slot->codec;
+    struct uploads uploads;
+    cudaError_t result = cudaSuccess;
+    uploads.count = 0;
+    if (slot->has_codec)
+        result = add(slot, &uploads, NULL, codec->device, codec->host,
+                     (size_t)(codec->next - codec->host));
+    list_each(node, &slot->tasks)
+        if (cuda_task(node)->error.status == STATUS_OK && result == cudaSuccess)
+            result = add_input(slot, &uploads, cuda_task(node));
+    return result == cudaSuccess ? launch(slot, &uploads) : result;
+}
