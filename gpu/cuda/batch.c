@@ -7,6 +7,8 @@
  */
 #include "gpu/cuda/device.h"
 
+#include <string.h>
+
 #include "gpu/cuda/try.h"
 #include "gpu/plan/pass.h"
 
@@ -128,18 +130,32 @@ static struct pass_call take_pass(struct course *course, const struct pass *plan
 static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
                           const struct pass_call *call)
 {
-    const struct pass_type *type = call->pass->type;
-    cudaError_t result = (cudaError_t)type->cuda(call->pass, &call->from, &call->to, call->work,
-                                                 slot->stream);
-    return cuda_batch_note(slot, task, cuda_try(result, type->name));
+    cudaError_t result = (cudaError_t)pass_launch(call, slot->stream);
+    return cuda_batch_note(slot, task, cuda_try(result, call->pass->type->name));
 }
 
-/* Launches the task's passes up to the first whose type has a launcher for several tasks. */
+/* A large image gains nothing from a shared launch. */
+static bool can_share(const struct pass *pass)
+{
+    uint64_t from = (uint64_t)pass->from.width * pass->from.height;
+    uint64_t to = (uint64_t)pass->to.width * pass->to.height;
+    return pass->type->cuda_many && from <= PASS_SHARED_PIXELS && to <= PASS_SHARED_PIXELS;
+}
+
+/* Whether two passes that can share a launch can share one. */
+static bool is_alike(const struct pass *a, const struct pass *b)
+{
+    return a->type == b->type && a->from.channels == b->from.channels &&
+           a->to.channels == b->to.channels &&
+           memcmp(a->params, b->params, a->type->shared_params) == 0;
+}
+
+/* Launches the task's passes up to the first that can share a launch. */
 static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
 {
     const struct pass *planned;
     while (course->task->error.status == STATUS_OK && (planned = next_pass(course)) &&
-           !planned->type->cuda_many) {
+           !can_share(planned)) {
         struct pass bound;
         struct pass_call call = take_pass(course, planned, &bound);
         cudaError_t result = launch(slot, course->task, &call);
@@ -149,23 +165,22 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
     return cudaSuccess;
 }
 
-/* Takes the first task's next pass and the passes of the same type that are next in other tasks,
- * and makes one launch for all. If that launch fails, launches each pass alone. *any: a pass was
- * left. */
+/* Takes the first task's next pass and the passes like it that are next in other tasks, and makes
+ * one launch for all. If that launch fails, launches each pass alone. *any: a pass was left. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses, uint32_t count,
                                  bool *any)
 {
-    struct pass_call calls[BATCH_TASKS_MAX];
-    struct pass bound[BATCH_TASKS_MAX];
-    struct engine_task *tasks[BATCH_TASKS_MAX];
-    const struct pass_type *type = NULL;
+    struct pass_call calls[PASSES_SHARED_MAX];
+    struct pass bound[PASSES_SHARED_MAX];
+    struct engine_task *tasks[PASSES_SHARED_MAX];
+    const struct pass *first = NULL;
     uint32_t taken = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && taken < PASSES_SHARED_MAX; i++) {
         const struct pass *planned = next_pass(&courses[i]);
         if (courses[i].task->error.status != STATUS_OK || !planned ||
-            (type && planned->type != type))
+            (first && !is_alike(first, planned)))
             continue;
-        type = planned->type;
+        first = first ? first : planned;
         tasks[taken] = courses[i].task;
         calls[taken] = take_pass(&courses[i], planned, &bound[taken]);
         taken++;
@@ -173,8 +188,10 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses,
     *any = taken > 0;
     if (taken == 0)
         return cudaSuccess;
-    cudaError_t result = cuda_try((cudaError_t)type->cuda_many(calls, taken, slot->stream),
-                                  type->name);
+    if (taken == 1)
+        return launch(slot, tasks[0], &calls[0]);
+    cudaError_t result = cuda_try(
+        (cudaError_t)first->type->cuda_many(calls, taken, slot->stream), first->type->name);
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     result = cudaSuccess;
@@ -198,8 +215,7 @@ static cudaError_t launch_all(struct cuda_slot *slot)
     for (bool any = true; any && result == cudaSuccess;) {
         for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
             result = launch_own(slot, &courses[i]);
-        if (result == cudaSuccess)
-            result = launch_shared(slot, courses, count, &any);
+        result = result ? result : launch_shared(slot, courses, count, &any);
     }
     return result;
 }

@@ -67,7 +67,8 @@ PASS_LOOP(convolve_cpu)
 
 pass_cuda convolve_cuda;
 
-static const struct pass_type types[2][2] = PROLOGUE_FORMS("convolve", convolve_cpu, convolve_cuda);
+static const struct pass_type types[2][2] =
+    PROLOGUE_FORMS("convolve", convolve_cpu, PASS_CUDA(convolve_cuda));
 
 /* The kernel's numbers and divisor must keep these bounds, so that no step overflows. */
 #define NUMBER_MAX 1e9

@@ -120,11 +120,12 @@ PASS_LOOP(gaussian_cpu)
     }
 }
 
-pass_cuda gaussian_cuda;
+pass_cuda_many gaussian_cuda;
+#define ON_CUDA PASS_CUDA_MANY(gaussian_cuda, sizeof(struct gaussian))
 
 static const struct pass_type types[2][2][2] = {
-    PROLOGUE_FORMS("gaussian", gaussian_cpu, gaussian_cuda),
-    PROLOGUE_FORMS("unsharp", gaussian_cpu, gaussian_cuda)};
+    PROLOGUE_FORMS("gaussian", gaussian_cpu, ON_CUDA),
+    PROLOGUE_FORMS("unsharp", gaussian_cpu, ON_CUDA)};
 
 /* OpenCV's fixed weights for small kernels without a sigma, in 1/256. */
 static const uint8_t small[4][9] = {{64, 128, 64},

@@ -16,7 +16,6 @@
 /* Weights of radius R, padded with zeros for a smaller radius. */
 template <int R> struct gaussian_args {
     static constexpr int words = (R + 3) / 4; /* on either side of a word */
-    tile_args tile;
     bool sharpen;
     int amount256;
     uint32_t across[4][2 * words + 1]; /* for the pixel at each position in a word */
@@ -100,21 +99,25 @@ SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], in
         result[j] = sharpen_four(word_at(&plane[row + j + R][at]), result[j], a.amount256);
 }
 
-template <int C, int R, tile_form F>
+template <int C, int R, tile_form F, int N>
 static __global__ void
     __launch_bounds__(gaussian_shape<C, R>::warps *WARP, gaussian_shape<C, R>::blocks)
-    gaussian_kernel(const __grid_constant__ gaussian_args<R> a,
+    gaussian_kernel(const __grid_constant__ several<tile_args, N> all,
+                    const __grid_constant__ gaussian_args<R> a,
                     const __grid_constant__ tile_prologue<F> given)
 {
     await_kernel_before();
+    if (several_skips(all))
+        return;
+    const tile_args &tile = several_own(all);
     using shape = gaussian_shape<C, R>;
     __shared__ tile_memory<C, F, shape::warps, shape::rows + 2 * R> memory;
     __shared__ alignas(16) uint8_t table[TILE_TABLE_BYTES(F)];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    int tile_y = blockIdx.x / a.tile.tiles_across;
-    int x0 = (blockIdx.x - tile_y * a.tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
-    int rows = min(shape::rows, a.tile.height - y0), row = warp * shape::lane_rows;
-    tile_load(memory, a.tile, x0, y0 - R, rows + 2 * R, R, given, table);
+    int tile_y = blockIdx.x / tile.tiles_across;
+    int x0 = (blockIdx.x - tile_y * tile.tiles_across) * TILE_WIDTH, y0 = tile_y * shape::rows;
+    int rows = min(shape::rows, tile.height - y0), row = warp * shape::lane_rows;
+    tile_load(memory, tile, x0, y0 - R, rows + 2 * R, R, given, table);
 #pragma unroll 1
     for (int c = 0; c < memory.planes; c++) {
         uint32_t result[shape::lane_rows];
@@ -123,9 +126,9 @@ static __global__ void
         if (memory.planes != 1)
             __syncthreads();
         if (row < rows)
-            tile_put(memory, a.tile, x0, y0, row, c, lane, result);
+            tile_put(memory, tile, x0, y0, row, c, lane, result);
     }
-    tile_store(memory, a.tile, x0, y0, rows);
+    tile_store(memory, tile, x0, y0, rows);
 }
 
 /* The weight of a tap in -R..R; 0 outside the kernel's own radius. */
@@ -144,13 +147,10 @@ static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even
     }
 }
 
-template <int R>
-static cudaError_t launch(const struct gaussian *gaussian, const struct image *from,
-                          const struct image *to, cudaStream_t stream)
+template <int R> static gaussian_args<R> gaussian_args_of(const struct gaussian *gaussian)
 {
     gaussian_args<R> args;
     memset(&args, 0, sizeof(args));
-    args.tile = tile_args_of(from, to, BORDER_REFLECT101);
     args.sharpen = gaussian->sharpen;
     args.amount256 = gaussian->amount256;
     constexpr int side = gaussian_args<R>::words;
@@ -158,43 +158,78 @@ static cudaError_t launch(const struct gaussian *gaussian, const struct image *f
         for (int byte = 0; byte < (2 * side + 1) * 4; byte++)
             args.across[k][byte / 4] |= weight_at(gaussian, byte - side * 4 - k) << (byte % 4 * 8);
     put_down(gaussian, R, args.down_even, args.down_odd);
+    return args;
+}
+
+template <int C, int R, tile_form F, int N>
+static cudaError_t launch_form(const several<tile_args, N> &all, dim3 grid,
+                               const gaussian_args<R> &args, const struct prologue *prologue,
+                               cudaStream_t stream)
+{
+    return launch_kernel(gaussian_kernel<C, R, F, N>, grid, gaussian_shape<C, R>::warps * WARP, 0,
+                         stream, all, args, tile_prologue_of<F>(prologue));
+}
+
+template <int R>
+static cudaError_t launch(const struct gaussian *gaussian, const struct pass_call *calls,
+                          uint32_t count, cudaStream_t stream)
+{
+    const gaussian_args<R> args = gaussian_args_of<R>(gaussian);
     const struct prologue *prologue = &gaussian->prologue;
-    return tile_by_form(from->channels, prologue, [&](auto c, auto form) {
-        using shape = gaussian_shape<c, R>;
-        return launch_kernel(gaussian_kernel<c, R, form>, tile_blocks(args.tile, shape::rows),
-                             shape::warps * WARP, 0, stream, args,
-                             tile_prologue_of<form>(prologue));
+    return tile_by_form(calls[0].from.channels, prologue, [&](auto c, auto form) {
+        constexpr bool is_common = R <= 8 && c != 4 && form != TILE_TABLE;
+        return launch_several<tile_args, is_common>(
+            calls, count,
+            [&](const struct pass_call &call, tile_args *tile) {
+                *tile = tile_args_of(&call.from, &call.to, BORDER_REFLECT101);
+                return dim3(tile_blocks(*tile, gaussian_shape<c, R>::rows));
+            },
+            [&](const auto &all, dim3 grid) {
+                return launch_form<c, R, form>(all, grid, args, prologue, stream);
+            });
     });
 }
 
-static cudaError_t launch_strip(const struct gaussian *gaussian, const struct image *from,
-                                const struct image *to, cudaStream_t stream)
+template <int N>
+static cudaError_t launch_strips(const several<strip_args, N> &all, dim3 grid,
+                                 const gaussian_strip_args &args, cudaStream_t stream)
+{
+    return launch_kernel(gaussian_strip_kernel<N>, grid, STRIP_WARPS * WARP, 0, stream, all, args);
+}
+
+static cudaError_t launch_strip(const struct gaussian *gaussian, const struct pass_call *calls,
+                                uint32_t count, cudaStream_t stream)
 {
     constexpr int radius = GAUSSIAN_STRIP_RADIUS;
     gaussian_strip_args args;
     memset(&args, 0, sizeof(args));
-    args.strip = strip_args_of(from, to, BORDER_REFLECT101, GAUSSIAN_STRIP_BLOCKS);
     for (int k = 0; k < 4; k++)
         for (int tap = 0; tap <= 2 * radius; tap++)
             args.across[k][(k + tap) / 4] |= weight_at(gaussian, tap - radius)
                                              << ((k + tap) % 4 * 8);
     put_down(gaussian, radius, args.down_even, args.down_odd);
-    return launch_kernel(gaussian_strip_kernel, strip_blocks(args.strip), STRIP_WARPS * WARP, 0,
-                         stream, args);
+    return launch_several<strip_args>(
+        calls, count,
+        [&](const struct pass_call &call, strip_args *strip) {
+            *strip = strip_args_of(&call.from, &call.to, BORDER_REFLECT101, GAUSSIAN_STRIP_BLOCKS);
+            return dim3(strip_blocks(*strip));
+        },
+        [&](const auto &all, dim3 grid) { return launch_strips(all, grid, args, stream); });
 }
 
-PASS_LAUNCHER(gaussian_cuda)
+PASS_LAUNCHER_MANY(gaussian_cuda)
 {
-    const struct gaussian *gaussian = reinterpret_cast<const struct gaussian *>(pass->params);
+    const struct gaussian *gaussian =
+        reinterpret_cast<const struct gaussian *>(calls[0].pass->params);
     const struct prologue *prologue = &gaussian->prologue;
-    if (gaussian->radius <= GAUSSIAN_STRIP_RADIUS && from->channels == 3 && !gaussian->sharpen &&
-        !prologue->makes_gray && !prologue->looks_up)
-        return launch_strip(gaussian, from, to, stream);
+    if (gaussian->radius <= GAUSSIAN_STRIP_RADIUS && calls[0].from.channels == 3 &&
+        !gaussian->sharpen && !prologue->makes_gray && !prologue->looks_up)
+        return launch_strip(gaussian, calls, count, stream);
     if (gaussian->radius <= 2)
-        return launch<2>(gaussian, from, to, stream);
+        return launch<2>(gaussian, calls, count, stream);
     if (gaussian->radius <= 4)
-        return launch<4>(gaussian, from, to, stream);
+        return launch<4>(gaussian, calls, count, stream);
     if (gaussian->radius <= 8)
-        return launch<8>(gaussian, from, to, stream);
-    return launch<15>(gaussian, from, to, stream);
+        return launch<8>(gaussian, calls, count, stream);
+    return launch<15>(gaussian, calls, count, stream);
 }

@@ -176,7 +176,6 @@ SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_wal
 #define STRIP_SAMPLES (STRIP_LANE * 3)
 
 struct gaussian_strip_args {
-    strip_args strip;
     uint32_t across[4][2];               /* five pixels, from each position in a word */
     uint32_t down_even[2], down_odd[2]; /* two pairs of rows per word */
 };
@@ -221,31 +220,34 @@ SIMT void strip_sum_down(const uint32_t (&weights)[2], const uint32_t (&first)[S
 
 /* Pair m holds rows y0 - 2 + 2 m and y0 - 1 + 2 m. Rows 2 q and 2 q + 1 of the result need pairs q,
  * q + 1 and q + 2. */
+template <int N>
 static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCKS)
-    gaussian_strip_kernel(const __grid_constant__ gaussian_strip_args a)
+    gaussian_strip_kernel(const __grid_constant__ several<strip_args, N> all,
+                          const __grid_constant__ gaussian_strip_args a)
 {
     __shared__ strip_memory memories[STRIP_WARPS];
     constexpr int halo = GAUSSIAN_STRIP_RADIUS;
     strip_memory &memory = memories[threadIdx.x / WARP];
-    const strip_walk walk = strip_walk_of(a.strip);
+    const strip_args &strip = several_own(all);
+    const strip_walk walk = strip_walk_of(strip);
     await_kernel_before();
     if (walk.rows <= 0)
         return;
     uint32_t pair[3][STRIP_SAMPLES];
     unrolled_for (int m = 0; m < STRIP_AHEAD; m++)
-        strip_send(memory, a.strip, walk, halo, m);
+        strip_send(memory, strip, walk, halo, m);
     unrolled_for (int m = 0; m < 2; m++)
-        strip_make_pair(a, strip_next(memory, a.strip, walk, halo, m), walk.lane, pair[m]);
+        strip_make_pair(a, strip_next(memory, strip, walk, halo, m), walk.lane, pair[m]);
     for (int q = 0;; q += 3) {
         unrolled_for (int u = 0; u < 3; u++) { /* each pair stays in its registers */
             if (2 * (q + u) >= walk.rows)
                 return;
             uint32_t words[2][STRIP_SAMPLES / 4];
-            strip_make_pair(a, strip_next(memory, a.strip, walk, halo, q + u + 2), walk.lane,
+            strip_make_pair(a, strip_next(memory, strip, walk, halo, q + u + 2), walk.lane,
                             pair[(u + 2) % 3]);
             strip_sum_down(a.down_even, pair[u], pair[(u + 1) % 3], pair[(u + 2) % 3], words[0]);
             strip_sum_down(a.down_odd, pair[u], pair[(u + 1) % 3], pair[(u + 2) % 3], words[1]);
-            strip_store(memory, a.strip, walk, 2 * (q + u), words);
+            strip_store(memory, strip, walk, 2 * (q + u), words);
         }
     }
 }

@@ -10,6 +10,8 @@
 
 #include <cuda_runtime.h>
 
+#include <string.h>
+
 #include <type_traits>
 
 #include "gpu/ops/pixel.h"
@@ -135,3 +137,66 @@ template <typename Launch> static cudaError_t by_channels(uint32_t channels, con
     extern "C" int name([[maybe_unused]] const struct pass *pass, const struct image *from,        \
                         [[maybe_unused]] const struct image *to, [[maybe_unused]] uint8_t *work,   \
                         struct CUstream_st *stream)
+
+#define PASS_LAUNCHER_MANY(name)                                                                   \
+    extern "C" int name(const struct pass_call *calls, uint32_t count, struct CUstream_st *stream)
+
+/*
+ * ---- passes of several small images in one launch ----
+ *
+ * The grid has a layer of blocks per image, in z, which is large enough for every image. A kernel
+ * with N = 1 is for one image: its code is that of a kernel whose argument is the Args.
+ */
+
+template <typename Args, int N> struct several {
+    Args of[N];
+    unsigned across[N], down[N]; /* blocks of each image */
+};
+
+/* The image of the block. */
+template <typename Args, int N> SIMT const Args &several_own(const several<Args, N> &all)
+{
+    return all.of[N == 1 ? 0 : blockIdx.z];
+}
+
+/* Whether the block is outside of its image's blocks, and must return. */
+template <typename Args, int N> SIMT bool several_skips(const several<Args, N> &all)
+{
+    return N > 1 && (blockIdx.x >= all.across[blockIdx.z] || blockIdx.y >= all.down[blockIdx.z]);
+}
+
+template <int N, typename Args, typename Describe, typename Launch>
+static cudaError_t launch_group(const struct pass_call *calls, uint32_t count,
+                                const Describe &describe, const Launch &launch)
+{
+    several<Args, N> all;
+    dim3 grid(1, 1, count);
+    static_assert(sizeof(all) <= 3584, "launch arguments are limited, and a kernel may have more");
+    memset(&all, 0, sizeof(all));
+    for (uint32_t i = 0; i < count; i++) {
+        dim3 blocks = describe(calls[i], &all.of[i]);
+        all.across[i] = blocks.x;
+        all.down[i] = blocks.y;
+        grid.x = grid.x > blocks.x ? grid.x : blocks.x;
+        grid.y = grid.y > blocks.y ? grid.y : blocks.y;
+    }
+    return launch(all, grid);
+}
+
+/* describe(call, args) fills the Args of an image and returns its blocks, in x and y.
+ * launch(several<Args, N>, grid) launches the kernel for this N. SHARED false: the kernel is only
+ * compiled for one image, which saves time for rare kernels, and each image has its own launch. */
+template <typename Args, bool SHARED = true, typename Describe, typename Launch>
+static cudaError_t launch_several(const struct pass_call *calls, uint32_t count,
+                                  const Describe &describe, const Launch &launch)
+{
+    assert(count >= 1 && count <= PASSES_SHARED_MAX);
+    if constexpr (SHARED) {
+        if (count > 1)
+            return launch_group<PASSES_SHARED_MAX, Args>(calls, count, describe, launch);
+    }
+    cudaError_t result = cudaSuccess;
+    for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
+        result = launch_group<1, Args>(&calls[i], 1, describe, launch);
+    return result;
+}

@@ -105,7 +105,8 @@ PASS_LOOP(median_cpu)
 
 pass_cuda median_cuda;
 
-static const struct pass_type types[2][2] = PROLOGUE_FORMS("median", median_cpu, median_cuda);
+static const struct pass_type types[2][2] =
+    PROLOGUE_FORMS("median", median_cpu, PASS_CUDA(median_cuda));
 
 static const struct op_param median_params[] = {
     {OP_ODD(struct median, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};

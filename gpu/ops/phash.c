@@ -88,13 +88,11 @@ PASS_LOOP(phash_cpu)
     }
 }
 
-pass_cuda phash_cuda;
-pass_cuda_many phash_cuda_many;
+pass_cuda_many phash_cuda;
 
 /* Reads stacked images of 32 x 32 and writes one uint64_t each. The bit of the first value is the
  * highest. */
-static const struct pass_type pass_phash = {"phash", phash_cpu,
-                                            PASS_CUDA_MANY(phash_cuda, phash_cuda_many)};
+static const struct pass_type pass_phash = {"phash", phash_cpu, PASS_CUDA_MANY(phash_cuda, 0)};
 
 static cJSON *phash_values(const struct pass *pass, const uint8_t *work)
 {

@@ -31,7 +31,7 @@ struct phash_stack {
 };
 
 struct phash_stacks {
-    struct phash_stack of[BATCH_TASKS_MAX];
+    struct phash_stack of[PASSES_SHARED_MAX];
 };
 
 struct phash_shared {
@@ -146,12 +146,11 @@ static __global__ void __launch_bounds__(WARPS *WARP)
         stack.hashes[picture] = (uint64_t)upper << 32 | lower;
 }
 
-extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
-                               struct CUstream_st *stream)
+PASS_LAUNCHER_MANY(phash_cuda)
 {
     struct phash_stacks stacks = {};
     int most = 0;
-    assert(count <= BATCH_TASKS_MAX);
+    assert(count <= PASSES_SHARED_MAX);
     for (uint32_t i = 0; i < count; i++) {
         const struct image *from = &calls[i].from;
         assert(from->stride == PHASH_SIDE);
@@ -163,10 +162,4 @@ extern "C" int phash_cuda_many(const struct pass_call *calls, uint32_t count,
     }
     dim3 grid((unsigned)(most + WARPS - 1) / WARPS, count);
     return launch_kernel(phash_kernel, grid, WARPS * WARP, 0, stream, stacks);
-}
-
-PASS_LAUNCHER(phash_cuda)
-{
-    struct pass_call call = {pass, *from, *to, work};
-    return phash_cuda_many(&call, 1, stream);
 }

@@ -19,13 +19,13 @@ struct prologue {
     uint8_t table[256];
 };
 
-/* The pass types of an operation, [makes_gray][looks_up]. Their names start with the prologue. */
-#define PROLOGUE_FORMS(name, on_cpu, on_cuda)                                                      \
+/* The pass types of an operation, [makes_gray][looks_up]. Their names start with the prologue. The
+ * last arguments are PASS_CUDA or PASS_CUDA_MANY. */
+#define PROLOGUE_FORMS(name, on_cpu, ...)                                                          \
     {                                                                                              \
-        {{name, on_cpu, PASS_CUDA(on_cuda)}, {"table+" name, on_cpu, PASS_CUDA(on_cuda)}},         \
+        {{name, on_cpu, __VA_ARGS__}, {"table+" name, on_cpu, __VA_ARGS__}},                       \
         {                                                                                          \
-            {"gray+" name, on_cpu, PASS_CUDA(on_cuda)},                                            \
-            {"gray+table+" name, on_cpu, PASS_CUDA(on_cuda)}                                       \
+            {"gray+" name, on_cpu, __VA_ARGS__}, {"gray+table+" name, on_cpu, __VA_ARGS__}         \
         }                                                                                          \
     }
 

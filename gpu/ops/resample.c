@@ -174,9 +174,12 @@ PASS_LOOP(resample_x_cpu)
     }
 }
 
-pass_cuda resample_x_cuda, resample_y_cuda, pick_cuda;
+pass_cuda_many resample_x_cuda;
+pass_cuda_many resample_y_cuda;
+pass_cuda pick_cuda;
 
-const struct pass_type pass_resample_x = {"resample x", resample_x_cpu, PASS_CUDA(resample_x_cuda)};
+const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
+                                          PASS_CUDA_MANY(resample_x_cuda, 0)};
 
 /* ---- down the columns ---- */
 
@@ -260,7 +263,8 @@ PASS_LOOP(resample_y_cpu)
     }
 }
 
-const struct pass_type pass_resample_y = {"resample y", resample_y_cpu, PASS_CUDA(resample_y_cuda)};
+const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
+                                          PASS_CUDA_MANY(resample_y_cuda, 0)};
 
 /* ---- the nearest pixel ---- */
 

@@ -82,10 +82,14 @@ SIMT void load_weights(int32_t *shared, const resample_args &a, int x0, int outp
     }
 }
 
-template <int C>
-static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_args a)
+template <int C, int N>
+static __global__ void __launch_bounds__(THREADS)
+    resample_x_kernel(const __grid_constant__ several<resample_args, N> all)
 {
     await_kernel_before();
+    if (several_skips(all))
+        return;
+    const resample_args &a = several_own(all);
     __shared__ int32_t shared[X_WEIGHTS + WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int split = 1 << a.split_bits, outputs = WARP >> a.split_bits;
@@ -130,9 +134,14 @@ static __global__ void __launch_bounds__(THREADS) resample_x_kernel(resample_arg
 }
 
 /* from_width and width are in words. A word with the last bytes of a row is within the stride. */
-static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) resample_y_kernel(resample_args a)
+template <int N>
+static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS)
+    resample_y_kernel(const __grid_constant__ several<resample_args, N> all)
 {
     await_kernel_before();
+    if (several_skips(all))
+        return;
+    const resample_args &a = several_own(all);
     __shared__ int32_t shared[Y_ROWS][Y_WEIGHTS];
     int word_x = blockIdx.x * Y_WORDS + threadIdx.x;
     int y = blockIdx.y * Y_ROWS + threadIdx.y, row_y = min(y, a.height - 1);
@@ -191,33 +200,47 @@ static resample_args images_of(const struct pass *pass, const struct image *from
     return args;
 }
 
-static resample_args args_of(const struct pass *pass, const struct image *from,
-                             const struct image *to)
+static resample_args args_of(const struct pass_call &call)
 {
-    const struct resample *resample = reinterpret_cast<const struct resample *>(pass->params);
-    resample_args args = images_of(pass, from, to);
-    args.from += (size_t)resample->skip * from->stride;
+    const struct resample *resample =
+        reinterpret_cast<const struct resample *>(call.pass->params);
+    resample_args args = images_of(call.pass, &call.from, &call.to);
+    args.from += (size_t)resample->skip * call.from.stride;
     args.taps = (int)resample->taps;
     args.premultiply = resample->premultiply;
     args.divide = resample->divide;
     return args;
 }
 
-PASS_LAUNCHER(resample_x_cuda)
+static dim3 describe_x(const struct pass_call &call, resample_args *args)
 {
-    resample_args args = args_of(pass, from, to);
-    args.weights = args.first + to->width;
+    *args = args_of(call);
+    args->weights = args->first + call.to.width;
     /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads a
      * stretch. At most half of the weights, so that each lane adds several. */
-    while (args.split_bits < 5 && (2 << args.split_bits) * args.width <= args.from_width &&
-           (4 << args.split_bits) <= args.taps)
-        args.split_bits++;
-    int outputs = WARP >> args.split_bits;
-    args.chunk = min(args.taps, X_WEIGHTS / outputs);
-    dim3 blocks((unsigned)((args.width + outputs - 1) / outputs),
-                (unsigned)((args.height + WARPS * ROWS - 1) / (WARPS * ROWS)));
-    return by_channels(from->channels, [&](auto c) {
-        return launch_kernel(resample_x_kernel<c>, blocks, THREADS, 0, stream, args);
+    while (args->split_bits < 5 &&
+           (2 << args->split_bits) * args->width <= args->from_width &&
+           (4 << args->split_bits) <= args->taps)
+        args->split_bits++;
+    int outputs = WARP >> args->split_bits;
+    args->chunk = min(args->taps, X_WEIGHTS / outputs);
+    return dim3((unsigned)((args->width + outputs - 1) / outputs),
+                (unsigned)((args->height + WARPS * ROWS - 1) / (WARPS * ROWS)));
+}
+
+template <int N>
+static cudaError_t launch_x(const several<resample_args, N> &all, dim3 grid, uint32_t channels,
+                            cudaStream_t stream)
+{
+    return by_channels(channels, [&](auto c) {
+        return launch_kernel(resample_x_kernel<c, N>, grid, THREADS, 0, stream, all);
+    });
+}
+
+PASS_LAUNCHER_MANY(resample_x_cuda)
+{
+    return launch_several<resample_args>(calls, count, describe_x, [&](const auto &all, dim3 grid) {
+        return launch_x(all, grid, calls[0].from.channels, stream);
     });
 }
 
@@ -227,13 +250,25 @@ static dim3 word_blocks(const struct image *to)
     return dim3((words + Y_WORDS - 1) / Y_WORDS, (to->height + Y_ROWS - 1) / Y_ROWS);
 }
 
-PASS_LAUNCHER(resample_y_cuda)
+static dim3 describe_y(const struct pass_call &call, resample_args *args)
 {
-    resample_args args = args_of(pass, from, to);
-    args.weights = args.first + to->height;
-    args.width = (int)((to->width * to->channels + 3) / 4);
-    return launch_kernel(resample_y_kernel, word_blocks(to), dim3(Y_WORDS, Y_ROWS), 0, stream,
-                         args);
+    *args = args_of(call);
+    args->weights = args->first + call.to.height;
+    args->width = (int)((call.to.width * call.to.channels + 3) / 4);
+    return word_blocks(&call.to);
+}
+
+template <int N>
+static cudaError_t launch_y(const several<resample_args, N> &all, dim3 grid, cudaStream_t stream)
+{
+    return launch_kernel(resample_y_kernel<N>, grid, dim3(Y_WORDS, Y_ROWS), 0, stream, all);
+}
+
+PASS_LAUNCHER_MANY(resample_y_cuda)
+{
+    return launch_several<resample_args>(
+        calls, count, describe_y,
+        [&](const auto &all, dim3 grid) { return launch_y(all, grid, stream); });
 }
 
 PASS_LAUNCHER(pick_cuda)

@@ -107,11 +107,12 @@ PASS_LOOP(sobel_cpu)
     }
 }
 
-pass_cuda sobel_cuda;
+pass_cuda_many sobel_cuda;
+#define ON_CUDA PASS_CUDA_MANY(sobel_cuda, sizeof(struct sobel))
 
 /* Without and with a table. Both make gray if the image has colours. */
-static const struct pass_type types[] = {{"sobel", sobel_cpu, PASS_CUDA(sobel_cuda)},
-                                         {"table+sobel", sobel_cpu, PASS_CUDA(sobel_cuda)}};
+static const struct pass_type types[] = {{"sobel", sobel_cpu, ON_CUDA},
+                                         {"table+sobel", sobel_cpu, ON_CUDA}};
 
 struct params {
     int magnitude, border;

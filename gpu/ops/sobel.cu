@@ -182,11 +182,15 @@ SIMT void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
 /* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1. Row j of the result
  * needs rows j, j + 1, j + 2 of gray. Step t computes rows 8 t..8 t + 7 of gray, and then rows 8 t
  * - 2..8 t + 5 of the result. */
-template <int C, int M, bool TABLE>
+template <int C, int M, bool TABLE, int N>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
-    sobel_kernel(sobel_args a, const __grid_constant__ table_argument<TABLE> given)
+    sobel_kernel(const __grid_constant__ several<sobel_args, N> all,
+                 const __grid_constant__ table_argument<TABLE> given)
 {
     await_kernel_before();
+    if (several_skips(all))
+        return;
+    const sobel_args &a = several_own(all);
     __shared__ alignas(16) uint8_t table[TABLE_BYTES(TABLE)];
     __shared__ alignas(16) uint8_t ring[RING_ROWS][RING_PITCH];
     __shared__ alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP_PIXELS * 3 : 16];
@@ -240,38 +244,51 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
     }
 }
 
-/* Rows per block, for as many blocks as run at once, so that none waits for a second wave. */
-static int block_rows(int width, int height, int channels)
+/* Rows per block, for as many blocks of all images as run at once, so that none waits for a second
+ * wave. */
+static int block_rows(int width, int height, int channels, int images)
 {
     int strips = (width + WARP_PIXELS - 1) / WARP_PIXELS;
-    int wanted = multiprocessors() * BLOCKS_A_MULTIPROCESSOR(channels) / strips;
+    int wanted = multiprocessors() * BLOCKS_A_MULTIPROCESSOR(channels) / (strips * images);
     int rows = wanted < 1 ? height : (height + wanted - 1) / wanted;
     return rows < ROWS_MIN ? ROWS_MIN : rows > ROWS_MAX ? ROWS_MAX : rows;
 }
 
-template <int C, bool TABLE>
-static cudaError_t launch_form(const sobel_args &args, unsigned blocks, const struct sobel *sobel,
-                               cudaStream_t stream)
+template <int C, bool TABLE, int N>
+static cudaError_t launch_form(const several<sobel_args, N> &all, dim3 grid,
+                               const struct sobel *sobel, cudaStream_t stream)
 {
     const table_argument<TABLE> table = table_argument_of<TABLE>(&sobel->prologue);
-    auto kernel = sobel->magnitude == SOBEL_HALF ? sobel_kernel<C, SOBEL_HALF, TABLE>
-                  : sobel->magnitude == SOBEL_L1 ? sobel_kernel<C, SOBEL_L1, TABLE>
-                                                 : sobel_kernel<C, SOBEL_L2, TABLE>;
-    return launch_kernel(kernel, blocks, WARPS * WARP, 0, stream, args, table);
+    auto kernel = sobel->magnitude == SOBEL_HALF ? sobel_kernel<C, SOBEL_HALF, TABLE, N>
+                  : sobel->magnitude == SOBEL_L1 ? sobel_kernel<C, SOBEL_L1, TABLE, N>
+                                                 : sobel_kernel<C, SOBEL_L2, TABLE, N>;
+    return launch_kernel(kernel, grid, WARPS * WARP, 0, stream, all, table);
 }
 
-PASS_LAUNCHER(sobel_cuda)
+static dim3 describe(const struct pass_call &call, const struct sobel *sobel, int images,
+                     sobel_args *args)
 {
-    const struct sobel *sobel = reinterpret_cast<const struct sobel *>(pass->params);
-    sobel_args args = pass_args<sobel_args>(from, to);
-    args.strips = (args.width + WARP_PIXELS - 1) / WARP_PIXELS;
-    args.block_rows = block_rows(args.width, args.height, (int)from->channels);
-    args.border = sobel->border;
-    args.gray = gray_words_of(&sobel->prologue.gray);
-    unsigned down = (unsigned)((args.height + args.block_rows - 1) / args.block_rows);
-    unsigned blocks = (unsigned)args.strips * down;
-    return by_channels(from->channels, [&](auto c) {
-        return sobel->prologue.looks_up ? launch_form<c, true>(args, blocks, sobel, stream)
-                                        : launch_form<c, false>(args, blocks, sobel, stream);
-    });
+    *args = pass_args<sobel_args>(&call.from, &call.to);
+    args->strips = (args->width + WARP_PIXELS - 1) / WARP_PIXELS;
+    args->block_rows = block_rows(args->width, args->height, (int)call.from.channels, images);
+    args->border = sobel->border;
+    args->gray = gray_words_of(&sobel->prologue.gray);
+    unsigned down = (unsigned)((args->height + args->block_rows - 1) / args->block_rows);
+    return dim3((unsigned)args->strips * down);
+}
+
+PASS_LAUNCHER_MANY(sobel_cuda)
+{
+    const struct sobel *sobel = reinterpret_cast<const struct sobel *>(calls[0].pass->params);
+    return launch_several<sobel_args>(
+        calls, count,
+        [&](const struct pass_call &call, sobel_args *args) {
+            return describe(call, sobel, (int)count, args);
+        },
+        [&](const auto &all, dim3 grid) {
+            return by_channels(calls[0].from.channels, [&](auto c) {
+                return sobel->prologue.looks_up ? launch_form<c, true>(all, grid, sobel, stream)
+                                                : launch_form<c, false>(all, grid, sobel, stream);
+            });
+        });
 }

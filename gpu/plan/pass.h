@@ -21,7 +21,7 @@
  * stack. The final passes of the other branches are deferred: they do nothing themselves.
  *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
- * passes have the same type (pass_cuda_many).
+ * passes have the same type and small images (pass_cuda_many).
  */
 #pragma once
 
@@ -64,10 +64,16 @@ struct pass_call {
     struct image from, to;
     uint8_t *work;
 };
-/* Runs 1 to BATCH_TASKS_MAX passes of one type and of different tasks in one launch. Returns a
- * cudaError_t. */
+/* As pass_cuda, for 1 to PASSES_SHARED_MAX passes of one type and of different tasks, in one
+ * launch. Their images may have different sizes, but have equal channels, and the first
+ * shared_params bytes of their params are equal. If it fails, some passes may have been enqueued,
+ * and may be enqueued again. */
 typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
                            struct CUstream_st *stream);
+/* The images are launch arguments, which may have 4 KiB. */
+#define PASSES_SHARED_MAX 32
+/* A pass with more pixels has its own launch: it runs for longer than the launch takes. */
+#define PASS_SHARED_PIXELS (1u << 20)
 
 /* Converts the values in the work space, in host memory, to JSON. NULL: out of memory. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
@@ -77,16 +83,20 @@ typedef void pass_fill(const struct pass *pass, uint8_t *constants);
 struct pass_type {
     const char *name;
     pass_cpu *cpu;
-    pass_cuda *cuda;           /* NULL: built without CUDA */
-    pass_cuda_many *cuda_many; /* NULL: one launch per pass */
+    /* One of these, or none: built without CUDA. */
+    pass_cuda *cuda;
+    pass_cuda_many *cuda_many;
+    size_t shared_params; /* bytes, for cuda_many */
 };
 
+/* The end of a pass_type. */
 #ifdef GPUIMGD_CUDA
-#define PASS_CUDA_MANY(function, many) function, many
+#define PASS_CUDA(function) function, NULL, 0
+#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes
 #else
-#define PASS_CUDA_MANY(function, many) NULL, NULL
+#define PASS_CUDA(function) NULL, NULL, 0
+#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes
 #endif
-#define PASS_CUDA(function) PASS_CUDA_MANY(function, NULL)
 
 struct pass_shape {
     uint32_t width, height, channels;
@@ -129,6 +139,14 @@ struct pass {
     uint64_t deadline_ns;     /* CLOCK_MONOTONIC, 0: none; set by the CPU engine */
     alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
 };
+
+/* Enqueues one pass. Returns a cudaError_t. */
+static inline int pass_launch(const struct pass_call *call, struct CUstream_st *stream)
+{
+    const struct pass_type *type = call->pass->type;
+    return type->cuda_many ? type->cuda_many(call, 1, stream)
+                           : type->cuda(call->pass, &call->from, &call->to, call->work, stream);
+}
 
 /* Whether the deadline of the pass's task has passed. */
 static inline bool pass_is_late(const struct pass *pass)

@@ -150,10 +150,9 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
             if (planned->deferred)
                 continue;
             const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
-            struct image from = pass_from(pass, &buffers);
-            struct image to = pass_to(pass, &buffers);
-            OR_FAIL((cudaError_t)pass->type->cuda(
-                pass, &from, &to, pass_address(&buffers, pass->work_place), stream));
+            struct pass_call call = {pass, pass_from(pass, &buffers), pass_to(pass, &buffers),
+                                     pass_address(&buffers, pass->work_place)};
+            OR_FAIL((cudaError_t)pass_launch(&call, stream));
         }
     }
     return 0;

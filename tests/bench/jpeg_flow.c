@@ -13,7 +13,7 @@
 #include "gpu/plan/pass.h"
 #include "tests/bench/jpeg_image.h"
 
-pass_cuda sobel_cuda;
+pass_cuda_many sobel_cuda;
 
 /* Offsets are in the flow's device memory, unless they are said to be in its pinned memory. */
 struct flow_image {
@@ -235,15 +235,28 @@ static void upload(struct flow *flow, size_t at, size_t bytes)
                           flow->stream));
 }
 
+static bool is_small(const struct image *image)
+{
+    return (uint64_t)image->width * image->height <= PASS_SHARED_PIXELS;
+}
+
+/* Small images share launches, as in the engine. */
 static void launch_sobel(struct flow *flow)
 {
     struct pass pass = {0};
+    struct pass_call calls[PASSES_SHARED_MAX];
+    uint32_t count = 0;
     struct sobel *sobel = (struct sobel *)pass.params;
     sobel->magnitude = SOBEL_HALF;
     sobel->border = BORDER_REFLECT101;
     for (size_t i = 0; i < flow->count; i++) {
         const struct image *from = &flow->images[i].decoded, *to = &flow->images[i].edges;
-        CHECK(sobel_cuda(&pass, from, to, NULL, flow->stream));
+        calls[count++] = (struct pass_call){.pass = &pass, .from = *from, .to = *to};
+        if (count < PASSES_SHARED_MAX && i + 1 < flow->count && is_small(from) &&
+            is_small(&flow->images[i + 1].decoded))
+            continue;
+        CHECK(sobel_cuda(calls, count, flow->stream));
+        count = 0;
     }
 }
 

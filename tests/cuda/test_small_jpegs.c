@@ -100,11 +100,97 @@ static void check_calls(const struct calls *rows, size_t count, unsigned batch)
 TEST(test_calls_of_a_batch)
 {
     static const struct calls rows[] = {
-        {"cudaSetDevice", 1, 1},      {"launch", 1, 16},          {"codec launch", 11, 11},
+        {"cudaSetDevice", 1, 1},      {"launch", 1, 1},           {"codec launch", 11, 11},
         {"cudaEventRecord", 6, 6},    {"cudaLaunchHostFunc", 1, 1},
         {"cudaEventElapsedTime", 6, 6}};
     check_calls(rows, COUNT_OF(rows), 1);
     check_calls(rows, COUNT_OF(rows), 16);
+}
+
+/* ---- shared launches ------------------------------------------------------------------------- */
+
+/* Runs a job per file and list of operations, which share one batch or are all alone. Returns the
+ * number of launches of passes. */
+static unsigned run_lists(const char *const *lists, size_t count, const struct jobs_file *with,
+                          unsigned with_count, bool alone)
+{
+    jobs_open(&jobs, &(struct jobs_how){.streams = 1});
+    assert_true(engine_prepare_codecs(jobs.engine));
+    jobs.count = (unsigned)count * with_count;
+    for (unsigned i = 0; i < jobs.count; i++) {
+        jobs_prepare_file(&jobs, i, &with[i / count], DECODE_COLOUR, lists[i % count], 0);
+        jobs.job[i].task.alone = alone;
+    }
+    jobs_set_no_fault(1);
+    jobs_run(&jobs);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), jobs.count);
+    return cuda_calls("launch");
+}
+
+static struct raster result_of(unsigned number)
+{
+    const struct job *job = &jobs.job[number];
+    return raster_of(plan_result(&job->plan, 0, job->memory.input, job->memory.output));
+}
+
+/* The results must equal those of jobs that run alone. */
+static void check_lists(const char *const *lists, size_t count, const struct jobs_file *with,
+                        unsigned with_count, unsigned shared, unsigned alone)
+{
+    struct raster wanted[JOBS_MAX];
+    char where[200];
+    assert_int_equal(run_lists(lists, count, with, with_count, true), alone);
+    for (unsigned i = 0; i < jobs.count; i++)
+        wanted[i] = result_of(i);
+    jobs_close(&jobs);
+    unsigned launches = run_lists(lists, count, with, with_count, false);
+    if (launches != shared)
+        fail_msg("%s: %u launches instead of %u", lists[0], launches, shared);
+    for (unsigned i = 0; i < jobs.count; i++) {
+        struct raster got = result_of(i);
+        if (raster_differ(&got, &wanted[i], 0, where, sizeof where) != 0)
+            fail_msg("%s: job %u: %s", lists[i % count], i, where);
+        raster_clear(&got);
+        raster_clear(&wanted[i]);
+    }
+    jobs_close(&jobs);
+}
+
+#define BLUR "{'op':'gaussian','sigma':1.5}"
+
+/* The files have different sizes, none of which a resize keeps. */
+TEST(test_passes_that_share_launches)
+{
+    static const struct {
+        const char *lists[2];
+        unsigned shared, alone;
+    } rows[] = {
+        {{"['sobel']"}, 1, FILES},
+        {{"[" BLUR "]"}, 1, FILES},
+        {{"[{'op':'unsharp','sigma':2,'amount':0.7}]"}, 1, FILES},
+        {{"[{'op':'resize','width':20,'height':25,'fit':'exact'}]"}, 2, 2 * FILES},
+        {{"[" BLUR ",'sobel']"}, 2, 2 * FILES},
+        {{"['sobel','phash']"}, 4, 4 * FILES},
+        {{"['invert']"}, FILES, FILES},                       /* has no shared launch */
+        {{"['sobel']", "[{'op':'sobel','magnitude':'l2'}]"}, 2, 2 * FILES},
+        {{"[" BLUR "]", "['grayscale'," BLUR "]"}, 2, 2 * FILES},
+        {{"[{'op':'crop','x':0,'y':0,'width':1,'height':1},'sobel']", "['sobel']"},
+         1, 2 * FILES},
+        {{"['median','sobel']", "['sobel']"}, 1 + FILES, 3 * FILES},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_lists(rows[i].lists, rows[i].lists[1] ? 2 : 1, files, FILES, rows[i].shared,
+                    rows[i].alone);
+}
+
+/* An image of more than PASS_SHARED_PIXELS has a launch of its own. */
+TEST(test_large_images_share_no_launch)
+{
+    static const char *const lists[] = {"['sobel']"};
+    struct jobs_file mixed[3] = {files[0], {.file.length = 0}, files[2]};
+    jobs_file_read(&mixed[1], make_jpeg(.width = 2049, .height = 512));
+    check_lists(lists, 1, mixed, 3, 2, 3);
+    jobs_file_clear(&mixed[1]);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */

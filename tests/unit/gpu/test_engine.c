@@ -301,6 +301,53 @@ TEST(test_eight_streams_cuda)
     many_jobs(8);
 }
 
+/* Small images of different sizes on one stream: most wait, and then share launches. */
+static void shared_launches(struct engine *cuda, struct engine *cpu, const char *ops,
+                            uint32_t channels)
+{
+    enum { count = 60 };
+    struct job *jobs = calloc(count, sizeof *jobs);
+    size_t before = test_wait.ended;
+    uint32_t random = 42;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t width = 1 + test_random(&random) % 400, height = 1 + test_random(&random) % 300;
+        job_open(&jobs[i], width, height, channels, ops);
+        assert_int_equal(job_reserve(&jobs[i], cuda), ENGINE_RESERVED);
+    }
+    for (unsigned i = 0; i < count; i++)
+        engine_submit(cuda, &jobs[i].task);
+    test_wait_for(before + count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(jobs[i].task.error.status, STATUS_OK);
+        compare_with_cpu(cpu, &jobs[i], ops);
+        job_close(&jobs[i], cuda);
+    }
+    free(jobs);
+}
+
+TEST(test_shared_launches_cuda)
+{
+    static const char *const lists[] = {
+        "['sobel']",
+        "[{'op':'invert'},{'op':'sobel','magnitude':'l1','border':'zero'}]",
+        "[{'op':'gaussian','ksize':5}]",
+        "['grayscale',{'op':'gaussian','sigma':0.9}]",
+        "[{'op':'gaussian','sigma':2}]",
+        "[{'op':'gaussian','sigma':4}]",
+        "[{'op':'gamma','gamma':1.7},{'op':'gaussian','sigma':1.2}]",
+        "[{'op':'unsharp','sigma':1,'amount':1.5}]",
+        "[{'op':'resize','width':31,'height':47,'fit':'exact'}]",
+        "[{'op':'resize','width':500,'height':100,'fit':'exact'},'sobel']",
+        "['phash']",
+    };
+    struct engine *cuda = open_cuda(1, 256 * MIB, 256 * MIB);
+    struct engine *cpu = test_engine_open("cpu", 1, 64 * MIB, 0);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        each_channels(channels) shared_launches(cuda, cpu, lists[i], channels);
+    engine_close(cuda);
+    engine_close(cpu);
+}
+
 TEST(test_deadline_cuda)
 {
     struct engine *cuda = open_cuda(1, 64 * MIB, 64 * MIB);
