@@ -24,10 +24,15 @@ struct pass_buffers cuda_buffers(const struct engine_task *task)
     return buffers;
 }
 
+static size_t downloaded_bytes(const struct plan *plan)
+{
+    return plan->output_bytes - plan->written_bytes;
+}
+
 /* All results of a job are adjacent, so one copy is enough. */
 static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
 {
-    size_t bytes = task->plan->output_bytes - task->plan->written_bytes;
+    size_t bytes = downloaded_bytes(task->plan);
     if (bytes == 0)
         return cudaSuccess;
     return cuda_batch_note(slot, task,
@@ -242,12 +247,15 @@ static size_t encoded_bytes(const struct plan *plan)
     return bytes;
 }
 
-static bool has_codec(const struct cuda_slot *slot)
+static void look_at_tasks(struct cuda_slot *slot)
 {
-    bool found = false;
+    slot->has_codec = slot->has_downloads = false;
     list_each(node, &slot->tasks)
-        found |= decodes(cuda_task(node)->plan) || encoded_bytes(cuda_task(node)->plan) > 0;
-    return found;
+    {
+        const struct plan *plan = cuda_task(node)->plan;
+        slot->has_codec |= decodes(plan) || encoded_bytes(plan) > 0;
+        slot->has_downloads |= downloaded_bytes(plan) > 0;
+    }
 }
 
 /* Between the codecs and the passes. */
@@ -259,7 +267,7 @@ static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
 cudaError_t cuda_batch_begin(struct cuda_slot *slot)
 {
     slot->measured = true;
-    slot->has_codec = has_codec(slot);
+    look_at_tasks(slot);
     cudaError_t result = choose_device(slot);
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
@@ -278,7 +286,9 @@ cudaError_t cuda_batch_go_on(struct cuda_slot *slot)
     result = result ? result : record_codec(slot, slot->passed);
     result = result ? result : run_codec(slot, cuda_codec_encode);
     result = result ? result : record(slot, slot->computed);
-    result = result ? result : copy_all_out(slot);
+    if (result != cudaSuccess || !slot->has_downloads)
+        return result;
+    result = copy_all_out(slot);
     return result ? result : record(slot, slot->copied_out);
 }
 
@@ -378,7 +388,8 @@ static bool measure(const struct cuda_slot *slot, struct part *parts)
            (!codec || elapsed_ns(slot->copied_in, decoded, &parts[DECODE].took_ns)) &&
            elapsed_ns(decoded, passed, &parts[KERNEL].took_ns) &&
            (!codec || elapsed_ns(passed, slot->computed, &parts[ENCODE].took_ns)) &&
-           elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns);
+           (!slot->has_downloads ||
+            elapsed_ns(slot->computed, slot->copied_out, &parts[D2H].took_ns));
 }
 
 static void take_times(struct cuda_slot *slot, struct part *parts)

@@ -80,6 +80,8 @@ struct cuda_slot {
     enum cuda_slot_state state;
     bool measured;               /* all events were recorded */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
+    bool has_downloads;          /* Otherwise, kernels write all results to the host, and copied_out
+                                    is not recorded. */
     enum cuda_queue queue;       /* of the batch */
     uint64_t started_ns;
     uint64_t deadline_ns;        /* earliest of the batch; 0: none */

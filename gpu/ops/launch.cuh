@@ -12,8 +12,10 @@
 
 #include <string.h>
 
+#include <atomic>
 #include <type_traits>
 
+#include "conf/limits.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
@@ -29,20 +31,26 @@ SIMT void await_kernel_before()
 #endif
 }
 
-/* An attribute of the current device. Returns 0 if the query fails; the launch will then report the
- * error. */
-static inline int device_attribute(cudaDeviceAttr attribute)
+/* An attribute of the current device, which is queried once per device. Returns 0 if the query
+ * fails; the launch will then report the error. */
+template <cudaDeviceAttr ATTRIBUTE> static int device_attribute()
 {
+    static std::atomic<int> known[DEVICES_MAX]; /* the value + 1; 0: not known */
     int device = 0, value = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess)
+    if (cudaGetDevice(&device) != cudaSuccess)
         return 0;
+    if (device < DEVICES_MAX && (value = known[device].load(std::memory_order_relaxed)) > 0)
+        return value - 1;
+    if (cudaDeviceGetAttribute(&value, ATTRIBUTE, device) != cudaSuccess)
+        return 0;
+    if (device < DEVICES_MAX)
+        known[device].store(value + 1, std::memory_order_relaxed);
     return value;
 }
 
 static inline int multiprocessors()
 {
-    int count = device_attribute(cudaDevAttrMultiProcessorCount);
+    int count = device_attribute<cudaDevAttrMultiProcessorCount>();
     return count > 0 ? count : 1;
 }
 
@@ -59,8 +67,8 @@ SIMT void await_kernel_before_alone()
 static inline bool starts_early()
 {
     static const int compiled[] = {__CUDA_ARCH_LIST__};
-    int own = device_attribute(cudaDevAttrComputeCapabilityMajor) * 100 +
-              device_attribute(cudaDevAttrComputeCapabilityMinor) * 10;
+    int own = device_attribute<cudaDevAttrComputeCapabilityMajor>() * 100 +
+              device_attribute<cudaDevAttrComputeCapabilityMinor>() * 10;
     for (int arch : compiled)
         if (arch >= EARLY_START_ARCH && arch <= own)
             return true;

@@ -361,7 +361,7 @@ static cudaError_t launch_table(const struct image *from, const struct image *to
 static bool wide_fits()
 {
     constexpr int bytes = sizeof(wide_memory);
-    bool fits = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= bytes &&
+    bool fits = device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>() >= bytes &&
                 cudaFuncSetAttribute(wide_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      bytes) == cudaSuccess;
     (void)cudaGetLastError();
