@@ -125,7 +125,10 @@
 #define BATCH_TASK_BYTES (2 * MIB)
 /* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
  * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
-#define BATCH_TASKS_MAX 16
+#define BATCH_TASKS 16
+/* The same for a batch of at most BATCH_PIXELS_MIN: 64 images of 256 x 256. The calls for a batch
+ * of the codec take the device's thread 50 us, whatever its size. */
+#define BATCH_TASKS_MAX 64
 /* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
 #define BATCH_IMAGES_MAX 256
 /* Pixels of the sources of a batch. The codec's launches take about 50 us, and 60 GP/s are its rate
@@ -133,7 +136,7 @@
  * first task waits 1 ms for the last one. Below the lower bound the launches take longer than the
  * kernels, so that tasks share a batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
-#define BATCH_PIXELS_MIN (4u * 1000 * 1000)
+#define BATCH_PIXELS_MIN (4u << 20)
 /* Further streams of a device, with a lower priority, for progressive JPEGs. Each runs one file at
  * a time, because a batch ends with its longest file. On an H200, 112 files on 112 streams are
  * decoded at 5.9 GP/s, and 128 files on 32 streams at 2.9 GP/s. A device runs 128 kernels at once.
@@ -190,6 +193,8 @@
 static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
 static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
               "byte sizes of any image must be far from overflow in 64 bits");
+static_assert(BATCH_TASKS <= BATCH_TASKS_MAX && BATCH_TASKS * JOB_OUTPUTS_MAX <= BATCH_IMAGES_MAX,
+              "a batch of tasks with many outputs must fit");
 static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
 static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      READS_SMALL_MAX * 64 * KIB + READS_LARGE_BYTES +

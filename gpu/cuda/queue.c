@@ -209,10 +209,11 @@ static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t sha
 {
     if (size.tasks == 1)
         return true;
-    return queue != QUEUE_ALONE && queue != QUEUE_PROGRESSIVE && size.tasks <= BATCH_TASKS_MAX &&
-           size.images <= BATCH_IMAGES_MAX && size.description_bytes <= STREAM_JPEG_BYTES &&
-           size.pixels <= BATCH_PIXELS_MAX &&
-           (size.tasks <= share || size.pixels <= BATCH_PIXELS_MIN);
+    if (queue == QUEUE_ALONE || queue == QUEUE_PROGRESSIVE || size.images > BATCH_IMAGES_MAX ||
+        size.description_bytes > STREAM_JPEG_BYTES || size.pixels > BATCH_PIXELS_MAX)
+        return false;
+    return size.pixels <= BATCH_PIXELS_MIN ? size.tasks <= BATCH_TASKS_MAX
+                                           : size.tasks <= BATCH_TASKS && size.tasks <= share;
 }
 
 struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns)

@@ -40,7 +40,10 @@ TEST(test_those_that_wait_share_a_stream)
 
 TEST(test_a_batch_has_its_bound)
 {
-    jobs_open(&jobs, &(struct jobs_how){.count = 2 * BATCH_TASKS_MAX + 3, .streams = 8});
+    jobs_open(&jobs, &(struct jobs_how){.streams = 8});
+    jobs.count = 2 * BATCH_TASKS_MAX + 3;
+    for (unsigned i = 0; i < jobs.count; i++)
+        jobs_prepare(&jobs, i, 60, 70, JOBS_OPS);
     jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, jobs.count);
     for (unsigned i = 0; i < jobs.count; i++)

@@ -110,7 +110,9 @@ TEST(test_free_slots_share_the_queue)
         {"photographs for all slots", 20, 4000, 3000, 8, {3, 3, 3, 3, 2, 2, 2, 2}},
         {"up to 64 megapixels in one slot", 20, 4000, 3000, 1, {5}},
         {"larger than a batch", 3, 10000, 9000, 2, {1, 1}},
-        {"thumbnails share launches", 40, 256, 256, 8, {16, 16, 8}},
+        {"thumbnails share launches", 150, 256, 256, 8, {64, 64, 22}},
+        {"the smallest images", 70, 1, 1, 8, {64, 6}},
+        {"up to 16 larger ones", 100, 700, 500, 1, {16}},
         {"at least 4 megapixels", 16, 1000, 1000, 8, {4, 4, 4, 4}},
         {"the share is more than 4 megapixels", 40, 1000, 1000, 8, {5, 5, 5, 5, 5, 5, 5, 5}},
     };
