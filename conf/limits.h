@@ -137,6 +137,11 @@
  * kernels, so that tasks share a batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
 #define BATCH_PIXELS_MIN (4u << 20)
+/* If this many streams run batches of at most BATCH_PIXELS_MIN, tasks with fewer pixels than
+ * BATCH_PIXELS_WAIT wait until one of these batches ends. Otherwise the device's thread would start
+ * a batch for each one to four images, and the calls for a batch do not depend on its size. */
+#define BATCHES_SMALL 2
+#define BATCH_PIXELS_WAIT (1u << 20)
 /* Further streams of a device, with a lower priority, for progressive JPEGs. Each runs one file at
  * a time, because a batch ends with its longest file. On an H200, 112 files on 112 streams are
  * decoded at 5.9 GP/s, and 128 files on 32 streams at 2.9 GP/s. A device runs 128 kernels at once.

@@ -79,6 +79,7 @@ struct cuda_slot {
     struct cuda_codec codec;
     enum cuda_slot_state state;
     bool measured;               /* all events were recorded */
+    bool is_small;               /* the batch has at most BATCH_PIXELS_MIN */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
     bool has_downloads;          /* Otherwise, kernels write all results to the host, and copied_out
                                     is not recorded. */

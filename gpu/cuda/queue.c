@@ -2,8 +2,9 @@
  * queue.c - the tasks that wait for a device, and the choice of those that share a batch.
  *
  * A batch has tasks of one queue, in order. If several slots are free, they share the queue, so
- * that a few large images run in parallel instead of one after another. A progressive file is a
- * batch of its own, on a slot that runs no other tasks.
+ * that a few large images run in parallel instead of one after another. Small images wait while
+ * other small batches run, so that they form larger batches. A progressive file is a batch of its
+ * own, on a slot that runs no other tasks.
  */
 #include "gpu/cuda/device.h"
 
@@ -172,6 +173,26 @@ static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue
     return free;
 }
 
+static uint64_t pixels_of(const struct engine_task *task)
+{
+    return (uint64_t)task->plan->source.width * task->plan->source.height;
+}
+
+/* Whether the queue's tasks wait for the end of a small batch, to form a larger batch. */
+static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
+{
+    uint32_t running = 0;
+    uint64_t pixels = 0;
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
+        running += device->slots[s].busy && device->slots[s].is_small;
+    if (queue != QUEUE_CODEC || running < BATCHES_SMALL ||
+        device->queues[queue].length >= BATCH_TASKS_MAX)
+        return false;
+    list_each(node, &device->queues[queue])
+        pixels += pixels_of(cuda_task(node));
+    return pixels < BATCH_PIXELS_WAIT;
+}
+
 /* The queue that can start and whose first task has waited longest; QUEUES: none. */
 static enum cuda_queue next_queue(const struct cuda_device *device)
 {
@@ -181,7 +202,7 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
         struct list_node *first = list_first(&device->queues[queue]);
         struct cuda_slot *slot;
         if (!first || cuda_task(first)->submitted_ns >= since_ns ||
-            free_slots(device, queue, &slot) == 0)
+            free_slots(device, queue, &slot) == 0 || must_wait(device, queue))
             continue;
         next = queue;
         since_ns = cuda_task(first)->submitted_ns;
@@ -196,11 +217,10 @@ struct batch_size {
 
 static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
 {
-    const struct plan_source *source = &task->plan->source;
     size.tasks++;
     size.images += cuda_codec_images(task);
     size.description_bytes += task->description_bytes;
-    size.pixels += (uint64_t)source->width * source->height;
+    size.pixels += pixels_of(task);
     return size;
 }
 
@@ -241,5 +261,6 @@ struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns)
         size = larger;
     }
     slot->queue = queue;
+    slot->is_small = size.pixels <= BATCH_PIXELS_MIN;
     return slot;
 }

@@ -14,8 +14,8 @@
  *
  * Tasks that wait for the same device are batched if they are small (BATCH_TASK_BYTES) or use the
  * JPEG codec: up to BATCH_TASKS of them, or BATCH_TASKS_MAX small ones, share one stream, with all
- * uploads first, then all kernels, then all downloads. A batch takes only the tasks that wait: no
- * task waits for others.
+ * uploads first, then all kernels, then all downloads. A batch takes only the tasks that wait. A
+ * task waits for others only while small batches of the codec run (BATCHES_SMALL).
  *
  * A device that fails leaves service: its tasks fail, and the other devices continue. The engine
  * has a fault when no device is left.

@@ -123,6 +123,46 @@ TEST(test_free_slots_share_the_queue)
     }
 }
 
+/* Takes no batch until a small batch ends or the tasks are enough. */
+TEST(test_small_batches_wait_for_each_other)
+{
+    open_device(8);
+    for (unsigned i = 0; i < 2; i++) {
+        add(false, 256, 256);
+        assert_int_equal(take(), 1);
+    }
+    add_many(15, false, 256, 256);
+    assert_int_equal(take(), 0);
+    add(false, 256, 256);
+    check_batches("16 of 256 x 256", (size_t[]){16, 0});
+    add_many(9, false, 20, 20);
+    assert_int_equal(take(), 0);
+    slots[0].busy = slots[2].busy = false;
+    list_init(&slots[0].tasks);
+    list_init(&slots[2].tasks);
+    check_batches("a small batch has ended", (size_t[]){9, 0});
+    add(false, 1200, 1000);
+    check_batches("a larger one", (size_t[]){1, 0});
+    add_many(63, false, 8, 8);
+    assert_int_equal(take(), 0);
+    add(false, 8, 8);
+    check_batches("as many as a batch has", (size_t[]){64, 0});
+}
+
+/* Large batches run for long. */
+TEST(test_small_images_do_not_wait_for_large_ones)
+{
+    open_device(8);
+    add_many(3, false, 4000, 3000);
+    check_batches("large", (size_t[]){1, 1, 1, 0});
+    add(false, 64, 64);
+    assert_int_equal(take(), 1);
+    add(false, 64, 64);
+    assert_int_equal(take(), 1);
+    add(false, 64, 64);
+    assert_int_equal(take(), 0);
+}
+
 TEST(test_the_room_for_descriptions_ends_a_batch)
 {
     open_device(1);
