@@ -135,6 +135,8 @@ SIMT words4 load_words4(const void *at) { return __ldg((const uint4 *)at); }
 /* A load that bypasses the cache of the multiprocessor: for memory that other blocks write while
  * the kernel runs, after a `poll` that showed that they have. 8-byte aligned. */
 SIMT words2 load_fresh(const void *at) { return __ldcg((const uint2 *)at); }
+/* A load of the host's memory, which ignores what caches hold of it. 16-byte aligned. */
+SIMT words4 load_host4(const void *at) { return __ldcv((const uint4 *)at); }
 
 #else
 

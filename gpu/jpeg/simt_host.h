@@ -109,3 +109,4 @@ SIMT uint32_t load_word(const void *at) { return *(const uint32_t *)at; }
 SIMT words2 load_words2(const void *at) { return *(const words2 *)at; }
 SIMT words4 load_words4(const void *at) { return *(const words4 *)at; }
 SIMT words2 load_fresh(const void *at) { return *(const words2 *)at; }
+SIMT words4 load_host4(const void *at) { return *(const words4 *)at; }

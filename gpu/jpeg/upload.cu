@@ -30,7 +30,7 @@ KERNEL(copy_pieces, THREADS, 4, struct upload_args)
     UNROLL
     for (int i = 0; i < READS; i++)
         if (first + i * THREADS < count)
-            held[i] = load_words4(from + (size_t)(first + i * THREADS) * UPLOAD_ALIGN);
+            held[i] = load_host4(from + (size_t)(first + i * THREADS) * UPLOAD_ALIGN);
     UNROLL
     for (int i = 0; i < READS; i++)
         if (first + i * THREADS < count)
