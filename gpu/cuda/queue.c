@@ -184,7 +184,7 @@ static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
     uint32_t running = 0;
     uint64_t pixels = 0;
     for (uint32_t s = 0; s < device->base.slot_count; s++)
-        running += device->slots[s].busy && device->slots[s].is_small;
+        running += device->slots[s].state != SLOT_FREE && device->slots[s].is_small;
     if (queue != QUEUE_CODEC || running < BATCHES_SMALL ||
         device->queues[queue].length >= BATCH_TASKS_MAX)
         return false;

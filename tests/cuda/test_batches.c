@@ -465,7 +465,7 @@ TEST(test_nothing_is_enqueued_behind_scans)
     assert_int_equal(cuda_fault_passed(), count);
     check_progressive(0, count);
     jobs_close(&jobs);
-    free(file.bytes);
+    jobs_file_clear(&file);
 }
 
 /* A fault ends the progressive files, too: those on the device are charged. */

@@ -137,7 +137,7 @@ TEST(test_small_batches_wait_for_each_other)
     check_batches("16 of 256 x 256", (size_t[]){16, 0});
     add_many(9, false, 20, 20);
     assert_int_equal(take(), 0);
-    slots[0].busy = slots[2].busy = false;
+    slots[0].state = slots[2].state = SLOT_FREE;
     list_init(&slots[0].tasks);
     list_init(&slots[2].tasks);
     check_batches("a small batch has ended", (size_t[]){9, 0});
