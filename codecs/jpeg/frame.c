@@ -21,7 +21,7 @@ static bool is_table(const struct jpeg_huffman *table, bool dc)
     for (int bits = 1; bits <= 16; bits++, code <<= 1) {
         code += table->counts[bits - 1];
         count += table->counts[bits - 1];
-        if (code > 1u << bits)
+        if (code >= 1u << bits) /* no code is all ones */
             return false;
     }
     for (uint32_t i = 0; dc && i < count; i++)

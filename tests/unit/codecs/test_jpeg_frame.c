@@ -98,6 +98,28 @@ TEST(other_kinds_and_broken_files_have_no_frame)
     picture_free(&file);
 }
 
+/* libjpeg refuses a Huffman table with a code that is all ones. */
+TEST(tables_with_a_code_of_ones_are_left_to_libjpeg)
+{
+    for (int progressive = 0; progressive < 2; progressive++) {
+        struct picture_file file =
+            make_jpeg(.width = 40, .height = 30, .progressive = progressive != 0);
+        uint8_t *counts = file.bytes + picture_jpeg_marker(&file, 0xC4) + 5;
+        size_t symbols = 0;
+        for (int i = 0; i < 16; i++)
+            symbols += counts[i];
+        assert_in_range(symbols, 2, 16);
+        /* As many codes as before: one of each length, then two of the greatest length. */
+        memset(counts, 0, 16);
+        memset(counts, 1, symbols);
+        assert_true(read_file(&file));
+        counts[symbols - 2] = 2;
+        counts[symbols - 1] = 0;
+        assert_false(read_file(&file));
+        rig_reads_once(file, STATUS_DECODE_FAILED, "Huffman");
+    }
+}
+
 /* Inserts `count` segments without contents between the first two scans. */
 static struct picture_file with_segments(const char *segment, size_t bytes, size_t count)
 {
