@@ -37,8 +37,8 @@ struct image_info {
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
-    size_t codec_bytes;      /* upper bound on the library's own memory for a decode: the
-                                coefficients of a progressive JPEG, otherwise a few rows */
+    size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
+                                of a progressive JPEG that libjpeg decodes, otherwise a few rows */
     uint8_t *icc;            /* RGB ICC profile or NULL; owned by this struct */
     size_t icc_bytes;        /* stays after image_info_drop_icc */
 };

@@ -1,7 +1,8 @@
 /*
  * coefficients.c - manages the memory of a progressive JPEG's coefficients, instead of libjpeg.
  *
- * A progressive file needs all its coefficients until its last scan: 6 bytes per pixel at 4:4:4.
+ * A row decoder (row_decoder.h) decodes most progressive files, and needs little memory. libjpeg,
+ * which decodes the others, needs all coefficients until the last scan: 6 bytes per pixel at 4:4:4.
  * libjpeg allocates them for each image and clears them before the first scan. Here they are one
  * block, with huge pages if the kernel has them, which is kept for the next image. A row is cleared
  * when the first scan reaches it and writes it anyway. A component whose AC coefficients are never

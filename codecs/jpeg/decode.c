@@ -1,5 +1,5 @@
 /* decode.c - reads the header of a JPEG and decodes its pixels. */
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/row_decoder.h"
 
 #include <assert.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void source_skip(j_decompress_ptr reader, long count)
 {
     const struct jpeg_state *state = reader->client_data;
     struct jpeg_source_mgr *source = reader->src;
-    if (count <= 0) /* uncovered: net */
+    if (count <= 0)
         return;
     while ((size_t)count > source->bytes_in_buffer) {
         bool beyond = state->rest_bytes == 0 && state->next_span == state->scans.count;
@@ -258,8 +258,19 @@ static void leave_out_scans(struct jpeg_state *state)
         state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
 }
 
-static void decode_rows(struct jpeg_state *state, const struct image_info *info,
-                        const struct decode_request *request, const struct image *dst)
+/* Takes the coefficients from a row decoder. The rest of the file is no concern of libjpeg's. */
+static void decode_scans_by_row(struct jpeg_state *state, const uint8_t *bytes, size_t length)
+{
+    static const uint8_t end[] = {0xFF, JPEG_EOI};
+    jpeg_row_decoder_take_over(state, bytes, length);
+    state->rest = end;
+    state->rest_bytes = sizeof end;
+    give_piece(state);
+}
+
+static void decode_rows(struct jpeg_state *state, const uint8_t *bytes, size_t length,
+                        const struct image_info *info, const struct decode_request *request,
+                        const struct image *dst)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
     jpeg_read_header(reader, TRUE);
@@ -273,7 +284,10 @@ static void decode_rows(struct jpeg_state *state, const struct image_info *info,
     reader->scale_num = request->eighths ? request->eighths : DECODE_EIGHTHS;
     reader->scale_denom = DECODE_EIGHTHS;
     reader->mem->max_memory_to_use = (long)(info->codec_bytes + MEMORY_MARGIN);
-    leave_out_scans(state);
+    if (state->by_rows)
+        decode_scans_by_row(state, bytes, length);
+    else
+        leave_out_scans(state);
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && dst->channels == 3)
@@ -283,22 +297,37 @@ static void decode_rows(struct jpeg_state *state, const struct image_info *info,
     jpeg_finish_decompress(reader); /* reads to the end marker */
 }
 
+static enum status decode_once(struct jpeg_state *state, const uint8_t *bytes, size_t length,
+                               const struct image_info *info, const struct decode_request *request,
+                               const struct image *dst, struct error *error)
+{
+    memset(&state->reader, 0, sizeof state->reader);
+    jpeg_begin(state, (j_common_ptr)&state->reader, error);
+    if (setjmp(state->jump) == 0) {
+        jpeg_open_reader(state, bytes, length);
+        jpeg_coefficients_take_over(state);
+        decode_rows(state, bytes, length, info, request, dst);
+    }
+    jpeg_destroy_decompress(&state->reader);
+    return error->status;
+}
+
 enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
                         const struct image_info *info, const struct decode_request *request,
                         const struct codec_limits *limits, const struct image *dst,
                         struct error *error)
 {
     struct jpeg_state *state = opaque;
-    memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;
-    jpeg_begin(state, (j_common_ptr)&state->reader, error);
-    if (setjmp(state->jump) == 0) {
-        jpeg_open_reader(state, bytes, length);
-        jpeg_coefficients_take_over(state);
-        decode_rows(state, info, request, dst);
+    state->by_rows = info->progressive && !state->by_libjpeg;
+    enum status status = decode_once(state, bytes, length, info, request, dst, error);
+    if (status == STATUS_DECODE_FAILED && state->by_rows) {
+        /* The row decoder leaves unusual and damaged files to libjpeg. */
+        *error = (struct error){0};
+        state->by_rows = false;
+        status = decode_once(state, bytes, length, info, request, dst, error);
     }
-    jpeg_destroy_decompress(&state->reader);
     if (state->coefficients.bytes > limits->kept_bytes_max)
         jpeg_coefficients_free(&state->coefficients);
-    return error->status;
+    return status;
 }

@@ -1,9 +1,9 @@
 /*
- * frame.c - reads the headers of a JPEG for a decoder on a device.
+ * frame.c - reads the headers of a JPEG for decoders other than libjpeg: on a device, or by rows.
  *
  * libjpeg reads the header up to the first scan, so that libjpeg alone decides if a file is valid.
- * The headers of later scans of a progressive file are read here. If devices cannot decode the
- * frame, or if libjpeg would warn or fail, the caller decodes the file with libjpeg.
+ * The headers of later scans of a progressive file are read here. If these decoders do not decode
+ * the frame, or if libjpeg would warn or fail, the caller decodes the file with libjpeg.
  */
 #include "codecs/jpeg/frame.h"
 
@@ -242,11 +242,10 @@ static bool is_whole_scan(const struct jpeg_decompress_struct *reader)
     return reader->Ss == 0 && reader->Se == DCTSIZE2 - 1 && reader->Ah == 0 && reader->Al == 0;
 }
 
-static bool fill(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
-                 size_t length)
+bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
+                     size_t length)
 {
     j_decompress_ptr reader = &state->reader;
-    jpeg_read_header(reader, TRUE);
     bool gray = reader->jpeg_color_space == JCS_GRAYSCALE && reader->num_components == 1;
     bool ycc = reader->jpeg_color_space == JCS_YCbCr && reader->num_components == 3;
     if (reader->data_precision != 8 || reader->arith_code || (!gray && !ycc) ||
@@ -277,7 +276,8 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
     jpeg_begin(state, (j_common_ptr)&state->reader, &error);
     if (setjmp(state->jump) == 0) {
         jpeg_open_reader(state, bytes, length);
-        if (!fill(frame, state, bytes, length))
+        jpeg_read_header(&state->reader, TRUE);
+        if (!jpeg_fill_frame(frame, state, bytes, length))
             error_set(&error, STATUS_UNSUPPORTED_FORMAT, "devices do not decode this JPEG");
     }
     jpeg_destroy_decompress(&state->reader);

@@ -1,8 +1,9 @@
 /*
- * frame.h - the header data of a JPEG that the decoder and the encoder of a device need.
+ * frame.h - the header data of a JPEG that decoders other than libjpeg need, and the encoder of a
+ * device.
  *
- * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ reads
- * them. They hold no pointers, so they can be copied to a device.
+ * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ and
+ * codecs/jpeg/row_decoder.c read them. They hold no pointers, so they can be copied to a device.
  */
 #pragma once
 
@@ -12,8 +13,8 @@
 
 #define JPEG_COMPONENTS_MAX 3
 #define JPEG_TABLES_MAX 4
-/* libjpeg writes progressive files with 10 scans. A file with more than this maximum is decoded on
- * the host. */
+/* libjpeg writes progressive files with 10 scans. libjpeg decodes a file with more than this
+ * maximum. */
 #define JPEG_FRAME_SCANS_MAX 32
 
 /* A Huffman table as in the file (ISO/IEC 10918-1, B.2.4.2). */

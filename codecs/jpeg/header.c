@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "codecs/jpeg/zigzag.h"
+
 /* More than a header without a profile: libjpeg's for RGB has 623 bytes. */
 #define HEADER_BYTES_MAX 640
 /* A profile is cut into segments of at most 65535 bytes: a length, 14 bytes about the profile, and
@@ -16,12 +18,6 @@ enum { MARKER_SOF0 = 0xC0, MARKER_SOS = 0xDA, MARKER_DQT = 0xDB };
 
 /* Offsets in an SOF0 segment from its marker, which a length and the precision follow. */
 enum { FRAME_HEIGHT_AT = 5, FRAME_WIDTH_AT = 7 };
-
-/* Natural order (8 * row + column) of the positions in zigzag order. */
-static const uint8_t natural_order[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 /* Keeps as many bytes as there is room for. Those of the pixel may be lost. */
 struct header_sink {
@@ -55,9 +51,9 @@ size_t jpeg_prelude_bytes(size_t icc_bytes)
 /* Reads tables of 8-bit values: each has a byte with its number, then the values. */
 static void read_tables(const uint8_t *at, const uint8_t *end, uint16_t quant[2][64])
 {
-    for (; at < end; at += 1 + sizeof natural_order)
-        for (size_t i = 0; i < sizeof natural_order; i++)
-            quant[at[0] & 1][natural_order[i]] = at[1 + i];
+    for (; at < end; at += 1 + sizeof jpeg_natural_order_of)
+        for (size_t i = 0; i < sizeof jpeg_natural_order_of; i++)
+            quant[at[0] & 1][jpeg_natural_order_of[i]] = at[1 + i];
 }
 
 static void write_16(uint8_t *to, uint32_t value)

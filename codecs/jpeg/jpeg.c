@@ -93,7 +93,8 @@ static void on_message(j_common_ptr common, int level)
      * no such call for an APP0 or APP14 that it parses, but it does not keep those. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
         count_segment(state, common->err->msg_parm.i[0], common->err->msg_parm.i[1]);
-    if (level >= 0 || state->limits == NULL) /* a trace message; encoders do not warn */
+    /* Encoders do not warn. If there is a row decoder, libjpeg warns of the missing first scan. */
+    if (level >= 0 || state->limits == NULL || state->row_decoder != NULL)
         return;
     common->err->num_warnings++;
     if (loses_pixels(common->err->msg_code)) {
@@ -150,6 +151,7 @@ void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *err
     state->error = error;
     state->warnings = state->segments = state->monitor_calls = 0;
     state->kept_bytes = 0;
+    state->row_decoder = NULL;
     common->err = jpeg_std_error(&state->errors);
     state->errors.error_exit = on_error;
     state->errors.emit_message = on_message;

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-enum { COEFFICIENTS = DCTSIZE2 };
-
 struct component {
     bool takes_ac; /* the decode uses its AC coefficients */
     bool wanted;   /* the decode uses it */
@@ -21,8 +19,7 @@ struct walk {
     j_decompress_ptr reader;
     struct component components[MAX_COMPS_IN_SCAN];
     int component_count;
-    /* The lowest known bit of each coefficient; -1 if none is known. */
-    int8_t known[MAX_COMPS_IN_SCAN][COEFFICIENTS];
+    struct jpeg_known known;
     struct jpeg_scans *scans;
     const uint8_t *span; /* start of the current span */
     uint32_t scans_left;
@@ -31,29 +28,42 @@ struct walk {
     bool dropped;        /* any scan was skipped */
 };
 
-static bool learn(struct walk *walk, const struct jpeg_scan_header *scan)
+void jpeg_known_clear(struct jpeg_known *known)
+{
+    memset(known->low, -1, sizeof known->low);
+}
+
+bool jpeg_known_learn(struct jpeg_known *known, const struct jpeg_scan_header *scan)
 {
     for (int i = 0; i < scan->count; i++) {
-        int8_t *known = walk->known[scan->components[i]];
-        if (scan->first > 0 && known[0] < 0) /* uncovered: scans */
+        int8_t *low = known->low[scan->components[i]];
+        if (scan->first > 0 && low[0] < 0)
             return false;
         for (int k = scan->first; k <= scan->last; k++) {
-            bool begins = known[k] < 0 && scan->high == 0;
-            bool refines = known[k] == scan->high && scan->high > 0 && scan->low == scan->high - 1;
+            bool begins = low[k] < 0 && scan->high == 0;
+            bool refines = low[k] == scan->high && scan->high > 0 && scan->low == scan->high - 1;
             if (!begins && !refines)
                 return false;
-            known[k] = (int8_t)scan->low;
+            low[k] = (int8_t)scan->low;
         }
     }
+    return true;
+}
+
+bool jpeg_known_is_complete(const struct jpeg_known *known, int component)
+{
+    for (int k = 0; k < DCTSIZE2; k++)
+        if (known->low[component][k] != 0)
+            return false;
     return true;
 }
 
 static bool add_span(struct walk *walk, const uint8_t *end)
 {
     struct jpeg_scans *scans = walk->scans;
-    if (end == walk->span) /* uncovered: scans */
+    if (end == walk->span)
         return true;
-    if (scans->count == JPEG_SPANS_MAX) /* uncovered: scans */
+    if (scans->count == JPEG_SPANS_MAX)
         return false;
     scans->spans[scans->count++] = (struct jpeg_span){walk->span, (size_t)(end - walk->span)};
     return true;
@@ -62,7 +72,7 @@ static bool add_span(struct walk *walk, const uint8_t *end)
 /* Keeps or skips the bytes from the marker at `at`. Returns false if there are too many spans. */
 static bool turn(struct walk *walk, const uint8_t *at, bool dropping)
 {
-    if (dropping && !walk->dropping && !add_span(walk, at)) /* uncovered: scans */
+    if (dropping && !walk->dropping && !add_span(walk, at))
         return false;
     if (!dropping && walk->dropping)
         walk->span = at;
@@ -74,9 +84,8 @@ static bool turn(struct walk *walk, const uint8_t *at, bool dropping)
 static bool is_complete(const struct walk *walk)
 {
     for (int i = 0; i < walk->component_count; i++)
-        for (int k = 0; walk->components[i].wanted && k < COEFFICIENTS; k++)
-            if (walk->known[i][k] != 0)
-                return false;
+        if (walk->components[i].wanted && !jpeg_known_is_complete(&walk->known, i))
+            return false;
     return true;
 }
 
@@ -94,7 +103,8 @@ static const uint8_t *step(struct walk *walk, const uint8_t *at, const uint8_t *
                                                 : NULL;
     }
     if (walk->scans_left-- == 0 ||
-        !jpeg_read_scan_header(walk->reader, at + 2, length, &scan) || !learn(walk, &scan))
+        !jpeg_read_scan_header(walk->reader, at + 2, length, &scan) ||
+        !jpeg_known_learn(&walk->known, &scan))
         return NULL;
     bool drop = scan.first > 0 && !walk->components[scan.components[0]].takes_ac;
     return turn(walk, at, drop) ? jpeg_find_marker(&walk->markers, next, end) : NULL;
@@ -105,7 +115,7 @@ static bool open_walk(struct walk *walk, j_decompress_ptr reader)
 {
     bool luma = reader->out_color_space == JCS_GRAYSCALE;
     walk->component_count = reader->num_components;
-    memset(walk->known, -1, sizeof walk->known);
+    jpeg_known_clear(&walk->known);
     if (!reader->progressive_mode || reader->num_components > MAX_COMPS_IN_SCAN ||
         reader->Ss != 0 || reader->Se != 0 || reader->Ah != 0)
         return false;
@@ -116,7 +126,7 @@ static bool open_walk(struct walk *walk, j_decompress_ptr reader)
         walk->components[i] = (struct component){wanted && from->DCT_scaled_size > 1, wanted};
     }
     for (int i = 0; i < reader->comps_in_scan; i++)
-        walk->known[reader->cur_comp_info[i]->component_index][0] = (int8_t)reader->Al;
+        walk->known.low[reader->cur_comp_info[i]->component_index][0] = (int8_t)reader->Al;
     return true;
 }
 

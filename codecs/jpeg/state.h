@@ -1,8 +1,8 @@
 /*
  * state.h - the state of the JPEG codec in a worker, and the functions that its .c files share.
  *
- * Only jpeg_probe, jpeg_decode, jpeg_encode and jpeg_read_frame call setjmp. A variable that must
- * survive a longjmp is in jpeg_state, never a local.
+ * Only the functions of codec_jpeg and decode_once call setjmp. A variable that must survive a
+ * longjmp is in jpeg_state, never a local.
  */
 #pragma once
 
@@ -64,6 +64,9 @@ struct jpeg_state {
     const struct encode_request *request;
     struct codec_sink *sink;
     struct jpeg_coefficients coefficients;
+    bool by_libjpeg; /* for tests: libjpeg decodes the coefficients of progressive files, too */
+    bool by_rows;    /* in this decode, a row decoder decodes them */
+    struct jpeg_row_decoder *row_decoder; /* NULL before jpeg_row_decoder_take_over */
     struct jpeg_scans scans; /* the parts of the source to read; empty: all of it */
     size_t next_span;
     uint64_t source_bytes;
@@ -95,6 +98,14 @@ codec_decode_fn jpeg_decode;
 codec_encode_fn jpeg_encode;
 codec_frame_fn jpeg_read_frame;
 
+/* ---- frame.c ---- */
+
+/* Reads what decoders other than libjpeg need. Call after jpeg_read_header. Returns false if
+ * libjpeg must decode the file, which may be damaged. Replaces Huffman tables and the restart
+ * interval of the reader by those of later scans. */
+bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
+                     size_t length);
+
 /* ---- markers.c ---- */
 
 struct jpeg_markers {
@@ -123,6 +134,17 @@ bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const ui
                            size_t length, struct jpeg_scan_header *scan);
 
 /* ---- scans.c ---- */
+
+/* What the scans so far have told: the lowest known bit of each coefficient, in zigzag order; -1 if
+ * none is known. */
+struct jpeg_known {
+    int8_t low[MAX_COMPS_IN_SCAN][DCTSIZE2];
+};
+
+void jpeg_known_clear(struct jpeg_known *known);
+/* Records a scan. Returns false if it does not continue the scans before it: libjpeg warns. */
+bool jpeg_known_learn(struct jpeg_known *known, const struct jpeg_scan_header *scan);
+bool jpeg_known_is_complete(const struct jpeg_known *known, int component);
 
 /* Sets scans->spans to the bytes to decode and returns true. Returns false, with no spans, if no
  * scan can be skipped or the file may have errors, which the full decode then reports. Call after
