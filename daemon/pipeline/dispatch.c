@@ -294,7 +294,7 @@ static bool cores_take(struct dispatch *dispatch, const struct dispatch_request 
     struct dispatch_device *device = &dispatch->devices[index];
     guess_latency(device, request, now_ns);
     forget(&dispatch->decode[request->kind], now_ns);
-    if (dispatch->jobs < dispatch->workers &&
+    if (!request->workers_busy && dispatch->jobs < dispatch->workers &&
         decode_ns(dispatch, request) < latency_ns(device, request))
         return true;
     if (!is_fed(device, request))
