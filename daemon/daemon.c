@@ -506,8 +506,8 @@ static void close_parts(struct daemon *daemon)
     trace_close(daemon->trace);
     gpu_check_destroy(daemon->gpu_check);
     test_image_destroy(daemon->test_image);
+    engine_close(daemon->engine); /* its threads submit tasks to the workers */
     workers_destroy(daemon->workers);
-    engine_close(daemon->engine);
     files_close(&daemon->files);
     uv_loop_close(&daemon->loop);
 }

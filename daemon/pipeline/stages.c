@@ -244,8 +244,6 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 static void submit(struct job_run *run, enum stage stage)
 {
     run->worker_task.priority = stage_table[stage].priority;
-    run->worker_task.brief =
-        stage == STAGE_READ || run->reserved.asked_bytes <= SMALL_JOB_BYTES;
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 

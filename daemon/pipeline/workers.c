@@ -8,10 +8,11 @@
 #include "conf/log.h"
 #include "daemon/pipeline/waker.h"
 
-/* Finished patient tasks wake the loop after this number or time. A worker finishes 16 of the
- * smallest images in half a millisecond. */
-#define PATIENT_MAX 16
-#define PATIENT_NS  1000000u
+/* If tasks finish often, the loop collects them at this interval, or when so many patient tasks are
+ * finished. More wake-ups gain nothing: the calls to Redis that end jobs are 2 ms apart, or have 32
+ * jobs (GATHER_MS in queue/lease/lease_impl.h, and the default of the option batch). */
+#define COLLECT_MS  2
+#define PATIENT_MAX 32
 
 struct worker {
     struct list_node node;
@@ -28,9 +29,11 @@ struct workers {
     pthread_mutex_t lock;
     pthread_cond_t wanted;
     struct list waiting[WORKERS_PRIORITIES];
+    uint32_t idle;         /* threads that wait for `wanted` */
+    bool waking;           /* one of them was woken and does not run yet */
     struct list finished;
     bool notified;         /* the loop was woken and will take `finished` */
-    uint64_t finished_ns;  /* when the first task of `finished` ended */
+    bool collects;         /* `timer` runs: the loop will take `finished` without being woken */
     struct list threads;   /* struct worker, without threads given up */
     bool stopping;
     uint32_t given_up;
@@ -38,6 +41,8 @@ struct workers {
     uint32_t away;         /* threads given up that still run; under the lock */
     uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
     struct waker waker;
+    uv_timer_t timer;      /* this and the next: the loop's own */
+    uint64_t collected_ms; /* when the loop last took a task, uv_now */
 };
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
@@ -54,16 +59,33 @@ static struct list *first_waiting(struct workers *workers)
 /* Under the lock. true: the caller must wake the loop. */
 static bool must_notify(struct workers *workers)
 {
-    bool must = !workers->notified && !list_empty(&workers->finished);
-    workers->notified |= must;
+    bool must = !workers->notified;
+    workers->notified = true;
     return must;
 }
 
-/* Under the lock. Whether the loop can be woken later, together with more finished tasks. */
-static bool can_wait(struct workers *workers, const struct worker_task *last, uint64_t now_ns)
+/* Under the lock. Whether the loop takes the task in time without being woken. */
+static bool can_wait(const struct workers *workers, const struct worker_task *task)
 {
-    return last->patient && workers->finished.length < PATIENT_MAX && first_waiting(workers) &&
-           now_ns - workers->finished_ns < PATIENT_NS;
+    return task->patient && workers->collects && workers->finished.length < PATIENT_MAX;
+}
+
+/* Under the lock. true: the caller must signal `wanted`. One thread is woken at a time, and it
+ * wakes the next one. Otherwise the loop would make a system call for each task. */
+static bool must_wake(struct workers *workers)
+{
+    bool must = workers->idle > 0 && !workers->waking && first_waiting(workers);
+    workers->waking |= must;
+    return must;
+}
+
+/* Under the lock. */
+static void wait_for_tasks(struct workers *workers)
+{
+    workers->idle++;
+    pthread_cond_wait(&workers->wanted, &workers->lock);
+    workers->idle--;
+    workers->waking = false;
 }
 
 /* Waits for a task. NULL: the thread must end. */
@@ -72,22 +94,20 @@ static struct worker_task *take_task(struct worker *worker)
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct list *waiting;
-    while (!(waiting = first_waiting(workers)) && !workers->stopping) {
-        if (must_notify(workers)) /* no task is left that a patient task could wait for */
-            waker_wake(&workers->waker);
-        pthread_cond_wait(&workers->wanted, &workers->lock);
-    }
+    while (!(waiting = first_waiting(workers)) && !workers->stopping)
+        wait_for_tasks(workers);
     struct worker_task *task = NULL;
     if (waiting) {
         task = container_of(list_pop(waiting), struct worker_task, node);
-        if (!task->brief && must_notify(workers)) /* this task may take long */
-            waker_wake(&workers->waker);
         task->waiting = false;
         task->worker = worker;
         worker->task = task;
         worker->began_ns = clock_now_ns();
     }
+    bool wakes = must_wake(workers);
     pthread_mutex_unlock(&workers->lock);
+    if (wakes)
+        pthread_cond_signal(&workers->wanted);
     return task;
 }
 
@@ -102,8 +122,9 @@ static void leave_task(struct worker *worker, struct worker_task *task, uint64_t
 
 void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task)
 {
+    uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&workers->lock);
-    leave_task(tools->worker, task, clock_now_ns());
+    leave_task(tools->worker, task, now_ns);
     pthread_mutex_unlock(&workers->lock);
     tools->worker->handed_on = true;
 }
@@ -113,19 +134,16 @@ void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct
 static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
+    uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&workers->lock);
     bool stays = !worker->given_up, notify = false;
     if (!stays)
         workers->away--;
     if (task) {
-        uint64_t now_ns = clock_now_ns();
         leave_task(worker, task, now_ns);
-        if (list_empty(&workers->finished))
-            workers->finished_ns = now_ns;
         list_push(&workers->finished, &task->node);
         /* The loop may be gone when the task of a given-up thread returns. */
-        notify = (stays || !workers->stopping) && !can_wait(workers, task, now_ns) &&
-                 must_notify(workers);
+        notify = (stays || !workers->stopping) && !can_wait(workers, task) && must_notify(workers);
     }
     if (notify && !stays)
         waker_wake(&workers->waker);
@@ -185,15 +203,34 @@ bool workers_are_busy(struct workers *workers)
     return busy;
 }
 
+static void on_timer(uv_timer_t *timer)
+{
+    workers_collect(timer->data);
+}
+
+/* true: the timer must run, because tasks finish often. A rare task needs no second look. */
+static bool must_look_again(struct workers *workers, const struct list *taken)
+{
+    uint64_t now_ms = uv_now(workers->timer.loop);
+    bool often = now_ms - workers->collected_ms <= COLLECT_MS;
+    if (!list_empty(taken))
+        workers->collected_ms = now_ms;
+    return !list_empty(taken) && often;
+}
+
 void workers_collect(struct workers *workers)
 {
     struct list taken;
+    bool runs = uv_is_active((uv_handle_t *)&workers->timer);
     list_init(&taken);
     pthread_mutex_lock(&workers->lock);
+    list_take(&taken, &workers->finished);
+    bool starts = !runs && must_look_again(workers, &taken);
     workers->notified = false;
-    for (struct list_node *node; (node = list_pop(&workers->finished));)
-        list_push(&taken, node);
+    workers->collects = runs || starts;
     pthread_mutex_unlock(&workers->lock);
+    if (starts)
+        uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
     for (struct list_node *node; (node = list_pop(&taken));) {
         struct worker_task *task = container_of(node, struct worker_task, node);
         task->done(task);
@@ -212,6 +249,8 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
         free(workers); /* uncovered: memory */
         return NULL;
     }
+    uv_timer_init(loop, &workers->timer);
+    workers->timer.data = workers;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
@@ -241,8 +280,10 @@ void workers_submit(struct workers *workers, struct worker_task *task)
     task->patient = false;
     task->waiting = true;
     list_push(&workers->waiting[task->priority], &task->node);
-    pthread_cond_signal(&workers->wanted);
+    bool wakes = must_wake(workers);
     pthread_mutex_unlock(&workers->lock);
+    if (wakes)
+        pthread_cond_signal(&workers->wanted);
 }
 
 bool workers_withdraw(struct workers *workers, struct worker_task *task)
@@ -308,6 +349,7 @@ void workers_stop(struct workers *workers)
         free(worker);
     }
     waker_close(&workers->waker);
+    uv_close((uv_handle_t *)&workers->timer, NULL);
 }
 
 void workers_destroy(struct workers *workers)

@@ -2,10 +2,11 @@
  * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
  * The loop submits tasks, and workers run them, highest priority first. Finished tasks are
- * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If a task is
- * marked `patient` and other tasks wait for a worker, several finished tasks share one wake-up. A
- * worker that hangs is given up (workers_give_up): a new thread replaces it, and the old thread
- * ends if its task ever returns. Loop thread only, unless a function says otherwise.
+ * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If tasks
+ * finish often, those marked `patient` wait up to 2 ms for others, and many share one wake-up. The
+ * loop wakes one idle worker at a time, which wakes the next one if more tasks wait. A worker that
+ * hangs is given up (workers_give_up): a new thread replaces it, and the old thread ends if its
+ * task ever returns. Loop thread only, unless a function says otherwise.
  */
 #pragma once
 
@@ -33,8 +34,7 @@ struct worker_task {
     uint32_t priority;                                            /* 0 .. 3; 3 runs first */
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
-    bool patient; /* run sets it if done may be called later (workers_collect) */
-    bool brief;   /* takes less than a millisecond: patient tasks that have finished may wait */
+    bool patient; /* run sets it if done may be called 2 ms later */
     bool waiting; /* this and the next: private */
     struct worker *worker;
 };
@@ -51,8 +51,7 @@ void workers_submit(struct workers *workers, struct worker_task *task);
  * do so as soon as it learns of the task: tell it after this call, and do not use the task then. */
 void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
 
-/* Calls done for finished tasks. Call it about every 100 ms: if all workers are busy with long
- * tasks, patient tasks do not wake the loop. */
+/* Calls done for all finished tasks now. */
 void workers_collect(struct workers *workers);
 
 /* Cancels a task that no worker has started; done is not called. false: it is too late. */

@@ -2,7 +2,9 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "daemon/pipeline/workers.h"
+#include "tests/fixtures/process.h"
 #include "tests/fixtures/test.h"
 
 /* The state of the running test. */
@@ -37,6 +39,7 @@ static void run(struct worker_task *task, struct worker_tools *tools)
 static void done(struct worker_task *task)
 {
     bench.done++;
+    uv_stop(&bench.loop); /* a timer may call this: then the loop must not wait for events */
 }
 
 static struct note note_of(char letter, uint32_t priority, bool waits)
@@ -91,6 +94,25 @@ TEST(what_is_nearest_its_end_goes_first)
     sem_post(&bench.gate);
     run_until_done(5);
     assert_string_equal(bench.order, "bdca");
+    bench_end();
+}
+
+/* No task waits while a worker is idle, although one wake-up at a time is under way. */
+TEST(each_idle_worker_gets_a_task)
+{
+    struct note notes[6];
+    bench_open(COUNT_OF(notes));
+    for (size_t round = 1; round <= 300; round++) {
+        for (size_t i = 0; i < COUNT_OF(notes); i++) {
+            notes[i] = note_of('x', 0, true);
+            workers_submit(bench.workers, &notes[i].task);
+        }
+        for (size_t i = 0; i < COUNT_OF(notes); i++)
+            sem_wait(&bench.begun); /* all of them wait at the gate now */
+        for (size_t i = 0; i < COUNT_OF(notes); i++)
+            sem_post(&bench.gate);
+        run_until_done(round * COUNT_OF(notes));
+    }
     bench_end();
 }
 
@@ -180,24 +202,64 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
     bench_end();
 }
 
-/* A patient task is reported together with the next one, or else by workers_collect. */
-TEST(news_that_can_wait_does_not_get_lost)
+static void finish_one(struct note *note)
+{
+    size_t before = bench.done;
+    workers_submit(bench.workers, &note->task);
+    run_until_done(before + 1);
+}
+
+/* A patient task waits a short time for others, or wakes the loop at once. */
+TEST(a_patient_task_comes_back_soon)
 {
     bench_open(1);
-    struct note gate = note_of('g', 0, true), a = note_of('a', 0, false),
-                long_one = note_of('l', 0, true);
+    struct note notes[9];
+    uint64_t start = clock_now_ns();
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        notes[i] = note_of('x', 0, false);
+        notes[i].patient = true;
+        if (i % 3 == 0)
+            usleep(5000); /* the next one wakes the loop */
+        finish_one(&notes[i]);
+    }
+    assert_true(clock_ms(start, clock_now_ns()) < 1000 * patience(1));
+    bench_end();
+}
+
+TEST(finished_tasks_can_be_collected_at_once)
+{
+    bench_open(1);
+    struct note a = note_of('a', 0, false), gate = note_of('g', 0, true);
     a.patient = true;
-    submit_and_wait(&gate);
     workers_submit(bench.workers, &a.task);
-    workers_submit(bench.workers, &long_one.task);
-    sem_post(&bench.gate);
-    run_until_done(1);
+    workers_submit(bench.workers, &gate.task);
     sem_wait(&bench.begun);
-    sem_wait(&bench.begun); /* the long one began: the other two have ended */
+    sem_wait(&bench.begun); /* the gate began: the other one has ended */
     workers_collect(bench.workers);
-    assert_int_equal(bench.done, 2);
+    assert_int_equal(bench.done, 1);
     sem_post(&bench.gate);
-    run_until_done(3);
+    run_until_done(2);
+    bench_end();
+}
+
+/* The loop turns at an interval and for many patient tasks together, not for each of them. */
+TEST(patient_tasks_share_wake_ups)
+{
+    static struct note notes[4000];
+    size_t turns = 0;
+    bench_open(2);
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        notes[i] = note_of('x', 0, true);
+        notes[i].patient = true;
+        sem_post(&bench.gate);
+    }
+    uint64_t start = clock_now_ns();
+    for (size_t i = 0; i < COUNT_OF(notes); i++)
+        workers_submit(bench.workers, &notes[i].task);
+    for (; bench.done < COUNT_OF(notes); turns++)
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    double ms = clock_ms(start, clock_now_ns());
+    assert_true((double)turns <= COUNT_OF(notes) / 32 + 2 * ms + 10);
     bench_end();
 }
 
