@@ -212,6 +212,31 @@ static void written(uv_write_t *request, int status)
     free(write);
 }
 
+static void skip(uv_buf_t *part, size_t *bytes)
+{
+    size_t skipped = *bytes < part->len ? *bytes : part->len;
+    *bytes -= skipped;
+    part->base += skipped;
+    part->len -= skipped;
+}
+
+/* The socket usually takes all bytes at once. uv_write alone would cost two more system calls. */
+static bool start_write(struct link *link, struct write *write, size_t length)
+{
+    const struct link_body *body = &write->body;
+    uv_buf_t parts[] = {uv_buf_init(write->command, (unsigned)length),
+                        uv_buf_init((char *)body->bytes, (unsigned)body->length)};
+    int count = uv_try_write(&link->at.stream, parts, body->length > 0 ? 2 : 1);
+    size_t done = count > 0 ? (size_t)count : 0; /* after an error, reading ends too */
+    if (done == length + body->length) {
+        written(&write->request, 0);
+        return true;
+    }
+    skip(&parts[0], &done);
+    skip(&parts[1], &done);
+    return uv_write(&write->request, &link->at.stream, parts, 2, written) == 0;
+}
+
 bool link_send(struct link *link, const char *command, size_t length, const struct link_body *body,
                uint64_t timeout_ms, link_reply_cb callback, void *context)
 {
@@ -222,11 +247,8 @@ bool link_send(struct link *link, const char *command, size_t length, const stru
     if (write && call) {
         write->body = *body;
         memcpy(write->command, command, length);
-        uv_buf_t parts[] = {uv_buf_init(write->command, (unsigned)length),
-                            uv_buf_init((char *)body->bytes, (unsigned)body->length)};
-        if (uv_write(&write->request, &link->at.stream, parts, body->length > 0 ? 2 : 1,
-                     written) != 0) {
-            free(call); /* uncovered: memory */
+        if (!start_write(link, write, length)) { /* uncovered: memory */
+            free(call);
             call = NULL;
         }
     }

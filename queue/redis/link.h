@@ -42,7 +42,8 @@ struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_
 void link_open(struct link *link, struct addrinfo *addresses, uint64_t connect_ms);
 void link_open_socket(struct link *link, const char *path);
 
-/* The rest of an encoded command, which is not copied: `release` is called once it is written. */
+/* The rest of an encoded command, which is not copied. `release` is called once it is written,
+ * usually inside link_send. */
 struct link_body {
     const char *bytes;
     size_t length;

@@ -180,10 +180,11 @@ static bool send_as(struct script_call *call, const char *name, const char *scri
     command_add(&head, name, strlen(name));
     command_add(&head, script, length);
     command_add(&head, keys, text_number(keys, call->keys));
+    call->holders++; /* for the body, which may be released at once */
     bool sent = !head.failed && redis_send(call->redis, head.text, head.length, &body, 0, answered,
                                            call);
     free(head.text);
-    call->holders += sent;
+    call->holders -= !sent;
     return sent;
 }
 
