@@ -131,7 +131,7 @@ static bool keeps_result(const struct entry *entry)
 
 static void add_keys(struct script_call *call, const struct entry *entry)
 {
-    script_call_ns_key(call, "job:%llu", (unsigned long long)entry->lease.number);
+    script_call_job_key(call, entry->lease.number);
     if (keeps_result(entry))
         script_call_ns_key(call, "result:%s", entry->id);
     if (entry->id && entry->unique) {
@@ -150,8 +150,7 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
 {
     const struct options *options = entry->queue->options;
     script_call_number(call, entry->lease.number);
-    script_call_format(call, "%s:%llu", entry->queue->instance,
-                       (unsigned long long)entry->lease.fetch);
+    script_call_token(call, entry->queue->instance, entry->lease.fetch);
     bool kept = keeps_result(entry);
     bool listed = strcmp(options->results, "list") == 0 || entry->reply_dropped;
     bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;

@@ -93,7 +93,7 @@ static void send_renewal(struct queue *queue, struct entry *const *entries, size
     struct script_call *call = queue_call(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
                                           "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
-        script_call_ns_key(call, "job:%llu", (unsigned long long)entries[i]->lease.number);
+        script_call_job_key(call, entries[i]->lease.number);
     script_call_text(call, queue->instance);
     script_call_ms(call, queue->options->lease_s);
     script_call_text(call, right);

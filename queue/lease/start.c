@@ -125,7 +125,7 @@ static void add_ms(struct script_call *call, const struct job_time *time, double
 
 static void add_keys(struct script_call *call, const struct ask *ask)
 {
-    script_call_ns_key(call, "job:%llu", (unsigned long long)ask->entry->lease.number);
+    script_call_job_key(call, ask->entry->lease.number);
     if (!ask->id)
         return;
     script_call_ns_key(call, "waits:%s", ask->id);
@@ -137,8 +137,7 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
 {
     const struct entry *entry = ask->entry;
     script_call_number(call, entry->lease.number);
-    script_call_format(call, "%s:%llu", entry->queue->instance,
-                       (unsigned long long)entry->lease.fetch);
+    script_call_token(call, entry->queue->instance, entry->lease.fetch);
     script_call_text(call, ask->id ? ask->id : "");
     script_call_text(call, ask->unique ? "1" : "0");
     /* Rounded so that a job never starts before not_before or after expires. */

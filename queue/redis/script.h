@@ -34,9 +34,13 @@ struct script_call *script_call_new(enum script script, const char *ns, ...)
 /* Adds the key "NS:REST", where REST is formatted as by printf. */
 void script_call_ns_key(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the key "NS:job:NUMBER". */
+void script_call_job_key(struct script_call *call, uint64_t number);
 void script_call_key(struct script_call *call, const char *key);
 void script_call_text(struct script_call *call, const char *text);
 void script_call_bytes(struct script_call *call, const void *bytes, size_t length);
+/* Adds the argument "INSTANCE:COUNTER". */
+void script_call_token(struct script_call *call, const char *instance, uint64_t counter);
 void script_call_format(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void script_call_number(struct script_call *call, uint64_t number);
