@@ -68,7 +68,7 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline)
 {
     assert(run->owner == OWNER_NONE);
     struct list_node node = run->node;
-    memset(run, 0, sizeof *run);
+    memset(run, 0, offsetof(struct job_run, outputs));
     run->node = node;
     run->pipeline = pipeline;
 }

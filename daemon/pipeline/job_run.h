@@ -35,7 +35,7 @@
 #define CLOCK_STANDS UINT64_MAX /* a deadline_ns: the clock of timeout_s is stopped */
 
 enum owner {
-    OWNER_NONE,   /* a free slot, all zero, on the pipeline's list `free` */
+    OWNER_NONE,   /* a free slot, on the pipeline's list `free` */
     OWNER_LOOP,   /* on the list of its stage; it may wait for a reply of Redis or for memory */
     OWNER_WORKER, /* worker_task or engine_task is submitted; the job stays on the list of its
                      stage */
@@ -215,8 +215,9 @@ struct job_run {
     struct dispatch_charge charge;
     struct worker_task worker_task;
     struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
-    struct job_run_output outputs[JOB_OUTPUTS_MAX];
     struct trace_job trace;
+    struct job_run_output outputs[JOB_OUTPUTS_MAX]; /* zero, up to job.output_count, after the job
+                                                       was parsed */
 };
 
 #define job_run_at(pointer) container_of(pointer, struct job_run, node)
@@ -239,7 +240,7 @@ void job_run_move(struct job_run *run, enum stage stage, enum owner owner);
 void job_run_decide(struct job_run *run, enum outcome outcome);
 /* Whether no outcome is decided yet. Any thread. */
 bool job_run_is_open(const struct job_run *run);
-/* Zeroes a free slot for the next job. Loop only. */
+/* Zeroes a free slot for the next job, except its outputs. Loop only. */
 void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
 /* Copies the limits from the options. */

@@ -51,7 +51,9 @@ static void parse(struct job_run *run, const struct lease *lease)
                   lease->raw_bytes, JOB_BYTES_MAX);
         return;
     }
-    if (job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error) != STATUS_OK) {
+    enum status status = job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error);
+    memset(run->outputs, 0, run->job.output_count * sizeof *run->outputs);
+    if (status != STATUS_OK) {
         /* Not answered: without the parsed job its id and reply_to may be unknown. */
         char label[LABEL_BYTES];
         if (run->error.status == STATUS_OUT_OF_MEMORY) {

@@ -285,7 +285,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
 
 void plan_drop_passes(struct plan *plan)
 {
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
         free(plan->variants[i].passes);
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;

@@ -215,7 +215,7 @@ TEST(every_decision)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-TEST(a_free_place_is_zeroed_in_its_list)
+TEST(a_free_slot_is_zeroed_in_its_list)
 {
     static struct bench bench;
     set_up(&bench, (struct state){STAGE_ASK, OWNER_NONE});
