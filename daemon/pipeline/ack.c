@@ -1,4 +1,4 @@
-/* ack.c - the stage ACK: writes the result, sends DONE or NACK, and updates the metrics. */
+/* ack.c - writes the result; the stage ACK: sends DONE or NACK, and updates the metrics. */
 #include <stdlib.h>
 
 #include "conf/clock.h"
@@ -56,23 +56,24 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.encode = run->timing.ms[STAGE_ENCODE];
 }
 
-/* Returns malloc'd JSON, or NULL if memory is short. brief: read only members that no worker
- * writes, because a worker still owns the job. */
-static char *message(const struct job_run *run, const char *status, const struct error *error,
-                     bool brief)
+/* Returns malloc'd JSON, or NULL if memory is short. lease: on the loop, the job's; on a worker,
+ * NULL. brief: read only members that no worker writes, because a worker still owns the job. */
+static char *message(const struct job_run *run, const struct lease *lease, const char *status,
+                     const struct error *error, bool brief)
 {
     struct result_output outputs[JOB_OUTPUTS_MAX];
     struct result result = {
         .job = &run->job,
-        .number = run->lease->number,
+        .number = run->number,
         .status = status,
         .error = error,
-        .attempt = run->lease->attempt,
+        .attempt = run->attempt,
         .daemon = run->pipeline->parts.daemon,
         .ms = {.read = -1, .admit = -1, .decode = -1, .h2d = -1, .kernel = -1, .d2h = -1,
                .encode = -1},
     };
-    result.text = lease_text(run->lease, &result.text_bytes);
+    if (lease)
+        result.text = lease_text(lease, &result.text_bytes);
     result.ms.queue = run->timing.queue_ms;
     result.ms.total = clock_ms(run->timing.fetched_ns, clock_now_ns());
     if (!brief) {
@@ -82,6 +83,23 @@ static char *message(const struct job_run *run, const char *status, const struct
         fill_rest(run, &result);
     }
     return result_write(&result);
+}
+
+void job_run_write_result(struct job_run *run)
+{
+    if (run->error.status == STATUS_OK && job_run_is_open(run))
+        run->result = message(run, NULL, "done", NULL, false);
+}
+
+/* The result that the worker has written, or else a new one. */
+static char *take_result(struct job_run *run, const char *status, const struct error *error,
+                         bool brief)
+{
+    bool is_written = !brief && !error && run->result;
+    char *result = is_written ? run->result : message(run, run->lease, status, error, brief);
+    if (is_written)
+        run->result = NULL;
+    return result;
 }
 
 const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
@@ -218,7 +236,7 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
                            : error->status == STATUS_CANCELLED ? "cancelled"
                            : retry                             ? "dead"
                                                                : "failed";
-        whole.result = message(run, word, ok ? NULL : error, brief);
+        whole.result = take_result(run, word, ok ? NULL : error, brief);
         whole.value_count = brief ? 0 : take_values(run, values);
         answer = &whole;
     }

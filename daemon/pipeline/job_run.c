@@ -111,6 +111,8 @@ void job_run_release(struct job_run *run)
 
 void job_run_drop_results(struct job_run *run)
 {
+    free(run->result);
+    run->result = NULL;
     for (size_t i = 0; i < run->job.output_count; i++) {
         free(run->outputs[i].value.value);
         run->outputs[i].value = (struct queue_value){0};

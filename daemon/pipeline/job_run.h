@@ -190,7 +190,8 @@ struct job_run {
     struct pipeline *pipeline;
     struct lease *lease;         /* NULL for a zombie */
     uint64_t number, fetch;      /* copied from the lease: a zombie's worker outlives the lease */
-    bool alone;                  /* likewise */
+    uint32_t attempt;            /* this and the next: likewise */
+    bool alone;
     enum stage stage;
     enum owner owner;
     _Atomic enum outcome outcome;
@@ -199,6 +200,7 @@ struct job_run {
     struct job job;
     size_t text_bytes;           /* this job's part of pipeline->text_bytes */
     char *repeat;                /* the result for OUTCOME_REPEATED; malloc'd */
+    char *result;                /* of a job that a worker has done; malloc'd. NULL: not written */
     struct error error;          /* of the job; the first error is kept */
     struct error disk_error;     /* set if disk_try failed after a failed write */
 
@@ -253,7 +255,7 @@ void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
 void job_run_drop_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results. Idempotent. */
 void job_run_release(struct job_run *run);
-/* Frees values and encoded outputs. Idempotent. */
+/* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
 void job_run_drop_results(struct job_run *run);
 /* Frees everything that the job owns. */
 void job_run_clear(struct job_run *run);

@@ -25,6 +25,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->lease = lease;
     run->number = lease->number;
     run->fetch = lease->fetch;
+    run->attempt = lease->attempt;
     run->alone = lease->alone;
     lease->job = run;
     pipeline->parts.totals->attempts++;

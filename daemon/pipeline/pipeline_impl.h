@@ -165,8 +165,11 @@ void job_run_start_clock(struct job_run *run);
 /* Builds the plan again if its passes were dropped before admission. */
 void job_run_restore_plan(struct job_run *run);
 
-/* ack.c: the last stage, DONE or NACK */
+/* ack.c: the result, and the last stage, DONE or NACK */
 
+/* On the worker that encoded: writes the result if the job is done. The loop drops it if the job
+ * ends in another way after all, for example by a cancel. */
+void job_run_write_result(struct job_run *run);
 void job_run_enter_ack(struct job_run *run);
 void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
 /* Answers a job that a worker or the engine still owns, and makes it a zombie. error NULL: the job

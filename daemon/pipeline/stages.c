@@ -233,8 +233,10 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
         return;
     }
     bool is_encoded = atomic_load(&run->at) == STAGE_ENCODE;
-    if (is_encoded)
+    if (is_encoded) {
         job_run_drop_plan(run);
+        job_run_write_result(run);
+    }
     /* The memory is released now, so the loop may handle the task later. */
     task->patient = is_encoded && !admission_release(run);
 }

@@ -1,7 +1,7 @@
 /*
  * result.h - writes the result of a job: the JSON message that tells the client how the job ended.
  *
- * Loop thread only. All pointers are borrowed for the duration of the call.
+ * Any thread. All pointers are borrowed for the duration of the call.
  */
 #pragma once
 

@@ -10,16 +10,24 @@
 #define FIRST_BYTES 512 /* enough for most results */
 #define SLACK_BYTES 1024 /* writer_finish shrinks a text that has more unused bytes */
 
+/* Makes room for `bytes` more and the final NUL. */
+static bool reserve(struct writer *writer, size_t bytes)
+{
+    if (writer->room - writer->length > bytes || writer->failed)
+        return !writer->failed;
+    size_t room = 2 * (writer->length + bytes) + FIRST_BYTES;
+    char *grown = realloc(writer->text, room);
+    writer->failed = !grown;
+    if (!grown) /* uncovered: memory */
+        return false;
+    writer->text = grown;
+    writer->room = room;
+    return true;
+}
+
 static void put(struct writer *writer, const char *bytes, size_t length)
 {
-    if (writer->room - writer->length < length + 1 && !writer->failed) {
-        size_t room = 2 * (writer->length + length) + FIRST_BYTES;
-        char *grown = realloc(writer->text, room);
-        writer->failed = !grown;
-        writer->text = grown ? grown : writer->text;
-        writer->room = grown ? room : writer->room;
-    }
-    if (writer->failed)
+    if (!reserve(writer, length))
         return;
     memcpy(writer->text + writer->length, bytes, length);
     writer->length += length;
@@ -52,13 +60,20 @@ static void put_string(struct writer *writer, const char *string)
 
 static void begin(struct writer *writer, const char *key)
 {
-    if (writer->follows)
-        put(writer, ",", 1);
-    writer->follows = true;
-    if (!key)
+    size_t bytes = key ? strlen(key) : 0;
+    if (!reserve(writer, bytes + 4))
         return;
-    put_string(writer, key);
-    put(writer, ":", 1);
+    char *to = writer->text + writer->length;
+    if (writer->follows)
+        *to++ = ',';
+    if (key) {
+        *to = '"';
+        memcpy(to + 1, key, bytes);
+        memcpy(to + 1 + bytes, "\":", 2);
+        to += bytes + 3;
+    }
+    writer->length = (size_t)(to - writer->text);
+    writer->follows = true;
 }
 
 static void put_number(struct writer *writer, uint64_t value)
@@ -99,11 +114,13 @@ void writer_thousandths(struct writer *writer, const char *key, double value)
     if (!(value >= 0) || !isfinite(value))
         return;
     uint64_t whole = (uint64_t)round((value < 1e15 ? value : 1e15) * 1000);
-    char rest[5] = {'.', (char)('0' + whole / 100 % 10), (char)('0' + whole / 10 % 10),
-                    (char)('0' + whole % 10), '\0'};
+    char text[TEXT_DIGITS_MAX + 4];
+    size_t length = text_number(text, whole / 1000);
+    const char rest[] = {'.', (char)('0' + whole / 100 % 10), (char)('0' + whole / 10 % 10),
+                         (char)('0' + whole % 10)};
+    memcpy(text + length, rest, sizeof rest);
     begin(writer, key);
-    put_number(writer, whole / 1000);
-    put(writer, rest, 4);
+    put(writer, text, length + sizeof rest);
 }
 
 void writer_decimal(struct writer *writer, const char *key, double value, int digits)

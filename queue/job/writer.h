@@ -6,8 +6,9 @@
  *     writer_close(&w, '}');
  *     char *text = writer_finish(&w);
  *
- * Any thread. Pass a NULL key for an element of an array and for the outermost value. If memory
- * runs short, only writer_finish reports it. */
+ * Any thread. Pass a NULL key for an element of an array and for the outermost value. Keys are
+ * written as they are: they must not need an escape. If memory runs short, only writer_finish
+ * reports it. */
 #pragma once
 
 #include <stdbool.h>
