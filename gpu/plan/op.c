@@ -11,6 +11,7 @@
 
 #define OP_PARAMS_MAX 12
 #define OPS_MAX 64 /* the fuzzer relies on this limit */
+#define PLACE_BYTES 96 /* enough for "outputs[15].ops[31] " and a name */
 
 const struct op *op_find(const char *name)
 {
@@ -56,26 +57,35 @@ static void suggest(char *text, size_t size, const char *name, const char *const
     }
 }
 
-static enum status unknown_name(const char *place, const char *name, struct error *error)
+/* Writes "ops[1] sobel". */
+static const char *say_place(const struct op_item *item, char text[PLACE_BYTES])
+{
+    int length = item->output < 0 ? 0 : snprintf(text, PLACE_BYTES, "outputs[%d].", item->output);
+    snprintf(text + length, PLACE_BYTES - (size_t)length, "ops[%d]%s%s", item->position,
+             item->name ? " " : "", item->name ? item->name : "");
+    return text;
+}
+
+static enum status unknown_name(const struct op_item *item, const char *name)
 {
     const char *names[OPS_MAX] = {NULL};
-    char text[ERROR_TEXT_MAX];
+    char text[ERROR_TEXT_MAX], place[PLACE_BYTES];
     assert(op_count < OPS_MAX);
     for (size_t i = 0; i < op_count; i++)
         names[i] = op_table[i]->name;
     suggest(text, sizeof(text), name, names, op_count, "it must be ");
-    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; %s", place,
-                     name, text);
+    return error_set(item->error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; %s",
+                     say_place(item, place), name, text);
 }
 
 enum status op_refuse(const struct op_item *item, const char *format, ...)
 {
-    char text[ERROR_TEXT_MAX];
+    char text[ERROR_TEXT_MAX], place[PLACE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return error_set(item->error, STATUS_BAD_OP, "%s%s", item->place, text);
+    return error_set(item->error, STATUS_BAD_OP, "%s%s", say_place(item, place), text);
 }
 
 static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
@@ -383,10 +393,7 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
                      struct error *error)
 {
     memset(parsed, 0, sizeof(*parsed));
-    int length = output < 0 ? snprintf(parsed->place, OP_PLACE_BYTES, "ops[%d]", position)
-                            : snprintf(parsed->place, OP_PLACE_BYTES, "outputs[%d].ops[%d]",
-                                       output, position);
-    parsed->item = (struct op_item){.place = parsed->place, .error = error};
+    parsed->item = (struct op_item){.output = output, .position = position, .error = error};
 
     const cJSON *name = item;
     if (cJSON_IsObject(item)) {
@@ -402,8 +409,8 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
     }
     parsed->op = op_find(name->valuestring);
     if (!parsed->op)
-        return unknown_name(parsed->place, name->valuestring, error);
-    snprintf(parsed->place + length, OP_PLACE_BYTES - (size_t)length, " %s", parsed->op->name);
+        return unknown_name(&parsed->item, name->valuestring);
+    parsed->item.name = parsed->op->name;
     return read_params(parsed->op, &parsed->item, parsed->params);
 }
 

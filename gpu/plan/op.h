@@ -89,7 +89,8 @@ enum op_flag {
 /* An item of a job's ops while its parameters are parsed. */
 struct op_item {
     const cJSON *object; /* NULL: given by name only, with all defaults */
-    const char *place;   /* "ops[1] sobel", for messages */
+    const char *name;    /* of the operation; NULL: not known yet */
+    int output, position; /* of the item, for messages; output < 0: not said */
     struct error *error;
 };
 
@@ -114,14 +115,10 @@ extern const size_t op_count;
 #define op_each_param(param, op)                                                                   \
     for (const struct op_param *param = (op)->params; param && param->name; param++)
 
-/* Enough for "outputs[15].ops[31] " and a name. */
-#define OP_PLACE_BYTES 96
-
 /* A parsed item of ops. */
 struct op_parsed {
     const struct op *op;
     struct op_item item;
-    char place[OP_PLACE_BYTES];
     alignas(8) unsigned char params[OP_PARAMS_BYTES_MAX];
 };
 
