@@ -8,6 +8,9 @@
 #include "conf/limits.h"
 #include "conf/text.h"
 
+/* The keys of an object with this many are compared with each other, those of others are sorted. */
+#define KEYS_FEW 8
+
 /* A key of an object that is being read, unescaped in the scratch buffer. */
 struct key {
     const char *text;
@@ -23,8 +26,6 @@ struct reader {
     struct key *keys;   /* of all enclosing objects, innermost last */
     size_t key_count, key_room;
     const char *raw_name; /* a member of the outermost object, or NULL */
-    const char *raw;      /* its value in the text; NULL if there is no such member */
-    size_t raw_length;
     struct error *error;
 };
 
@@ -74,14 +75,29 @@ static bool is_digit(int c)
     return c >= '0' && c <= '9';
 }
 
-static bool read_literal(struct reader *reader, const char *literal)
+/* Takes ownership of the node. */
+static bool set_node(struct reader *reader, cJSON **value, cJSON *node)
+{
+    if (!node)
+        out_of_memory(reader->error);
+    *value = node;
+    return node != NULL;
+}
+
+/* The functions below read a value, and set *value to its tree. If they fail, *value is NULL.
+ * value NULL: only check the text. */
+
+static bool read_literal(struct reader *reader, const char *literal, int type, cJSON **value)
 {
     size_t length = strlen(literal);
     if (reader->length - reader->at < length ||
         memcmp(reader->text + reader->at, literal, length) != 0)
         return fail(reader, "expected a value");
     reader->at += length;
-    return true;
+    if (!value)
+        return true;
+    return set_node(reader, value,
+                    type == cJSON_NULL ? cJSON_CreateNull() : cJSON_CreateBool(type == cJSON_True));
 }
 
 static bool read_digits(struct reader *reader)
@@ -93,7 +109,7 @@ static bool read_digits(struct reader *reader)
     return true;
 }
 
-static bool read_number(struct reader *reader)
+static bool read_number(struct reader *reader, cJSON **value)
 {
     size_t start = reader->at;
     char copy[JSON_NUMBER_BYTES_MAX + 1];
@@ -117,9 +133,10 @@ static bool read_number(struct reader *reader)
         return fail_at(reader, start, "a number of more than 63 characters");
     memcpy(copy, reader->text + start, length);
     copy[length] = '\0';
-    if (!isfinite(strtod(copy, NULL)))
+    double number = strtod(copy, NULL);
+    if (!isfinite(number))
         return fail_at(reader, start, "a number that a double cannot hold");
-    return true;
+    return !value || set_node(reader, value, cJSON_CreateNumber(number));
 }
 
 static int hex_digit(int c)
@@ -196,11 +213,24 @@ static bool read_escape(struct reader *reader)
     return true;
 }
 
+/* Copies the bytes of a string up to one that needs a closer look. */
+static void copy_plain(struct reader *reader)
+{
+    const unsigned char *from = reader->text + reader->at;
+    size_t count = 0, most = reader->length - reader->at;
+    while (count < most && from[count] >= 0x20 && from[count] < 0x80 && from[count] != '"' &&
+           from[count] != '\\')
+        count++;
+    memcpy(reader->scratch + reader->scratch_used, from, count);
+    reader->scratch_used += count;
+    reader->at += count;
+}
+
 /* Appends the unescaped text and a NUL to the scratch buffer. */
-static bool read_string(struct reader *reader)
+static bool read_text(struct reader *reader)
 {
     size_t start = reader->at++;
-    for (int c; (c = peek(reader)) != '"';) {
+    for (int c; copy_plain(reader), (c = peek(reader)) != '"';) {
         if (c < 0)
             return fail_at(reader, start, "a string that does not end");
         if (c < 0x20)
@@ -222,11 +252,20 @@ static bool read_string(struct reader *reader)
     return true;
 }
 
-static bool read_value(struct reader *reader);
+static bool read_string(struct reader *reader, cJSON **value)
+{
+    size_t scratch = reader->scratch_used;
+    bool ok = read_text(reader) &&
+              (!value || set_node(reader, value, cJSON_CreateString(reader->scratch + scratch)));
+    reader->scratch_used = scratch;
+    return ok;
+}
 
-/* Reads an object or array, from its opening bracket on. */
-static bool read_list(struct reader *reader, bool (*read_item)(struct reader *), char close,
-                      const char *expected)
+static bool read_value(struct reader *reader, cJSON **value);
+
+/* Reads an object or array, from its opening bracket on. list: its node, or NULL. */
+static bool read_list(struct reader *reader, bool (*read_item)(struct reader *, cJSON *list),
+                      cJSON *list, char close, const char *expected)
 {
     reader->at++;
     skip_space(reader);
@@ -234,10 +273,20 @@ static bool read_list(struct reader *reader, bool (*read_item)(struct reader *),
         return true;
     do {
         skip_space(reader);
-        if (!read_item(reader))
+        if (!read_item(reader, list))
             return false;
     } while (accept(reader, ','));
     return accept(reader, close) || fail(reader, expected);
+}
+
+static bool read_element(struct reader *reader, cJSON *array)
+{
+    cJSON *item = NULL;
+    if (!read_value(reader, array ? &item : NULL))
+        return false;
+    if (array)
+        cJSON_AddItemToArray(array, item); /* fails only without an item */
+    return true;
 }
 
 static int key_order(const void *a, const void *b)
@@ -247,14 +296,24 @@ static int key_order(const void *a, const void *b)
     return order != 0 ? order : left->position < right->position ? -1 : 1;
 }
 
+static bool few_differ(const struct key *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (keys[i].text[0] == keys[k].text[0] && strcmp(keys[i].text, keys[k].text) == 0)
+                return false;
+    return true;
+}
+
 /* Sorts the keys to find equal neighbours, so that a hostile object costs n log n, not n^2. */
 static bool keys_differ(struct reader *reader, size_t first)
 {
     struct key *keys = reader->keys + first;
     size_t count = reader->key_count - first;
     char what[160];
-    if (count > 1)
-        qsort(keys, count, sizeof *keys, key_order);
+    if (count <= KEYS_FEW && few_differ(keys, count))
+        return true;
+    qsort(keys, count, sizeof *keys, key_order);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(keys[i].text, keys[i - 1].text) != 0)
             continue;
@@ -267,7 +326,7 @@ static bool keys_differ(struct reader *reader, size_t first)
 static bool add_key(struct reader *reader, struct key key)
 {
     if (reader->key_count == reader->key_room) {
-        size_t room = reader->key_room ? 2 * reader->key_room : 64;
+        size_t room = reader->key_room ? 2 * reader->key_room : 32;
         struct key *keys = realloc(reader->keys, room * sizeof *keys);
         if (!keys) { /* uncovered: memory */
             out_of_memory(reader->error);
@@ -280,33 +339,54 @@ static bool add_key(struct reader *reader, struct key key)
     return true;
 }
 
-static bool read_member(struct reader *reader)
+static cJSON *create_raw(const unsigned char *from, const unsigned char *end)
+{
+    while (is_space(end[-1]))
+        end--;
+    char *text = strndup((const char *)from, (size_t)(end - from));
+    cJSON *node = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    return node;
+}
+
+/* Takes ownership of the item. */
+static bool add_member(struct reader *reader, cJSON *object, const char *key, cJSON *item)
+{
+    bool added = item && cJSON_AddItemToObject(object, key, item);
+    if (!added) /* uncovered: memory */
+        cJSON_Delete(item);
+    if (added && item->string) /* cJSON returns true even if it could not copy the key */
+        return true;
+    out_of_memory(reader->error); /* uncovered: memory */
+    return false;
+}
+
+static bool read_member(struct reader *reader, cJSON *object)
 {
     struct key key = {reader->scratch + reader->scratch_used, reader->at};
+    cJSON *item = NULL;
     if (peek(reader) != '"')
         return fail(reader, "expected a key in double quotes");
-    if (!read_string(reader) || !add_key(reader, key))
+    if (!read_text(reader) || !add_key(reader, key))
         return false;
     skip_space(reader);
     if (!accept(reader, ':'))
         return fail(reader, "expected ':' after a key");
     skip_space(reader);
-    size_t start = reader->at;
-    if (!read_value(reader))
+    const unsigned char *start = reader->text + reader->at;
+    bool raw = object && reader->raw_name && reader->depth == 1 &&
+               strcmp(key.text, reader->raw_name) == 0;
+    if (!read_value(reader, object && !raw ? &item : NULL))
         return false;
-    if (reader->raw_name && reader->depth == 1 && strcmp(key.text, reader->raw_name) == 0) {
-        reader->raw = (const char *)reader->text + start;
-        reader->raw_length = reader->at - start;
-        while (is_space(reader->raw[reader->raw_length - 1]))
-            reader->raw_length--;
-    }
-    return true;
+    if (raw)
+        item = create_raw(start, reader->text + reader->at);
+    return !object || add_member(reader, object, key.text, item);
 }
 
-static bool read_object(struct reader *reader)
+static bool read_object(struct reader *reader, cJSON *object)
 {
     size_t first_key = reader->key_count, scratch = reader->scratch_used;
-    if (!read_list(reader, read_member, '}', "expected ',' or '}'") ||
+    if (!read_list(reader, read_member, object, '}', "expected ',' or '}'") ||
         !keys_differ(reader, first_key))
         return false;
     reader->key_count = first_key;
@@ -314,36 +394,40 @@ static bool read_object(struct reader *reader)
     return true;
 }
 
-static bool read_nested(struct reader *reader)
+static bool read_nested(struct reader *reader, cJSON **value)
 {
+    bool is_object = peek(reader) == '{';
     if (reader->depth == JOB_DEPTH_MAX)
         return fail(reader, "more than 16 levels of objects and arrays");
+    if (value && !set_node(reader, value, is_object ? cJSON_CreateObject() : cJSON_CreateArray()))
+        return false; /* uncovered: memory */
+    cJSON *list = value ? *value : NULL;
     reader->depth++;
-    bool ok = peek(reader) == '{' ? read_object(reader)
-                                  : read_list(reader, read_value, ']', "expected ',' or ']'");
+    bool ok = is_object ? read_object(reader, list)
+                        : read_list(reader, read_element, list, ']', "expected ',' or ']'");
     reader->depth--;
+    if (!ok && value) {
+        cJSON_Delete(list);
+        *value = NULL;
+    }
     return ok;
 }
 
-/* Reads a value and the whitespace around it. */
-static bool read_value(struct reader *reader)
+/* Reads also the whitespace around the value. */
+static bool read_value(struct reader *reader, cJSON **value)
 {
     bool ok;
-    size_t scratch = reader->scratch_used;
     skip_space(reader);
     switch (peek(reader)) {
     case '{':
-    case '[': ok = read_nested(reader); break;
-    case '"':
-        ok = read_string(reader);
-        reader->scratch_used = scratch;
-        break;
-    case 't': ok = read_literal(reader, "true"); break;
-    case 'f': ok = read_literal(reader, "false"); break;
-    case 'n': ok = read_literal(reader, "null"); break;
+    case '[': ok = read_nested(reader, value); break;
+    case '"': ok = read_string(reader, value); break;
+    case 't': ok = read_literal(reader, "true", cJSON_True, value); break;
+    case 'f': ok = read_literal(reader, "false", cJSON_False, value); break;
+    case 'n': ok = read_literal(reader, "null", cJSON_NULL, value); break;
     case -1: ok = fail(reader, "the text ends where a value is expected"); break;
     default:
-        ok = peek(reader) == '-' || is_digit(peek(reader)) ? read_number(reader)
+        ok = peek(reader) == '-' || is_digit(peek(reader)) ? read_number(reader, value)
                                                           : fail(reader, "expected a value");
     }
     if (ok)
@@ -351,8 +435,8 @@ static bool read_value(struct reader *reader)
     return ok;
 }
 
-static enum status check(struct reader *reader, const char *text, size_t length,
-                         struct error *error)
+static enum status read_all(struct reader *reader, const char *text, size_t length, cJSON **tree,
+                            struct error *error)
 {
     reader->text = (const unsigned char *)text;
     reader->length = length;
@@ -360,7 +444,7 @@ static enum status check(struct reader *reader, const char *text, size_t length,
     reader->scratch = malloc(length + 1);
     if (!reader->scratch)
         return out_of_memory(error);
-    if (read_value(reader) && reader->at < length)
+    if (read_value(reader, tree) && reader->at < length)
         fail(reader, "there is text after the value");
     free(reader->scratch);
     free(reader->keys);
@@ -370,27 +454,16 @@ static enum status check(struct reader *reader, const char *text, size_t length,
 enum status json_check(const char *text, size_t length, struct error *error)
 {
     struct reader reader = {0};
-    return check(&reader, text, length, error);
-}
-
-static bool keep_raw(cJSON *tree, const struct reader *reader)
-{
-    char *text = reader->raw ? strndup(reader->raw, reader->raw_length) : NULL;
-    bool kept = !reader->raw || (text && json_set(tree, reader->raw_name, cJSON_CreateRaw(text)));
-    free(text);
-    return kept;
+    return read_all(&reader, text, length, NULL, error);
 }
 
 cJSON *json_parse(const char *text, size_t length, const char *raw, struct error *error)
 {
     struct reader reader = {.raw_name = raw};
-    if (check(&reader, text, length, error) != STATUS_OK)
-        return NULL;
-    cJSON *tree = cJSON_ParseWithLength(text, length);
-    if (tree && keep_raw(tree, &reader))
+    cJSON *tree = NULL;
+    if (read_all(&reader, text, length, &tree, error) == STATUS_OK)
         return tree;
-    cJSON_Delete(tree); /* uncovered: memory */
-    out_of_memory(error);
+    cJSON_Delete(tree);
     return NULL;
 }
 

@@ -1,22 +1,22 @@
-/* json.h - parses strict JSON: checks a text, then lets cJSON build the tree.
+/* json.h - parses strict JSON into a tree of cJSON.
  *
- * cJSON alone accepts too much. The check refuses everything that parsers read differently: more
- * than JOB_DEPTH_MAX levels, invalid UTF-8, lone surrogates and \u0000, duplicate keys in one
- * object, numbers outside JSON's grammar or a double's range, and text after the value. cJSON reads
- * every text that passes the check in the same way as the check does. */
+ * cJSON's own parser accepts too much. This one refuses everything that parsers read differently:
+ * more than JOB_DEPTH_MAX levels, invalid UTF-8, lone surrogates and \u0000, duplicate keys in one
+ * object, numbers outside JSON's grammar or a double's range, and text after the value. From a text
+ * that it accepts, cJSON makes the same tree. Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
 
 #include "conf/status.h"
 
-/* cJSON reads a number through a buffer of 64 bytes. */
+/* The longest number that cJSON reads. */
 #define JSON_NUMBER_BYTES_MAX 63
 
 /* Errors: bad_json, which names the faulty byte (counted from 1), or out_of_memory. */
 enum status json_check(const char *text, size_t length, struct error *error) MUST_CHECK;
 
-/* Checks the text and returns its tree, which the caller frees, or NULL with the error set. If
+/* Returns the tree of the text, which the caller frees, or NULL with the error set. If
  * `raw` is not NULL, it names a member of the outermost object that becomes a raw node. A raw node
  * prints the text as it was written; a number would lose digits in a double. */
 cJSON *json_parse(const char *text, size_t length, const char *raw,

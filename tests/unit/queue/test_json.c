@@ -9,7 +9,9 @@ static const char *const good[] = {
     "\"\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\"", "\"\\ud83d\\ude00\"", "\"\xF0\x9F\x98\x80\"",
     "{\"a\":1,\"A\":2,\"\":3}", "{\"a\":{\"a\":1},\"b\":[{\"a\":1},{\"a\":2}]}",
     "[1,[2,[3]],\"x\"]",
-    "\"\x7f\"", "1.7976931348623157e308", "1e-999",
+    "\"\x7f\"", "1.7976931348623157e308", "1e-999", "[3000000000,-3000000000,-0.5,1e300]",
+    "[{\"a\":[true,false,null,[],{}]},{\"b\":\"x\\ny\xC3\xA9z\"}]",
+    "{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5,\"f\":6,\"g\":7,\"h\":8,\"i\":9}",
     "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
 };
 
@@ -42,11 +44,25 @@ static const struct {
     {"{\"a\":1,\"a\":2}", 8, "\"a\" occurs twice"},
     {"{\"a\":1,\"b\":2,\"\\u0061\":3}", 14, "\"a\" occurs twice"},
     {"[{\"x\":{\"k\":1,\"j\":2,\"k\":3}}]", 20, "\"k\" occurs twice"},
+    {"{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5,\"f\":6,\"g\":7,\"h\":8,\"b\":9}", 50,
+     "\"b\" occurs twice"},
     {"{\"\\u00e9\":1,\"\xc3\xa9\":2}", 13, "occurs twice"},
     {"{\"\\u20ac\":1,\"\xe2\x82\xac\":2}", 13, "occurs twice"},
     {"{\"a\":1,/**/\"b\":2}", 8, "key"},
     {"[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", 17, "16 levels"},
 };
+
+/* cJSON's parser makes the same tree. */
+static void check_same_tree(const char *text, const cJSON *tree)
+{
+    cJSON *expected = cJSON_Parse(text);
+    char *printed = cJSON_Print(tree), *wanted = cJSON_Print(expected);
+    if (!cJSON_Compare(tree, expected, true) || strcmp(printed, wanted) != 0)
+        fail_msg("%s: the tree is %s, not %s", text, printed, wanted);
+    free(printed);
+    free(wanted);
+    cJSON_Delete(expected);
+}
 
 TEST(test_good)
 {
@@ -55,6 +71,7 @@ TEST(test_good)
         cJSON *tree = json_parse(good[i], strlen(good[i]), NULL, &error);
         if (!tree || error.status != STATUS_OK)
             fail_msg("%s: %s", good[i], error.text);
+        check_same_tree(good[i], tree);
         cJSON_Delete(tree);
     }
 }
