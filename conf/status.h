@@ -62,6 +62,13 @@ struct error {
     char text[ERROR_TEXT_MAX];
 };
 
+/* No error, without a write to all of the text. */
+static inline void error_clear(struct error *error)
+{
+    error->status = STATUS_OK;
+    error->text[0] = '\0';
+}
+
 /* The columns of STATUS_TABLE; the name is "ok" for STATUS_OK. */
 const char *status_name(enum status status);
 const char *status_meaning(enum status status);

@@ -68,9 +68,14 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline)
 {
     assert(run->owner == OWNER_NONE);
     struct list_node node = run->node;
-    memset(run, 0, offsetof(struct job_run, outputs));
+    memset(run, 0, offsetof(struct job_run, job));
     run->node = node;
     run->pipeline = pipeline;
+    error_clear(&run->error);
+    error_clear(&run->disk_error);
+    run->plan.variant_count = 0;
+    run->engine_task.plan = NULL;
+    memset(&run->trace, 0, offsetof(struct trace_job, slices));
 }
 
 void job_run_take_bounds(struct job_run *run, const struct options *options)

@@ -197,28 +197,31 @@ struct job_run {
     _Atomic enum outcome outcome;
     _Atomic enum stage at;       /* stage that the worker has reached: `stage` or a later one */
 
-    struct job job;
     size_t text_bytes;           /* this job's part of pipeline->text_bytes */
     char *repeat;                /* the result for OUTCOME_REPEATED; malloc'd */
     char *result;                /* of a job that a worker has done; malloc'd. NULL: not written */
-    struct error error;          /* of the job; the first error is kept */
-    struct error disk_error;     /* set if disk_try failed after a failed write */
 
     struct job_run_bounds bounds;
     struct job_run_timing timing;
     struct job_run_input input;
     struct image_info info;
     struct decode_request decode;
-    struct plan plan;
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */
     size_t values_bytes;         /* the most memory that its values can need */
     struct job_run_reserved reserved;
     struct dispatch_charge charge;
     struct worker_task worker_task;
+
+    /* Large members, which are set when they are needed: zeroing all of them would take longer than
+     * the rest of the loop's work on a small job. */
+    struct job job;              /* in a free slot: cleared */
+    struct error error;          /* of the job; the first error is kept */
+    struct error disk_error;     /* set if disk_try failed after a failed write */
+    struct plan plan;            /* without variants before the READ stage has built it */
     struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct trace_job trace;
-    struct job_run_output outputs[JOB_OUTPUTS_MAX]; /* zero, up to job.output_count, after the job
+    struct job_run_output outputs[JOB_OUTPUTS_MAX]; /* up to job.output_count: zero, after the job
                                                        was parsed */
 };
 
@@ -242,7 +245,7 @@ void job_run_move(struct job_run *run, enum stage stage, enum owner owner);
 void job_run_decide(struct job_run *run, enum outcome outcome);
 /* Whether no outcome is decided yet. Any thread. */
 bool job_run_is_open(const struct job_run *run);
-/* Zeroes a free slot for the next job, except its outputs. Loop only. */
+/* Resets a free slot for the next job. Loop only. */
 void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
 /* Copies the limits from the options. */

@@ -318,7 +318,7 @@ static bool read_variant(const struct check *check, struct job *job, cJSON *pare
 {
     struct job_output *output = &job->outputs[job->output_count];
     const cJSON *place = member(parent, "output");
-    output->encoder = encoder_defaults;
+    *output = (struct job_output){.encoder = encoder_defaults};
     if ((place && !read_output(check, place, output_name, output)) ||
         !read_ops(check, parent, ops_name, &output->ops))
         return false;
@@ -513,12 +513,11 @@ enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error)
 {
     struct check check = {rules, error};
-    memset(job, 0, sizeof *job);
+    memset(job, 0, offsetof(struct job, outputs));
     memset(job->background, 255, sizeof job->background);
     job->timeout_s = rules->timeout_s;
     job->orient = true;
-    error->status = STATUS_OK;
-    error->text[0] = '\0';
+    error_clear(error);
     if (length > JOB_BYTES_MAX)
         return error_set(error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
                          length, JOB_BYTES_MAX);

@@ -51,7 +51,6 @@ struct job {
     struct job_place input;
     struct job_place named; /* the input as the job gives it, even if the job is refused. For
                                messages only: just its length is checked (JOB_PATH_BYTES_MAX) */
-    struct job_output outputs[JOB_OUTPUTS_MAX];
     size_t output_count;
     bool listed;          /* the job has the key `outputs`, even if for one output only */
     double timeout_s;     /* at most rules->timeout_s, which is also the default */
@@ -59,6 +58,7 @@ struct job {
     bool orient;
     double pushed;        /* Unix seconds; 0 = not given */
     struct job_time not_before, expires; /* the job may start between the two */
+    struct job_output outputs[JOB_OUTPUTS_MAX]; /* from output_count on, not initialized */
 };
 
 struct job_rules {

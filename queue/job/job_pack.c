@@ -29,7 +29,7 @@ static size_t list_strings(struct job *job, const char ***strings)
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         strings[count++] = all[i];
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+    for (size_t i = 0; i < job->output_count; i++) {
         struct job_output *output = &job->outputs[i];
         strings[count++] = &output->place.path;
         strings[count++] = &output->place.key;
@@ -70,7 +70,7 @@ static bool print_ops(struct job *job)
 
 static void free_texts(struct job *job)
 {
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
+    for (size_t i = 0; i < job->output_count; i++) {
         free(job->outputs[i].ops_text);
         job->outputs[i].ops_text = NULL;
     }
@@ -88,7 +88,7 @@ bool job_pack(struct job *job, size_t length)
         free_texts(job);
         return false;
     }
-    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
+    for (size_t i = 0; i < job->output_count; i++)
         job->outputs[i].ops = NULL;
     cJSON_Delete(job->root);
     job->root = NULL;
@@ -123,5 +123,5 @@ void job_clear(struct job *job)
     free_texts(job);
     cJSON_Delete(job->root);
     cJSON_Delete(job->meta);
-    memset(job, 0, sizeof *job);
+    memset(job, 0, offsetof(struct job, outputs));
 }

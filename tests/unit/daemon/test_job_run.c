@@ -215,14 +215,24 @@ TEST(every_decision)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-TEST(a_free_slot_is_zeroed_in_its_list)
+TEST(a_free_slot_is_reset_in_its_list)
 {
     static struct bench bench;
     set_up(&bench, (struct state){STAGE_ASK, OWNER_NONE});
     bench.run.number = 7;
     bench.run.outcome = OUTCOME_ANSWERED;
+    error_set(&bench.run.error, STATUS_TIMEOUT, "late");
+    error_set(&bench.run.disk_error, STATUS_WRITE_FAILED, "full");
+    bench.run.plan.variant_count = 1;
+    bench.run.engine_task.plan = &bench.run.plan;
+    bench.run.trace.count = 1;
     job_run_reset(&bench.run, &bench.pipeline);
     assert_int_equal(bench.run.number, 0);
+    assert_int_equal(bench.run.error.status, STATUS_OK);
+    assert_int_equal(bench.run.disk_error.status, STATUS_OK);
+    assert_int_equal(bench.run.plan.variant_count, 0);
+    assert_null(bench.run.engine_task.plan);
+    assert_int_equal(bench.run.trace.count, 0);
     assert_true(job_run_is_open(&bench.run));
     assert_int_equal(bench.pipeline.free.length, 2);
     assert_ptr_equal(list_first(&bench.pipeline.free), &bench.run.node);
