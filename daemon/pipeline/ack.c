@@ -310,5 +310,4 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     else
         pipeline->parts.totals->returned++;
     stages_recycle(run);
-    pipeline_pump(pipeline);
 }

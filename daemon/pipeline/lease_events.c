@@ -122,7 +122,6 @@ void lease_events_leased(void *context, struct lease *lease)
         job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
     stages_move(run, first_stage(run));
-    pipeline_pump(pipeline);
 }
 
 /* ---- the stage ASK: jobs whose start Redis decides ------------------------------------------ */

@@ -77,6 +77,11 @@ static void notify_if_idle(struct pipeline *pipeline)
     drained(pipeline->drained_context);
 }
 
+static void on_batch(void *context)
+{
+    pipeline_pump(context);
+}
+
 void pipeline_pump(struct pipeline *pipeline)
 {
     admission_pump(pipeline);
@@ -89,7 +94,8 @@ struct queue_events pipeline_events(struct pipeline *pipeline)
 {
     return (struct queue_events){
         .context = pipeline, .leased = lease_events_leased, .lost = lease_events_lost,
-        .settled = ack_settled, .start_decided = lease_events_start_decided};
+        .settled = ack_settled, .start_decided = lease_events_start_decided,
+        .batch_ended = on_batch};
 }
 
 void pipeline_attach(struct pipeline *pipeline, struct queue *queue)
@@ -221,6 +227,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
+    workers_on_collected(parts->workers, on_batch, pipeline);
     open_admission(pipeline);
     open_dispatch(pipeline);
     disk_open(pipeline);

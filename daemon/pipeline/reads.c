@@ -59,12 +59,12 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
     if (error) {
         run->error = *error;
         stages_advance(run);
-        return;
+    } else {
+        run->input.loaded = bytes;
+        run->input.key_counted = true;
+        run->input.bytes = length;
+        reads_enter(run);
     }
-    run->input.loaded = bytes;
-    run->input.key_counted = true;
-    run->input.bytes = length;
-    reads_enter(run);
     pipeline_pump(pipeline);
 }
 
@@ -99,7 +99,6 @@ void reads_refuse(struct job_run *run)
     pipeline->read_stalled = run->input.files_given == pipeline->files_given;
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
-    pipeline_pump(pipeline);
 }
 
 /* Whether a job other than a zombie holds memory of the file pool, or will take some soon. */

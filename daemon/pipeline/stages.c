@@ -106,7 +106,6 @@ void stages_advance(struct job_run *run)
     if (run->error.status != STATUS_OK || !job_run_is_open(run))
         next = STAGE_ACK;
     stages_move(run, next);
-    pipeline_pump(pipeline);
 }
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
@@ -268,7 +267,6 @@ static bool take_back(struct job_run *run)
     stages_recycle(run);
     reads_recall(pipeline);
     admission_recall(pipeline);
-    pipeline_pump(pipeline);
     return false;
 }
 
@@ -279,9 +277,8 @@ static void leave_device(struct job_run *run)
     run->engine_task.plan = NULL;
     job_run_drop_plan(run);
     bool others_wait = admission_release(run);
-    (void)others_wait; /* pipeline_pump tries them */
+    (void)others_wait; /* pipeline_pump, which follows, tries them */
     stages_move(run, STAGE_READ);
-    pipeline_pump(run->pipeline);
 }
 
 void job_run_task_done(struct worker_task *task)

@@ -41,8 +41,10 @@ struct workers {
     uint32_t away;         /* threads given up that still run; under the lock */
     uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
     struct waker waker;
-    uv_timer_t timer;      /* this and the next: the loop's own */
+    uv_timer_t timer;      /* this and the following: the loop's own */
     uint64_t collected_ms; /* when the loop last took a task, uv_now */
+    void (*collected)(void *context); /* optional */
+    void *context;
 };
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
@@ -231,10 +233,13 @@ void workers_collect(struct workers *workers)
     pthread_mutex_unlock(&workers->lock);
     if (starts)
         uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
+    bool some = !list_empty(&taken);
     for (struct list_node *node; (node = list_pop(&taken));) {
         struct worker_task *task = container_of(node, struct worker_task, node);
         task->done(task);
     }
+    if (some && workers->collected)
+        workers->collected(workers->context);
 }
 
 static void on_finished(void *context)
@@ -270,6 +275,12 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
         break;
     }
     return workers;
+}
+
+void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context)
+{
+    workers->collected = collected;
+    workers->context = context;
 }
 
 void workers_submit(struct workers *workers, struct worker_task *task)

@@ -44,6 +44,8 @@ struct workers;
 /* Starts `count` threads, or fewer if the system allows no more. NULL: out of memory, threads or
  * file descriptors. */
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
+/* Sets a function that is called after each batch of calls of `done`. At first there is none. */
+void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context);
 /* Any thread. The caller owns the task and keeps it valid until done is called. */
 void workers_submit(struct workers *workers, struct worker_task *task);
 

@@ -47,11 +47,14 @@ static struct list_node *first_lost(const struct lane *lane)
 /* Drops leases that another daemon has or that START ended: they need no call. */
 static void finish_lost(struct lane *lane)
 {
-    struct list_node *lost;
-    while ((lost = first_lost(lane)) != NULL) {
+    struct list_node *lost = first_lost(lane);
+    bool some = lost != NULL;
+    for (; lost; lost = first_lost(lane)) {
         list_remove(&lane->waiting, lost);
         finish(entry_of(lost), ANSWER_STALE);
     }
+    if (some)
+        queue_end_batch(lane->queue);
     if (list_empty(&lane->waiting) && list_empty(&lane->sent))
         lane->refused = false; /* the refused leases have been dropped */
 }
@@ -115,6 +118,7 @@ static void answered(void *context, redisReply *reply)
         wakes |= entry_of(node)->unique;
         finish(entry_of(node), script_reply_integer(reply, i));
     }
+    queue_end_batch(queue);
     ack_pump(lane);
     if (wakes)
         fetch_wake(queue); /* a job was delayed or put back, or followers were woken */

@@ -246,6 +246,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
         entry->lease.marked = (long long)entry->lease.number <= queue->horizon;
         hand_out(queue, entry);
     }
+    queue_end_batch(queue);
     queue->delivering = false;
 }
 

@@ -163,6 +163,7 @@ void queue_entry_free(struct entry *entry);
 const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES]); /* label_job */
 void queue_entry_drop_answer(struct entry *entry);
 void queue_close_check(struct queue *queue);
+void queue_end_batch(struct queue *queue); /* of the daemon's events */
 /* Reads the lengths of NS:results, NS:dead and NS:delayed. */
 void queue_ask_lengths(struct queue *queue);
 

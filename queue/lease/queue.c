@@ -47,6 +47,12 @@ void queue_entry_drop_answer(struct entry *entry)
     entry->unique = false;
 }
 
+void queue_end_batch(struct queue *queue)
+{
+    if (queue->events.batch_ended)
+        queue->events.batch_ended(queue->events.context);
+}
+
 const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES])
 {
     size_t bytes;

@@ -99,6 +99,9 @@ struct queue_events {
     /* The answer to queue_ask. `kept` is the result for START_DUPLICATE, valid during this call. */
     void (*start_decided)(void *context, struct lease *lease, enum start_decision decision,
                           const char *kept);
+    /* Optional. A reply of Redis causes several calls of `leased` or `settled`; this follows the
+     * last one. */
+    void (*batch_ended)(void *context);
 };
 
 enum queue_state { QUEUE_CONNECTING, QUEUE_READY, QUEUE_WAITING /* connected, but refused */ };

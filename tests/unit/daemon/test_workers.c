@@ -226,9 +226,16 @@ TEST(a_patient_task_comes_back_soon)
     bench_end();
 }
 
+static void note_done(void *context)
+{
+    *(size_t *)context = bench.done;
+}
+
 TEST(finished_tasks_can_be_collected_at_once)
 {
+    size_t done_before_hook = 0;
     bench_open(1);
+    workers_on_collected(bench.workers, note_done, &done_before_hook);
     struct note a = note_of('a', 0, false), gate = note_of('g', 0, true);
     a.patient = true;
     workers_submit(bench.workers, &a.task);
@@ -237,6 +244,7 @@ TEST(finished_tasks_can_be_collected_at_once)
     sem_wait(&bench.begun); /* the gate began: the other one has ended */
     workers_collect(bench.workers);
     assert_int_equal(bench.done, 1);
+    assert_int_equal(done_before_hook, 1);
     sem_post(&bench.gate);
     run_until_done(2);
     bench_end();

@@ -195,7 +195,7 @@ TEST(test_offers_from_inside_leased)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
     struct queue_events events = {bench, on_leased_and_offer, on_lost, on_settled,
-                                  on_start_decided};
+                                  on_start_decided, NULL};
     struct error error = {0};
     push(bench, 20);
     bench->queue = queue_create(&bench->loop, &bench->config, bench->inst, &events, &error);
@@ -206,6 +206,35 @@ TEST(test_offers_from_inside_leased)
     assert_int_equal(bench->leased, 5);
     const char *seq = redis_text(bench->redis, "GET t:seq");
     assert_string_equal(seq, "5"); /* no further job was fetched and given back */
+    tear_down(bench);
+}
+
+/* The numbers of leased and settled jobs at the end of each batch. */
+static size_t batch_ends[8][2], batch_count;
+
+static void on_batch_ended(void *context)
+{
+    const struct bench *bench = context;
+    size_t *at = batch_ends[batch_count++ % COUNT_OF(batch_ends)];
+    at[0] = bench->leased;
+    at[1] = bench->settled;
+}
+
+TEST(test_events_of_a_reply_end_together)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct queue_events events = {bench, on_leased, on_lost, on_settled, on_start_decided,
+                                  on_batch_ended};
+    struct error error = {0};
+    push(bench, 3);
+    bench->finish_at_once = true;
+    bench->queue = queue_create(&bench->loop, &bench->config, bench->inst, &events, &error);
+    queue_start(bench->queue);
+    queue_set_places(bench->queue, 3);
+    run_until(bench, batch_count >= 2);
+    assert_int_equal(batch_ends[0][0], 3);
+    assert_int_equal(batch_ends[0][1], 0);
+    assert_int_equal(batch_ends[1][1], 3);
     tear_down(bench);
 }
 
