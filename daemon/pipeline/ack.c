@@ -150,18 +150,20 @@ static void count(const struct job_run *run, const struct error *error,
                   enum metrics_outcome outcome, bool brief)
 {
     char input[LABEL_INPUT_BYTES_MAX + 1];
-    size_t bytes;
-    const char *text = lease_text(run->lease, &bytes);
     struct metrics_job job = {
         .number = run->number,
-        .attempt = run->lease->attempt,
-        .input = label_input(input, &run->job, text, bytes),
+        .attempt = run->attempt,
         .error = error,
         .outcome = outcome,
         .ms = {-1, -1, -1, -1, -1, -1, -1},
         .queue_ms = -1,
         .total_ms = clock_ms(run->timing.fetched_ns, clock_now_ns()),
     };
+    if (error->status != STATUS_OK) {
+        size_t bytes;
+        const char *text = lease_text(run->lease, &bytes);
+        job.input = label_input(input, &run->job, text, bytes);
+    }
     if (!brief)
         add_work(run, &job);
     metrics_count(run->pipeline->parts.totals, &job);
@@ -196,7 +198,7 @@ static void say_error(const struct job_run *run, const struct error *error)
 {
     char label[LABEL_BYTES];
     if (status_retryable(error->status))
-        log_warning("job %s, attempt %u: %s: %s", job_run_label(run, label), run->lease->attempt,
+        log_warning("job %s, attempt %u: %s: %s", job_run_label(run, label), run->attempt,
                     status_name(error->status), error->text);
     else if (error->status != STATUS_OK)
         log_info("job %s failed: %s: %s", job_run_label(run, label), status_name(error->status),

@@ -424,6 +424,8 @@ void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, dou
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
 {
     int64_t jobs = 0;
+    if (dispatch->device_count == 0)
+        return 0;
     pthread_mutex_lock(&dispatch->lock);
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_device *device = &dispatch->devices[d];

@@ -110,7 +110,8 @@ void job_run_release(struct job_run *run)
     reads_release(run);
     reads_close(run);
     job_run_drop_plan(run);
-    admission_release(run);
+    if (run->reserved.state != RESERVATION_NONE) /* else the worker has released it */
+        admission_release(run);
     route_end(run);
 }
 

@@ -94,6 +94,8 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
 void route_end(struct job_run *run)
 {
     const double *ms = run->timing.ms;
+    if (run->charge.state == DISPATCH_NONE)
+        return;
     bool done = run->error.status == STATUS_OK && run->outcome == OUTCOME_ANSWERED &&
                 ms[STAGE_ENCODE] >= 0;
     double decode_ms = ms[STAGE_DECODE] > 0 ? ms[STAGE_DECODE] : 0;

@@ -67,7 +67,7 @@ struct metrics_codec {
 struct metrics_job {
     uint64_t number;
     uint32_t attempt;
-    const char *input;         /* the input's name (job.h), or NULL; borrowed */
+    const char *input;         /* the input's name (job.h), or NULL; borrowed. Only for an error */
     const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
     enum metrics_outcome outcome;
     uint32_t images;
