@@ -5,7 +5,7 @@
 
 #include "conf/text.h"
 
-#define FIRST_BYTES 1024
+#define FIRST_BYTES 256
 
 static bool reserve(struct command *command, size_t bytes)
 {

@@ -12,6 +12,8 @@
 #include "conf/text.h"
 
 #define READ_BYTES (64 * KIB)
+/* The reader frees a larger buffer after each reply. A reply to FETCH with small jobs fits. */
+#define REPLY_BYTES_KEPT (128 * KIB)
 #define KEEPALIVE_S 60
 /* Extra time for a large command: Redis reads it, copies it and appends it to the append-only file
  * before it replies. 32 MiB per second is a slow disk. */
@@ -371,6 +373,8 @@ static void connected(uv_connect_t *request, int status)
         uv_tcp_keepalive(&link->at.tcp, 1, KEEPALIVE_S);
     }
     link->reader = redisReaderCreate();
+    if (link->reader)
+        link->reader->maxbuf = REPLY_BYTES_KEPT;
     if (!link->reader || uv_read_start(&link->at.stream, alloc_cb, read_cb) != 0) {
         fail(link, "out of memory for a connection"); /* uncovered: memory */
         return;

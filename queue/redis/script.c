@@ -53,12 +53,28 @@ const char *script_text(enum script script)
 /* What script_call_new returns if memory is short. */
 static struct script_call no_call = {.ns = "", .command.failed = true};
 
+/* The buffers of the last calls of FETCH and DONE, for their next calls. malloc and free of such
+ * sizes make malloc merge all of its small free blocks. */
+#define SPARE_BYTES_MAX (64 * KIB)
+static struct command spare[SCRIPT_ID_COUNT];
+
+static void keep_buffer(struct script_call *call)
+{
+    struct command *kept = &spare[call->script];
+    bool is_frequent = call->script == SCRIPT_ID_FETCH || call->script == SCRIPT_ID_DONE;
+    if (!is_frequent || call->command.room > SPARE_BYTES_MAX || kept->text) {
+        free(call->command.text);
+        return;
+    }
+    *kept = (struct command){.text = call->command.text, .room = call->command.room};
+}
+
 static void leave(void *context)
 {
     struct script_call *call = context;
     if (call == &no_call || --call->holders > 0) /* uncovered: memory */
         return;
-    free(call->command.text);
+    keep_buffer(call);
     free(call);
 }
 
@@ -155,6 +171,8 @@ struct script_call *script_call_new(enum script script, const char *ns, ...)
     call->script = script;
     call->ns = ns;
     call->holders = 1;
+    call->command = spare[script];
+    spare[script] = (struct command){0};
     va_start(names, ns);
     while ((name = va_arg(names, const char *)))
         add_key(call, text, join(call, text, ns, name, strlen(name)));
