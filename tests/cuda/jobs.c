@@ -3,6 +3,7 @@
 #include "codecs/codec.h"
 #include "codecs/jpeg/header.h"
 #include "gpu/jpeg/codec.h"
+#include "tests/fixtures/process.h"
 
 struct jobs *jobs_running;
 
@@ -234,7 +235,7 @@ unsigned jobs_answered(const struct jobs *jobs)
 
 void jobs_wait(struct jobs *jobs, unsigned wanted)
 {
-    uint64_t limit_ns = clock_now_ns() + 10000000000ull;
+    uint64_t limit_ns = clock_now_ns() + (uint64_t)(patience(10) * 1e9);
     while (jobs_answered(jobs) < wanted && clock_now_ns() < limit_ns)
         usleep(200);
     if (jobs_answered(jobs) != wanted)

@@ -74,7 +74,7 @@ void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 void jobs_settle(struct jobs *jobs);
 
 unsigned jobs_answered(const struct jobs *jobs);
-/* Waits until `wanted` jobs in all have ended, for at most ten seconds. */
+/* Waits until `wanted` jobs in all have ended, for at most patience(10) seconds. */
 void jobs_wait(struct jobs *jobs, unsigned wanted);
 /* Submits all jobs together, and waits for them. */
 void jobs_run(struct jobs *jobs);

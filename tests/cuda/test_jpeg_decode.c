@@ -4,6 +4,7 @@
  * Runs on the host's implementation of the kernels' subset of CUDA C, and on a device.
  */
 #include "tests/cuda/jpeg_decode_rig.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/test.h"
 
 #define BATCH_MAX 96
@@ -119,14 +120,12 @@ static void add(const struct rig_encoding *encoding, enum decode_as as, uint32_t
     assert_true(add_file(rig_encode(encoding), as, eighths, EXACT));
 }
 
-static bool quick(void) { return getenv("GPUIMGD_TEST_QUICK") != NULL; }
-
 /* ---- tests ---- */
 
 TEST(samples_of_all_sizes_equal_libjpegs)
 {
     need_device();
-    uint32_t step = quick() ? 21 : ON_DEVICE ? 1 : 9, i = 0;
+    uint32_t step = test_quick() ? 21 : ON_DEVICE ? 1 : 9, i = 0;
     static const enum decode_as targets[] = {DECODE_LUMA, DECODE_COLOUR, DECODE_YCC};
     for (uint32_t width = 1; width <= 65; width += step)
         for (uint32_t height = 1; height <= 65; height += step)
@@ -175,7 +174,7 @@ TEST(samples_at_all_scales_equal_libjpegs)
 {
     need_device();
     static const enum decode_as targets[] = {DECODE_LUMA, DECODE_COLOUR, DECODE_YCC};
-    uint32_t step = quick() ? 31 : ON_DEVICE ? 3 : 13, i = 0;
+    uint32_t step = test_quick() ? 31 : ON_DEVICE ? 3 : 13, i = 0;
     for (uint32_t eighths = 4; eighths > 0; eighths /= 2)
         for (uint32_t width = 1; width <= 65; width += step)
             for (uint32_t height = 1; height <= 65; height += step)
@@ -209,7 +208,7 @@ TEST(segments_between_restart_markers_are_independent)
     need_device();
     static const uint32_t intervals[] = {1, 2, 7, 40, 1000};
     static const uint32_t sizes[][2] = {{16, 16}, {77, 50}, {200, 131}};
-    for (size_t size = 0; size < (quick() ? 2 : 3); size++)
+    for (size_t size = 0; size < (test_quick() ? 2 : 3); size++)
         for (size_t sampling = 0; sampling < SAMPLINGS; sampling++)
             for (size_t i = 0; i < 7; i++) {
                 struct rig_encoding as = encoding_of(sizes[size][0], sizes[size][1], sampling,
@@ -226,7 +225,7 @@ TEST(all_qualities_and_tables_are_exact_or_declined)
 {
     need_device();
     batch.done = batch.declined = 0;
-    for (int quality = 1; quality <= 100; quality += quick() ? 33 : 1) {
+    for (int quality = 1; quality <= 100; quality += test_quick() ? 33 : 1) {
         struct rig_encoding as = encoding_of(90, 61, (size_t)quality % SAMPLINGS, quality,
                                              quality % 5);
         as.optimised = quality % 2;
@@ -256,7 +255,7 @@ TEST(images_of_many_spans_are_exact)
 {
     need_device();
     for (size_t sampling = 0; sampling < SAMPLINGS; sampling++)
-        for (int pattern = 0; pattern < (quick() ? 1 : 4); pattern++) {
+        for (int pattern = 0; pattern < (test_quick() ? 1 : 4); pattern++) {
             struct rig_encoding as = encoding_of(700, 500, sampling, 92, pattern);
             as.restart_rows = sampling == 4 && pattern == 1 ? 3 : 0;
             add(&as, pattern % 2 ? DECODE_LUMA : DECODE_COLOUR, 8);
@@ -314,7 +313,7 @@ TEST(damaged_files_are_declined_or_decode_without_warnings)
 {
     need_device();
     uint32_t random = 4711;
-    int count = quick() ? 60 : ON_DEVICE ? 20000 : 700;
+    int count = test_quick() ? 60 : ON_DEVICE ? 20000 : 700;
     batch.done = batch.declined = 0;
     for (int i = 0; i < count; i++) {
         struct rig_encoding as = encoding_of(16 + (uint32_t)i % 61, 16 + (uint32_t)i % 37,
@@ -360,7 +359,7 @@ TEST(hostile_data_is_declined)
 {
     need_device();
     uint32_t random = 99;
-    for (int i = 0; i < (quick() ? 10 : 40); i++) {
+    for (int i = 0; i < (test_quick() ? 10 : 40); i++) {
         struct rig_encoding as = encoding_of(300, 200, (size_t)i % SAMPLINGS, 75, 1);
         as.restart_interval = i % 4 == 3 ? 5 : 0;
         struct rig_file file = rig_encode(&as);
@@ -385,7 +384,7 @@ TEST(flat_images_are_exact_or_declined)
     batch.done = batch.declined = 0;
     for (size_t sampling = 0; sampling < SAMPLINGS; sampling++)
         for (int optimised = 0; optimised < 2; optimised++) {
-            struct rig_encoding as = encoding_of(quick() ? 300 : 2000, 1000, sampling, 75, 5);
+            struct rig_encoding as = encoding_of(test_quick() ? 300 : 2000, 1000, sampling, 75, 5);
             as.optimised = optimised;
             assert_true(add_file(rig_encode(&as), DECODE_LUMA, 8, EXACT_OR_DECLINED));
         }

@@ -12,6 +12,7 @@
 
 #include "codecs/jpeg/header.h"
 #include "gpu/jpeg/encode_block.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/picture.h"
 #include "tests/fixtures/test.h"
 
@@ -579,7 +580,7 @@ TEST(quotients_equal_those_of_libjpeg)
 static int setup(void **state)
 {
     int devices = 0;
-    quick = getenv("GPUIMGD_TEST_QUICK") != NULL;
+    quick = test_quick();
     full = ON_DEVICE && !quick;
     context = codec_context_create();
     no_device = cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;

@@ -1,6 +1,7 @@
 /* test_jpeg_progressive.c - the device's coefficients of progressive JPEGs are libjpeg-turbo's, and
  * damaged files are declined. */
 #include "tests/fixtures/progressive.h"
+#include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/test.h"
 
 #include "tests/cuda/jpeg_progressive_rig.h"
@@ -109,8 +110,7 @@ static void add_file(const struct progressive_options *options)
 static uint32_t files_of(uint32_t quick, uint32_t emulated, uint32_t on_device)
 {
     struct cudaDeviceProp properties;
-    const char *value = getenv("GPUIMGD_TEST_QUICK");
-    if (value && *value == '1')
+    if (test_quick())
         return quick;
     return cudaGetDeviceProperties(&properties, 0) == cudaSuccess &&
                    properties.multiProcessorCount > 8
