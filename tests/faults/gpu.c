@@ -124,7 +124,7 @@ static struct process *hold_a_batch(struct rig *rig, const char *what)
 static void fault_in_a_batch(struct rig *rig)
 {
     draw_on_cpu(rig);
-    struct process *daemon = hold_a_batch(rig, "at=kernel,error=700,nth=3");
+    struct process *daemon = hold_a_batch(rig, "at=kernel,error=700,nth=2");
     rig_saw_end(rig, daemon, 20);
     rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
     start_anew(rig, "n");
@@ -133,11 +133,11 @@ static void fault_in_a_batch(struct rig *rig)
     saw_pictures(rig, "n");
 }
 
-/* The launch of one job's kernel fails: the other jobs are done. */
+/* The launch for all jobs fails, and then that for the first of them: the other jobs are done. */
 static void launch_in_a_batch(struct rig *rig)
 {
     draw_on_cpu(rig);
-    struct process *daemon = hold_a_batch(rig, "at=launch,error=701,nth=3");
+    struct process *daemon = hold_a_batch(rig, "at=launch,error=701,nth=1,times=2");
     rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
@@ -197,9 +197,9 @@ static void error_of_one_launch(struct rig *rig)
 {
     draw_on_cpu(rig);
     struct process *daemon =
-        rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701,nth=2"), NULL);
+        rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701,nth=1"), NULL);
     rig_raise(rig, "now");
-    rig_push(rig, "n", 8);
+    rig_push(rig, "n", 1);
     rig_wait_done(rig, 20, "n");
     rig_saw(rig, "%zu at attempt 2", rig_at_attempt(rig, "n", 2));
     saw_pictures(rig, "n");
@@ -482,7 +482,7 @@ const struct fault_case gpu_faults[] = {
     CASE("each call, kernel and copy", "each error that lasts", each_lasting_error,
          "17 times exit 70; 68 done once"),
     CASE("the launch of a kernel", "too many resources", error_of_one_launch,
-         "8 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"),
+         "1 done once; 1 at attempt 2; the CPU engine's pictures; exit 0"),
     CASE("pinned memory", "refused", no_pinned_memory,
          "8 done once; all at attempt 1; the CPU engine's pictures; said 1 times"),
     CASE("device memory, at the start", "refused", no_device_memory,
