@@ -3,8 +3,13 @@
  *
  * Each thread of a block is a coroutine with its own stack. A lane that waits for its warp
  * switches to the next lane of the warp. When all lanes of a warp wait for the block, the next warp
- * runs. A thread that has returned counts as present at every barrier, as on a device. Then its
- * coroutine waits for the next block, which may run on another thread of the process.
+ * runs. A thread that has returned counts as present at every barrier, as on a device.
+ *
+ * ThreadSanitizer sees a kernel as work of the thread that executes the stream. So it finds races
+ * of kernels with other threads, but not between the threads of a block. Its report names the line
+ * of the kernel, then run_thread once per suspended coroutine. Fibers (sanitizer/tsan_interface.h)
+ * would remove this repetition, but kernels take ten times as long with them: the time of a switch
+ * grows with the number of fibers.
  */
 #include "gpu/jpeg/simt.h"
 
@@ -23,13 +28,10 @@
 #endif
 #endif
 #ifdef ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef TSAN /* from the Makefile, as this file itself is not instrumented */
-#include <sanitizer/tsan_interface.h>
-#endif
 
-/* CUDA's limit. ThreadSanitizer counts each coroutine as one of at most 8128 threads. */
 #define THREADS_MAX 1024
 #define LANES 32
 #define STACK_BYTES (64 * 1024)
@@ -42,10 +44,7 @@ enum state { RUNS, AT_BLOCK_BARRIER, RETURNED };
 struct thread {
     ucontext_t context;
     void *stack_pointer; /* of a suspended thread; x86-64 only */
-    unsigned char *stack; /* NULL: no coroutine has been created, or this is the launcher */
-#ifdef TSAN
-    void *fiber;
-#endif
+    unsigned char *stack;
     enum state state;
 };
 
@@ -86,12 +85,8 @@ static void switch_thread(struct thread *from, struct thread *to)
 {
 #ifdef ASAN
     void *fake = NULL;
-    __sanitizer_start_switch_fiber(&fake, to->stack, STACK_BYTES);
-#endif
-#ifdef TSAN
-    /* Flag 0: what one coroutine did happens before what the next one does, as they share a
-     * processor. Races between the threads of a block are not reported. */
-    __tsan_switch_to_fiber(to->fiber, 0);
+    bool ends = from->state == RETURNED;
+    __sanitizer_start_switch_fiber(ends ? NULL : &fake, to->stack, STACK_BYTES);
 #endif
 #if defined(__x86_64__)
     switch_stack(&from->stack_pointer, to->stack_pointer);
@@ -223,35 +218,35 @@ unsigned char *simt_dynamic_shared(void) { return simt.shared; }
 
 /* ---- launches ---- */
 
-/* Never returns: a coroutine and its fiber are expensive to create, so each block uses them. */
-static void run_threads(void)
+static void run_thread(void)
 {
 #ifdef ASAN
     __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
 #endif
-    for (;;) {
-        simt.kernel(simt.args);
-        unsigned self = simt.now;
-        thread_of(self)->state = RETURNED;
-        simt.alive--;
-        warp_of(self)->alive--;
-        open_warp(warp_of(self));
-        open_block();
-        yield();
-    }
+    simt.kernel(simt.args);
+    unsigned self = simt.now;
+    thread_of(self)->state = RETURNED;
+    simt.alive--;
+    warp_of(self)->alive--;
+    open_warp(warp_of(self));
+    open_block();
+    yield();
 }
 
-static void create(struct thread *thread)
+static void prepare(struct thread *thread)
 {
-    thread->stack = malloc(STACK_BYTES);
-#ifdef TSAN
-    thread->fiber = __tsan_create_fiber(0);
+    thread->state = RUNS;
+    if (!thread->stack)
+        thread->stack = malloc(STACK_BYTES);
+#ifdef ASAN
+    /* The last thread on this stack left its guards: its outermost functions never returned. */
+    __asan_unpoison_memory_region(thread->stack, STACK_BYTES);
 #endif
 #if defined(__x86_64__)
-    /* The frame that switch_stack pops: six registers and the address of run_threads. At its entry
+    /* The frame that switch_stack pops: six registers and the address of run_thread. At its entry
      * the stack pointer is 8 modulo 16, as after a call. */
     void **top = (void **)(thread->stack + STACK_BYTES) - 1;
-    *--top = (void *)run_threads;
+    *--top = (void *)run_thread;
     for (int i = 0; i < 6; i++)
         *--top = NULL;
     thread->stack_pointer = top;
@@ -260,7 +255,7 @@ static void create(struct thread *thread)
     thread->context.uc_stack.ss_sp = thread->stack;
     thread->context.uc_stack.ss_size = STACK_BYTES;
     thread->context.uc_link = NULL;
-    makecontext(&thread->context, run_threads, 0);
+    makecontext(&thread->context, run_thread, 0);
 #endif
 }
 
@@ -274,9 +269,7 @@ static void run_block(size_t shared)
     simt.idle = 0;
     memset(simt.warps, 0, sizeof simt.warps);
     for (unsigned i = 0; i < simt.thread_count; i++) {
-        if (!thread_of(i)->stack)
-            create(thread_of(i));
-        thread_of(i)->state = RUNS;
+        prepare(thread_of(i));
         warp_of(i)->alive++;
     }
     simt.now = 0;
@@ -302,9 +295,6 @@ static void run_kernel(void *argument)
     simt.kernel = launched->kernel;
     simt.args = launched->args;
     simt.thread_count = launched->threads;
-#ifdef TSAN
-    simt.launcher.fiber = __tsan_get_current_fiber();
-#endif
     for (simt.block_y = 0; simt.block_y < launched->grid.y; simt.block_y++)
         for (simt.block_x = 0; simt.block_x < launched->grid.x; simt.block_x++)
             run_block(launched->shared);
@@ -325,12 +315,8 @@ int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_
     launched->threads = threads;
     launched->shared = shared;
     memcpy(launched->args, args, args_bytes);
-    if (!stream) {
-        run_kernel(launched);
-        return 0;
-    }
-    int result = (int)cuda_launch_codec(stream, run_kernel, launched);
-    if (result != 0)
-        free(launched); /* the launch was refused */
-    return result;
+    if (stream)
+        return cuda_launch_codec(stream, run_kernel, launched);
+    run_kernel(launched);
+    return 0;
 }
