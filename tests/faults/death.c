@@ -316,10 +316,11 @@ static void push_with_time(struct rig *rig, const char *input, double timeout_s)
 }
 
 /* Waiting for a worker does not count: all jobs together take several times the timeout. A small
- * file is read just before it is decoded, a large one long before. with: the input. */
+ * file is read just before it is decoded, that of a job above SMALL_JOB_BYTES long before.
+ * with: the input. */
 static void wait_for_the_one_worker(struct rig *rig)
 {
-    world_put_photo(&rig->world, "large.jpg", 2000, 1600);
+    world_put_photo(&rig->world, "large.jpg", 1500, 1200);
     struct process *daemon = start_slow(rig, 0.6, NULL);
     push_with_time(rig, rig->fault->with[0], 4);
     rig_wait_done_at(rig, 30, "n", 1);
