@@ -315,8 +315,12 @@ int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_
     launched->threads = threads;
     launched->shared = shared;
     memcpy(launched->args, args, args_bytes);
-    if (stream)
-        return cuda_launch_codec(stream, run_kernel, launched);
-    run_kernel(launched);
-    return 0;
+    if (!stream) {
+        run_kernel(launched);
+        return 0;
+    }
+    int result = (int)cuda_launch_codec(stream, run_kernel, launched);
+    if (result != 0)
+        free(launched); /* the launch was refused */
+    return result;
 }
