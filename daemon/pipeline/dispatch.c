@@ -25,7 +25,8 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
  * times itself, so that an outlier does little. */
 #define WEIGHT (1 / 8.0)
 #define STEP   4.0
-/* A slowdown that was not measured for FORGET_NS decreases. */
+/* A slowdown that was not measured for FORGET_NS decreases, but not below the reference: otherwise
+ * a place without jobs would look faster and faster. */
 #define FORGET_NS   NS_PER_S
 #define FORGET_PART 0.9
 
@@ -68,9 +69,9 @@ static void learn(struct dispatch_rate *rate, double slowdown, uint64_t now_ns)
 
 static void forget(struct dispatch_rate *rate, uint64_t now_ns)
 {
-    if (rate->set_ns == 0 || now_ns < rate->set_ns + FORGET_NS)
+    if (rate->slowdown <= 1 || rate->set_ns == 0 || now_ns < rate->set_ns + FORGET_NS)
         return;
-    rate->slowdown *= FORGET_PART;
+    rate->slowdown = rate->slowdown * FORGET_PART > 1 ? rate->slowdown * FORGET_PART : 1;
     rate->set_ns = now_ns;
 }
 
@@ -274,7 +275,7 @@ static uint32_t cores_allowed(const struct dispatch *dispatch,
     return cores >= help_part[request->kind] * rate && !request->workers_busy ? most : 0;
 }
 
-/* How long the job would wait behind others of its kind, on a device and on the cores. */
+/* The time until the other jobs of this kind have ended: on a device, and on the cores. */
 static double wait_ns(const struct dispatch_device *device, const struct dispatch_request *request)
 {
     double rate = rate_of(device, request->kind);

@@ -7,14 +7,16 @@
  * - The host has little to do, and a core decodes the file in less time than the device takes for
  *   it alone: a slow device, or a progressive file with few pixels and many scans.
  * - The device is fed: it has so many jobs of this kind that one more would only wait, or no memory
- *   for another one. Cores that decode do not read and write files meanwhile, so they only help if
- *   together they have an eighth of the devices' rate.
+ *   for another one. Cores that decode do not read and write files meanwhile. They therefore help
+ *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if no
+ *   task waits for a worker or they are faster than the devices.
  * - All devices stall or are out of service.
  *
  * The times and rates are measured for each kind of file:
  * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
- *   than predicted. Both are reference times, from figures of one host, times a measured slowdown,
- *   which decreases if it was not measured for a while, until the place is tried again;
+ *   than predicted. Both are reference times, from figures of one host, times a measured slowdown.
+ *   A slowdown above 1 decreases if it was not measured for a while, so that a place that was slow
+ *   once is tried again;
  * - of a device's rate, while it is fed. A device with few jobs looks slower than it is; one that
  *   stays fed is always measured at its full rate.
  *

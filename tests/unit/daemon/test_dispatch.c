@@ -541,6 +541,18 @@ TEST(an_outlier_is_forgotten)
     dispatch_close(&alone);
 }
 
+/* The cores get no jobs for an hour. They must not look faster because of that. */
+TEST(a_place_without_jobs_is_not_overrated)
+{
+    struct dispatch_request on_core = photograph;
+    on_core.rule = DISPATCH_TO_CORES;
+    open_alone(1, GIB);
+    assert_false(run_at(on_core, NS_PER_S, 0.5, 60));
+    for (uint64_t second = 2; second < 3600; second++)
+        assert_true(run_at(photograph, second * NS_PER_S, 0.5, 60));
+    dispatch_close(&alone);
+}
+
 TEST(a_stuck_job_keeps_others_away)
 {
     open_alone(1, GIB);
