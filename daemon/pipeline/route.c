@@ -24,6 +24,8 @@ static uint32_t out_of_service(const struct engine *engine)
 static bool charge(struct job_run *run, enum dispatch_rule rule, size_t device_bytes)
 {
     bool jpeg = run->info.format == &formats[FORMAT_jpeg];
+    if (engine_devices(run->pipeline->parts.engine) == 0)
+        return false;
     const struct dispatch_request request = {
         .kind = !jpeg                    ? DISPATCH_OTHER
                 : run->info.progressive ? DISPATCH_PROGRESSIVE
