@@ -126,8 +126,8 @@
 /* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
  * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
 #define BATCH_TASKS 16
-/* The same for a batch of at most BATCH_PIXELS_MIN: 64 images of 256 x 256. The calls for a batch
- * of the codec take the device's thread 50 us, whatever its size. */
+/* The same for a batch of at most BATCH_PIXELS_MIN: 64 images of 256 x 256. The device's thread
+ * needs 50 us to enqueue a batch of the codec, for any number of images. */
 #define BATCH_TASKS_MAX 64
 /* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
 #define BATCH_IMAGES_MAX 256

@@ -8,8 +8,8 @@
  *   it alone: a slow device, or a progressive file with few pixels and many scans.
  * - The device is fed: it has so many jobs of this kind that one more would only wait, or no memory
  *   for another one. Cores that decode do not read and write files meanwhile. They therefore help
- *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if no
- *   task waits for a worker or they are faster than the devices.
+ *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
+ *   no task waits for a worker or they are faster than the devices.
  * - All devices stall or are out of service.
  *
  * The times and rates are measured for each kind of file:

@@ -5,9 +5,10 @@
  * host callback pushes the slot to the ended list. Both wake the thread, which does the rest.
  *
  * Streams share the hardware's 32 queues, which run their entries in order. An entry that waits for
- * a kernel therefore delays the other streams of its queue. The scans of a progressive file are one
- * long kernel, so nothing is enqueued behind it: its stream is queried until the kernel has ended,
- * and then gets the rest of the batch. With callbacks, 96 streams ran 32 files at once.
+ * a kernel therefore delays the other streams of its queue. One long kernel decodes the scans of a
+ * progressive file. The thread enqueues no other work after this kernel. It queries the stream
+ * until the kernel has ended, and only then enqueues the rest of the batch. When it enqueued
+ * everything at once, 96 streams ran 32 files at the same time.
  */
 #include "gpu/cuda/device.h"
 

@@ -445,7 +445,7 @@ TEST(test_other_tasks_delay_no_progressive_files)
     two_kinds(false);
 }
 
-/* Streams share the hardware's queues, so nothing may wait in them behind the scans. */
+/* Streams share the hardware's queues. Work that waits for scans would delay other streams. */
 TEST(test_nothing_is_enqueued_behind_scans)
 {
     enum { count = 3 };

@@ -1,6 +1,6 @@
 /*
- * Tests of gpu/jpeg/upload.h: every piece arrives, and nothing behind it is written. Also runs on a
- * device.
+ * Tests of gpu/jpeg/upload.h: every piece arrives, and the bytes after each piece do not change.
+ * Also runs on a device.
  */
 #include <cuda_runtime.h>
 

@@ -160,7 +160,7 @@ static void check_lists(const char *const *lists, size_t count, const struct job
 
 #define BLUR "{'op':'gaussian','sigma':1.5}"
 
-/* The files have different sizes, none of which a resize keeps. */
+/* The images differ in size, and the resize changes the size of each. */
 TEST(test_passes_that_share_launches)
 {
     static const struct {

@@ -290,7 +290,7 @@ TEST(truncated_files)
     picture_free(&file);
 }
 
-/* Bytes before a marker only cause a warning, of which libjpeg permits some. */
+/* Bytes before a marker only cause a warning. The codec accepts a few warnings. */
 TEST(bytes_between_scans_are_left_to_libjpeg)
 {
     struct picture_file file = progressive_make(&(struct progressive_options){
