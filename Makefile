@@ -140,7 +140,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -166,6 +166,7 @@ help:
 ## make check-metrics check /metrics, the alert rules and the dashboard with promtool
 ## make check-page    test the status page in headless Chromium: values, charts, schemes, widths, policy
 ## make check-faults  run every fault case: failures of daemons, Redis, connections, disks and GPUs
+## make compare       run 10,000 jobs of all kinds with CUDA and on the CPU: all outputs must be equal
 ## make soak          run chaos with 50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   run Sentinel and Cluster failovers, moving slots and many daemons, in full
 ## make check-fleet   measure the cost of 100 daemons for one Redis: idle, woken, loaded, cut off (FLEET=)
@@ -427,6 +428,9 @@ check-fleet: deps
 chaos: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/tools/chaos --daemon $(O)/gpuimgd $(CHAOS)
+compare: deps
+	@$(MAKE) --no-print-directory build-tests
+	@$(O)/tests/tools/compare --daemon $(O)/gpuimgd --jobs 10000 $(COMPARE)
 fuzz:
 	@tests/deps.sh
 	@tests/deps.sh fuzz

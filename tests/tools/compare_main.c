@@ -14,7 +14,7 @@
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
-#define INPUTS 24
+#define INPUTS 60
 #define NO_CUDA 77
 
 static const char *const chains[] = {
@@ -25,37 +25,73 @@ static const char *const chains[] = {
     "[{'op':'grayscale','weights':[13933,46871,4732]}]",
     "[{'op':'grayscale','weights':[32768,16384,16384]},{'op':'sobel','magnitude':'l2'}]",
     "[{'op':'sobel','magnitude':'l1'}]",
-    "[{'op':'sobel','magnitude':'l2'}]",
     "[{'op':'sobel','border':'replicate'}]",
     "[{'op':'sobel','border':'zero','magnitude':'l1'}]",
     "['sobel','sobel']",
+    "['canny']",
+    "[{'op':'resize','width':256}]",
+    "[{'op':'resize','width':200,'height':200,'fit':'cover'},'sobel']",
+    "[{'op':'resize','width':97,'height':61,'fit':'exact','filter':'bicubic'}]",
+    "[{'op':'rotate','angle':90},'invert']",
+    "[{'op':'flip','axis':'vertical'},{'op':'gamma','gamma':1.8}]",
+    "['transpose','grayscale']",
+    "[{'op':'gaussian','ksize':7},{'op':'levels','in_black':20,'in_white':230}]",
+    "[{'op':'unsharp','ksize':5}]",
+    "[{'op':'median','size':3},'otsu']",
+    "['equalize','histogram','stats']",
+    "['phash',{'op':'threshold','value':90}]",
 };
 #define CHAINS (sizeof chains / sizeof *chains)
 
+/* The part of an output after its path. */
+static const struct {
+    const char *suffix, *settings;
+} outputs[] = {
+    {"jpg", ""},
+    {"jpg", ",'quality':100"},
+    {"jpg", ",'quality':40"},
+    {"jpg", ",'progressive':true"},
+    {"png", ""},
+};
+#define OUTPUTS (sizeof outputs / sizeof *outputs)
+
+static struct picture_file make_input(uint32_t i, uint32_t width, uint32_t height)
+{
+    static const int png_types[] = {0, 2, 3, 4, 6}, subsamplings[] = {420, 422, 444};
+    static const enum picture_colour colours[] = {PICTURE_YCBCR, PICTURE_YCBCR, PICTURE_GRAY,
+                                                  PICTURE_YCBCR, PICTURE_RGB,   PICTURE_YCBCR,
+                                                  PICTURE_CMYK,  PICTURE_YCCK};
+    int type = png_types[i / 4 % 5];
+    if (i % 4 == 3)
+        return make_png(.width = width, .height = height, .seed = i + 1, .level = 1,
+                        .colour_type = type, .bit_depth = i % 8 == 7 && type != 3 ? 16 : 8,
+                        .transparent = i % 12 == 3 && type < 4);
+    return make_jpeg(.width = width, .height = height, .seed = i + 1,
+                     .progressive = i % 4 == 1, .orientation = (int)(i % 8) + 1,
+                     .colour = colours[i / 3 % 8], .subsampling = subsamplings[i % 3],
+                     .quality = 50 + (int)(i * 7 % 50), .restart_rows = i % 5 == 2);
+}
+
 static void put_inputs(struct world *world, uint32_t *random)
 {
-    static const int colours[] = {0, 2, 3, 4, 6};
     for (uint32_t i = 0; i < INPUTS; i++) {
-        char name[32];
         bool tiny = i % 6 == 5;
         uint32_t width = 1 + picture_random(random) % (tiny ? 9 : 1900);
         uint32_t height = 1 + picture_random(random) % (tiny ? 9 : 1400);
-        struct picture_jpeg jpeg = {.width = width, .height = height, .seed = i + 1,
-                                    .progressive = i % 4 == 0, .orientation = (int)(i / 2 % 8) + 1,
-                                    .colour = i % 10 == 2 ? PICTURE_GRAY : PICTURE_YCBCR};
-        struct picture_png png = {.width = width, .height = height, .seed = i + 1, .level = 1,
-                                  .colour_type = colours[i / 2 % 5],
-                                  .bit_depth = i % 12 == 7 && colours[i / 2 % 5] != 3 ? 16 : 8,
-                                  .transparent = i % 12 == 5 && colours[i / 2 % 5] < 4};
-        snprintf(name, sizeof name, "%u.img", i);
-        world_put_picture(world, name, i % 2 ? picture_png(&png) : picture_jpeg(&jpeg));
+        world_put_picture(world, text_of("%u.img", i), make_input(i, width, height));
     }
 }
 
+static const char *output_name(unsigned job, uint32_t seed)
+{
+    return text_of("%u.%s", job, outputs[(seed + job) % OUTPUTS].suffix);
+}
+
 /* Starts a daemon with this engine, gives it all jobs, and counts the results with status done. */
-static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t random)
+static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t seed)
 {
     unsigned done = 0;
+    uint32_t random = seed;
     const char *out = text_of("%s/%s", world->out, engine);
     snprintf(world->ns, sizeof world->ns, "%s", engine);
     mkdir(out, 0755);
@@ -66,9 +102,10 @@ static bool run_engine(struct world *world, const char *engine, unsigned jobs, u
         return false;
     for (unsigned i = 0; i < jobs; i++) {
         uint32_t pick = picture_random(&random);
-        world_push(world, "{'id':'%u','input':'%u.img','output':'%u.%s','ops':%s,"
+        world_push(world, "{'id':'%u','input':'%u.img','output':{'path':'%s'%s},'ops':%s,"
                           "'background':[%u,30,200]}",
-                   i, pick % INPUTS, i, pick >> 8 & 1 ? "jpg" : "png", chains[(pick >> 9) % CHAINS],
+                   i, pick % INPUTS, output_name(i, seed),
+                   outputs[(seed + i) % OUTPUTS].settings, chains[(pick >> 9) % CHAINS],
                    pick >> 24);
     }
     for (unsigned i = 0; i < jobs; i++) {
@@ -123,8 +160,7 @@ static int compare(unsigned jobs, uint32_t seed)
     put_inputs(&world, &random);
     bool ran = run_engine(&world, "cpu", jobs, seed) && run_engine(&world, "cuda", jobs, seed);
     for (unsigned i = 0, told = 0; i < jobs && told < 5; i++) {
-        bool jpeg = access(text_of("%s/cpu/%u.jpg", world.out, i), F_OK) == 0;
-        bool same = same_file(&world, text_of("%u.%s", i, jpeg ? "jpg" : "png"));
+        bool same = same_file(&world, output_name(i, seed));
         equal += same;
         told += !same;
     }
