@@ -381,8 +381,8 @@ static double best_split(const struct host *host)
     return best;
 }
 
-/* Checks that the dispatcher takes at most 1 + `more` times as long as the best split. A slow build,
- * such as one with ThreadSanitizer, does not search for the best split: it would take minutes. */
+/* Checks that the dispatcher takes at most 1 + `more` times as long as the best split. A slow build
+ * does not search for the best split: with ThreadSanitizer, it would take minutes. */
 static void check_against_best(const char *name, struct host host, double more)
 {
     double best = patience(1) > 1 ? INFINITY : best_split(&host);
