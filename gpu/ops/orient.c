@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/ops/gravity.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
@@ -228,14 +229,9 @@ const struct op op_transpose = {
 
 /* ---- crop ---- */
 
-/* Per gravity: the number of halves of the free columns, and of the free rows, before the
- * rectangle. */
-static const uint8_t halves[][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
-                                    {1, 2}, {0, 2}, {0, 1}, {0, 0}};
-
 struct crop {
     int x, y, width, height;
-    int gravity; /* index into its words; -1: x and y are given */
+    int gravity; /* enum gravity; -1: x and y are given */
 };
 
 static const struct op_param crop_params[] = {
@@ -245,9 +241,7 @@ static const struct op_param crop_params[] = {
      .help = "The rectangle's first column; requires `y`, not allowed with `gravity`"},
     {OP_INTEGER(struct crop, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
      .help = "The rectangle's first row"},
-    {OP_WORD(struct crop, gravity),
-     .words = (const char *const[]){"center", "north", "northeast", "east", "southeast", "south",
-                                    "southwest", "west", "northwest", NULL},
+    {OP_WORD(struct crop, gravity), .words = GRAVITY_WORDS,
      .help = "The side or corner of the image where the rectangle is"},
     {.name = NULL}};
 
@@ -283,16 +277,15 @@ static enum status check_side(const struct chain *chain, const char *start_name,
 static enum status crop_step(const void *params, struct chain *chain)
 {
     const struct crop *own = params;
-    int width = (int)chain->shape.width, height = (int)chain->shape.height, x = own->x, y = own->y;
-    enum status status = check_side(chain, "x", x, "width", own->width, width);
+    int width = (int)chain->shape.width, height = (int)chain->shape.height;
+    int64_t x = own->x, y = own->y;
+    enum status status = check_side(chain, "x", own->x, "width", own->width, width);
     if (!status)
-        status = check_side(chain, "y", y, "height", own->height, height);
+        status = check_side(chain, "y", own->y, "height", own->height, height);
     if (status)
         return status;
-    if (own->gravity >= 0) {
-        x = (width - own->width) * halves[own->gravity][0] / 2;
-        y = (height - own->height) * halves[own->gravity][1] / 2;
-    }
+    if (own->gravity >= 0)
+        gravity_offset((enum gravity)own->gravity, width, height, own->width, own->height, &x, &y);
     add_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
     return STATUS_OK;
 }

@@ -1,0 +1,46 @@
+/*
+ * gravity.h - the place of a rectangle within a larger one: its middle, a side or a corner.
+ *
+ * In the middle of a side, the rectangle starts at floor((outer - inner) / 2). The inner side may
+ * also be the longer one, for an overlay that is cut: the offset is then negative and rounded down.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum gravity {
+    GRAVITY_CENTER,
+    GRAVITY_NORTH,
+    GRAVITY_NORTHEAST,
+    GRAVITY_EAST,
+    GRAVITY_SOUTHEAST,
+    GRAVITY_SOUTH,
+    GRAVITY_SOUTHWEST,
+    GRAVITY_WEST,
+    GRAVITY_NORTHWEST,
+    GRAVITIES,
+};
+/* The names in jobs, for OP_WORD. */
+#define GRAVITY_WORDS                                                                              \
+    ((const char *const[]){"center", "north", "northeast", "east", "southeast", "south",           \
+                           "southwest", "west", "northwest", NULL})
+
+/* Where a side of `inner` pixels starts in one of `outer` pixels, if `halves` halves of the free
+ * pixels precede it. */
+static inline int64_t gravity_start(int64_t outer, int64_t inner, int halves)
+{
+    int64_t doubled = (outer - inner) * halves;
+    return (doubled - (doubled < 0 && doubled % 2 != 0)) / 2;
+}
+
+/* Sets the column and the row of the outer rectangle where the inner one starts. */
+static inline void gravity_offset(enum gravity gravity, int64_t outer_width, int64_t outer_height,
+                                  int64_t inner_width, int64_t inner_height, int64_t *x, int64_t *y)
+{
+    /* Per gravity: the halves of the free columns, and of the free rows, before the rectangle. */
+    static const uint8_t halves[GRAVITIES][2] = {{1, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2},
+                                                 {1, 2}, {0, 2}, {0, 1}, {0, 0}};
+    *x = gravity_start(outer_width, inner_width, halves[gravity][0]);
+    *y = gravity_start(outer_height, inner_height, halves[gravity][1]);
+}
