@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "gpu/ops/pad.h"
 #include "gpu/plan/op.h"
 
-enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT };
-static const char *const fits[] = {"inside", "cover", "exact", NULL};
+enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN };
+static const char *const fits[] = {"inside", "cover", "exact", "contain", NULL};
 
 enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
@@ -20,6 +21,8 @@ struct params {
     int width, height; /* 0: not given */
     int fit, filter;
     bool enlarge, fast_shrink;
+    int gravity;
+    struct op_color color;
 };
 
 /* ---- geometry ---- */
@@ -67,7 +70,7 @@ static void fit_cover(const struct params *own, struct geometry *g)
 static struct geometry geometry_of(const struct params *own, uint32_t width, uint32_t height)
 {
     struct geometry g = {.width = width, .height = height, .across = width, .down = height};
-    if (own->fit == FIT_INSIDE) {
+    if (own->fit == FIT_INSIDE || own->fit == FIT_CONTAIN) {
         fit_inside(own, &g);
     } else if (own->fit == FIT_COVER) {
         fit_cover(own, &g);
@@ -353,16 +356,21 @@ static const struct op_param resize_params[] = {
     {OP_WORD(struct params, fit), .words = fits,
      .help = "inside keeps the aspect ratio and fits the result into this size; cover cuts out the "
              "source's centre in the target's ratio and resizes it; exact gives exactly this "
-             "size"},
+             "size; contain fits as inside and then pads to exactly this size"},
     {OP_WORD(struct params, filter), .standard = FILTER_LANCZOS3,
      .words = (const char *const[]){"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL}},
     {OP_BOOLEAN(struct params, enlarge), .need = OP_OPTIONAL,
-     .help = "Whether the result may be larger than the source; by default false with `fit` "
-             "inside, else true"},
+     .help = "Whether the image may become larger; by default false with `fit` inside, else "
+             "true"},
     {OP_BOOLEAN(struct params, fast_shrink), .standard = true,
      .help = "A JPEG may be decoded at a fraction of its size before a strong reduction. The "
              "pixels then differ from those after a full decode. Ignored if the job has "
              "`outputs`"},
+    {OP_WORD(struct params, gravity), .words = GRAVITY_WORDS,
+     .help = "With `fit` contain: the place of the resized image in the result"},
+    {OP_COLOR(struct params, color), .need = OP_OPTIONAL,
+     .help = "With `fit` contain: the colour around the resized image; by default the job's "
+             "`background`"},
     {.name = NULL}};
 
 static enum status resize_check(const struct op_item *item, void *params)
@@ -375,6 +383,10 @@ static enum status resize_check(const struct op_item *item, void *params)
         return op_refuse(item, " needs width, height or both");
     if (own->fit != FIT_INSIDE && (own->width == 0 || own->height == 0))
         return op_refuse(item, ": fit %s needs both width and height", fits[own->fit]);
+    if (own->fit != FIT_CONTAIN && own->gravity != GRAVITY_CENTER)
+        return op_refuse(item, ": gravity needs fit contain; fit is %s", fits[own->fit]);
+    if (own->fit != FIT_CONTAIN && own->color.given)
+        return op_refuse(item, ": color needs fit contain; fit is %s", fits[own->fit]);
     return STATUS_OK;
 }
 
@@ -399,12 +411,24 @@ static enum status add_resize(const struct params *own, const struct geometry *g
     return add_filtered(chain, &x, &y);
 }
 
+static enum status pad_to_size(const struct params *own, struct chain *chain)
+{
+    struct pad_fill fill = pad_fill_of(chain, &own->color);
+    int64_t left, top;
+    gravity_offset((enum gravity)own->gravity, own->width, own->height, chain->shape.width,
+                   chain->shape.height, &left, &top);
+    return pad_around(chain, (uint64_t)left, (uint64_t)top, (uint64_t)own->width,
+                      (uint64_t)own->height, &fill);
+}
+
 static enum status resize_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct geometry g = chain_geometry(own, chain);
     enum status status = chain_check_size(chain, g.width, g.height);
-    return status ? status : add_resize(own, &g, chain);
+    if (!status)
+        status = add_resize(own, &g, chain);
+    return status || own->fit != FIT_CONTAIN ? status : pad_to_size(own, chain);
 }
 
 enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height)
@@ -424,9 +448,10 @@ const struct op op_resize = {
                   "changed. cover: the source's centre in the target's ratio is cut out (its size "
                   "rounded half up, its position down) and resized; without enlarge, a centre "
                   "smaller than the target is the result. exact, without enlarge: each side is at "
-                  "most the source's. The pixels equal Pillow's `Image.resize` without "
-                  "`reducing_gap` to the bit, for RGBA through its `RGBa` mode. `fast_shrink`: "
-                  "see above.",
+                  "most the source's. contain: as inside, but with enlarge by default, and then "
+                  "as `pad` with this size, `gravity` and `color`. The pixels equal Pillow's "
+                  "`Image.resize` without `reducing_gap` to the bit, for RGBA through its `RGBa` "
+                  "mode. `fast_shrink`: see above.",
     .params = resize_params,
     .check = resize_check,
     .step = resize_step,

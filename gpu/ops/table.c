@@ -7,6 +7,7 @@
     X(canny)                                                                                       \
     X(resize)                                                                                      \
     X(crop)                                                                                        \
+    X(pad)                                                                                         \
     X(rotate)                                                                                      \
     X(flip)                                                                                        \
     X(transpose)                                                                                   \

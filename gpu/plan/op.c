@@ -266,6 +266,29 @@ static enum status read_odd_matrix(const struct reading *r, void *value)
     return status ? status : read_rows(r, matrix);
 }
 
+static enum status read_color(const struct reading *r, void *value)
+{
+    struct op_color *color = value;
+    int count = cJSON_GetArraySize(r->given), i = 0;
+    int values[4] = {0, 0, 0, 255};
+    enum status status = STATUS_OK;
+    char name[80];
+    *color = (struct op_color){.given = true};
+    if (cJSON_IsString(r->given) && strcmp(r->given->valuestring, "transparent") == 0)
+        return STATUS_OK;
+    if (!cJSON_IsArray(r->given) || count < 3 || count > 4)
+        return op_refuse(r->item, ": %s must be [r,g,b], [r,g,b,a] or \"transparent\"", r->name);
+    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
+        static const struct op_param byte = {.max = 255};
+        struct reading one = {r->item, &byte, name, each};
+        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
+        status = read_integer(&one, &values[i]);
+    }
+    for (i = 0; i < 4; i++)
+        color->rgba[i] = (uint8_t)values[i];
+    return status;
+}
+
 /* By kind: the JSON type (0xFF: the reader checks it), the reader, and the type in messages. */
 static const struct {
     int type;
@@ -281,6 +304,7 @@ static const struct {
     [OP_KIND_INTEGERS] = {cJSON_Array, read_integers, NULL},
     [OP_KIND_MATRIX] = {0xFF, read_matrix, NULL},
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
+    [OP_KIND_COLOR] = {0xFF, read_color, NULL},
 };
 
 /* The expected type of a parameter, for messages. */
@@ -319,7 +343,7 @@ static void set_defaults(const struct op *op, unsigned char *params)
             *(bool *)value = param->standard != 0;
         else if (param->kind == OP_KIND_INTEGERS)
             memcpy(value, param->standards, (size_t)param->columns * sizeof(int));
-        else if (param->kind != OP_KIND_MATRIX && param->kind != OP_KIND_ODD_MATRIX)
+        else if (param->kind < OP_KIND_INTEGERS)
             *(int *)(void *)value = (int)param->standard;
     }
 }

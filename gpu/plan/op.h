@@ -29,6 +29,7 @@ enum op_kind {
     OP_KIND_INTEGERS,
     OP_KIND_MATRIX,     /* exactly rows x columns numbers */
     OP_KIND_ODD_MATRIX, /* odd numbers of rows and columns, at most `rows` and `columns` */
+    OP_KIND_COLOR,      /* [r,g,b], [r,g,b,a] or "transparent" */
 };
 
 /* Whether a job must give the parameter. */
@@ -39,6 +40,12 @@ enum op_need { OP_HAS_DEFAULT, OP_OPTIONAL, OP_REQUIRED };
 struct op_matrix {
     int rows, columns;
     double values[OP_MATRIX_SIDE_MAX * OP_MATRIX_SIDE_MAX]; /* row by row */
+};
+
+/* Always OP_OPTIONAL: the default depends on the job. */
+struct op_color {
+    bool given;
+    uint8_t rgba[4];
 };
 
 struct op_param {
@@ -70,6 +77,7 @@ struct op_param {
 #define OP_INTEGERS(type, member) OP_PARAM(OP_KIND_INTEGERS, type, member, int *)
 #define OP_MATRIX(type, member) OP_PARAM(OP_KIND_MATRIX, type, member, struct op_matrix)
 #define OP_ODD_MATRIX(type, member) OP_PARAM(OP_KIND_ODD_MATRIX, type, member, struct op_matrix)
+#define OP_COLOR(type, member) OP_PARAM(OP_KIND_COLOR, type, member, struct op_color)
 
 /* ---- operations ---- */
 

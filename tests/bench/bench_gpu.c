@@ -68,6 +68,8 @@ struct load {
 #define SEPIA                                                                                      \
     "{\"op\":\"color_matrix\",\"matrix\":[[0.393,0.769,0.189,0],[0.349,0.686,0.168,0],"            \
     "[0.272,0.534,0.131,0]]}"
+#define PAD "{\"op\":\"pad\",\"left\":100,\"top\":10,\"right\":99,\"bottom\":10}"
+#define PAD_CLEAR "{\"op\":\"pad\",\"left\":100,\"right\":99,\"color\":\"transparent\"}"
 /* load_ops replaces @ and a letter by a number of pixels. */
 #define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":@n,\"height\":@h}"
 #define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":@h,\"height\":@n}"
@@ -100,6 +102,10 @@ static struct load loads[] = {
     /* Almost the whole image, from an odd byte on. */
     LOAD("crop, flip v, RGB", 3, 4, false, "[" CROP "]", 0),
     LOAD("crop, rotate, gray", 1, 6, false, "[" CROP_TALL "]", 0),
+    LOAD("pad, gray", 1, 1, false, "[" PAD "]", 0),
+    LOAD("pad, RGB", 3, 1, false, "[" PAD "]", 0),
+    LOAD("pad, RGBA", 4, 1, false, "[" PAD "]", 0),
+    LOAD("pad RGB to RGBA", 3, 1, false, "[" PAD_CLEAR "]", 0),
     LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
     LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
     LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),

@@ -56,6 +56,9 @@ static void print_bounds(const struct op_param *param)
         printf("Rows of numbers from %s to %s; the row count and the column count are odd and at "
                "most %d", low, high, param->columns);
         break;
+    case OP_KIND_COLOR:
+        printf("[red,green,blue] or [red,green,blue,alpha], integers of 0 to 255, or transparent");
+        break;
     }
     if (param->need == OP_REQUIRED)
         printf("; required");
@@ -147,6 +150,7 @@ static void print_fuzz_words(const struct op *op)
                    param->kind == OP_KIND_INTEGERS  ? "["
                    : param->kind == OP_KIND_MATRIX  ? "[["
                    : param->kind == OP_KIND_ODD_MATRIX ? "[[1]]"
+                   : param->kind == OP_KIND_COLOR ? "\\\"transparent\\\""
                                                     : "");
         const char *quote = param->kind == OP_KIND_WORD ? "\\\"" : "";
         for (size_t i = 0; param->words && param->words[i]; i++)

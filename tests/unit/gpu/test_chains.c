@@ -72,6 +72,20 @@ static void draw_matrix(struct draw *draw, const struct op_param *param, FILE *o
     fprintf(out, "]]");
 }
 
+static void draw_color(struct draw *draw, FILE *out)
+{
+    uint32_t kind = draw_below(draw, 4), gray = draw_below(draw, 256);
+    if (kind == 0) {
+        fprintf(out, "\"transparent\"");
+    } else if (kind == 1) {
+        fprintf(out, "[%u,%u,%u]", gray, gray, gray);
+    } else {
+        fprintf(out, "[%u,%u", draw_below(draw, 256), draw_below(draw, 256));
+        fprintf(out, ",%u", draw_below(draw, 256));
+        fprintf(out, kind == 2 ? "]" : ",%u]", draw_below(draw, 256));
+    }
+}
+
 static void draw_value(struct draw *draw, const struct op_param *param, FILE *out)
 {
     uint32_t words = 0;
@@ -92,6 +106,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
     case OP_KIND_CHOICE: fprintf(out, "%s", draw_word(draw, param->words, words)); break;
     case OP_KIND_WORD: fprintf(out, "\"%s\"", draw_word(draw, param->words, words)); break;
     case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
+    case OP_KIND_COLOR: draw_color(draw, out); break;
     case OP_KIND_INTEGERS:
     case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
     }
@@ -116,10 +131,16 @@ static void draw_grayscale(struct draw *draw, FILE *out)
     fprintf(out, ",\"weights\":[%u,%u,%u]", red, green, 65536 - red - green);
 }
 
+static const char *draw_gravity(struct draw *draw)
+{
+    return DRAW_WORD(draw, "center", "north", "northeast", "east", "southeast", "south",
+                     "southwest", "west", "northwest");
+}
+
 /* With enlarge and only one side given, a thin image would exceed every limit. */
 static void draw_resize(struct draw *draw, FILE *out)
 {
-    const char *fit = DRAW_WORD(draw, "inside", "cover", "exact");
+    const char *fit = DRAW_WORD(draw, "inside", "cover", "exact", "contain");
     bool one_side = strcmp(fit, "inside") == 0 && draw_below(draw, 2);
     fprintf(out, ",\"fit\":\"%s\",\"filter\":\"%s\",\"fast_shrink\":%s", fit,
             DRAW_WORD(draw, "nearest", "box", "bilinear", "bicubic", "lanczos3"), draw_bool(draw));
@@ -129,6 +150,24 @@ static void draw_resize(struct draw *draw, FILE *out)
     }
     fprintf(out, ",\"width\":%u", draw_from(draw, 1, 300));
     fprintf(out, ",\"height\":%u,\"enlarge\":%s", draw_from(draw, 1, 300), draw_bool(draw));
+    if (strcmp(fit, "contain") == 0) {
+        fprintf(out, ",\"gravity\":\"%s\",\"color\":", draw_gravity(draw));
+        draw_color(draw, out);
+    }
+}
+
+static void draw_pad(struct draw *draw, FILE *out)
+{
+    if (draw_below(draw, 2)) {
+        fprintf(out, ",\"width\":%u", draw->width + draw_below(draw, 50));
+        fprintf(out, ",\"height\":%u", draw->height + draw_below(draw, 50));
+        fprintf(out, ",\"gravity\":\"%s\"", draw_gravity(draw));
+    } else {
+        fprintf(out, ",\"left\":%u,\"bottom\":%u", draw_below(draw, 50), draw_below(draw, 50));
+        fprintf(out, ",\"top\":%u", draw_below(draw, 50));
+    }
+    fprintf(out, ",\"color\":");
+    draw_color(draw, out);
 }
 
 static void draw_crop(struct draw *draw, FILE *out)
@@ -136,9 +175,7 @@ static void draw_crop(struct draw *draw, FILE *out)
     uint32_t width = draw_from(draw, 1, draw->width), height = draw_from(draw, 1, draw->height);
     fprintf(out, ",\"width\":%u,\"height\":%u", width, height);
     if (draw_below(draw, 2)) {
-        fprintf(out, ",\"gravity\":\"%s\"",
-                DRAW_WORD(draw, "center", "north", "northeast", "east", "southeast", "south",
-                          "southwest", "west", "northwest"));
+        fprintf(out, ",\"gravity\":\"%s\"", draw_gravity(draw));
         return;
     }
     fprintf(out, ",\"x\":%u", draw_below(draw, draw->width - width + 1));
@@ -172,6 +209,7 @@ static const struct {
     {"grayscale", draw_grayscale},
     {"resize", draw_resize},
     {"crop", draw_crop},
+    {"pad", draw_pad},
     {"convolve", draw_convolve},
 };
 

@@ -200,6 +200,44 @@ static void all_covers(struct engine *engine)
                 check_cover(engine, table[i], table[i] + 2, channels, (enum kind)kind);
 }
 
+/* Fits the image into the size and pads it: width, height, gravity, and the place of the image. */
+static void all_contains(struct engine *engine)
+{
+    static const struct {
+        uint32_t from[2], to[2], inner[2], left, top;
+        const char *gravity;
+    } table[] = {
+        {{90, 60}, {30, 31}, {30, 20}, 0, 5, "center"},
+        {{60, 90}, {31, 30}, {20, 30}, 5, 0, "center"},
+        {{61, 47}, {100, 50}, {65, 50}, 35, 0, "northeast"},
+        {{61, 47}, {100, 50}, {65, 50}, 0, 0, "west"},
+        {{61, 47}, {61, 60}, {61, 47}, 0, 13, "south"},
+        {{500, 3}, {40, 20}, {40, 1}, 0, 9, "east"},
+        {{1, 1}, {7, 9}, {7, 7}, 0, 2, "southwest"},
+        {{40, 30}, {40, 30}, {40, 30}, 0, 0, "north"},
+    };
+    static const uint8_t colour[] = {10, 200, 30, 40};
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        each_channels(channels) {
+            struct gpu_run run;
+            gpu_run_open(&run, engine, SOURCE(table[i].from[0], table[i].from[1], channels), NULL,
+                         text_of("[{'op':'resize','width':%u,'height':%u,'fit':'contain',"
+                                 "'gravity':'%s','color':[10,200,30,40]}]", table[i].to[0],
+                                 table[i].to[1], table[i].gravity));
+            gpu_run_finish(&run);
+            struct raster source = raster_of(run.input);
+            struct raster inner = reference_resize(
+                &source, whole(table[i].from[0]), whole(table[i].from[1]),
+                (int)table[i].inner[0], (int)table[i].inner[1], LANCZOS3);
+            gpu_run_expect(&run, reference_pad(&inner, table[i].left, table[i].top,
+                                               table[i].to[0], table[i].to[1], colour));
+            raster_clear(&source);
+            raster_clear(&inner);
+            gpu_run_close(&run);
+        }
+    }
+}
+
 /* An image decoded at M/8. The padding that the decoder added lies after the right and lower edges,
  * or before the left and upper edges if the orientation mirrors them. */
 static void check_scaled(struct engine *engine, uint32_t eighths, int orientation)
@@ -233,6 +271,7 @@ static void all_scaled(struct engine *engine)
 }
 
 ON_BOTH(sizes)
+ON_BOTH(contains)
 ON_BOTH(covers)
 ON_BOTH(scaled)
 
@@ -348,8 +387,12 @@ TEST(test_refused)
         {"[{'op':'resize','height':'9'}]", "height is a string; it must be an integer"},
         {"[{'op':'resize','width':9,'fit':'cover'}]", "fit cover needs both width and height"},
         {"[{'op':'resize','height':9,'fit':'exact'}]", "fit exact needs both width and height"},
+        {"[{'op':'resize','width':9,'fit':'contain'}]", "fit contain needs both width and height"},
+        {"[{'op':'resize','width':9,'gravity':'west'}]", "gravity needs fit contain; fit is in"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','color':[1,2,3]}]",
+         "color needs fit contain; fit is cover"},
         {"[{'op':'resize','width':9,'fit':'fill'}]",
-         "fit is \"fill\"; it must be inside, cover or exact"},
+         "fit is \"fill\"; it must be inside, cover, exact or contain"},
         {"[{'op':'resize','width':9,'filter':'cubic'}]",
          "nearest, box, bilinear, bicubic or lanczos3"},
         {"[{'op':'resize','width':9,'enlarge':1}]",

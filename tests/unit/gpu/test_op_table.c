@@ -14,6 +14,7 @@ static const struct {
     {"color_matrix", ",'matrix':[[1,0,0,1],[0,1,0,1],[0,0,1,1]]"},
     {"convolve", ",'kernel':[[0,1,0],[1,-4,1],[0,1,0]]"},
     {"crop", ",'width':7,'height':5"},
+    {"pad", ",'width':99"},
     {"resize", ",'width':9"},
 };
 
