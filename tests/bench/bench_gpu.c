@@ -2,8 +2,8 @@
  * bench_gpu - measures the engine and its kernels with pixels from memory, without codecs.
  *
  *     bench_gpu [STREAMS ...]                       everything
- *     bench_gpu kernels [WIDTHxHEIGHT [NAME]]       one table; only rows whose name contains NAME
- *     bench_gpu memory | small | cpu                one table
+ *     bench_gpu kernels|cpu [WIDTHxHEIGHT [NAME]]   one table; only rows whose name contains NAME
+ *     bench_gpu memory | small                      one table
  *
  * The tables, in this order:
  *   1. The copy rates of the machine.
@@ -241,7 +241,8 @@ static struct engine *open_engine(const char *kind, uint32_t streams)
 
 /* ---- the CPU ---- */
 
-static void bench_cpu(void)
+/* Only rows whose name contains `name`. */
+static void bench_cpu(const char *name)
 {
     struct engine *engine = open_engine("cpu", 1);
     if (!engine)
@@ -253,6 +254,8 @@ static void bench_cpu(void)
         struct error error = {0};
         struct engine_memory memory;
         double best_s = 1e9;
+        if (!strstr(load->name, name))
+            continue;
         if (engine_reserve(engine, &load->plan, &memory, &error) != ENGINE_RESERVED)
             die("reserve", &error);
         fill(load, memory.input);
@@ -571,7 +574,7 @@ static int bench_device(const char *only, const char *name, const uint32_t *stre
            rates.d2h, rates.both);
     printf("device copy, read and written: %.0f GB/s\n", rates.copy);
     if (wanted(only, "cpu"))
-        bench_cpu();
+        bench_cpu("");
     for (size_t i = 0; i < LOADS && !only; i++)
         if (loads[i].jobs)
             bench_engine(&loads[i], &rates, streams, count);
@@ -607,7 +610,7 @@ int main(int argc, char **argv)
 {
     uint32_t streams[8] = {1, 2, 4, 8, 16};
     size_t count = 5;
-    bool cpu = argc == 2 && strcmp(argv[1], "cpu") == 0;
+    bool cpu = argc >= 2 && strcmp(argv[1], "cpu") == 0;
     const char *only = argc >= 2 && atoi(argv[1]) == 0 ? argv[1] : NULL;
     if (only && argc >= 3 && !take_size(argv[2])) {
         fprintf(stderr, "bench_gpu: size is %s; it must be WIDTHxHEIGHT, each 16 to %u\n",
@@ -631,7 +634,7 @@ int main(int argc, char **argv)
     } else {
         if (!cpu)
             printf("no CUDA device: the CPU engine only\n");
-        bench_cpu();
+        bench_cpu(only && argc == 4 ? argv[3] : "");
     }
     for (size_t i = 0; i < LOADS; i++) {
         plan_clear(&loads[i].plan);
