@@ -17,7 +17,7 @@ static const char chains[] =
     "[\"canny\"],"
     "[\"otsu\"],"
     "[\"phash\",\"median\"],"
-    "[{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
+    "[{\"op\":\"rotate\",\"angle\":7},{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
     "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"
     "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
     "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"]]";

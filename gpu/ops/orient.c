@@ -1,4 +1,4 @@
-/* orient.c - the operations that only move pixels: flip, rotate, transpose and crop. */
+/* orient.c - the operations that only move pixels: flip, transpose and crop. */
 #include "gpu/ops/orient.h"
 
 #include <string.h>
@@ -131,12 +131,6 @@ static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width
     orient_add(chain, &orient);
 }
 
-/* The source pixel of the result pixel (x, y) of a w x h source, for each EXIF orientation (EXIF
- * 2.32, tag 0x0112):
- *     2 (w-1-x, y)    3 (w-1-x, h-1-y)    4 (x, h-1-y)
- *     5 (y, x)        6 (y, h-1-x)        7 (w-1-y, h-1-x)    8 (w-1-y, x) */
-enum orientation { MIRRORED = 2, TURNED_180, UPSIDE_DOWN, TRANSPOSED, TURNED_90, TURNED_270 = 8 };
-
 void step_orient(struct chain *chain, int orientation)
 {
     static const struct orient table[ORIENTATION_MAX + 1] = {
@@ -174,39 +168,6 @@ const struct op op_flip = {
     .flags = OP_MOVES,
     .params = flip_params,
     .step = flip_step,
-};
-
-/* ---- rotate ---- */
-
-struct rotate {
-    int angle;
-    bool clockwise;
-};
-
-static const struct op_param rotate_params[] = {
-    {OP_CHOICE(struct rotate, angle), .standard = 90,
-     .words = (const char *const[]){"90", "180", "270", NULL}},
-    {OP_BOOLEAN(struct rotate, clockwise), .standard = true},
-    {.name = NULL}};
-
-static enum status rotate_step(const void *params, struct chain *chain)
-{
-    static const int turns[] = {0, TURNED_90, TURNED_180, TURNED_270};
-    const struct rotate *own = params;
-    step_orient(chain, turns[own->clockwise ? own->angle / 90 : 4 - own->angle / 90]);
-    return STATUS_OK;
-}
-
-const struct op op_rotate = {
-    .name = "rotate",
-    .help = "Rotates by 90, 180 or 270 degrees",
-    .definition = "For a source of w x h, the pixel (x, y) is the source's (y, h-1-x) for 90 "
-                  "clockwise, so that the left column becomes the top row; (w-1-x, h-1-y) for "
-                  "180; (w-1-y, x) for 270. As OpenCV's `rotate`; Pillow's `ROTATE_90` is "
-                  "`clockwise` false.",
-    .flags = OP_MOVES,
-    .params = rotate_params,
-    .step = rotate_step,
 };
 
 /* ---- transpose ---- */

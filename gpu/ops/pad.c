@@ -107,6 +107,13 @@ enum status pad_around(struct chain *chain, uint64_t left, uint64_t top, uint64_
     return status;
 }
 
+void pad_convert(struct chain *chain, const struct pad_fill *fill)
+{
+    struct pass_shape to = chain->shape;
+    to.channels = fill->channels;
+    append(chain, 0, 0, to, fill);
+}
+
 /* ---- the operation ---- */
 
 struct params {

@@ -1,7 +1,7 @@
 /*
  * pad.h - a border around an image in one colour; also converts gray to RGB, and both to RGBA.
  *
- * resize uses it, too: its result then has the channels that its colour needs.
+ * rotate and resize use it, too: their results then have the channels that their colour needs.
  */
 #pragma once
 
@@ -29,3 +29,5 @@ struct pad_fill pad_fill_of(const struct chain *chain, const struct op_color *co
  * pass if nothing changes. image_too_large if the result is not allowed. */
 enum status pad_around(struct chain *chain, uint64_t left, uint64_t top, uint64_t width,
                        uint64_t height, const struct pad_fill *fill) MUST_CHECK;
+/* Converts the current image to the channels of the fill. */
+void pad_convert(struct chain *chain, const struct pad_fill *fill);

@@ -30,11 +30,13 @@ PIXEL uint32_t resample_clip(int32_t sum)
     return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* value * alpha / 255, rounded to nearest. */
+/* value * alpha / 255, rounded to nearest. A macro, so that loops can also use it with vectors. */
+#define RESAMPLE_PREMULTIPLY(value, alpha)                                                         \
+    (((value) * (alpha) + 128 + (((value) * (alpha) + 128) >> 8)) >> 8)
+
 PIXEL uint32_t resample_premultiply(uint32_t value, uint32_t alpha)
 {
-    uint32_t x = value * alpha + 128u;
-    return (x + (x >> 8)) >> 8;
+    return RESAMPLE_PREMULTIPLY(value, alpha);
 }
 
 /* min(255, floor(255 value / alpha)). A float division is exact enough: the quotient of two

@@ -151,19 +151,6 @@ static enum status read_odd(const struct reading *r, void *value)
                      two ? "" : "an odd integer of ", min, two ? "or" : "to", max);
 }
 
-static enum status read_choice(const struct reading *r, void *value)
-{
-    double number = r->given->valuedouble;
-    char list[120];
-    for (size_t i = 0; r->param->words[i]; i++) {
-        *(int *)value = atoi(r->param->words[i]);
-        if (number == *(int *)value)
-            return STATUS_OK;
-    }
-    join_words(list, sizeof(list), r->param->words, " or ");
-    return op_refuse(r->item, ": %s is %.10g; it must be %s", r->name, number, list);
-}
-
 static enum status read_boolean(const struct reading *r, void *value)
 {
     *(bool *)value = cJSON_IsTrue(r->given);
@@ -297,7 +284,6 @@ static const struct {
 } kinds[] = {
     [OP_KIND_INTEGER] = {0xFF, read_integer, "an integer"},
     [OP_KIND_ODD] = {cJSON_Number, read_odd, "a number"},
-    [OP_KIND_CHOICE] = {cJSON_Number, read_choice, "a number"},
     [OP_KIND_NUMBER] = {cJSON_Number, read_number, "a number"},
     [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean, "true or false"},
     [OP_KIND_WORD] = {cJSON_String, read_word, NULL},
@@ -436,6 +422,12 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
         return unknown_name(&parsed->item, name->valuestring);
     parsed->item.name = parsed->op->name;
     return read_params(parsed->op, &parsed->item, parsed->params);
+}
+
+bool op_moves(const struct op_parsed *parsed)
+{
+    const struct op *op = parsed->op;
+    return op->flags & OP_MOVES && (!op->moves || op->moves(parsed->params));
 }
 
 bool op_starts_gray(const struct op_parsed *parsed)

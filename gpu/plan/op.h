@@ -22,7 +22,6 @@
 enum op_kind {
     OP_KIND_INTEGER,
     OP_KIND_ODD,    /* an odd integer */
-    OP_KIND_CHOICE, /* one of the integers in `words` */
     OP_KIND_NUMBER,
     OP_KIND_BOOLEAN,
     OP_KIND_WORD, /* index of one of `words` */
@@ -70,7 +69,6 @@ struct op_param {
     .name = #member, .kind = named, .at = OP_AT(type, member, is)
 #define OP_INTEGER(type, member) OP_PARAM(OP_KIND_INTEGER, type, member, int)
 #define OP_ODD(type, member) OP_PARAM(OP_KIND_ODD, type, member, int)
-#define OP_CHOICE(type, member) OP_PARAM(OP_KIND_CHOICE, type, member, int)
 #define OP_NUMBER(type, member) OP_PARAM(OP_KIND_NUMBER, type, member, double)
 #define OP_BOOLEAN(type, member) OP_PARAM(OP_KIND_BOOLEAN, type, member, bool)
 #define OP_WORD(type, member) OP_PARAM(OP_KIND_WORD, type, member, int)
@@ -110,6 +108,8 @@ struct op {
     const struct op_param *params; /* NULL: it has none */
     /* Checks rules between parameters, after each is parsed. NULL: none. */
     enum status (*check)(const struct op_item *item, void *params);
+    /* With OP_MOVES: whether it only moves pixels with these parameters. NULL: always. */
+    bool (*moves)(const void *params);
     /* Appends the operation's passes to the chain. bad_op if it does not fit this image. */
     enum status (*step)(const void *params, struct chain *chain);
     /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this
@@ -135,6 +135,8 @@ enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, in
                      struct error *error) MUST_CHECK;
 /* NULL: unknown name. */
 const struct op *op_find(const char *name);
+/* Whether it only moves pixels. */
+bool op_moves(const struct op_parsed *parsed);
 /* Whether it needs only the gray of a colour image, with default weights. */
 bool op_starts_gray(const struct op_parsed *parsed);
 

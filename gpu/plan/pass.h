@@ -8,7 +8,8 @@
  *
  * The input may be a rectangle of a larger image, so that a crop costs nothing. The rows of the
  * rectangle start at addresses that are STRIDE_ALIGNed, `stride` bytes apart. The bytes after the
- * end of a row belong to other pixels. Only orient and pad also accept a rectangle at any address.
+ * end of a row belong to other pixels. Only orient, pad and rotate also accept a rectangle at any
+ * address.
  *
  * A pass may return values. Its work space is then in the output buffer, is downloaded with the
  * results, and is converted to JSON at the end. A pass that only computes values writes no image:

@@ -40,7 +40,7 @@ static bool takes_luma(const cJSON *ops)
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
         if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
             return false;
-        if (!(parsed.op->flags & OP_MOVES))
+        if (!op_moves(&parsed))
             return op_starts_gray(&parsed);
     }
     return false;
@@ -135,7 +135,7 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output)
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
         status = op_parse(&parsed, item, output, position++, chain->error);
-        if (!status && !(parsed.op->flags & OP_MOVES))
+        if (!status && !op_moves(&parsed))
             leave_ycc(chain, op_starts_gray(&parsed));
         chain->item = &parsed.item;
         if (!status)

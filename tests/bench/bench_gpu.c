@@ -70,6 +70,7 @@ struct load {
     "[0.272,0.534,0.131,0]]}"
 #define PAD "{\"op\":\"pad\",\"left\":100,\"top\":10,\"right\":99,\"bottom\":10}"
 #define PAD_CLEAR "{\"op\":\"pad\",\"left\":100,\"right\":99,\"color\":\"transparent\"}"
+#define ROTATE "{\"op\":\"rotate\",\"angle\":12,\"expand\":false}"
 /* load_ops replaces @ and a letter by a number of pixels. */
 #define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":@n,\"height\":@h}"
 #define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":@h,\"height\":@n}"
@@ -106,6 +107,9 @@ static struct load loads[] = {
     LOAD("pad, RGB", 3, 1, false, "[" PAD "]", 0),
     LOAD("pad, RGBA", 4, 1, false, "[" PAD "]", 0),
     LOAD("pad RGB to RGBA", 3, 1, false, "[" PAD_CLEAR "]", 0),
+    LOAD("rotate 12, gray", 1, 1, false, "[" ROTATE "]", 0),
+    LOAD("rotate 12, RGB", 3, 1, false, "[" ROTATE "]", 0),
+    LOAD("rotate 12, RGBA", 4, 1, false, "[" ROTATE "]", 0),
     LOAD("invert, gray", 1, 1, false, "[\"invert\"]", 0),
     LOAD("gamma, RGB", 3, 1, false, "[" GAMMA "]", 0),
     LOAD("levels, RGBA", 4, 1, false, "[" LEVELS "]", 0),

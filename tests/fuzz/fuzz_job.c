@@ -398,7 +398,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
         "{'op':'rotate','angle':270,'clockwise':false},{'op':'flip','axis':'vertical'},"
         "{'op':'crop','width':3,'height':2,'x':1,'y':1}",
         "{'op':'crop','width':5,'height':5,'gravity':'southeast'},'transpose','sobel'",
-        "{'op':'pad','width':300,'height':200,'gravity':'north','color':'transparent'}",
+        "{'op':'rotate','angle':-12.5,'expand':false,'background':[1,2,3,4]},{'op':'pad',"
+        "'width':300,'height':200,'gravity':'north','color':'transparent'}",
         "{'op':'pad','left':1,'top':2,'right':3,'bottom':4,'color':[9,8,7]},{'op':'resize',"
         "'width':40,'height':30,'fit':'contain','gravity':'east','color':[0,0,0,0]}",
         "{'op':'resize','width':9,'height':5,'fit':'cover','filter':'bicubic','enlarge':false}",

@@ -12,6 +12,7 @@ SIZES = [(1, 1), (1, 9), (9, 1), (40, 3), (31, 33), (129, 70), (300, 201), (515,
 CV_TURNS = {90: cv2.ROTATE_90_CLOCKWISE, 180: cv2.ROTATE_180, 270: cv2.ROTATE_90_COUNTERCLOCKWISE}
 PIL_TURNS = {90: Image.ROTATE_90, 180: Image.ROTATE_180, 270: Image.ROTATE_270}
 
+ANGLES = [0.001, 7, 45, 90, 133.7, 180.5, 269.99, 270, 300, 359.5, -33, -90, 12.25]
 RED, TRANSPARENT = [200, 30, 10, 255], [0, 0, 0, 0]
 COLORS = [[200, 30, 10], [77, 77, 77], "transparent", [1, 2, 3, 0]]
 
@@ -41,6 +42,21 @@ def resized(image, size):
     if image.mode == "RGBA":
         return image.convert("RGBa").resize(size, Image.LANCZOS).convert("RGBA")
     return image.resize(size, Image.LANCZOS)
+
+
+def rotations(report, image, angles):
+    whole = peer.pillow(image)
+    for i, angle in enumerate(angles):
+        expand, clockwise, color = i % 3 != 2, i % 2 == 0, COLORS[i % len(COLORS)]
+        op = {"op": "rotate", "angle": angle, "expand": expand, "background": color}
+        if not clockwise:
+            op["clockwise"] = False
+        color = TRANSPARENT if color == "transparent" else (color + [255])[:4]
+        moves = angle % (90 if expand or whole.width == whole.height else 180) == 0
+        want = whole if moves else converted(whole, color)
+        want = want.rotate(-angle if clockwise else angle, Image.BICUBIC, expand,
+                           fillcolor=color_of(want, *color))
+        report.check(image, [op], want, "Pillow")
 
 
 def pads(report, image):
@@ -89,6 +105,7 @@ def main():
             crops(report, image)
             pads(report, image)
             contains(report, image)
+            rotations(report, image, ANGLES)
     return report.end()
 
 

@@ -27,6 +27,7 @@ TILES = [
     ("transpose", {}),
     ("rotate", {"angle": 90}),
     ("rotate", {"angle": 180}),
+    ("rotate", {"angle": 12, "background": [232, 232, 236]}),
     ("flip", {"axis": "horizontal"}),
     ("flip", {"axis": "vertical"}),
     ("crop", {"width": 200, "height": 140}),

@@ -45,7 +45,6 @@ static void print_bounds(const struct op_param *param)
         break;
     case OP_KIND_NUMBER: printf("%s to %s", low, high); break;
     case OP_KIND_BOOLEAN: printf("true or false"); break;
-    case OP_KIND_CHOICE:
     case OP_KIND_WORD: print_words(param->words); break;
     case OP_KIND_INTEGERS: printf("%d integers of %s to %s", param->columns, low, high); break;
     case OP_KIND_MATRIX:
@@ -121,7 +120,7 @@ static void print_markdown(const struct op *op)
 {
     printf("\n## %s\n\n%s.", op->name, op->help);
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (op->flags & flags[i].flag)
+        if (op->flags & flags[i].flag && !(flags[i].flag == OP_MOVES && op->moves))
             printf(" %s", flags[i].text);
     printf("\n%s", op->params ? "\n" : "");
     op_each_param (param, op) {

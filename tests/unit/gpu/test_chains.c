@@ -103,7 +103,6 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
         fprintf(out, "%.3f", draw_number(draw, param->min, param->max));
         break;
     case OP_KIND_BOOLEAN: fprintf(out, "%s", draw_bool(draw)); break;
-    case OP_KIND_CHOICE: fprintf(out, "%s", draw_word(draw, param->words, words)); break;
     case OP_KIND_WORD: fprintf(out, "\"%s\"", draw_word(draw, param->words, words)); break;
     case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
     case OP_KIND_COLOR: draw_color(draw, out); break;
@@ -170,6 +169,22 @@ static void draw_pad(struct draw *draw, FILE *out)
     draw_color(draw, out);
 }
 
+/* Every second angle is a multiple of 90. A long image is only turned by these, because the whole
+ * image after several rotations would be large. */
+static void draw_rotate(struct draw *draw, FILE *out)
+{
+    bool quarters = draw_below(draw, 2) || draw->width > 400 || draw->height > 400;
+    if (quarters)
+        fprintf(out, ",\"angle\":%d", 90 * ((int)draw_below(draw, 9) - 4));
+    else
+        fprintf(out, ",\"angle\":%.3f", draw_real(draw, -360, 360));
+    fprintf(out, ",\"clockwise\":%s,\"expand\":%s", draw_bool(draw), draw_bool(draw));
+    if (draw_below(draw, 2)) {
+        fprintf(out, ",\"background\":");
+        draw_color(draw, out);
+    }
+}
+
 static void draw_crop(struct draw *draw, FILE *out)
 {
     uint32_t width = draw_from(draw, 1, draw->width), height = draw_from(draw, 1, draw->height);
@@ -210,6 +225,7 @@ static const struct {
     {"resize", draw_resize},
     {"crop", draw_crop},
     {"pad", draw_pad},
+    {"rotate", draw_rotate},
     {"convolve", draw_convolve},
 };
 
