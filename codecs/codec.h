@@ -55,9 +55,8 @@ struct encode_request {
     const uint8_t *icc; /* RGB profile or NULL; written only with 3 or 4 channels */
     size_t icc_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
-    /* For the self-test, which needs JPEGs of every kind: */
-    int subsampling;      /* 444, 440, 422 or 420 (also 0) */
-    unsigned restart_interval; /* MCUs between two restart markers; 0: none */
+    unsigned restart_interval; /* MCUs between two restart markers of a JPEG, for the self-test; 0:
+                                  none */
 };
 
 /* The destination of encoded bytes, owned by the caller. The encoder fills `buffer`, and calls

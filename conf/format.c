@@ -9,8 +9,9 @@ const struct format formats[FORMAT_COUNT] = {
 #include "conf/formats.def"
 };
 
-#define INTEGER false
-#define BOOL    true
+#define INTEGER   PARAMETER_IS_INTEGER, {NULL}
+#define BOOL      PARAMETER_IS_BOOL, {NULL}
+#define WORD(...) PARAMETER_IS_WORD, {__VA_ARGS__}
 
 const struct parameter_row encoder_parameters[PARAMETER_COUNT] = {
 #define PARAMETER(name, kind, min, max, standard, help) {#name, kind, min, max, standard, help},
@@ -84,6 +85,18 @@ const char *format_title(const struct format *format)
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter)
 {
     return (int *)((char *)settings + setting_offsets[parameter]);
+}
+
+const char *parameter_text(enum encoder_parameter parameter, int value,
+                           char text[PARAMETER_TEXT_BYTES])
+{
+    const struct parameter_row *row = &encoder_parameters[parameter];
+    if (row->kind == PARAMETER_IS_INTEGER)
+        snprintf(text, PARAMETER_TEXT_BYTES, "%d", value);
+    else
+        snprintf(text, PARAMETER_TEXT_BYTES, "%s",
+                 row->kind == PARAMETER_IS_WORD ? row->words[value] : value ? "true" : "false");
+    return text;
 }
 
 const char *format_list(enum format_field field, unsigned taking, const char *item,

@@ -31,15 +31,27 @@ enum encoder_parameter {
 /* The bit of a parameter in format.parameters. */
 #define TAKES(name) (1u << PARAMETER_##name)
 
+/* The values of the parameter `subsampling`, in the order of its words. */
+enum subsampling {
+    SUBSAMPLING_420,
+    SUBSAMPLING_422,
+    SUBSAMPLING_444,
+    SUBSAMPLING_GRAY, /* one component, also of an RGB image */
+    SUBSAMPLING_440   /* not a word: only the self-test writes it */
+};
+
 /* The parameters of every encoder; each one reads its own. */
 struct encoder_settings {
 #define PARAMETER(name, ...) int name;
 #include "conf/formats.def"
 };
 
+enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
+
 struct parameter_row {
     const char *name;
-    bool is_bool;
+    enum parameter_kind kind;
+    const char *words[6]; /* of PARAMETER_IS_WORD, NULL at the end */
     int min, max, standard;
     const char *help;
 };
@@ -60,6 +72,10 @@ const char *format_foreign_suffix(const char *path);
 
 const char *format_title(const struct format *format); /* the noun without its article */
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
+/* Writes a value as a job gives it, without quotes ("85", "true", "420"), and returns `text`. */
+#define PARAMETER_TEXT_BYTES 16
+const char *parameter_text(enum encoder_parameter parameter, int value,
+                           char text[PARAMETER_TEXT_BYTES]);
 
 enum format_field {
     FORMAT_NAMES,    /* jpeg */

@@ -104,6 +104,17 @@ static void print_input(const struct job_run *run, FILE *out)
             decoded.stride * decoded.height);
 }
 
+/* The parameters of the encoder that the job gives. */
+static void print_parameters(const struct job_output *output, FILE *out)
+{
+    struct encoder_settings settings = output->encoder;
+    char text[PARAMETER_TEXT_BYTES];
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++)
+        if (output->given >> i & 1)
+            fprintf(out, ", %s %s", encoder_parameters[i].name,
+                    parameter_text(i, *encoder_setting(&settings, i), text));
+}
+
 static void print_output(const struct job_run *run, size_t index, FILE *out)
 {
     const struct job_run_output *output = &run->outputs[index];
@@ -118,9 +129,11 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
         return;
     }
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32 "\n",
+    fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32,
             output->format ? output->format->name : "no image", variant->width,
             variant->height, variant->channels);
+    print_parameters(&run->job.outputs[index], out);
+    fputc('\n', out);
     plan_print_passes(&run->plan, output->variant, out);
 }
 
@@ -179,6 +192,28 @@ static bool add_decode(cJSON *json, const struct job_run *run)
            add_number(decode, "bytes", (double)(image.stride * image.height));
 }
 
+static bool add_parameter(cJSON *object, enum encoder_parameter parameter, int value)
+{
+    const struct parameter_row *row = &encoder_parameters[parameter];
+    if (row->kind == PARAMETER_IS_BOOL)
+        return cJSON_AddBoolToObject(object, row->name, value);
+    if (row->kind == PARAMETER_IS_WORD)
+        return cJSON_AddStringToObject(object, row->name, row->words[value]);
+    return add_number(object, row->name, value);
+}
+
+/* All parameters that the format's encoder takes. */
+static bool add_parameters(cJSON *item, const struct format *format,
+                           struct encoder_settings settings)
+{
+    cJSON *object = cJSON_AddObjectToObject(item, "parameters");
+    bool ok = object != NULL;
+    for (unsigned i = 0; i < PARAMETER_COUNT && ok; i++)
+        if (format->parameters >> i & 1)
+            ok = add_parameter(object, i, *encoder_setting(&settings, i));
+    return ok;
+}
+
 static bool add_output(cJSON *list, const struct job_run *run, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
@@ -191,7 +226,9 @@ static bool add_output(cJSON *list, const struct job_run *run, size_t index)
     if (output->error.status != STATUS_OK)
         return add_error(item, &output->error);
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    return (!output->format || cJSON_AddStringToObject(item, "format", output->format->name)) &&
+    return (!output->format ||
+            (cJSON_AddStringToObject(item, "format", output->format->name) &&
+             add_parameters(item, output->format, run->job.outputs[index].encoder))) &&
            add_size(item, variant->width, variant->height, variant->channels) &&
            json_set(item, "passes", plan_json_passes(&run->plan, output->variant));
 }

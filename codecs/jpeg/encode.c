@@ -1,4 +1,5 @@
 /* encode.c - encodes pixels as a JPEG. */
+#include "codecs/jpeg/header.h"
 #include "codecs/jpeg/state.h"
 
 #include <string.h>
@@ -39,6 +40,7 @@ static void sink_end(j_compress_ptr writer)
 static void open_writer(struct jpeg_state *state, const struct image *src)
 {
     struct jpeg_compress_struct *writer = &state->writer;
+    const struct encoder_settings *settings = &state->request->encoder;
     jpeg_create_compress(writer);
     state->destination = (struct jpeg_destination_mgr){.init_destination = sink_start,
                                                        .empty_output_buffer = sink_empty,
@@ -53,14 +55,17 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     writer->raw_data_in = src->channels == 1;
     writer->dct_method = JDCT_ISLOW;
     /* TRUE limits quantisers to 8 bits at low qualities, which baseline decoders need. */
-    jpeg_set_quality(writer, state->request->encoder.quality, TRUE);
+    jpeg_set_quality(writer, settings->quality, TRUE);
     writer->restart_interval = state->request->restart_interval;
-    if (writer->num_components == 3 && state->request->subsampling != 0) {
-        int kind = state->request->subsampling;
-        writer->comp_info[0].h_samp_factor = kind == 422 || kind == 420 ? 2 : 1;
-        writer->comp_info[0].v_samp_factor = kind == 440 || kind == 420 ? 2 : 1;
+    if (settings->subsampling == SUBSAMPLING_GRAY)
+        jpeg_set_colorspace(writer, JCS_GRAYSCALE);
+    if (writer->num_components == 3) {
+        struct jpeg_sampling sampling = jpeg_sampling_of(settings->subsampling);
+        writer->comp_info[0].h_samp_factor = sampling.h;
+        writer->comp_info[0].v_samp_factor = sampling.v;
     }
-    if (state->request->encoder.progressive)
+    writer->optimize_coding = settings->optimize;
+    if (settings->progressive)
         jpeg_simple_progression(writer);
 }
 
@@ -113,7 +118,7 @@ enum status jpeg_encode(void *opaque, const struct image *src,
     if (setjmp(state->jump) == 0) {
         open_writer(state, src);
         jpeg_start_compress(&state->writer, TRUE);
-        if (request->icc != NULL && src->channels == 3)
+        if (request->icc != NULL && state->writer.num_components == 3)
             jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
         if (state->writer.raw_data_in)
             write_gray_rows(&state->writer, src);

@@ -37,6 +37,13 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
     return STATUS_OK;
 }
 
+struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling)
+{
+    bool half_width = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_422;
+    bool half_height = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_440;
+    return (struct jpeg_sampling){half_width ? 2 : 1, half_height ? 2 : 1};
+}
+
 static size_t header_capacity(size_t icc_bytes)
 {
     size_t parts = (icc_bytes + ICC_PART_BYTES - 1) / ICC_PART_BYTES;
@@ -89,7 +96,8 @@ enum status jpeg_prelude_make(struct codec_context *context, const struct encode
     uint8_t pixels[STRIDE_ALIGN] = {0};
     struct image pixel = {pixels, 1, 1, channels, sizeof pixels};
     struct header_sink sink = {.bytes = to->header};
-    assert(!request->encoder.progressive && (channels == 1 || channels == 3));
+    assert(!request->encoder.progressive && !request->encoder.optimize);
+    assert(channels == 1 || channels == 3);
     sink.capacity = header_capacity(request->icc ? request->icc_bytes : 0);
     sink.sink =
         (struct codec_sink){.buffer = sink.buffer, .capacity = sizeof sink.buffer, .flush = keep};

@@ -11,12 +11,19 @@
 #include "codecs/codec.h"
 #include "codecs/jpeg/frame.h"
 
+/* The sampling factors of Y; those of Cb and Cr are 1. Gray: 1 and 1. */
+struct jpeg_sampling {
+    uint8_t h, v;
+};
+struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling);
+
 /* Returns the largest size of a prelude with a profile of this size; 0: no profile. */
 size_t jpeg_prelude_bytes(size_t icc_bytes);
 
 /* Fills the prelude of a baseline JPEG. to: jpeg_prelude_bytes() bytes. channels: 1, or 3 for RGB,
- * whose profile is then written. request->encoder.progressive must be 0. Takes about as long as
- * encoding an image of one pixel. Runs on a worker thread. Errors: those of codec_encode. */
+ * whose profile is then written. request->encoder must be neither progressive nor optimize. Takes
+ * about as long as encoding an image of one pixel. Runs on a worker thread. Errors: those of
+ * codec_encode. */
 enum status jpeg_prelude_make(struct codec_context *context, const struct encode_request *request,
                               uint32_t width, uint32_t height, uint32_t channels,
                               struct jpeg_prelude *to, struct error *error) MUST_CHECK;

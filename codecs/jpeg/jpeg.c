@@ -1,8 +1,10 @@
 /*
  * jpeg.c - the JPEG codec on libjpeg-turbo's libjpeg API: its entry and the library's callbacks.
  *
- * Results equal those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, 4:2:0.
+ * Results equal those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, and
+ * 4:2:0 by default.
  */
+#include "codecs/jpeg/header.h"
 #include "codecs/jpeg/state.h"
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
@@ -166,23 +168,36 @@ static void jpeg_close(void *opaque)
     jpeg_coefficients_free(&state->coefficients);
 }
 
+/* The samples of the components, in whole MCUs. */
+static size_t count_samples(uint32_t width, uint32_t height, uint32_t channels,
+                            enum subsampling subsampling)
+{
+    bool gray = channels == 1 || subsampling == SUBSAMPLING_GRAY;
+    struct jpeg_sampling sampling = jpeg_sampling_of(gray ? SUBSAMPLING_GRAY : subsampling);
+    size_t across = (width - 1) / (DCTSIZE * sampling.h) + 1;
+    size_t down = (height - 1) / (DCTSIZE * sampling.v) + 1;
+    size_t blocks_per_mcu = (size_t)sampling.h * sampling.v + (gray ? 0 : 2);
+    return across * down * blocks_per_mcu * DCTSIZE2;
+}
+
 /* Except in noise, a coefficient takes less than one byte on average, or less than two at high
- * qualities. There is one per sample, in whole blocks. With 4:2:0, Cb and Cr together have half as
- * many samples as Y. */
+ * qualities. There is one per sample. */
 static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
-    enum { mcu = 2 * DCTSIZE, high_quality = 90 };
-    size_t across = (width + mcu - 1) / mcu * mcu, down = (height + mcu - 1) / mcu * mcu;
-    size_t samples = across * down + (channels >= 3 ? across * down / 2 : 0);
+    enum { high_quality = 90 };
+    size_t samples = count_samples(width, height, channels, settings->subsampling);
     return settings->quality > high_quality ? 2 * samples : samples;
 }
 
-/* A progressive JPEG is written in several scans, so the encoder holds all coefficients. */
+/* A progressive JPEG is written in several scans, and optimized tables are known only after the
+ * last block: the encoder holds all coefficients. */
 static size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
-    return settings->progressive ? (size_t)width * height * channels * sizeof(int16_t) : 0;
+    if (!settings->progressive && !settings->optimize)
+        return 0;
+    return count_samples(width, height, channels, settings->subsampling) * sizeof(JCOEF);
 }
 
 static bool jpeg_sniff(const uint8_t *bytes, size_t length)

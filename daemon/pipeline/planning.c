@@ -136,13 +136,18 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         if (output->error.status != STATUS_OK ||
             (output->format && check_keys(run, i, output->format, &output->error) != STATUS_OK))
             continue;
+        const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
+        struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = run->job.outputs[i].ops,
             .opaque = output->format && !output->format->alpha,
+            .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
             .no_picture = !output->format,
             .on_device = output->encoder == CODEC_ON_DEVICE,
-            .quality = run->job.outputs[i].encoder.quality,
+            .quality = encoder->quality,
+            .h = sampling.h,
+            .v = sampling.v,
             .header_bytes = jpeg_prelude_bytes(run->info.icc_bytes),
             .encoder_bytes = jpeg_encoder_bytes,
             .number = run->job.listed ? (unsigned)i + 1 : 0,

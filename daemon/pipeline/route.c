@@ -1,9 +1,10 @@
 /*
  * route.c - chooses which codecs of a job run on its device, and prepares their input.
  *
- * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs, with the samples and the
- * bytes of libjpeg. All other codecs run on the host. dispatch.c decides where a JPEG is decoded.
- * If the device declines a file, which only costs an upload, the job is planned again for the host.
+ * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling, with
+ * the samples and the bytes of libjpeg. All other codecs run on the host. dispatch.c decides where
+ * a JPEG is decoded. If the device declines a file, which only costs an upload, the job is planned
+ * again for the host.
  */
 #include <string.h>
 
@@ -71,10 +72,12 @@ static struct plan_file choose_decoder(struct job_run *run, struct worker_tools 
     return file;
 }
 
-static bool is_sequential_jpeg(const struct job_run *run, size_t index)
+/* A device writes sequential JPEGs with the standard Huffman tables. */
+static bool is_for_device(const struct job_run *run, size_t index)
 {
-    return run->outputs[index].format == &formats[FORMAT_jpeg] &&
-           !run->job.outputs[index].encoder.progressive;
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    return run->outputs[index].format == &formats[FORMAT_jpeg] && !encoder->progressive &&
+           !encoder->optimize;
 }
 
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
@@ -87,7 +90,7 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
     struct engine_codecs codecs = engine_codecs(run->pipeline->parts.engine);
     struct plan_file file = codecs.jpeg_decoder ? choose_decoder(run, tools) : route_to_host(run);
     for (size_t i = 0; i < run->job.output_count; i++)
-        if (codecs.jpeg_encoder && is_sequential_jpeg(run, i))
+        if (codecs.jpeg_encoder && is_for_device(run, i))
             run->outputs[i].encoder = CODEC_ON_DEVICE;
     return file;
 }

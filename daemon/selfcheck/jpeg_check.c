@@ -28,7 +28,7 @@ struct trial {
     struct task_wait *wait;
     bool reserved;
     size_t file_bytes;
-    int quality;        /* of the second output */
+    struct encoder_settings encoder; /* of the second output */
     struct image_info info;
     struct decode_request decode;
     char what[80];
@@ -63,31 +63,38 @@ static void draw(uint8_t *pixels)
 }
 
 /* The trial of this number: every sampling with every scale, and in turn as Y, RGB or YCbCr, with
- * qualities from 1 to 100 and with three restart intervals. Returns false after the last one. */
+ * qualities from 1 to 100 and with three restart intervals. The samplings of the second output
+ * alternate. Returns false after the last one. */
 static bool make_trial(struct check *check, struct trial *trial, unsigned number)
 {
-    static const int samplings[] = {0, 444, 422, 440, 420}; /* 0: gray */
+    static const enum subsampling samplings[] = {SUBSAMPLING_GRAY, SUBSAMPLING_444,
+                                                 SUBSAMPLING_422, SUBSAMPLING_440,
+                                                 SUBSAMPLING_420};
+    static const char *const names[] = {"gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0"};
+    static const enum subsampling encoded[] = {SUBSAMPLING_420, SUBSAMPLING_422, SUBSAMPLING_444};
     static const uint32_t scales[] = {8, 4, 2, 1};
     static const unsigned intervals[] = {0, 1, 7};
     enum { sampling_count = 5, scale_count = 4, as_count = 3, quality_step = 13 };
     if (number >= sampling_count * scale_count * as_count)
         return false;
-    int sampling = samplings[number % sampling_count];
-    struct image drawn = {check->drawn, SIDE_ACROSS, SIDE_DOWN, sampling ? 3 : 1,
-                          SIDE_ACROSS * (sampling ? 3 : 1)};
+    enum subsampling sampling = samplings[number % sampling_count];
+    uint32_t channels = sampling == SUBSAMPLING_GRAY ? 1 : 3;
+    struct image drawn = {check->drawn, SIDE_ACROSS, SIDE_DOWN, channels, SIDE_ACROSS * channels};
     struct encode_request request = {
-        .format = &formats[FORMAT_jpeg], .subsampling = sampling,
+        .format = &formats[FORMAT_jpeg],
         .restart_interval = intervals[number % 3],
-        .encoder = {.quality = 1 + (int)(number * quality_step % 100)}};
+        .encoder = {.quality = 1 + (int)(number * quality_step % 100), .subsampling = sampling}};
     struct codec_sink sink = {trial->file, sizeof trial->file, .flush = test_image_flush};
     if (codec_encode(check->codec, &drawn, &request, &sink, check->error) != STATUS_OK)
         return false;
     trial->file_bytes = sink.total;
-    trial->quality = 100 - (int)(number * quality_step % 100);
+    trial->encoder = (struct encoder_settings){
+        .quality = 100 - (int)(number * quality_step % 100), .subsampling = encoded[number % 3]};
     trial->decode = (struct decode_request){.eighths = scales[number / sampling_count % 4],
                                             .as = (enum decode_as)(number / 20)};
-    snprintf(trial->what, sizeof trial->what, "sampling %d, quality %d, restart interval %u, %u/8",
-             sampling, request.encoder.quality, request.restart_interval, trial->decode.eighths);
+    snprintf(trial->what, sizeof trial->what, "%s, quality %d, restart interval %u, %u/8",
+             names[number % sampling_count], request.encoder.quality, request.restart_interval,
+             trial->decode.eighths);
     return codec_probe(check->codec, trial->file, trial->file_bytes, &limits, &trial->info,
                        check->error) == STATUS_OK;
 }
@@ -110,8 +117,10 @@ static bool plan_trial(struct check *check, struct trial *trial)
                                  .eighths = trial->decode.eighths,
                                  .file = {.bytes = trial->file_bytes,
                                           .frame_bytes = sizeof check->frame}};
+    struct jpeg_sampling sampling = jpeg_sampling_of(trial->encoder.subsampling);
     struct plan_target targets[2] = {{.opaque = true}, {.opaque = true, .on_device = true,
-                                                        .quality = trial->quality,
+                                                        .quality = trial->encoder.quality,
+                                                        .h = sampling.h, .v = sampling.v,
                                                         .header_bytes = jpeg_prelude_bytes(0),
                                                         .encoder_bytes = jpeg_encoder_bytes}};
     struct plan_limits sizes = {PIXELS_DEFAULT, SIDE_DEFAULT};
@@ -126,8 +135,7 @@ static bool plan_trial(struct check *check, struct trial *trial)
 
 static struct encode_request second_output(const struct trial *trial)
 {
-    return (struct encode_request){.format = &formats[FORMAT_jpeg],
-                                   .encoder = {.quality = trial->quality}};
+    return (struct encode_request){.format = &formats[FORMAT_jpeg], .encoder = trial->encoder};
 }
 
 static bool start(struct check *check, struct trial *trial, uint32_t device)

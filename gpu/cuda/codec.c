@@ -132,11 +132,10 @@ static struct jpeg_encode_image encode_image(const struct engine_task *task, siz
         (const struct jpeg_prelude *)(task->memory->input + encoder->header_at);
     struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
     struct pass_shape shape = {variant->width, variant->height, variant->channels};
-    uint8_t factor = variant->channels == 1 ? 1 : 2;
     return (struct jpeg_encode_image){
         .source = pass_view(buffers.scratch + encoder->image_at, shape),
-        .h = factor,
-        .v = factor,
+        .h = encoder->h,
+        .v = encoder->v,
         .quant = prelude->quant[0],
         .header = buffers.input + encoder->header_at + offsetof(struct jpeg_prelude, header),
         .header_bytes = prelude->header_bytes,

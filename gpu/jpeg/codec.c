@@ -32,8 +32,8 @@ struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *f
     return parts;
 }
 
-size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, size_t capacity)
+size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                          uint32_t v, size_t capacity)
 {
-    uint32_t factor = channels == 1 ? 1 : 2;
-    return jpeg_encode_work_bytes(width, height, channels, factor, factor, capacity);
+    return jpeg_encode_work_bytes(width, height, channels, h, v, capacity);
 }

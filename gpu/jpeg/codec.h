@@ -20,8 +20,9 @@ size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enu
                           uint32_t eighths);
 
 /* Returns the device memory for encoding an image of 1 or 3 channels into a file of at most
- * `capacity` bytes, besides the image. RGB is encoded with 4:2:0 chroma. */
-size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, size_t capacity);
+ * `capacity` bytes, besides the image. h, v: the sampling factors of Y, as in encode.h. */
+size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                          uint32_t v, size_t capacity);
 
 /* How the decoder of a progressive file divides its memory. */
 struct jpeg_progressive_parts {

@@ -104,6 +104,12 @@ const struct op op_grayscale = {
     .step = grayscale_step,
 };
 
+void step_gray(struct chain *chain)
+{
+    struct grayscale gray = grayscale_default(chain->background);
+    point_add_gray(chain, &gray);
+}
+
 /* ---- flattening ---- */
 
 VECTOR_CLONES

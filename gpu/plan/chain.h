@@ -77,6 +77,8 @@ void step_orient(struct chain *chain, int orientation);
 void step_copy(struct chain *chain);
 /* Flattens RGBA over the background, to RGB. */
 void step_flatten(struct chain *chain);
+/* Makes gray as the operation grayscale with its default weights. Appends nothing to gray. */
+void step_gray(struct chain *chain);
 /* Converts Y, Cb and Cr to RGB or to Y. */
 void step_rgb(struct chain *chain);
 void step_luma(struct chain *chain);

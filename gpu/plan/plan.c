@@ -32,9 +32,10 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
     return status;
 }
 
-/* Whether these operations need only the Y channel. add_ops follows the same rule. */
-static bool takes_luma(const cJSON *ops)
+/* Whether the target's operations need only the Y channel. add_ops follows the same rule. */
+static bool takes_luma(const struct plan_target *target)
 {
+    const cJSON *ops = target->ops;
     struct op_parsed parsed;
     struct error ignored = {0};
     for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
@@ -43,14 +44,14 @@ static bool takes_luma(const cJSON *ops)
         if (!op_moves(&parsed))
             return op_starts_gray(&parsed);
     }
-    return false;
+    return target->gray;
 }
 
 enum decode_as plan_decode_as(const struct plan_target *targets, size_t count)
 {
     size_t luma = 0;
     for (size_t i = 0; i < count; i++)
-        luma += takes_luma(targets[i].ops);
+        luma += takes_luma(&targets[i]);
     return luma == 0 ? DECODE_COLOUR : luma == count ? DECODE_LUMA : DECODE_YCC;
 }
 
@@ -127,14 +128,15 @@ static void leave_ycc(struct chain *chain, bool for_gray)
         step_rgb(chain);
 }
 
-static enum status add_ops(struct chain *chain, const cJSON *ops, int output)
+static enum status add_ops(struct chain *chain, const struct plan_target *target)
 {
+    const cJSON *ops = target->ops;
     enum status status = check_list(ops, chain->error);
     int position = 0;
     const cJSON *item = ops ? ops->child : NULL;
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
-        status = op_parse(&parsed, item, output, position++, chain->error);
+        status = op_parse(&parsed, item, (int)target->number - 1, position++, chain->error);
         if (!status && !op_moves(&parsed))
             leave_ycc(chain, op_starts_gray(&parsed));
         chain->item = &parsed.item;
@@ -143,7 +145,7 @@ static enum status add_ops(struct chain *chain, const cJSON *ops, int output)
         if (!status)
             status = chain_check_size(chain, chain->shape.width, chain->shape.height);
     }
-    leave_ycc(chain, false);
+    leave_ycc(chain, target->gray);
     return status;
 }
 
@@ -180,19 +182,22 @@ static void set_encoder(struct plan_variant *variant, const struct plan_target *
     enum { mcu = 16, high_quality = 90 };
     size_t across = (variant->width + mcu - 1) / mcu * mcu;
     size_t samples = across * ((variant->height + mcu - 1) / mcu * mcu);
+    uint8_t h = variant->channels > 1 ? target->h : 1, v = variant->channels > 1 ? target->v : 1;
     if (variant->channels > 1)
-        samples += samples / 2;
+        samples += 2 * samples / ((size_t)h * v);
     variant->encoder = (struct plan_encoder){
         .on_device = true,
         .quality = target->quality,
+        .h = h,
+        .v = v,
         .header_bytes = target->header_bytes,
         .capacity = target->header_bytes + samples * (target->quality > high_quality ? 2 : 1),
     };
     variant->encoder.work_bytes = target->encoder_bytes(
-        variant->width, variant->height, variant->channels, variant->encoder.capacity);
+        variant->width, variant->height, variant->channels, h, v, variant->encoder.capacity);
 }
 
-/* Builds the chain: orientation, operations, and the flattening that the output format needs. */
+/* Builds the chain: orientation, operations, and the gray or flattening that the output needs. */
 static enum status build_variant(struct plan *plan, size_t index, const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
 {
@@ -200,7 +205,8 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
      * resize, and the hash. If a crop needs a copy, the next operation adds it, or step_copy below.
-     * Three more passes may be added: orientation, YCbCr to RGB or gray, and flattening. */
+     * Three more passes may be added: orientation, YCbCr to RGB or gray, and gray or
+     * flattening. */
     uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
     struct pass_shape shape = source_shape(source);
 
@@ -221,11 +227,13 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     set_sides(&chain, source);
     enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
     if (!status)
-        status = add_ops(&chain, target->ops, (int)target->number - 1);
+        status = add_ops(&chain, target);
     if (status)
         return status;
     if (target->no_picture)
         drop_pictures(&chain);
+    else if (target->gray)
+        step_gray(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         step_flatten(&chain);
     if (!target->no_picture && needs_copy(&chain, target))

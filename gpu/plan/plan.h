@@ -47,12 +47,15 @@ struct plan_source {
 struct plan_target {
     const cJSON *ops;
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
+    bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
     bool on_device;  /* A device encodes the output as a sequential JPEG. */
     int quality;     /* of that JPEG, 1 to 100 */
+    uint8_t h, v;    /* the sampling factors of its Y, 1 or 2, if it has colours: see encode.h */
     size_t header_bytes; /* of that JPEG, before the entropy-coded data, with its tables */
     /* Returns the device memory for encoding an image into a file of at most `capacity` bytes. */
-    size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, size_t capacity);
+    size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                            uint32_t v, size_t capacity);
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
     struct error *error; /* Receives unknown_op, bad_op and image_too_large; the plan is then
                             built without this variant. NULL: these errors fail the whole plan. */
@@ -63,10 +66,11 @@ struct plan_limits {
     uint32_t side_max;
 };
 
-/* A sequential JPEG with 4:2:0 chroma. */
+/* A sequential JPEG. */
 struct plan_encoder {
     bool on_device;
     int quality;
+    uint8_t h, v;                   /* sampling factors of Y; gray: 1 and 1 */
     size_t header_at, header_bytes; /* in the input buffer */
     size_t image_at, work_at;       /* in the scratch buffer */
     size_t work_bytes;
@@ -122,8 +126,9 @@ struct plan {
 enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUST_CHECK;
 
 /* Chooses how to decode a YCbCr source. A variant needs only the Y channel if its first operation,
- * other than those that only move pixels, makes gray with the default weights. DECODE_YCC serves
- * both kinds of variants. The ops must have passed plan_check_ops. */
+ * other than those that only move pixels, makes gray with the default weights. A gray target makes
+ * gray after its operations. DECODE_YCC serves both kinds of variants. The ops must have passed
+ * plan_check_ops. */
 enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 
 /* Whether an operation returns values: only then an output without an image makes sense. */

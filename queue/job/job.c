@@ -220,19 +220,62 @@ static bool read_place(const struct check *check, const cJSON *item, const char 
     return true;
 }
 
+/* Writes and returns a list like "420", "422" or "gray", with the quotes. */
+static const char *list_words(const struct parameter_row *row, char text[128])
+{
+    size_t used = 0;
+    for (const char *const *word = row->words; *word; word++)
+        used += (size_t)snprintf(text + used, 128 - used, "%s\"%s\"",
+                                 word == row->words ? "" : word[1] ? ", " : " or ", *word);
+    return text;
+}
+
+/* Reads one of the words of a parameter. Leaves the default in *index if the key is missing. */
+static bool read_word(const struct check *check, const cJSON *object, const char *where,
+                      const struct parameter_row *row, int *index)
+{
+    const cJSON *item = member(object, row->name);
+    const char *given = cJSON_GetStringValue(item);
+    char known[128];
+    if (!item)
+        return true;
+    for (int i = 0; given && row->words[i]; i++)
+        if (strcmp(given, row->words[i]) == 0) {
+            *index = i;
+            return true;
+        }
+    return refuse(check, "%s.%s is %s; it must be the string %s", where, row->name, shown(item),
+                  list_words(row, known));
+}
+
+static bool read_parameter(const struct check *check, const cJSON *object, const char *where,
+                           const struct parameter_row *row, int *setting)
+{
+    double number = *setting;
+    bool flag = *setting != 0;
+    switch (row->kind) {
+    case PARAMETER_IS_WORD:
+        return read_word(check, object, where, row, setting);
+    case PARAMETER_IS_BOOL:
+        if (!read_bool(check, object, where, row->name, &flag))
+            return false;
+        *setting = flag;
+        return true;
+    default:
+        if (!read_integer(check, object, where, row->name, row->min, row->max, &number))
+            return false;
+        *setting = (int)number;
+        return true;
+    }
+}
+
 static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
         const struct parameter_row *row = &encoder_parameters[i];
-        int *setting = encoder_setting(&output->encoder, i);
-        double number = *setting;
-        bool flag = *setting != 0;
-        if (row->is_bool ? !read_bool(check, object, where, row->name, &flag)
-                         : !read_integer(check, object, where, row->name, row->min, row->max,
-                                         &number))
+        if (!read_parameter(check, object, where, row, encoder_setting(&output->encoder, i)))
             return false;
-        *setting = row->is_bool ? flag : (int)number;
         if (member(object, row->name))
             output->given |= 1u << i;
     }

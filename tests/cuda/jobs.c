@@ -109,7 +109,8 @@ static void plan_file(struct job *job, const struct jobs_file *file, enum decode
                  .work_bytes = jpeg_decoder_bytes(frame, bytes, as, 8)}};
     job->ops = test_ops(ops);
     struct plan_target target = {.ops = job->ops, .opaque = true, .on_device = quality > 0,
-                                 .quality = quality, .header_bytes = jpeg_prelude_bytes(0),
+                                 .quality = quality, .h = 2, .v = 2,
+                                 .header_bytes = jpeg_prelude_bytes(0),
                                  .encoder_bytes = jpeg_encoder_bytes};
     assert_int_equal(plan_build(&job->plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
 }

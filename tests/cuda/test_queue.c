@@ -190,7 +190,7 @@ TEST(test_a_task_that_no_batch_can_hold)
     for (unsigned v = 0; v < JOB_OUTPUTS_MAX; v++)
         plan.variants[v] = (struct plan_variant){
             .width = 60000, .height = 60000, .channels = 1,
-            .encoder = {.on_device = true, .header_bytes = 600, .capacity = MIB}};
+            .encoder = {.on_device = true, .h = 1, .v = 1, .header_bytes = 600, .capacity = MIB}};
     size_t bytes = cuda_codec_description_bytes(&task);
     assert_true(bytes > STREAM_JPEG_BYTES && bytes < SIZE_MAX);
     cuda_queue_accept(&engine.devices[0], &task);
@@ -303,8 +303,8 @@ static struct engine_task *add_largest(unsigned outputs, uint32_t side)
     for (unsigned v = 0; v < outputs; v++)
         plan.variants[v] = (struct plan_variant){
             .width = side, .height = side, .channels = 3,
-            .encoder = {.on_device = true, .header_at = HEADER_AT, .header_bytes = 600,
-                        .capacity = MIB}};
+            .encoder = {.on_device = true, .h = 2, .v = 2, .header_at = HEADER_AT,
+                        .header_bytes = 600, .capacity = MIB}};
     largest->plan = plan;
     largest->memory = (struct engine_memory){.input = input,
                                              .output = (uint8_t *)&report,

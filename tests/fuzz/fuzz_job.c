@@ -130,6 +130,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
         const struct job_output *output = &job->outputs[i];
         struct error error = {0};
         bool picture = output->place.path || output->place.key;
+        bool gray = picture && output->encoder.subsampling == SUBSAMPLING_GRAY;
         enum status status = plan_check_ops(output->ops, (int)i, &error);
         FUZZ_MUST(ends_well(&error, status));
         FUZZ_MUST(status == STATUS_OK || status == STATUS_UNKNOWN_OP || status == STATUS_BAD_OP);
@@ -137,6 +138,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
         if (status == STATUS_OK && (picture || plan_gives_values(output->ops)))
             targets[count++] = (struct plan_target){.ops = output->ops,
                                                     .opaque = output->encoder.quality % 2 == 0,
+                                                    .gray = gray,
                                                     .no_picture = !picture,
                                                     .number = job->listed ? (unsigned)i + 1 : 0};
     }

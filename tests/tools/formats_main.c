@@ -20,13 +20,16 @@ static void print_format(const struct format *format)
 static void print_parameter(enum encoder_parameter parameter)
 {
     const struct parameter_row *row = &encoder_parameters[parameter];
-    char takers[FORMAT_LIST_BYTES];
+    char takers[FORMAT_LIST_BYTES], standard[PARAMETER_TEXT_BYTES];
     printf(".It Va %s\nOf %s, ", row->name,
            format_list(FORMAT_TITLES, 1u << parameter, "%s", " and ", takers));
-    if (row->is_bool)
-        printf("true or false, by default %s; ", row->standard ? "true" : "false");
-    else
-        printf("%d to %d, by default %d; ", row->min, row->max, row->standard);
+    if (row->kind == PARAMETER_IS_BOOL)
+        printf("true or false");
+    else if (row->kind == PARAMETER_IS_INTEGER)
+        printf("%d to %d", row->min, row->max);
+    for (const char *const *word = row->words; *word; word++)
+        printf("%s%s", word == row->words ? "the string " : word[1] ? ", " : " or ", *word);
+    printf(", by default %s;\n", parameter_text(parameter, row->standard, standard));
     printf("an error for other formats.\n%s", row->help);
 }
 

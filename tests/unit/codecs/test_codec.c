@@ -229,6 +229,8 @@ TEST(test_sinks)
     struct image image = rig_picture(200, 150, 3, 5);
     struct encode_request request = {.format = format_by_name("jpeg"), .encoder.quality = 95};
     check_sinks(&image, &request);
+    request.encoder.optimize = true;
+    check_sinks(&image, &request);
     request.encoder.progressive = true;
     check_sinks(&image, &request);
     request.format = format_by_name("png");
@@ -240,10 +242,11 @@ TEST(test_sinks)
 TEST(test_encode_deadline)
 {
     struct image image = rig_picture(1500, 1500, 3, 5);
-    for (int variant = 0; variant < 3; variant++) {
+    for (int variant = 0; variant < 4; variant++) {
         struct encode_request request = {.format = format_by_name(variant == 2 ? "png" : "jpeg"),
                                          .encoder = {.quality = 95,
                                                      .progressive = variant == 1,
+                                                     .optimize = variant == 3,
                                                      .compression = 6}};
         for (int soon = 0; soon < 2; soon++) {
             request.deadline_ns = soon != 0 ? clock_now_ns() + 1000000 : 1;
@@ -283,6 +286,7 @@ TEST(test_encoded_bytes)
         for (size_t q = 0; q < 4 && (channels < 4 || format->alpha); q++) {
             struct encode_request request = {.format = format,
                                              .encoder = {.quality = qualities[q],
+                                                         .subsampling = (int)(q + i) % 4,
                                                          .compression = (int)q}};
             struct picture_file file = rig_encode(&rig, &image, &request);
             size_t most = codec_encoded_bytes(format, image.width, image.height, channels,
@@ -294,6 +298,32 @@ TEST(test_encoded_bytes)
         }
         free(image.pixels);
     }
+}
+
+/* The coefficients of the whole image: 64 of 2 bytes per block, in whole MCUs. */
+TEST(test_encoder_bytes)
+{
+    static const struct {
+        uint32_t width, height, channels;
+        struct encoder_settings settings;
+        size_t blocks;
+    } rows[] = {
+        {100, 100, 3, {.quality = 85}, 0},
+        {100, 100, 3, {.quality = 85, .subsampling = SUBSAMPLING_444}, 0},
+        {100, 100, 1, {.optimize = 1}, 13 * 13},
+        {100, 100, 3, {.optimize = 1}, 7 * 7 * 6},
+        {100, 100, 3, {.progressive = 1}, 7 * 7 * 6},
+        {100, 100, 3, {.progressive = 1, .optimize = 1}, 7 * 7 * 6},
+        {100, 100, 3, {.optimize = 1, .subsampling = SUBSAMPLING_422}, 7 * 13 * 4},
+        {100, 100, 3, {.optimize = 1, .subsampling = SUBSAMPLING_444}, 13 * 13 * 3},
+        {100, 100, 3, {.optimize = 1, .subsampling = SUBSAMPLING_GRAY}, 13 * 13},
+        {1, 1, 3, {.optimize = 1}, 6},
+        {65500, 65500, 3, {.optimize = 1, .subsampling = SUBSAMPLING_444}, 8188ull * 8188 * 3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(codec_encoder_bytes(format_by_name("jpeg"), rows[i].width, rows[i].height,
+                                             rows[i].channels, &rows[i].settings),
+                         rows[i].blocks * 128);
 }
 
 /* A dropped profile is read again; a file without a profile still has none. */

@@ -572,6 +572,40 @@ TEST(test_encode_like_cjpeg)
         }
 }
 
+/* Every subsampling with each kind of Huffman tables, at sizes around an MCU. */
+TEST(test_encode_parameters_like_cjpeg)
+{
+    static const uint32_t sizes[][2] = {{1, 1},  {1, 9},   {9, 1},   {8, 8},  {15, 17},
+                                        {16, 8}, {17, 15}, {33, 16}, {61, 47}};
+    static const char *const samplings[] = {[SUBSAMPLING_420] = "-sample 2x2",
+                                            [SUBSAMPLING_422] = "-sample 2x1",
+                                            [SUBSAMPLING_444] = "-sample 1x1",
+                                            [SUBSAMPLING_GRAY] = "-grayscale"};
+    static const char *const tables[] = {"", "-optimize", "-progressive", "-optimize -progressive"};
+    if (!have("cjpeg"))
+        skip();
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (unsigned s = 0; s < COUNT_OF(samplings); s++)
+            for (unsigned t = 0; t < COUNT_OF(tables); t++) {
+                uint32_t channels = (i + s + t) % 4 == 0 ? 1 : 3;
+                int quality = 100 - (int)(i * 16 + s * 4 + t) % 100;
+                struct image image = rig_picture(sizes[i][0], sizes[i][1], channels, (uint32_t)i);
+                struct picture_file ours = rig_encode_as(
+                    &image, "jpeg", .encoder = {.quality = quality, .subsampling = (int)s,
+                                                .optimize = t % 2, .progressive = t / 2});
+                struct picture_file pnm = pnm_of(&image);
+                struct picture_file theirs =
+                    run("cjpeg", text_of("-baseline -quality %d %s %s", quality, tables[t],
+                                         channels == 1 ? "" : samplings[s]), &pnm);
+                assert_int_equal(ours.length, theirs.length);
+                assert_memory_equal(ours.bytes, theirs.bytes, ours.length);
+                picture_free(&ours);
+                picture_free(&theirs);
+                picture_free(&pnm);
+                free(image.pixels);
+            }
+}
+
 /* The Huffman tables of a progressive image must not be used for the next image. */
 TEST(test_encode_is_stateless)
 {

@@ -74,6 +74,26 @@ TEST(test_parameters)
     assert_false(formats[FORMAT_png].parameters & TAKES(quality));
 }
 
+/* The words end, and the first and last value have one. */
+TEST(test_words)
+{
+    char text[PARAMETER_TEXT_BYTES];
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        const struct parameter_row *row = &encoder_parameters[i];
+        int words = 0;
+        while (row->words[words])
+            words++;
+        assert_int_equal(words, row->kind == PARAMETER_IS_WORD ? row->max + 1 : 0);
+        assert_true(row->kind == PARAMETER_IS_INTEGER || row->min == 0);
+    }
+    assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_420, text), "420");
+    assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_422, text), "422");
+    assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_444, text), "444");
+    assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_GRAY, text), "gray");
+    assert_string_equal(parameter_text(PARAMETER_optimize, 1, text), "true");
+    assert_string_equal(parameter_text(PARAMETER_optimize, 0, text), "false");
+}
+
 TEST(test_lists)
 {
     char text[FORMAT_LIST_BYTES];

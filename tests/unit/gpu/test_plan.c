@@ -360,6 +360,15 @@ TEST(test_decode_as)
         cJSON_Delete(ops);
     }
     assert_int_equal(plan_decode_as(NULL, 0), DECODE_COLOUR);
+    /* A gray output makes gray at the end. */
+    cJSON *moves = test_ops("[\"flip\",\"rotate\"]"), *invert = test_ops("[\"invert\"]");
+    assert_int_equal(plan_decode_as(&(struct plan_target){.gray = true}, 1), DECODE_LUMA);
+    assert_int_equal(plan_decode_as(&(struct plan_target){.ops = moves, .gray = true}, 1),
+                     DECODE_LUMA);
+    assert_int_equal(plan_decode_as(&(struct plan_target){.ops = invert, .gray = true}, 1),
+                     DECODE_COLOUR);
+    cJSON_Delete(moves);
+    cJSON_Delete(invert);
     cJSON_Delete(gray);
 }
 

@@ -57,6 +57,8 @@ TEST(test_defaults)
     assert_int_equal(job.outputs[0].encoder.quality, 85);
     assert_int_equal(job.outputs[0].encoder.compression, 3);
     assert_false(job.outputs[0].encoder.progressive);
+    assert_int_equal(job.outputs[0].encoder.subsampling, SUBSAMPLING_420);
+    assert_false(job.outputs[0].encoder.optimize);
     assert_int_equal(job.outputs[0].ttl_s, 0);
     assert_true(cJSON_IsArray(job.outputs[0].ops));
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
@@ -77,7 +79,8 @@ TEST(test_everything)
         "{\"input\":{\"key\":\"ns:img:in\"},\"outputs\":["
         "{\"output\":{\"key\":\"ns:img:out\",\"format\":\"png\",\"compression\":9,\"ttl_s\":60},"
         "\"ops\":[\"grayscale\",{\"op\":\"sobel\",\"border\":\"zero\"}]},"
-        "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true}}],"
+        "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true,"
+        "\"subsampling\":\"444\",\"optimize\":true}}],"
         "\"id\":\"j\\u00f6b\",\"timeout_s\":0.5,\"background\":[1,2,3],\"orient\":false,"
         "\"meta\":{\"n\":12345678901234567890,\n \"e\":[]},\"reply_to\":\"ns:reply:r\","
         "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
@@ -94,6 +97,8 @@ TEST(test_everything)
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 2);
     assert_int_equal(job.outputs[1].encoder.quality, 1);
     assert_true(job.outputs[1].encoder.progressive);
+    assert_int_equal(job.outputs[1].encoder.subsampling, SUBSAMPLING_444);
+    assert_true(job.outputs[1].encoder.optimize);
     assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
     assert_string_equal(job.id, "j\xC3\xB6" "b");
     assert_true(job.timeout_s == 0.5);
@@ -234,6 +239,15 @@ TEST(test_keys)
 TEST(test_output_options)
 {
     static const struct row rows[] = {
+        {"\"subsampling\":\"422\"", STATUS_OK, NULL},
+        {"\"subsampling\":\"gray\"", STATUS_OK, NULL},
+        {"\"subsampling\":444", STATUS_BAD_JOB,
+         "output.subsampling is 444; it must be the string \"420\", \"422\", \"444\" or \"gray\""},
+        {"\"subsampling\":\"4:2:0\"", STATUS_BAD_JOB, "output.subsampling is \"4:2:0\"; it must"},
+        {"\"subsampling\":\"\"", STATUS_BAD_JOB, "is \"\"; it must"},
+        {"\"subsampling\":null", STATUS_BAD_JOB, "is null; it must"},
+        {"\"optimize\":true", STATUS_OK, NULL},
+        {"\"optimize\":1", STATUS_BAD_JOB, "output.optimize is 1; it must be true or false"},
         {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
         {"\"quality\":0", STATUS_BAD_JOB,
          "output.quality is 0; it must be an integer from 1 to 100"},
