@@ -160,8 +160,10 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
     enum { header_bytes = 4096 };
     /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. */
     size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
-    return header_bytes + profile +
-           codec_of(format)->encoded_bytes(width, height, channels, settings);
+    size_t bytes = header_bytes + profile +
+                   codec_of(format)->encoded_bytes(width, height, channels, settings);
+    size_t most = settings->max_bytes > 0 ? (size_t)settings->max_bytes : SIZE_MAX;
+    return bytes < most ? bytes : most;
 }
 
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,

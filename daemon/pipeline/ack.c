@@ -29,6 +29,7 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
             outputs[i].width = output->width;
             outputs[i].height = output->height;
             outputs[i].bytes = output->bytes;
+            outputs[i].quality = (uint32_t)output->quality;
             outputs[i].encoder = codec_name(run, output->encoder);
         }
     }

@@ -109,6 +109,7 @@ struct job_run_output {
     size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
+    int quality;               /* that max_bytes needed; 0: the job's */
     bool placed;               /* the file has its final name */
     struct files_identity identity; /* of that file */
     struct error error;        /* of this output only; the other outputs go on */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/quality.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 /* ---- to a file ------------------------------------------------------------------------------ */
@@ -46,6 +47,12 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
         struct encode_request request = encode_request(run, index);
         struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                          results);
+        if (request.encoder.max_bytes > 0) {
+            if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
+                                   &output->quality, &output->error) != STATUS_OK)
+                return output->error.status;
+            request.encoder.quality = output->quality;
+        }
         return codec_encode(tools->codec, &image, &request, sink, &output->error);
     }
     size_t bytes;

@@ -72,12 +72,13 @@ static struct plan_file choose_decoder(struct job_run *run, struct worker_tools 
     return file;
 }
 
-/* A device writes sequential JPEGs with the standard Huffman tables. */
+/* A device writes sequential JPEGs with the standard Huffman tables. Its files are not encoded
+ * again to reach a size. */
 static bool is_for_device(const struct job_run *run, size_t index)
 {
     const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
     return run->outputs[index].format == &formats[FORMAT_jpeg] && !encoder->progressive &&
-           !encoder->optimize;
+           !encoder->optimize && encoder->max_bytes == 0;
 }
 
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)

@@ -67,6 +67,8 @@ static void write_outputs(struct writer *writer, const struct result *result)
         writer_text(writer, "path", output->place->path);
         writer_text(writer, "key", output->place->key);
         write_image(writer, output->format, output->width, output->height, output->bytes);
+        if (output->quality)
+            writer_number(writer, "quality", output->quality);
         writer_text(writer, "encoder", output->encoder);
         writer_json(writer, "values", output->values);
         write_error(writer, output->error);
@@ -148,7 +150,8 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
 
 static bool deny_output(cJSON *output, const struct error *error)
 {
-    static const char *const written[] = {"width", "height", "bytes", "encoder", "values"};
+    static const char *const written[] = {"width", "height", "bytes", "quality", "encoder",
+                                          "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
     return json_set(output, "error", error_json(error));

@@ -13,6 +13,7 @@ struct result_output {
     const char *format; /* NULL: not known yet */
     uint32_t width, height;
     uint64_t bytes;
+    uint32_t quality;   /* found for max_bytes; 0: not said */
     const struct error *error; /* NULL or STATUS_OK if the output was written */
     const cJSON *values;       /* of its operations, or NULL */
     const char *encoder;       /* "cpu", "cuda:0"; NULL: nothing was encoded */

@@ -244,6 +244,7 @@ static const char *draw_chain(uint32_t *state)
  * were done; a crop may be larger than its image. */
 static unsigned run_random_jobs(const char *engine, unsigned count)
 {
+    static const char *const samplings[] = {"420", "422", "444", "gray"};
     uint32_t state = 1;
     unsigned done = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -251,8 +252,9 @@ static unsigned run_random_jobs(const char *engine, unsigned count)
             &inputs[test_random(&state) / 8 % (sizeof inputs / sizeof *inputs)];
         unsigned quality = 1 + test_random(&state) / 8 % 100;
         cJSON *result = check_answer(
-            w, "{'input':'%s','output':{'path':'%s-r%u.jpg','quality':%u},'ops':[%s]}",
-            input->name, engine, i, quality, draw_chain(&state));
+            w, "{'input':'%s','output':{'path':'%s-r%u.jpg','quality':%u,'subsampling':'%s'},"
+               "'ops':[%s]}", input->name, engine, i, quality, samplings[i % 4],
+            draw_chain(&state));
         done += strcmp(json_text(result, "status"), "done") == 0;
         cJSON_Delete(result);
     }
@@ -309,6 +311,50 @@ TEST(the_codecs_of_the_host_are_an_option)
     assert_string_equal(json_text(result, "engine"), "cuda:0");
     cJSON_Delete(result);
     check_stop(daemon);
+}
+
+/* Where each kind of JPEG is encoded, with the same bytes on the CPU. */
+TEST(parameters_choose_the_encoder)
+{
+    static const struct {
+        const char *parameters, *encoder;
+    } rows[] = {
+        {"'subsampling':'420'", "cuda:0"},
+        {"'subsampling':'422'", "cuda:0"},
+        {"'subsampling':'444'", "cuda:0"},
+        {"'subsampling':'444','quality':97", "cuda:0"},
+        {"'subsampling':'gray'", "cuda:0"},
+        {"'optimize':true", "cpu"},
+        {"'optimize':false", "cuda:0"},
+        {"'progressive':true,'subsampling':'422'", "cpu"},
+        {"'max_bytes':2000", "cpu"},
+        {"'max_bytes':0", "cuda:0"},
+        {"'max_bytes':2500,'subsampling':'gray','optimize':true", "cpu"},
+    };
+    static const char *const names[] = {"420.jpg", "cmyk.jpg", "gray.jpg", "turned.jpg"};
+    enum { row_count = sizeof rows / sizeof *rows, name_count = sizeof names / sizeof *names };
+    for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
+        const char *engine = on_cpu ? "cpu" : "cuda";
+        struct process *daemon = on_cpu ? start_on_cpu() : start_on_device("cuda");
+        for (size_t i = 0; i < row_count * name_count; i++) {
+            size_t row = i / name_count;
+            cJSON *result = check_answer(
+                w, "{'input':'%s','outputs':[{'output':{'path':'%s-o%zu.jpg',%s}},"
+                   "{'output':{'path':'%s-b%zu.jpg',%s},'ops':['invert','median']}]}",
+                names[i % name_count], engine, i, rows[row].parameters, engine, i,
+                rows[row].parameters);
+            assert_string_equal(json_text(result, "error.message"), "");
+            for (int o = 0; o < 2; o++)
+                assert_string_equal(json_text(result, text_of("outputs.%d.encoder", o)),
+                                    on_cpu ? "cpu" : rows[row].encoder);
+            cJSON_Delete(result);
+        }
+        check_stop(daemon);
+    }
+    for (size_t i = 0; i < row_count * name_count; i++) {
+        compare(text_of("cuda-o%zu.jpg", i), text_of("cpu-o%zu.jpg", i));
+        compare(text_of("cuda-b%zu.jpg", i), text_of("cpu-b%zu.jpg", i));
+    }
 }
 
 /* The negative of 2400 x 1800 pixels needs 25.9 MB of device memory without codecs, and more with

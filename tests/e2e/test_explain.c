@@ -195,6 +195,33 @@ TEST(test_what_would_fail)
     }
 }
 
+/* The parameters that the job gives; as JSON, all those of the format. */
+TEST(test_parameters)
+{
+    char *out, *err;
+    check_lines(explain("{'input':'cat.jpg','orient':false,'outputs':[{'output':{'path':'a.jpg',"
+                        "'subsampling':'gray','max_bytes':20000}},{'output':{'path':'b.jpg',"
+                        "'quality':50,'optimize':true,'progressive':false}}]}", 0, ""),
+                "output   a.jpg: jpeg, 640 x 427 x 1, subsampling gray, max_bytes 20000\n",
+                "pass 1  ", "output   b.jpg: jpeg, 640 x 427 x 3, quality 50, progressive false, "
+                "optimize true\n", "pass 1  ", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'outputs.0.parameters.quality':85,'outputs.0.parameters.subsampling':'gray',"
+                    "'outputs.0.parameters.max_bytes':20000,"
+                    "'outputs.0.parameters.compression':null,'outputs.0.channels':1,"
+                    "'outputs.1.parameters.subsampling':'420',"
+                    "'outputs.1.parameters.quality':50}");
+    assert_true(cJSON_IsTrue(json_at(json, "outputs.1.parameters.optimize")));
+    assert_true(cJSON_IsFalse(json_at(json, "outputs.1.parameters.progressive")));
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cat.jpg','output':{'path':'a.jpg','subsampling':'gray'},"
+                        "'orient':false}", 0, ""),
+                "decode   luma", "640 x 427 x 1, subsampling gray\n", "no pass", NULL);
+}
+
 /* With --json the same is one line, even for a job that would fail. */
 TEST(test_json)
 {

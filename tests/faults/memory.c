@@ -160,6 +160,16 @@ static void jpeg(struct rig *rig)
     squeeze(rig, jpeg_job);
 }
 
+/* Encodes twice or more, with all coefficients in memory. */
+static const char small_job[] =
+    "{'id':'x','input':'p.jpg','output':{'path':'s.jpg','subsampling':'444','optimize':true,"
+    "'max_bytes':1000},'ops':[{'op':'resize','width':32}]}";
+
+static void small(struct rig *rig)
+{
+    squeeze(rig, small_job);
+}
+
 /* Input and output are keys, and the result goes to its own list. */
 static const char png_job[] =
     "{'id':'x','meta':7,'input':{'key':'gpuimgd:img:in'},'reply_to':'gpuimgd:reply:r','output':"
@@ -210,6 +220,8 @@ const struct fault_case memory_faults[] = {
          .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
     CASE("JPEG, three outputs", "all fail from the Nth on", jpeg, SEEN("done", "some", "none"),
          .with = {"--attempts=3", "all"}, .slow = true, .limit_s = 300),
+    CASE("JPEG of few bytes", "the Nth fails", small, SEEN("done", "some", "none"),
+         .with = {"--attempts=3"}, .limit_s = 300),
     CASE("PNG, key to key", "the Nth fails", png, SEEN("done", "some", "none"),
          .with = {"--attempts=3"}, .limit_s = 300),
     CASE("PNG, key to key", "the Nth fails, 1 attempt", png, SEEN("done", "none", "some"),

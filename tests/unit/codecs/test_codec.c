@@ -300,6 +300,18 @@ TEST(test_encoded_bytes)
     }
 }
 
+/* The limit of a file is also one of the memory that is reserved for it. */
+TEST(test_encoded_bytes_with_a_limit)
+{
+    const struct format *jpeg = format_by_name("jpeg");
+    struct encoder_settings settings = {.quality = 85};
+    size_t most = codec_encoded_bytes(jpeg, 500, 500, 3, &settings, 0);
+    settings.max_bytes = 10000;
+    assert_int_equal(codec_encoded_bytes(jpeg, 500, 500, 3, &settings, 0), 10000);
+    settings.max_bytes = (int)most + 1;
+    assert_int_equal(codec_encoded_bytes(jpeg, 500, 500, 3, &settings, 0), most);
+}
+
 /* The coefficients of the whole image: 64 of 2 bytes per block, in whole MCUs. */
 TEST(test_encoder_bytes)
 {

@@ -92,6 +92,7 @@ TEST(test_words)
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_GRAY, text), "gray");
     assert_string_equal(parameter_text(PARAMETER_optimize, 1, text), "true");
     assert_string_equal(parameter_text(PARAMETER_optimize, 0, text), "false");
+    assert_string_equal(parameter_text(PARAMETER_max_bytes, 2147483647, text), "2147483647");
 }
 
 TEST(test_lists)

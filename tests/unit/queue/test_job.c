@@ -59,6 +59,7 @@ TEST(test_defaults)
     assert_false(job.outputs[0].encoder.progressive);
     assert_int_equal(job.outputs[0].encoder.subsampling, SUBSAMPLING_420);
     assert_false(job.outputs[0].encoder.optimize);
+    assert_int_equal(job.outputs[0].encoder.max_bytes, 0);
     assert_int_equal(job.outputs[0].ttl_s, 0);
     assert_true(cJSON_IsArray(job.outputs[0].ops));
     assert_int_equal(cJSON_GetArraySize(job.outputs[0].ops), 0);
@@ -80,7 +81,7 @@ TEST(test_everything)
         "{\"output\":{\"key\":\"ns:img:out\",\"format\":\"png\",\"compression\":9,\"ttl_s\":60},"
         "\"ops\":[\"grayscale\",{\"op\":\"sobel\",\"border\":\"zero\"}]},"
         "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true,"
-        "\"subsampling\":\"444\",\"optimize\":true}}],"
+        "\"subsampling\":\"444\",\"optimize\":true,\"max_bytes\":50000}}],"
         "\"id\":\"j\\u00f6b\",\"timeout_s\":0.5,\"background\":[1,2,3],\"orient\":false,"
         "\"meta\":{\"n\":12345678901234567890,\n \"e\":[]},\"reply_to\":\"ns:reply:r\","
         "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
@@ -99,6 +100,7 @@ TEST(test_everything)
     assert_true(job.outputs[1].encoder.progressive);
     assert_int_equal(job.outputs[1].encoder.subsampling, SUBSAMPLING_444);
     assert_true(job.outputs[1].encoder.optimize);
+    assert_int_equal(job.outputs[1].encoder.max_bytes, 50000);
     assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
     assert_string_equal(job.id, "j\xC3\xB6" "b");
     assert_true(job.timeout_s == 0.5);
@@ -248,6 +250,9 @@ TEST(test_output_options)
         {"\"subsampling\":null", STATUS_BAD_JOB, "is null; it must"},
         {"\"optimize\":true", STATUS_OK, NULL},
         {"\"optimize\":1", STATUS_BAD_JOB, "output.optimize is 1; it must be true or false"},
+        {"\"max_bytes\":2147483647", STATUS_OK, NULL},
+        {"\"max_bytes\":2147483648", STATUS_BAD_JOB, "an integer from 0 to 2147483647"},
+        {"\"max_bytes\":-1", STATUS_BAD_JOB, "output.max_bytes is -1"},
         {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
         {"\"quality\":0", STATUS_BAD_JOB,
          "output.quality is 0; it must be an integer from 1 to 100"},

@@ -27,8 +27,8 @@ TEST(test_done)
     struct error error = {0};
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     struct result_output outputs[2] = {
-        {&job.outputs[0].place, "png", 10, 20, 300, NULL, NULL, "cuda:0"},
-        {&(struct job_place){.key = "ns:img:k"}, "jpeg", 1, 2, 3, &error, NULL, NULL},
+        {&job.outputs[0].place, "png", 10, 20, 300, 61, NULL, NULL, "cuda:0"},
+        {&(struct job_place){.key = "ns:img:k"}, "jpeg", 1, 2, 3, 61, &error, NULL, NULL},
     };
     struct result result = {
         .job = &job, .number = 1000000000000000, .status = "done", .input_format = "jpeg",
@@ -43,9 +43,9 @@ TEST(test_done)
            "\"input\":{\"path\":\"a\",\"format\":\"jpeg\",\"width\":30,\"height\":40,"
            "\"bytes\":5000000000},"
            "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
-           "\"bytes\":300,\"encoder\":\"cuda:0\"},"
+           "\"bytes\":300,\"quality\":61,\"encoder\":\"cuda:0\"},"
            "{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"
-           "\"bytes\":3}],\"attempt\":1,\"engine\":\"cuda:0\",\"decoder\":\"cpu\","
+           "\"bytes\":3,\"quality\":61}],\"attempt\":1,\"engine\":\"cuda:0\",\"decoder\":\"cpu\","
            "\"daemon\":\"h:1\","
            "\"ms\":{\"queue\":0.000,\"read\":1.500,\"admit\":2.000,\"decode\":3.000,"
            "\"h2d\":4.000,\"kernel\":5.000,\"d2h\":6.000,\"encode\":7.000,\"total\":123456.789}}");
@@ -58,7 +58,7 @@ TEST(test_failed)
     error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
     error_set(&inner, STATUS_WRITE_FAILED, "no space");
     struct job_place place = {.path = "o"};
-    struct result_output output = {&place, NULL, 0, 0, 0, &inner, NULL, NULL};
+    struct result_output output = {&place, NULL, 0, 0, 0, 0, &inner, NULL, NULL};
     struct result result = {.number = 7, .status = "failed", .error = &error, .outputs = &output,
                             .output_count = 1, .attempt = 2, .daemon = "h:1", .ms = NO_TIMES};
     expect(&result,
@@ -74,8 +74,8 @@ TEST(test_values)
     struct job_place place = {.path = "o"}, none = {0};
     cJSON *values = cJSON_Parse("{\"stats\":{\"mean\":[0.1]}}");
     cJSON_AddItemToObject(values, "histogram", cJSON_CreateRaw("[1,2]"));
-    struct result_output outputs[2] = {{&place, "png", 1, 2, 3, NULL, values, "cpu"},
-                                       {&none, NULL, 0, 0, 0, NULL, values, NULL}};
+    struct result_output outputs[2] = {{&place, "png", 1, 2, 3, 0, NULL, values, "cpu"},
+                                       {&none, NULL, 0, 0, 0, 0, NULL, values, NULL}};
     struct result result = {.number = 7, .status = "done", .outputs = outputs, .output_count = 2,
                             .attempt = 1, .daemon = "h:1", .ms = NO_TIMES};
     for (int i = 0; i < 2; i++)
