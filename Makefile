@@ -140,7 +140,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -179,6 +179,7 @@ help:
 ## make bench-png     compare PNG with libpng, libspng, zlib and libdeflate; BENCH=curve: cost of levels and filters
 ## make bench-jpeg    compare the JPEG codec of a GPU with nvJPEG and libjpeg-turbo: FOLDER=, BENCH="decode encode edges …"
 ## make bench-progressive compare the decoder of progressive JPEGs on a core with libjpeg-turbo: FOLDER=
+## make bench-encode  compare the cost and the size of JPEGs with other parameters on a core: FOLDER=
 ## make bench-small   compare the daemon on small images with the codec floor and the queue alone
 ## make bench-peers   compare with OpenCV, libvips, ImageMagick and Pillow on your photographs: FOLDER=
 ## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
@@ -462,6 +463,9 @@ bench-jpeg: deps
 bench-progressive: deps
 	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_progressive
 	@find "$(FOLDER)" -iname '*.jp*g' -exec $(O)/tests/bench/bench_progressive $(BENCH) {} +
+bench-encode: deps
+	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_encode
+	@find "$(FOLDER)" -iname '*.jp*g' -exec $(O)/tests/bench/bench_encode $(BENCH) {} +
 bench-small: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_small
 	@$(O)/tests/bench/bench_small --daemon $(O)/gpuimgd $(BENCH)
