@@ -27,6 +27,8 @@
 /* Linux's PATH_MAX minus room for input_root or output_root. The filesystem limits each name. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512
+/* A presigned URL with a session token has 2 KB. */
+#define JOB_URL_BYTES_MAX 4096
 /* If a job cannot be parsed, the result and the log show this much of its beginning. */
 #define JOB_EXCERPT_BYTES_MAX 160
 
@@ -172,9 +174,18 @@
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)
 
+/* Memory of a running transfer of a URL: libcurl's two buffers of 64 KiB, its TLS state, and
+ * response headers of at most TRANSFER_HEADERS_BYTES. */
+#define TRANSFER_BYTES         (256 * KIB)
+#define TRANSFER_HEADERS_BYTES (64 * KIB)
+#define URL_CONNECTIONS_CEILING 1024
+/* Requests for one URL: the first, and this many redirects. */
+#define URL_REDIRECTS_MAX 5
+
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
  * its size: the receive buffer and the copy. README states this; tests/faults/ceiling.c attacks it.
+ * URLs add url_bytes, one input, and TRANSFER_BYTES per url_connections.
  * The CUDA engine adds STREAM_JPEG_BYTES per stream, PROGRESSIVE_STREAMS x PROGRESSIVE_JPEG_BYTES
  * per device, and the memory of the CUDA driver.
  *

@@ -23,8 +23,8 @@ extern "C" {
     X(UNKNOWN_OP, "unknown_op", false, "no operation has this name")                               \
     X(BAD_OP, "bad_op", false, "a parameter of an operation is unknown, missing or out of range")  \
     X(PATH_REFUSED, "path_refused", false,                                                         \
-      "a path or key is outside its allowed folder or namespace, or Redis denies the key")         \
-    X(INPUT_MISSING, "input_missing", false, "the input file or key does not exist")               \
+      "a path, key or URL is outside what the configuration allows, or a server denies it")        \
+    X(INPUT_MISSING, "input_missing", false, "the input file, key or URL does not exist")          \
     X(INPUT_UNREADABLE, "input_unreadable", true, "the input exists but reading it failed")        \
     X(INPUT_TOO_LARGE, "input_too_large", false, "the input has more bytes than the limit")        \
     X(IMAGE_TOO_LARGE, "image_too_large", false,                                                   \

@@ -169,6 +169,22 @@ bool text_copy(char *to, size_t size, const char *from)
     return fits;
 }
 
+bool text_copy_url(char *to, size_t size, const char *url)
+{
+    const char *scheme = strstr(url, "://");
+    size_t begin = scheme && scheme < url + strcspn(url, "?#") ? (size_t)(scheme - url) + 3 : 0;
+    size_t name = begin, end = strcspn(url, "?#");
+    for (size_t at = begin; at < end && url[at] != '/'; at++)
+        if (url[at] == '@')
+            name = at + 1;
+    size_t length = begin + end - name, kept = length < size ? length : size - 1;
+    size_t first = begin < kept ? begin : kept;
+    memcpy(to, url, first);
+    memcpy(to + first, url + name, kept - first);
+    to[kept] = '\0';
+    return length < size;
+}
+
 size_t text_number(char *to, uint64_t number)
 {
     char digits[TEXT_DIGITS_MAX];

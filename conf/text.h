@@ -32,6 +32,10 @@ char *text_printable_json(const char *json);
 /* Copies at most size - 1 bytes and a NUL. Returns whether the whole text fits. */
 bool text_copy(char *to, size_t size, const char *from);
 
+/* Copies a URL without its user, query and fragment, which can hold passwords and signatures: for
+ * logs and results. Returns whether all of the rest fits. */
+bool text_copy_url(char *to, size_t size, const char *url);
+
 /* Writes the number in decimal digits, at most TEXT_DIGITS_MAX, without a NUL. Returns the number
  * of digits. Commands to Redis have many numbers, and printf would take most of their time. */
 #define TEXT_DIGITS_MAX 20

@@ -30,8 +30,10 @@ static const char *input_of(const cJSON *job)
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(job, "input");
     if (cJSON_IsString(input))
         return input->valuestring;
-    const char *path = show_text(input, "path");
-    return *path ? path : show_text(input, "key");
+    static char shown[JOB_URL_BYTES_MAX + 1]; /* the URL without its query */
+    const char *path = show_text(input, "path"), *url = show_text(input, "url");
+    text_copy_url(shown, sizeof shown, url);
+    return *path ? path : *url ? shown : show_text(input, "key");
 }
 
 /* The record of a job's death. If an older version of the daemon wrote none, the stored result of

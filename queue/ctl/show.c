@@ -99,9 +99,9 @@ static bool show_error(const cJSON *holder)
 static bool show_output(const cJSON *output, const char *file)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(output, "values");
-    const char *path = show_text(output, "path");
+    const char *path = show_text(output, "path"), *url = show_text(output, "url");
     char text[SHOW_BYTES];
-    path = file ? file : *path ? path : show_text(output, "key");
+    path = file ? file : *path ? path : *url ? url : show_text(output, "key");
     if (*path)
         out_put(" -> %s", path);
     if (show_number(output, "bytes") > 0)

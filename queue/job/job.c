@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "conf/limits.h"
 #include "conf/text.h"
@@ -23,8 +24,8 @@ static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id"
                                        "background", "orient", "meta", "reply_to", "pushed",
                                        "unique", "not_before", "expires", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
-static const char *const input_keys[] = {"path", "key", NULL};
-static const char *const output_keys[] = {"path", "key", "format",
+static const char *const input_keys[] = {"path", "key", "url", NULL};
+static const char *const output_keys[] = {"path", "key", "url", "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
                                           "ttl_s", NULL};
@@ -45,6 +46,8 @@ static const char *shown(const cJSON *value)
 {
     static char text[SHOWN_MAX + 4];
     char *json = cJSON_PrintUnformatted(value);
+    if (json)
+        json[job_excerpt_bytes(json, strlen(json))] = '\0';
     bool fits = text_copy(text, SHOWN_MAX, json ? json : "?");
     if (!fits) {
         text_make_printable(text); /* the cut may have split a UTF-8 sequence */
@@ -194,29 +197,53 @@ static bool check_key(const struct check *check, const cJSON *item, const char *
                                           "%s %s has a control character", where, shown(item));
 }
 
+/* Messages show a URL without its query. */
+static bool check_url(const struct check *check, const cJSON *item, const char *where)
+{
+    if (!cJSON_IsString(item))
+        return refuse(check, "%s is %s; it must be a string", where, shown(item));
+    const char *url = item->valuestring;
+    char text[2 * SHOWN_MAX];
+    text_copy_url(text, sizeof text, url);
+    if (strlen(url) > JOB_URL_BYTES_MAX)
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" is longer than %d bytes", where,
+                         text, JOB_URL_BYTES_MAX);
+    if (has_control(url))
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" has a control character", where,
+                         text);
+    return strncasecmp(url, "https://", 8) == 0 || strncasecmp(url, "http://", 7) == 0 ||
+           refuse_as(check, STATUS_PATH_REFUSED,
+                     "%s is \"%s\"; it must begin with https:// or http://", where, text);
+}
+
 static bool read_place(const struct check *check, const cJSON *item, const char *where,
                        const char *const *keys, struct job_place *place)
 {
     char name[96];
-    const cJSON *path = item, *key = NULL;
+    const cJSON *path = item, *key = NULL, *url = NULL;
     if (cJSON_IsObject(item)) {
         if (!check_keys(check, item, where, keys))
             return false;
         path = member(item, "path");
         key = member(item, "key");
-        if (!path == !key)
+        url = member(item, "url");
+        if (!!path + !!key + !!url != 1)
             return refuse(check, "%s must have %s", where,
-                          path ? "path or key, not both" : "path or key");
-        snprintf(name, sizeof name, "%s.%s", where, path ? "path" : "key");
+                          path || key || url ? "one of path, key and url, not several"
+                                             : "path, key or url");
+        snprintf(name, sizeof name, "%s.%s", where, path ? "path" : key ? "key" : "url");
         where = name;
     } else if (!cJSON_IsString(item)) {
-        return refuse(check, "%s is %s; it must be a path or an object with path or key", where,
-                      shown(item));
+        return refuse(check, "%s is %s; it must be a path or an object with path, key or url",
+                      where, shown(item));
     }
-    if (path ? !check_path(check, path, where) : !check_key(check, key, where, ":img:"))
+    if (path  ? !check_path(check, path, where)
+        : key ? !check_key(check, key, where, ":img:")
+              : !check_url(check, url, where))
         return false;
     place->path = cJSON_GetStringValue(path);
     place->key = cJSON_GetStringValue(key);
+    place->url = cJSON_GetStringValue(url);
     return true;
 }
 
@@ -299,8 +326,9 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     if (!read_encoder(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
-    if (path && member(item, "ttl_s"))
-        return refuse(check, "%s.ttl_s is for an output with a key; this output has a path", where);
+    if (!output->place.key && member(item, "ttl_s"))
+        return refuse(check, "%s.ttl_s is for an output with a key; this output has a %s", where,
+                      path ? "path" : "url");
     output->ttl_s = (uint32_t)ttl_s;
     return true;
 }
@@ -331,10 +359,11 @@ static bool read_ops(const struct check *check, cJSON *parent, const char *where
     return true;
 }
 
+/* The daemon compares URLs: two texts can be one URL. */
 static bool same_place(const struct job_place *a, const struct job_place *b)
 {
     return a->path ? b->path && strcmp(a->path, b->path) == 0
-                   : b->key && strcmp(a->key, b->key) == 0;
+                   : a->key && b->key && strcmp(a->key, b->key) == 0;
 }
 
 /* Compares the output with the names before it. An input path may have the same text, because it
@@ -538,18 +567,21 @@ static bool read_job(const struct check *check, struct job *job)
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
-static const char *name_of(const cJSON *item)
+static const char *name_of(const cJSON *item, size_t most)
 {
     const char *name = cJSON_GetStringValue(item);
-    return name && *name && strlen(name) <= JOB_PATH_BYTES_MAX ? name : NULL;
+    return name && *name && strlen(name) <= most ? name : NULL;
 }
 
 static void note_input(struct job *job)
 {
     const cJSON *input = member(job->root, "input");
     const cJSON *path = cJSON_IsObject(input) ? member(input, "path") : input;
-    job->named.path = name_of(path);
-    job->named.key = job->named.path ? NULL : name_of(member(input, "key"));
+    struct job_place *named = &job->named;
+    named->path = name_of(path, JOB_PATH_BYTES_MAX);
+    named->key = named->path ? NULL : name_of(member(input, "key"), JOB_PATH_BYTES_MAX);
+    named->url = job_place_is_given(named) ? NULL
+                                           : name_of(member(input, "url"), JOB_URL_BYTES_MAX);
 }
 
 enum status job_parse(struct job *job, const char *text, size_t length,
@@ -588,15 +620,30 @@ enum status job_parse(struct job *job, const char *text, size_t length,
 
 static_assert(JOB_EXCERPT_BYTES_MAX <= LABEL_INPUT_BYTES_MAX, "an excerpt fits a label");
 
+const char *job_place_name(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1])
+{
+    if (place->url)
+        text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
+    return place->url ? text : place->path ? place->path : place->key;
+}
+
+size_t job_excerpt_bytes(const char *text, size_t length)
+{
+    const char *scheme = memmem(text, length, "://", 3);
+    const char *query = scheme ? memchr(scheme, '?', length - (size_t)(scheme - text)) : NULL;
+    return query ? (size_t)(query - text) : length;
+}
+
 const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
                         const char *text, size_t length)
 {
-    const char *given = !job ? NULL : job->named.path ? job->named.path : job->named.key;
+    char url[JOB_URL_BYTES_MAX + 1];
+    const char *given = job ? job_place_name(&job->named, url) : NULL;
     name[0] = '\0';
     if (given)
         text_escape_end(name, LABEL_INPUT_BYTES_MAX + 1, given, strlen(given));
     else if (text)
-        text_escape(name, JOB_EXCERPT_BYTES_MAX + 1, text, length);
+        text_escape(name, JOB_EXCERPT_BYTES_MAX + 1, text, job_excerpt_bytes(text, length));
     return name;
 }
 

@@ -13,13 +13,27 @@
 #include "conf/limits.h"
 #include "conf/status.h"
 
-/* Where an image is read or written. Exactly one of path and key is set. An output that only gives
- * values has neither. */
+/* Where an image is read or written. Exactly one member is set. An output that only gives values
+ * has none. */
 struct job_place {
     const char *path; /* relative to input_root or output_root. Its text is checked: not absolute,
                          no empty, "." or ".." part, no control character */
     const char *key;  /* "NS:img:..." */
+    const char *url;  /* "https://..." or "http://...", without control characters; the daemon
+                         checks the rest. Its query can hold a signature: see job_place_name */
 };
+
+static inline bool job_place_is_given(const struct job_place *place)
+{
+    return place->path || place->key || place->url;
+}
+/* Whether the encoded output stays in memory until it is stored: in Redis or at a URL. */
+static inline bool job_place_is_in_memory(const struct job_place *place)
+{
+    return place->key || place->url;
+}
+/* What to show of a place, without secrets: into `text` if it is a URL. NULL: no place. */
+const char *job_place_name(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1]);
 
 /* A point in time. Absolute: Unix seconds of Redis's clock. Relative: seconds after a daemon first
  * fetched the job; START keeps that moment in Redis. seconds is 0 if the job does not give it. */
@@ -29,7 +43,7 @@ struct job_time {
 };
 
 struct job_output {
-    struct job_place place; /* without path and key, ops are not empty; the daemon checks later that
+    struct job_place place; /* if nothing is given, ops are not empty; the daemon checks later that
                                they give values */
     const char *format;   /* as the job gives it, not checked here; or NULL */
     struct encoder_settings encoder;
@@ -87,6 +101,10 @@ void job_repack(struct job *job);
  * bytes, but a folder and a file name rarely exceed 160. A result has the whole name. */
 #define LABEL_INPUT_BYTES_MAX 160
 #define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + 32)
+
+/* The length of a job's text up to the first query of a URL. Logs and results quote no more of a
+ * job that cannot be parsed, because a query can hold a signature. */
+size_t job_excerpt_bytes(const char *text, size_t length);
 
 /* Write a name of the job for log lines, and return it. Any thread. label_input writes the input's
  * name with control characters escaped; if it is unknown, the beginning of the job's text, or ""

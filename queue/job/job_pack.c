@@ -9,9 +9,9 @@
 #include "conf/limits.h"
 #include "queue/job/job.h"
 
-/* The strings that point into the tree: id, reply_to, two of input, two of named, and three of each
- * output. */
-#define STRINGS_MAX (6 + 3 * JOB_OUTPUTS_MAX)
+/* The strings that point into the tree: id, reply_to, three of input, three of named, and four of
+ * each output. */
+#define STRINGS_MAX (8 + 4 * JOB_OUTPUTS_MAX)
 
 /* Counts the nodes of the tree; stops once there are more than `most`. */
 static size_t count_nodes(const cJSON *node, size_t most)
@@ -24,8 +24,8 @@ static size_t count_nodes(const cJSON *node, size_t most)
 
 static size_t list_strings(struct job *job, const char ***strings)
 {
-    const char **all[] = {&job->id,         &job->reply_to,  &job->input.path, &job->input.key,
-                          &job->named.path, &job->named.key};
+    const char **all[] = {&job->id,        &job->reply_to,   &job->input.path, &job->input.key,
+                          &job->input.url, &job->named.path, &job->named.key,  &job->named.url};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         strings[count++] = all[i];
@@ -33,6 +33,7 @@ static size_t list_strings(struct job *job, const char ***strings)
         struct job_output *output = &job->outputs[i];
         strings[count++] = &output->place.path;
         strings[count++] = &output->place.key;
+        strings[count++] = &output->place.url;
         strings[count++] = &output->format;
     }
     return count;

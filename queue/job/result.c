@@ -39,20 +39,29 @@ static void write_image(struct writer *writer, const char *format, uint32_t widt
         writer_number(writer, "bytes", bytes);
 }
 
+/* Without the query of a URL, which can hold a signature. */
+static void write_place(struct writer *writer, const struct job_place *place)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    writer_text(writer, "path", place->path);
+    writer_text(writer, "key", place->key);
+    writer_text(writer, "url", place->url ? job_place_name(place, url) : NULL);
+}
+
 static void write_input(struct writer *writer, const struct result *result)
 {
     static const struct job_place nowhere;
     const struct job_place *named = result->job ? &result->job->named : &nowhere;
     char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
-    if (!named->path && !named->key && result->text) {
-        text_escape(excerpt, sizeof excerpt, result->text, result->text_bytes);
+    if (!job_place_is_given(named) && result->text) {
+        text_escape(excerpt, sizeof excerpt, result->text,
+                    job_excerpt_bytes(result->text, result->text_bytes));
         writer_text(writer, "text", excerpt);
     }
-    if (!named->path && !named->key && !result->input_format && !result->input_bytes)
+    if (!job_place_is_given(named) && !result->input_format && !result->input_bytes)
         return;
     writer_open(writer, "input", '{');
-    writer_text(writer, "path", named->path);
-    writer_text(writer, "key", named->key);
+    write_place(writer, named);
     write_image(writer, result->input_format, result->input_width, result->input_height,
                 result->input_bytes);
     writer_close(writer, '}');
@@ -64,8 +73,7 @@ static void write_outputs(struct writer *writer, const struct result *result)
     for (size_t i = 0; i < result->output_count; i++) {
         const struct result_output *output = &result->outputs[i];
         writer_open(writer, NULL, '{');
-        writer_text(writer, "path", output->place->path);
-        writer_text(writer, "key", output->place->key);
+        write_place(writer, output->place);
         write_image(writer, output->format, output->width, output->height, output->bytes);
         if (output->quality)
             writer_number(writer, "quality", output->quality);
@@ -81,6 +89,8 @@ static void write_times(struct writer *writer, const struct result *result)
 {
     writer_open(writer, "ms", '{');
     writer_thousandths(writer, "queue", result->ms.queue);
+    if (result->ms.download > 0)
+        writer_thousandths(writer, "download", result->ms.download);
     writer_thousandths(writer, "read", result->ms.read);
     writer_thousandths(writer, "admit", result->ms.admit);
     writer_thousandths(writer, "decode", result->ms.decode);
@@ -88,6 +98,8 @@ static void write_times(struct writer *writer, const struct result *result)
     writer_thousandths(writer, "kernel", result->ms.kernel);
     writer_thousandths(writer, "d2h", result->ms.d2h);
     writer_thousandths(writer, "encode", result->ms.encode);
+    if (result->ms.upload > 0)
+        writer_thousandths(writer, "upload", result->ms.upload);
     writer_thousandths(writer, "total", result->ms.total);
     writer_close(writer, '}');
 }

@@ -37,6 +37,7 @@ struct result {
     const char *daemon;         /* "host:pid" */
     struct {
         double queue, read, admit, decode, h2d, kernel, d2h, encode, total; /* negative: omitted */
+        double download, upload; /* of URLs; 0: omitted */
     } ms;
 };
 
