@@ -3,6 +3,7 @@
 # ---- variables for users ------------------------------------------------------------------------
 CUDA    ?= auto
 HTTP    ?= auto
+CURL    ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
@@ -76,6 +77,15 @@ ifeq ($(HAVE_HTTP),yes)
   LIBS += libmicrohttpd
 endif
 
+ifeq ($(CURL),auto)
+  HAVE_CURL := $(if $(shell $(PKG_CONFIG) --exists 'libcurl >= 7.88' && echo yes),yes,no)
+else
+  HAVE_CURL := $(CURL)
+endif
+ifeq ($(HAVE_CURL),yes)
+  LIBS += libcurl
+endif
+
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
            -Wno-format-nonliteral
 # This warning is clang's alone. The code uses & between conditions to allow vectorization.
@@ -89,7 +99,8 @@ endif
 
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
-               $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) $(CPPFLAGS)
+               $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) \
+               $(if $(filter yes,$(HAVE_CURL)),-DGPUIMGD_CURL) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
@@ -114,7 +125,7 @@ endif
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine \
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
-           daemon/telemetry daemon/http daemon/selfcheck
+           daemon/telemetry daemon/http daemon/selfcheck daemon/web
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
@@ -151,7 +162,7 @@ all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, CURL=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install missing packages of the build and the tests (apt-get)
 ## make demo          install dependencies, build, run jobs on a private Redis and show the results
 ## make check         install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
@@ -200,6 +211,9 @@ else
 endif
 ifneq ($(HAVE_HTTP),yes)
 	@echo "HTTP: no ($(if $(filter auto,$(HTTP)),no libmicrohttpd found,HTTP=$(HTTP))): metrics_listen will be refused"
+endif
+ifneq ($(HAVE_CURL),yes)
+	@echo "CURL: no ($(if $(filter auto,$(CURL)),no libcurl of 7.88 or later found,CURL=$(CURL))): url_prefixes will be refused"
 endif
 
 deps:

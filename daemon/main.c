@@ -11,6 +11,7 @@
 #include "daemon/daemon.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
+#include "daemon/web/fetcher.h"
 #include "queue/redis/connection.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
@@ -65,7 +66,7 @@ static bool load(void *context, struct options *options, struct error *error)
     struct redis_address address;
     return options_check(options, error) &&
            redis_address_parse(&address, options->redis, error) == STATUS_OK &&
-           web_check(options->metrics_listen, error);
+           web_check(options->metrics_listen, error) && fetcher_check(options, error);
 }
 
 /* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". 0:

@@ -43,6 +43,7 @@ need_build() {
     need_library inih libinih-dev
     need_library libsystemd libsystemd-dev
     want_library libmicrohttpd libmicrohttpd-dev
+    want_library libcurl libcurl4-openssl-dev
 }
 
 if [ "${1:-}" = promtool ]; then

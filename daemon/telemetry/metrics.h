@@ -63,6 +63,16 @@ struct metrics_codec {
     uint64_t images[METRICS_PLACES], pixels[METRICS_PLACES];
 };
 
+/* Transfers of images from and to URLs. */
+enum metrics_direction { METRICS_DOWNLOAD, METRICS_UPLOAD, METRICS_DIRECTIONS };
+extern const char *const metrics_direction_names[METRICS_DIRECTIONS];
+
+struct metrics_urls {
+    uint64_t requests[METRICS_DIRECTIONS]; /* transfers that ended; redirects do not count */
+    uint64_t failed[METRICS_DIRECTIONS];
+    uint64_t bytes[METRICS_DIRECTIONS];    /* of images, without failed transfers */
+};
+
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */
 struct metrics_job {
     uint64_t number;
@@ -100,6 +110,7 @@ struct metrics_totals {
     uint64_t images, pixels, input_bytes, output_bytes;
     struct metrics_codec decoder, encoder;
     uint64_t declined;
+    struct metrics_urls urls;
     struct metrics_histogram times[METRICS_TIMES], job, queued;
     uint64_t fine[METRICS_FINE_BUCKETS];             /* the durations in `job`, in finer buckets */
     struct metrics_error recent[METRICS_RECENT_MAX]; /* ring; next: [recent_count % MAX] */

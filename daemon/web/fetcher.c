@@ -1,0 +1,451 @@
+#include "daemon/web/fetcher.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "daemon/web/networks.h"
+
+bool fetcher_check(const struct options *options, struct error *error)
+{
+    struct prefixes prefixes;
+    struct networks networks;
+    bool good = prefixes_parse(&prefixes, options->url_prefixes, error);
+    good = networks_parse(&networks, options->url_networks, error) && good;
+    prefixes_clear(&prefixes);
+    networks_clear(&networks);
+    return good;
+}
+
+/* Replaces the prefixes, or leaves them if the new ones have a fault. */
+static bool take_prefixes(struct prefixes *prefixes, const struct options *options,
+                          struct error *error)
+{
+    struct prefixes fresh;
+    bool good = prefixes_parse(&fresh, options->url_prefixes, error) &&
+                prefixes_read_keys(&fresh, error);
+    prefixes_clear(good ? prefixes : &fresh);
+    if (good)
+        *prefixes = fresh;
+    return good;
+}
+
+#ifdef GPUIMGD_CURL
+
+#include "conf/log.h"
+#include "daemon/web/transfer.h"
+
+struct fetcher {
+    uv_loop_t *loop;
+    const struct options *options;
+    struct metrics_urls *totals;
+    struct prefixes prefixes;
+    struct networks networks;
+    CURLM *multi;
+    uv_timer_t timeout; /* libcurl's */
+    uv_timer_t soon;    /* starts transfers of the line on the next turn of the loop */
+    struct list line, running; /* the oldest first */
+    size_t held;        /* bytes of downloads: of running ones, and of those not released yet */
+    bool stopping;
+};
+
+/* A socket of libcurl that the loop watches. */
+struct watched {
+    uv_poll_t poll;
+    struct fetcher *fetcher;
+    curl_socket_t fd;
+};
+
+const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)
+{
+    return &fetcher->prefixes;
+}
+
+const struct options *fetcher_options(const struct fetcher *fetcher)
+{
+    return fetcher->options;
+}
+
+const struct networks *fetcher_networks(const struct fetcher *fetcher)
+{
+    return &fetcher->networks;
+}
+
+bool fetcher_reload(struct fetcher *fetcher, struct error *error)
+{
+    return take_prefixes(&fetcher->prefixes, fetcher->options, error);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void on_soon(uv_timer_t *timer);
+
+static void pump_soon(struct fetcher *fetcher)
+{
+    if (!fetcher->stopping)
+        uv_timer_start(&fetcher->soon, on_soon, 0, 0);
+}
+
+/* The oldest transfer may exceed the budget by its own size, if the others are within it. So one
+ * transfer always goes on, and at most url_bytes and one input are in memory. */
+bool fetcher_count(struct fetcher *fetcher, struct transfer *transfer, size_t bytes)
+{
+    uint64_t most = fetcher->options->url_bytes;
+    bool fits = fetcher->held + bytes <= most;
+    bool is_oldest = list_first(&fetcher->running) == &transfer->node;
+    if (!fits && !(is_oldest && fetcher->held - transfer->capacity <= most))
+        return false;
+    fetcher->held += bytes;
+    return true;
+}
+
+void fetcher_uncount(struct fetcher *fetcher, size_t bytes)
+{
+    fetcher->held -= bytes;
+    if (bytes > 0)
+        pump_soon(fetcher);
+}
+
+void fetcher_release(struct fetcher *fetcher, size_t length)
+{
+    fetcher_uncount(fetcher, length);
+}
+
+/* ---- the end of a transfer ------------------------------------------------------------------ */
+
+static void leave(struct transfer *transfer)
+{
+    struct fetcher *fetcher = transfer->fetcher;
+    bool runs = transfer->easy != NULL;
+    if (runs)
+        curl_multi_remove_handle(fetcher->multi, transfer->easy);
+    list_remove(runs ? &fetcher->running : &fetcher->line, &transfer->node);
+    pump_soon(fetcher);
+}
+
+static void count(struct transfer *transfer)
+{
+    struct metrics_urls *totals = transfer->fetcher->totals;
+    enum metrics_direction direction = transfer->request.direction;
+    bool failed = transfer->error.status != STATUS_OK;
+    totals->requests[direction]++;
+    totals->failed[direction] += failed;
+    if (!failed)
+        totals->bytes[direction] += direction == METRICS_UPLOAD ? transfer->request.body_bytes
+                                                                : transfer->length;
+}
+
+/* The callee gets the bytes, without their unused end, and their count. */
+static uint8_t *take_bytes(struct transfer *transfer)
+{
+    size_t length = transfer->length;
+    uint8_t *bytes = transfer->bytes;
+    uint8_t *shrunk = realloc(bytes, length > 0 ? length : 1);
+    fetcher_uncount(transfer->fetcher, transfer->capacity - length);
+    transfer->bytes = NULL;
+    transfer->capacity = 0;
+    return shrunk ? shrunk : bytes;
+}
+
+static void end(struct transfer *transfer)
+{
+    struct transfer_request request = transfer->request;
+    struct error error = transfer->error;
+    size_t length = transfer->length;
+    uint8_t *bytes = NULL;
+    leave(transfer);
+    count(transfer);
+    if (request.direction == METRICS_DOWNLOAD && error.status == STATUS_OK) {
+        bytes = take_bytes(transfer);
+        if (!bytes)
+            error_set(&error, STATUS_OUT_OF_MEMORY, "no memory for an input");
+    }
+    transfer_clear(transfer);
+    free(transfer);
+    request.done(request.context, bytes, length, error.status == STATUS_OK ? NULL : &error);
+}
+
+void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer)
+{
+    (void)fetcher;
+    leave(transfer);
+    transfer_clear(transfer);
+    free(transfer);
+}
+
+/* ---- libcurl on the loop -------------------------------------------------------------------- */
+
+static bool add(struct fetcher *fetcher, struct transfer *transfer)
+{
+    return curl_multi_add_handle(fetcher->multi, transfer->easy) == CURLM_OK ||
+           error_fail(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+}
+
+static void collect(struct fetcher *fetcher)
+{
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(fetcher->multi, &left));) {
+        struct transfer *transfer;
+        CURLcode code = message->data.result;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
+        curl_multi_remove_handle(fetcher->multi, transfer->easy);
+        if (transfer_judge(transfer, code) || !add(fetcher, transfer))
+            end(transfer);
+    }
+}
+
+static void act(struct fetcher *fetcher, curl_socket_t fd, int events)
+{
+    int running;
+    curl_multi_socket_action(fetcher->multi, fd, events, &running);
+    collect(fetcher);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct watched *watched = container_of(poll, struct watched, poll);
+    int action = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
+                 (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0);
+    act(watched->fetcher, watched->fd, status < 0 ? CURL_CSELECT_ERR : action);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    act(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timeout(CURLM *multi, long ms, void *context)
+{
+    struct fetcher *fetcher = context;
+    (void)multi;
+    if (ms < 0)
+        uv_timer_stop(&fetcher->timeout);
+    else if (!fetcher->stopping)
+        uv_timer_start(&fetcher->timeout, on_timeout, (uint64_t)ms, 0);
+    return 0;
+}
+
+static void on_unwatched(uv_handle_t *handle)
+{
+    free(container_of((uv_poll_t *)handle, struct watched, poll));
+}
+
+static struct watched *watch(struct fetcher *fetcher, curl_socket_t fd)
+{
+    struct watched *watched = calloc(1, sizeof *watched);
+    if (!watched || uv_poll_init_socket(fetcher->loop, &watched->poll, fd) != 0) {
+        free(watched);
+        return NULL;
+    }
+    watched->fetcher = fetcher;
+    watched->fd = fd;
+    curl_multi_assign(fetcher->multi, fd, watched);
+    return watched;
+}
+
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *known)
+{
+    struct fetcher *fetcher = context;
+    struct watched *watched = known;
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (watched)
+            uv_close((uv_handle_t *)&watched->poll, on_unwatched);
+        return 0;
+    }
+    if (!watched && !(watched = watch(fetcher, fd)))
+        return -1;
+    int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+    return uv_poll_start(&watched->poll, events, on_poll) == 0 ? 0 : -1;
+}
+
+/* ---- the line ------------------------------------------------------------------------------- */
+
+/* Lets paused transfers ask for memory again, the oldest first. */
+static void unpause(struct fetcher *fetcher)
+{
+    list_each (node, &fetcher->running) {
+        struct transfer *transfer = container_of(node, struct transfer, node);
+        if (!transfer->paused)
+            continue;
+        transfer->paused = false;
+        CURLcode code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+        if (transfer->paused)
+            return;
+        if (code != CURLE_OK) {
+            bool ended = transfer_judge(transfer, code);
+            assert(ended); /* no body is received before a redirect */
+            end(transfer);
+            return; /* `done` may have changed the list; leave() has called pump_soon */
+        }
+    }
+}
+
+static void begin(struct fetcher *fetcher, struct transfer *transfer)
+{
+    bool prepared = transfer_prepare(transfer);
+    if (transfer->easy) {
+        list_remove(&fetcher->line, &transfer->node);
+        list_push(&fetcher->running, &transfer->node);
+    }
+    if (!prepared || !add(fetcher, transfer))
+        end(transfer);
+    else if (transfer->request.begun)
+        transfer->request.begun(transfer->request.context);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+    struct fetcher *fetcher = timer->data;
+    unpause(fetcher);
+    while (!list_empty(&fetcher->line) &&
+           fetcher->running.length < fetcher->options->url_connections)
+        begin(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
+    collect(fetcher);
+}
+
+struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_request *request)
+{
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    if (!transfer)
+        return NULL;
+    transfer->fetcher = fetcher;
+    transfer->request = *request;
+    list_push(&fetcher->line, &transfer->node);
+    pump_soon(fetcher);
+    return transfer;
+}
+
+/* ---- the fetcher ---------------------------------------------------------------------------- */
+
+static bool open_multi(struct fetcher *fetcher, struct error *error)
+{
+    long most = (long)fetcher->options->url_connections;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(fetcher->multi = curl_multi_init()))
+        return error_refuse(error, "libcurl does not start: no memory");
+    if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS))
+        return error_refuse(error, "this libcurl looks up names on the thread that calls it; "
+                            "install one with AsynchDNS");
+    curl_multi_setopt(fetcher->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(fetcher->multi, CURLMOPT_SOCKETDATA, fetcher);
+    curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERFUNCTION, set_timeout);
+    curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERDATA, fetcher);
+    curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, most);
+    /* A paused stream would stop the others of its HTTP/2 connection. */
+    curl_multi_setopt(fetcher->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+    return true;
+}
+
+struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
+                               struct metrics_urls *totals, struct error *error)
+{
+    struct fetcher *fetcher = calloc(1, sizeof *fetcher);
+    if (!fetcher) {
+        error_refuse(error, "no memory for transfers");
+        return NULL;
+    }
+    fetcher->loop = loop;
+    fetcher->options = options;
+    fetcher->totals = totals;
+    list_init(&fetcher->line);
+    list_init(&fetcher->running);
+    if (!take_prefixes(&fetcher->prefixes, options, error) ||
+        !networks_parse(&fetcher->networks, options->url_networks, error) ||
+        !open_multi(fetcher, error)) {
+        fetcher_destroy(fetcher);
+        return NULL;
+    }
+    uv_timer_init(loop, &fetcher->timeout);
+    uv_timer_init(loop, &fetcher->soon);
+    fetcher->timeout.data = fetcher->soon.data = fetcher;
+    return fetcher;
+}
+
+void fetcher_stop(struct fetcher *fetcher)
+{
+    if (!fetcher)
+        return;
+    fetcher->stopping = true;
+    while (!list_empty(&fetcher->running))
+        fetcher_cancel(fetcher, container_of(list_first(&fetcher->running), struct transfer, node));
+    while (!list_empty(&fetcher->line))
+        fetcher_cancel(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
+    curl_multi_cleanup(fetcher->multi); /* closes the kept connections, and their handles */
+    fetcher->multi = NULL;
+    uv_close((uv_handle_t *)&fetcher->timeout, NULL);
+    uv_close((uv_handle_t *)&fetcher->soon, NULL);
+}
+
+void fetcher_destroy(struct fetcher *fetcher)
+{
+    if (!fetcher)
+        return;
+    curl_multi_cleanup(fetcher->multi);
+    prefixes_clear(&fetcher->prefixes);
+    networks_clear(&fetcher->networks);
+    free(fetcher);
+}
+
+#else
+
+/* Without libcurl url_prefixes is empty, and no transfer starts. */
+struct fetcher {
+    struct prefixes prefixes;
+};
+
+struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
+                               struct metrics_urls *totals, struct error *error)
+{
+    struct fetcher *fetcher = calloc(1, sizeof *fetcher);
+    (void)loop;
+    (void)totals;
+    if (fetcher && take_prefixes(&fetcher->prefixes, options, error))
+        return fetcher;
+    error_refuse(error, "no memory for transfers");
+    free(fetcher);
+    return NULL;
+}
+
+bool fetcher_reload(struct fetcher *fetcher, struct error *error)
+{
+    (void)fetcher;
+    (void)error;
+    return true;
+}
+
+const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)
+{
+    return &fetcher->prefixes;
+}
+
+struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_request *request)
+{
+    (void)fetcher;
+    (void)request;
+    return NULL;
+}
+
+void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer)
+{
+    (void)fetcher;
+    (void)transfer;
+}
+
+void fetcher_release(struct fetcher *fetcher, size_t length)
+{
+    (void)fetcher;
+    (void)length;
+}
+
+void fetcher_stop(struct fetcher *fetcher)
+{
+    (void)fetcher;
+}
+
+void fetcher_destroy(struct fetcher *fetcher)
+{
+    if (fetcher)
+        prefixes_clear(&fetcher->prefixes);
+    free(fetcher);
+}
+
+#endif

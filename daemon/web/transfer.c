@@ -1,0 +1,404 @@
+/* transfer.c - see transfer.h. Without libcurl, this file is empty. */
+#ifdef GPUIMGD_CURL
+
+#include "daemon/web/transfer.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/text.h"
+
+#define CONNECT_S 10.0
+#define FIRST_BYTES (64 * KIB) /* capacity of a download that does not announce its length */
+#define BUFFER_BYTES (64 * KIB)
+/* The body of an error or a redirect is skipped up to this size, to use the connection again. */
+#define SKIPPED_BYTES_MAX (64 * KIB)
+/* A transfer below this speed for half of url_timeout_s counts as broken. */
+#define BYTES_PER_S_MIN 1024L
+
+/* libcurl ends a request if a callback consumes none of the bytes. */
+#define ABORT 0
+
+static bool is_upload(const struct transfer *transfer)
+{
+    return transfer->request.direction == METRICS_UPLOAD;
+}
+
+static long status_of(const struct transfer *transfer)
+{
+    long status = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+/* ---- libcurl's callbacks -------------------------------------------------------------------- */
+
+/* Each address that libcurl is about to connect to, whatever name or redirect led there. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct transfer *transfer = context;
+    char text[INET6_ADDRSTRLEN] = "?";
+    (void)purpose;
+    const char *kind = networks_forbid(fetcher_networks(transfer->fetcher), &address->addr);
+    if (!kind) {
+        transfer->opened = true;
+        return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    }
+    const void *bytes = address->family == AF_INET6
+                            ? (const void *)&((struct sockaddr_in6 *)&address->addr)->sin6_addr
+                            : (const void *)&((struct sockaddr_in *)&address->addr)->sin_addr;
+    inet_ntop(address->family, bytes, text, sizeof text);
+    snprintf(transfer->forbidden, sizeof transfer->forbidden, "%s (%s)", text, kind);
+    return CURL_SOCKET_BAD;
+}
+
+static size_t take_header(char *line, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    (void)line;
+    transfer->header_bytes += size * count;
+    if (transfer->header_bytes <= TRANSFER_HEADERS_BYTES)
+        return size * count;
+    error_set(&transfer->error,
+              is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE,
+              "the server's headers for \"%.*s\" have more than %llu bytes",
+              URL_SHOWN(&transfer->url), TRANSFER_HEADERS_BYTES);
+    return ABORT;
+}
+
+static void refuse_size(struct transfer *transfer, uint64_t bytes)
+{
+    error_set(&transfer->error, STATUS_INPUT_TOO_LARGE,
+              "\"%.*s\" has %s%llu bytes; at most %llu are allowed", URL_SHOWN(&transfer->url),
+              bytes ? "" : "more than ",
+              (unsigned long long)(bytes ? bytes : transfer->request.bytes_max),
+              (unsigned long long)transfer->request.bytes_max);
+}
+
+static uint64_t announced_bytes(const struct transfer *transfer)
+{
+    curl_off_t announced = -1;
+    curl_easy_getinfo(transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    return announced > 0 ? (uint64_t)announced : 0;
+}
+
+/* Doubles the capacity up to the announced length. false: the transfer pauses, or has an error. */
+static bool grow(struct transfer *transfer, size_t needed)
+{
+    uint64_t most = announced_bytes(transfer);
+    most = most > 0 && most < transfer->request.bytes_max ? most : transfer->request.bytes_max;
+    size_t capacity = 2 * transfer->capacity > FIRST_BYTES ? 2 * transfer->capacity : FIRST_BYTES;
+    capacity = capacity < most ? capacity : most;
+    capacity = capacity > needed ? capacity : needed;
+    if (!fetcher_count(transfer->fetcher, transfer, capacity - transfer->capacity)) {
+        transfer->paused = true;
+        return false;
+    }
+    uint8_t *grown = realloc(transfer->bytes, capacity);
+    if (!grown) {
+        fetcher_uncount(transfer->fetcher, capacity - transfer->capacity);
+        error_set(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %zu bytes",
+                  needed);
+        return false;
+    }
+    transfer->bytes = grown;
+    transfer->capacity = capacity;
+    return true;
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    size_t length = size * count, needed = transfer->length + length;
+    if (is_upload(transfer) || status_of(transfer) != 200) {
+        transfer->skipped += length;
+        return transfer->skipped <= SKIPPED_BYTES_MAX ? length : ABORT;
+    }
+    if (needed > transfer->request.bytes_max) {
+        refuse_size(transfer, announced_bytes(transfer));
+        return ABORT;
+    }
+    if (needed > transfer->capacity && !grow(transfer, needed))
+        return transfer->paused ? CURL_WRITEFUNC_PAUSE : ABORT;
+    memcpy(transfer->bytes + transfer->length, bytes, length);
+    transfer->length = needed;
+    return length;
+}
+
+static size_t give_body(char *to, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    size_t left = transfer->request.body_bytes - transfer->sent;
+    size_t length = left < size * count ? left : size * count;
+    memcpy(to, transfer->request.body + transfer->sent, length);
+    transfer->sent += length;
+    return length;
+}
+
+/* libcurl sends an upload again if a kept connection was closed by the server. */
+static int seek_body(void *context, curl_off_t offset, int origin)
+{
+    struct transfer *transfer = context;
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request.body_bytes)
+        return CURL_SEEKFUNC_CANTSEEK;
+    transfer->sent = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* ---- one request ---------------------------------------------------------------------------- */
+
+static void set_callbacks(struct transfer *transfer)
+{
+    CURL *easy = transfer->easy;
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->fault);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
+    curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, seek_body);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
+}
+
+static void set_limits(struct transfer *transfer)
+{
+    CURL *easy = transfer->easy;
+    double timeout_s = fetcher_options(transfer->fetcher)->url_timeout_s;
+    double connect_s = timeout_s < CONNECT_S ? timeout_s : CONNECT_S;
+    long slow_s = timeout_s > 2 ? (long)(timeout_s / 2) : 1;
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3));
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_s * 1e3));
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, BYTES_PER_S_MIN);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, slow_s);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
+    if (!is_upload(transfer))
+        curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE,
+                         (curl_off_t)transfer->request.bytes_max);
+}
+
+/* Everything that the environment or a server could change is set here. */
+static void set_protocol(struct transfer *transfer)
+{
+    CURL *easy = transfer->easy;
+    const char *ca_file = fetcher_options(transfer->fetcher)->url_ca_file;
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* A slow name server must not block the loop when a transfer is cancelled. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy and its relatives */
+    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* transfer_judge checks each redirect */
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpuimgd/" GPUIMGD_VERSION);
+    if (*ca_file)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
+}
+
+static bool add_header(struct transfer *transfer, const char *name, const char *value)
+{
+    size_t length = strlen(name) + strlen(value) + 3;
+    char *line = malloc(length);
+    if (!line)
+        return false;
+    snprintf(line, length, "%s: %s", name, value);
+    struct curl_slist *longer = curl_slist_append(transfer->headers, line);
+    explicit_bzero(line, length);
+    free(line);
+    if (longer)
+        transfer->headers = longer;
+    return longer != NULL;
+}
+
+static bool sign(struct transfer *transfer, const struct prefix *prefix)
+{
+    char signing[sizeof "aws:amz::s3" + AWS_NAME_BYTES_MAX];
+    snprintf(signing, sizeof signing, "aws:amz:%s:s3", prefix->region);
+    return curl_easy_setopt(transfer->easy, CURLOPT_AWS_SIGV4, signing) == CURLE_OK &&
+           curl_easy_setopt(transfer->easy, CURLOPT_USERNAME, prefix->keys.id) == CURLE_OK &&
+           curl_easy_setopt(transfer->easy, CURLOPT_PASSWORD, prefix->keys.secret) == CURLE_OK &&
+           (!*prefix->keys.token ||
+            add_header(transfer, "x-amz-security-token", prefix->keys.token));
+}
+
+static bool set_target(struct transfer *transfer, const struct prefix *prefix)
+{
+    char *signing = prefix->is_signed ? url_text_for_signing(&transfer->url) : NULL;
+    const char *text = prefix->is_signed ? signing : transfer->url.text;
+    bool good = text && curl_easy_setopt(transfer->easy, CURLOPT_URL, text) == CURLE_OK &&
+                (!prefix->is_signed || sign(transfer, prefix));
+    free(signing);
+    if (good && is_upload(transfer)) {
+        curl_easy_setopt(transfer->easy, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(transfer->easy, CURLOPT_INFILESIZE_LARGE,
+                         (curl_off_t)transfer->request.body_bytes);
+        good = add_header(transfer, "Content-Type", transfer->request.mime);
+    }
+    return good && curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) ==
+                       CURLE_OK;
+}
+
+/* Nothing of an earlier request may reach the next server: neither keys nor headers. */
+static void forget_request(struct transfer *transfer)
+{
+    curl_easy_reset(transfer->easy);
+    curl_slist_free_all(transfer->headers);
+    transfer->headers = NULL;
+    transfer->sent = transfer->skipped = transfer->header_bytes = 0;
+    transfer->opened = false;
+    *transfer->forbidden = *transfer->fault = '\0';
+}
+
+bool transfer_prepare(struct transfer *transfer)
+{
+    struct error *error = &transfer->error;
+    if (!transfer->url.text && url_parse(&transfer->url, transfer->request.url, error) != STATUS_OK)
+        return false;
+    const struct prefix *prefix =
+        prefixes_match(fetcher_prefixes(transfer->fetcher), &transfer->url, error);
+    if (!prefix)
+        return false;
+    if (!transfer->easy)
+        transfer->easy = curl_easy_init();
+    if (transfer->easy) {
+        forget_request(transfer);
+        set_callbacks(transfer);
+        set_limits(transfer);
+        set_protocol(transfer);
+    }
+    return (transfer->easy && set_target(transfer, prefix)) ||
+           error_fail(error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+}
+
+void transfer_clear(struct transfer *transfer)
+{
+    curl_easy_cleanup(transfer->easy);
+    curl_slist_free_all(transfer->headers);
+    fetcher_uncount(transfer->fetcher, transfer->capacity);
+    free(transfer->bytes);
+    url_clear(&transfer->url);
+    transfer->easy = NULL;
+    transfer->headers = NULL;
+    transfer->bytes = NULL;
+    transfer->capacity = 0;
+}
+
+/* ---- the end of a request ------------------------------------------------------------------- */
+
+/* Errors that a later attempt can avoid. */
+static enum status retried(const struct transfer *transfer)
+{
+    return is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE;
+}
+
+static bool is_retried(long status)
+{
+    return status >= 500 || status == 408 || status == 425 || status == 429;
+}
+
+/* An upload must keep its method: 301 to 303 would make it a download. */
+static bool is_redirect(const struct transfer *transfer, long status)
+{
+    return status == 307 || status == 308 ||
+           (!is_upload(transfer) && status >= 301 && status <= 303);
+}
+
+static bool is_success(const struct transfer *transfer, long status)
+{
+    return is_upload(transfer) ? status >= 200 && status < 300 : status == 200;
+}
+
+/* true: the next request is prepared. */
+static bool follow(struct transfer *transfer)
+{
+    struct error *error = &transfer->error;
+    struct curl_header *location;
+    struct url target;
+    const struct url *from = &transfer->url;
+    if (transfer->redirects >= URL_REDIRECTS_MAX)
+        return error_fail(error, STATUS_PATH_REFUSED,
+                          "\"%.*s\" is redirected again after %d redirects, the maximum",
+                          URL_SHOWN(from), URL_REDIRECTS_MAX);
+    if (curl_easy_header(transfer->easy, "Location", 0, CURLH_HEADER, -1, &location) != CURLHE_OK)
+        return error_fail(error, STATUS_PATH_REFUSED,
+                          "\"%.*s\" is redirected without a Location header", URL_SHOWN(from));
+    if (url_resolve(&target, from, location->value, error) != STATUS_OK)
+        return false;
+    if (url_is_https(from) && !url_is_https(&target))
+        error_set(error, STATUS_PATH_REFUSED, "\"%.*s\" is redirected from https to http",
+                  URL_SHOWN(from));
+    url_clear(&transfer->url);
+    transfer->url = target;
+    transfer->redirects++;
+    return error->status == STATUS_OK && transfer_prepare(transfer);
+}
+
+/* A status other than success. */
+static void refuse_status(struct transfer *transfer, long status)
+{
+    const struct url *url = &transfer->url;
+    struct error *error = &transfer->error;
+    if (is_retried(status))
+        error_set(error, retried(transfer), "the server answered \"%.*s\" with status %ld",
+                  URL_SHOWN(url), status);
+    else if (!is_upload(transfer) && (status == 404 || status == 410))
+        error_set(error, STATUS_INPUT_MISSING, "\"%.*s\" does not exist (status %ld)",
+                  URL_SHOWN(url), status);
+    else
+        error_set(error, STATUS_PATH_REFUSED, "the server refuses \"%.*s\" with status %ld%s",
+                  URL_SHOWN(url), status,
+                  status == 401 || status == 403 ? "; check the signature and its expiry time"
+                                                 : "");
+}
+
+/* libcurl's messages have names, addresses and times, but never a query. */
+static void explain_fault(struct transfer *transfer, CURLcode code)
+{
+    const char *fault = *transfer->fault ? transfer->fault : curl_easy_strerror(code);
+    if (code == CURLE_FILESIZE_EXCEEDED)
+        refuse_size(transfer, announced_bytes(transfer));
+    else if (code == CURLE_OUT_OF_MEMORY)
+        error_set(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+    else if (*transfer->forbidden && !transfer->opened)
+        error_set(&transfer->error, STATUS_PATH_REFUSED,
+                  "\"%.*s\" leads to %s; the option url_networks can allow it",
+                  URL_SHOWN(&transfer->url), transfer->forbidden);
+    else
+        error_set(&transfer->error, retried(transfer), "\"%.*s\" cannot be %s: %.140s",
+                  URL_SHOWN(&transfer->url), is_upload(transfer) ? "uploaded" : "downloaded",
+                  fault);
+}
+
+bool transfer_judge(struct transfer *transfer, CURLcode code)
+{
+    long status = status_of(transfer);
+    bool answered = code == CURLE_OK ||
+                    (code == CURLE_WRITE_ERROR && !is_success(transfer, status) && status > 0);
+    if (transfer->error.status != STATUS_OK)
+        return true;
+    if (!answered) {
+        explain_fault(transfer, code);
+        return true;
+    }
+    if (is_redirect(transfer, status))
+        return !follow(transfer);
+    if (!is_success(transfer, status))
+        refuse_status(transfer, status);
+    return true;
+}
+
+#else
+
+typedef int transfer_without_libcurl; /* C forbids an empty file */
+
+#endif
