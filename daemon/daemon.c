@@ -21,6 +21,7 @@
 #include "daemon/selfcheck/jpeg_check.h"
 #include "daemon/selfcheck/selftest.h"
 #include "daemon/telemetry/trace.h"
+#include "daemon/web/fetcher.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 #include "queue/lease/queue.h"
@@ -45,6 +46,7 @@ struct daemon {
     struct workers *workers;
     struct gpu_check *gpu_check; /* NULL on the CPU engine */
     struct trace *trace;         /* NULL: options trace and timeline are "" */
+    struct fetcher *fetcher;
     struct pipeline *pipeline;
     struct queue *queue;
     struct monitor *monitor;
@@ -259,6 +261,8 @@ static void reload(struct daemon *daemon)
         options_adopt(daemon->options, &fresh);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_gpu_check(daemon);
+        if (!fetcher_reload(daemon->fetcher, &error))
+            log_error("%s; jobs go on with the old prefixes", error.text);
         log_info("configuration reloaded");
     } else {
         log_error("reload failed, the old configuration stays: %s", error.text);
@@ -417,6 +421,10 @@ static enum exit_status open_parts(struct daemon *daemon)
         return refuse(EXIT_FAULT, &error);
     if ((*options->trace || *options->timeline) && !open_trace(daemon, &error))
         return refuse(EXIT_CONFIGURATION, &error);
+    daemon->fetcher = fetcher_create(&daemon->loop, options,
+                                     &monitor_totals(daemon->monitor)->urls, &error);
+    if (!daemon->fetcher)
+        return refuse(EXIT_CONFIGURATION, &error);
     daemon->workers = workers_create(&daemon->loop, (uint32_t)options->workers);
     struct pipeline_parts parts = {
         .loop = &daemon->loop,
@@ -424,6 +432,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .engine = daemon->engine,
         .workers = daemon->workers,
         .files = &daemon->files,
+        .fetcher = daemon->fetcher,
         .totals = monitor_totals(daemon->monitor),
         .trace = daemon->trace,
         .daemon = daemon->name,
@@ -499,10 +508,12 @@ static void close_parts(struct daemon *daemon)
         workers_stop(daemon->workers);
     if (daemon->pipeline)
         pipeline_stop(daemon->pipeline);
+    fetcher_stop(daemon->fetcher);
     uv_walk(&daemon->loop, close_walk, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     monitor_close(daemon->monitor);
     pipeline_destroy(daemon->pipeline);
+    fetcher_destroy(daemon->fetcher);
     trace_close(daemon->trace);
     gpu_check_destroy(daemon->gpu_check);
     test_image_destroy(daemon->test_image);

@@ -48,9 +48,10 @@ static void read_input(struct job_run *run, const char *input_root)
     if (!context) {
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
     } else if (!path) {
+        char url[JOB_URL_BYTES_MAX + 1];
         error_set(&run->error, STATUS_INPUT_MISSING,
-                  "the input is the Redis key \"%s\"; only files below input_root are explained",
-                  run->job.input.key);
+                  "the input is the %s \"%.100s\"; only files below input_root are explained",
+                  run->job.input.key ? "Redis key" : "URL", job_place_name(&run->job.input, url));
     } else if (files_open_inputs(&files, input_root, &run->error)) {
         enum status status =
             files_open_input(&files, path, run->bounds.input_bytes_max, &input, &run->error);
@@ -74,7 +75,7 @@ static void read_input(struct job_run *run, const char *input_root)
 /* A path or key comes from the job: make it printable. */
 static void print_name(const char *name, FILE *out)
 {
-    char text[JOB_PATH_BYTES_MAX + 1];
+    char text[JOB_URL_BYTES_MAX + 1];
     text_copy(text, sizeof text, name);
     text_make_printable(text);
     fputs(text, out);
@@ -119,10 +120,10 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct job_place *place = &run->job.outputs[index].place;
+    char url[JOB_URL_BYTES_MAX + 1];
     fputs("output   ", out);
-    print_name(place->path  ? place->path
-               : place->key ? place->key
-                            : "nowhere, values only", out);
+    print_name(job_place_is_given(place) ? job_place_name(place, url) : "nowhere, values only",
+               out);
     fputs(": ", out);
     if (output->error.status != STATUS_OK) {
         fprintf(out, "%s: %s\n", status_name(output->error.status), output->error.text);
@@ -214,14 +215,21 @@ static bool add_parameters(cJSON *item, const struct format *format,
     return ok;
 }
 
+/* Adds the name as a result has it. */
+static bool add_place(cJSON *object, const struct job_place *place)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    const char *kind = place->path ? "path" : place->key ? "key" : "url";
+    return !job_place_is_given(place) ||
+           cJSON_AddStringToObject(object, kind, job_place_name(place, url));
+}
+
 static bool add_output(cJSON *list, const struct job_run *run, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct job_place *place = &run->job.outputs[index].place;
     cJSON *item = cJSON_CreateObject();
-    if (!item || !cJSON_AddItemToArray(list, item) ||
-        (place->path && !cJSON_AddStringToObject(item, "path", place->path)) ||
-        (place->key && !cJSON_AddStringToObject(item, "key", place->key)))
+    if (!item || !cJSON_AddItemToArray(list, item) || !add_place(item, place))
         return false;
     if (output->error.status != STATUS_OK)
         return add_error(item, &output->error);
@@ -247,9 +255,9 @@ static bool add_plan(cJSON *json, const struct job_run *run)
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
     const struct job_place *named = &run->job.named;
-    const char *name = named->path ? named->path : named->key;
-    cJSON *input = name ? cJSON_AddObjectToObject(json, "input") : NULL;
-    if (name && !(input && cJSON_AddStringToObject(input, named->path ? "path" : "key", name)))
+    bool is_known = job_place_is_given(named);
+    cJSON *input = is_known ? cJSON_AddObjectToObject(json, "input") : NULL;
+    if (is_known && !(input && add_place(input, named)))
         return false;
     return add_error(json, error);
 }
@@ -271,11 +279,12 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
 }
 
 /* Parses the job, reads its input and builds the plan. run->error is set if the job would fail. */
-static void explain(struct job_run *run, const struct options *options, const char *text,
-                    size_t length)
+static void explain(struct job_run *run, const struct options *options,
+                    const struct prefixes *prefixes, const char *text, size_t length)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
     run->bounds.same_root = files_same_folder(options->input_root, options->output_root);
+    run->bounds.prefixes = prefixes;
     job_run_take_bounds(run, options);
     if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
         job_run_check_operations(run);
@@ -289,11 +298,13 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
 {
     static struct job_run run; /* too large for a stack */
     struct error error = {0};
+    struct prefixes prefixes;
     size_t length = 0;
     char *text = read_text(file, &length, &error);
     memset(&run, 0, sizeof run);
-    if (text)
-        explain(&run, options, text, length);
+    if (prefixes_parse(&prefixes, options->url_prefixes, &error) && text)
+        explain(&run, options, &prefixes, text, length);
+    prefixes_clear(&prefixes);
     if (error.status == STATUS_OK)
         error = run.error;
     if (json)

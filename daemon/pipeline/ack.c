@@ -55,6 +55,8 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->ms.d2h = run->engine_task.d2h_ms;
     }
     result->ms.encode = run->timing.ms[STAGE_ENCODE];
+    result->ms.download = run->timing.download_ms;
+    result->ms.upload = run->timing.upload_ms;
 }
 
 /* Returns malloc'd JSON, or NULL if memory is short. lease: on the loop, the job's; on a worker,
@@ -88,7 +90,7 @@ static char *message(const struct job_run *run, const struct lease *lease, const
 
 void job_run_write_result(struct job_run *run)
 {
-    if (run->error.status == STATUS_OK && job_run_is_open(run))
+    if (run->error.status == STATUS_OK && job_run_is_open(run) && !uploads_are_due(run))
         run->result = message(run, NULL, "done", NULL, false);
 }
 
@@ -187,7 +189,7 @@ static size_t take_values(struct job_run *run, struct queue_value values[JOB_OUT
 {
     size_t count = 0;
     for (size_t i = 0; i < run->job.output_count; i++) {
-        if (run->outputs[i].value.value) {
+        if (run->outputs[i].value.value && run->job.outputs[i].place.key) {
             values[count++] = run->outputs[i].value;
             run->outputs[i].value = (struct queue_value){0};
         }

@@ -100,14 +100,15 @@ static size_t working_need(const struct job_run *run)
     return (encoder > decoder ? encoder : decoder) + run->plan_bytes + run->info.icc_bytes;
 }
 
-/* Results wait for Redis: values, and outputs to keys. */
+/* Results wait for Redis or a server: values, and outputs to keys and URLs. */
 static size_t results_need(const struct job_run *run)
 {
     size_t keys = 0;
     for (size_t i = 0; i < run->job.output_count; i++) {
         const struct job_run_output *output = &run->outputs[i];
         const struct job_output *wanted = &run->job.outputs[i];
-        if (output->error.status != STATUS_OK || !output->format || !wanted->place.key)
+        if (output->error.status != STATUS_OK || !output->format ||
+            !job_place_is_in_memory(&wanted->place))
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         keys += codec_encoded_bytes(output->format, variant->width, variant->height,

@@ -3,8 +3,9 @@
  *
  * A job reserves two kinds of memory: pinned memory from the engine's pool, and heap. The heap
  * budget, called the lane, is three eighths of host_bytes. It covers the codecs, the plan, the
- * colour profile and the results. Results are values and outputs to Redis keys. Their memory stays
- * reserved after admission_release: admission_settle releases it when Redis has acknowledged them.
+ * colour profile and the results. Results are values and outputs to Redis keys or URLs. Their
+ * memory stays reserved after admission_release: admission_settle releases it when Redis has
+ * acknowledged them.
  *
  * A job gets all of its memory at once. Waiting jobs form a line and are admitted in order: while
  * a job waits, later jobs wait, too. A zombie is an answered job whose worker or engine still uses

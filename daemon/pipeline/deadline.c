@@ -16,10 +16,10 @@ bool job_run_withdraw(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     if (run->input.reading) { /* uncovered: moment */
-        queue_read_cancel(pipeline->queue, run->input.reading);
-        run->input.reading = NULL;
+        reads_cancel(run);
         return true;
     }
+    uploads_cancel(run);
     if (run->owner == OWNER_LOOP)
         return true;
     if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))

@@ -27,6 +27,7 @@
 #include "daemon/pipeline/workers.h"
 #include "daemon/telemetry/metrics.h"
 #include "daemon/telemetry/trace.h"
+#include "daemon/web/fetcher.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/plan.h"
 #include "queue/job/job.h"
@@ -110,10 +111,12 @@ struct job_run_output {
     uint32_t width, height;
     uint64_t bytes;
     int quality;               /* that max_bytes needed; 0: the job's */
-    bool placed;               /* the file has its final name */
+    bool placed;               /* the file has its final name, or the server has the output */
     struct files_identity identity; /* of that file */
+    struct job_run *run;       /* set for an upload */
     struct error error;        /* of this output only; the other outputs go on */
-    struct queue_value value;  /* the encoded bytes of an output to a Redis key */
+    struct queue_value value;  /* the encoded bytes of an output to a Redis key or a URL */
+    struct transfer *upload;   /* to a URL; NULL: not started, or ended */
     cJSON *values;             /* results of its operations; NULL: none */
 };
 
@@ -126,6 +129,7 @@ struct job_run_bounds {
     enum dispatch_rule jpeg; /* the option */
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
+    const struct prefixes *prefixes; /* of URLs; loop only: a reload replaces them */
 };
 
 /* Order of jobs that wait for memory on the loop, in READ and ADMIT. */
@@ -140,9 +144,9 @@ struct job_run_input {
     enum codec_place decoder;
     bool declined;         /* a device could not decode the file, or encode a result: both are done
                               on the host */
-    void *reading;         /* handle of queue_read until Redis replies */
-    uint8_t *loaded;       /* the bytes of a Redis key, malloc'd; the read stage frees them */
-    bool key_counted;      /* the queue still counts `loaded` in its budget */
+    void *reading;         /* handle of queue_read or fetcher_start until the bytes are here */
+    uint8_t *loaded;       /* the bytes of a key or a URL, malloc'd; the read stage frees them */
+    bool key_counted;      /* the queue or the fetcher still counts `loaded` in its budget */
     uint64_t files_given;  /* pipeline->files_given at the start of the read */
     bool lacks_room;       /* the last read found no room in the file pool */
     bool is_open;          /* fd is the input's file: a device decodes it, or a worker reads it */
@@ -174,14 +178,16 @@ struct job_run_reserved {
     uint32_t device; /* of the memory; stays after its release */
 };
 
-/* The clock of timeout_s runs during the read, and from the start of the decode to the end. The
- * owner of the job starts and stops it; the loop reads it. */
+/* The clock of timeout_s runs during a download and the read, and from the start of the decode to
+ * the end. The owner of the job starts and stops it; the loop reads it. */
 struct job_run_timing {
     uint64_t fetched_ns;
     uint64_t entered_ns;     /* when the job entered its stage */
     _Atomic uint64_t deadline_ns; /* CLOCK_STANDS while the clock is stopped */
     uint64_t left_ns;        /* rest of timeout_s while the clock is stopped */
     uint64_t waits_until_ns; /* if the clock is stopped at this time, the job goes back */
+    uint64_t transfer_ns;    /* when the download or the uploads began */
+    double download_ms, upload_ms; /* 0: none */
     double queue_ms;         /* -1: unknown */
     double ms[STAGE_COUNT];  /* working time; for ADMIT, waiting time; -1: not reached */
 };
@@ -251,7 +257,8 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
 /* Copies the limits from the options. */
 void job_run_take_bounds(struct job_run *run, const struct options *options);
-/* Checks all outputs. An error fails only its output; if all outputs fail, the job fails. */
+/* Checks the input's URL and all outputs. An error of an output fails only that output; if all
+ * outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run, struct worker_tools *tools);

@@ -38,6 +38,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         run->timing.ms[stage] = -1;
     run->bounds.same_root = pipeline->parts.files->same_root;
+    run->bounds.prefixes = fetcher_prefixes(pipeline->parts.fetcher);
     job_run_take_bounds(run, pipeline->parts.options);
     trace_hooks_begin(run);
     return run;
@@ -230,7 +231,8 @@ void lease_events_lost(void *context, struct lease *lease)
                 job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
-    if (run->stage < STAGE_DECODE && job_run_withdraw(run)) { /* uncovered: moment */
+    bool uploads = run->stage == STAGE_ENCODE && run->owner == OWNER_LOOP;
+    if ((run->stage < STAGE_DECODE || uploads) && job_run_withdraw(run)) { /* uncovered: moment */
         stages_move(run, STAGE_ACK);
         pipeline_pump(pipeline);
     }

@@ -123,34 +123,34 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
     return suspects_disk;
 }
 
-/* ---- to a key ------------------------------------------------------------------------------- */
+/* ---- to a key or a URL ---------------------------------------------------------------------- */
 
 struct memory_sink {
     struct codec_sink sink;
     struct job_run *run;
     struct queue_value *value;
     size_t capacity;
-    size_t others; /* bytes of the job's earlier keys */
+    size_t others; /* bytes of the job's earlier outputs in memory */
 };
 
-/* Reserves memory for `bytes`, the size of all of the job's keys so far. */
+/* Reserves memory for `bytes`, the size of all of the job's outputs in memory so far. */
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
     size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
     if (bytes > KEY_OUTPUTS_BYTES_MAX) /* uncovered: memory */
         return error_set(error, STATUS_ENCODE_FAILED,
-                         "the outputs to keys are larger than %llu bytes in total, the maximum "
-                         "for a job; use files", KEY_OUTPUTS_BYTES_MAX);
+                         "the outputs to keys and URLs are larger than %llu bytes in total, the "
+                         "maximum for a job; use files", KEY_OUTPUTS_BYTES_MAX);
     if (needed <= room || admission_extend(run, needed - room))
         return STATUS_OK;
     size_t most = run->pipeline->admission.lane_bytes_max; /* uncovered: net */
     if (needed > most)
         return error_set(error, STATUS_OVER_BUDGET,
-                         "the outputs to keys need at least %zu bytes; the limit is %zu bytes, "
-                         "three eighths of host_bytes", bytes, most);
+                         "the outputs to keys and URLs need at least %zu bytes; the limit is %zu "
+                         "bytes, three eighths of host_bytes", bytes, most);
     return error_set(error, STATUS_OUT_OF_MEMORY,
-                     "the outputs to keys need more than the %zu bytes reserved for them, and "
-                     "all of host_bytes is in use", room);
+                     "the outputs to keys and URLs need more than the %zu bytes reserved for them, "
+                     "and all of host_bytes is in use", room);
 }
 
 static enum status flush_to_memory(struct codec_sink *sink, size_t used, struct error *error)
@@ -183,7 +183,7 @@ static void end_value(struct memory_sink *sink)
         sink->value->value = shrunk;
 }
 
-static void encode_to_key(struct job_run *run, size_t index, struct worker_tools *tools)
+static void encode_to_memory(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
     output->value = (struct queue_value){.key = run->job.outputs[index].place.key,
@@ -225,7 +225,7 @@ static void measure_results(struct job_run *run)
 
 /* The job gets its first retryable output error, or else its first output error. An output with a
  * retryable error therefore gets its retry, even if another output's error is final. */
-static void judge(struct job_run *run)
+void job_run_judge_outputs(struct job_run *run)
 {
     const struct error *first = NULL;
     for (size_t i = 0; i < run->job.output_count; i++) {
@@ -253,7 +253,7 @@ static bool encode_output(struct job_run *run, size_t index, struct worker_tools
     output->height = variant->height;
     if (run->job.outputs[index].place.path)
         return encode_to_path(run, index, tools);
-    encode_to_key(run, index, tools);
+    encode_to_memory(run, index, tools);
     return false;
 }
 
@@ -264,7 +264,7 @@ void job_run_encode(struct job_run *run, struct worker_tools *tools)
     for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++)
         suspects_disk |= encode_output(run, i, tools);
     measure_results(run);
-    judge(run);
+    job_run_judge_outputs(run);
     bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
     (void)works; /* run->disk_error has the result; if it is unset, the job itself failed */
 }

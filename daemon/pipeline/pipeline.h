@@ -14,6 +14,7 @@
 #include "daemon/pipeline/workers.h"
 #include "daemon/telemetry/snapshot.h"
 #include "daemon/telemetry/trace.h"
+#include "daemon/web/fetcher.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/queue.h"
 
@@ -25,6 +26,7 @@ struct pipeline_parts {
     struct engine *engine;
     struct workers *workers;
     struct files *files;
+    struct fetcher *fetcher;
     struct metrics_totals *totals;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */

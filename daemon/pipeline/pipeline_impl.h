@@ -132,7 +132,10 @@ bool job_run_lacks_room(const struct job_run *run);
 void reads_release(struct job_run *run);
 /* Closes the input's file. Idempotent. Any thread, by the owner of the job. */
 void reads_close(struct job_run *run);
-void reads_end_key(struct job_run *run); /* returns the queue's budget for it; idempotent */
+/* Returns the budget of the queue or the fetcher for the input. Idempotent. */
+void reads_end_key(struct job_run *run);
+/* Ends the read of a key or the download. Needs run->input.reading. */
+void reads_cancel(struct job_run *run);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 
@@ -162,8 +165,22 @@ bool route_was_declined(const struct job_run *run);
 
 /* Starts the clock of timeout_s. Idempotent. */
 void job_run_start_clock(struct job_run *run);
+/* Stops it, and keeps the time that is left. */
+void job_run_stop_clock(struct job_run *run);
 /* Builds the plan again if its passes were dropped before admission. */
 void job_run_restore_plan(struct job_run *run);
+
+/* uploads.c: outputs to URLs, on the loop after the stage ENCODE */
+
+/* Whether the job has encoded outputs that are not uploaded yet. */
+bool uploads_are_due(const struct job_run *run);
+/* Uploads them. The job stays in the stage ENCODE, owned by the loop, and goes on to ACK at the
+ * end. */
+void uploads_start(struct job_run *run);
+/* Ends all uploads without a result. Idempotent. */
+void uploads_cancel(struct job_run *run);
+/* Sets run->error to the first retryable error of an output, or else to the first one. */
+void job_run_judge_outputs(struct job_run *run);
 
 /* ack.c: the result, and the last stage, DONE or NACK */
 

@@ -18,6 +18,15 @@ static const char *output_name(const struct job_run *run, size_t index, char tex
     return text;
 }
 
+/* The text whose suffix can name the format: the path, or that of the URL. NULL: none. */
+static const char *name_with_suffix(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1])
+{
+    if (!place->url)
+        return place->path;
+    const char *host = strstr(job_place_name(place, text), "://");
+    return host ? strchr(host + 3, '/') : NULL;
+}
+
 /* Fails if the output has an encoder parameter that its format does not have. */
 static enum status check_keys(const struct job_run *run, size_t index, const struct format *format,
                               struct error *error)
@@ -25,7 +34,7 @@ static enum status check_keys(const struct job_run *run, size_t index, const str
     const struct job_output *output = &run->job.outputs[index];
     const struct job_place *place = &output->place;
     unsigned wrong = output->given & ~format->parameters;
-    char text[40], takers[FORMAT_LIST_BYTES];
+    char text[40], takers[FORMAT_LIST_BYTES], url[JOB_URL_BYTES_MAX + 1];
     if (wrong == 0)
         return STATUS_OK;
     int first = __builtin_ctz(wrong);
@@ -33,14 +42,16 @@ static enum status check_keys(const struct job_run *run, size_t index, const str
                      "%s.%s is a key of %s, but \"%.100s\" is written as %s; omit it",
                      output_name(run, index, text), encoder_parameters[first].name,
                      format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
-                     place->path ? place->path : place->key, format->name);
+                     job_place_name(place, url), format->name);
 }
 
 /* The requested format and the path's suffix must agree. Both are optional. */
 static enum status check_format(const struct job_run *run, size_t index, struct error *error)
 {
     const struct job_output *output = &run->job.outputs[index];
-    const char *path = output->place.path, *other = path ? format_foreign_suffix(path) : NULL;
+    char url[JOB_URL_BYTES_MAX + 1];
+    const char *path = name_with_suffix(&output->place, url);
+    const char *other = path ? format_foreign_suffix(path) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
     char text[40], known[FORMAT_LIST_BYTES];
@@ -76,6 +87,55 @@ static enum status check_is_not_input(const struct job_run *run, size_t index, s
                      from);
 }
 
+/* false: the URL is wrong, or no prefix allows it; the error says why. */
+static bool parse_allowed(const struct job_run *run, const char *text, struct url *url,
+                          struct error *error)
+{
+    return url_parse(url, text, error) == STATUS_OK &&
+           prefixes_match(run->bounds.prefixes, url, error);
+}
+
+/* Whether `text` is a URL that names the resource of `url`. */
+static bool names_same(const struct url *url, const char *text)
+{
+    struct url other;
+    struct error ignored = {0};
+    bool same = text && url_parse(&other, text, &ignored) == STATUS_OK && url_same(url, &other);
+    if (text)
+        url_clear(&other);
+    return same;
+}
+
+static enum status check_url(const struct job_run *run, size_t index, struct error *error)
+{
+    const struct job *job = &run->job;
+    struct url url;
+    char text[40];
+    if (!job->outputs[index].place.url)
+        return STATUS_OK;
+    const char *name = output_name(run, index, text);
+    if (parse_allowed(run, job->outputs[index].place.url, &url, error)) {
+        if (names_same(&url, job->input.url))
+            error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.*s\"; give the output "
+                      "another name", name, URL_SHOWN(&url));
+        for (size_t i = 0; i < index; i++)
+            if (names_same(&url, job->outputs[i].place.url))
+                error_set(error, STATUS_BAD_JOB, "two outputs are \"%.*s\"", URL_SHOWN(&url));
+    }
+    url_clear(&url);
+    return error->status;
+}
+
+static void check_input(struct job_run *run)
+{
+    struct url url;
+    if (!run->job.input.url)
+        return;
+    bool allowed = parse_allowed(run, run->job.input.url, &url, &run->error);
+    (void)allowed; /* else run->error is set */
+    url_clear(&url);
+}
+
 static void check_output(struct job_run *run, size_t index)
 {
     const struct job_output *output = &run->job.outputs[index];
@@ -83,8 +143,9 @@ static void check_output(struct job_run *run, size_t index)
     bool listed = run->job.listed;
     if (check_format(run, index, error) != STATUS_OK ||
         check_is_not_input(run, index, error) != STATUS_OK ||
+        check_url(run, index, error) != STATUS_OK ||
         plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
-        output->place.path || output->place.key || plan_gives_values(output->ops))
+        job_place_is_given(&output->place) || plan_gives_values(output->ops))
         return;
     if (listed)
         error_set(error, STATUS_BAD_JOB,
@@ -99,11 +160,13 @@ static void fail_if_all_failed(struct job_run *run)
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK)
             return;
-    run->error = run->outputs[0].error;
+    if (run->error.status == STATUS_OK)
+        run->error = run->outputs[0].error;
 }
 
 void job_run_check_operations(struct job_run *run)
 {
+    check_input(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         check_output(run, i);
     fail_if_all_failed(run);
@@ -116,13 +179,13 @@ void job_run_check_operations(struct job_run *run)
 static const struct format *output_format(const struct job_output *output,
                                           const struct image_info *info)
 {
-    const struct format *format = NULL;
-    if (!output->place.path && !output->place.key)
+    char url[JOB_URL_BYTES_MAX + 1];
+    if (!job_place_is_given(&output->place))
         return NULL;
     if (output->format)
         return format_by_name(output->format);
-    if (output->place.path)
-        format = format_of_path(output->place.path);
+    const char *name = name_with_suffix(&output->place, url);
+    const struct format *format = name ? format_of_path(name) : NULL;
     return format ? format : info->format;
 }
 

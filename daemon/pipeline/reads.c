@@ -1,5 +1,6 @@
 /*
- * reads.c - the stage READ on the loop: loads inputs from files or Redis keys into the file pool.
+ * reads.c - the stage READ on the loop: loads inputs from files, Redis keys or URLs into the file
+ * pool.
  *
  * Jobs are read in order of arrival: while a job waits for room, no later job is read. If only
  * zombies hold the room that a job needs, the job steps aside until a zombie returns its memory.
@@ -7,13 +8,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
 void reads_end_key(struct job_run *run)
 {
-    if (run->input.key_counted && run->pipeline->queue)
+    if (run->input.key_counted && run->job.input.url)
+        fetcher_release(run->pipeline->parts.fetcher, run->input.bytes);
+    else if (run->input.key_counted && run->pipeline->queue)
         queue_read_release(run->pipeline->queue, run->input.bytes);
     run->input.key_counted = false;
 }
@@ -51,7 +55,7 @@ void reads_close(struct job_run *run)
 
 /* ---- one read ------------------------------------------------------------------------------- */
 
-static void on_key_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
+static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
 {
     struct job_run *run = context;
     struct pipeline *pipeline = run->pipeline;
@@ -68,19 +72,61 @@ static void on_key_read(void *context, uint8_t *bytes, size_t length, const stru
     pipeline_pump(pipeline);
 }
 
+static void on_download_begun(void *context)
+{
+    struct job_run *run = context;
+    run->timing.transfer_ns = clock_now_ns();
+    job_run_start_clock(run);
+}
+
+static void on_downloaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    struct job_run *run = context;
+    if (run->timing.transfer_ns > 0) {
+        run->timing.download_ms += clock_ms(run->timing.transfer_ns, clock_now_ns());
+        job_run_stop_clock(run);
+    }
+    on_loaded(context, bytes, length, error);
+}
+
+static void *start_download(struct job_run *run)
+{
+    struct transfer_request request = {
+        .direction = METRICS_DOWNLOAD,
+        .url = run->job.input.url,
+        .bytes_max = run->bounds.input_bytes_max,
+        .begun = on_download_begun,
+        .done = on_downloaded,
+        .context = run,
+    };
+    return fetcher_start(run->pipeline->parts.fetcher, &request);
+}
+
+void reads_cancel(struct job_run *run)
+{
+    if (run->job.input.url)
+        fetcher_cancel(run->pipeline->parts.fetcher, run->input.reading);
+    else
+        queue_read_cancel(run->pipeline->queue, run->input.reading);
+    run->input.reading = NULL;
+}
+
 static void start_read(struct job_run *run)
 {
-    if (!run->job.input.key || run->input.loaded || run->input.file.memory) {
+    const struct job_place *place = &run->job.input;
+    if (!job_place_is_in_memory(place) || run->input.loaded || run->input.file.memory) {
         run->input.files_given = run->pipeline->files_given;
         job_run_start_task(run);
         return;
     }
-    run->input.reading = queue_read(run->pipeline->queue, run->job.input.key,
-                                    run->bounds.input_bytes_max, on_key_read, run);
+    run->input.reading = place->url ? start_download(run)
+                                    : queue_read(run->pipeline->queue, place->key,
+                                                 run->bounds.input_bytes_max, on_loaded, run);
     if (run->input.reading)
         return;
-    error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"",
-              run->job.input.key);
+    char url[JOB_URL_BYTES_MAX + 1];
+    error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
+              job_place_name(place, url));
     stages_move(run, STAGE_ACK);
 }
 
@@ -125,7 +171,7 @@ static void set_aside_first(struct pipeline *pipeline)
         if (run->input.turn != TURN_REFUSED)
             continue;
         run->input.turn = TURN_ASIDE;
-        drop_loaded(run); /* frees the queue's budget for other reads; the key is read again */
+        drop_loaded(run); /* frees the budget for other reads; the key or URL is read again */
         return;
     }
 }

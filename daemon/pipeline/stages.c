@@ -103,6 +103,10 @@ void stages_advance(struct job_run *run)
         goes_back |= lacks_disk(run, next);
     if (goes_back && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_RETURNED);
+    if (run->stage == STAGE_ENCODE && job_run_is_open(run) && uploads_are_due(run)) {
+        uploads_start(run);
+        return;
+    }
     if (run->error.status != STATUS_OK || !job_run_is_open(run))
         next = STAGE_ACK;
     stages_move(run, next);

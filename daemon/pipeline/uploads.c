@@ -1,0 +1,95 @@
+/* uploads.c - uploads outputs to URLs after the stage ENCODE, before the result is sent.
+ *
+ * The loop owns the job meanwhile. The clock of timeout_s goes on. */
+#include <stdlib.h>
+
+#include "conf/clock.h"
+#include "daemon/pipeline/pipeline_impl.h"
+
+static bool is_due(const struct job_run *run, size_t index)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    return run->job.outputs[index].place.url && output->value.value && !output->upload;
+}
+
+bool uploads_are_due(const struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (is_due(run, i))
+            return true;
+    return false;
+}
+
+static void drop_value(struct job_run_output *output)
+{
+    free(output->value.value);
+    output->value = (struct queue_value){0};
+}
+
+static void finish(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].upload)
+            return;
+    run->timing.upload_ms = clock_ms(run->timing.transfer_ns, clock_now_ns());
+    error_clear(&run->error);
+    job_run_judge_outputs(run);
+    stages_move(run, STAGE_ACK);
+}
+
+static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    struct job_run_output *output = context;
+    struct pipeline *pipeline = output->run->pipeline;
+    (void)bytes;
+    (void)length;
+    output->upload = NULL;
+    output->placed = !error;
+    if (error)
+        output->error = *error;
+    drop_value(output);
+    finish(output->run);
+    pipeline_pump(pipeline);
+}
+
+static void start(struct job_run *run, size_t index)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct transfer_request request = {
+        .direction = METRICS_UPLOAD,
+        .url = run->job.outputs[index].place.url,
+        .body = output->value.value,
+        .body_bytes = output->value.bytes,
+        .mime = output->format->mime,
+        .done = on_uploaded,
+        .context = output,
+    };
+    output->run = run;
+    output->upload = fetcher_start(run->pipeline->parts.fetcher, &request);
+    if (output->upload)
+        return;
+    error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an upload");
+    drop_value(output);
+}
+
+void uploads_start(struct job_run *run)
+{
+    run->timing.transfer_ns = clock_now_ns();
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (is_due(run, i))
+            start(run, i);
+    finish(run);
+}
+
+void uploads_cancel(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct job_run_output *output = &run->outputs[i];
+        if (!output->upload)
+            continue;
+        fetcher_cancel(run->pipeline->parts.fetcher, output->upload);
+        output->upload = NULL;
+        output->bytes = 0;
+        drop_value(output);
+    }
+}
