@@ -117,8 +117,9 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
         transfer->skipped += length;
         return transfer->skipped <= SKIPPED_BYTES_MAX ? length : ABORT;
     }
-    if (needed > transfer->request.bytes_max) {
-        refuse_size(transfer, announced_bytes(transfer));
+    uint64_t announced = announced_bytes(transfer);
+    if (announced > transfer->request.bytes_max || needed > transfer->request.bytes_max) {
+        refuse_size(transfer, announced);
         return ABORT;
     }
     if (needed > transfer->capacity && !grow(transfer, needed))
@@ -178,9 +179,6 @@ static void set_limits(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, BYTES_PER_S_MIN);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, slow_s);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
-    if (!is_upload(transfer))
-        curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE,
-                         (curl_off_t)transfer->request.bytes_max);
 }
 
 /* Everything that the environment or a server could change is set here. */
@@ -365,9 +363,7 @@ static void refuse_status(struct transfer *transfer, long status)
 static void explain_fault(struct transfer *transfer, CURLcode code)
 {
     const char *fault = *transfer->fault ? transfer->fault : curl_easy_strerror(code);
-    if (code == CURLE_FILESIZE_EXCEEDED)
-        refuse_size(transfer, announced_bytes(transfer));
-    else if (code == CURLE_OUT_OF_MEMORY)
+    if (code == CURLE_OUT_OF_MEMORY)
         error_set(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
     else if (*transfer->forbidden && !transfer->opened)
         error_set(&transfer->error, STATUS_PATH_REFUSED,

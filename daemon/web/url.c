@@ -192,6 +192,8 @@ static const char *text_fault(const char *text)
         return "has no host";
     if (memchr(text + scheme, '@', host))
         return "has a user or a password; use a presigned URL or a signing prefix";
+    if (memchr(text + scheme, '%', host))
+        return "has a % in its host";
     return NULL;
 }
 
