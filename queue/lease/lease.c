@@ -216,7 +216,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
         .error = &error,
         .attempt = entry->lease.attempt,
         .daemon = daemon,
-        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1},
+        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 0},
     };
     entry->internal = true;
     log_warning("job %s is dead: %s: %s", label, status_name(error.status), error.text);
