@@ -149,7 +149,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-metrics check-page \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-urls check-metrics check-page \
         check-peers check-faults coverage documents \
         check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -174,6 +174,7 @@ help:
 ## make check-deb     test the Debian packages: lintian, install, upgrade, purge in a booted Debian tree (root)
 ## make check-fresh   run make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
 ## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
+## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
 ## make check-metrics check /metrics, the alert rules and the dashboard with promtool
 ## make check-page    test the status page in headless Chromium: values, charts, schemes, widths, policy
 ## make check-faults  run every fault case: failures of daemons, Redis, connections, disks and GPUs
@@ -418,6 +419,11 @@ check-page: deps
 	@tests/deps.sh page
 	@$(MAKE) --no-print-directory all
 	@/usr/bin/python3 -B tests/page/check_page.py $(O)
+check-urls: deps
+	@tests/deps.sh urls
+	@$(MAKE) --no-print-directory all
+	@test -x $(O)/moto/bin/moto_server || { python3 -m venv $(O)/moto && $(O)/moto/bin/pip install -q 'moto[server]'; } || true
+	@tests/scripts/test_urls.sh $(O)
 check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
 # those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-linear`,
-# `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls` and `deb`
+# `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls` and `deb`
 # the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
@@ -97,6 +97,11 @@ elif [ "${1:-}" = page ]; then
 elif [ "${1:-}" = tls ]; then
     need_command stunnel stunnel4
     need_command openssl openssl
+elif [ "${1:-}" = urls ]; then
+    need_command nginx nginx-light
+    need_command openssl openssl
+    need_command curl curl
+    python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev
     need_command dh debhelper
