@@ -38,7 +38,7 @@ bool url_same(const struct url *a, const struct url *b)
            strcmp(a->text + a->base_bytes, b->text + b->base_bytes) == 0;
 }
 
-/* ---- the path ------------------------------------------------------------------------------- */
+/* ---- percent-encoding ----------------------------------------------------------------------- */
 
 static bool is_unreserved(unsigned char c)
 {
@@ -54,6 +54,30 @@ static char *put_encoded(char *to, unsigned char c)
     *to++ = digits[c & 15];
     return to;
 }
+
+char *url_text_for_signing(const struct url *url)
+{
+    char *text = malloc(3 * strlen(url->text) + 1), *to = text;
+    if (!text)
+        return NULL;
+    memcpy(to, url->text, url->origin_bytes);
+    to += url->origin_bytes;
+    for (size_t i = url->origin_bytes; i < url->base_bytes; i++) {
+        unsigned char c = (unsigned char)url->text[i];
+        if (is_unreserved(c) || c == '/' || c == '%')
+            *to++ = (char)c;
+        else
+            to = put_encoded(to, c);
+    }
+    strcpy(to, url->text + url->base_bytes);
+    return text;
+}
+
+#ifdef GPUIMGD_CURL
+
+#include <curl/curl.h>
+
+/* ---- the path ------------------------------------------------------------------------------- */
 
 /* The byte that %XX at `text` encodes, or -1. */
 static int decode(const char *text)
@@ -135,29 +159,7 @@ static char *put_query(char *to, const char *query)
     return to;
 }
 
-char *url_text_for_signing(const struct url *url)
-{
-    char *text = malloc(3 * strlen(url->text) + 1), *to = text;
-    if (!text)
-        return NULL;
-    memcpy(to, url->text, url->origin_bytes);
-    to += url->origin_bytes;
-    for (size_t i = url->origin_bytes; i < url->base_bytes; i++) {
-        unsigned char c = (unsigned char)url->text[i];
-        if (is_unreserved(c) || c == '/' || c == '%')
-            *to++ = (char)c;
-        else
-            to = put_encoded(to, c);
-    }
-    strcpy(to, url->text + url->base_bytes);
-    return text;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------ */
-
-#ifdef GPUIMGD_CURL
-
-#include <curl/curl.h>
 
 struct parts {
     char *scheme, *host, *port, *path, *query;

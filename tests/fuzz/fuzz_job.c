@@ -55,14 +55,26 @@ static void check_key(const char *key, const char *start)
     must_be_printable(key);
 }
 
+/* What logs and results show of a URL has neither query nor fragment. */
+static void check_url(const char *url)
+{
+    char shown[JOB_URL_BYTES_MAX + 1];
+    FUZZ_MUST(strlen(url) <= JOB_URL_BYTES_MAX && strstr(url, "://"));
+    must_be_printable(url);
+    FUZZ_MUST(text_copy_url(shown, sizeof shown, url));
+    FUZZ_MUST(strcspn(shown, "?#") == strlen(shown));
+}
+
 static void check_place(const struct job_place *place, bool needed)
 {
-    FUZZ_MUST(!place->path || !place->key);
-    FUZZ_MUST(!needed || place->path || place->key);
+    FUZZ_MUST(!!place->path + !!place->key + !!place->url <= 1);
+    FUZZ_MUST(!needed || job_place_is_given(place));
     if (place->path)
         check_path(place->path);
     if (place->key)
         check_key(place->key, NS ":img:");
+    if (place->url)
+        check_url(place->url);
 }
 
 static void check_job(const struct job *job, const struct job_rules *rules)
@@ -129,7 +141,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         struct error error = {0};
-        bool picture = output->place.path || output->place.key;
+        bool picture = job_place_is_given(&output->place);
         bool gray = picture && output->encoder.subsampling == SUBSAMPLING_GRAY;
         enum status status = plan_check_ops(output->ops, (int)i, &error);
         FUZZ_MUST(ends_well(&error, status));

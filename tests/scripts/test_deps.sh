@@ -73,6 +73,9 @@ main() {
     hide_library libmicrohttpd
     check "without libmicrohttpd, which is optional, deps succeeds" \
         goes_on libmicrohttpd-dev
+    without
+    hide_library libcurl
+    check "without libcurl, which is optional, deps succeeds" goes_on libcurl4-openssl-dev
     [ "$failures" -eq 0 ]
 }
 main
