@@ -73,6 +73,9 @@
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
+/* The same for the visible pixels of overlays, with 4 bytes each: an overlay of PIXELS_DEFAULT, or
+ * hundreds of logos. They are copied, which takes less time than the image itself. */
+#define PLAN_OVERLAYS_BYTES_MAX (256 * MIB)
 
 /* Alignment of rows: one GPU memory sector, and one AVX register. */
 #define STRIDE_ALIGN 32

@@ -20,6 +20,7 @@
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \
     X(median)                                                                                      \
+    X(composite)                                                                                   \
     X(equalize)                                                                                    \
     X(otsu)                                                                                        \
     X(histogram)                                                                                   \

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/plan/op.h"
 #include "gpu/plan/plan.h"
 
 struct pass *chain_last(const struct chain *chain, const struct pass_type *type)
@@ -58,19 +59,50 @@ struct pass *chain_add(struct chain *chain, const struct pass_type *type, struct
     return chain_append(chain, type, to, params, params_bytes);
 }
 
+static void take_constants(struct plan *plan, struct pass *pass, size_t bytes, pass_fill *fill)
+{
+    pass->constants_at = buffer_align(plan->constants_bytes);
+    pass->constants_bytes = bytes;
+    pass->fill = fill;
+    plan->constants_bytes = pass->constants_at + bytes;
+}
+
 enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill)
 {
     struct plan *plan = chain->plan;
-    size_t at = buffer_align(plan->constants_bytes);
-    if (at + bytes > PLAN_CONSTANTS_BYTES_MAX)
+    if (buffer_align(plan->constants_bytes) - plan->overlays_bytes + bytes >
+        PLAN_CONSTANTS_BYTES_MAX)
         return error_set(chain->error, STATUS_OVER_BUDGET,
                          "the job's operations need more than %llu bytes of tables, the maximum",
                          PLAN_CONSTANTS_BYTES_MAX);
-    plan->constants_bytes = at + bytes;
-    pass->constants_at = at;
-    pass->constants_bytes = bytes;
-    pass->fill = fill;
+    take_constants(plan, pass, bytes, fill);
     return STATUS_OK;
+}
+
+enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill)
+{
+    struct plan *plan = chain->plan;
+    size_t taken = buffer_align(bytes);
+    if (plan->overlays_bytes + taken > PLAN_OVERLAYS_BYTES_MAX)
+        return error_set(chain->error, STATUS_OVER_BUDGET,
+                         "the job's overlays cover more than %llu pixels, the maximum",
+                         PLAN_OVERLAYS_BYTES_MAX / CHANNELS_MAX);
+    take_constants(plan, pass, taken, fill);
+    plan->overlays_bytes += taken;
+    return STATUS_OK;
+}
+
+enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
+                               uint32_t width, struct plan_overlay *overlay)
+{
+    const struct op_item *item = chain->item;
+    const struct plan_overlays *overlays = chain->overlays;
+    const struct plan_overlay_request request = {.number = (unsigned)(item->output + 1),
+                                                 .position = item->position,
+                                                 .place = *place, .width = width};
+    if (!overlays)
+        return op_refuse(item, ": an overlay cannot be read here");
+    return overlays->find(overlays->context, &request, overlay, chain->error);
 }
 
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height)

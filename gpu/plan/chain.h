@@ -30,6 +30,7 @@ struct chain {
                                         source) */
     bool ycc;                        /* the current image is Y, Cb and Cr, not yet gray or RGB */
     const uint8_t *background;       /* RGB, for flattening alpha */
+    const struct plan_overlays *overlays; /* NULL: none */
     uint32_t first;                  /* passes before this index may not be fused any more */
     bool aside;                      /* on a branch: between chain_leave and chain_look_stacked */
     struct pass_shape left_shape;    /* the current image before the branch, restored after it */
@@ -55,6 +56,13 @@ bool chain_is_cropped(const struct chain *chain);
  * into the input buffer. over_budget if the plan has more than PLAN_CONSTANTS_BYTES_MAX. */
 enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes,
                             pass_fill *fill) MUST_CHECK;
+/* As chain_constants, for pixels of an overlay, which have a limit of their own:
+ * PLAN_OVERLAYS_BYTES_MAX. */
+enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes,
+                          pass_fill *fill) MUST_CHECK;
+/* Finds the overlay that the current operation names. width: to which it is resized; 0: not. */
+enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
+                               uint32_t width, struct plan_overlay *overlay) MUST_CHECK;
 /* image_too_large if a result of this size is not allowed. */
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height) MUST_CHECK;
 /* Appends a pass that reads the current image and only computes values, in work_bytes. */

@@ -276,6 +276,24 @@ static enum status read_color(const struct reading *r, void *value)
     return status;
 }
 
+static enum status read_place(const struct reading *r, void *value)
+{
+    struct op_place *place = value;
+    const cJSON *path = r->given, *key = NULL;
+    if (cJSON_IsObject(r->given)) {
+        path = cJSON_GetObjectItemCaseSensitive(r->given, "path");
+        key = cJSON_GetObjectItemCaseSensitive(r->given, "key");
+        if (!path == !key || r->given->child->next)
+            return op_refuse(r->item, ": %s must have path or key, and nothing else", r->name);
+    }
+    place->path = cJSON_GetStringValue(path);
+    place->key = cJSON_GetStringValue(key);
+    if (place->path || place->key)
+        return STATUS_OK;
+    return op_refuse(r->item, ": %s is %s; it must be a path or an object with path or key",
+                     r->name, path == r->given ? kind_of(path) : "without a string");
+}
+
 /* By kind: the JSON type (0xFF: the reader checks it), the reader, and the type in messages. */
 static const struct {
     int type;
@@ -291,6 +309,7 @@ static const struct {
     [OP_KIND_MATRIX] = {0xFF, read_matrix, NULL},
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
     [OP_KIND_COLOR] = {0xFF, read_color, NULL},
+    [OP_KIND_PLACE] = {0xFF, read_place, "a path or an object with path or key"},
 };
 
 /* The expected type of a parameter, for messages. */

@@ -29,6 +29,7 @@ enum op_kind {
     OP_KIND_MATRIX,     /* exactly rows x columns numbers */
     OP_KIND_ODD_MATRIX, /* odd numbers of rows and columns, at most `rows` and `columns` */
     OP_KIND_COLOR,      /* [r,g,b], [r,g,b,a] or "transparent" */
+    OP_KIND_PLACE,      /* an image: a path, or an object with path or key */
 };
 
 /* Whether a job must give the parameter. */
@@ -74,6 +75,7 @@ struct op_param {
 #define OP_WORD(type, member) OP_PARAM(OP_KIND_WORD, type, member, int)
 #define OP_INTEGERS(type, member) OP_PARAM(OP_KIND_INTEGERS, type, member, int *)
 #define OP_MATRIX(type, member) OP_PARAM(OP_KIND_MATRIX, type, member, struct op_matrix)
+#define OP_PLACE(type, member) OP_PARAM(OP_KIND_PLACE, type, member, struct op_place)
 #define OP_ODD_MATRIX(type, member) OP_PARAM(OP_KIND_ODD_MATRIX, type, member, struct op_matrix)
 #define OP_COLOR(type, member) OP_PARAM(OP_KIND_COLOR, type, member, struct op_color)
 

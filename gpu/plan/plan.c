@@ -222,7 +222,8 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
                           .shape = shape,
                           .window = pass_window_whole(shape),
                           .ycc = source->ycc,
-                          .background = source->background};
+                          .background = source->background,
+                          .overlays = target->overlays};
     step_orient(&chain, source->orientation);
     set_sides(&chain, source);
     enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
@@ -260,6 +261,13 @@ static void leave_out(struct plan_variant *variant)
     *variant = (struct plan_variant){.no_picture = true};
 }
 
+/* Whether an error of one variant leaves the others as they are. */
+static bool is_of_target(enum status status)
+{
+    return status != STATUS_OVER_BUDGET && status != STATUS_OUT_OF_MEMORY &&
+           status != STATUS_TIMEOUT;
+}
+
 enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error)
@@ -275,16 +283,15 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     plan->variant_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         struct error own = {0};
-        size_t constants_bytes = plan->constants_bytes;
+        size_t constants_bytes = plan->constants_bytes, overlays_bytes = plan->overlays_bytes;
         enum status status = build_variant(plan, i, &targets[i], limits, &own);
-        bool alone = status == STATUS_BAD_OP || status == STATUS_IMAGE_TOO_LARGE ||
-                     status == STATUS_UNKNOWN_OP;
-        if (status && !(alone && targets[i].error))
+        if (status && !(is_of_target(status) && targets[i].error))
             return error_set(error, status, "%s", own.text);
         if (status) {
             *targets[i].error = own;
             leave_out(&plan->variants[i]);
             plan->constants_bytes = constants_bytes;
+            plan->overlays_bytes = overlays_bytes;
         }
     }
     plan_lay_out(plan);
@@ -303,7 +310,7 @@ void plan_drop_passes(struct plan *plan)
 void plan_clear(struct plan *plan)
 {
     plan_drop_passes(plan);
-    plan->constants_bytes = 0;
+    plan->constants_bytes = plan->overlays_bytes = 0;
 }
 
 size_t plan_bytes(const struct plan *plan)

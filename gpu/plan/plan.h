@@ -43,6 +43,33 @@ struct plan_source {
     uint8_t background[3];            /* RGB, for flattening alpha */
 };
 
+/* Names an image in a job. Exactly one member is set. The text is borrowed from the job's ops, and
+ * its syntax is not checked here. */
+struct op_place {
+    const char *path, *key;
+};
+
+/* The overlay of one operation of a target, as plan_overlays.find gets it. */
+struct plan_overlay_request {
+    unsigned number; /* of the target */
+    int position;    /* of the operation */
+    struct op_place place;
+    uint32_t width;  /* to which it is resized, as by resize_exact, with its ratio; 0: not */
+};
+
+struct plan_overlay {
+    struct image image; /* RGBA; borrowed until the plan's constants are put */
+    bool gray;          /* R = G = B in each pixel whose alpha is not 0 */
+};
+
+/* Where operations find the images that they lay over others. find is called by plan_build, on its
+ * thread. Its error fails the target alone, except out_of_memory, over_budget and timeout. */
+struct plan_overlays {
+    enum status (*find)(void *context, const struct plan_overlay_request *request,
+                        struct plan_overlay *overlay, struct error *error);
+    void *context;
+};
+
 /* One requested output. `ops` is the job's array, borrowed and validated here. */
 struct plan_target {
     const cJSON *ops;
@@ -56,9 +83,11 @@ struct plan_target {
     /* Returns the device memory for encoding an image into a file of at most `capacity` bytes. */
     size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
                             uint32_t v, size_t capacity);
+    const struct plan_overlays *overlays; /* NULL: an operation with an overlay is bad_op */
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
-    struct error *error; /* Receives unknown_op, bad_op and image_too_large; the plan is then
-                            built without this variant. NULL: these errors fail the whole plan. */
+    struct error *error; /* Receives unknown_op, bad_op, image_too_large and errors of overlays; the
+                            plan is then built without this variant. NULL: these errors fail the
+                            whole plan. */
 };
 
 struct plan_limits {
@@ -114,6 +143,7 @@ struct plan {
     size_t codec_at;      /* offset of the codecs' work space in the scratch buffer */
     size_t constants_at;  /* offset of the passes' tables in the input buffer */
     size_t constants_bytes;
+    size_t overlays_bytes; /* part of constants_bytes */
     size_t output_bytes;  /* pinned: values, and all results except the source */
     size_t scratch_bytes; /* images between passes; on the device, or host memory for the CPU
                              engine */
@@ -154,7 +184,7 @@ void plan_drop_passes(struct plan *plan);
 
 /* Computes the constants into their place in the input buffer. Call it once per buffer, on any
  * thread, before the plan is run or submitted. The maximum of 64 MiB of tables takes about half a
- * second. */
+ * second; overlays are copied. */
 void plan_put_constants(const struct plan *plan, uint8_t *input);
 
 /* The image of a variant, in buffers of input_bytes and output_bytes. */

@@ -135,8 +135,29 @@ static struct plan_source choose_source(const uint8_t *bytes, bool *jpeg)
 }
 
 /* Makes the targets of the outputs with valid operations, as the daemon does. */
+/* Any name is an overlay of at most 64 x 64 pixels. */
+static enum status find_overlay(void *context, const struct plan_overlay_request *request,
+                                struct plan_overlay *overlay, struct error *error)
+{
+    enum { side = 64 };
+    static uint8_t pixels[side * side * 4];
+    const char *name = request->place.path ? request->place.path : request->place.key;
+    size_t length = strlen(name);
+    (void)context, (void)error;
+    FUZZ_MUST(!request->place.path || !request->place.key);
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * 29 + i / 977);
+    overlay->image = (struct image){pixels, 1 + (uint32_t)(length * 7) % side,
+                                    1 + (uint8_t)name[0] % side, 4, side * 4};
+    if (request->width > 0)
+        overlay->image.width = request->width < side ? request->width : side;
+    overlay->gray = length % 2;
+    return STATUS_OK;
+}
+
 static size_t make_targets(const struct job *job, struct plan_target *targets)
 {
+    static const struct plan_overlays overlays = {.find = find_overlay};
     size_t count = 0;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
@@ -149,6 +170,7 @@ static size_t make_targets(const struct job *job, struct plan_target *targets)
         must_be_printable(error.text);
         if (status == STATUS_OK && (picture || plan_gives_values(output->ops)))
             targets[count++] = (struct plan_target){.ops = output->ops,
+                                                    .overlays = &overlays,
                                                     .opaque = output->encoder.quality % 2 == 0,
                                                     .gray = gray,
                                                     .no_picture = !picture,
@@ -426,6 +448,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
         "'border':'replicate'},{'op':'median','size':5}",
         "{'op':'canny','low':20.5,'high':1530},'canny'",
         "'phash',{'op':'crop','width':3,'height':4,'x':1,'y':0},'phash','flip'",
+        "{'op':'composite','input':'gray-3x2','x':-1,'y':-500,'tile':true,'opacity':0.5},"
+        "{'op':'composite','input':{'key':'ns:img:a'},'gravity':'southeast','scale':0.25}",
     };
     char text[2048], name[32];
     check_ops(ops, sizeof ops / sizeof ops[0]);

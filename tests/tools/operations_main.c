@@ -51,6 +51,7 @@ static void print_bounds(const struct op_param *param)
         printf("%d rows of %d numbers from %s to %s; the last number of a row is from -%s to %s",
                param->rows, param->columns, low, high, number(param->last_max, last), last);
         break;
+    case OP_KIND_PLACE: printf("A path, or an object with path or key"); break;
     case OP_KIND_ODD_MATRIX:
         printf("Rows of numbers from %s to %s; the row count and the column count are odd and at "
                "most %d", low, high, param->columns);
@@ -150,6 +151,7 @@ static void print_fuzz_words(const struct op *op)
                    : param->kind == OP_KIND_MATRIX  ? "[["
                    : param->kind == OP_KIND_ODD_MATRIX ? "[[1]]"
                    : param->kind == OP_KIND_COLOR ? "\\\"transparent\\\""
+                   : param->kind == OP_KIND_PLACE ? "\\\"a\\\""
                                                     : "");
         const char *quote = param->kind == OP_KIND_WORD ? "\\\"" : "";
         for (size_t i = 0; param->words && param->words[i]; i++)

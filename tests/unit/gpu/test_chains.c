@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "gpu/plan/op.h"
+#include "tests/fixtures/gpu/overlay.h"
 #include "tests/fixtures/reference.h"
 
 #define CHAINS 1000
@@ -107,6 +108,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
     case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
     case OP_KIND_COLOR: draw_color(draw, out); break;
     case OP_KIND_INTEGERS:
+    case OP_KIND_PLACE:
     case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
     }
 }
@@ -217,6 +219,22 @@ static void draw_convolve(struct draw *draw, FILE *out)
             draw_real(draw, -255, 255), DRAW_WORD(draw, "reflect101", "replicate", "zero"));
 }
 
+/* Many overlays are near the image's own size and partly outside. */
+static void draw_composite(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"input\":\"%s-%ux%u\"", DRAW_WORD(draw, "colour", "gray", "opaque"),
+            draw_from(draw, 1, 80), draw_from(draw, 1, 80));
+    if (draw_below(draw, 2))
+        fprintf(out, ",\"gravity\":\"%s\"",
+                DRAW_WORD(draw, "center", "north", "east", "southeast", "southwest"));
+    if (draw_below(draw, 2))
+        fprintf(out, ",\"x\":%d,\"y\":%d", (int)draw_below(draw, 2 * draw->width) -
+                (int)draw->width, (int)draw_below(draw, 160) - 80);
+    if (draw_below(draw, 3) == 0)
+        fprintf(out, ",\"scale\":%.3f", draw_real(draw, 0.001, 0.3));
+    fprintf(out, ",\"opacity\":%.3f,\"tile\":%s", draw_real(draw, 0, 1), draw_bool(draw));
+}
+
 static const struct {
     const char *name;
     void (*draw)(struct draw *draw, FILE *out);
@@ -227,6 +245,7 @@ static const struct {
     {"pad", draw_pad},
     {"rotate", draw_rotate},
     {"convolve", draw_convolve},
+    {"composite", draw_composite},
 };
 
 /* How often each operation was drawn. */
@@ -245,8 +264,13 @@ struct chain_case {
 static void build(struct plan *plan, const struct plan_source *source,
                   const struct plan_target *targets, size_t count, const char *what)
 {
+    struct plan_target own[VARIANTS_MAX];
     struct error error = {0};
-    if (plan_build(plan, source, targets, count, &test_limits, &error) != STATUS_OK)
+    for (size_t i = 0; i < count; i++) {
+        own[i] = targets[i];
+        own[i].overlays = &test_overlays;
+    }
+    if (plan_build(plan, source, own, count, &test_limits, &error) != STATUS_OK)
         fail_msg("%s: %s", what, error.text);
 }
 
@@ -603,7 +627,7 @@ TEST(test_engines_agree_cuda)
 
 TEST(test_every_operation_was_drawn)
 {
-    assert_true(op_count >= 22 && op_count <= COUNT_OF(drawn));
+    assert_true(op_count >= 23 && op_count <= COUNT_OF(drawn));
     for (size_t i = 0; i < op_count; i++)
         if (drawn[i] == 0)
             fail_msg("no chain had %s", op_table[i]->name);
