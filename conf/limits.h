@@ -95,6 +95,10 @@
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 
+/* The share of the memory for input files that overlays may keep which no job uses. They give it
+ * back when a file or another overlay needs it. */
+#define OVERLAYS_IDLE_PART 4
+
 /* A job keeps a plan of six passes and the profile of a display before it is admitted. Larger ones
  * are measured, freed, and made again after the admission. */
 #define PLAN_KEPT_BYTES (8 * KIB)

@@ -72,6 +72,40 @@ static void read_input(struct job_run *run, const char *input_root)
     codec_context_destroy(context);
 }
 
+/* Plans with the overlays in a pool as large as the daemon's. */
+static void plan_with(struct job_run *run, struct overlays *overlays, const struct files *files)
+{
+    struct overlay_maker maker = {.overlays = overlays, .files = files,
+                                  .codec = codec_context_create(), .limits = &run->bounds.codec,
+                                  .bytes_max = run->bounds.input_bytes_max};
+    if (!overlays || !maker.codec) {
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for overlays");
+    } else {
+        job_overlays_use(run, &maker);
+        job_run_build_plan(run, NULL);
+        job_overlays_release(run);
+    }
+    codec_context_destroy(maker.codec);
+}
+
+static void build_plan(struct job_run *run, const struct options *options)
+{
+    struct files files;
+    if (run->overlays.count == 0) {
+        job_run_build_plan(run, NULL);
+    } else if (files_open_inputs(&files, options->input_root, &run->error)) {
+        struct options resolved = *options;
+        options_resolve(&resolved);
+        struct pool *pool = pool_create("files", resolved.host_bytes / HOST_FILES_PART, MIB,
+                                        &pool_backend_pages);
+        struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;
+        plan_with(run, overlays, &files);
+        overlays_destroy(overlays);
+        pool_destroy(pool);
+        files_close(&files);
+    }
+}
+
 /* A path or key comes from the job: make it printable. */
 static void print_name(const char *name, FILE *out)
 {
@@ -291,7 +325,7 @@ static void explain(struct job_run *run, const struct options *options,
     if (run->error.status == STATUS_OK)
         read_input(run, options->input_root);
     if (run->error.status == STATUS_OK)
-        job_run_build_plan(run, NULL);
+        build_plan(run, options);
 }
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "daemon/files/files_impl.h"
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
@@ -346,6 +347,11 @@ static enum status input_error(const struct files *files, const char *path, stru
                      path, strerror(reason), whose(reason, files->user, text));
 }
 
+static uint64_t nanoseconds(const struct timespec *time)
+{
+    return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+}
+
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              struct files_input *input, struct error *error)
 {
@@ -367,6 +373,8 @@ enum status files_open_input(const struct files *files, const char *path, uint64
     } else {
         input->size = (uint64_t)info.st_size;
         input->identity = identity_of(&info);
+        input->modified_ns = nanoseconds(&info.st_mtim);
+        input->changed_ns = nanoseconds(&info.st_ctim);
         return STATUS_OK;
     }
     close(input->fd);

@@ -69,6 +69,7 @@ struct files_input {
     int fd;        /* -1: not open */
     uint64_t size; /* bytes, at the time of open */
     struct files_identity identity;
+    uint64_t modified_ns, changed_ns; /* Unix time of the last change of its bytes, and of any */
 };
 
 /* Opens an input of at most size_max bytes. The caller closes input->fd. Errors: path_refused,

@@ -243,6 +243,23 @@ bool admission_extend(struct job_run *run, size_t bytes)
     return fits;
 }
 
+bool admission_lend(struct admission *admission, size_t bytes, bool *exhausted)
+{
+    pthread_mutex_lock(&admission->lock);
+    bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes;
+    admission->lane_bytes += fits ? bytes : 0;
+    pthread_mutex_unlock(&admission->lock);
+    *exhausted = bytes > admission->lane_bytes_max;
+    return fits;
+}
+
+void admission_end_loan(struct admission *admission, size_t bytes)
+{
+    pthread_mutex_lock(&admission->lock);
+    admission->lane_bytes -= bytes;
+    pthread_mutex_unlock(&admission->lock);
+}
+
 bool admission_release(struct job_run *run)
 {
     struct admission *admission = lock(run);

@@ -95,6 +95,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     run->bounds.jpeg = strcmp(options->jpeg, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
+    run->bounds.ns = options->namespace;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -103,6 +104,7 @@ void job_run_drop_plan(struct job_run *run)
 {
     image_info_drop_icc(&run->info);
     plan_drop_passes(&run->plan);
+    job_overlays_release(run);
 }
 
 void job_run_release(struct job_run *run)

@@ -24,6 +24,7 @@
 #include "conf/status.h"
 #include "daemon/files/files.h"
 #include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/workers.h"
 #include "daemon/telemetry/metrics.h"
 #include "daemon/telemetry/trace.h"
@@ -130,6 +131,7 @@ struct job_run_bounds {
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
     const struct prefixes *prefixes; /* of URLs; loop only: a reload replaces them */
+    const char *ns; /* the option namespace */
 };
 
 /* Order of jobs that wait for memory on the loop, in READ and ADMIT. */
@@ -211,6 +213,7 @@ struct job_run {
     struct job_run_bounds bounds;
     struct job_run_timing timing;
     struct job_run_input input;
+    struct job_run_overlays overlays;
     struct image_info info;
     struct decode_request decode;
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
@@ -260,6 +263,8 @@ void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* Checks the input's URL and all outputs. An error of an output fails only that output; if all
  * outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
+/* The job fails with the first output's error if each output has one. */
+void job_run_fail_if_all_failed(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
 /* Frees the plan and the colour profile. Idempotent. */

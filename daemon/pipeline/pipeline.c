@@ -207,7 +207,11 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     struct job_run *runs = calloc(slots, sizeof *runs);
     struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
                                          POOL_SEGMENT_BYTES, &pool_backend_pages);
-    if (!pipeline || !runs || !file_pool) { /* uncovered: memory */
+    struct overlays *overlays =
+        file_pool ? overlays_create(file_pool, pool_usage(file_pool).budget / OVERLAYS_IDLE_PART)
+                  : NULL;
+    if (!pipeline || !runs || !overlays) { /* uncovered: memory */
+        overlays_destroy(overlays);
         pool_destroy(file_pool);
         free(runs);
         free(pipeline);
@@ -216,6 +220,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->parts = *parts;
     pipeline->runs = runs;
     pipeline->file_pool = file_pool;
+    pipeline->overlays = overlays;
     pipeline->job_ms = -1;
     pipeline->inputs_open_max = inputs_open_max();
     list_init(&pipeline->free);
@@ -251,6 +256,7 @@ void pipeline_destroy(struct pipeline *pipeline)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         each_run (run, &pipeline->stages[stage])
             job_run_clear(run); /* Redis never acknowledged its result */
+    overlays_destroy(pipeline->overlays);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     dispatch_close(&pipeline->dispatch);

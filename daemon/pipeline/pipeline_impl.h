@@ -33,6 +33,7 @@ struct pipeline {
     struct pipeline_parts parts;
     struct queue *queue;
     struct pool *file_pool;
+    struct overlays *overlays; /* in file_pool */
     struct admission admission;
     struct dispatch dispatch;
     struct disk disk;
@@ -136,6 +137,9 @@ void reads_close(struct job_run *run);
 void reads_end_key(struct job_run *run);
 /* Ends the read of a key or the download. Needs run->input.reading. */
 void reads_cancel(struct job_run *run);
+
+/* The same for the bytes of an overlay's key; idempotent. */
+void reads_end_overlay(struct job_run *run);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 

@@ -145,6 +145,7 @@ static void check_output(struct job_run *run, size_t index)
         check_is_not_input(run, index, error) != STATUS_OK ||
         check_url(run, index, error) != STATUS_OK ||
         plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
+        job_overlays_check(run, index, run->bounds.ns, error) != STATUS_OK ||
         job_place_is_given(&output->place) || plan_gives_values(output->ops))
         return;
     if (listed)
@@ -155,7 +156,7 @@ static void check_output(struct job_run *run, size_t index)
                   "the job has no output, and no operation that gives values");
 }
 
-static void fail_if_all_failed(struct job_run *run)
+void job_run_fail_if_all_failed(struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK)
@@ -167,9 +168,10 @@ static void fail_if_all_failed(struct job_run *run)
 void job_run_check_operations(struct job_run *run)
 {
     check_input(run);
+    job_overlays_begin(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         check_output(run, i);
-    fail_if_all_failed(run);
+    job_run_fail_if_all_failed(run);
 }
 
 /* ---- with the input's header ---------------------------------------------------------------- */
@@ -213,6 +215,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .v = sampling.v,
             .header_bytes = jpeg_prelude_bytes(run->info.icc_bytes),
             .encoder_bytes = jpeg_encoder_bytes,
+            .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
         };
@@ -297,7 +300,7 @@ void job_run_build_plan(struct job_run *run, struct worker_tools *tools)
     if (build(run, NULL, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
-        fail_if_all_failed(run);
+        job_run_fail_if_all_failed(run);
 }
 
 /* Skips outputs that failed the first time. The memory of the plan must not differ from the memory

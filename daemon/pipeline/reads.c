@@ -27,8 +27,18 @@ bool job_run_lacks_room(const struct job_run *run)
     return run->input.lacks_room && run->error.status == STATUS_OK;
 }
 
+void reads_end_overlay(struct job_run *run)
+{
+    if (run->overlays.counted && run->pipeline->queue)
+        queue_read_release(run->pipeline->queue, run->overlays.loaded_bytes);
+    run->overlays.counted = false;
+}
+
 static void drop_loaded(struct job_run *run)
 {
+    free(run->overlays.loaded);
+    run->overlays.loaded = NULL;
+    reads_end_overlay(run);
     free(run->input.loaded);
     run->input.loaded = NULL;
     reads_end_key(run);
@@ -104,29 +114,66 @@ static void *start_download(struct job_run *run)
 
 void reads_cancel(struct job_run *run)
 {
-    if (run->job.input.url)
+    bool is_overlay = run->overlays.key != NULL;
+    if (run->job.input.url && !is_overlay)
         fetcher_cancel(run->pipeline->parts.fetcher, run->input.reading);
     else
         queue_read_cancel(run->pipeline->queue, run->input.reading);
     run->input.reading = NULL;
 }
 
+static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    struct job_run *run = context;
+    struct pipeline *pipeline = run->pipeline;
+    run->input.reading = NULL;
+    if (error) {
+        job_overlays_fail_key(run, error);
+    } else {
+        run->overlays.loaded = bytes;
+        run->overlays.loaded_bytes = length;
+        run->overlays.counted = true;
+    }
+    if (run->error.status != STATUS_OK)
+        stages_advance(run);
+    else
+        reads_enter(run);
+    pipeline_pump(pipeline);
+}
+
+static void *request_key(struct job_run *run, const char *key, queue_read_cb callback)
+{
+    return queue_read(run->pipeline->queue, key, run->bounds.input_bytes_max, callback, run);
+}
+
+/* Whether the input must be read from Redis or downloaded. */
+static bool is_input_missing(const struct job_run *run)
+{
+    return job_place_is_in_memory(&run->job.input) && !run->overlays.loaded &&
+           !run->input.loaded && !run->input.file.memory;
+}
+
 static void start_read(struct job_run *run)
 {
     const struct job_place *place = &run->job.input;
-    if (!job_place_is_in_memory(place) || run->input.loaded || run->input.file.memory) {
+    bool lays = job_overlays_next_key(run), loads = lays || is_input_missing(run);
+    char url[JOB_URL_BYTES_MAX + 1];
+    if (run->error.status != STATUS_OK) {
+        stages_move(run, STAGE_ACK);
+        return;
+    }
+    if (!loads) {
         run->input.files_given = run->pipeline->files_given;
         job_run_start_task(run);
         return;
     }
-    run->input.reading = place->url ? start_download(run)
-                                    : queue_read(run->pipeline->queue, place->key,
-                                                 run->bounds.input_bytes_max, on_loaded, run);
+    run->input.reading = lays ? request_key(run, run->overlays.key, on_overlay_read)
+                         : place->url ? start_download(run)
+                                      : request_key(run, place->key, on_loaded);
     if (run->input.reading)
         return;
-    char url[JOB_URL_BYTES_MAX + 1];
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
-              job_place_name(place, url));
+              lays ? run->overlays.key : job_place_name(place, url));
     stages_move(run, STAGE_ACK);
 }
 
@@ -145,12 +192,23 @@ void reads_refuse(struct job_run *run)
     pipeline->read_stalled = run->input.files_given == pipeline->files_given;
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
+    if (run->overlays.key_count > 0)
+        drop_loaded(run); /* keys of overlays may need the queue's budget for it */
+}
+
+/* Whether the first refused read lacks room in the lane, which is in use. */
+static bool lane_will_come(struct pipeline *pipeline)
+{
+    each_run (run, &pipeline->stages[STAGE_READ])
+        if (run->input.turn == TURN_REFUSED)
+            return run->overlays.lacks_lane && admission_usage(&pipeline->admission).used > 0;
+    return false;
 }
 
 /* Whether a job other than a zombie holds memory of the file pool, or will take some soon. */
-static bool room_will_come(const struct pipeline *pipeline)
+static bool room_will_come(struct pipeline *pipeline)
 {
-    if (!list_empty(&pipeline->stages[STAGE_DECODE]))
+    if (!list_empty(&pipeline->stages[STAGE_DECODE]) || lane_will_come(pipeline))
         return true;
     each_run (run, &pipeline->stages[STAGE_ADMIT])
         if (run->input.turn != TURN_ASIDE)

@@ -201,7 +201,7 @@ static bool carry_on(struct job_run *run)
         atomic_load(&run->pipeline->failed))
         return false;
     if (stage == STAGE_READ)
-        return !job_run_lacks_room(run) && carry_through_admission(run);
+        return !job_run_lacks_room(run) && !run->overlays.reads_on && carry_through_admission(run);
     if (!is_carried(run) || is_late(run))
         return false;
     carry_to(run, stage + 1);
@@ -290,14 +290,22 @@ void job_run_task_done(struct worker_task *task)
     struct job_run *run = container_of(task, struct job_run, worker_task);
     if (!take_back(run))
         return;
+    if (!run->overlays.loaded)
+        reads_end_overlay(run);
+    if (!run->input.loaded)
+        reads_end_key(run);
     if (run->stage == STAGE_READ && job_run_lacks_room(run) && job_run_is_open(run) &&
         !run->pipeline->failed) {
         job_run_move(run, STAGE_READ, OWNER_LOOP);
         reads_refuse(run);
         return;
     }
-    if (!run->input.loaded)
-        reads_end_key(run);
+    if (run->stage == STAGE_READ && run->overlays.reads_on && run->error.status == STATUS_OK &&
+        job_run_is_open(run) && !run->pipeline->failed) {
+        job_run_move(run, STAGE_READ, OWNER_LOOP);
+        reads_enter(run);
+        return;
+    }
     bool from_device = job_run_is_on_device(run);
     stages_return(run);
     if (from_device && run->engine_task.returned && job_run_is_open(run))

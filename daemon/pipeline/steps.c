@@ -26,10 +26,16 @@ static bool fits_pool(struct job_run *run)
 static bool take_room(struct job_run *run)
 {
     bool exhausted = false;
-    if (pool_take(run->pipeline->file_pool, run->input.bytes + 1, &run->input.file, &exhausted))
+    size_t held = run->overlays.held;
+    if (overlays_take(run->pipeline->overlays, run->input.bytes + 1, held, &run->input.file,
+                      &exhausted))
         return true;
     run->input.lacks_room = !exhausted;
-    if (exhausted)
+    if (exhausted && held > 0)
+        error_set(&run->error, STATUS_OVER_BUDGET,
+                  "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into half "
+                  "of host_bytes", held, run->input.bytes);
+    else if (exhausted)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
                   run->input.bytes);
     return false;
@@ -184,15 +190,32 @@ static bool is_read_later(const struct job_run *run)
            run->input.seen_bytes < run->input.bytes;
 }
 
+static void read_and_plan(struct job_run *run, struct worker_tools *tools)
+{
+    if (!read_input(run, tools))
+        return;
+    probe_and_plan(run, tools);
+    if (run->error.status == STATUS_OK && !is_read_later(run) && !run->input.file.memory &&
+        !read_whole(run))
+        job_run_drop_plan(run);
+    drop_large(run);
+}
+
+static void read_overlay(struct job_run *run)
+{
+    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    job_overlays_take_key(run);
+}
+
 void job_run_read(struct job_run *run, struct worker_tools *tools)
 {
-    if (read_input(run, tools)) {
-        probe_and_plan(run, tools);
-        if (run->error.status == STATUS_OK && !is_read_later(run) && !run->input.file.memory &&
-            !read_whole(run))
-            job_run_drop_plan(run);
-        drop_large(run);
-    }
+    struct overlay_maker maker;
+    job_overlays_open(run, tools, &maker);
+    if (run->overlays.loaded)
+        read_overlay(run);
+    else
+        read_and_plan(run, tools);
+    job_overlays_close(run);
     if (!is_read_later(run))
         reads_close(run);
     stop_clock(run);
@@ -221,6 +244,7 @@ void job_run_decode(struct job_run *run, struct worker_tools *tools)
     if (run->error.status != STATUS_OK)
         return;
     plan_put_constants(&run->plan, run->reserved.memory.input);
+    job_overlays_release(run);
     if (!route_put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
         return;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);

@@ -51,9 +51,8 @@ static bool is_late(const struct engine_task *task, uint64_t now_ns)
     return task->deadline_ns && now_ns > task->deadline_ns;
 }
 
-static void cpu_run(struct engine *engine, struct engine_task *task)
+void engine_run_here(struct engine_task *task)
 {
-    struct activity *activity = &engine->devices[0]->activity;
     const struct plan *plan = task->plan;
     const struct engine_memory *memory = task->memory;
     struct pass_buffers buffers = {memory->input, memory->output, memory->scratch};
@@ -76,8 +75,15 @@ static void cpu_run(struct engine *engine, struct engine_task *task)
     task->h2d_ms = task->d2h_ms = 0;
     task->started_ns = start_ns;
     task->kernel_ms = (double)(now_ns - start_ns) * 1e-6;
-    activity_add(activity, ACTIVITY_KERNEL, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
-    activity_add(activity, ACTIVITY_ANY, (double)start_ns * 1e-9, (double)now_ns * 1e-9);
+}
+
+static void cpu_run(struct engine *engine, struct engine_task *task)
+{
+    struct activity *activity = &engine->devices[0]->activity;
+    engine_run_here(task);
+    double start_s = (double)task->started_ns * 1e-9, end_s = start_s + task->kernel_ms * 1e-3;
+    activity_add(activity, ACTIVITY_KERNEL, start_s, end_s);
+    activity_add(activity, ACTIVITY_ANY, start_s, end_s);
 }
 
 static const struct engine_table cpu_table = {

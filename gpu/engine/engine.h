@@ -145,6 +145,9 @@ void engine_release(struct engine *engine, struct engine_memory *memory); /* ide
 /* CPU engine: runs the task on the calling thread and sets task->error and the times. */
 void engine_run(struct engine *engine, struct engine_task *task);
 
+/* The same without an engine: with the loops of the CPU, in any memory of the plan's sizes. */
+void engine_run_here(struct engine_task *task);
+
 /* CUDA engine: queues the task for the device of its memory. `done` is always called, also after an
  * error, unless the engine is closed before. */
 void engine_submit(struct engine *engine, struct engine_task *task);

@@ -196,12 +196,18 @@ bool pool_has_room(const struct pool *pool, size_t bytes)
 
 bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted)
 {
+    return pool_take_beside(pool, bytes, 0, block, exhausted);
+}
+
+bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
+                      bool *exhausted)
+{
     *block = (struct pool_block){0};
     pthread_mutex_lock(&pool->lock);
     bool fits = pool_fits(pool, bytes);
     bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
     if (exhausted)
-        *exhausted = !taken && (!fits || pool->used == 0);
+        *exhausted = !taken && (!fits || pool->used == held);
     pthread_mutex_unlock(&pool->lock);
     return taken;
 }

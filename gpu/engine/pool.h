@@ -47,6 +47,10 @@ bool pool_has_room(const struct pool *pool, size_t bytes);
  * pool_give. *exhausted (optional) is set if waiting cannot help: the request exceeds the budget,
  * or the backend has no memory although no block is in use. */
 bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted);
+/* The same for a caller that already has blocks of `held` bytes: *exhausted is also set if no other
+ * block is in use. */
+bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
+                      bool *exhausted);
 /* Gives a block back and clears it. A cleared block is ignored. */
 void pool_give(struct pool *pool, struct pool_block *block);
 

@@ -237,6 +237,7 @@ const struct op op_composite = {
         "is kept. An overlay is gray if R = G = B in each of its pixels whose alpha is not 0. "
         "Under any other overlay, gray becomes RGB first. An overlay that is transparent through "
         "`opacity` 0, or outside the image, changes nothing.",
+    .flags = OP_LAYS,
     .params = composite_params,
     .check = composite_check,
     .step = composite_step,

@@ -89,7 +89,11 @@ enum op_flag {
     OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
+    OP_LAYS = 64,           /* lays an overlay over the image: its parameter OP_OVERLAY */
 };
+
+/* The parameter, a place, that names an overlay. */
+#define OP_OVERLAY "input"
 
 /* Size limit of any operation's parameters. */
 #define OP_PARAMS_BYTES_MAX 2048

@@ -83,6 +83,21 @@ bool plan_gives_values(const cJSON *ops)
     return false;
 }
 
+/* The operations with an overlay require it, so they are objects. */
+const cJSON *plan_next_overlay(const cJSON *ops, int *position)
+{
+    int at = 0;
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next, at++) {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "op");
+        const struct op *op = at > *position && name ? op_find(name->valuestring) : NULL;
+        if (!op || !(op->flags & OP_LAYS))
+            continue;
+        *position = at;
+        return cJSON_GetObjectItemCaseSensitive(item, OP_OVERLAY);
+    }
+    return NULL;
+}
+
 /* ---- building ---- */
 
 static struct pass_shape source_shape(const struct plan_source *source)

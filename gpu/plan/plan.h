@@ -164,6 +164,10 @@ enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 /* Whether an operation returns values: only then an output without an image makes sense. */
 bool plan_gives_values(const cJSON *ops);
 
+/* Finds the next operation after *position that has an overlay, and sets *position to it. Returns
+ * the JSON of the overlay's place, or NULL. The ops must have passed plan_check_ops. */
+const cJSON *plan_next_overlay(const cJSON *ops, int *position);
+
 /* Chooses the scale M/8 at which to decode the source of a job with one output. Returns 1, 2 or 4
  * if the first operation (or the second, after a grayscale) is a reduction that allows it, else 8.
  * source: full size, with its orientation. The ops must have passed plan_check_ops. */

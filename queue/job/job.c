@@ -296,6 +296,13 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
     }
 }
 
+enum status job_check_place(const cJSON *item, const char *where, const struct job_rules *rules,
+                            struct job_place *place, struct error *error)
+{
+    const struct check check = {rules, error};
+    return read_place(&check, item, where, input_keys, place) ? STATUS_OK : error->status;
+}
+
 static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {

@@ -86,6 +86,10 @@ struct job_rules {
  * out_of_memory. */
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error) MUST_CHECK;
+/* Checks a place that an operation names as `input` of a job does, and fills *place with texts of
+ * the item. where: the key for messages. Loop thread only. Errors: bad_job, path_refused. */
+enum status job_check_place(const cJSON *item, const char *where, const struct job_rules *rules,
+                            struct job_place *place, struct error *error) MUST_CHECK;
 void job_clear(struct job *job); /* idempotent */
 
 /* Shrinks a job that waits: frees a tree of more than JOB_NODES_MAX nodes and keeps its contents as

@@ -1,0 +1,311 @@
+#include "daemon/pipeline/job_overlays.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/clock.h"
+#include "daemon/pipeline/pipeline_impl.h"
+
+/* The overlay of an operation, or of a key in its own size (key_number). */
+struct reference {
+    unsigned number;
+    int position;
+    struct overlay *overlay;
+};
+static const unsigned key_number = JOB_OUTPUTS_MAX + 1;
+
+static struct reference *references(const struct job_run *run)
+{
+    return run->overlays.block.memory;
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+/* As for the input: an output must not replace what the job reads. Compares only the texts. */
+static enum status check_differs(const struct job_run *run, const struct job_place *place,
+                                 const char *where, struct error *error)
+{
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct job_place *to = &run->job.outputs[i].place;
+        if (place->key && to->key && strcmp(place->key, to->key) == 0)
+            return error_set(error, STATUS_BAD_JOB, "%s and an output are both the key \"%.100s\"; "
+                             "give the output another name", where, to->key);
+        if (run->bounds.same_root && place->path && to->path && strcmp(place->path, to->path) == 0)
+            return error_set(error, STATUS_BAD_JOB, "%s and an output are both \"%.100s\", and "
+                             "input_root is output_root; give the output another name", where,
+                             to->path);
+    }
+    return STATUS_OK;
+}
+
+enum status job_overlays_check(struct job_run *run, size_t index, const char *ns,
+                               struct error *error)
+{
+    const struct job_rules rules = {.ns = ns};
+    const cJSON *item;
+    int position = -1;
+    while ((item = plan_next_overlay(run->job.outputs[index].ops, &position))) {
+        struct job_place place = {0};
+        char where[64] = "";
+        if (run->job.listed)
+            snprintf(where, sizeof where, "outputs[%zu].", index);
+        snprintf(where + strlen(where), sizeof where - strlen(where), "ops[%d].input", position);
+        if (job_check_place(item, where, &rules, &place, error) != STATUS_OK ||
+            check_differs(run, &place, where, error) != STATUS_OK)
+            return error->status;
+        run->overlays.count++;
+        run->overlays.key_count += place.key != NULL;
+    }
+    return STATUS_OK;
+}
+
+/* ---- references ----------------------------------------------------------------------------- */
+
+/* On a worker. */
+static bool open_list(struct job_run *run, struct error *error)
+{
+    struct job_run_overlays *own = &run->overlays;
+    size_t bytes = (own->count + own->key_count) * sizeof(struct reference);
+    if (own->block.memory)
+        return true;
+    if (!overlay_maker_take(own->maker, bytes, &own->block, error))
+        return false;
+    own->held = own->block.bytes;
+    return true;
+}
+
+static void hold(struct job_run *run, unsigned number, int position, struct overlay *overlay)
+{
+    struct job_run_overlays *own = &run->overlays;
+    bool is_held = false;
+    assert(own->length < own->count + own->key_count);
+    for (uint32_t i = 0; i < own->length; i++)
+        is_held |= references(run)[i].overlay == overlay;
+    own->held += is_held ? 0 : overlay->block.bytes;
+    references(run)[own->length++] = (struct reference){number, position, overlay};
+}
+
+static struct overlay *find_held(const struct job_run *run, unsigned number, int position)
+{
+    for (uint32_t i = 0; i < run->overlays.length; i++)
+        if (references(run)[i].number == number && references(run)[i].position == position)
+            return references(run)[i].overlay;
+    return NULL;
+}
+
+static struct overlay *find_held_key(const struct job_run *run, const char *key)
+{
+    for (uint32_t i = 0; i < run->overlays.length; i++)
+        if (references(run)[i].number == key_number &&
+            strcmp(references(run)[i].overlay->key, key) == 0)
+            return references(run)[i].overlay;
+    return NULL;
+}
+
+static void drop_key(struct job_run *run)
+{
+    free(run->overlays.loaded);
+    free(run->overlays.key);
+    run->overlays.loaded = NULL;
+    run->overlays.key = NULL;
+}
+
+void job_overlays_release(struct job_run *run)
+{
+    struct job_run_overlays *own = &run->overlays;
+    drop_key(run);
+    own->position = -1;
+    own->output = 0;
+    if (!own->block.memory)
+        return;
+    for (uint32_t i = 0; i < own->length; i++)
+        overlays_release(own->cache, references(run)[i].overlay);
+    overlays_give(own->cache, &own->block);
+    own->length = 0;
+    own->held = 0;
+}
+
+/* ---- while the plan is built ---------------------------------------------------------------- */
+
+static void say_place(unsigned number, int position, char text[64])
+{
+    if (number > 0)
+        snprintf(text, 64, "outputs[%u].ops[%d].input", number - 1, position);
+    else
+        snprintf(text, 64, "ops[%d].input", position);
+}
+
+/* Errors of reading have the name in their text. */
+static bool has_name(enum status status)
+{
+    return status == STATUS_PATH_REFUSED || status == STATUS_INPUT_MISSING ||
+           status == STATUS_INPUT_UNREADABLE || status == STATUS_INPUT_TOO_LARGE;
+}
+
+static enum status say_error(const struct job_run *run, unsigned number, int position,
+                             const char *name, const struct error *why, struct error *error)
+{
+    char place[64];
+    say_place(number, position, place);
+    if (why->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
+        job_run_set_late(run, error);
+    else if (has_name(why->status))
+        error_set(error, why->status, "%s: %s", place, why->text);
+    else
+        error_set(error, why->status, "%s \"%.80s\": %s", place, name, why->text);
+    return error->status;
+}
+
+/* Returns a new reference. */
+static struct overlay *make(struct job_run *run, const struct plan_overlay_request *request,
+                            struct error *error)
+{
+    struct overlay_maker *maker = run->overlays.maker;
+    const struct op_place *place = &request->place;
+    struct overlay *whole, *sized = NULL;
+    maker->held = run->overlays.held + run->input.file.bytes;
+    if (place->path)
+        return overlay_from_path(maker, place->path, request->width, error);
+    whole = find_held_key(run, place->key);
+    if (!whole) {
+        error_set(error, STATUS_INPUT_MISSING, "the key \"%.80s\" is not read; only overlays from "
+                  "files below input_root are explained", place->key);
+        return NULL;
+    }
+    sized = overlays_find(maker->overlays, &whole->id, request->width);
+    return sized ? sized : overlay_resized(maker, whole, request->width, error);
+}
+
+static enum status find(void *context, const struct plan_overlay_request *request,
+                        struct plan_overlay *overlay, struct error *error)
+{
+    struct job_run *run = context;
+    const struct op_place *place = &request->place;
+    struct error why = {0};
+    struct overlay *found = find_held(run, request->number, request->position);
+    if (!found && place->key && request->width == 0)
+        found = find_held_key(run, place->key);
+    if (!found && !run->overlays.maker) /* uncovered: net */
+        return error_set(error, STATUS_INTERNAL, "an overlay was released too early");
+    if (!found && open_list(run, &why)) {
+        found = make(run, request, &why);
+        if (found)
+            hold(run, request->number, request->position, found);
+    }
+    if (!found)
+        return say_error(run, request->number, request->position,
+                         place->path ? place->path : place->key, &why, error);
+    assert(found->asked_width == request->width);
+    *overlay = found->pixels;
+    return STATUS_OK;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+/* Moves on to the next operation with a key that is not held. NULL: there is none. */
+static const char *next_key(struct job_run *run)
+{
+    struct job_run_overlays *own = &run->overlays;
+    for (; own->output < run->job.output_count; own->output++, own->position = -1) {
+        const cJSON *ops = run->job.outputs[own->output].ops, *item;
+        while (run->outputs[own->output].error.status == STATUS_OK &&
+               (item = plan_next_overlay(ops, &own->position))) {
+            const char *key =
+                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "key"));
+            if (key && !find_held_key(run, key))
+                return key;
+        }
+    }
+    return NULL;
+}
+
+bool job_overlays_next_key(struct job_run *run)
+{
+    struct job_run_overlays *own = &run->overlays;
+    if (own->key_count == 0 || own->loaded || run->error.status != STATUS_OK)
+        return false;
+    if (job_unpack(&run->job, &run->error) != STATUS_OK)
+        return false;
+    const char *key = next_key(run);
+    free(own->key);
+    own->key = key ? strdup(key) : NULL;
+    if (key && !own->key) /* uncovered: memory */
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"", key);
+    job_repack(&run->job);
+    return own->key != NULL;
+}
+
+void job_overlays_fail_key(struct job_run *run, const struct error *error)
+{
+    struct job_run_overlays *own = &run->overlays;
+    struct error *of_output = &run->outputs[own->output].error;
+    unsigned number = run->job.listed ? (unsigned)own->output + 1 : 0;
+    say_error(run, number, own->position, own->key, error, of_output);
+    job_run_fail_if_all_failed(run);
+}
+
+void job_overlays_take_key(struct job_run *run)
+{
+    struct job_run_overlays *own = &run->overlays;
+    struct overlay *overlay = NULL;
+    struct error why = {0};
+    if (open_list(run, &why)) {
+        own->maker->held = own->held;
+        overlay = overlay_from_key(own->maker, own->key, own->loaded, own->loaded_bytes, &why);
+    }
+    if (overlay)
+        hold(run, key_number, 0, overlay);
+    else if (!own->maker->lacks_room)
+        job_overlays_fail_key(run, &why);
+    drop_key(run);
+    own->reads_on = !own->maker->lacks_room;
+}
+
+/* ---- around the read ------------------------------------------------------------------------ */
+
+void job_overlays_use(struct job_run *run, struct overlay_maker *maker)
+{
+    run->overlays.cache = maker->overlays;
+    run->overlays.maker = maker;
+    run->overlays.reads_on = run->overlays.lacks_lane = false;
+}
+
+void job_overlays_open(struct job_run *run, struct worker_tools *tools,
+                       struct overlay_maker *maker)
+{
+    struct pipeline *pipeline = run->pipeline;
+    *maker = (struct overlay_maker){
+        .overlays = pipeline->overlays, .files = pipeline->parts.files, .codec = tools->codec,
+        .limits = &run->bounds.codec, .bytes_max = run->bounds.input_bytes_max,
+        .admission = &pipeline->admission};
+    job_overlays_use(run, maker);
+}
+
+/* The plan failed for lack of room: the job must read again. */
+static void give_up_read(struct job_run *run)
+{
+    run->error = (struct error){0};
+    run->input.lacks_room = true;
+    run->overlays.lacks_lane = run->overlays.maker->lacks_lane;
+    job_run_drop_plan(run);
+    route_end(run);
+    pool_give(run->pipeline->file_pool, &run->input.file);
+}
+
+void job_overlays_close(struct job_run *run)
+{
+    if (run->overlays.maker->lacks_room)
+        give_up_read(run);
+    if (job_run_lacks_room(run)) {
+        job_overlays_release(run);
+        reads_close(run);
+    }
+    run->overlays.maker = NULL;
+}
+
+void job_overlays_begin(struct job_run *run)
+{
+    run->overlays = (struct job_run_overlays){.finder = {find, run}, .position = -1};
+}

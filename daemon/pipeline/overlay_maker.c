@@ -1,0 +1,330 @@
+#include "daemon/pipeline/overlay_maker.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/clock.h"
+#include "daemon/pipeline/admission.h"
+#include "gpu/engine/engine.h"
+
+/* The pool's own record of a block is then small compared with the block. */
+#define BLOCK_BYTES_MIN (4 * KIB)
+/* HEAP_WORKER_BYTES covers a decoder of this size. */
+#define DECODER_BYTES_FREE (1 * MIB)
+/* A file that was changed this recently may change again within the resolution of its times. Other
+ * jobs do not reuse its overlay. */
+#define SETTLED_NS (2 * NS_PER_S)
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_block *block,
+                        struct error *error)
+{
+    bool exhausted = false;
+    if (overlays_take(maker->overlays, bytes, maker->held, block, &exhausted)) {
+        maker->held += block->bytes;
+        return true;
+    }
+    maker->lacks_room = !exhausted;
+    error_set(error, STATUS_OVER_BUDGET,
+              "with %zu bytes for the input and other overlays, %zu more bytes do not fit into half "
+              "of host_bytes", maker->held, bytes);
+    return false;
+}
+
+static void give(struct overlay_maker *maker, struct pool_block *block)
+{
+    maker->held -= block->bytes;
+    overlays_give(maker->overlays, block);
+}
+
+/* Returns the reserved bytes in *lent. */
+static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct error *error)
+{
+    bool exhausted = false;
+    *lent = 0;
+    if (!maker->admission || bytes <= DECODER_BYTES_FREE)
+        return true;
+    if (admission_lend(maker->admission, bytes, &exhausted)) {
+        *lent = bytes;
+        return true;
+    }
+    maker->lacks_room = maker->lacks_lane = !exhausted;
+    error_set(error, STATUS_OVER_BUDGET,
+              "decoding needs %zu bytes; the limit is three eighths of host_bytes", bytes);
+    return false;
+}
+
+/* ---- from pixels to an overlay -------------------------------------------------------------- */
+
+static void expand_row(const uint8_t *from, uint32_t channels, uint8_t *to, uint32_t width)
+{
+    for (size_t x = 0; x < width; x++, from += channels, to += 4) {
+        to[0] = from[0];
+        to[1] = from[channels >= 3 ? 1 : 0];
+        to[2] = from[channels >= 3 ? 2 : 0];
+        to[3] = channels == 4 ? from[3] : 255;
+    }
+}
+
+static bool is_gray_row(const uint8_t *row, uint32_t width)
+{
+    for (size_t x = 0; x < width; x++, row += 4)
+        if (row[3] != 0 && (row[0] != row[1] || row[0] != row[2]))
+            return false;
+    return true;
+}
+
+/* Copies the image into a block of its own. The members of `like` identify the overlay. */
+static struct overlay *keep(struct overlay_maker *maker, const struct overlay *like,
+                            struct image image, struct error *error)
+{
+    size_t key_at = sizeof(struct overlay), key_bytes = like->key ? strlen(like->key) + 1 : 0;
+    size_t file_at = key_at + key_bytes, file_bytes = like->key ? like->file_bytes : 0;
+    size_t pixels_at = buffer_align(file_at + file_bytes);
+    size_t bytes = pixels_at + image_bytes(image.width, image.height, 4);
+    struct pool_block block;
+    if (!overlay_maker_take(maker, bytes > BLOCK_BYTES_MIN ? bytes : BLOCK_BYTES_MIN, &block, error))
+        return NULL;
+    maker->held -= block.bytes; /* the caller counts the overlays that it keeps */
+    uint8_t *memory = block.memory;
+    struct overlay *overlay = block.memory;
+    *overlay = *like;
+    if (like->key) {
+        overlay->key = memcpy(memory + key_at, like->key, key_bytes);
+        overlay->file = memcpy(memory + file_at, like->file, file_bytes);
+    }
+    struct plan_overlay *pixels = &overlay->pixels;
+    pixels->image = (struct image){memory + pixels_at, image.width, image.height, 4,
+                                   image_stride(image.width, 4)};
+    pixels->gray = true;
+    for (uint32_t y = 0; y < image.height; y++) {
+        uint8_t *row = pixels->image.pixels + y * pixels->image.stride;
+        expand_row(image.pixels + y * image.stride, image.channels, row, image.width);
+        pixels->gray = pixels->gray && is_gray_row(row, image.width);
+    }
+    return overlays_add(maker->overlays, overlay, &block);
+}
+
+/* A plan with its memory, all of it in the pool. */
+struct work {
+    struct plan plan;
+    struct engine_memory memory;
+    struct pool_block block;
+};
+
+static bool work_open(struct overlay_maker *maker, struct work *work,
+                      const struct plan_source *source, const cJSON *ops, struct error *error)
+{
+    const struct plan_limits limits = {maker->limits->pixels_max, maker->limits->side_max};
+    struct plan_target target = {.ops = ops};
+    work->block = (struct pool_block){0};
+    if (plan_build(&work->plan, source, &target, 1, &limits, error) != STATUS_OK)
+        return false;
+    size_t output_at = buffer_align(work->plan.input_bytes);
+    size_t scratch_at = output_at + buffer_align(work->plan.output_bytes);
+    if (!overlay_maker_take(maker, scratch_at + work->plan.scratch_bytes, &work->block, error))
+        return false;
+    uint8_t *memory = work->block.memory;
+    work->memory = (struct engine_memory){.input = memory, .output = memory + output_at,
+                                          .scratch = memory + scratch_at};
+    return true;
+}
+
+static struct overlay *work_finish(struct overlay_maker *maker, struct work *work,
+                                   const struct overlay *like, struct error *error)
+{
+    struct engine_task task = {.plan = &work->plan, .memory = &work->memory,
+                               .deadline_ns = maker->limits->deadline_ns};
+    plan_put_constants(&work->plan, work->memory.input);
+    engine_run_here(&task);
+    if (task.error.status == STATUS_OK)
+        return keep(maker, like, plan_result(&work->plan, 0, work->memory.input,
+                                             work->memory.output), error);
+    error_set(error, STATUS_DECODE_LIMIT, "%s", task.error.text); /* uncovered: moment */
+    return NULL;
+}
+
+static void work_close(struct overlay_maker *maker, struct work *work)
+{
+    plan_clear(&work->plan);
+    give(maker, &work->block);
+}
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+static struct overlay *decode_info(struct overlay_maker *maker, const struct overlay *like,
+                                   const uint8_t *bytes, const struct image_info *info,
+                                   struct error *error)
+{
+    const struct plan_source source = {.width = info->width, .height = info->height,
+                                       .channels = info->channels,
+                                       .orientation = info->orientation};
+    const struct decode_request request = {.as = DECODE_COLOUR};
+    struct overlay *overlay = NULL;
+    struct work work;
+    size_t lent = 0;
+    if (work_open(maker, &work, &source, NULL, error) &&
+        lend(maker, info->codec_bytes, &lent, error)) {
+        struct image image = plan_input(&work.plan, work.memory.input);
+        if (codec_decode(maker->codec, bytes, like->file_bytes, info, &request, maker->limits,
+                         &image, error) == STATUS_OK)
+            overlay = work_finish(maker, &work, like, error);
+    }
+    if (lent > 0)
+        admission_end_loan(maker->admission, lent);
+    work_close(maker, &work);
+    return overlay;
+}
+
+static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
+                              const uint8_t *bytes, struct error *error)
+{
+    struct image_info info = {0};
+    struct overlay *overlay = NULL;
+    if (codec_probe(maker->codec, bytes, like->file_bytes, maker->limits, &info, error) ==
+        STATUS_OK) {
+        like->file_width = info.width;
+        like->file_height = info.height;
+        overlay = decode_info(maker, like, bytes, &info, error);
+    }
+    image_info_clear(&info);
+    return overlay;
+}
+
+struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *whole, uint32_t width,
+                                struct error *error)
+{
+    const struct image *from = &whole->pixels.image;
+    uint64_t height = (2 * (uint64_t)from->height * width + from->width) / (2 * from->width);
+    const struct plan_source source = {.width = from->width, .height = from->height,
+                                       .channels = 4, .orientation = 1};
+    struct overlay like = {.id = whole->id, .asked_width = width,
+                           .file_width = whole->file_width, .file_height = whole->file_height,
+                           .file_bytes = whole->file_bytes};
+    char text[160];
+    struct overlay *overlay = NULL;
+    struct work work;
+    height = height > 0 ? height : 1;
+    if (height > maker->limits->side_max) {
+        error_set(error, STATUS_IMAGE_TOO_LARGE, "%" PRIu32 " pixels wide, it is %" PRIu64
+                  " pixels high; a side may have at most %u", width, height,
+                  maker->limits->side_max);
+        return NULL;
+    }
+    snprintf(text, sizeof text, "[{\"op\":\"resize\",\"width\":%" PRIu32 ",\"height\":%" PRIu64
+             ",\"fit\":\"exact\",\"filter\":\"lanczos3\"}]", width, height);
+    cJSON *ops = cJSON_Parse(text);
+    if (!ops) {
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory to resize it"); /* uncovered: memory */
+        return NULL;
+    }
+    if (work_open(maker, &work, &source, ops, error)) {
+        struct image to = plan_input(&work.plan, work.memory.input);
+        for (uint32_t y = 0; y < from->height; y++)
+            memcpy(to.pixels + y * to.stride, from->pixels + y * from->stride, from->width * 4);
+        overlay = work_finish(maker, &work, &like, error);
+    }
+    work_close(maker, &work);
+    cJSON_Delete(ops);
+    return overlay;
+}
+
+/* ---- sources -------------------------------------------------------------------------------- */
+
+/* An overlay in the cache may have been made with larger limits. */
+static bool is_allowed(const struct overlay_maker *maker, const struct overlay *overlay)
+{
+    const struct codec_limits *limits = maker->limits;
+    const struct image *image = &overlay->pixels.image;
+    return overlay->file_bytes <= maker->bytes_max && overlay->file_width <= limits->side_max &&
+           overlay->file_height <= limits->side_max && image->width <= limits->side_max &&
+           image->height <= limits->side_max &&
+           (uint64_t)overlay->file_width * overlay->file_height <= limits->pixels_max &&
+           (uint64_t)image->width * image->height <= limits->pixels_max;
+}
+
+static struct overlay *find(struct overlay_maker *maker, const struct overlay_id *id,
+                            uint32_t width)
+{
+    struct overlay *overlay = overlays_find(maker->overlays, id, width);
+    if (!overlay || is_allowed(maker, overlay))
+        return overlay;
+    overlays_release(maker->overlays, overlay);
+    return NULL;
+}
+
+static bool is_settled(uint64_t changed_ns, uint64_t now_ns)
+{
+    return changed_ns + SETTLED_NS < now_ns;
+}
+
+static struct overlay_id id_of(struct overlay_maker *maker, const struct files_input *input)
+{
+    uint64_t now_ns = (uint64_t)(clock_unix_s() * 1e9);
+    if (!is_settled(input->modified_ns, now_ns) || !is_settled(input->changed_ns, now_ns))
+        return overlays_new_id(maker->overlays);
+    return (struct overlay_id){{input->identity.device, input->identity.inode, input->size,
+                                input->modified_ns, input->changed_ns}};
+}
+
+/* Reads and decodes the file. */
+static struct overlay *load(struct overlay_maker *maker, const char *path,
+                            const struct files_input *input, const struct overlay_id *id,
+                            struct error *error)
+{
+    struct overlay like = {.id = *id, .file_bytes = input->size}, *overlay = NULL;
+    struct pool_block file;
+    if (!overlay_maker_take(maker, input->size + 1, &file, error))
+        return NULL;
+    if (files_read_input(input->fd, path, file.memory, 0, input->size, error) == STATUS_OK)
+        overlay = decode(maker, &like, file.memory, error);
+    give(maker, &file);
+    return overlay;
+}
+
+static struct overlay *resize_and_release(struct overlay_maker *maker, struct overlay *whole,
+                                          uint32_t width, struct error *error)
+{
+    maker->held += whole->block.bytes;
+    struct overlay *overlay = overlay_resized(maker, whole, width, error);
+    maker->held -= whole->block.bytes;
+    overlays_release(maker->overlays, whole);
+    return overlay;
+}
+
+struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path, uint32_t width,
+                                  struct error *error)
+{
+    struct files_input input;
+    if (files_open_input(maker->files, path, maker->bytes_max, &input, error) != STATUS_OK)
+        return NULL;
+    struct overlay_id id = id_of(maker, &input);
+    struct overlay *overlay = find(maker, &id, width);
+    if (!overlay && width > 0) {
+        overlay = find(maker, &id, 0);
+        if (!overlay)
+            overlay = load(maker, path, &input, &id, error);
+        if (overlay)
+            overlay = resize_and_release(maker, overlay, width, error);
+    } else if (!overlay) {
+        overlay = load(maker, path, &input, &id, error);
+    }
+    close(input.fd);
+    return overlay;
+}
+
+struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, const uint8_t *bytes,
+                                 uint64_t length, struct error *error)
+{
+    struct overlay *overlay = overlays_find_key(maker->overlays, key, bytes, length);
+    if (overlay && is_allowed(maker, overlay))
+        return overlay;
+    if (overlay)
+        overlays_release(maker->overlays, overlay);
+    struct overlay like = {.id = overlays_new_id(maker->overlays), .file_bytes = length,
+                           .key = key, .file = bytes};
+    return decode(maker, &like, bytes, error);
+}

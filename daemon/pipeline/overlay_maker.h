@@ -1,0 +1,43 @@
+/*
+ * overlay_maker.h - makes overlays for the cache: reads, decodes, orients and resizes images.
+ *
+ * It runs on the worker that plans a job. All of its memory is taken from the pool of input files,
+ * except a large decoder's, which is reserved in the lane of admission.h. Nothing waits for memory:
+ * if there is no room now, lacks_room is set and the caller tries again later.
+ */
+#pragma once
+
+#include "codecs/codec.h"
+#include "daemon/files/files.h"
+#include "daemon/pipeline/overlays.h"
+
+struct admission;
+
+struct overlay_maker {
+    struct overlays *overlays;
+    const struct files *files;
+    struct codec_context *codec;
+    const struct codec_limits *limits; /* deadline_ns is that of all decodes together */
+    uint64_t bytes_max;                /* of a file */
+    struct admission *admission;       /* NULL: the decoder's memory is not bounded */
+    size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
+    bool lacks_room;  /* set if a function failed for lack of room now: over_budget */
+    bool lacks_lane;  /* the room was to be in the lane */
+};
+
+/* Takes a block of the pool. false: error is set, and perhaps lacks_room. */
+bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_block *block,
+                        struct error *error);
+
+/* All return a reference of the caller's, or NULL with an error: those of an input, and over_budget.
+ * width: to which the image is resized; 0: its own size. */
+
+/* From a file below input_root. */
+struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path, uint32_t width,
+                                  struct error *error);
+/* From the value of a key, in its own size. The bytes stay the caller's. */
+struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, const uint8_t *bytes,
+                                 uint64_t length, struct error *error);
+/* From an overlay of its own size. */
+struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *whole, uint32_t width,
+                                struct error *error);
