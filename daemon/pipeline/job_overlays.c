@@ -279,7 +279,7 @@ void job_overlays_open(struct job_run *run, struct worker_tools *tools,
     *maker = (struct overlay_maker){
         .overlays = pipeline->overlays, .files = pipeline->parts.files, .codec = tools->codec,
         .limits = &run->bounds.codec, .bytes_max = run->bounds.input_bytes_max,
-        .admission = &pipeline->admission};
+        .settled_s = OVERLAY_SETTLED_S, .admission = &pipeline->admission};
     job_overlays_use(run, maker);
 }
 

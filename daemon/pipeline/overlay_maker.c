@@ -13,9 +13,6 @@
 #define BLOCK_BYTES_MIN (4 * KIB)
 /* HEAP_WORKER_BYTES covers a decoder of this size. */
 #define DECODER_BYTES_FREE (1 * MIB)
-/* A file that was changed this recently may change again within the resolution of its times. Other
- * jobs do not reuse its overlay. */
-#define SETTLED_NS (2 * NS_PER_S)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -256,15 +253,16 @@ static struct overlay *find(struct overlay_maker *maker, const struct overlay_id
     return NULL;
 }
 
-static bool is_settled(uint64_t changed_ns, uint64_t now_ns)
+static bool is_settled(const struct overlay_maker *maker, uint64_t changed_ns, uint64_t now_ns)
 {
-    return changed_ns + SETTLED_NS < now_ns;
+    return changed_ns + maker->settled_s * NS_PER_S <= now_ns;
 }
 
 static struct overlay_id id_of(struct overlay_maker *maker, const struct files_input *input)
 {
     uint64_t now_ns = (uint64_t)(clock_unix_s() * 1e9);
-    if (!is_settled(input->modified_ns, now_ns) || !is_settled(input->changed_ns, now_ns))
+    if (!is_settled(maker, input->modified_ns, now_ns) ||
+        !is_settled(maker, input->changed_ns, now_ns))
         return overlays_new_id(maker->overlays);
     return (struct overlay_id){{input->identity.device, input->identity.inode, input->size,
                                 input->modified_ns, input->changed_ns}};

@@ -13,12 +13,18 @@
 
 struct admission;
 
+/* The usual settled_s: Linux counts file times in steps of up to 10 ms, some filesystems in steps of
+ * 2 s. */
+#define OVERLAY_SETTLED_S 2
+
 struct overlay_maker {
     struct overlays *overlays;
     const struct files *files;
     struct codec_context *codec;
     const struct codec_limits *limits; /* deadline_ns is that of all decodes together */
     uint64_t bytes_max;                /* of a file */
+    uint64_t settled_s; /* A file that changed later than this ago may change again within the
+                           resolution of its times: no other job uses its overlay. */
     struct admission *admission;       /* NULL: the decoder's memory is not bounded */
     size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
     bool lacks_room;  /* set if a function failed for lack of room now: over_budget */

@@ -52,6 +52,20 @@ TEST(test_one_root)
     check_stop(&w->daemons[0]);
 }
 
+#define OVER "{'input':'other.jpg','output':'%s','ops':[{'op':'composite','input':'cat.jpg'}]}"
+
+TEST(test_overlay)
+{
+    world_put(w, "other.jpg", photo.bytes, photo.length);
+    start(w->in);
+    check_failed(check_answer(w, OVER, "cat.jpg"), "bad_job",
+                 "ops[0].input and an output are both \"cat.jpg\", and input_root is output_root",
+                 NULL);
+    check_done(check_answer(w, OVER, "dog.jpg"));
+    check_input_is_whole();
+    check_stop(&w->daemons[0]);
+}
+
 TEST(test_one_root_by_a_link)
 {
     const char *link = text_of("%s/link", w->folder);
