@@ -78,8 +78,8 @@ void admission_keep_encoder(struct job_run *run);
 /* Reserves `bytes` more while an output to a key is encoded. Never waits. false: the lane is full
  * now. */
 bool admission_extend(struct job_run *run, size_t bytes);
-/* Reserves heap in the lane for a task that has none of its own yet. Never waits. false: the lane is
- * full now, or *exhausted: it is smaller. End each loan. */
+/* Reserves heap in the lane for a task that has none of its own yet. Never waits. false: the lane
+ * is full now, or *exhausted: it is smaller. End each loan. */
 bool admission_lend(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_loan(struct admission *admission, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job

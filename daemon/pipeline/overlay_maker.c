@@ -25,9 +25,12 @@ bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_b
         return true;
     }
     maker->lacks_room = !exhausted;
-    error_set(error, STATUS_OVER_BUDGET,
-              "with %zu bytes for the input and other overlays, %zu more bytes do not fit into half "
-              "of host_bytes", maker->held, bytes);
+    if (overlays_fit(maker->overlays, maker->held + bytes))
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an overlay", bytes);
+    else
+        error_set(error, STATUS_OVER_BUDGET,
+                  "with %zu bytes for the input and other overlays, %zu more bytes do not fit into "
+                  "half of host_bytes", maker->held, bytes);
     return false;
 }
 
@@ -83,7 +86,8 @@ static struct overlay *keep(struct overlay_maker *maker, const struct overlay *l
     size_t pixels_at = buffer_align(file_at + file_bytes);
     size_t bytes = pixels_at + image_bytes(image.width, image.height, 4);
     struct pool_block block;
-    if (!overlay_maker_take(maker, bytes > BLOCK_BYTES_MIN ? bytes : BLOCK_BYTES_MIN, &block, error))
+    bytes = bytes > BLOCK_BYTES_MIN ? bytes : BLOCK_BYTES_MIN;
+    if (!overlay_maker_take(maker, bytes, &block, error))
         return NULL;
     maker->held -= block.bytes; /* the caller counts the overlays that it keeps */
     uint8_t *memory = block.memory;

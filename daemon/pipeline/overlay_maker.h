@@ -13,8 +13,8 @@
 
 struct admission;
 
-/* The usual settled_s: Linux counts file times in steps of up to 10 ms, some filesystems in steps of
- * 2 s. */
+/* The usual settled_s: Linux counts file times in steps of up to 10 ms, some filesystems in steps
+ * of 2 s. */
 #define OVERLAY_SETTLED_S 2
 
 struct overlay_maker {
@@ -27,7 +27,7 @@ struct overlay_maker {
                            resolution of its times: no other job uses its overlay. */
     struct admission *admission;       /* NULL: the decoder's memory is not bounded */
     size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
-    bool lacks_room;  /* set if a function failed for lack of room now: over_budget */
+    bool lacks_room;  /* set if a function failed for lack of room now */
     bool lacks_lane;  /* the room was to be in the lane */
 };
 
@@ -35,8 +35,8 @@ struct overlay_maker {
 bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_block *block,
                         struct error *error);
 
-/* All return a reference of the caller's, or NULL with an error: those of an input, and over_budget.
- * width: to which the image is resized; 0: its own size. */
+/* All return a reference of the caller's, or NULL with an error: those of an input, and
+ * over_budget. width: to which the image is resized; 0: its own size. */
 
 /* From a file below input_root. */
 struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path, uint32_t width,

@@ -80,6 +80,11 @@ bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct 
     return taken;
 }
 
+bool overlays_fit(const struct overlays *overlays, size_t bytes)
+{
+    return pool_fits(overlays->pool, bytes);
+}
+
 void overlays_give(struct overlays *overlays, struct pool_block *block)
 {
     pool_give(overlays->pool, block);
@@ -181,6 +186,8 @@ void overlays_release(struct overlays *overlays, struct overlay *overlay)
     if (--overlay->references == 0) {
         list_push(&overlays->idle, &overlay->in_idle);
         overlays->idle_bytes += overlay->block.bytes;
+        if (overlay->block.bytes > overlays->idle_bytes_max)
+            evict(overlays, overlay); /* instead of all others */
         while (overlays->idle_bytes > overlays->idle_bytes_max && evict_oldest(overlays))
             continue;
     }

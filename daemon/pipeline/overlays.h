@@ -52,6 +52,8 @@ void overlays_destroy(struct overlays *overlays);
 /* As pool_take_beside, after evicting overlays that nobody uses, if necessary. */
 bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct pool_block *block,
                    bool *exhausted);
+/* Whether blocks of this total size can ever be taken. */
+bool overlays_fit(const struct overlays *overlays, size_t bytes);
 void overlays_give(struct overlays *overlays, struct pool_block *block);
 
 /* An id that no other overlay has. */

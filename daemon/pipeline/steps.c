@@ -31,10 +31,10 @@ static bool take_room(struct job_run *run)
                       &exhausted))
         return true;
     run->input.lacks_room = !exhausted;
-    if (exhausted && held > 0)
+    if (exhausted && !overlays_fit(run->pipeline->overlays, held + run->input.bytes + 1))
         error_set(&run->error, STATUS_OVER_BUDGET,
-                  "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into half "
-                  "of host_bytes", held, run->input.bytes);
+                  "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into "
+                  "half of host_bytes", held, run->input.bytes);
     else if (exhausted)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
                   run->input.bytes);

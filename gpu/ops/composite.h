@@ -2,8 +2,8 @@
  * composite.h - lays an overlay over an image. op_composite has the geometry and the formulas.
  *
  * The overlay's visible part is in the constants of the pass: RGBA, four bytes per pixel, with the
- * opacity already applied and rows without padding. A gray base reads only R and alpha of it, unless
- * the overlay has colours: the result is then RGB.
+ * opacity already applied and rows without padding. A gray base reads only R and alpha of it,
+ * unless the overlay has colours: the result is then RGB.
  */
 #pragma once
 

@@ -75,6 +75,9 @@ struct load {
 #define CROP "{\"op\":\"crop\",\"x\":1,\"y\":0,\"width\":@n,\"height\":@h}"
 #define CROP_TALL "{\"op\":\"crop\",\"x\":0,\"y\":1,\"width\":@h,\"height\":@n}"
 
+/* An overlay of 256 x 256 pixels all over the image: the most work per pixel. */
+#define COMPOSITE "[{\"op\":\"composite\",\"input\":\"noise\",\"tile\":true,\"opacity\":0.5}]"
+
 static struct load loads[] = {
     LOAD("sobel, gray", 1, 1, false, "[\"sobel\"]", 800),
     LOAD("RGB to edges", 3, 1, false, "[\"grayscale\",\"sobel\"]", 400),
@@ -139,6 +142,8 @@ static struct load loads[] = {
     LOAD("convolve 15, RGB", 3, 1, false, CONVOLVE(KERNEL_15), 0),
     LOAD("median 3, RGB", 3, 1, false, "[\"median\"]", 0),
     LOAD("median 5, RGB", 3, 1, false, "[{\"op\":\"median\",\"size\":5}]", 0),
+    LOAD("composite, RGB", 3, 1, false, COMPOSITE, 0),
+    LOAD("composite, RGBA", 4, 1, false, COMPOSITE, 0),
     LOAD("canny, gray", 1, 1, false, "[\"canny\"]", 0),
     LOAD("canny, RGB", 3, 1, false, "[\"canny\"]", 0),
     LOAD("512, gray", 1, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
@@ -192,14 +197,31 @@ static cJSON *load_ops(const struct load *load)
     return cJSON_Parse(text);
 }
 
+static enum status find_overlay(void *context, const struct plan_overlay_request *request,
+                                struct plan_overlay *overlay, struct error *error)
+{
+    enum { side = 256 };
+    static uint8_t pixels[side * side * 4];
+    uint32_t noise = 1;
+    (void)context, (void)request, (void)error;
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        noise = noise * 1664525 + 1013904223;
+        pixels[i] = (uint8_t)(noise >> 24);
+    }
+    *overlay = (struct plan_overlay){.image = {pixels, side, side, 4, side * 4}};
+    return STATUS_OK;
+}
+
 static void load_open(struct load *load)
 {
+    static const struct plan_overlays overlays = {.find = find_overlay};
     struct error error = {0};
     load->json = load_ops(load);
     struct plan_source source = {.width = width, .height = height, .channels = load->channels,
                                  .ycc = load->ycc, .orientation = load->orientation,
                                  .background = {255, 255, 255}};
-    struct plan_target target = {.ops = load->json, .opaque = load->opaque};
+    struct plan_target target = {.ops = load->json, .opaque = load->opaque,
+                                 .overlays = &overlays};
     struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
     if (plan_build(&load->plan, &source, &target, 1, &limits, &error) != STATUS_OK)
         die(load->name, &error);

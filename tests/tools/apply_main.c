@@ -6,13 +6,37 @@
  *
  * Rows have no padding. The output starts with a line "WIDTH HEIGHT CHANNELS VALUES"; VALUES is the
  * JSON of the operations' values. With EIGHTHS, the pixels are those of an image of this size,
- * decoded at EIGHTHS / 8.
+ * decoded at EIGHTHS / 8. An overlay is a file of RGBA pixels. Its name ends in "-WIDTHxHEIGHT". It
+ * is not resized.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/engine/engine.h"
+
+static enum status find_overlay(void *context, const struct plan_overlay_request *request,
+                                struct plan_overlay *overlay, struct error *error)
+{
+    const char *path = request->place.path ? request->place.path : "";
+    const char *sides = strrchr(path, '-');
+    struct image *image = &overlay->image;
+    (void)context;
+    *overlay = (struct plan_overlay){.image = {.channels = 4}, .gray = true};
+    FILE *file = fopen(path, "rb");
+    if (!file || !sides || sscanf(sides, "-%ux%u", &image->width, &image->height) != 2)
+        return error_set(error, STATUS_INPUT_MISSING, "no overlay \"%.100s\"", path);
+    image->stride = (size_t)image->width * 4;
+    size_t bytes = image->stride * image->height;
+    image->pixels = malloc(bytes); /* until the program ends */
+    bool read = image->pixels && fread(image->pixels, 1, bytes, file) == bytes;
+    fclose(file);
+    if (!read)
+        return error_set(error, STATUS_INPUT_UNREADABLE, "\"%.100s\" is short", path);
+    for (const uint8_t *pixel = image->pixels; pixel < image->pixels + bytes; pixel += 4)
+        overlay->gray &= pixel[3] == 0 || (pixel[0] == pixel[1] && pixel[0] == pixel[2]);
+    return STATUS_OK;
+}
 
 static int die(const struct error *error)
 {
@@ -81,7 +105,8 @@ int main(int argc, char **argv)
                                  .channels = (uint32_t)atoi(argv[3]),
                                  .orientation = 1,
                                  .eighths = argc > 5 ? (uint32_t)atoi(argv[5]) : 0};
-    struct plan_target target = {.ops = cJSON_Parse(argv[4])};
+    const struct plan_overlays overlays = {.find = find_overlay};
+    struct plan_target target = {.ops = cJSON_Parse(argv[4]), .overlays = &overlays};
     if (engine_open(&config, &engine, &error) != STATUS_OK)
         return die(&error);
     int result = 1;

@@ -8,6 +8,7 @@ The CPU engine computes the tiles (tests/tools/apply). Without a photograph it d
 import json
 import subprocess
 import sys
+import tempfile
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
@@ -42,6 +43,8 @@ TILES = [
     ("convolve", {"kernel": [[1] * 15]}),
     ("median", {"size": 3}),
     ("median", {"size": 5}),
+    ("composite", {"input": "LOGO", "gravity": "southeast", "x": 12, "y": 12}),
+    ("composite", {"input": "LOGO", "tile": True, "opacity": .4}),
     ("canny", {}),
     ("canny", {"low": 100, "high": 300}),
     ("histogram", {}),
@@ -93,6 +96,18 @@ def draw_histogram(image, channels):
     return Image.merge(image.mode, bands)
 
 
+def put_logo(folder):
+    """Writes the overlay of the tiles as apply reads it; returns its path."""
+    logo = Image.new("RGBA", (96, 48))
+    draw = ImageDraw.Draw(logo)
+    draw.rounded_rectangle((0, 0, 95, 47), 12, (20, 40, 90, 150))
+    draw.text((12, 14), "gpuimgd", (255, 255, 255, 255), font(18))
+    path = f"{folder}/logo-96x48"
+    with open(path, "wb") as file:
+        file.write(logo.tobytes())
+    return path
+
+
 def describe(parameters, values):
     if "stats" in values:
         means = " ".join(f"{mean:.2f}" for mean in values["stats"]["mean"])
@@ -106,7 +121,12 @@ def describe(parameters, values):
 
 def draw_tile(sheet, place, photo, tool, name, parameters):
     """Scales large results down, and centres small ones at their size."""
-    result, values = apply(tool, photo, [{"op": name, **parameters}] if name else [])
+    op = {"op": name, **parameters}
+    if "input" in op:
+        with tempfile.TemporaryDirectory() as folder:
+            result, values = apply(tool, photo, [{**op, "input": put_logo(folder)}])
+    else:
+        result, values = apply(tool, photo, [op] if name else [])
     if "histogram" in values:
         result = draw_histogram(result, values["histogram"])
     result.thumbnail(TILE)

@@ -240,6 +240,12 @@ TEST(test_eviction)
     assert_ptr_equal(get("m2.png", 0), held[2]); /* the last one was kept */
     overlays_release(overlays, held[2]);
 
+    /* One that is too large itself does not evict the others. */
+    put("large.png", 200, 100, 9);
+    overlays_release(overlays, get("large.png", 0));
+    assert_ptr_equal(get("m2.png", 0), held[2]);
+    overlays_release(overlays, held[2]);
+
     struct pool_block block;
     bool exhausted = true;
     assert_true(overlays_take(overlays, POOL_BYTES, 0, &block, &exhausted));
@@ -253,7 +259,7 @@ TEST(test_lack_of_room)
     struct pool_block others, own;
     bool exhausted = false;
     assert_true(overlays_take(overlays, POOL_BYTES - 8 * KIB, 0, &others, &exhausted));
-    refuse("m0.png", 0, STATUS_OVER_BUDGET, "do not fit into half of host_bytes");
+    refuse("m0.png", 0, STATUS_OUT_OF_MEMORY, "no memory for");
     assert_true(maker.lacks_room);
     overlays_give(overlays, &others);
 
@@ -315,7 +321,7 @@ static void *use_overlays(void *number)
         const char *name = (state >> 24) % 2 ? "a.png" : "b.png";
         struct overlay *overlay = overlay_from_path(&own, name, width, &error);
         if (!overlay) { /* the others hold the room */
-            wrong |= error.status != STATUS_OVER_BUDGET || !own.lacks_room;
+            wrong |= error.status != STATUS_OUT_OF_MEMORY || !own.lacks_room;
             own.lacks_room = false;
             continue;
         }
