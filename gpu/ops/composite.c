@@ -225,18 +225,19 @@ const struct op op_composite = {
     .help = "Lays another image over the image: a watermark",
     .definition =
         "With `scale`, the overlay is resized as by `resize` with lanczos3: to the width s = "
-        "floor(scale w + 1/2), at least 1, and the height max(1, floor(h s / w' + 1/2)), with the "
-        "image's width w and the overlay's own width w' and height h. In the middle of a side of W pixels, an "
-        "overlay of w' starts at floor((W - w') / 2). The overlay's alpha a becomes (a rint(65536 "
-        "opacity) + 32768) >> 16; without an alpha channel, a is 255. On gray and RGB, each byte "
-        "is v (255 - a) + o a, divided by 255 and rounded half up: Pillow's `Image.paste` with "
-        "the alpha as the mask. On RGBA the result equals Pillow's `Image.alpha_composite`: with "
-        "the image's alpha b and t = 255 a + b (255 - a), the overlay's weight is k = floor(255 * "
-        "255 * 128 a / t), the image's is 32640 - k, the sum x of both products plus 16384 gives "
-        "((x >> 8) + x) >> 15, and the alpha is t / 255, rounded half up; where a is 0, the pixel "
-        "is kept. An overlay is gray if R = G = B in each of its pixels whose alpha is not 0. "
-        "Under any other overlay, gray becomes RGB first. An overlay that is outside the "
-        "image, or whose opacity rounds to 0, changes nothing.",
+        "floor(scale w + 1/2), at least 1, and the height max(1, floor(h s / w' + 1/2)), with "
+        "the image's width w and the overlay's own width w' and height h. In the middle of a "
+        "side of W pixels, an overlay of w' starts at floor((W - w') / 2). The overlay's alpha "
+        "a becomes (a rint(65536 opacity) + 32768) >> 16; without an alpha channel, a is 255. "
+        "On gray and RGB, each byte is v (255 - a) + o a, divided by 255 and rounded half up: "
+        "Pillow's `Image.paste` with the alpha as the mask. On RGBA the result equals Pillow's "
+        "`Image.alpha_composite`: with the image's alpha b and t = 255 a + b (255 - a), the "
+        "overlay's weight is k = floor(255 * 255 * 128 a / t), the image's is 32640 - k, the "
+        "sum x of both products plus 16384 gives ((x >> 8) + x) >> 15, and the alpha is t / "
+        "255, rounded half up; where a is 0, the pixel is kept. An overlay is gray if R = G = B "
+        "in each of its pixels whose alpha is not 0. Under any other overlay, gray becomes RGB "
+        "first. An overlay that is outside the image, or whose opacity rounds to 0, changes "
+        "nothing.",
     .flags = OP_LAYS,
     .params = composite_params,
     .check = composite_check,

@@ -13,7 +13,7 @@
 #include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
 
-#define POOL_BYTES (256 * KIB)
+#define POOL_BYTES (512 * KIB)
 #define IDLE_BYTES (64 * KIB)
 #define THREADS 8
 
