@@ -7,6 +7,7 @@
 #define WIDTH      173
 #define HEIGHT     131
 #define CHANNELS   4
+#define OVERLAY_SIDE 23
 #define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
 
 /* Each kernel launcher of gpu/ops has a pass in one of these chains, and a wrong bit in its output
@@ -15,6 +16,7 @@ static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
     "[\"canny\"],"
+    "[{\"op\":\"composite\",\"input\":\"drawn\",\"tile\":true,\"x\":3,\"y\":4}],"
     "[\"otsu\"],"
     "[\"phash\",\"median\"],"
     "[{\"op\":\"rotate\",\"angle\":7},{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
@@ -33,6 +35,7 @@ struct test_image {
     cJSON *ops;
     struct plan plan;
     uint8_t *output; /* the CPU engine's output buffer */
+    uint8_t overlay[OVERLAY_SIDE * OVERLAY_SIDE * 4]; /* RGBA; the plan points to it */
 };
 
 static bool wrong(struct error *error, const char *what)
@@ -146,10 +149,24 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
     return ok;
 }
 
+/* The overlay has every alpha, the same on every machine. */
+static enum status draw_overlay(void *context, const struct plan_overlay_request *request,
+                                struct plan_overlay *overlay, struct error *error)
+{
+    struct test_image *test = context;
+    (void)request, (void)error;
+    for (uint32_t i = 0; i < sizeof test->overlay; i++)
+        test->overlay[i] = (uint8_t)(i * 37 + i / 7);
+    *overlay = (struct plan_overlay){.image = {test->overlay, OVERLAY_SIDE, OVERLAY_SIDE, 4,
+                                               OVERLAY_SIDE * 4}};
+    return STATUS_OK;
+}
+
 static bool make_plan(struct test_image *test, struct error *error)
 {
     struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
                                  .orientation = 1, .background = {255, 255, 255}};
+    const struct plan_overlays overlays = {.find = draw_overlay, .context = test};
     struct plan_target targets[JOB_OUTPUTS_MAX];
     struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
     const cJSON *ops;
@@ -158,7 +175,7 @@ static bool make_plan(struct test_image *test, struct error *error)
     if (!test->ops) /* uncovered: selftest */
         return wrong(error, "no memory");
     cJSON_ArrayForEach(ops, test->ops) targets[count++] =
-        (struct plan_target){.ops = ops, .opaque = true};
+        (struct plan_target){.ops = ops, .opaque = true, .overlays = &overlays};
     return plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
 }
 
