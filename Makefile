@@ -4,6 +4,7 @@
 CUDA    ?= auto
 HTTP    ?= auto
 CURL    ?= auto
+LCMS    ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
@@ -86,6 +87,15 @@ ifeq ($(HAVE_CURL),yes)
   LIBS += libcurl
 endif
 
+ifeq ($(LCMS),auto)
+  HAVE_LCMS := $(if $(shell $(PKG_CONFIG) --exists lcms2 && echo yes),yes,no)
+else
+  HAVE_LCMS := $(LCMS)
+endif
+ifeq ($(HAVE_LCMS),yes)
+  LIBS += lcms2
+endif
+
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
            -Wno-format-nonliteral
 # This warning is clang's alone. The code uses & between conditions to allow vectorization.
@@ -100,7 +110,8 @@ endif
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
                $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) \
-               $(if $(filter yes,$(HAVE_CURL)),-DGPUIMGD_CURL) $(CPPFLAGS)
+               $(if $(filter yes,$(HAVE_CURL)),-DGPUIMGD_CURL) \
+               $(if $(filter yes,$(HAVE_LCMS)),-DGPUIMGD_LCMS) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
@@ -123,7 +134,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
-ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/plan gpu/engine \
+ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
            daemon/telemetry daemon/http daemon/selfcheck daemon/web
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
@@ -162,7 +173,7 @@ all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, CURL=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, CURL=yes|no|auto, LCMS=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install missing packages of the build and the tests (apt-get)
 ## make demo          install dependencies, build, run jobs on a private Redis and show the results
 ## make check         install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
@@ -215,6 +226,9 @@ ifneq ($(HAVE_HTTP),yes)
 endif
 ifneq ($(HAVE_CURL),yes)
 	@echo "CURL: no ($(if $(filter auto,$(CURL)),no libcurl of 7.88 or later found,CURL=$(CURL))): url_prefixes will be refused"
+endif
+ifneq ($(HAVE_LCMS),yes)
+	@echo "LCMS: no ($(if $(filter auto,$(LCMS)),no lcms2 found,LCMS=$(LCMS))): to_srgb will refuse profiles with tables"
 endif
 
 deps:

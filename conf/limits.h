@@ -67,6 +67,8 @@
 #define PNG_CHUNKS_MAX 100
 /* ICC profiles of printers reach 3 MB; RGB display profiles are a few KB. */
 #define ICC_BYTES_MAX (4 * MIB)
+/* Memory of lcms2 while it computes the tables of a profile, which it expands to 16 bits. */
+#define COLOUR_BUILD_BYTES_MAX (20 * MIB)
 /* JPEG limits an APP1 segment to 64 KiB; PNG's eXIf chunks get the same limit. */
 #define EXIF_BYTES_MAX (64 * KIB)
 
@@ -90,10 +92,12 @@
  * megapixel, so memory that could be freed earlier is small and held for a short time. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
-/* Shares of host_bytes: input files, and memory that workers keep from one progressive JPEG to the
- * next. The rest is for all other heap memory of admitted jobs (daemon/pipeline/admission.h). */
+/* Shares of host_bytes: input files, and memory that is kept from one job to the next. The rest is
+ * for all other heap memory of admitted jobs (daemon/pipeline/admission.h). Of the memory that is
+ * kept, the tables of ICC profiles have a part; workers keep the rest for progressive JPEGs. */
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
+#define HOST_COLOUR_PART 32
 
 /* The share of the memory for input files that overlays may keep which no job uses. They give it
  * back when a file or another overlay needs it. */
@@ -224,7 +228,8 @@ static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
               "the daemon's own memory must hold all of its parts");
 static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
-                  HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES,
+                  HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
+                  HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");
 static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
               "an idle daemon must be able to fetch a whole batch");

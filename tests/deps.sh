@@ -44,6 +44,7 @@ need_build() {
     need_library libsystemd libsystemd-dev
     want_library libmicrohttpd libmicrohttpd-dev
     want_library libcurl libcurl4-openssl-dev
+    want_library lcms2 liblcms2-dev
 }
 
 if [ "${1:-}" = promtool ]; then

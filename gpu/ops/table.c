@@ -16,6 +16,7 @@
     X(levels)                                                                                      \
     X(threshold)                                                                                   \
     X(color_matrix)                                                                                \
+    X(to_srgb)                                                                                     \
     X(gaussian)                                                                                    \
     X(unsharp)                                                                                     \
     X(convolve)                                                                                    \

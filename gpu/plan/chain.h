@@ -29,6 +29,9 @@ struct chain {
     struct pass_window window;       /* position in the result of the last pass (or in the
                                         source) */
     bool ycc;                        /* the current image is Y, Cb and Cr, not yet gray or RGB */
+    bool cmyk;                       /* it is C, M, Y and K, not yet RGB */
+    bool in_srgb;                    /* converted from the source's profile */
+    struct colour **colour;          /* the variant's, for the tables of that conversion */
     const uint8_t *background;       /* RGB, for flattening alpha */
     const struct plan_overlays *overlays; /* NULL: none */
     uint32_t first;                  /* passes before this index may not be fused any more */
@@ -90,3 +93,5 @@ void step_gray(struct chain *chain);
 /* Converts Y, Cb and Cr to RGB or to Y. */
 void step_rgb(struct chain *chain);
 void step_luma(struct chain *chain);
+/* Converts CMYK to RGB without a profile. */
+void step_product(struct chain *chain);

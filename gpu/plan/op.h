@@ -86,10 +86,12 @@ enum op_flag {
     OP_MOVES = 2,           /* only moves pixels, so that it commutes with grayscale */
     OP_STARTS_GRAY = 4,     /* needs only the gray of a colour image, with default weights */
     OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
-    OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass */
+    OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass,
+                               except for the tables of a profile */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
     OP_LAYS = 64,           /* lays an overlay over the image: its parameter OP_OVERLAY */
+    OP_TO_SRGB = 128,        /* converts from the source's profile: the result has none */
 };
 
 /* The parameter, a place, that names an overlay. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/colour/colour.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
 
@@ -72,15 +73,30 @@ uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops)
     return DECODE_EIGHTHS;
 }
 
+/* Parses the first operation that has the flag. position: of it. NULL: there is none. */
+static const struct op *find_flag(const cJSON *ops, enum op_flag flag, int output,
+                                  struct op_parsed *parsed)
+{
+    int position = 0;
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        struct error ignored = {0};
+        if (op_parse(parsed, item, output, position++, &ignored) == STATUS_OK &&
+            parsed->op->flags & flag)
+            return parsed->op;
+    }
+    return NULL;
+}
+
+bool plan_converts_to_srgb(const cJSON *ops)
+{
+    struct op_parsed parsed;
+    return find_flag(ops, OP_TO_SRGB, -1, &parsed) != NULL;
+}
+
 bool plan_gives_values(const cJSON *ops)
 {
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        struct op_parsed parsed;
-        struct error ignored = {0};
-        if (op_parse(&parsed, item, -1, 0, &ignored) == STATUS_OK && parsed.op->flags & OP_VALUES)
-            return true;
-    }
-    return false;
+    struct op_parsed parsed;
+    return find_flag(ops, OP_VALUES, -1, &parsed) != NULL;
 }
 
 /* The operations with an overlay require it, so they are objects. */
@@ -143,17 +159,38 @@ static void leave_ycc(struct chain *chain, bool for_gray)
         step_rgb(chain);
 }
 
+/* If the chain is still CMYK, converts it to sRGB if an operation will do that, or else to RGB. */
+static enum status leave_cmyk(struct chain *chain, const cJSON *ops, int output)
+{
+    struct op_parsed parsed;
+    enum status status = STATUS_OK;
+    if (!chain->cmyk)
+        return STATUS_OK;
+    const struct op *op = find_flag(ops, OP_TO_SRGB, output, &parsed);
+    if (op) {
+        parsed.item.error = chain->error;
+        chain->item = &parsed.item;
+        status = op->step(parsed.params, chain);
+        chain->item = NULL;
+    }
+    if (!status && chain->cmyk)
+        step_product(chain);
+    return status;
+}
+
 static enum status add_ops(struct chain *chain, const struct plan_target *target)
 {
     const cJSON *ops = target->ops;
     enum status status = check_list(ops, chain->error);
-    int position = 0;
+    int position = 0, output = (int)target->number - 1;
     const cJSON *item = ops ? ops->child : NULL;
     for (; !status && item; item = item->next) {
         struct op_parsed parsed;
-        status = op_parse(&parsed, item, (int)target->number - 1, position++, chain->error);
+        status = op_parse(&parsed, item, output, position++, chain->error);
         if (!status && !op_moves(&parsed))
             leave_ycc(chain, op_starts_gray(&parsed));
+        if (!status && !op_moves(&parsed))
+            status = leave_cmyk(chain, ops, output);
         chain->item = &parsed.item;
         if (!status)
             status = parsed.op->step(parsed.params, chain);
@@ -161,7 +198,7 @@ static enum status add_ops(struct chain *chain, const struct plan_target *target
             status = chain_check_size(chain, chain->shape.width, chain->shape.height);
     }
     leave_ycc(chain, target->gray);
-    return status;
+    return status ? status : leave_cmyk(chain, ops, output);
 }
 
 /* For an output of values alone: drops the passes after the last one that computes values. */
@@ -220,9 +257,9 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
      * resize, and the hash. If a crop needs a copy, the next operation adds it, or step_copy below.
-     * Three more passes may be added: orientation, YCbCr to RGB or gray, and gray or
-     * flattening. */
-    uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 3;
+     * Four more passes may be added: orientation, YCbCr or CMYK to RGB or gray, a copy before that,
+     * and gray or flattening. */
+    uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 4;
     struct pass_shape shape = source_shape(source);
 
     variant->passes = malloc(capacity * sizeof(*variant->passes));
@@ -237,6 +274,8 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
                           .shape = shape,
                           .window = pass_window_whole(shape),
                           .ycc = source->ycc,
+                          .cmyk = source->cmyk,
+                          .colour = &variant->colour,
                           .background = source->background,
                           .overlays = target->overlays};
     step_orient(&chain, source->orientation);
@@ -273,6 +312,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
 static void leave_out(struct plan_variant *variant)
 {
     free(variant->passes);
+    colour_release(variant->colour);
     *variant = (struct plan_variant){.no_picture = true};
 }
 
@@ -292,6 +332,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     assert(source->height >= 1 && source->height <= SIDE_CEILING);
     assert(source->channels == 1 || source->channels == 3 || source->channels == 4);
     assert(!source->ycc || source->channels == 3);
+    assert(!source->cmyk || source->channels == 4);
 
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;
@@ -319,6 +360,8 @@ void plan_drop_passes(struct plan *plan)
         free(plan->variants[i].passes);
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
+        colour_release(plan->variants[i].colour);
+        plan->variants[i].colour = NULL;
     }
 }
 
@@ -331,8 +374,11 @@ void plan_clear(struct plan *plan)
 size_t plan_bytes(const struct plan *plan)
 {
     size_t bytes = 0;
-    for (uint32_t v = 0; v < plan->variant_count; v++)
-        bytes += plan->variants[v].pass_count * sizeof(struct pass);
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        bytes += variant->pass_count * sizeof(struct pass);
+        bytes += variant->colour ? colour_bytes(variant->colour) : 0;
+    }
     return bytes;
 }
 

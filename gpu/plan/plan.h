@@ -24,7 +24,8 @@
 extern "C" {
 #endif
 
-struct pass; /* gpu/plan/pass.h: one kernel with its parameters and geometry */
+struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry */
+struct colour; /* gpu/colour/colour.h: the tables of a profile */
 
 /* A file that a device decodes. */
 struct plan_file {
@@ -37,6 +38,11 @@ struct plan_file {
 struct plan_source {
     uint32_t width, height, channels; /* full size; channels is 1 with DECODE_LUMA */
     bool ycc;                         /* DECODE_YCC: the 3 channels are Y, Cb and Cr */
+    bool cmyk;                        /* DECODE_CMYK: the 4 channels are C, M, Y and K */
+    const uint8_t *icc;               /* the file's profile, for any colours; borrowed, and used
+                                         by plan_build alone */
+    size_t icc_bytes;                 /* 0: none */
+    bool icc_is_damaged;              /* it has one, which cannot be used */
     struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
     int orientation;                  /* EXIF 1..8, applied before all operations; 1: none */
@@ -116,6 +122,7 @@ struct plan_variant {
     bool no_picture;                  /* if it has an image, the image stays in the scratch
                                          buffer */
     size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
+    struct colour *colour;            /* tables of its passes; NULL: none. Part of the passes. */
     struct plan_encoder encoder;      /* the result is a file instead of an image */
 };
 
@@ -161,6 +168,9 @@ enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUS
  * plan_check_ops. */
 enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 
+/* Whether an operation converts to sRGB, so that the output has no profile. */
+bool plan_converts_to_srgb(const cJSON *ops);
+
 /* Whether an operation returns values: only then an output without an image makes sense. */
 bool plan_gives_values(const cJSON *ops);
 
@@ -180,7 +190,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
 void plan_clear(struct plan *plan); /* idempotent */
-/* Heap memory of the passes, in bytes. */
+/* Heap memory of the passes and their tables, in bytes. */
 size_t plan_bytes(const struct plan *plan);
 /* Frees the passes and keeps the sizes. plan_build with the same source and targets builds them
  * again. */

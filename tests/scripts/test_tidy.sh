@@ -92,12 +92,13 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon"
 {
-    includes gpu/plan | grep ': gpu/' | grep -v ': gpu/plan/'
+    includes gpu/colour | grep ': gpu/' | grep -v ': gpu/colour/'
+    includes gpu/plan | grep ': gpu/' | grep -vE ': gpu/(colour|plan)/'
     includes gpu/engine | grep ': gpu/' | grep -vE ': gpu/(plan|engine)/'
-    includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(plan|engine|ops)/'
+    includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(colour|plan|engine|ops)/'
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|jpeg)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|cuda)/'
-} | check "so do the folders of gpu: plan <- engine <- ops <- jpeg <- cuda"
+} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- jpeg <- cuda"
 # Only main.c prints its own help; no other file prints.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |
