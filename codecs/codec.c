@@ -91,37 +91,6 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
     return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 
-void image_info_clear(struct image_info *info)
-{
-    image_info_drop_icc(info);
-    info->icc_bytes = 0;
-}
-
-void image_info_drop_icc(struct image_info *info)
-{
-    free(info->icc);
-    info->icc = NULL;
-}
-
-enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, size_t length,
-                           const struct codec_limits *limits, struct image_info *info,
-                           struct error *error)
-{
-    struct image_info again;
-    if (info->icc || info->icc_bytes == 0)
-        return STATUS_OK;
-    enum status status = codec_probe(context, bytes, length, limits, &again, error);
-    if (status == STATUS_OK && again.icc_bytes != info->icc_bytes)
-        status = error_set(error, STATUS_INTERNAL,
-                           "the colour profile has %zu bytes, but had %zu when it was probed",
-                           again.icc_bytes, info->icc_bytes);
-    if (status == STATUS_OK) {
-        info->icc = again.icc;
-        again.icc = NULL;
-    }
-    image_info_clear(&again);
-    return status;
-}
 
 bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
                       const struct image_info *info, const struct codec_limits *limits,
@@ -142,9 +111,11 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
            (info->scales && (eighths == 1 || eighths == 2 || eighths == 4)));
     assert(dst->width == image_scaled(info->width, eighths));
     assert(dst->height == image_scaled(info->height, eighths));
-    assert(dst->channels == (request->as == DECODE_LUMA ? 1 : info->channels));
-    assert(request->as == DECODE_COLOUR || info->ycc ||
-           (request->as == DECODE_LUMA && info->channels == 1));
+    assert(dst->channels == codec_channels(info, request->as));
+    assert(request->as == DECODE_CMYK
+               ? info->cmyk
+               : request->as == DECODE_COLOUR || info->ycc ||
+                     (request->as == DECODE_LUMA && info->channels == 1));
     assert(dst->stride >= (size_t)dst->width * dst->channels);
     if (codec_late(limits->deadline_ns))
         return error_set(error, STATUS_DECODE_LIMIT,
@@ -155,12 +126,11 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
 
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
-                           size_t icc_bytes)
+                           size_t metadata_bytes)
 {
     enum { header_bytes = 4096 };
     /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. */
-    size_t profile = channels >= 3 ? icc_bytes + icc_bytes / 1024 : 0;
-    size_t bytes = header_bytes + profile +
+    size_t bytes = header_bytes + metadata_bytes + metadata_bytes / 1024 +
                    codec_of(format)->encoded_bytes(width, height, channels, settings);
     size_t most = settings->max_bytes > 0 ? (size_t)settings->max_bytes : SIZE_MAX;
     return bytes < most ? bytes : most;
@@ -201,14 +171,4 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
     return error_set(error, STATUS_IMAGE_TOO_LARGE,
                      "the %s is %u x %u pixels; at most %llu pixels and %u per side are allowed",
                      what, width, height, (unsigned long long)limits->pixels_max, limits->side_max);
-}
-
-/* The header's size field, colour space and signature: ICC.1:2022, section 7.2. */
-bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes)
-{
-    enum { header_bytes = 128, tag_count_bytes = 4, space_at = 16, signature_at = 36 };
-    if (bytes < header_bytes + tag_count_bytes || bytes > ICC_BYTES_MAX)
-        return false;
-    return codec_u32(icc) == bytes && memcmp(icc + space_at, "RGB ", 4) == 0 &&
-           memcmp(icc + signature_at, "acsp", 4) == 0;
 }

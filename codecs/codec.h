@@ -24,6 +24,8 @@ struct codec_limits {
     size_t kept_bytes_max;   /* memory that a decode may keep in the context for the next decode,
                                 which then needs no new pages from the kernel */
     bool lenient;            /* accept a truncated or corrupt JPEG */
+    unsigned metadata;       /* METADATA_EXIF, METADATA_XMP: what a probe copies, besides the
+                                profile */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
 };
@@ -34,17 +36,26 @@ struct image_info {
     uint32_t width, height;  /* as stored, before EXIF orientation */
     uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
+    bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
+    bool icc_is_damaged;     /* it has a profile that is damaged or too large; icc is NULL */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
     size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
                                 of a progressive JPEG that libjpeg decodes, otherwise a few rows */
-    uint8_t *icc;            /* RGB ICC profile or NULL; owned by this struct */
-    size_t icc_bytes;        /* stays after image_info_drop_icc */
+    /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
+    uint8_t *icc;            /* ICC profile, for any colours */
+    size_t icc_bytes;
+    uint8_t *exif;           /* EXIF data from its TIFF header on, without a thumbnail */
+    size_t exif_bytes;       /* at most EXIF_KEPT_BYTES_MAX */
+    uint16_t exif_space;     /* its tag ColorSpace; 0: it has none */
+    uint8_t *xmp;            /* the main XMP packet: text without zero bytes */
+    size_t xmp_bytes;        /* at most XMP_BYTES_MAX */
 };
 
 struct decode_request {
-    enum decode_as as; /* DECODE_LUMA needs info.ycc or channels == 1; DECODE_YCC needs info.ycc */
+    enum decode_as as; /* DECODE_LUMA needs info.ycc or channels == 1; DECODE_YCC needs info.ycc;
+                          DECODE_CMYK needs info.cmyk */
     uint32_t eighths;  /* decodes to eighths/8 of the size, as djpeg -scale does (see image_scaled).
                           0 or 8: full size. Other values need info.scales */
 };
@@ -52,8 +63,13 @@ struct decode_request {
 struct encode_request {
     const struct format *format;
     struct encoder_settings encoder;
-    const uint8_t *icc; /* RGB profile or NULL; written only with 3 or 4 channels */
+    /* Metadata to write, or NULL; in the form of struct image_info. */
+    const uint8_t *icc; /* RGB profile; written only with 3 or 4 channels */
     size_t icc_bytes;
+    const uint8_t *exif;
+    size_t exif_bytes;
+    const uint8_t *xmp;
+    size_t xmp_bytes;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
     unsigned restart_interval; /* MCUs between two restart markers of a JPEG, for the self-test; 0:
                                   none */
@@ -75,7 +91,7 @@ void codec_context_destroy(struct codec_context *context); /* takes NULL */
 /* Returns the format of the file, by its content; NULL if no codec reads it. */
 const struct format *codec_sniff(const uint8_t *bytes, size_t length);
 
-/* Finds the format and reads the header, with orientation and profile. Checks sides and pixels
+/* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels
  * against the limits before it allocates memory of that size. The caller must call image_info_clear
  * in every case. Errors: unsupported_format, image_too_large, decode_failed, decode_limit,
  * out_of_memory. */
@@ -83,13 +99,32 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         const struct codec_limits *limits, struct image_info *info,
                         struct error *error) MUST_CHECK;
 void image_info_clear(struct image_info *info);
-/* Frees the profile but keeps its size, so that codec_read_icc can read it again. */
-void image_info_drop_icc(struct image_info *info);
-/* Reads a dropped profile again from the same file. Does nothing if the file has none or it is
- * already in memory. Errors: those of codec_probe, and internal if the profile has changed. */
-enum status codec_read_icc(struct codec_context *context, const uint8_t *bytes, size_t length,
-                           const struct codec_limits *limits, struct image_info *info,
-                           struct error *error) MUST_CHECK;
+/* Frees the metadata but keeps the sizes, so that codec_read_metadata can read it again. */
+void image_info_drop_metadata(struct image_info *info);
+/* Frees the profile for good. */
+void image_info_clear_icc(struct image_info *info);
+/* Reads dropped metadata again from the same file, with the same limits->metadata. Does nothing if
+ * there is none or it is already in memory. Errors: those of codec_probe, and internal if the
+ * metadata has changed. */
+enum status codec_read_metadata(struct codec_context *context, const uint8_t *bytes, size_t length,
+                                const struct codec_limits *limits, struct image_info *info,
+                                struct error *error) MUST_CHECK;
+/* Size of these kinds of metadata (METADATA_ICC...), in bytes. */
+size_t image_info_metadata_bytes(const struct image_info *info, unsigned kinds);
+/* Whether the profile is in memory and for these colours. */
+bool image_info_icc_is_rgb(const struct image_info *info);
+bool image_info_icc_is_cmyk(const struct image_info *info);
+
+/* How an output differs from its input. */
+struct metadata_fit {
+    bool upright;           /* the orientation was applied to the pixels */
+    bool in_srgb;           /* the pixels were converted to sRGB */
+    uint32_t width, height; /* of the output */
+};
+/* Changes EXIF and XMP in memory to describe the output: the orientation becomes 1 if it was
+ * applied; pixel dimensions and the colour space are changed, if there are such tags. The next
+ * output of the same input may be fitted afterwards. */
+void image_info_fit_metadata(struct image_info *info, const struct metadata_fit *fit);
 
 /* Reads what a device needs to decode the file. Returns false, with *frame undefined, if devices do
  * not decode such files or it is damaged: codec_decode then decodes it or reports the damage. */
@@ -97,9 +132,15 @@ bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_
                       const struct image_info *info, const struct codec_limits *limits,
                       struct jpeg_frame *frame) MUST_CHECK;
 
-/* Decodes the file into dst. dst has the sides of info, scaled by the request, and 1 channel for
- * DECODE_LUMA, else info->channels. On success every pixel of dst is written, but not the padding.
- * Errors: decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
+/* The channels of an image that is decoded in this way. */
+static inline uint32_t codec_channels(const struct image_info *info, enum decode_as as)
+{
+    return as == DECODE_LUMA ? 1 : as == DECODE_CMYK ? 4 : info->channels;
+}
+
+/* Decodes the file into dst, which has the sides of info, scaled by the request, and the channels
+ * of codec_channels. On success every pixel of dst is written, but not the padding. Errors:
+ * decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,
@@ -108,7 +149,7 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
 /* Estimates the largest size of an encoded image in bytes. Only a JPEG of noise can exceed it. */
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
-                           size_t icc_bytes);
+                           size_t metadata_bytes);
 /* Returns the encoder's own memory in bytes, or 0 if it is only a few rows. */
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings);

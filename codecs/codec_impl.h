@@ -78,10 +78,29 @@ enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
 /* Returns the name, with its article, of a format that no codec reads; NULL if it is unknown. */
 const char *codec_foreign_name(const uint8_t *bytes, size_t length);
 
-/* Returns true if the bytes are an ICC profile for RGB data. Others are not copied to outputs. */
+/* Returns true if the bytes have a valid header of an ICC profile. */
+bool codec_icc_is_valid(const uint8_t *icc, size_t bytes);
+/* The same, for RGB data. Others are not copied to outputs. */
 bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
+
+/* Copies metadata, if its size is 1 to `most` bytes. Returns false if there is no memory. */
+bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to,
+                size_t *to_length) MUST_CHECK;
+/* Copies EXIF data without its thumbnail, and an XMP packet, if limits->metadata has them. The blob
+ * is as for exif_orientation. Return false if there is no memory. */
+bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
+                     struct image_info *info) MUST_CHECK;
+bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
+                    struct image_info *info) MUST_CHECK;
 
 /* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob is the payload of a
  * JPEG's APP1, which begins with "Exif\0\0", or a PNG's eXIf chunk, which begins with the TIFF
  * header. Returns 1 if the blob is invalid: an image is not refused because of a hint. */
 int exif_orientation(const uint8_t *blob, size_t bytes);
+/* Removes the thumbnail, which shows the input: its directory is unlinked, and its bytes are zeroed
+ * or cut off. tiff: from the TIFF header on. Returns the new size, or 0 if it is not TIFF. */
+size_t exif_drop_thumbnail(uint8_t *tiff, size_t bytes);
+/* Returns the tag ColorSpace; 0: there is none. */
+uint16_t exif_colour_space(const uint8_t *tiff, size_t bytes);
+/* See image_info_fit_metadata. space: the tag of an output that is not in sRGB. */
+void exif_fit(uint8_t *tiff, size_t bytes, uint16_t space, const struct metadata_fit *fit);

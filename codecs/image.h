@@ -23,7 +23,8 @@ struct image {
 enum decode_as {
     DECODE_COLOUR, /* gray, RGB or RGBA, like the file */
     DECODE_LUMA,   /* 1 channel: Y of a YCbCr file, or gray of a gray file */
-    DECODE_YCC     /* 3 channels: Y, Cb and Cr of a YCbCr file, all at full size */
+    DECODE_YCC,    /* 3 channels: Y, Cb and Cr of a YCbCr file, all at full size */
+    DECODE_CMYK    /* 4 channels: C, M, Y and K of a CMYK file as it stores them, 255 for no ink */
 };
 
 /* A scaling decoder gives M/8 of both sides, rounded up. M = 8 or 0 is the full size. */

@@ -20,6 +20,8 @@
 #define IDAT_BYTES (64 * KIB)
 /* Up to this compression level, deflate searches only for runs of one byte. */
 #define PNG_RUNS_LEVEL_MAX 3
+/* The name of a chunk with XMP: XMP part 3, 1.1.5. */
+#define XMP_NAME "XML:com.adobe.xmp"
 /* Room for the position of the decoder in a message. */
 #define POSITION_BYTES 80
 
@@ -200,17 +202,60 @@ static void read_icc(struct png_state *state, struct image_info *info)
     png_bytep profile;
     png_uint_32 bytes;
     check_memory(state);
-    if (info->channels < 3 ||
-        png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
+    size_t chunk_bytes;
+    /* libpng omits invalid profiles, and those for RGB in gray files. */
+    info->icc_is_damaged =
+        (png_get_color_type(state->png, state->info) & PNG_COLOR_MASK_COLOR) != 0 &&
+        find_chunk(state->bytes, state->length, "iCCP", &chunk_bytes) != NULL;
+    if (png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
             PNG_INFO_iCCP ||
-        !codec_icc_is_rgb(profile, bytes)) /* uncovered: batch */
+        !codec_icc_is_valid(profile, bytes)) /* uncovered: batch */
         return;
-    info->icc = malloc(bytes);
-    if (info->icc == NULL)
+    info->icc_is_damaged = false;
+    if (!codec_keep(profile, bytes, ICC_BYTES_MAX, &info->icc, &info->icc_bytes))
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for a colour profile of %u bytes",
                    bytes);
-    memcpy(info->icc, profile, bytes);
-    info->icc_bytes = bytes;
+}
+
+/* Reads the text of an iTXt chunk after its name: two bytes about compression, a language and a
+ * translated name, each with a zero byte, and the text. A compressed packet is left out, as the XMP
+ * specification (part 3, 1.1.5) requires none. */
+static bool keep_xmp(const struct codec_limits *limits, const uint8_t *at, size_t bytes,
+                     struct image_info *info)
+{
+    const uint8_t *end = at + bytes;
+    if (bytes < 2 || at[0] != 0)
+        return true;
+    at += 2;
+    for (int i = 0; i < 2; i++) {
+        at = memchr(at, 0, (size_t)(end - at));
+        if (at == NULL)
+            return true;
+        at++;
+    }
+    return codec_keep_xmp(limits, at, (size_t)(end - at), info);
+}
+
+/* Both chunks may come after the pixels, but libpng has read only up to the pixels. */
+static void read_exif_and_xmp(struct png_state *state, const struct codec_limits *limits,
+                              struct image_info *info)
+{
+    size_t exif_bytes, rest = state->length, bytes = 0;
+    const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
+    if (exif != NULL)
+        info->orientation = exif_orientation(exif, exif_bytes);
+    bool kept = exif == NULL || codec_keep_exif(limits, exif, exif_bytes, info);
+    const uint8_t *from = state->bytes;
+    for (const uint8_t *at; kept && limits->metadata & METADATA_XMP &&
+                            (at = find_chunk(from, rest, "iTXt", &bytes)) != NULL;) {
+        if (codec_has_bytes(at, bytes, 0, XMP_NAME, sizeof XMP_NAME))
+            kept = keep_xmp(limits, at + sizeof XMP_NAME, bytes - sizeof XMP_NAME, info);
+        /* The search skips a signature. */
+        from = at + bytes + 4 - SIGNATURE_BYTES;
+        rest = state->length - (size_t)(from - state->bytes);
+    }
+    if (!kept)
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 
 /* Returns an upper bound on libpng's memory. libpng never holds a whole image: it holds two rows, a
@@ -221,18 +266,15 @@ static size_t decoder_bytes(uint32_t width)
     return fixed_bytes + rows * ((size_t)width * pixel_bytes + row_slack);
 }
 
-static void read_info(struct png_state *state, struct image_info *info)
+static void read_info(struct png_state *state, const struct codec_limits *limits,
+                      struct image_info *info)
 {
     info->width = png_get_image_width(state->png, state->info);
     info->height = png_get_image_height(state->png, state->info);
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
-    /* The eXIf chunk may come after the pixels, but libpng has read only up to the pixels. */
-    size_t exif_bytes;
-    const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
-    if (exif != NULL)
-        info->orientation = exif_orientation(exif, exif_bytes);
+    read_exif_and_xmp(state, limits, info);
     read_icc(state, info);
 }
 
@@ -259,7 +301,7 @@ static enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
     *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
         open_reader(state, bytes, length, limits, true);
-        read_info(state, info);
+        read_info(state, limits, info);
     }
     png_destroy_read_struct(&state->png, &state->info, NULL);
     return error->status;
@@ -393,6 +435,22 @@ static void open_writer(struct png_state *state, const struct image *src,
                      (png_uint_32)request->icc_bytes);
 }
 
+/* EXIF must come before the pixels. */
+static void write_metadata(struct png_state *state, const struct encode_request *request)
+{
+    static const png_byte exif[] = "eXIf", text[] = "iTXt";
+    /* After the name: no compression, no language and no translated name. */
+    static const png_byte head[sizeof XMP_NAME + 4] = XMP_NAME;
+    if (request->exif != NULL)
+        png_write_chunk(state->png, exif, request->exif, request->exif_bytes);
+    if (request->xmp == NULL)
+        return;
+    png_write_chunk_start(state->png, text, (png_uint_32)(sizeof head + request->xmp_bytes));
+    png_write_chunk_data(state->png, head, sizeof head);
+    png_write_chunk_data(state->png, request->xmp, request->xmp_bytes);
+    png_write_chunk_end(state->png);
+}
+
 static void write_rows(struct png_state *state, const struct image *src,
                        const struct encode_request *request)
 {
@@ -419,6 +477,7 @@ static enum status png_encode(void *opaque, const struct image *src,
     if (setjmp(state->jump) == 0) {
         open_writer(state, src, request);
         png_write_info(state->png, state->info);
+        write_metadata(state, request);
         write_rows(state, src, request);
     }
     png_destroy_write_struct(&state->png, &state->info);

@@ -28,6 +28,9 @@ enum encoder_parameter {
     PARAMETER_COUNT
 };
 
+/* Metadata of an input that an output may keep: a set of bits. */
+enum metadata { METADATA_ICC = 1, METADATA_EXIF = 2, METADATA_XMP = 4, METADATA_ALL = 7 };
+
 /* The bit of a parameter in format.parameters. */
 #define TAKES(name) (1u << PARAMETER_##name)
 

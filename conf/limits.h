@@ -71,6 +71,10 @@
 #define COLOUR_BUILD_BYTES_MAX (20 * MIB)
 /* JPEG limits an APP1 segment to 64 KiB; PNG's eXIf chunks get the same limit. */
 #define EXIF_BYTES_MAX (64 * KIB)
+/* Metadata that outputs keep must fit one APP1 segment of a JPEG, after its length and its name:
+ * "Exif\0\0", or 29 bytes for XMP, for which its specification allows two bytes less. */
+#define EXIF_KEPT_BYTES_MAX 65527
+#define XMP_BYTES_MAX 65502
 
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */
@@ -103,10 +107,10 @@
  * back when a file or another overlay needs it. */
 #define OVERLAYS_IDLE_PART 4
 
-/* A job keeps a plan of six passes and the profile of a display before it is admitted. Larger ones
- * are measured, freed, and made again after the admission. */
-#define PLAN_KEPT_BYTES (8 * KIB)
-#define ICC_KEPT_BYTES  (4 * KIB)
+/* A job keeps a plan of six passes, and metadata of the size of a display's profile, before it is
+ * admitted. Larger ones are measured, freed, and made again after the admission. */
+#define PLAN_KEPT_BYTES     (8 * KIB)
+#define METADATA_KEPT_BYTES (4 * KIB)
 
 /* If a device decodes a file that is larger than this, a worker reads only this much of it before
  * the admission, and the whole file into pinned memory after it. The headers of most photographs

@@ -133,6 +133,7 @@ static void print_input(const struct job_run *run, FILE *out)
     fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
             run->decode.as == DECODE_LUMA  ? "luma, the Y channel alone"
             : run->decode.as == DECODE_YCC ? "Y, Cb and Cr, for gray and for colours"
+            : run->decode.as == DECODE_CMYK ? "CMYK, for its profile"
             : info->channels == 1          ? "gray"
                                            : "colour",
             scale, decoded.width, decoded.height, decoded.channels,
@@ -218,6 +219,7 @@ static bool add_decode(cJSON *json, const struct job_run *run)
     struct image image = plan_input(&run->plan, NULL);
     const char *as = run->decode.as == DECODE_LUMA      ? "luma"
                      : run->decode.as == DECODE_YCC     ? "ycc"
+                     : run->decode.as == DECODE_CMYK    ? "cmyk"
                      : run->info.channels == 1          ? "gray"
                                                          : "colour";
     cJSON *decode = cJSON_AddObjectToObject(json, "decode");

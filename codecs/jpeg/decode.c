@@ -126,9 +126,12 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
         info->ycc = true;
         info->channels = 3;
         return STATUS_OK;
-    case JCS_RGB:
     case JCS_CMYK:
     case JCS_YCCK:
+        info->cmyk = true;
+        info->channels = 3;
+        return STATUS_OK;
+    case JCS_RGB:
         info->channels = 3;
         return STATUS_OK;
     default:
@@ -139,23 +142,43 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
     }
 }
 
-static int read_orientation(const struct jpeg_decompress_struct *reader)
+/* Returns the first APP1 segment that begins with this name; NULL: there is none. */
+static jpeg_saved_marker_ptr find_app1(const struct jpeg_decompress_struct *reader,
+                                       const char *name, size_t length)
 {
-    for (jpeg_saved_marker_ptr marker = reader->marker_list; marker != NULL; marker = marker->next)
-        if (marker->marker == JPEG_MARKER_EXIF && marker->data_length >= 6 &&
-            memcmp(marker->data, "Exif\0\0", 6) == 0)
-            return exif_orientation(marker->data, marker->data_length);
-    return 1;
+    jpeg_saved_marker_ptr marker = reader->marker_list;
+    while (marker != NULL && !(marker->marker == JPEG_MARKER_EXIF &&
+                               codec_has_bytes(marker->data, marker->data_length, 0, name, length)))
+        marker = marker->next;
+    return marker;
+}
+
+static void read_exif_and_xmp(struct jpeg_state *state, struct image_info *info)
+{
+    jpeg_saved_marker_ptr exif = find_app1(&state->reader, JPEG_EXIF_NAME, JPEG_EXIF_NAME_BYTES);
+    jpeg_saved_marker_ptr xmp = find_app1(&state->reader, JPEG_XMP_NAME, JPEG_XMP_NAME_BYTES);
+    if (exif != NULL)
+        info->orientation = exif_orientation(exif->data, exif->data_length);
+    if ((exif != NULL && !codec_keep_exif(state->limits, exif->data, exif->data_length, info)) ||
+        (xmp != NULL && !codec_keep_xmp(state->limits, xmp->data + JPEG_XMP_NAME_BYTES,
+                                        xmp->data_length - JPEG_XMP_NAME_BYTES, info)))
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a JPEG");
 }
 
 static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *info)
 {
     unsigned bytes = 0;
-    if (info->channels < 3 || !jpeg_read_icc_profile(reader, &info->icc, &bytes))
+    if (!jpeg_read_icc_profile(reader, &info->icc, &bytes)) {
+        for (jpeg_saved_marker_ptr at = reader->marker_list; at != NULL; at = at->next)
+            info->icc_is_damaged |=
+                at->marker == JPEG_MARKER_ICC &&
+                codec_has_bytes(at->data, at->data_length, 0, JPEG_ICC_NAME, sizeof JPEG_ICC_NAME);
         return;
+    }
     info->icc_bytes = bytes;
-    if (!codec_icc_is_rgb(info->icc, info->icc_bytes))
-        image_info_clear(info);
+    info->icc_is_damaged = !codec_icc_is_valid(info->icc, info->icc_bytes);
+    if (info->icc_is_damaged)
+        image_info_clear_icc(info);
 }
 
 static void read_info(struct jpeg_state *state, struct image_info *info)
@@ -171,7 +194,7 @@ static void read_info(struct jpeg_state *state, struct image_info *info)
             STATUS_OK ||
         read_colour(reader, info, state->error) != STATUS_OK)
         return;
-    info->orientation = read_orientation(reader);
+    read_exif_and_xmp(state, info);
     info->codec_bytes = decoder_bytes(reader);
     read_icc(reader, info);
 }
@@ -290,7 +313,7 @@ static void decode_rows(struct jpeg_state *state, const uint8_t *bytes, size_t l
         leave_out_scans(state);
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
-    if (cmyk && dst->channels == 3)
+    if (cmyk && request->as != DECODE_CMYK)
         read_cmyk_rows(reader, dst);
     else
         read_rows(reader, dst);

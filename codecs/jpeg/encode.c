@@ -2,6 +2,7 @@
 #include "codecs/jpeg/header.h"
 #include "codecs/jpeg/state.h"
 
+#include <assert.h>
 #include <string.h>
 
 static void sink_start(j_compress_ptr writer)
@@ -105,6 +106,30 @@ static void write_rows(struct jpeg_compress_struct *writer, const struct image *
     }
 }
 
+/* EXIF readers look at the first segments, so the profile comes last. */
+static void write_segment(struct jpeg_compress_struct *writer, const char *name, size_t name_bytes,
+                          const uint8_t *bytes, size_t length)
+{
+    if (bytes == NULL)
+        return;
+    jpeg_write_m_header(writer, JPEG_MARKER_EXIF, (unsigned)(name_bytes + length));
+    for (size_t i = 0; i < name_bytes; i++)
+        jpeg_write_m_byte(writer, name[i]);
+    for (size_t i = 0; i < length; i++)
+        jpeg_write_m_byte(writer, bytes[i]);
+}
+
+static void write_metadata(struct jpeg_compress_struct *writer,
+                           const struct encode_request *request)
+{
+    assert(request->exif_bytes <= EXIF_KEPT_BYTES_MAX && request->xmp_bytes <= XMP_BYTES_MAX);
+    write_segment(writer, JPEG_EXIF_NAME, JPEG_EXIF_NAME_BYTES, request->exif,
+                  request->exif_bytes);
+    write_segment(writer, JPEG_XMP_NAME, JPEG_XMP_NAME_BYTES, request->xmp, request->xmp_bytes);
+    if (request->icc != NULL && writer->num_components == 3)
+        jpeg_write_icc_profile(writer, request->icc, (unsigned)request->icc_bytes);
+}
+
 enum status jpeg_encode(void *opaque, const struct image *src,
                         const struct encode_request *request, struct codec_sink *sink,
                         struct error *error)
@@ -118,8 +143,7 @@ enum status jpeg_encode(void *opaque, const struct image *src,
     if (setjmp(state->jump) == 0) {
         open_writer(state, src);
         jpeg_start_compress(&state->writer, TRUE);
-        if (request->icc != NULL && state->writer.num_components == 3)
-            jpeg_write_icc_profile(&state->writer, request->icc, (unsigned)request->icc_bytes);
+        write_metadata(&state->writer, request);
         if (state->writer.raw_data_in)
             write_gray_rows(&state->writer, src);
         else

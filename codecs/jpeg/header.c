@@ -6,8 +6,9 @@
 
 #include "codecs/jpeg/zigzag.h"
 
-/* More than a header without a profile: libjpeg's for RGB has 623 bytes. */
-#define HEADER_BYTES_MAX 640
+/* More than a header without metadata, whose size for RGB is 623 bytes in libjpeg, and the heads of
+ * segments with EXIF (10 bytes) and XMP (33 bytes). */
+#define HEADER_BYTES_MAX (640 + 10 + 33)
 /* A profile is cut into segments of at most 65535 bytes: a length, 14 bytes about the profile, and
  * a part of it. A marker of 2 bytes is before each. */
 #define ICC_PART_BYTES (65535 - 2 - 14)
@@ -44,15 +45,15 @@ struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling)
     return (struct jpeg_sampling){half_width ? 2 : 1, half_height ? 2 : 1};
 }
 
-static size_t header_capacity(size_t icc_bytes)
+static size_t header_capacity(size_t metadata_bytes)
 {
-    size_t parts = (icc_bytes + ICC_PART_BYTES - 1) / ICC_PART_BYTES;
-    return HEADER_BYTES_MAX + icc_bytes + parts * ICC_HEAD_BYTES;
+    size_t parts = (metadata_bytes + ICC_PART_BYTES - 1) / ICC_PART_BYTES;
+    return HEADER_BYTES_MAX + metadata_bytes + parts * ICC_HEAD_BYTES;
 }
 
-size_t jpeg_prelude_bytes(size_t icc_bytes)
+size_t jpeg_prelude_bytes(size_t metadata_bytes)
 {
-    return sizeof(struct jpeg_prelude) + header_capacity(icc_bytes);
+    return sizeof(struct jpeg_prelude) + header_capacity(metadata_bytes);
 }
 
 /* Reads tables of 8-bit values: each has a byte with its number, then the values. */
@@ -98,7 +99,9 @@ enum status jpeg_prelude_make(struct codec_context *context, const struct encode
     struct header_sink sink = {.bytes = to->header};
     assert(!request->encoder.progressive && !request->encoder.optimize);
     assert(channels == 1 || channels == 3);
-    sink.capacity = header_capacity(request->icc ? request->icc_bytes : 0);
+    sink.capacity = header_capacity((request->icc ? request->icc_bytes : 0) +
+                                    (request->exif ? request->exif_bytes : 0) +
+                                    (request->xmp ? request->xmp_bytes : 0));
     sink.sink =
         (struct codec_sink){.buffer = sink.buffer, .capacity = sizeof sink.buffer, .flush = keep};
     memset(to, 0, sizeof *to);

@@ -17,8 +17,9 @@ struct jpeg_sampling {
 };
 struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling);
 
-/* Returns the largest size of a prelude with a profile of this size; 0: no profile. */
-size_t jpeg_prelude_bytes(size_t icc_bytes);
+/* Returns the largest size of a prelude with metadata (profile, EXIF and XMP) of this size in all;
+ * 0: none. */
+size_t jpeg_prelude_bytes(size_t metadata_bytes);
 
 /* Fills the prelude of a baseline JPEG. to: jpeg_prelude_bytes() bytes. channels: 1, or 3 for RGB,
  * whose profile is then written. request->encoder must be neither progressive nor optimize. Takes

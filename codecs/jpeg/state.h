@@ -14,6 +14,13 @@
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
+/* The names at the beginning of segments, with their zero bytes: EXIF 2.32, 4.7.2; XMP part 3,
+ * 1.1.3; ICC.1:2022, B.4. */
+#define JPEG_EXIF_NAME       "Exif\0"
+#define JPEG_EXIF_NAME_BYTES 6
+#define JPEG_XMP_NAME        "http://ns.adobe.com/xap/1.0/"
+#define JPEG_XMP_NAME_BYTES  29
+#define JPEG_ICC_NAME        "ICC_PROFILE"
 /* Markers of ISO/IEC 10918-1, table B.1, that jpeglib.h does not define. */
 #define JPEG_MARKER_SOF0 0xC0
 #define JPEG_MARKER_SOF1 0xC1

@@ -97,7 +97,8 @@ static size_t working_need(const struct job_run *run)
 {
     size_t encoder = encoder_need(run);
     size_t decoder = run->input.decoder == CODEC_ON_HOST ? run->info.codec_bytes : 0;
-    return (encoder > decoder ? encoder : decoder) + run->plan_bytes + run->info.icc_bytes;
+    return (encoder > decoder ? encoder : decoder) + run->plan_bytes +
+           image_info_metadata_bytes(&run->info, METADATA_ALL);
 }
 
 /* Results wait for Redis or a server: values, and outputs to keys and URLs. */
@@ -112,7 +113,8 @@ static size_t results_need(const struct job_run *run)
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         keys += codec_encoded_bytes(output->format, variant->width, variant->height,
-                                    variant->channels, &wanted->encoder, run->info.icc_bytes);
+                                    variant->channels, &wanted->encoder,
+                                    image_info_metadata_bytes(&run->info, output->metadata));
     }
     return run->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }
@@ -224,7 +226,8 @@ static void keep(struct admission *admission, struct job_run *run, size_t need)
 
 void admission_keep_encoder(struct job_run *run)
 {
-    size_t need = encoder_need(run) + run->plan_bytes + run->info.icc_bytes;
+    size_t need = encoder_need(run) + run->plan_bytes +
+                  image_info_metadata_bytes(&run->info, METADATA_ALL);
     struct admission *admission = lock(run);
     keep(admission, run, need + run->reserved.results_room);
     pthread_mutex_unlock(&admission->lock);

@@ -86,9 +86,11 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
         .jpeg_warnings_max = JPEG_WARNINGS_MAX,
         .lenient = options->lenient,
-        /* The buffers of all workers share an eighth of host_bytes. */
-        .kept_bytes_max = options->workers > 0 ? options->host_bytes / HOST_KEPT_PART /
-                                                     options->workers : 0,
+        /* The buffers of all workers share three quarters of an eighth of host_bytes. */
+        .kept_bytes_max = options->workers > 0
+                              ? (options->host_bytes / HOST_KEPT_PART -
+                                 options->host_bytes / HOST_COLOUR_PART) / options->workers
+                              : 0,
     };
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
@@ -102,7 +104,7 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
 
 void job_run_drop_plan(struct job_run *run)
 {
-    image_info_drop_icc(&run->info);
+    image_info_drop_metadata(&run->info);
     plan_drop_passes(&run->plan);
     job_overlays_release(run);
 }

@@ -108,6 +108,8 @@ struct job_run_output {
     const struct format *format; /* NULL: no image is written, or the format depends on the input,
                                     which is not read yet */
     enum codec_place encoder;
+    unsigned metadata;         /* of the input, to write: METADATA_ICC... */
+    bool in_srgb;              /* its pixels are converted from the input's profile */
     size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
@@ -267,7 +269,11 @@ void job_run_check_operations(struct job_run *run);
 void job_run_fail_if_all_failed(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
-/* Frees the plan and the colour profile. Idempotent. */
+/* The kinds of metadata that an output keeps, without the profile. */
+unsigned job_run_wanted_metadata(const struct job_run *run);
+/* The request to encode an output; changes the metadata in run->info to fit it. */
+struct encode_request job_run_encode_request(struct job_run *run, size_t index);
+/* Frees the plan and the metadata. Idempotent. */
 void job_run_drop_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results. Idempotent. */
 void job_run_release(struct job_run *run);

@@ -25,14 +25,23 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     return status;
 }
 
-static struct encode_request encode_request(const struct job_run *run, size_t index)
+struct encode_request job_run_encode_request(struct job_run *run, size_t index)
 {
-    const struct job_output *wanted = &run->job.outputs[index];
+    const struct job_run_output *output = &run->outputs[index];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    struct image_info *info = &run->info;
+    const struct metadata_fit fit = {.upright = run->job.orient, .in_srgb = output->in_srgb,
+                                     .width = variant->width, .height = variant->height};
+    image_info_fit_metadata(info, &fit);
     return (struct encode_request){
-        .format = run->outputs[index].format,
-        .encoder = wanted->encoder,
-        .icc = run->info.icc,
-        .icc_bytes = run->info.icc_bytes,
+        .format = output->format,
+        .encoder = run->job.outputs[index].encoder,
+        .icc = output->metadata & METADATA_ICC ? info->icc : NULL,
+        .icc_bytes = info->icc_bytes,
+        .exif = output->metadata & METADATA_EXIF ? info->exif : NULL,
+        .exif_bytes = info->exif_bytes,
+        .xmp = output->metadata & METADATA_XMP ? info->xmp : NULL,
+        .xmp_bytes = info->xmp_bytes,
         .deadline_ns = run->timing.deadline_ns,
     };
 }
@@ -44,7 +53,7 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
     struct job_run_output *output = &run->outputs[index];
     uint8_t *results = run->reserved.memory.output;
     if (output->encoder == CODEC_ON_HOST) {
-        struct encode_request request = encode_request(run, index);
+        struct encode_request request = job_run_encode_request(run, index);
         struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                          results);
         if (request.encoder.max_bytes > 0) {

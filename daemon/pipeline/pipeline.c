@@ -8,6 +8,7 @@
 #include "conf/clock.h"
 #include "conf/text.h"
 #include "daemon/pipeline/pipeline_impl.h"
+#include "gpu/colour/colour.h"
 
 /* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100
@@ -16,7 +17,7 @@
 #define NODE_BYTES 192
 #define QUEUE_BYTES (2 * KIB) /* of the queue: a lease and a read */
 static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES +
-                      ICC_KEPT_BYTES + QUEUE_BYTES <= HEAP_JOB_BYTES,
+                      METADATA_KEPT_BYTES + QUEUE_BYTES <= HEAP_JOB_BYTES,
               "a waiting job must fit into HEAP_JOB_BYTES");
 static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
                       (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
@@ -179,6 +180,7 @@ static void open_admission(struct pipeline *pipeline)
         now = most = parts->options->inflight;
     admission_open(&pipeline->admission, parts->engine,
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
+    colour_cache_limit(host / HOST_COLOUR_PART);
 }
 
 /* Half of the descriptors that the process may open. */
@@ -260,6 +262,7 @@ void pipeline_destroy(struct pipeline *pipeline)
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
     dispatch_close(&pipeline->dispatch);
+    colour_cache_limit(0);
     free(pipeline->runs);
     free(pipeline);
 }

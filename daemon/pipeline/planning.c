@@ -191,6 +191,31 @@ static const struct format *output_format(const struct job_output *output,
     return format ? format : info->format;
 }
 
+unsigned job_run_wanted_metadata(const struct job_run *run)
+{
+    unsigned wanted = 0;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        wanted |= run->job.outputs[i].metadata;
+    return wanted & ~(unsigned)METADATA_ICC;
+}
+
+/* Chooses the metadata of each output, and frees the profile if none uses it. Only RGB profiles are
+ * written; pixels in sRGB need none. */
+static void choose_metadata(struct job_run *run)
+{
+    bool is_rgb = image_info_icc_is_rgb(&run->info), is_used = false;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct job_run_output *output = &run->outputs[i];
+        output->in_srgb = plan_converts_to_srgb(run->job.outputs[i].ops);
+        output->metadata = run->job.outputs[i].metadata;
+        if (output->in_srgb || !is_rgb)
+            output->metadata &= ~(unsigned)METADATA_ICC;
+        is_used |= output->in_srgb || output->metadata & METADATA_ICC;
+    }
+    if (!is_used)
+        image_info_clear_icc(&run->info);
+}
+
 /* Fills a target for each output without an error; returns their number. */
 static size_t take_targets(struct job_run *run, struct plan_target *targets)
 {
@@ -213,7 +238,8 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .quality = encoder->quality,
             .h = sampling.h,
             .v = sampling.v,
-            .header_bytes = jpeg_prelude_bytes(run->info.icc_bytes),
+            .header_bytes = jpeg_prelude_bytes(
+                image_info_metadata_bytes(&run->info, output->metadata)),
             .encoder_bytes = jpeg_encoder_bytes,
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
@@ -221,6 +247,26 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         };
     }
     return count;
+}
+
+/* CMYK is decoded as it is if its profile will be used. */
+static enum decode_as choose_colours(const struct job_run *run, const struct plan_target *targets,
+                                     size_t count)
+{
+    bool has_profile = image_info_icc_is_cmyk(&run->info);
+    if (run->info.ycc)
+        return plan_decode_as(targets, count);
+    for (size_t i = 0; i < run->job.output_count && run->info.cmyk && has_profile; i++)
+        if (run->outputs[i].in_srgb)
+            return DECODE_CMYK;
+    return DECODE_COLOUR;
+}
+
+static void set_profile(const struct job_run *run, struct plan_source *source)
+{
+    source->icc = run->info.icc;
+    source->icc_bytes = run->info.icc_bytes;
+    source->icc_is_damaged = run->info.icc_is_damaged;
 }
 
 /* Chooses how the input is decoded, and returns the resulting source image. A scaled decode is used
@@ -236,11 +282,13 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
         .orientation = run->job.orient ? info->orientation : 1,
     };
     memcpy(source.background, run->job.background, sizeof source.background);
-    decode->as = info->ycc ? plan_decode_as(targets, count) : DECODE_COLOUR;
+    decode->as = choose_colours(run, targets, count);
     decode->eighths = info->scales && !run->job.listed ? plan_eighths(&source, targets[0].ops)
                                                         : DECODE_EIGHTHS;
-    source.channels = decode->as == DECODE_LUMA ? 1 : info->channels;
+    source.channels = codec_channels(info, decode->as);
     source.ycc = decode->as == DECODE_YCC;
+    source.cmyk = decode->as == DECODE_CMYK;
+    set_profile(run, &source);
     source.eighths = decode->eighths;
     return source;
 }
@@ -288,6 +336,8 @@ static bool build(struct job_run *run, const struct plan_source *source,
     struct plan_target targets[JOB_OUTPUTS_MAX];
     if (job_unpack(&run->job, &run->error) != STATUS_OK)
         return false;
+    if (!source)
+        choose_metadata(run);
     size_t count = take_targets(run, targets);
     bool built = count > 0 && (source ? plan_targets(run, source, targets, count)
                                       : choose_and_plan(run, tools, targets, count));
@@ -308,6 +358,7 @@ void job_run_build_plan(struct job_run *run, struct worker_tools *tools)
 void job_run_restore_plan(struct job_run *run)
 {
     struct plan measured = run->plan;
+    set_profile(run, &measured.source);
     if (build(run, &measured.source, NULL) && (run->plan.input_bytes != measured.input_bytes ||
                                          run->plan.output_bytes != measured.output_bytes ||
                                          run->plan.scratch_bytes != measured.scratch_bytes ||

@@ -149,8 +149,8 @@ static void drop_large(struct job_run *run)
         job_run_drop_plan(run);
         return;
     }
-    if (run->info.icc_bytes > ICC_KEPT_BYTES)
-        image_info_drop_icc(&run->info);
+    if (image_info_metadata_bytes(&run->info, METADATA_ALL) > METADATA_KEPT_BYTES)
+        image_info_drop_metadata(&run->info);
     if (run->plan_bytes > PLAN_KEPT_BYTES)
         plan_drop_passes(&run->plan);
 }
@@ -176,6 +176,7 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    run->bounds.codec.metadata = job_run_wanted_metadata(run);
     if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
         job_run_build_plan(run, tools);
@@ -227,11 +228,11 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
 static void restore_large(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    if (run->plan_bytes > PLAN_KEPT_BYTES)
-        job_run_restore_plan(run);
-    if (codec_read_icc(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
-                       &run->info, &error) != STATUS_OK)
+    if (codec_read_metadata(tools->codec, run->input.seen, run->input.seen_bytes,
+                            &run->bounds.codec, &run->info, &error) != STATUS_OK)
         take_codec_error(run, &error);
+    else if (run->plan_bytes > PLAN_KEPT_BYTES) /* it may need the profile */
+        job_run_restore_plan(run);
 }
 
 void job_run_decode(struct job_run *run, struct worker_tools *tools)

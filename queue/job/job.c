@@ -28,7 +28,8 @@ static const char *const input_keys[] = {"path", "key", "url", NULL};
 static const char *const output_keys[] = {"path", "key", "url", "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
-                                          "ttl_s", NULL};
+                                          "metadata", "ttl_s", NULL};
+static const char *const metadata_words[] = {"icc", "exif", "xmp", NULL}; /* the bits' order */
 
 /* The context of the checks below. Their argument `where` is the key as messages name it:
  * "outputs[2].output". */
@@ -316,6 +317,28 @@ static bool read_encoder(const struct check *check, const cJSON *object, const c
     return true;
 }
 
+/* A list of words, or "none". */
+static bool read_metadata(const struct check *check, const cJSON *object, const char *where,
+                          struct job_output *output)
+{
+    const cJSON *list = member(object, "metadata"), *word;
+    const char *single = cJSON_GetStringValue(list);
+    if (!list)
+        return true;
+    bool ok = cJSON_IsArray(list) || (single && strcmp(single, "none") == 0);
+    output->metadata = 0;
+    for (word = cJSON_IsArray(list) ? list->child : NULL; word && ok; word = word->next) {
+        const char *given = cJSON_GetStringValue(word);
+        unsigned i = 0;
+        while (given && metadata_words[i] && strcmp(metadata_words[i], given) != 0)
+            i++;
+        ok = given && metadata_words[i];
+        output->metadata |= ok ? 1u << i : 0;
+    }
+    return ok || refuse(check, "%s.metadata is %s; it must be \"none\", or a list of \"icc\", "
+                        "\"exif\" and \"xmp\"", where, shown(list));
+}
+
 static bool read_output(const struct check *check, const cJSON *item, const char *where,
                         struct job_output *output)
 {
@@ -331,6 +354,7 @@ static bool read_output(const struct check *check, const cJSON *item, const char
         return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
     output->format = cJSON_GetStringValue(format);
     if (!read_encoder(check, item, where, output) ||
+        !read_metadata(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (!output->place.key && member(item, "ttl_s"))
@@ -397,7 +421,7 @@ static bool read_variant(const struct check *check, struct job *job, cJSON *pare
 {
     struct job_output *output = &job->outputs[job->output_count];
     const cJSON *place = member(parent, "output");
-    *output = (struct job_output){.encoder = encoder_defaults};
+    *output = (struct job_output){.encoder = encoder_defaults, .metadata = METADATA_ICC};
     if ((place && !read_output(check, place, output_name, output)) ||
         !read_ops(check, parent, ops_name, &output->ops))
         return false;

@@ -48,6 +48,7 @@ struct job_output {
     const char *format;   /* as the job gives it, not checked here; or NULL */
     struct encoder_settings encoder;
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
+    unsigned metadata;    /* of the input, to keep: METADATA_ICC..., by default the profile */
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX items, each a string or an object with
                              "op"; empty if the job gives none. NULL in a packed job */

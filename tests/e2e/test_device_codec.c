@@ -37,7 +37,7 @@ static const struct input inputs[] = {
                                .colour = PICTURE_CMYK}},
 };
 
-/* The profile of an input: larger than ICC_KEPT_BYTES, or than INPUT_HEAD_BYTES. */
+/* The profile of an input: larger than METADATA_KEPT_BYTES, or than INPUT_HEAD_BYTES. */
 static size_t icc_bytes(const char *name)
 {
     return strcmp(name, "large_icc.jpg") == 0     ? 20000

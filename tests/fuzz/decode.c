@@ -70,7 +70,7 @@ static void canvas_open(struct canvas *canvas, const struct image_info *info,
     struct image *image = &canvas->image;
     image->width = image_scaled(info->width, request->eighths);
     image->height = image_scaled(info->height, request->eighths);
-    image->channels = request->as == DECODE_LUMA ? 1 : info->channels;
+    image->channels = codec_channels(info, request->as);
     image->stride = image_stride(image->width, image->channels) + STRIDE_ALIGN;
     canvas->bytes = image->stride * image->height + 2 * guard_bytes;
     canvas->block = malloc(canvas->bytes);
@@ -142,8 +142,13 @@ static enum status keep(struct codec_sink *base, size_t used, struct error *erro
     return STATUS_OK;
 }
 
-/* Checks that an encoded image can be decoded, that a lossless format keeps the pixels, and that a
- * JPEG keeps the profile. */
+static bool is_same(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes)
+{
+    return a_bytes == b_bytes && (a_bytes == 0 || memcmp(a, b, a_bytes) == 0);
+}
+
+/* Checks that an encoded image can be decoded, that a lossless format keeps the pixels, that EXIF
+ * and XMP are kept, and that a JPEG keeps the profile. */
 static void check_encoded(const struct canvas *canvas, const struct image_info *info,
                           const struct format *format, const struct codec_limits *limits)
 {
@@ -153,8 +158,12 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
     struct sink sink = {.base = {.buffer = buffer, .capacity = sizeof buffer, .flush = keep}};
     struct encode_request request = {.format = format,
                                      .encoder = {.quality = 85, .compression = 1},
-                                     .icc = info->icc,
-                                     .icc_bytes = info->icc_bytes};
+                                     .icc = image_info_icc_is_rgb(info) ? info->icc : NULL,
+                                     .icc_bytes = info->icc_bytes,
+                                     .exif = info->exif,
+                                     .exif_bytes = info->exif_bytes,
+                                     .xmp = info->xmp,
+                                     .xmp_bytes = info->xmp_bytes};
     if ((canvas->image.channels == 4 && !format->alpha) ||
         (canvas->image.channels == 1 && !format->gray))
         return;
@@ -162,9 +171,10 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
     struct image_info again;
     FUZZ_MUST(codec_probe(context, sink.bytes, sink.length, limits, &again, &error) == STATUS_OK);
     FUZZ_MUST(again.channels == canvas->image.channels);
-    if (format == &formats[FORMAT_jpeg] && canvas->image.channels == 3)
-        FUZZ_MUST(again.icc_bytes == info->icc_bytes &&
-                  (info->icc == NULL || memcmp(again.icc, info->icc, info->icc_bytes) == 0));
+    if (format == &formats[FORMAT_jpeg] && canvas->image.channels == 3 && request.icc)
+        FUZZ_MUST(is_same(again.icc, again.icc_bytes, info->icc, info->icc_bytes));
+    FUZZ_MUST(is_same(again.exif, again.exif_bytes, info->exif, info->exif_bytes));
+    FUZZ_MUST(is_same(again.xmp, again.xmp_bytes, info->xmp, info->xmp_bytes));
     struct decode_request whole = {0};
     struct canvas back;
     canvas_open(&back, &again, &whole, 0);
@@ -216,16 +226,19 @@ void decode_check(const uint8_t *bytes, size_t length)
                                   .side_max = side_max,
                                   .jpeg_scans_max = JPEG_SCANS_DEFAULT,
                                   .jpeg_warnings_max = JPEG_WARNINGS_MAX,
-                                  .lenient = length % 4 == 0};
+                                  .lenient = length % 4 == 0,
+                                  .metadata = METADATA_ALL};
     struct image_info info;
     struct error error = {0};
     enum status status = codec_probe(fuzz_codec(), bytes, length, &limits, &info, &error);
     fuzz_check_error(status, &error);
     if (status == STATUS_OK) {
-        struct decode_request colour = {0}, other = {.as = (enum decode_as)(length % 3),
+        struct decode_request colour = {0}, other = {.as = (enum decode_as)(length % 4),
                                                      .eighths = 1u << length % 4};
         if (!info.ycc && (other.as == DECODE_YCC || info.channels != 1))
             other.as = DECODE_COLOUR;
+        if (info.cmyk != (other.as == DECODE_CMYK))
+            other.as = info.cmyk ? DECODE_CMYK : DECODE_COLOUR;
         if (!info.scales)
             other.eighths = DECODE_EIGHTHS;
         check_request(bytes, length, &info, &colour, &limits);

@@ -11,7 +11,8 @@ static_assert(JPEG_KEPT_BYTES_MAX >= PNG_CHUNK_BYTES_MAX, "of the two formats th
 static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT,
                                            .side_max = SIDE_DEFAULT,
                                            .jpeg_scans_max = JPEG_SCANS_DEFAULT,
-                                           .jpeg_warnings_max = JPEG_WARNINGS_MAX};
+                                           .jpeg_warnings_max = JPEG_WARNINGS_MAX,
+                                           .metadata = METADATA_ALL};
 
 static void check_info(const struct image_info *info)
 {
@@ -23,7 +24,10 @@ static void check_info(const struct image_info *info)
     FUZZ_MUST(info->orientation >= 1 && info->orientation <= ORIENTATION_MAX);
     FUZZ_MUST(info->codec_bytes > 0);
     FUZZ_MUST((info->icc != NULL) == (info->icc_bytes > 0));
-    FUZZ_MUST(info->icc_bytes <= ICC_BYTES_MAX && (info->icc == NULL || info->channels >= 3));
+    FUZZ_MUST(info->icc_bytes <= ICC_BYTES_MAX && !(info->icc && info->icc_is_damaged));
+    FUZZ_MUST((info->exif != NULL) == (info->exif_bytes > 0));
+    FUZZ_MUST((info->xmp != NULL) == (info->xmp_bytes > 0));
+    FUZZ_MUST(info->exif_bytes <= EXIF_KEPT_BYTES_MAX && info->xmp_bytes <= XMP_BYTES_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -352,11 +352,11 @@ TEST(test_profile_again)
         assert_int_equal(rig_probe(&rig, &files[i]), STATUS_OK);
         size_t bytes = i < 2 ? icc.length : 0;
         assert_int_equal(rig.info.icc_bytes, bytes);
-        image_info_drop_icc(&rig.info);
+        image_info_drop_metadata(&rig.info);
         assert_null(rig.info.icc);
         assert_int_equal(rig.info.icc_bytes, bytes);
         for (int twice = 0; twice < 2; twice++)
-            assert_int_equal(codec_read_icc(rig.context, files[i].bytes, files[i].length,
+            assert_int_equal(codec_read_metadata(rig.context, files[i].bytes, files[i].length,
                                             &rig.limits, &rig.info, &error), STATUS_OK);
         assert_true(!rig.info.icc == (bytes == 0));
         if (bytes)
@@ -365,7 +365,7 @@ TEST(test_profile_again)
     /* A different file is an internal error. */
     struct error error = {0};
     rig.info.icc_bytes = 5;
-    assert_int_equal(codec_read_icc(rig.context, files[2].bytes, files[2].length, &rig.limits,
+    assert_int_equal(codec_read_metadata(rig.context, files[2].bytes, files[2].length, &rig.limits,
                                     &rig.info, &error), STATUS_INTERNAL);
     for (size_t i = 0; i < 3; i++)
         picture_free(&files[i]);

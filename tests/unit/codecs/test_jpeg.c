@@ -645,18 +645,36 @@ TEST(test_profile)
     }
 }
 
-TEST(test_profile_dropped)
+/* A profile for other colours than RGB is read, but not written. */
+TEST(test_profile_not_rgb)
 {
-    for (int i = 0; i < 4; i++) {
-        struct picture_file icc = picture_icc(500, i == 0 ? "GRAY" : i == 1 ? "CMYK" : "RGB ");
-        if (i == 2)
-            icc.bytes[3]++; /* a wrong size field */
-        struct picture_file file = make_jpeg(.width = 16, .height = 16,
-                                             .colour = i == 3 ? PICTURE_GRAY : PICTURE_YCBCR,
-                                             .icc = icc.bytes, .icc_bytes = icc.length);
+    for (int i = 0; i < 2; i++) {
+        struct picture_file icc = picture_icc(500, i ? "CMYK" : "GRAY");
+        struct picture_file file = make_jpeg(.width = 16, .height = 16, .icc = icc.bytes,
+                                             .icc_bytes = icc.length);
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.icc_bytes, icc.length);
+        assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+        assert_false(image_info_icc_is_rgb(&rig.info));
+        assert_int_equal(image_info_icc_is_cmyk(&rig.info), i == 1);
+        assert_false(rig.info.icc_is_damaged);
+        picture_free(&file);
+        picture_free(&icc);
+    }
+}
+
+TEST(test_profile_damaged)
+{
+    for (int i = 0; i < 3; i++) {
+        struct picture_file icc = picture_icc(i == 2 ? ICC_BYTES_MAX + 1 : 500, "RGB ");
+        icc.bytes[3] += i == 0; /* a wrong size field */
+        icc.bytes[36] += i == 1; /* the signature is wrong */
+        struct picture_file file = make_jpeg(.width = 16, .height = 16, .icc = icc.bytes,
+                                             .icc_bytes = icc.length);
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
         assert_null(rig.info.icc);
         assert_int_equal(rig.info.icc_bytes, 0);
+        assert_true(rig.info.icc_is_damaged);
         picture_free(&file);
         picture_free(&icc);
     }

@@ -309,7 +309,8 @@ TEST(test_profile)
     }
 }
 
-/* Profiles that are not RGB, belong to gray images or are broken are dropped; the image is read. */
+/* A gray file may have a profile for gray. Other profiles for other colours than the file's, and
+ * broken ones are dropped; the image is read. */
 TEST(test_profile_dropped)
 {
     static const uint8_t broken[] = "name\0\0this is not deflated";
@@ -318,7 +319,8 @@ TEST(test_profile_dropped)
         .width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length};
     struct picture_file gray = picture_png(&options);
     expect_right_pixels(&options, &gray);
-    assert_null(rig.info.icc);
+    assert_int_equal(rig.info.icc_bytes, icc.length);
+    assert_false(rig.info.icc_is_damaged);
 
     const uint8_t *chunk = memmem(gray.bytes, gray.length, "iCCP", 4);
     assert_non_null(chunk);
@@ -332,6 +334,7 @@ TEST(test_profile_dropped)
             picture_png_insert(&file, "IDAT", "iCCP", broken, sizeof broken);
         expect_right_pixels(&options, &file);
         assert_null(rig.info.icc);
+        assert_true(rig.info.icc_is_damaged);
         picture_free(&file);
     }
     picture_free(&gray);

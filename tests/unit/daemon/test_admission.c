@@ -217,6 +217,7 @@ static struct job_run keyed_run(void)
     run.job.output_count = 1;
     run.job.outputs[0].place.key = "k";
     run.outputs[0].format = format_by_name("png");
+    run.outputs[0].metadata = METADATA_ICC;
     run.plan.variants[0] = (struct plan_variant){.width = 8, .height = 8, .channels = 3};
     return run;
 }

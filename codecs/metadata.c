@@ -1,0 +1,169 @@
+/* metadata.c - keeps the ICC profile, EXIF and XMP of a file for its outputs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/codec_impl.h"
+
+/* ---- in image_info -------------------------------------------------------------------------- */
+
+static void drop(uint8_t **bytes)
+{
+    free(*bytes);
+    *bytes = NULL;
+}
+
+void image_info_drop_metadata(struct image_info *info)
+{
+    drop(&info->icc);
+    drop(&info->exif);
+    drop(&info->xmp);
+}
+
+void image_info_clear_icc(struct image_info *info)
+{
+    drop(&info->icc);
+    info->icc_bytes = 0;
+}
+
+void image_info_clear(struct image_info *info)
+{
+    image_info_drop_metadata(info);
+    info->icc_bytes = info->exif_bytes = info->xmp_bytes = 0;
+}
+
+size_t image_info_metadata_bytes(const struct image_info *info, unsigned kinds)
+{
+    return (kinds & METADATA_ICC ? info->icc_bytes : 0) +
+           (kinds & METADATA_EXIF ? info->exif_bytes : 0) +
+           (kinds & METADATA_XMP ? info->xmp_bytes : 0);
+}
+
+/* Takes one kind of metadata of the file that was probed again. false: it is another size. */
+static bool take(uint8_t **from, size_t from_bytes, uint8_t **to, size_t to_bytes)
+{
+    if (to_bytes == 0 || *to)
+        return true;
+    *to = *from;
+    *from = NULL;
+    return from_bytes == to_bytes;
+}
+
+enum status codec_read_metadata(struct codec_context *context, const uint8_t *bytes, size_t length,
+                                const struct codec_limits *limits, struct image_info *info,
+                                struct error *error)
+{
+    struct image_info again;
+    if ((info->icc || info->icc_bytes == 0) && (info->exif || info->exif_bytes == 0) &&
+        (info->xmp || info->xmp_bytes == 0))
+        return STATUS_OK;
+    enum status status = codec_probe(context, bytes, length, limits, &again, error);
+    if (status == STATUS_OK &&
+        !(take(&again.icc, again.icc_bytes, &info->icc, info->icc_bytes) &&
+          take(&again.exif, again.exif_bytes, &info->exif, info->exif_bytes) &&
+          take(&again.xmp, again.xmp_bytes, &info->xmp, info->xmp_bytes)))
+        status = error_set(error, STATUS_INTERNAL,
+                           "the metadata has %zu bytes, but had %zu when it was probed",
+                           again.icc_bytes + again.exif_bytes + again.xmp_bytes,
+                           info->icc_bytes + info->exif_bytes + info->xmp_bytes);
+    image_info_clear(&again);
+    if (status != STATUS_OK)
+        image_info_drop_metadata(info);
+    return status;
+}
+
+/* ---- from a file ---------------------------------------------------------------------------- */
+
+bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to, size_t *to_length)
+{
+    if (length == 0 || length > most)
+        return true;
+    *to = malloc(length);
+    if (!*to)
+        return false;
+    memcpy(*to, bytes, length);
+    *to_length = length;
+    return true;
+}
+
+bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
+                     struct image_info *info)
+{
+    if (!(limits->metadata & METADATA_EXIF) || info->exif)
+        return true;
+    if (codec_has_bytes(blob, bytes, 0, "Exif\0\0", 6)) {
+        blob += 6;
+        bytes -= 6;
+    }
+    if (!codec_keep(blob, bytes, EXIF_KEPT_BYTES_MAX, &info->exif, &info->exif_bytes))
+        return false;
+    info->exif_bytes = info->exif ? exif_drop_thumbnail(info->exif, info->exif_bytes) : 0;
+    if (info->exif_bytes == 0)
+        drop(&info->exif);
+    else
+        info->exif_space = exif_colour_space(info->exif, info->exif_bytes);
+    return true;
+}
+
+bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
+                    struct image_info *info)
+{
+    if (!(limits->metadata & METADATA_XMP) || info->xmp || memchr(packet, 0, bytes) != NULL)
+        return true;
+    return codec_keep(packet, bytes, XMP_BYTES_MAX, &info->xmp, &info->xmp_bytes);
+}
+
+/* ---- profiles ------------------------------------------------------------------------------- */
+
+/* The header's size field and signature: ICC.1:2022, section 7.2. */
+bool codec_icc_is_valid(const uint8_t *icc, size_t bytes)
+{
+    enum { header_bytes = 128, tag_count_bytes = 4, signature_at = 36 };
+    return bytes >= header_bytes + tag_count_bytes && bytes <= ICC_BYTES_MAX &&
+           codec_u32(icc) == bytes && memcmp(icc + signature_at, "acsp", 4) == 0;
+}
+
+static bool is_for(const uint8_t *icc, size_t bytes, const char *space)
+{
+    enum { space_at = 16 };
+    return codec_icc_is_valid(icc, bytes) && memcmp(icc + space_at, space, 4) == 0;
+}
+
+bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes)
+{
+    return is_for(icc, bytes, "RGB ");
+}
+
+bool image_info_icc_is_rgb(const struct image_info *info)
+{
+    return info->icc && is_for(info->icc, info->icc_bytes, "RGB ");
+}
+
+bool image_info_icc_is_cmyk(const struct image_info *info)
+{
+    return info->icc && is_for(info->icc, info->icc_bytes, "CMYK");
+}
+
+/* ---- for an output -------------------------------------------------------------------------- */
+
+/* Sets the digit of tiff:Orientation="6" or <tiff:Orientation>6< to 1. */
+static void set_upright(uint8_t *xmp, size_t bytes)
+{
+    static const char name[] = "tiff:Orientation";
+    enum { length = sizeof name - 1 };
+    for (uint8_t *at = xmp, *end = xmp + bytes;
+         (at = memmem(at, (size_t)(end - at), name, length)) != NULL;) {
+        at += length;
+        while (at < end && memchr("=>\"' ", *at, 5) != NULL)
+            at++;
+        if (end - at >= 2 && at[0] >= '1' && at[0] <= '8' && memchr("\"'<", at[1], 3) != NULL)
+            *at = '1';
+    }
+}
+
+void image_info_fit_metadata(struct image_info *info, const struct metadata_fit *fit)
+{
+    if (info->exif)
+        exif_fit(info->exif, info->exif_bytes, info->exif_space, fit);
+    if (info->xmp && fit->upright)
+        set_upright(info->xmp, info->xmp_bytes);
+}
