@@ -145,6 +145,7 @@ enum status colour_take(const uint8_t *icc, size_t bytes, enum colour_intent int
                         struct colour **colour, struct error *error)
 {
     struct icc profile;
+    struct colour *made = NULL;
     const char *fault = icc_open(&profile, icc, bytes);
     if (fault)
         return error_set(error, STATUS_BAD_OP, "%s", fault);
@@ -152,9 +153,13 @@ enum status colour_take(const uint8_t *icc, size_t bytes, enum colour_intent int
     if (*colour)
         return STATUS_OK;
     enum status status = colour_is_simple(&profile, intent)
-                             ? colour_build_simple(&profile, colour, error)
-                             : colour_build_grid(&profile, intent, colour, error);
-    if (status == STATUS_OK)
-        keep(icc, bytes, intent, *colour);
-    return status;
+                             ? colour_build_simple(&profile, &made, error)
+                             : colour_build_grid(&profile, intent, &made, error);
+    if (status != STATUS_OK) {
+        colour_release(made);
+        return status;
+    }
+    keep(icc, bytes, intent, made);
+    *colour = made;
+    return STATUS_OK;
 }

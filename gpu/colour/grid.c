@@ -307,7 +307,6 @@ static enum status build(cmsContext context, const struct icc *icc,
     cmsDeleteTransform(transform);
     if (filled)
         return STATUS_OK;
-    colour_release(*colour);
     return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the tables of a profile");
 }
 

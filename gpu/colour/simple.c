@@ -203,10 +203,8 @@ enum status colour_build_simple(const struct icc *icc, struct colour **colour, s
         return STATUS_OK;
     struct colour_matrix *matrix = (*colour)->tables;
     multiply(&primaries, rows);
-    if (!write_rows(matrix, rows)) {
-        colour_release(*colour);
+    if (!write_rows(matrix, rows))
         return error_set(error, STATUS_BAD_OP, "its colorants are far outside of real colours");
-    }
     write_curves(matrix, &primaries);
     return STATUS_OK;
 }

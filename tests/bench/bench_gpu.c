@@ -29,6 +29,7 @@
 #include "gpu/engine/task_wait.h"
 #include "tests/bench/bench_device.h"
 #include "tests/fixtures/measure.h"
+#include "tests/fixtures/profile.h"
 
 /* The size of the image in pixels. */
 static uint32_t width = 5120, height = 2880;
@@ -120,6 +121,9 @@ static struct load loads[] = {
     LOAD("threshold, RGBA", 4, 1, false, "[\"threshold\"]", 0),
     LOAD("matrix, RGB", 3, 1, false, "[" SEPIA "]", 0),
     LOAD("matrix, RGBA", 4, 1, false, "[" SEPIA "]", 0),
+    LOAD("to_srgb, RGB", 3, 1, false, "[\"to_srgb\"]", 0),
+    LOAD("to_srgb, RGBA", 4, 1, false, "[\"to_srgb\"]", 0),
+    LOAD("to_srgb table, RGB", 3, 1, false, "[\"to_srgb\"]", 0),
     LOAD_YCC("YCC to RGB", 3, 1, false, "[]"),
     LOAD_YCC("YCC to RGB, table", 3, 1, false, "[" GAMMA "]"),
     LOAD_YCC("YCC to Y", 3, 1, false, "[\"grayscale\"]"),
@@ -212,6 +216,20 @@ static enum status find_overlay(void *context, const struct plan_overlay_request
     return STATUS_OK;
 }
 
+/* A profile with a matrix or, if there is lcms2, with tables; none without to_srgb. */
+static struct picture_file profile_for(const struct load *load)
+{
+    struct picture_file p3 = {NULL, 0}, table;
+    if (!strstr(load->name, "to_srgb"))
+        return p3;
+    p3 = profile_of_matrix(&profile_p3);
+    if (!strstr(load->name, "table") || !profile_has_lcms)
+        return p3;
+    table = profile_of_table(&p3, 17);
+    picture_free(&p3);
+    return table;
+}
+
 static void load_open(struct load *load)
 {
     static const struct plan_overlays overlays = {.find = find_overlay};
@@ -222,9 +240,13 @@ static void load_open(struct load *load)
                                  .background = {255, 255, 255}};
     struct plan_target target = {.ops = load->json, .opaque = load->opaque,
                                  .overlays = &overlays};
+    struct picture_file profile = profile_for(load);
+    source.icc = profile.bytes;
+    source.icc_bytes = profile.length;
     struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
     if (plan_build(&load->plan, &source, &target, 1, &limits, &error) != STATUS_OK)
         die(load->name, &error);
+    picture_free(&profile);
 }
 
 /* Counts each input byte and each output byte once, even if a kernel reads or writes it again. */

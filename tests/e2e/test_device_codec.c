@@ -7,7 +7,9 @@
  */
 #include <unistd.h>
 
+#include "tests/fixtures/camera.h"
 #include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/profile.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -227,6 +229,56 @@ TEST(files_equal_those_of_the_cpu)
 TEST(files_do_not_depend_on_the_choice)
 {
     compare_engines("auto");
+}
+
+/* A photograph of a camera, with a profile, EXIF and XMP. large: its header is longer than
+ * INPUT_HEAD_BYTES. */
+static void put_camera(const char *name, bool large)
+{
+    struct picture_file p3 = profile_of_matrix(&profile_p3), xmp = camera_xmp(6, false);
+    struct picture_file exif = camera_exif(true, 6, 90, 60, large ? 60000 : 0);
+    struct picture_file file =
+        make_jpeg(.width = 90, .height = 60, .icc = p3.bytes, .icc_bytes = p3.length);
+    camera_put_in_jpeg(&file, &exif, &xmp);
+    world_put_picture(w, name, file);
+    picture_free(&p3);
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
+static void run_camera_jobs(const char *engine)
+{
+    static const char *const metadata[] = {"'none'", "['icc']", "['exif','xmp']",
+                                           "['icc','exif','xmp']"};
+    for (size_t i = 0; i < 8; i++) {
+        cJSON *result = check_answer(
+            w, "{'input':'%s.jpg','outputs':["
+               "{'output':{'path':'%s-m%zu.jpg','metadata':%s},'ops':['to_srgb']},"
+               "{'output':{'path':'%s-n%zu.jpg','metadata':%s},'ops':['transpose']},"
+               "{'output':{'path':'%s-o%zu.jpg','metadata':%s},'ops':['to_srgb','sobel']}]}",
+            i % 2 ? "large-camera" : "camera", engine, i, metadata[i / 2], engine, i,
+            metadata[i / 2], engine, i, metadata[i / 2]);
+        assert_string_equal(json_text(result, "error.message"), "");
+        bool on_cpu = strcmp(engine, "cpu") == 0;
+        assert_string_equal(json_text(result, "outputs.0.encoder"), on_cpu ? "cpu" : "cuda:0");
+        assert_string_equal(json_text(result, "outputs.2.encoder"), on_cpu ? "cpu" : "cuda:0");
+        cJSON_Delete(result);
+    }
+}
+
+TEST(metadata_equals_that_of_the_cpu)
+{
+    put_camera("camera.jpg", false);
+    put_camera("large-camera.jpg", true);
+    struct process *daemon = start_on_device("cuda");
+    run_camera_jobs("cuda");
+    check_stop(daemon);
+    daemon = start_on_cpu();
+    run_camera_jobs("cpu");
+    check_stop(daemon);
+    for (size_t i = 0; i < 8; i++)
+        for (const char *output = "mno"; *output; output++)
+            compare(text_of("cuda-%c%zu.jpg", *output, i), text_of("cpu-%c%zu.jpg", *output, i));
 }
 
 static const char *draw_chain(uint32_t *state)

@@ -1,13 +1,38 @@
-/* fuzz_exif.c - any bytes as an EXIF blob: a valid orientation, and no read after the end. */
+/* fuzz_exif.c - any bytes as an EXIF blob: a valid orientation, changes that end, and no access
+ * after the end. */
+#include <string.h>
+
 #include "codecs/codec_impl.h"
 #include "conf/limits.h"
+#include "tests/fixtures/camera.h"
 #include "tests/fuzz/fuzz.h"
+
+/* An output does not change the data for the next one, except for its orientation. */
+static void check_changes(const uint8_t *bytes, size_t length)
+{
+    const struct metadata_fit fits[] = {{true, true, 65500, 1}, {true, false, 7, 9}};
+    uint8_t *first = malloc(length + 1), *second = malloc(length + 1);
+    FUZZ_MUST(first != NULL && second != NULL);
+    memcpy(first, bytes, length);
+    size_t kept = exif_drop_thumbnail(first, length);
+    FUZZ_MUST(kept <= length);
+    memcpy(second, first, kept);
+    uint16_t space = exif_colour_space(first, kept);
+    exif_fit(first, kept, space, &fits[0]);
+    exif_fit(first, kept, space, &fits[1]);
+    exif_fit(first, kept, space, &fits[1]);
+    exif_fit(second, kept, space, &fits[1]);
+    FUZZ_MUST(exif_orientation(first, kept) == exif_orientation(second, kept));
+    free(first);
+    free(second);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     int orientation = exif_orientation(bytes, length);
     FUZZ_MUST(orientation >= 1 && orientation <= ORIENTATION_MAX);
     FUZZ_MUST(exif_orientation(bytes, length) == orientation);
+    check_changes(bytes, length);
     return 0;
 }
 
@@ -23,4 +48,6 @@ void fuzz_seeds(fuzz_give *give, void *context)
                       (orientation >= 1 && orientation <= ORIENTATION_MAX ? orientation : 1));
             fuzz_give_file(give, context, name, blob);
         }
+    fuzz_give_file(give, context, "camera-little", camera_exif(false, 6, 40, 30, 0));
+    fuzz_give_file(give, context, "camera-big", camera_exif(true, 6, 40, 30, 9));
 }

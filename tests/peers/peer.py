@@ -28,7 +28,7 @@ def gray(image):
 
 def run(tool, image, ops, *decoded):
     """Returns the pixels and the values of the result. decoded: the sides of the image in its file,
-    and the eighths at which it was decoded."""
+    the eighths at which it was decoded, and the file of its profile."""
     height, width, channels = image.shape
     (width, height), *eighths = decoded or [(width, height)]
     arguments = map(str, (width, height, channels, json.dumps(ops), *eighths))

@@ -2,12 +2,13 @@
  * apply - applies operations with the CPU engine to pixels from standard input, to compare them
  * with other programs:
  *
- *     apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result
+ *     apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS [PROFILE]] < pixels > result
  *
  * Rows have no padding. The output starts with a line "WIDTH HEIGHT CHANNELS VALUES"; VALUES is the
  * JSON of the operations' values. With EIGHTHS, the pixels are those of an image of this size,
  * decoded at EIGHTHS / 8. An overlay is a file of RGBA pixels. Its name ends in "-WIDTHxHEIGHT". It
- * is not resized.
+ * is not resized. PROFILE is a file
+ * with the ICC profile of the pixels.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,18 @@ static bool write_result(const struct plan *plan, const struct engine_memory *me
     return written;
 }
 
+/* Reads a whole file of at most ICC_BYTES_MAX. */
+static bool read_profile(const char *path, struct plan_source *source)
+{
+    static uint8_t bytes[ICC_BYTES_MAX];
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    source->icc = bytes;
+    source->icc_bytes = fread(bytes, 1, sizeof(bytes), file);
+    return fclose(file) == 0;
+}
+
 static int apply(struct engine *engine, const struct plan *plan, struct error *error)
 {
     struct engine_memory memory;
@@ -96,8 +109,9 @@ int main(int argc, char **argv)
     struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
     struct engine *engine;
     struct plan plan;
-    if (argc < 5 || argc > 6) {
-        fprintf(stderr, "usage: apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS] < pixels > result\n");
+    if (argc < 5 || argc > 7) {
+        fprintf(stderr, "usage: apply WIDTH HEIGHT CHANNELS OPS [EIGHTHS [PROFILE]] < pixels "
+                        "> result\n");
         return 64;
     }
     struct plan_source source = {.width = (uint32_t)atoi(argv[1]),
@@ -107,6 +121,10 @@ int main(int argc, char **argv)
                                  .eighths = argc > 5 ? (uint32_t)atoi(argv[5]) : 0};
     const struct plan_overlays overlays = {.find = find_overlay};
     struct plan_target target = {.ops = cJSON_Parse(argv[4]), .overlays = &overlays};
+    if (argc > 6 && !read_profile(argv[6], &source)) {
+        fprintf(stderr, "apply: %s cannot be read\n", argv[6]);
+        return 64;
+    }
     if (engine_open(&config, &engine, &error) != STATUS_OK)
         return die(&error);
     int result = 1;

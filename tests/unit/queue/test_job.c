@@ -238,6 +238,27 @@ TEST(test_keys)
     }
 }
 
+TEST(test_metadata)
+{
+    static const struct {
+        const char *list;
+        unsigned kinds;
+    } rows[] = {{"\"none\"", 0}, {"[]", 0}, {"[\"xmp\"]", METADATA_XMP},
+                {"[\"exif\",\"icc\"]", METADATA_ICC | METADATA_EXIF}};
+    struct error error = {0};
+    struct job job;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[200];
+        int length = snprintf(text, sizeof text, "{\"input\":\"a\",\"outputs\":[{\"output\":"
+                              "{\"path\":\"b\",\"metadata\":%s}},{\"output\":\"c\"}]}",
+                              rows[i].list);
+        assert_int_equal(job_parse(&job, text, (size_t)length, &rules, &error), STATUS_OK);
+        assert_int_equal(job.outputs[0].metadata, rows[i].kinds);
+        assert_int_equal(job.outputs[1].metadata, METADATA_ICC);
+        job_clear(&job);
+    }
+}
+
 TEST(test_output_options)
 {
     static const struct row rows[] = {
@@ -273,6 +294,15 @@ TEST(test_output_options)
         {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
+        {"\"metadata\":\"none\"", STATUS_OK, NULL}, {"\"metadata\":[]", STATUS_OK, NULL},
+        {"\"metadata\":[\"icc\",\"exif\",\"xmp\"]", STATUS_OK, NULL},
+        {"\"metadata\":\"exif\"", STATUS_BAD_JOB,
+         "output.metadata is \"exif\"; it must be \"none\", or a list of \"icc\", \"exif\" and "
+         "\"xmp\""},
+        {"\"metadata\":[\"iptc\"]", STATUS_BAD_JOB, "output.metadata is [\"iptc\"]; it must be"},
+        {"\"metadata\":[\"icc\",1]", STATUS_BAD_JOB, "output.metadata is [\"icc\",1]"},
+        {"\"metadata\":{}", STATUS_BAD_JOB, "output.metadata is {}"},
+        {"\"metadata\":null", STATUS_BAD_JOB, "output.metadata is null"},
         {"\"qualtiy\":1", STATUS_BAD_JOB, "did you mean \"quality\"?"},
     };
     run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);

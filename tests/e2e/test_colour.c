@@ -1,0 +1,238 @@
+/*
+ * test_colour.c - to_srgb and metadata, from push to output, on each engine. exiftool and lcms2 are
+ * the independent readers; without them, a part of the tests is skipped.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include <jpeglib.h>
+
+#include "tests/fixtures/camera.h"
+#include "tests/fixtures/profile.h"
+#include "tests/fixtures/test_world.h"
+#include "tests/fixtures/text_file.h"
+
+/* ---- colours --------------------------------------------------------------------------------- */
+
+static size_t icc_of(const char *name)
+{
+    struct raster raster = world_load_out(w, name);
+    assert_non_null(raster.pixels);
+    raster_clear(&raster);
+    return raster.icc_bytes;
+}
+
+/* Pixels of a JPEG as libjpeg gives them: for CMYK, inks as stored. */
+static struct raster decode(const char *name, J_COLOR_SPACE space, uint32_t channels)
+{
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    size_t length;
+    unsigned char *bytes = text_file_bytes(in_path(name), &length);
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&jpeg);
+    jpeg_mem_src(&jpeg, bytes, length);
+    jpeg_read_header(&jpeg, TRUE);
+    jpeg.out_color_space = space;
+    jpeg_start_decompress(&jpeg);
+    struct raster raster = raster_make(jpeg.output_width, jpeg.output_height, channels);
+    while (jpeg.output_scanline < jpeg.output_height) {
+        JSAMPROW row = raster_at(&raster, 0, jpeg.output_scanline);
+        jpeg_read_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(&jpeg);
+    jpeg_destroy_decompress(&jpeg);
+    free(bytes);
+    return raster;
+}
+
+/* Puts a JPEG with the profile, converts it, and compares the result with lcms2. */
+static void check_conversion(const char *name, struct picture_file profile,
+                             enum picture_colour colour)
+{
+    uint32_t channels = colour == PICTURE_GRAY ? 1 : colour == PICTURE_CMYK ? 4 : 3;
+    put_jpeg(name, .width = 90, .height = 70, .colour = colour, .quality = 100,
+             .icc = profile.bytes, .icc_bytes = profile.length);
+    check_done(check_answer(w, "{'input':'%s','outputs':[{'output':'srgb.png','ops':['to_srgb']},"
+                               "{'output':'turned.png','ops':['transpose','to_srgb']}]}", name));
+    struct raster in = decode(name, channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK
+                                                                                  : JCS_RGB,
+                              channels);
+    struct profile_conversion *lcms = profile_convert_open(&profile, channels);
+    struct raster want = raster_make(in.width, in.height, channels == 1 ? 1 : 3);
+    for (uint32_t y = 0; y < in.height; y++)
+        for (uint32_t x = 0; x < in.width; x++) {
+            uint8_t rgb[3];
+            profile_convert(lcms, raster_at(&in, x, y), rgb, 1);
+            memcpy(raster_at(&want, x, y), rgb, want.channels);
+        }
+    profile_convert_close(lcms);
+    struct raster got = world_load_out(w, "srgb.png"), turned = world_load_out(w, "turned.png");
+    char where[200];
+    if (raster_differ(&got, &want, 1, where, sizeof where) > 0)
+        fail_msg("%s: %s", name, where);
+    assert_int_equal(got.icc_bytes, 0);
+    for (uint32_t y = 0; y < in.height; y++)
+        for (uint32_t x = 0; x < in.width; x++)
+            assert_memory_equal(raster_at(&turned, y, x), raster_at(&got, x, y), got.channels);
+    raster_clear(&in);
+    raster_clear(&want);
+    raster_clear(&got);
+    raster_clear(&turned);
+    picture_free(&profile);
+}
+
+TEST(test_profiles)
+{
+    need_engine();
+    if (!profile_has_lcms)
+        skip();
+    struct picture_file adobe = profile_of_matrix(&profile_adobe);
+    check_conversion("p3.jpg", profile_of_matrix(&profile_p3), PICTURE_YCBCR);
+    check_conversion("gray.jpg", profile_of_gray(1.8), PICTURE_GRAY);
+    check_conversion("table.jpg", profile_of_table(&adobe, 17), PICTURE_YCBCR);
+    check_conversion("inks.jpg", profile_of_inks(), PICTURE_CMYK);
+    picture_free(&adobe);
+}
+
+/* A profile that is installed on this host; 0 bytes: it is not. */
+static struct picture_file installed(const char *path)
+{
+    struct picture_file file = {NULL, 0};
+    if (access(path, R_OK) == 0)
+        file.bytes = text_file_bytes(path, &file.length);
+    return file;
+}
+
+TEST(test_installed_profiles)
+{
+    static const char *const names[] = {
+        "colord/AdobeRGB1998.icc", "colord/ProPhotoRGB.icc", "colord/Rec709.icc",
+        "colord/SwappedRedAndGreen.icc", "compatibleWithAdobeRGB1998.icc", "LStar-RGB.icc"};
+    unsigned found = 0;
+    need_engine();
+    for (size_t i = 0; profile_has_lcms && i < COUNT_OF(names); i++) {
+        struct picture_file file = installed(text_of("/usr/share/color/icc/%s", names[i]));
+        found += file.length > 0;
+        if (file.length > 0)
+            check_conversion("installed.jpg", file, PICTURE_YCBCR);
+    }
+    if (found == 0)
+        skip();
+}
+
+/* The profile stays with outputs that are not converted, and is damaged for those that are. */
+TEST(test_damaged_profile)
+{
+    need_engine();
+    struct picture_file icc = profile_of_matrix(&profile_p3);
+    icc.bytes[8] = 9; /* the version */
+    put_jpeg("new.jpg", .width = 40, .height = 30, .icc = icc.bytes, .icc_bytes = icc.length);
+    cJSON *result = check_answer(w, "{'input':'new.jpg','outputs':[{'output':'kept.jpg'},"
+                                    "{'output':'bad.jpg','ops':['to_srgb']}]}");
+    check_has(result, "{'status':'failed','outputs.1.error.code':'bad_op','outputs.0.path':"
+                      "'kept.jpg','outputs.0.error':null}");
+    assert_string_equal(json_text(result, "outputs.1.error.message"),
+                        "outputs[1].ops[0] to_srgb: the input's ICC profile cannot be used: its "
+                        "version is newer than 4");
+    cJSON_Delete(result);
+    assert_int_equal(icc_of("kept.jpg"), icc.length);
+    icc.bytes[36] = 'x'; /* the signature */
+    put_jpeg("broken.jpg", .width = 40, .height = 30, .icc = icc.bytes, .icc_bytes = icc.length);
+    check_done(check_answer(w, "{'input':'broken.jpg','output':'kept.jpg'}"));
+    check_failed(check_answer(w, "{'input':'broken.jpg','output':'bad.jpg','ops':['to_srgb']}"),
+                 "bad_op", "is damaged, or larger than", NULL);
+    picture_free(&icc);
+}
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+static void put_camera(const char *name, bool png)
+{
+    struct picture_file p3 = profile_of_matrix(&profile_p3), xmp = camera_xmp(6, true);
+    struct picture_file exif = camera_exif(true, 6, 80, 50, 0);
+    struct picture_file file =
+        png ? make_png(.width = 80, .height = 50, .colour_type = 2, .icc = p3.bytes,
+                       .icc_bytes = p3.length)
+            : make_jpeg(.width = 80, .height = 50, .icc = p3.bytes, .icc_bytes = p3.length);
+    if (png)
+        camera_put_in_png(&file, &exif, &xmp);
+    else
+        camera_put_in_jpeg(&file, &exif, &xmp);
+    world_put_picture(w, name, file);
+    picture_free(&p3);
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
+/* exiftool's values of an output, one per line. NULL: there is no exiftool. */
+static char *exiftool(const char *name)
+{
+    static const char tags[] =
+        "-s -S -n -f -IFD0:Orientation -ExifIFD:ExifImageWidth -ExifIFD:ExifImageHeight "
+        "-ExifIFD:ColorSpace -IFD1:ThumbnailOffset -XMP-xmp:Rating -XMP-tiff:Orientation "
+        "-ICC-header:ColorSpaceData";
+    char *text = calloc(1, 1000);
+    if (access("/usr/bin/exiftool", X_OK) != 0) {
+        free(text);
+        return NULL;
+    }
+    FILE *tool = popen(text_of("exiftool %s '%s'", tags, out_path(name)), "re");
+    assert_non_null(tool);
+    size_t length = fread(text, 1, 999, tool);
+    pclose(tool);
+    for (size_t i = 0; i < length; i++)
+        text[i] = text[i] == '\n' ? ',' : text[i];
+    return text;
+}
+
+static void check_tags(const char *name, const char *want)
+{
+    char *got = exiftool(name);
+    if (got && strcmp(got, want) != 0)
+        fail_msg("%s has the tags %s instead of %s", name, got, want);
+    free(got);
+}
+
+/* From both formats to both formats. Tags: orientation, width, height, colour space, thumbnail;
+ * rating and orientation of XMP; colours of the profile. */
+TEST(test_metadata)
+{
+    need_engine();
+    put_camera("camera.jpg", false);
+    put_camera("camera.png", true);
+    for (int i = 0; i < 4; i++) {
+        const char *out = i % 2 ? "png" : "jpg";
+        check_done(check_answer(
+            w, "{'input':'camera.%s','outputs':[{'output':'default.%s'},"
+               "{'output':{'path':'none.%s','metadata':'none'}},"
+               "{'output':{'path':'all.%s','metadata':['xmp','exif','icc']}},"
+               "{'output':{'path':'exif.%s','metadata':['exif']},'ops':['transpose']},"
+               "{'output':{'path':'srgb.%s','metadata':['icc','exif','xmp']},'ops':['to_srgb',"
+               "{'op':'resize','width':20}]}]}",
+            i / 2 ? "png" : "jpg", out, out, out, out, out));
+        check_tags(text_of("default.%s", out), "-,-,-,-,-,-,-,RGB,");
+        check_tags(text_of("none.%s", out), "-,-,-,-,-,-,-,-,");
+        check_tags(text_of("all.%s", out), "1,50,80,65535,-,4,1,RGB,");
+        check_tags(text_of("exif.%s", out), "1,80,50,65535,-,-,-,-,");
+        check_tags(text_of("srgb.%s", out), "1,20,32,1,-,4,1,-,");
+        assert_int_equal(icc_of(text_of("none.%s", out)), 0);
+        assert_int_equal(icc_of(text_of("srgb.%s", out)), 0);
+        assert_true(icc_of(text_of("all.%s", out)) > 0);
+    }
+}
+
+/* The orientation is not applied, so it stays. */
+TEST(test_metadata_without_orientation)
+{
+    need_engine();
+    put_camera("camera.jpg", false);
+    check_done(check_answer(w, "{'input':'camera.jpg','orient':false,'output':{'path':'as.jpg',"
+                               "'metadata':['exif','xmp']}}"));
+    check_tags("as.jpg", "6,80,50,65535,-,4,6,-,");
+}
+
+int main(void)
+{
+    return run_on_engines();
+}

@@ -1,0 +1,268 @@
+/* Tests of EXIF and XMP from an input to its outputs: what is kept, changed and left out. */
+#include "tests/fixtures/codec_rig.h"
+
+#include "codecs/codec_impl.h"
+#include "tests/fixtures/camera.h"
+
+static const struct metadata_fit turned = {.upright = true, .width = 400, .height = 300};
+
+static void probe(const struct picture_file *file, unsigned metadata)
+{
+    rig.limits.metadata = metadata;
+    assert_int_equal(rig_probe(&rig, file), STATUS_OK);
+}
+
+/* The EXIF data of the image that was probed last. */
+static struct picture_file own_exif(void)
+{
+    return (struct picture_file){rig.info.exif, rig.info.exif_bytes};
+}
+
+/* ---- EXIF ---- */
+
+TEST(test_fit)
+{
+    for (int big = 0; big < 2; big++) {
+        struct picture_file exif = camera_exif(big, 6, 4000, 3000, 0);
+        exif_fit(exif.bytes, exif.length, 65535, &turned);
+        assert_int_equal(camera_value(&exif, CAMERA_ORIENTATION), 1);
+        assert_int_equal(camera_value(&exif, CAMERA_WIDTH), 400);
+        assert_int_equal(camera_value(&exif, CAMERA_HEIGHT), 300);
+        assert_int_equal(camera_value(&exif, CAMERA_SPACE), 65535);
+        /* The next output has its own size, is in sRGB, and the one after it is not. */
+        struct metadata_fit other = {.in_srgb = true, .width = 65500, .height = 1};
+        exif_fit(exif.bytes, exif.length, 65535, &other);
+        assert_int_equal(camera_value(&exif, CAMERA_WIDTH), 65500);
+        assert_int_equal(camera_value(&exif, CAMERA_SPACE), 1);
+        exif_fit(exif.bytes, exif.length, 65535, &turned);
+        assert_int_equal(camera_value(&exif, CAMERA_SPACE), 65535);
+        picture_free(&exif);
+    }
+}
+
+/* Without `upright`, the pixels still need the orientation. */
+TEST(test_not_upright)
+{
+    struct picture_file exif = camera_exif(true, 8, 40, 30, 0);
+    struct metadata_fit as_stored = {.width = 40, .height = 30};
+    exif_fit(exif.bytes, exif.length, 0, &as_stored);
+    assert_int_equal(camera_value(&exif, CAMERA_ORIENTATION), 8);
+    assert_int_equal(exif_orientation(exif.bytes, exif.length), 8);
+    picture_free(&exif);
+}
+
+TEST(test_thumbnail)
+{
+    for (int i = 0; i < 4; i++) {
+        size_t after = i / 2 * 100;
+        struct picture_file exif = camera_exif(i % 2, 6, 40, 30, after);
+        size_t length = exif_drop_thumbnail(exif.bytes, exif.length);
+        assert_int_equal(length, exif.length - (after == 0 ? CAMERA_THUMBNAIL_BYTES : 0));
+        assert_null(memchr(exif.bytes, 'T', length));
+        assert_true(after == 0 || exif.bytes[length - 1] == 'A');
+        assert_int_equal(exif_drop_thumbnail(exif.bytes, length), length);
+        assert_int_equal(camera_value(&exif, CAMERA_WIDTH), 40);
+        picture_free(&exif);
+    }
+    uint8_t other[] = "not TIFF data";
+    assert_int_equal(exif_drop_thumbnail(other, sizeof other), 0);
+}
+
+/* Every value of every byte: no access outside the data, and no value outside its field. */
+TEST(test_broken)
+{
+    struct picture_file exif = camera_exif(false, 6, 40, 30, 10);
+    for (size_t at = 0; at < exif.length - CAMERA_THUMBNAIL_BYTES; at++)
+        for (int value = 0; value < 256; value += 15) {
+            struct picture_file bad = picture_cut(&exif, exif.length);
+            bad.bytes[at] = (uint8_t)value;
+            size_t length = exif_drop_thumbnail(bad.bytes, bad.length);
+            assert_true(length <= bad.length);
+            exif_fit(bad.bytes, length, exif_colour_space(bad.bytes, length), &turned);
+            assert_in_range(exif_orientation(bad.bytes, length), 1, 8);
+            picture_free(&bad);
+        }
+    for (size_t length = 0; length < exif.length; length += 3) {
+        struct picture_file part = picture_cut(&exif, length);
+        exif_fit(part.bytes, exif_drop_thumbnail(part.bytes, length), 1, &turned);
+        picture_free(&part);
+    }
+    picture_free(&exif);
+}
+
+/* ---- files ---- */
+
+static struct picture_file make_file(int format, const struct picture_file *exif,
+                                     const struct picture_file *xmp)
+{
+    struct picture_file file = format == FORMAT_jpeg
+                                   ? make_jpeg(.width = 24, .height = 16)
+                                   : make_png(.width = 24, .height = 16, .colour_type = 2);
+    if (format == FORMAT_jpeg)
+        camera_put_in_jpeg(&file, exif, xmp);
+    else
+        camera_put_in_png(&file, exif, xmp);
+    return file;
+}
+
+/* From each format to each format. */
+TEST(test_kept)
+{
+    struct picture_file exif = camera_exif(true, 6, 24, 16, 0), xmp = camera_xmp(6, false);
+    struct image image = rig_picture(16, 24, 3, 1);
+    for (int i = 0; i < 4; i++) {
+        struct picture_file file = make_file(i / 2, &exif, &xmp);
+        probe(&file, METADATA_EXIF | METADATA_XMP);
+        assert_int_equal(rig.info.orientation, 6);
+        assert_int_equal(rig.info.exif_bytes, exif.length - CAMERA_THUMBNAIL_BYTES);
+        assert_int_equal(rig.info.xmp_bytes, xmp.length);
+        assert_memory_equal(rig.info.xmp, xmp.bytes, xmp.length);
+        struct metadata_fit fit = {.upright = true, .in_srgb = true, .width = 16, .height = 24};
+        image_info_fit_metadata(&rig.info, &fit);
+        struct picture_file made = rig_encode_as(
+            &image, formats[i % 2].name, .encoder = encoder_defaults, .exif = rig.info.exif,
+            .exif_bytes = rig.info.exif_bytes, .xmp = rig.info.xmp,
+            .xmp_bytes = rig.info.xmp_bytes);
+        image_info_clear(&rig.info);
+        rig.limits.metadata = METADATA_ALL;
+        rig_reads(&made, STATUS_OK, NULL);
+        struct picture_file own = own_exif();
+        assert_int_equal(rig.info.orientation, 1);
+        assert_int_equal(camera_value(&own, CAMERA_WIDTH), 16);
+        assert_int_equal(camera_value(&own, CAMERA_HEIGHT), 24);
+        assert_int_equal(camera_value(&own, CAMERA_SPACE), 1);
+        assert_non_null(memmem(rig.info.xmp, rig.info.xmp_bytes, "tiff:Orientation=\"1\"", 20));
+        picture_free(&made);
+        picture_free(&file);
+    }
+    free(image.pixels);
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
+TEST(test_not_wanted)
+{
+    struct picture_file exif = camera_exif(true, 6, 24, 16, 0), xmp = camera_xmp(6, false);
+    for (int i = 0; i < 8; i++) {
+        struct picture_file file = make_file(i / 4, &exif, &xmp);
+        probe(&file, (unsigned)(i % 4) << 1);
+        assert_int_equal(rig.info.exif != NULL, i % 2);
+        assert_int_equal(rig.info.xmp != NULL, i / 2 % 2);
+        assert_int_equal(image_info_metadata_bytes(&rig.info, METADATA_EXIF) > 0, i % 2);
+        picture_free(&file);
+    }
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
+TEST(test_read_again)
+{
+    struct picture_file exif = camera_exif(false, 3, 24, 16, 0), xmp = camera_xmp(3, true);
+    struct error error = {0};
+    for (int i = 0; i < 2; i++) {
+        struct picture_file file = make_file(i, &exif, &xmp), none = make_file(i, NULL, NULL);
+        probe(&file, METADATA_ALL);
+        size_t bytes = image_info_metadata_bytes(&rig.info, METADATA_ALL);
+        image_info_drop_metadata(&rig.info);
+        assert_null(rig.info.exif);
+        assert_int_equal(image_info_metadata_bytes(&rig.info, METADATA_ALL), bytes);
+        assert_int_equal(codec_read_metadata(rig.context, file.bytes, file.length, &rig.limits,
+                                             &rig.info, &error), STATUS_OK);
+        assert_memory_equal(rig.info.xmp, xmp.bytes, xmp.length);
+        assert_int_equal(rig.info.exif_bytes, exif.length - CAMERA_THUMBNAIL_BYTES);
+        image_info_drop_metadata(&rig.info);
+        assert_int_equal(codec_read_metadata(rig.context, none.bytes, none.length, &rig.limits,
+                                             &rig.info, &error), STATUS_INTERNAL);
+        assert_null(rig.info.exif);
+        error_clear(&error);
+        picture_free(&file);
+        picture_free(&none);
+    }
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
+/* The largest packet fits one segment; a larger one, which only a PNG can hold, is left out. */
+TEST(test_limits)
+{
+    struct image image = rig_picture(16, 24, 3, 1);
+    for (size_t more = 0; more < 2; more++) {
+        struct picture_file exif = camera_exif(true, 1, 9, 9, 0), xmp = {NULL, 0};
+        struct picture_file tail =
+            picture_garbage(EXIF_KEPT_BYTES_MAX + more - exif.length, 1);
+        size_t thumbnail_at = exif.length - CAMERA_THUMBNAIL_BYTES;
+        picture_insert(&exif, thumbnail_at, tail.bytes, tail.length);
+        picture_free(&tail);
+        xmp = picture_garbage(XMP_BYTES_MAX + more, 1);
+        memset(xmp.bytes, 'x', xmp.length);
+        struct picture_file file = make_file(FORMAT_png, &exif, &xmp);
+        probe(&file, METADATA_ALL);
+        assert_int_equal(rig.info.exif != NULL, more == 0);
+        assert_int_equal(rig.info.xmp_bytes, more == 0 ? XMP_BYTES_MAX : 0);
+        if (more == 0) {
+            struct picture_file made = rig_encode_as(
+                &image, "jpeg", .encoder = encoder_defaults, .exif = rig.info.exif,
+                .exif_bytes = rig.info.exif_bytes, .xmp = rig.info.xmp,
+                .xmp_bytes = rig.info.xmp_bytes);
+            image_info_clear(&rig.info);
+            rig_reads(&made, STATUS_OK, NULL);
+            assert_int_equal(rig.info.xmp_bytes, XMP_BYTES_MAX);
+            picture_free(&made);
+        }
+        image_info_clear(&rig.info);
+        picture_free(&file);
+        picture_free(&exif);
+        picture_free(&xmp);
+    }
+    free(image.pixels);
+}
+
+/* ---- XMP ---- */
+
+TEST(test_xmp_upright)
+{
+    for (int element = 0; element < 2; element++) {
+        struct picture_file xmp = camera_xmp(8, element), want = camera_xmp(1, element);
+        struct image_info info = {.xmp = xmp.bytes, .xmp_bytes = xmp.length};
+        struct metadata_fit as_stored = {.upright = false};
+        image_info_fit_metadata(&info, &as_stored);
+        assert_memory_not_equal(xmp.bytes, want.bytes, xmp.length);
+        image_info_fit_metadata(&info, &turned);
+        assert_memory_equal(xmp.bytes, want.bytes, xmp.length);
+        picture_free(&xmp);
+        picture_free(&want);
+    }
+    /* Cut anywhere, and other texts: nothing else changes. */
+    static const char other[] = "tiff:Orientation=\"12\" tiff:Orientation='9' tiff:Orientation";
+    uint8_t copy[sizeof other];
+    for (size_t length = 0; length <= sizeof other - 1; length++) {
+        struct image_info info = {.xmp = copy, .xmp_bytes = length};
+        memcpy(copy, other, sizeof other);
+        image_info_fit_metadata(&info, &turned);
+        assert_memory_equal(copy, other, sizeof other);
+    }
+}
+
+/* A zero byte would end the text of a PNG. Compressed packets are not read. */
+TEST(test_xmp_refused)
+{
+    struct picture_file xmp = camera_xmp(1, true);
+    for (int i = 0; i < 3; i++) {
+        struct picture_file file = make_file(FORMAT_png, NULL, &xmp);
+        uint8_t *chunk = memmem(file.bytes, file.length, "XML:com.adobe.xmp", 17);
+        if (i == 0)
+            chunk[17 + 1] = 1; /* the compression flag */
+        else if (i == 1)
+            chunk[100] = 0;
+        else
+            memset(chunk + 17 + 3, 'l', 200); /* the language has no end, or ends in the packet */
+        picture_png_fix_crcs(&file);
+        probe(&file, METADATA_ALL);
+        if (i < 2)
+            assert_null(rig.info.xmp);
+        picture_free(&file);
+    }
+    picture_free(&xmp);
+}
+
+TEST_MAIN(.name = "metadata", .each_setup = rig_setup, .each_teardown = rig_teardown)
