@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/colour/colour.h"
 #include "gpu/colour/icc.h"
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"
@@ -103,7 +104,7 @@ static void gray_table(const struct colour *colour, uint8_t table[256])
     }
 }
 
-static enum status convert(struct chain *chain, const struct colour *colour)
+static enum status add_tables(struct chain *chain, const struct colour *colour)
 {
     uint8_t table[256];
     if (colour->kind == COLOUR_SAME)
@@ -119,7 +120,9 @@ static enum status convert(struct chain *chain, const struct colour *colour)
     return STATUS_OK;
 }
 
-enum status step_to_srgb(struct chain *chain, enum colour_intent intent)
+/* Converts the chain's image from the profile of its source. A profile for other colours than the
+ * image's does nothing. Errors: those of colour_take, as refusals of the current operation. */
+static enum status convert_to_srgb(struct chain *chain, enum colour_intent intent)
 {
     const struct plan_source *source = &chain->plan->source;
     struct error error = {0};
@@ -139,7 +142,7 @@ enum status step_to_srgb(struct chain *chain, enum colour_intent intent)
         return error_set(chain->error, status, "%s", error.text);
     chain->in_srgb = true;
     chain->cmyk = false;
-    return convert(chain, *chain->colour);
+    return add_tables(chain, *chain->colour);
 }
 
 void step_product(struct chain *chain)
@@ -165,7 +168,7 @@ static const struct op_param to_srgb_params[] = {
 static enum status to_srgb_step(const void *params, struct chain *chain)
 {
     const struct to_srgb *own = params;
-    return step_to_srgb(chain, (enum colour_intent)own->intent);
+    return convert_to_srgb(chain, (enum colour_intent)own->intent);
 }
 
 const struct op op_to_srgb = {
@@ -176,7 +179,8 @@ const struct op op_to_srgb = {
         "image's, pixels stay. The output has no profile, which means sRGB. Black becomes black "
         "(black point compensation), alpha stays. Colour pixels of a YCbCr JPEG become RGB "
         "first. The profile of a CMYK JPEG is applied before the first operation that does more "
-        "than move pixels.\n\n"
+        "than move pixels; without to_srgb, each of its colours is C K / 255, rounded. The "
+        "conversion is a pass of its own, but for gray it is a table.\n\n"
         "A profile with a curve and a colorant per channel: linear light L = round(16384 "
         "curve(v / 255)) of each colour, a matrix M = round(16384 m) to linear sRGB, with m the "
         "inverse of sRGB's colorants times those of the profile, then sRGB's curve of (M L + 8192) "

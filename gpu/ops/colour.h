@@ -7,9 +7,8 @@
  */
 #pragma once
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/tables.h"
 #include "gpu/ops/pixel.h"
-#include "gpu/plan/chain.h"
 
 PIXEL uint32_t colour_encoded(const struct colour_matrix *tables, const int32_t *row, int32_t r,
                               int32_t g, int32_t b)
@@ -96,8 +95,3 @@ PIXEL void colour_by_product(const uint8_t *from, uint8_t *to)
     for (int i = 0; i < 3; i++)
         to[i] = (uint8_t)((from[i] * from[3] + 127u) / 255u);
 }
-
-/* Converts the chain's image from the profile of its source to sRGB. Appends at most two passes. A
- * profile for other colours than the image's does nothing. Errors: those of colour_take, as
- * refusals of the chain's current operation. */
-enum status step_to_srgb(struct chain *chain, enum colour_intent intent) MUST_CHECK;

@@ -18,8 +18,9 @@ static size_t icc_of(const char *name)
 {
     struct raster raster = world_load_out(w, name);
     assert_non_null(raster.pixels);
+    size_t bytes = raster.icc_bytes;
     raster_clear(&raster);
-    return raster.icc_bytes;
+    return bytes;
 }
 
 /* Pixels of a JPEG as libjpeg gives them: for CMYK, inks as stored. */

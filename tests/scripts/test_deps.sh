@@ -76,6 +76,9 @@ main() {
     without
     hide_library libcurl
     check "without libcurl, which is optional, deps succeeds" goes_on libcurl4-openssl-dev
+    without
+    hide_library lcms2
+    check "without lcms2, which is optional, deps succeeds" goes_on liblcms2-dev
     [ "$failures" -eq 0 ]
 }
 main

@@ -25,6 +25,7 @@ TILES = [
     ("levels", {"in_black": 60, "in_white": 190}),
     ("threshold", {"value": 125}),
     ("color_matrix", {"matrix": [[.39, .77, .19, 0], [.35, .69, .17, 0], [.27, .53, .13, 0]]}),
+    ("to_srgb", {}),
     ("transpose", {}),
     ("rotate", {"angle": 90}),
     ("rotate", {"angle": 180}),
