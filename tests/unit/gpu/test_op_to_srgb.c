@@ -198,6 +198,31 @@ static const uint32_t sizes[][2] = {
     {1, 1},   {1, 2},   {2, 1},    {3, 3},    {1, 37}, {37, 1},   {5, 4},     {15, 13},
     {17, 15}, {32, 17}, {255, 65}, {257, 5},  {511, 9}, {1025, 9}, {300, 201}, {16384, 3}};
 
+/* A table for gray is exact: it has nothing to interpolate. RGB with a gray profile uses it, too. */
+static void all_exact_gray(struct engine *engine)
+{
+    static const double gammas[] = {1, 1.8, 2.19921875, 2.5}; /* in 1/256, as in the profile */
+    for (size_t i = 0; i < COUNT_OF(gammas); i++)
+        each_channels (channels) {
+            struct picture_file profile = profile_of_gray(gammas[i]);
+            double gamma = round(gammas[i] * 256) / 256;
+            struct gpu_run run;
+            gpu_run_open(&run, engine, SOURCE_ICC(301, 20, channels, &profile), NULL,
+                         "['to_srgb']");
+            gpu_run_finish(&run);
+            struct raster want = raster_of(run.input);
+            for (size_t at = 0; at < (size_t)301 * 20 * channels; at++)
+                if (channels < 4 || at % 4 != 3)
+                    want.pixels[at] =
+                        (uint8_t)lround(255 * encoded(pow(want.pixels[at] / 255.0, gamma)));
+            gpu_run_expect(&run, want);
+            gpu_run_close(&run);
+            picture_free(&profile);
+        }
+}
+
+ON_BOTH(exact_gray)
+
 static void all_sizes(struct engine *engine)
 {
     const struct profile_matrix *const matrices[] = {&profile_p3, &profile_adobe,
