@@ -22,7 +22,30 @@ static const char chains[] =
     "[{\"op\":\"rotate\",\"angle\":7},{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
     "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"
     "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
-    "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"]]";
+    "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"],"
+    "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}]]";
+
+/* A profile for to_srgb: the colorants of Display P3 and a gamma of 2.2. */
+#define TAG(a, b, c, d, at, bytes) a, b, c, d, 0, 0, (at) >> 8, (at) & 255, 0, 0, 0, bytes
+#define XYZ(x, y, z) 'X', 'Y', 'Z', ' ', 0, 0, 0, 0, FIXED(x), FIXED(y), FIXED(z)
+#define FIXED(number) 0, 0, (uint8_t)((number) >> 8), (uint8_t)(number)
+enum { RED_AT = 204, GREEN_AT = 224, BLUE_AT = 244, CURVE_AT = 264, PROFILE_BYTES = 280 };
+static const uint8_t profile[PROFILE_BYTES] = {
+    [2] = PROFILE_BYTES >> 8, PROFILE_BYTES & 255,
+    [8] = 2,
+    [12] = 'm', 'n', 't', 'r', 'R', 'G', 'B', ' ', 'X', 'Y', 'Z', ' ',
+    [36] = 'a', 'c', 's', 'p',
+    [131] = 6,
+    TAG('r', 'X', 'Y', 'Z', RED_AT, 20), TAG('g', 'X', 'Y', 'Z', GREEN_AT, 20),
+    TAG('b', 'X', 'Y', 'Z', BLUE_AT, 20), TAG('r', 'T', 'R', 'C', CURVE_AT, 14),
+    TAG('g', 'T', 'R', 'C', CURVE_AT, 14), TAG('b', 'T', 'R', 'C', CURVE_AT, 14),
+    [RED_AT] = XYZ(33759, 15807, 0), /* in 1/65536 */
+    [GREEN_AT] = XYZ(19135, 45367, 2745),
+    [BLUE_AT] = XYZ(10296, 4363, 51385),
+    [CURVE_AT] = 'c', 'u', 'r', 'v', 0, 0, 0, 0, 0, 0, 0, 1, 2, 51};
+#undef TAG
+#undef XYZ
+#undef FIXED
 
 struct file {
     uint8_t bytes[FILE_BYTES];
@@ -165,7 +188,8 @@ static enum status draw_overlay(void *context, const struct plan_overlay_request
 static bool make_plan(struct test_image *test, struct error *error)
 {
     struct plan_source source = {.width = WIDTH, .height = HEIGHT, .channels = CHANNELS,
-                                 .orientation = 1, .background = {255, 255, 255}};
+                                 .orientation = 1, .background = {255, 255, 255},
+                                 .icc = profile, .icc_bytes = sizeof profile};
     const struct plan_overlays overlays = {.find = draw_overlay, .context = test};
     struct plan_target targets[JOB_OUTPUTS_MAX];
     struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};

@@ -15,14 +15,6 @@
 #include "conf/status.h"
 #include "gpu/colour/tables.h"
 
-enum colour_kind {
-    COLOUR_SAME,   /* the profile is that of sRGB: pixels stay as they are */
-    COLOUR_GRAY,   /* a profile for gray: `gray` has everything */
-    COLOUR_MATRIX, /* tables: struct colour_matrix */
-    COLOUR_CUBE,   /* tables: struct colour_cube */
-    COLOUR_INKS    /* tables: struct colour_inks */
-};
-
 enum colour_intent { COLOUR_RELATIVE, COLOUR_PERCEPTUAL };
 #define COLOUR_INTENT_WORDS ((const char *const[]){"relative", "perceptual", NULL})
 

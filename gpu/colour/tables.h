@@ -7,6 +7,15 @@
 
 #include <stdint.h>
 
+enum colour_kind {
+    COLOUR_SAME,   /* the profile is that of sRGB: pixels stay as they are */
+    COLOUR_GRAY,   /* a profile for gray: a table of 256 bytes */
+    COLOUR_MATRIX, /* struct colour_matrix */
+    COLOUR_CUBE,   /* struct colour_cube */
+    COLOUR_INKS,   /* struct colour_inks */
+    COLOUR_PRODUCT /* CMYK without a profile: no table */
+};
+
 /* Linear light is 0 to COLOUR_ONE. At the steep start of sRGB's curve, a unit is a fifth of a
  * step of the result. */
 #define COLOUR_ONE 16384

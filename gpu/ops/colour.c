@@ -50,44 +50,32 @@ PASS_LOOP(colour_product_cpu)
     EACH_PIXEL(colour_by_product(source, row), 4, 3)
 }
 
-pass_cuda colour_matrix_cuda;
-pass_cuda colour_cube_cuda;
-pass_cuda colour_inks_cuda;
-pass_cuda colour_product_cuda;
+pass_cuda colour_cuda;
 
-static const struct pass_type pass_matrix = {"matrix to srgb", colour_matrix_cpu,
-                                             PASS_CUDA(colour_matrix_cuda)};
-static const struct pass_type pass_cube = {"cube to srgb", colour_cube_cpu,
-                                           PASS_CUDA(colour_cube_cuda)};
-static const struct pass_type pass_inks = {"cmyk to srgb", colour_inks_cpu,
-                                           PASS_CUDA(colour_inks_cuda)};
-static const struct pass_type pass_product = {"cmyk to rgb", colour_product_cpu,
-                                              PASS_CUDA(colour_product_cuda)};
+/* One launcher for all: the periodic check of a device runs every launcher, but has one profile. */
+static const struct pass_type types[] = {
+    [COLOUR_MATRIX] = {"matrix to srgb", colour_matrix_cpu, PASS_CUDA(colour_cuda)},
+    [COLOUR_CUBE] = {"cube to srgb", colour_cube_cpu, PASS_CUDA(colour_cuda)},
+    [COLOUR_INKS] = {"cmyk to srgb", colour_inks_cpu, PASS_CUDA(colour_cuda)},
+    [COLOUR_PRODUCT] = {"cmyk to rgb", colour_product_cpu, PASS_CUDA(colour_cuda)},
+};
 
 /* ---- chains ---- */
 
-/* The variant owns the tables until the plan drops its passes. */
-struct params {
-    const void *tables;
-};
-
 static void fill(const struct pass *pass, uint8_t *constants)
 {
-    const struct params *own = (const struct params *)pass->params;
+    const struct colour_pass *own = (const struct colour_pass *)pass->params;
     memcpy(constants, own->tables, pass->constants_bytes);
 }
 
-static enum status add_pass(struct chain *chain, const struct colour *colour)
+/* CMYK becomes RGB; alpha stays. */
+static struct pass *add_pass(struct chain *chain, enum colour_kind kind, const void *tables)
 {
-    static const struct pass_type *const types[] = {[COLOUR_MATRIX] = &pass_matrix,
-                                                    [COLOUR_CUBE] = &pass_cube,
-                                                    [COLOUR_INKS] = &pass_inks};
-    struct params params = {colour->tables};
+    struct colour_pass params = {tables, kind};
     struct pass_shape to = chain->shape;
-    if (colour->kind == COLOUR_INKS)
+    if (kind == COLOUR_INKS || kind == COLOUR_PRODUCT)
         to.channels = 3;
-    struct pass *pass = chain_add(chain, types[colour->kind], to, &params, sizeof(params));
-    return chain_constants(chain, pass, colour->tables_bytes, fill);
+    return chain_add(chain, &types[kind], to, &params, sizeof(params));
 }
 
 /* For gray pixels of an RGB profile, which are R = G = B. A table has a byte for each, so it takes
@@ -115,7 +103,8 @@ static enum status add_tables(struct chain *chain, const struct colour *colour)
         gray_table(colour, table);
         point_add_table(chain, table);
     } else {
-        return add_pass(chain, colour);
+        struct pass *pass = add_pass(chain, colour->kind, colour->tables);
+        return chain_constants(chain, pass, colour->tables_bytes, fill);
     }
     return STATUS_OK;
 }
@@ -147,10 +136,9 @@ static enum status convert_to_srgb(struct chain *chain, enum colour_intent inten
 
 void step_product(struct chain *chain)
 {
-    struct pass_shape to = {chain->shape.width, chain->shape.height, 3};
     assert(chain->shape.channels == 4);
     chain->cmyk = false;
-    chain_add(chain, &pass_product, to, "", 0);
+    add_pass(chain, COLOUR_PRODUCT, NULL);
 }
 
 /* ---- the operation ---- */

@@ -82,24 +82,18 @@ static cudaError_t launch_colour(const struct pass *pass, const struct image *fr
     return launch_kernel(colour_kernel<By, FROM, TO>, blocks, THREADS, 0, stream, args);
 }
 
-PASS_LAUNCHER(colour_matrix_cuda)
+PASS_LAUNCHER(colour_cuda)
 {
-    return from->channels == 3 ? launch_colour<by_matrix, 3, 3>(pass, from, to, stream)
-                               : launch_colour<by_matrix, 4, 4>(pass, from, to, stream);
-}
-
-PASS_LAUNCHER(colour_cube_cuda)
-{
-    return from->channels == 3 ? launch_colour<by_cube, 3, 3>(pass, from, to, stream)
-                               : launch_colour<by_cube, 4, 4>(pass, from, to, stream);
-}
-
-PASS_LAUNCHER(colour_inks_cuda)
-{
-    return launch_colour<by_inks, 4, 3>(pass, from, to, stream);
-}
-
-PASS_LAUNCHER(colour_product_cuda)
-{
-    return launch_colour<by_product, 4, 3>(pass, from, to, stream);
+    const struct colour_pass *params = reinterpret_cast<const struct colour_pass *>(pass->params);
+    bool alpha = from->channels == 4;
+    switch (params->kind) {
+    case COLOUR_MATRIX:
+        return alpha ? launch_colour<by_matrix, 4, 4>(pass, from, to, stream)
+                     : launch_colour<by_matrix, 3, 3>(pass, from, to, stream);
+    case COLOUR_CUBE:
+        return alpha ? launch_colour<by_cube, 4, 4>(pass, from, to, stream)
+                     : launch_colour<by_cube, 3, 3>(pass, from, to, stream);
+    case COLOUR_INKS: return launch_colour<by_inks, 4, 3>(pass, from, to, stream);
+    default: return launch_colour<by_product, 4, 3>(pass, from, to, stream);
+    }
 }

@@ -10,6 +10,12 @@
 #include "gpu/colour/tables.h"
 #include "gpu/ops/pixel.h"
 
+/* The parameters of the passes. The variant owns the tables until the plan drops its passes. */
+struct colour_pass {
+    const void *tables;
+    enum colour_kind kind;
+};
+
 PIXEL uint32_t colour_encoded(const struct colour_matrix *tables, const int32_t *row, int32_t r,
                               int32_t g, int32_t b)
 {

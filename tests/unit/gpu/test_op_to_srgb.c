@@ -198,7 +198,7 @@ static const uint32_t sizes[][2] = {
     {1, 1},   {1, 2},   {2, 1},    {3, 3},    {1, 37}, {37, 1},   {5, 4},     {15, 13},
     {17, 15}, {32, 17}, {255, 65}, {257, 5},  {511, 9}, {1025, 9}, {300, 201}, {16384, 3}};
 
-/* A table for gray is exact: it has nothing to interpolate. RGB with a gray profile uses it, too. */
+/* A table for gray is exact: it has nothing to interpolate. A gray profile also serves RGB. */
 static void all_exact_gray(struct engine *engine)
 {
     static const double gammas[] = {1, 1.8, 2.19921875, 2.5}; /* in 1/256, as in the profile */
