@@ -10,7 +10,7 @@
 
 /* The parsed JSON of a job in flight is kept if it has at most this many nodes: more than a usual
  * job has, and 10 KB with names and short strings. */
-#define JOB_NODES_MAX 64
+#define JOB_NODES_MAX 60
 /* Size of a job's JSON: 16 outputs with 32 operations of about 100 bytes each take 50 KiB. */
 #define JOB_BYTES_MAX (64 * KIB)
 /* Nesting: job > outputs > output > ops > op > parameter > matrix row is 7 deep. The user's meta
