@@ -140,16 +140,24 @@ void chain_leave(struct chain *chain)
     chain->left_window = chain->window;
 }
 
-struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
-                                size_t work_bytes, pass_values *values)
+struct pass *chain_look_aside(struct chain *chain, const struct pass_type *type, size_t work_bytes,
+                              pass_values *values)
 {
-    assert(chain->aside && chain->count > chain->first);
+    assert(chain->aside);
     struct pass *pass = chain_look(chain, type, "", 0, work_bytes, values);
-    assert(pass_shape_bytes(pass->from) % BUFFER_ALIGN == 0);
-    pass->stacked = true;
     chain->aside = false;
     chain->first = chain->count;
     chain->shape = chain->left_shape;
     chain->window = chain->left_window;
+    return pass;
+}
+
+struct pass *chain_look_stacked(struct chain *chain, const struct pass_type *type,
+                                size_t work_bytes, pass_values *values)
+{
+    assert(chain->count > chain->first);
+    struct pass *pass = chain_look_aside(chain, type, work_bytes, values);
+    assert(pass_shape_bytes(pass->from) % BUFFER_ALIGN == 0);
+    pass->stacked = true;
     return pass;
 }

@@ -35,7 +35,7 @@ struct chain {
     const uint8_t *background;       /* RGB, for flattening alpha */
     const struct plan_overlays *overlays; /* NULL: none */
     uint32_t first;                  /* passes before this index may not be fused any more */
-    bool aside;                      /* on a branch: between chain_leave and chain_look_stacked */
+    bool aside;                      /* on a branch: between chain_leave and its end */
     struct pass_shape left_shape;    /* the current image before the branch, restored after it */
     struct pass_window left_window;
 };
@@ -71,8 +71,11 @@ enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t
 /* Appends a pass that reads the current image and only computes values, in work_bytes. */
 struct pass *chain_look(struct chain *chain, const struct pass_type *type, const void *params,
                         size_t params_bytes, size_t work_bytes, pass_values *values);
-/* Starts a branch: later passes read the current image, which is restored by chain_look_stacked. */
+/* Starts a branch: later passes read the current image, which is restored at the branch's end. */
 void chain_leave(struct chain *chain);
+/* Ends the branch with a pass that computes values. The branch may have no other passes. */
+struct pass *chain_look_aside(struct chain *chain, const struct pass_type *type, size_t work_bytes,
+                              pass_values *values);
 /* Ends the branch with a pass that computes values, in work_bytes per image. The branch must have
  * another pass before it. All such passes of a plan have the same type and shape, whose bytes are a
  * multiple of BUFFER_ALIGN. */

@@ -36,14 +36,15 @@ static void choose_slots(const struct plan_variant *variant, struct scratch *scr
         size_t bytes = buffer_align(pass_shape_bytes(pass->to));
         if (!pass->values)
             grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
-        if (pass->looks)
+        if (pass->looks) {
+            aside = 0; /* if it ends a branch */
             continue;
+        }
         pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
         if (!pass->aside) {
             if (++written == writers && !variant->no_picture)
                 pass->slot = SLOT_RESULT;
         } else if (pass[1].stacked) { /* a branch has another pass after this one */
-            aside = 0;
             pass->slot = SLOT_STACK;
             bytes += scratch->bytes[SLOT_STACK];
             scratch->left = ++scratch->stacked;
@@ -158,7 +159,7 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
         else if (pass->values)
             pass->work_place =
                 (struct pass_place){PASS_OUTPUT, take(&plan->output_bytes, pass->work_bytes)};
-        if (pass->stacked)
+        if (pass->aside && pass->looks) /* the end of a branch */
             place = chain_place;
         if (!pass->aside)
             chain_place = place;

@@ -17,9 +17,9 @@
  *
  * Passes may form a branch (see chain_leave), which ends in a pass that only computes values:
  * phash shrinks a copy of the image and hashes it. The pass after the branch reads the input of
- * the branch. The final images of all branches of a plan have the same small shape, and are stored
- * one after the other: the stack. The final pass of the plan's last branch processes the whole
- * stack. The final passes of the other branches are deferred: they do nothing themselves.
+ * the branch. Final passes may be stacked: the images that the stacked ones of a plan read have the
+ * same small shape, and are stored one after the other. The stacked pass of the plan's last such
+ * branch processes the whole stack. The others are deferred: they do nothing themselves.
  *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
  * passes have the same type and small images (pass_cuda_many).
@@ -131,7 +131,7 @@ struct pass {
     pass_values *values; /* NULL: no values */
     bool looks;          /* writes no image, only its work space; `to` equals `from` */
     bool aside;          /* on a branch: its input or output is not the chain's */
-    bool stacked;        /* the final pass of a branch: reads its image in the stack */
+    bool stacked;        /* the final pass of a branch that reads its image in the stack */
     bool deferred;       /* does nothing: the last stacked pass reads the whole stack, and writes
                             the values of this pass to work_place */
     size_t constants_at, constants_bytes; /* offset from plan->constants_at */
