@@ -110,17 +110,6 @@ static bool same_pixels(const struct plan *plan, size_t chain, uint8_t *a, uint8
     return true;
 }
 
-static bool same_values(const struct plan *plan, size_t chain, const uint8_t *a, const uint8_t *b)
-{
-    if (!plan_has_values(plan, chain))
-        return true;
-    cJSON *one = plan_values(plan, chain, a), *other = plan_values(plan, chain, b);
-    bool same = cJSON_Compare(one, other, true);
-    cJSON_Delete(one);
-    cJSON_Delete(other);
-    return same;
-}
-
 bool test_image_compare(const struct test_image *test, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error)
 {
@@ -128,7 +117,7 @@ bool test_image_compare(const struct test_image *test, struct codec_context *cod
     for (size_t i = 0; i < plan->variant_count; i++) {
         if (!same_pixels(plan, i, memory->output, test->output))
             return wrong(error, "the engine's pixels differ from the CPU's");
-        if (!same_values(plan, i, memory->output, test->output))
+        if (!plan_same_values(plan, i, memory->output, test->output))
             return wrong(error, "the engine's values differ from the CPU's");
     }
     struct image image = plan_result(plan, 0, memory->input, memory->output);
