@@ -15,9 +15,9 @@
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
-    "[\"canny\"],"
+    "[\"thumbhash\",\"canny\"],"
     "[{\"op\":\"composite\",\"input\":\"drawn\",\"tile\":true,\"x\":3,\"y\":4}],"
-    "[\"otsu\"],"
+    "[\"blurhash\",\"otsu\"],"
     "[\"phash\",\"median\"],"
     "[{\"op\":\"rotate\",\"angle\":7},{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
     "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"

@@ -55,6 +55,9 @@ extern const struct pass_type pass_pick;
 /* Resizes the chain's image, which was decoded in full, to exactly this size with lanczos3. Appends
  * no pass if it has this size. */
 enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) MUST_CHECK;
+/* The same, to the largest size with the image's ratio whose sides are at most `side`. Appends no
+ * pass if the image is not larger. */
+enum status resize_within(struct chain *chain, uint32_t side) MUST_CHECK;
 
 /* Work space of resample_x in bytes, for a source of this width. */
 size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);

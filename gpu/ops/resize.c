@@ -431,13 +431,24 @@ static enum status resize_step(const void *params, struct chain *chain)
     return status || own->fit != FIT_CONTAIN ? status : pad_to_size(own, chain);
 }
 
+static enum status resize_as(struct chain *chain, const struct params *own)
+{
+    struct geometry g = chain_geometry(own, chain);
+    assert(chain->across.full == 0 && chain->down.full == 0);
+    return add_resize(own, &g, chain);
+}
+
 enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height)
 {
-    const struct params own = {.width = (int)width, .height = (int)height, .fit = FIT_EXACT,
-                               .filter = FILTER_LANCZOS3, .enlarge = true};
-    struct geometry g = chain_geometry(&own, chain);
-    assert(chain->across.full == 0 && chain->down.full == 0);
-    return add_resize(&own, &g, chain);
+    return resize_as(chain, &(struct params){.width = (int)width, .height = (int)height,
+                                             .fit = FIT_EXACT, .filter = FILTER_LANCZOS3,
+                                             .enlarge = true});
+}
+
+enum status resize_within(struct chain *chain, uint32_t side)
+{
+    return resize_as(chain, &(struct params){.width = (int)side, .height = (int)side,
+                                             .fit = FIT_INSIDE, .filter = FILTER_LANCZOS3});
 }
 
 const struct op op_resize = {

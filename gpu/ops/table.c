@@ -26,7 +26,9 @@
     X(otsu)                                                                                        \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
-    X(phash)
+    X(phash)                                                                                       \
+    X(blurhash)                                                                                    \
+    X(thumbhash)
 
 #define X(name) extern const struct op op_##name;
 TABLE(X)

@@ -166,6 +166,9 @@ static struct load loads[] = {
     LOAD("equalize, gray", 1, 1, false, "[\"equalize\"]", 0),
     LOAD("phash, gray", 1, 1, false, "[\"phash\"]", 0),
     LOAD("phash, RGB", 3, 1, false, "[\"phash\"]", 0),
+    LOAD("blurhash, gray", 1, 1, false, "[\"blurhash\"]", 0),
+    LOAD("blurhash, RGB", 3, 1, false, "[\"blurhash\"]", 0),
+    LOAD("thumbhash, RGB", 3, 1, false, "[\"thumbhash\"]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000

@@ -53,6 +53,8 @@ TILES = [
     ("otsu", {}),
     ("equalize", {}),
     ("phash", {}),
+    ("blurhash", {}),
+    ("thumbhash", {}),
 ]
 
 
@@ -115,8 +117,9 @@ def describe(parameters, values):
         return f"gives mean {means}, min, max"
     if "otsu" in values:
         return f"gives the threshold: {values['otsu']}"
-    if "phash" in values:
-        return f"gives {values['phash']}"
+    for name in ("phash", "blurhash", "thumbhash"):
+        if name in values:
+            return f"gives {values[name]}"
     return json.dumps(parameters, separators=(",", ":")).translate(str.maketrans("", "", '{}"'))
 
 

@@ -108,6 +108,11 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
     case OP_KIND_MATRIX: draw_matrix(draw, param, out); break;
     case OP_KIND_COLOR: draw_color(draw, out); break;
     case OP_KIND_INTEGERS:
+        for (int i = 0; i < param->columns; i++)
+            fprintf(out, "%c%u", i ? ',' : '[',
+                    draw_from(draw, (uint32_t)param->min, (uint32_t)param->max));
+        fputc(']', out);
+        break;
     case OP_KIND_PLACE:
     case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
     }
