@@ -18,6 +18,8 @@ static const char chains[] =
     "[\"thumbhash\",\"canny\"],"
     "[{\"op\":\"composite\",\"input\":\"drawn\",\"tile\":true,\"x\":3,\"y\":4}],"
     "[\"blurhash\",\"otsu\"],"
+    "[\"grayscale\",{\"op\":\"resize\",\"width\":40,\"height\":90,\"fit\":\"cover\","
+    "\"gravity\":\"attention\"}],"
     "[\"phash\",\"median\"],"
     "[{\"op\":\"rotate\",\"angle\":7},{\"op\":\"pad\",\"left\":3,\"bottom\":2}],"
     "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"

@@ -22,9 +22,9 @@ enum gravity {
     GRAVITIES,
 };
 /* The names in jobs, for OP_WORD. */
-#define GRAVITY_WORDS                                                                              \
-    ((const char *const[]){"center", "north", "northeast", "east", "southeast", "south",           \
-                           "southwest", "west", "northwest", NULL})
+#define GRAVITY_NAMES                                                                              \
+    "center", "north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"
+#define GRAVITY_WORDS ((const char *const[]){GRAVITY_NAMES, NULL})
 
 /* Where a side of `inner` pixels starts in one of `outer` pixels, if `halves` halves of the free
  * pixels precede it. */

@@ -31,7 +31,7 @@ void grayscale_row(const uint8_t *from, uint8_t *to, uint32_t width, uint32_t ch
                    const struct grayscale *gray)
 {
     const uint8_t *under = gray->background;
-    if (channels == 1) /* uncovered: net */
+    if (channels == 1)
         memcpy(to, from, width);
     else if (channels == 3)
         grayscale_row_rgb(from, to, width, gray->r, gray->g, gray->b);

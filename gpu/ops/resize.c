@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "gpu/ops/attention.h"
+#include "gpu/ops/gravity.h"
 #include "gpu/ops/pad.h"
 #include "gpu/plan/op.h"
 
@@ -17,11 +19,17 @@ static const char *const fits[] = {"inside", "cover", "exact", "contain", NULL};
 
 enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
+/* The places of crop, and the one that depends on the pixels. */
+#define GRAVITY_ATTENTION GRAVITIES
+static const char *const gravities[] = {GRAVITY_NAMES, "attention", NULL};
+
 struct params {
     int width, height; /* 0: not given */
     int fit, filter;
+    int gravity;     /* enum gravity, or GRAVITY_ATTENTION */
+    double focus[2]; /* used if has_focus */
+    bool has_focus;
     bool enlarge, fast_shrink;
-    int gravity;
     struct op_color color;
 };
 
@@ -50,6 +58,28 @@ static void fit_inside(const struct params *own, struct geometry *g)
     g->height = by_width ? part(g->down, width, g->across) : height;
 }
 
+/* Where a part of `inner` pixels starts, so that its middle is as near as possible to `focus`, in
+ * parts of `outer`. Rounded half down: 0.5 is the middle of gravity_start. */
+static uint64_t focus_start(double focus, uint64_t outer, uint64_t inner)
+{
+    double start = ceil(focus * (double)outer - (double)inner * 0.5 - 0.5);
+    uint64_t room = outer - inner;
+    return start < 0 ? 0 : start > (double)room ? room : (uint64_t)start;
+}
+
+/* Sets the position of the part. For GRAVITY_ATTENTION it is not known yet. */
+static void place_part(const struct params *own, uint64_t width, uint64_t height,
+                       struct geometry *g)
+{
+    enum gravity gravity = own->gravity == GRAVITY_ATTENTION ? GRAVITY_CENTER
+                                                             : (enum gravity)own->gravity;
+    int64_t x, y;
+    gravity_offset(gravity, (int64_t)width, (int64_t)height, (int64_t)g->across, (int64_t)g->down,
+                   &x, &y);
+    g->x = own->has_focus ? focus_start(own->focus[0], width, g->across) : (uint64_t)x;
+    g->y = own->has_focus ? focus_start(own->focus[1], height, g->down) : (uint64_t)y;
+}
+
 static void fit_cover(const struct params *own, struct geometry *g)
 {
     uint64_t source_width = g->across, source_height = g->down;
@@ -59,8 +89,7 @@ static void fit_cover(const struct params *own, struct geometry *g)
         g->across = part(source_height, g->width, g->height);
     else
         g->down = part(source_width, g->height, g->width);
-    g->x = (source_width - g->across) / 2;
-    g->y = (source_height - g->down) / 2;
+    place_part(own, source_width, source_height, g);
     if (!own->enlarge && (g->width > g->across || g->height > g->down)) {
         g->width = g->across;
         g->height = g->down;
@@ -354,9 +383,19 @@ static const struct op_param resize_params[] = {
      .help = "With `fit` inside, `width` or `height` alone is enough"},
     {OP_INTEGER(struct params, height), .need = OP_OPTIONAL, .min = 1, .max = SIDE_CEILING},
     {OP_WORD(struct params, fit), .words = fits,
-     .help = "inside keeps the aspect ratio and fits the result into this size; cover cuts out the "
-             "source's centre in the target's ratio and resizes it; exact gives exactly this "
-             "size; contain fits as inside and then pads to exactly this size"},
+     .help = "inside keeps the aspect ratio and fits the result into this size; cover cuts out a "
+             "part of the source, by default its centre, in the target's ratio and resizes it; "
+             "exact gives exactly this size; contain fits as inside and then pads to exactly this "
+             "size"},
+    {OP_WORD(struct params, gravity), .words = gravities,
+     .help = "With `fit` cover: the side or corner of the source where the part is. With `fit` "
+             "contain: the place of the resized image in the result. attention, for cover alone, "
+             "chooses the part with the most edges and returns it as the value `attention`, "
+             "[x,y,width,height] in pixels before the resize"},
+    {OP_NUMBERS(struct params, focus), .need = OP_OPTIONAL, .max = 1, .columns = 2,
+     .help = "With `fit` cover, instead of `gravity`: a point of the source, [0,0] its upper left "
+             "corner and [1,1] its lower right one. The part's centre is as near to it as "
+             "possible"},
     {OP_WORD(struct params, filter), .standard = FILTER_LANCZOS3,
      .words = (const char *const[]){"nearest", "box", "bilinear", "bicubic", "lanczos3", NULL}},
     {OP_BOOLEAN(struct params, enlarge), .need = OP_OPTIONAL,
@@ -366,8 +405,6 @@ static const struct op_param resize_params[] = {
      .help = "A JPEG may be decoded at a fraction of its size before a strong reduction. The "
              "pixels then differ from those after a full decode. Ignored if the job has "
              "`outputs`"},
-    {OP_WORD(struct params, gravity), .words = GRAVITY_WORDS,
-     .help = "With `fit` contain: the place of the resized image in the result"},
     {OP_COLOR(struct params, color), .need = OP_OPTIONAL,
      .help = "With `fit` contain: the colour around the resized image; by default the job's "
              "`background`"},
@@ -383,8 +420,15 @@ static enum status resize_check(const struct op_item *item, void *params)
         return op_refuse(item, " needs width, height or both");
     if (own->fit != FIT_INSIDE && (own->width == 0 || own->height == 0))
         return op_refuse(item, ": fit %s needs both width and height", fits[own->fit]);
-    if (own->fit != FIT_CONTAIN && own->gravity != GRAVITY_CENTER)
-        return op_refuse(item, ": gravity needs fit contain; fit is %s", fits[own->fit]);
+    own->has_focus = op_given(item, "focus");
+    if (own->has_focus && op_given(item, "gravity"))
+        return op_refuse(item, " has focus and gravity; remove one of them");
+    if (own->has_focus && own->fit != FIT_COVER)
+        return op_refuse(item, ": focus needs fit cover; fit is %s", fits[own->fit]);
+    if (own->gravity == GRAVITY_ATTENTION && own->fit != FIT_COVER)
+        return op_refuse(item, ": gravity attention needs fit cover; fit is %s", fits[own->fit]);
+    if (own->gravity != GRAVITY_CENTER && own->fit != FIT_COVER && own->fit != FIT_CONTAIN)
+        return op_refuse(item, ": gravity needs fit cover or contain; fit is %s", fits[own->fit]);
     if (own->fit != FIT_CONTAIN && own->color.given)
         return op_refuse(item, ": color needs fit contain; fit is %s", fits[own->fit]);
     return STATUS_OK;
@@ -421,14 +465,60 @@ static enum status pad_to_size(const struct params *own, struct chain *chain)
                       (uint64_t)own->height, &fill);
 }
 
+static enum status check_whole(const struct chain *chain, const struct geometry *whole)
+{
+    const struct plan_limits *limits = chain->limits;
+    if (whole->width <= limits->side_max && whole->height <= limits->side_max &&
+        whole->width * whole->height <= limits->pixels_max)
+        return STATUS_OK;
+    return error_set(chain->error, STATUS_IMAGE_TOO_LARGE,
+                     "gravity attention makes an image of %llu x %llu pixels before it cuts; a "
+                     "side may have at most %u, and all at most %llu; use focus or another gravity",
+                     (unsigned long long)whole->width, (unsigned long long)whole->height,
+                     limits->side_max, (unsigned long long)limits->pixels_max);
+}
+
+/* Resizes the whole image by the factor of cover, and then cuts out the window of the result's
+ * size: the window depends on pixels, but the tables of a resize do not. */
+static enum status add_attention(const struct params *own, const struct geometry *cover,
+                                 struct chain *chain)
+{
+    struct geometry whole = {.across = chain->across.full ? chain->across.full : chain->shape.width,
+                             .down = chain->down.full ? chain->down.full : chain->shape.height};
+    bool down = cover->down < whole.down;
+    struct attention attention = {
+        .gray = grayscale_default(chain->background), .down = down,
+        .full_width = (uint32_t)whole.across, .full_height = (uint32_t)whole.down,
+        .full_window = (uint32_t)(down ? cover->down : cover->across)};
+    uint64_t across = part(whole.across, cover->height, whole.down);
+    uint64_t high = part(whole.down, cover->width, whole.across);
+    whole.width = down || across < cover->width ? cover->width : across;
+    whole.height = !down || high < cover->height ? cover->height : high;
+    enum status status = check_whole(chain, &whole);
+    if (status)
+        return status;
+    status = add_resize(own, &whole, chain);
+    if (!status)
+        attention_add(chain, (uint32_t)cover->width, (uint32_t)cover->height, &attention);
+    return status;
+}
+
 static enum status resize_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
     struct geometry g = chain_geometry(own, chain);
     enum status status = chain_check_size(chain, g.width, g.height);
-    if (!status)
-        status = add_resize(own, &g, chain);
+    if (status)
+        return status;
+    if (own->gravity == GRAVITY_ATTENTION)
+        return add_attention(own, &g, chain);
+    status = add_resize(own, &g, chain);
     return status || own->fit != FIT_CONTAIN ? status : pad_to_size(own, chain);
+}
+
+static bool resize_gives(const void *params)
+{
+    return ((const struct params *)params)->gravity == GRAVITY_ATTENTION;
 }
 
 static enum status resize_as(struct chain *chain, const struct params *own)
@@ -456,15 +546,23 @@ const struct op op_resize = {
     .help = "Changes the size, as Pillow's resize",
     .definition = "inside: the largest size with the source's ratio within the given size, each "
                   "side rounded half up and at least 1; without enlarge, a smaller source is not "
-                  "changed. cover: the source's centre in the target's ratio is cut out (its size "
-                  "rounded half up, its position down) and resized; without enlarge, a centre "
-                  "smaller than the target is the result. exact, without enlarge: each side is at "
-                  "most the source's. contain: as inside, but with enlarge by default, and then "
-                  "as `pad` with this size, `gravity` and `color`. The pixels equal Pillow's "
+                  "changed. cover: a part of the source in the target's ratio is cut out (its size "
+                  "rounded half up, the position of `gravity` down) and resized; without enlarge, "
+                  "a part smaller than the target is the result. A part of n of N columns starts "
+                  "at column focus N - n / 2, rounded half down and limited to 0..N - n; rows "
+                  "alike. attention resizes the whole source first, to the side of the target "
+                  "that is not cut and its own ratio (rounded half up), and then cuts out the "
+                  "part with the largest sum of `sobel` with its defaults. Of equal sums, it "
+                  "takes the part nearest to the centre, then the left or upper one. `attention` "
+                  "is this part in pixels of the source: its start, rounded half up, and the size "
+                  "that cover cuts out. exact, without enlarge: each side "
+                  "is at most the source's. contain: as inside, but with enlarge by default, and "
+                  "then as `pad` with this size, `gravity` and `color`. The pixels equal Pillow's "
                   "`Image.resize` without `reducing_gap` to the bit, for RGBA through its `RGBa` "
                   "mode. `fast_shrink`: see above.",
     .params = resize_params,
     .check = resize_check,
+    .gives = resize_gives,
     .step = resize_step,
     .eighths = resize_eighths,
 };

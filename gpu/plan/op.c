@@ -186,6 +186,25 @@ static enum status read_integers(const struct reading *r, void *value)
     return status;
 }
 
+static enum status read_numbers(const struct reading *r, void *value)
+{
+    double *values = value;
+    int i = 0;
+    enum status status = STATUS_OK;
+    if (cJSON_GetArraySize(r->given) != r->param->columns)
+        return op_refuse(r->item, ": %s has %d items; it must have %d", r->name,
+                         cJSON_GetArraySize(r->given), r->param->columns);
+    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
+        char name[80];
+        struct reading one = {r->item, r->param, name, each};
+        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
+        if (!cJSON_IsNumber(each))
+            return op_refuse(r->item, ": %s is %s; it must be a number", name, kind_of(each));
+        status = read_number(&one, &values[i]);
+    }
+    return status;
+}
+
 static enum status read_row(const struct reading *r, const cJSON *row, int y, int columns,
                             double *values)
 {
@@ -306,6 +325,7 @@ static const struct {
     [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean, "true or false"},
     [OP_KIND_WORD] = {cJSON_String, read_word, NULL},
     [OP_KIND_INTEGERS] = {cJSON_Array, read_integers, NULL},
+    [OP_KIND_NUMBERS] = {cJSON_Array, read_numbers, NULL},
     [OP_KIND_MATRIX] = {0xFF, read_matrix, NULL},
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
     [OP_KIND_COLOR] = {0xFF, read_color, NULL},
@@ -319,6 +339,8 @@ static void say_type(const struct op_param *param, char *text, size_t size)
         join_words(text, size, param->words, " or ");
     else if (param->kind == OP_KIND_INTEGERS)
         snprintf(text, size, "an array of %d integers", param->columns);
+    else if (param->kind == OP_KIND_NUMBERS)
+        snprintf(text, size, "an array of %d numbers", param->columns);
     else if (param->kind == OP_KIND_MATRIX)
         snprintf(text, size, "an array of %d rows of %d numbers", param->rows, param->columns);
     else

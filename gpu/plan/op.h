@@ -26,6 +26,7 @@ enum op_kind {
     OP_KIND_BOOLEAN,
     OP_KIND_WORD, /* index of one of `words` */
     OP_KIND_INTEGERS,
+    OP_KIND_NUMBERS,
     OP_KIND_MATRIX,     /* exactly rows x columns numbers */
     OP_KIND_ODD_MATRIX, /* odd numbers of rows and columns, at most `rows` and `columns` */
     OP_KIND_COLOR,      /* [r,g,b], [r,g,b,a] or "transparent" */
@@ -59,7 +60,7 @@ struct op_param {
     double standard;          /* default: for words the index, for optional ones 0 */
     const int *standards;     /* default of OP_KIND_INTEGERS */
     const char *const *words; /* NULL-terminated */
-    int rows, columns;        /* OP_KIND_INTEGERS has one row */
+    int rows, columns;        /* OP_KIND_INTEGERS and OP_KIND_NUMBERS have one row */
     const char *help;         /* sentences, without the last full stop */
 };
 
@@ -74,6 +75,7 @@ struct op_param {
 #define OP_BOOLEAN(type, member) OP_PARAM(OP_KIND_BOOLEAN, type, member, bool)
 #define OP_WORD(type, member) OP_PARAM(OP_KIND_WORD, type, member, int)
 #define OP_INTEGERS(type, member) OP_PARAM(OP_KIND_INTEGERS, type, member, int *)
+#define OP_NUMBERS(type, member) OP_PARAM(OP_KIND_NUMBERS, type, member, double *)
 #define OP_MATRIX(type, member) OP_PARAM(OP_KIND_MATRIX, type, member, struct op_matrix)
 #define OP_PLACE(type, member) OP_PARAM(OP_KIND_PLACE, type, member, struct op_place)
 #define OP_ODD_MATRIX(type, member) OP_PARAM(OP_KIND_ODD_MATRIX, type, member, struct op_matrix)
@@ -118,6 +120,8 @@ struct op {
     enum status (*check)(const struct op_item *item, void *params);
     /* With OP_MOVES: whether it only moves pixels with these parameters. NULL: always. */
     bool (*moves)(const void *params);
+    /* Whether it returns values with these parameters. NULL: if it has OP_VALUES. */
+    bool (*gives)(const void *params);
     /* Appends the operation's passes to the chain. bad_op if it does not fit this image. */
     enum status (*step)(const void *params, struct chain *chain);
     /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this

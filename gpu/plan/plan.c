@@ -95,8 +95,15 @@ bool plan_converts_to_srgb(const cJSON *ops)
 
 bool plan_gives_values(const cJSON *ops)
 {
-    struct op_parsed parsed;
-    return find_flag(ops, OP_VALUES, -1, &parsed) != NULL;
+    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
+        struct op_parsed parsed;
+        struct error ignored = {0};
+        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
+            continue;
+        if (parsed.op->gives ? parsed.op->gives(parsed.params) : parsed.op->flags & OP_VALUES)
+            return true;
+    }
+    return false;
 }
 
 /* The operations with an overlay require it, so they are objects. */

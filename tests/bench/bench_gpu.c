@@ -169,6 +169,9 @@ static struct load loads[] = {
     LOAD("blurhash, gray", 1, 1, false, "[\"blurhash\"]", 0),
     LOAD("blurhash, RGB", 3, 1, false, "[\"blurhash\"]", 0),
     LOAD("thumbhash, RGB", 3, 1, false, "[\"thumbhash\"]", 0),
+    LOAD("attention, RGB", 3, 1, false,
+         "[{\"op\":\"resize\",\"width\":512,\"height\":512,\"fit\":\"cover\","
+         "\"gravity\":\"attention\"}]", 0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000

@@ -450,7 +450,9 @@ void fuzz_seeds(fuzz_give *give, void *context)
         "'phash',{'op':'crop','width':3,'height':4,'x':1,'y':0},'phash','flip'",
         "{'op':'composite','input':'gray-3x2','x':-1,'y':-500,'tile':true,'opacity':0.5},"
         "{'op':'composite','input':{'key':'ns:img:a'},'gravity':'southeast','scale':0.25}",
-        "'thumbhash',{'op':'blurhash','components':[9,1]},'flip','thumbhash'",
+        "'thumbhash',{'op':'blurhash','components':[9,1]},{'op':'resize','width':4,'height':3,"
+        "'fit':'cover','gravity':'attention'},'thumbhash'",
+        "{'op':'resize','width':4,'height':9,'fit':'cover','focus':[0.25,1]},'blurhash'",
     };
     char text[2048], name[32];
     check_ops(ops, sizeof ops / sizeof ops[0]);

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """resize against Pillow's Image.resize, byte for byte: check_resize.py PATH-OF-APPLY. Prints TAP."""
+import math
 import sys
 
-from PIL import Image
+import numpy
+from PIL import Image, ImageOps
 
 import peer
 
@@ -26,6 +28,56 @@ def cover_box(size, target):
     return x, y, x + across, y + down
 
 
+def check_focus(report):
+    """ImageOps.fit cuts at fractions of a pixel, and its filter also reads pixels outside of the
+    part. Here all parts are whole, and the box filter does not reach beyond them."""
+    for size, target in (((90, 60), (30, 30)), ((60, 90), (20, 20)), ((64, 48), (16, 24))):
+        image = peer.picture(*size, 3)
+        left, top, right, bottom = cover_box(size, target)
+        across, down = right - left, bottom - top
+        for focus in ((0, 0), (0.3, 0.6), (0.5, 0.5), (0.7, 0.35), (1, 1)):
+            place = [min(max(math.ceil(part * whole - length / 2 - 0.5), 0), whole - length)
+                     for part, whole, length in zip(focus, size, (across, down))]
+            centering = [start / (whole - length) if whole > length else 0.5
+                         for start, whole, length in zip(place, size, (across, down))]
+            op = {"op": "resize", "width": target[0], "height": target[1], "fit": "cover",
+                  "focus": focus}
+            report.check(image, [op | {"filter": "box"}],
+                         ImageOps.fit(peer.pillow(image), target, Image.BOX, 0, centering),
+                         f"Pillow's ImageOps.fit, centering {centering}")
+            box = (*place, place[0] + across, place[1] + down)
+            report.check(image, [op], peer.pillow(image).crop(box).resize(target, Image.LANCZOS),
+                         "Pillow")
+
+
+def edges(image):
+    """Returns Sobel's (|Gx| + |Gy|) / 2 of the gray, with reflected borders."""
+    gray = numpy.pad(numpy.array(image.convert("L"), dtype=int), 1, "reflect")
+    smooth = gray[:-2] + 2 * gray[1:-1] + gray[2:]
+    slope = gray[:-2] - gray[2:]
+    across = abs(smooth[:, :-2] - smooth[:, 2:])
+    down = abs(slope[:, :-2] + 2 * slope[:, 1:-1] + slope[:, 2:])
+    return numpy.minimum((across + down) // 2, 255)
+
+
+def check_attention(report):
+    for size, target in (((301, 200), (100, 100)), ((200, 301), (100, 50)), ((97, 61), (120, 120))):
+        image = peer.picture(*size, 3)
+        image[:size[1] // 2, :size[0] // 2] = 120
+        wide = size[0] * target[1] > size[1] * target[0]
+        whole = ((2 * size[0] * target[1] + size[1]) // (2 * size[1]), target[1]) if wide else \
+            (target[0], (2 * size[1] * target[0] + size[0]) // (2 * size[0]))
+        large = peer.pillow(image).resize(whole, Image.LANCZOS)
+        lines = edges(large).sum(axis=0 if wide else 1)
+        room = len(lines) - target[0 if wide else 1]
+        start = min(range(room + 1),
+                    key=lambda s: (-lines[s:len(lines) - room + s].sum(), abs(2 * s - room), s))
+        x, y = (start, 0) if wide else (0, start)
+        report.check(image, [{"op": "resize", "width": target[0], "height": target[1],
+                              "fit": "cover", "gravity": "attention"}],
+                     large.crop((x, y, x + target[0], y + target[1])), "Pillow and NumPy")
+
+
 def main():
     report = peer.Report(sys.argv[1])
     for channels in (1, 3, 4):
@@ -37,6 +89,8 @@ def main():
                 report.check(image, [op | {"fit": "exact"}], whole.resize(target, kind), "Pillow")
                 report.check(image, [op | {"fit": "cover"}],
                              whole.crop(cover_box(size, target)).resize(target, kind), "Pillow")
+    check_focus(report)
+    check_attention(report)
     # An image decoded at M/8, as in Pillow's draft mode: the box ends within its last pixel.
     for eighths in (1, 2, 4):
         full, target = (1003, 757), (40, 31)

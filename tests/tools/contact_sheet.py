@@ -37,6 +37,8 @@ TILES = [
     ("resize", {"width": 168}),
     ("resize", {"width": 150, "height": 150, "fit": "contain", "color": [40, 60, 90]}),
     ("resize", {"width": 42, "filter": "box"}),
+    ("resize", {"width": 90, "height": 190, "fit": "cover", "focus": [.8, .2]}),
+    ("resize", {"width": 90, "height": 190, "fit": "cover", "gravity": "attention"}),
     ("gaussian", {"ksize": 5}),
     ("gaussian", {"ksize": 21, "sigma": 6}),
     ("unsharp", {"amount": 3}),

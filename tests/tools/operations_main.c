@@ -47,6 +47,7 @@ static void print_bounds(const struct op_param *param)
     case OP_KIND_BOOLEAN: printf("true or false"); break;
     case OP_KIND_WORD: print_words(param->words); break;
     case OP_KIND_INTEGERS: printf("%d integers of %s to %s", param->columns, low, high); break;
+    case OP_KIND_NUMBERS: printf("%d numbers of %s to %s", param->columns, low, high); break;
     case OP_KIND_MATRIX:
         printf("%d rows of %d numbers from %s to %s; the last number of a row is from -%s to %s",
                param->rows, param->columns, low, high, number(param->last_max, last), last);
@@ -148,6 +149,7 @@ static void print_fuzz_words(const struct op *op)
         else if (!param->words)
             printf("\"\\\"%s\\\":%s\"\n", param->name,
                    param->kind == OP_KIND_INTEGERS  ? "["
+                   : param->kind == OP_KIND_NUMBERS ? "["
                    : param->kind == OP_KIND_MATRIX  ? "[["
                    : param->kind == OP_KIND_ODD_MATRIX ? "[[1]]"
                    : param->kind == OP_KIND_COLOR ? "\\\"transparent\\\""

@@ -114,6 +114,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
         fputc(']', out);
         break;
     case OP_KIND_PLACE:
+    case OP_KIND_NUMBERS:
     case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
     }
 }
@@ -143,6 +144,19 @@ static const char *draw_gravity(struct draw *draw)
                      "southwest", "west", "northwest");
 }
 
+/* With attention, a thin image is enlarged beyond every limit before it is cut. */
+static void draw_place(struct draw *draw, FILE *out)
+{
+    bool thin = draw->width > 40 * draw->height || draw->height > 40 * draw->width;
+    uint32_t kind = draw_below(draw, 4);
+    if (kind == 0 && !thin)
+        fprintf(out, ",\"gravity\":\"attention\"");
+    else if (kind == 1)
+        fprintf(out, ",\"gravity\":\"%s\"", DRAW_WORD(draw, "north", "southeast", "west"));
+    else if (kind == 2)
+        fprintf(out, ",\"focus\":[%.3f,%.3f]", draw_real(draw, 0, 1), draw_real(draw, 0, 1));
+}
+
 /* With enlarge and only one side given, a thin image would exceed every limit. */
 static void draw_resize(struct draw *draw, FILE *out)
 {
@@ -160,6 +174,8 @@ static void draw_resize(struct draw *draw, FILE *out)
         fprintf(out, ",\"gravity\":\"%s\",\"color\":", draw_gravity(draw));
         draw_color(draw, out);
     }
+    if (strcmp(fit, "cover") == 0)
+        draw_place(draw, out);
 }
 
 static void draw_pad(struct draw *draw, FILE *out)

@@ -270,9 +270,48 @@ static void all_scaled(struct engine *engine)
             check_scaled(engine, eighths, orientation);
 }
 
+/* Resizes a part of the source at the place that `params` gives. */
+static void check_place(struct engine *engine, const uint32_t from[2], const char *params,
+                        int left, int top, int across, int down)
+{
+    struct gpu_run run;
+    gpu_run_open(&run, engine, SOURCE(from[0], from[1], 3), NULL,
+                 text_of("[{'op':'resize','width':30,'height':30,'fit':'cover',%s}]", params));
+    gpu_run_finish(&run);
+    struct raster source = raster_of(run.input);
+    gpu_run_expect(&run, reference_resize(&source, (struct span){left, across, 0, across},
+                                          (struct span){top, down, 0, down}, 30, 30, LANCZOS3));
+    raster_clear(&source);
+    gpu_run_close(&run);
+}
+
+/* The free columns are 0 to 32 of 91, the free rows 0 to 35 of 92: only one axis has room. */
+static void all_places(struct engine *engine)
+{
+    static const uint32_t wide[] = {91, 59}, high[] = {57, 92};
+    static const struct {
+        const char *params;
+        int left, top; /* in the wide and in the high image */
+    } table[] = {
+        {"'gravity':'center'", 16, 17},      {"'gravity':'north'", 16, 0},
+        {"'gravity':'northeast'", 32, 0},    {"'gravity':'east'", 32, 17},
+        {"'gravity':'southeast'", 32, 35},   {"'gravity':'south'", 16, 35},
+        {"'gravity':'southwest'", 0, 35},    {"'gravity':'west'", 0, 17},
+        {"'gravity':'northwest'", 0, 0},     {"'focus':[0.5,0.5]", 16, 17},
+        {"'focus':[0,0]", 0, 0},             {"'focus':[1,1]", 32, 35},
+        {"'focus':[0.25,0.75]", 0, 35},      {"'focus':[0.4,0.6]", 7, 27},
+        {"'focus':[0.625,0.375]", 27, 6},    {"'focus':[0.6,0.3]", 25, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        check_place(engine, wide, table[i].params, table[i].left, 0, 59, 59);
+        check_place(engine, high, table[i].params, 0, table[i].top, 57, 57);
+    }
+}
+
 ON_BOTH(sizes)
 ON_BOTH(contains)
 ON_BOTH(covers)
+ON_BOTH(places)
 ON_BOTH(scaled)
 
 /* ---- geometry ---- */
@@ -398,6 +437,22 @@ TEST(test_refused)
         {"[{'op':'resize','width':9,'enlarge':1}]",
          "enlarge is a number; it must be true or false"},
         {"[{'op':'resize','width':9,'fast_shrink':null}]", "fast_shrink is null"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','focus':[1]}]",
+         "focus has 1 items; it must have 2"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','focus':[0,1.5]}]",
+         "focus[1] is 1.5; it must be 0 to 1"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','focus':[0,'a']}]",
+         "focus[1] is a string; it must be a number"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','focus':0.5}]",
+         "focus is a number; it must be an array of 2 numbers"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','focus':[0,1],'gravity':'east'}]",
+         "ops[0] resize has focus and gravity; remove one of them"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'exact','focus':[0,1]}]",
+         "focus needs fit cover; fit is exact"},
+        {"[{'op':'resize','width':9,'gravity':'attention'}]",
+         "gravity needs fit cover; fit is inside"},
+        {"[{'op':'resize','width':9,'height':9,'fit':'cover','gravity':'up'}]",
+         "gravity is \"up\"; it must be center,"},
         {"[{'op':'resize','size':9}]", "there is no parameter \"size\""},
     };
     check_refused(refusals, COUNT_OF(refusals));
