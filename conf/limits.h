@@ -22,6 +22,8 @@
 #define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
+/* Priorities are one digit, 0 to 9: the lists NS:jobs:0 to NS:jobs:9. */
+#define JOB_PRIORITIES 10
 #define JOB_OPS_MAX 32
 #define JOB_OUTPUTS_MAX 16
 /* Linux's PATH_MAX minus room for input_root or output_root. The filesystem limits each name. */

@@ -22,7 +22,7 @@
 
 static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id", "timeout_s",
                                        "background", "orient", "meta", "reply_to", "pushed",
-                                       "unique", "not_before", "expires", NULL};
+                                       "unique", "not_before", "expires", "priority", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
 static const char *const input_keys[] = {"path", "key", "url", NULL};
 static const char *const output_keys[] = {"path", "key", "url", "format",
@@ -486,6 +486,16 @@ static bool read_unique(const struct check *check, struct job *job)
     return member(job->root, "id") || refuse(check, "unique is true, but the job has no id");
 }
 
+static bool read_priority(const struct check *check, struct job *job)
+{
+    double priority = 0;
+    if (!read_integer(check, job->root, "the job", "priority", 0, JOB_PRIORITIES - 1, &priority))
+        return false;
+    job->prioritized = member(job->root, "priority") != NULL;
+    job->priority = (uint8_t)priority;
+    return true;
+}
+
 /* The result repeats meta as it was written, but a result is one line. A line break or tab in meta
  * can only be between tokens, so a space replaces it. */
 static void read_meta(struct job *job)
@@ -639,6 +649,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     read_meta(job);
     read_id(&check, job);
     read_unique(&check, job);
+    read_priority(&check, job);
     const cJSON *reply_to = member(job->root, "reply_to");
     if (reply_to && check_key(&check, reply_to, "reply_to", ":reply:"))
         job->reply_to = reply_to->valuestring;

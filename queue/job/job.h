@@ -61,6 +61,9 @@ struct job {
     size_t bytes;         /* after job_pack: approximate heap size, without the nodes of a tree */
     const char *id;       /* or NULL */
     bool unique;          /* one job with this id at a time; then id is set */
+    bool prioritized;     /* the job gives `priority`, 0 to JOB_PRIORITIES - 1. Only its result
+                             repeats it: the list of the job decides when it is taken */
+    uint8_t priority;
     cJSON *meta;          /* or NULL: a raw node, detached from root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input;

@@ -113,6 +113,8 @@ char *result_write(const struct result *result)
     writer_text(&writer, "status", result->status);
     write_error(&writer, result->error);
     writer_json(&writer, "meta", result->job ? result->job->meta : NULL);
+    if (result->job && result->job->prioritized)
+        writer_number(&writer, "priority", result->job->priority);
     write_input(&writer, result);
     write_outputs(&writer, result);
     writer_number(&writer, "attempt", result->attempt);
@@ -201,13 +203,21 @@ static bool set_meta(cJSON *root, const struct job *job)
     return true;
 }
 
+static bool set_priority(cJSON *root, const struct job *job)
+{
+    if (job->prioritized)
+        return json_set(root, "priority", cJSON_CreateNumber(job->priority));
+    cJSON_DeleteItemFromObjectCaseSensitive(root, "priority");
+    return true;
+}
+
 char *result_repeat(const char *kept, const struct job *job, uint64_t number)
 {
     char *text = NULL;
     cJSON *root = cJSON_Parse(kept);
     cJSON *first = cJSON_DetachItemFromObjectCaseSensitive(root, "job");
     if (cJSON_IsNumber(first) && add_integer(root, "same_as", (uint64_t)first->valuedouble) &&
-        add_integer(root, "job", number) && set_meta(root, job))
+        add_integer(root, "job", number) && set_meta(root, job) && set_priority(root, job))
         text = cJSON_PrintUnformatted(root);
     cJSON_Delete(first);
     cJSON_Delete(root);

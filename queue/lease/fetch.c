@@ -3,7 +3,8 @@
  * The daemon learns of new jobs in three ways:
  * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
  * - The blocking connection wakes the idle daemon. One idle daemon, the watcher, waits there in a
- *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake.
+ *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake. For pushes to lists with a
+ *   priority, the watcher gets a message (listen.c).
  * - The idle timer sends LOOK: for delayed jobs that are due, for jobs in NS:alone, and if the
  *   blocking connection is down or refused. */
 #include <math.h>
@@ -24,10 +25,11 @@ enum {
     REPLY_HORIZON,
     REPLY_PAUSED,
     REPLY_WATCH,
+    REPLY_LENGTHS,
     REPLY_HEAD
 };
 
-enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_HEAD };
+enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_LENGTHS, LOOK_HEAD };
 
 /* Random delay, so that two daemons do not fetch the same due job at the same moment. */
 #define DUE_JITTER_MS 20
@@ -67,7 +69,7 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
 
 static void unblocked(void *context, redisReply *reply);
 
-static bool may_block(const struct queue *queue)
+bool fetch_may_wait(const struct queue *queue)
 {
     return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
 }
@@ -75,7 +77,8 @@ static bool may_block(const struct queue *queue)
 static void block_pump(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
-    if (!may_block(queue) || queue->blocked || queue->blocking_refused ||
+    listen_pump(queue);
+    if (!fetch_may_wait(queue) || queue->blocked || queue->blocking_refused ||
         !redis_up(queue->blocking))
         return;
     double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
@@ -92,7 +95,7 @@ static void block_pump(struct queue *queue)
  * new watcher finds the remaining jobs. */
 static void take_wake_message(struct queue *queue, const redisReply *message)
 {
-    if (!may_block(queue) || !queue_ready(queue))
+    if (!fetch_may_wait(queue) || !queue_ready(queue))
         lease_pass_watch(queue);
     else if (message->type == REDIS_REPLY_STRING && strcmp(message->str, "watch") == 0)
         queue->watch = WATCH;
@@ -153,6 +156,24 @@ static void note_paused(struct queue *queue, bool paused)
     queue->view.paused = paused;
 }
 
+/* Notes the lengths of the lists with a priority. `lengths` is empty if there are none. */
+static void note_lengths(struct queue *queue, const redisReply *lengths)
+{
+    const char *ns = queue->options->namespace;
+    for (unsigned i = 0; i < JOB_PRIORITIES; i++) {
+        bool known = lengths->type == REDIS_REPLY_ARRAY && lengths->elements == JOB_PRIORITIES;
+        long long length = known ? script_reply_integer(lengths, i) : 0;
+        bool refused = length < 0, was = queue->lists_refused >> i & 1;
+        if (refused && !was)
+            log_warning("%s:jobs:%u is no list: it is skipped, and jobs that return to it go to "
+                        "%s:jobs; delete or rename the key", ns, i, ns);
+        else if (was && !refused)
+            log_info("%s:jobs:%u can be used again", ns, i);
+        queue->lists_refused ^= (unsigned)(refused != was) << i;
+        queue->view.lengths[i] = refused ? 0 : (uint64_t)length;
+    }
+}
+
 static void looked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -168,6 +189,7 @@ static void looked(void *context, redisReply *reply)
         return;
     }
     queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
+    note_lengths(queue, reply->element[LOOK_LENGTHS]);
     note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
     if (script_reply_integer(reply, LOOK_WORTH) == 1) {
         fetch_wake(queue);
@@ -267,6 +289,7 @@ static void fetched(void *context, redisReply *reply)
     }
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
+    note_lengths(queue, reply->element[REPLY_LENGTHS]);
     note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
     note_alone(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
     note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);

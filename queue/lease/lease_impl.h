@@ -84,10 +84,12 @@ struct queue {
     const char *instance; /* INST */
     struct redis_address address;
     struct queue_events events;
-    /* These three pointers are NULL before queue_start and after the close. */
+    /* These four pointers are NULL before queue_start and after the close. */
     struct route *route;
     struct redis *redis;        /* for all commands except BLMOVE and BLPOP */
     struct redis *blocking;     /* for BLMOVE and BLPOP */
+    struct redis *listening;    /* gets a message when a list with a priority changes; starts when
+                                   this daemon is the watcher for the first time */
     uv_timer_t timers[TIMER_COUNT];
     unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
     size_t open_handles;
@@ -116,6 +118,13 @@ struct queue {
     bool blocked;              /* a BLMOVE or BLPOP is outstanding */
     bool waits_on_wake;        /* this command is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
     bool blocking_refused;     /* Redis refused the last BLMOVE or BLPOP; TIMER_IDLE tries again */
+    bool listens;              /* the connection `listening` was started */
+    long long listener;        /* Redis's id of that connection; 0: not known */
+    bool subscribed;           /* it gets messages */
+    bool listen_refused;       /* Redis refused to report changes; a new connection asks again */
+    bool tracking;             /* the main connection has its changes reported to `listener` */
+    bool armed;                /* a message comes when a list with a priority changes */
+    unsigned lists_refused;    /* bit P: NS:jobs:P has another type than list */
     long long horizon;         /* highest job number that a cancel can apply to; -1: none */
     bool lengths_due;          /* call queue_ask_lengths after the reply of RENEW */
     bool results_fill;         /* the warning that NS:results is nearly full was logged */
@@ -176,6 +185,14 @@ void fetch_idle_over(struct queue *queue);
 /* Creates an entry from number, attempt and text at `index` of a reply. Takes the text out of the
  * reply. Returns NULL if memory is short or the reply has another form. */
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
+
+/* Returns true if the daemon is idle and could fetch a job. */
+bool fetch_may_wait(const struct queue *queue);
+
+/* listen.c */
+bool listen_create(struct queue *queue, const struct redis_options *how);
+void listen_pump(struct queue *queue); /* asks for a message if this daemon is the watcher */
+void listen_forget(struct queue *queue); /* the main connection is new */
 
 /* start.c */
 void start_pump(struct queue *queue);

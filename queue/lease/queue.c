@@ -204,6 +204,7 @@ static void main_up(void *context)
     queue->reason[0] = '\0';
     queue->wait_ms = RETRY_FIRST_MS;
     queue->idle = false;
+    listen_forget(queue);
     uv_timer_stop(&queue->timers[TIMER_WAIT]);
     /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
      * the next RENEW. */
@@ -363,7 +364,7 @@ void queue_start(struct queue *queue)
     how.logs = false;
     if (queue->redis)
         queue->blocking = redis_create(queue->loop, &how, &blocking_events);
-    if (!queue->blocking) { /* uncovered: memory */
+    if (!queue->blocking || !listen_create(queue, &how)) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
         abort(); /* at the start, before any lease was taken */
     }
@@ -371,7 +372,7 @@ void queue_start(struct queue *queue)
         uv_timer_init(queue->loop, &queue->timers[i]);
         queue->timers[i].data = queue;
     }
-    queue->open_handles = TIMER_COUNT + 3;
+    queue->open_handles = TIMER_COUNT + 4;
     queue->started = true;
     redis_start(queue->redis);
     redis_start(queue->blocking);
@@ -403,7 +404,7 @@ static void part_closed(void *context)
     struct queue *queue = context;
     if (--queue->open_handles > 0)
         return;
-    queue->redis = queue->blocking = NULL;
+    queue->redis = queue->blocking = queue->listening = NULL;
     queue->route = NULL;
     if (queue->destroyed)
         free_all(queue);
@@ -427,6 +428,7 @@ static void shut(struct queue *queue)
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
     redis_close(queue->blocking, part_closed, queue);
+    redis_close(queue->listening, part_closed, queue);
     redis_close(queue->redis, part_closed, queue);
     route_close(queue->route, part_closed, queue);
 }

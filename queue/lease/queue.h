@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "conf/limits.h"
 #include "conf/list.h"
 #include "conf/options.h"
 #include "conf/status.h"
@@ -111,7 +112,8 @@ struct queue_view {
     enum queue_state state;
     const char *reason;     /* why the state is not QUEUE_READY, a sentence; "" if it is */
     bool paused;            /* NS:paused existed at the last FETCH */
-    uint64_t length;        /* LLEN NS:jobs at the last FETCH */
+    uint64_t length;        /* jobs in all lists at the last FETCH or LOOK */
+    uint64_t lengths[JOB_PRIORITIES]; /* of these, in NS:jobs:0 to NS:jobs:9 */
     uint64_t results, dead_listed, delayed; /* entries of NS:results, NS:dead, NS:delayed */
     uint64_t unacknowledged; /* ended leases whose end Redis has not acknowledged yet */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start: metrics.def

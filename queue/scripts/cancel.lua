@@ -7,11 +7,15 @@
 -- The script reads no job. It adds the id to NS:cancel and pushes a fence to NS:jobs, after all
 -- jobs that wait there. A job with the id is cancelled by START if it is taken before the fence, or
 -- if it has a job number already. Jobs that wait for a time or for another job are woken for this.
+-- Each list with a priority P that has jobs gets a fence, too. Members of NS:cancel: ID for jobs of
+-- NS:jobs; ID, a line feed and P for jobs of NS:jobs:P; ID and a line feed for jobs of all
+-- priorities that have numbers already. An id has no control characters.
+-- Also reads NS:seq, and writes KEYS 1 .. ":0" to ":9".
 -- Crash windows: one atomic step. If the reply is lost, a second call does no harm.
 local jobs, cancel, woken, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
-local ID_BYTES_MAX, KEPT = 128, 10000
+local ID_BYTES_MAX, KEPT = 128, 20000
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(jobs, 'list') or wrong_type(cancel, 'zset') or wrong_type(woken, 'list')
@@ -22,6 +26,7 @@ end
 
 -- include parts/now.lua
 -- include parts/horizon.lua
+-- include parts/lists.lua
 -- include parts/wake.lua
 -- Over maxmemory, Redis permits writes after a first write that only frees memory: this
 -- deletes the oldest cancels whose fences have been taken. A ZREM that removes nothing counts, too.
@@ -33,6 +38,17 @@ local last = tonumber(redis.call('ZSCORE', cancel, id) or 0)
 local serial = string.format('%.0f', math.max(FENCED + now, last + 1))
 redis.call('ZADD', cancel, serial, id)
 redis.call('LPUSH', jobs, '@cancel:' .. serial .. ':' .. id)
+local numbered = redis.pcall('GET', jobs:sub(1, -5) .. 'seq')
+redis.call('ZADD', cancel, type(numbered) == 'string' and tonumber(numbered) or 0, id .. '\n')
+local lists = priority_lists()
+if redis.call('EXISTS', unpack(lists)) > 0 then
+    for _, key in ipairs(lists) do
+        if type(redis.pcall('LPUSHX', key, '@cancel:' .. serial .. ':' .. id)) ~= 'table' and
+            redis.call('EXISTS', key) == 1 then
+            redis.call('ZADD', cancel, serial, id .. '\n' .. key:sub(-1))
+        end
+    end
+end
 wake(waits, woken, 'LPUSH', 'cancel:' .. serial .. ':' .. id)
 
 local kept = redis.pcall('GET', KEYS[5])

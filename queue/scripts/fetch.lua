@@ -6,15 +6,18 @@
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 largest text of
 --       a job to send, bytes  8 may this daemon run jobs alone (1, 0)  9 number of jobs that it
 --       runs  10 its role while idle: watch, wait (for a message in :wake) or none
--- Reply {jobs left in :jobs, ms until the next delayed job (-1: none), entries dropped,
+-- Reply {jobs left in all lists, ms until the next delayed job (-1: none), entries dropped,
 --       1 if this daemon has the right to run alone, the highest job number that a cancel can apply
 --       to (-1: none), 1 if paused, 1 if this daemon is the watcher of :jobs (2: and the only
---       daemon), then for each lease number, attempt, text (if it is longer than ARGV 7: {its
---       length, its first bytes})}
+--       daemon), the jobs left in :jobs:0 to :jobs:9 (-1: the key has another type and is skipped;
+--       empty: there is no such list), then for each lease number, attempt, text (if it is longer
+--       than ARGV 7: {its length, its first bytes})}
 --
 -- An entry `@cancel:SERIAL:ID` is a fence, which CANCEL pushed after all jobs that waited then.
 -- When it is taken, the cancel with that serial applies to the job numbers up to now (see
 -- cancel.lua).
+-- Also takes jobs from KEYS 1 .. ":0" to ":9" (parts/shares.lua), and keeps its positions in
+-- NS:shares.
 -- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many as it may take, so
 -- that a million of them do not block other jobs. It moves more while :jobs is short.
 -- Crash windows: one atomic step. If the reply is lost, the daemon does not know its leases, and
@@ -28,6 +31,8 @@ local places, lease_ms, attempts, bytes_max =
 
 -- include parts/wrong_type.lua
 -- include parts/checked.lua
+-- include parts/lists.lua
+-- include parts/shares.lua
 -- include parts/horizon.lua
 local waiting = checked('list', 'LLEN', jobs)
 local waiting_alone = checked('list', 'LLEN', alone)
@@ -35,7 +40,9 @@ local next_due = checked('zset', 'ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 local holder = checked('string', 'GET', owner)
 local counter = checked('string', 'GET', seq)
 local over, is_paused, is_waking, refusal = -1, false, false, nil
-if redis.call('EXISTS', cancel, paused, woken) > 0 then
+local lists, has_lists = priority_lists(), false
+if redis.call('EXISTS', cancel, paused, woken, unpack(lists)) > 0 then
+    has_lists = redis.call('EXISTS', unpack(lists)) > 0
     over, refusal = horizon(cancel)
     wrong = wrong or refusal
     is_paused = redis.call('EXISTS', paused) == 1
@@ -55,7 +62,9 @@ if wrong then return wrong end
 
 if is_paused then
     if holder == me then redis.call('DEL', owner) end
-    return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0}
+    local lengths = has_lists and select(3, open_lanes(lists)) or {}
+    for _, length in ipairs(lengths) do waiting = waiting + math.max(0, length) end
+    return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths}
 end
 
 local dropped = 0
@@ -70,21 +79,23 @@ local function used(number, state)
     return tonumber(job[2]) or 0
 end
 
+-- include parts/push_back.lua
 -- Makes a job ready. A job with one attempt left goes to :alone instead.
-local function ready(number, attempt, push)
+local function ready(number, attempt, push, list)
     if attempt >= 1 and attempts - attempt <= 1 then
         redis.call('HSET', ns .. ':job:' .. number, 'state', 'alone')
         waiting_alone = redis.call('LPUSH', alone, number)
     else
         redis.call('HSET', ns .. ':job:' .. number, 'state', 'ready')
-        redis.call(push, jobs, '@' .. number)
+        push_back(push, list, '@' .. number)
+        has_lists = has_lists or list
     end
 end
 -- include parts/woken.lua
 
--- Due jobs go to the right end of :jobs, from which jobs are taken. The longest due job goes last,
--- so that it is taken first. Followers, which waited for the first job with their id, go to the
--- left end, because there may be many. Each job is removed from its NS:waits:ID.
+-- Due jobs go to the right end of their lists, from which jobs are taken. The longest due job goes
+-- last, so that it is taken first. Followers, which waited for the first job with their id, go to
+-- the left end, because there may be many. Each job is removed from its NS:waits:ID.
 local due = {}
 if next_due and tonumber(next_due) <= now then
     due = redis.call('ZRANGEBYSCORE', delayed, '-inf', string.format('%.0f', now),
@@ -93,20 +104,24 @@ end
 for i = #due, 1, -1 do
     redis.call('ZREM', delayed, due[i])
     local attempt = used(due[i], 'delayed')
-    local waits = attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows')
+    local waits =
+        attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows', 'list')
     if waits and waits[1] then
         redis.pcall('SREM', ns .. ':waits:' .. waits[1], due[i])
         redis.call('HDEL', ns .. ':job:' .. due[i], 'waits')
     end
-    if waits then ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH') end
+    if waits then
+        ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH', waits[3])
+    end
 end
 
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
--- Leases a job. raw: the text of a new job, whose number was assigned just now.
-local reply, mine, ends = {0, 0, 0, 0, 0, 0, 0}, {}, {}
-local function take(number, attempt, raw)
+-- Leases a job. raw: the text of a new job, whose number was assigned just now. list: the priority
+-- of the list that it was taken from, or nil.
+local reply, mine, ends = {0, 0, 0, 0, 0, 0, 0, {}}, {}, {}
+local function take(number, attempt, raw, list)
     local job = ns .. ':job:' .. number
     if raw then
         redis.call('HSET', job, 'raw', raw, 'state', 'leased', 'token', token, 'owner', me,
@@ -114,6 +129,7 @@ local function take(number, attempt, raw)
     else
         redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
     end
+    if list then redis.call('HSET', job, 'list', list) end
     local count, last = #mine, #reply
     ends[2 * count + 1], ends[2 * count + 2], mine[count + 1] = expiry, number, number
     reply[last + 1], reply[last + 2] = number, attempt
@@ -161,10 +177,10 @@ local function new_numbers(count)
 end
 
 -- From now on the cancel applies to the numbers up to `last`, the last one that was assigned.
-local function pass_fence(id, serial, last)
-    local score = redis.call('ZSCORE', cancel, id)
+local function pass_fence(member, serial, last)
+    local score = redis.call('ZSCORE', cancel, member)
     if score and (not serial or string.format('%.0f', score) == serial) then
-        redis.call('ZADD', cancel, last, id)
+        redis.call('ZADD', cancel, last, member)
     end
 end
 
@@ -172,12 +188,8 @@ if is_waking and not claimed then
     move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
 end
 
--- The number of forged entries that a call drops is bounded, so that no call takes long.
-local pops = claimed and 0 or 2 * places + 64
-while #mine < places and pops > 0 do
-    local entries = redis.call('RPOP', jobs, math.min(places - #mine, pops))
-    if not entries then break end
-    pops = pops - #entries
+-- Leases the jobs of some entries of a list.
+local function take_entries(entries, list)
     local named, fences, fresh, last = {}, {}, 0, 0
     for i, entry in ipairs(entries) do
         if entry:byte() == 64 then -- '@'
@@ -193,27 +205,74 @@ while #mine < places and pops > 0 do
     local numbers, next_fresh = new_numbers(fresh), 1
     for i, entry in ipairs(entries) do
         if fences[i] then
-            pass_fence(entry:match(':.-:(.*)'), fences[i], numbers[next_fresh - 1] or last)
+            local id = entry:match(':.-:(.*)')
+            pass_fence(list and id .. '\n' .. list or id, fences[i],
+                       numbers[next_fresh - 1] or last)
         elseif named[i] then
             local attempt = used(named[i], 'ready')
-            if attempt then take(named[i], attempt + 1) end
+            if attempt then take(named[i], attempt + 1, nil, list) end
         else
-            take(numbers[next_fresh], 1, entry)
+            take(numbers[next_fresh], 1, entry, list)
             next_fresh = next_fresh + 1
         end
     end
+end
+
+-- The number of forged entries that a call drops is bounded, so that no call takes long.
+local pops = claimed and 0 or 2 * places + 64
+-- Takes entries of all lists. Returns the jobs left.
+local function take_shares()
+    local shares, left = ns .. ':shares', 0
+    local positions = redis.pcall('GET', shares)
+    local lanes, kept, lengths = open_lanes(lists, positions)
+    local popped = true
+    while #mine < places and pops > 0 and popped do
+        popped = false
+        share(lanes, math.min(places - #mine, pops))
+        for _, lane in ipairs(lanes) do
+            if lane.count > 0 then
+                local entries = redis.call('RPOP', lane.key, lane.count)
+                lane.count, pops, popped = 0, pops - #entries, true
+                take_entries(entries, lane.list or nil)
+            end
+        end
+    end
+    local positions_next = close_lanes(lanes, kept)
+    if positions_next then
+        redis.call('SET', shares, positions_next)
+    elseif positions then
+        redis.call('DEL', shares)
+    end
+    for _, lane in ipairs(lanes) do
+        left = left + lane.left
+        if lane.list then lengths[tonumber(lane.list) + 1] = lane.left end
+    end
+    reply[8] = lengths
+    return left
+end
+
+local left
+if has_lists then
+    left = take_shares()
+else
+    while #mine < places and pops > 0 do
+        local entries = redis.call('RPOP', jobs, math.min(places - #mine, pops))
+        if not entries then break end
+        pops = pops - #entries
+        take_entries(entries)
+    end
+    left = redis.call('LLEN', jobs)
 end
 if #mine > 0 then
     redis.call('ZADD', lease, unpack(ends))
     own_add(token, mine)
 end
 
--- If :jobs is empty, all jobs before each fence were taken, even if the fence itself was lost.
-local left = redis.call('LLEN', jobs)
+-- If all lists are empty, all jobs before each fence were taken, even if a fence itself was lost.
 if over >= 0 then over = horizon(cancel) end
 if left == 0 and over >= FENCED then
-    for _, id in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
-        pass_fence(id, nil, redis.call('GET', seq) or 0)
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
+        pass_fence(member, nil, redis.call('GET', seq) or 0)
     end
 end
 

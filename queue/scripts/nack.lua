@@ -12,8 +12,9 @@
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another daemon has the job), -1 stale (the job is gone)}
 --
--- Also writes KEYS 6 .. ":errors": for each dead job its result, with a digest of the job's text
--- and the time as first members.
+-- Also writes KEYS 3 .. ":0" to ":9", to which jobs with a priority return, and KEYS 6 ..
+-- ":errors": for each dead job its result, with a digest of the job's text, the time and the
+-- priority of its list, if it had one, as first members.
 -- The delay grows fourfold with each attempt, to one hour at most, and never exceeds the time until
 -- the job expires.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends the call again and gets 0
@@ -35,14 +36,16 @@ if wrong then return wrong end
 
 -- include parts/post.lua
 -- include parts/dead_error.lua
-local function give_up(raw, result)
+local function give_up(raw, list, result)
     local errors = dead .. ':errors'
     local record = string.format('{"of":"%s","time":%.3f', digest_of(raw), now / 1000)
+    if list then record = record .. ',"list":' .. list end
     push_bounded(dead, dead_max, raw)
     redis.call('LPUSH', errors, record .. (result:byte() == 123 and ',' .. result:sub(2) or '}'))
     redis.call('LTRIM', errors, 0, redis.call('LLEN', dead) + SLACK - 1)
 end
 
+-- include parts/push_back.lua
 -- include parts/requeue.lua
 -- include parts/store.lua
 -- include parts/wake.lua
@@ -65,7 +68,7 @@ while a <= #ARGV do
     for i = 1, tonumber(next_arg()) do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
     end
-    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires')
+    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list')
     if found.err or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
@@ -75,14 +78,14 @@ while a <= #ARGV do
         redis.pcall('SREM', own(token), number)
         redis.call('HDEL', job, 'token', 'owner')
         if kind == 'back' then
-            requeue(job, number, math.max(0, attempt - 1))
+            requeue(job, number, math.max(0, attempt - 1), found[4])
         elseif attempt < attempts then
             local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS),
                                  tonumber(found[3]) or math.huge)
             redis.call('HSET', job, 'state', 'delayed')
             redis.call('ZADD', delayed, string.format('%.0f', due), number)
         else
-            give_up(redis.call('HGET', job, 'raw') or '', result)
+            give_up(redis.call('HGET', job, 'raw') or '', found[4], result)
             for _, value in ipairs(values) do store(unpack(value)) end
             if result ~= '' then post(result, id_key, reply_key, goes_to ~= '-') end
             redis.call('DEL', job)

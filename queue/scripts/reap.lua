@@ -9,6 +9,7 @@
 --       the first scan, then for each job without an attempt left number, attempt, text (if it is
 --       longer than ARGV 6: {its length, its first bytes})}
 --
+-- Also writes KEYS 3 .. ":0" to ":9", to which jobs with a priority return.
 -- A lease that had ended by the first scan, and still has such an end, was not renewed in between:
 -- its daemon is gone. If Redis's clock steps forward, all leases seem to have ended, but live
 -- daemons renew theirs before the second scan. If the clock stepped back after the first scan, that
@@ -41,6 +42,7 @@ redis.call('ZREMRANGEBYSCORE', inst, '-inf', string.format('%.0f', looked - 10 *
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
+-- include parts/push_back.lua
 -- include parts/requeue.lua
 local over = redis.call('ZRANGEBYSCORE', lease, '-inf', string.format('%.0f', looked),
                         'LIMIT', 0, limit + 1)
@@ -69,17 +71,17 @@ local function bury(key, number, attempt)
     reply[#reply + 1] = text_of(key, nil, bytes_max)
 end
 
-local function put_back(key, number, attempt)
+local function put_back(key, number, attempt, list)
     redis.call('ZREM', lease, number)
     redis.call('HDEL', key, 'token', 'owner')
-    requeue(key, number, attempt)
+    requeue(key, number, attempt, list)
     reply[1] = reply[1] + 1
 end
 
 for i = 1, math.min(#over, limit) do
     local number = over[i]
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'attempt', 'owner')
+    local job = redis.pcall('HMGET', key, 'attempt', 'owner', 'list')
     if job[2] then redis.pcall('SREM', own(job[2] .. ':'), number) end
     if job.err or redis.call('HEXISTS', key, 'raw') == 0 then
         redis.call('ZREM', lease, number)
@@ -89,7 +91,7 @@ for i = 1, math.min(#over, limit) do
         if attempt >= attempts then
             bury(key, number, attempt)
         else
-            put_back(key, number, attempt)
+            put_back(key, number, attempt, job[3])
         end
     end
 end

@@ -7,6 +7,7 @@
 --       lease
 -- Reply {leases given back, 1 if there are more to give back}
 --
+-- Also writes KEYS 2 .. ":0" to ":9", to which jobs with a priority return.
 -- Reads only the daemon's own set of leases, and skips the job numbers that the daemon knows.
 -- Crash windows: one atomic step; a second call has the same effect.
 local lease, jobs, alone = KEYS[1], KEYS[2], KEYS[3]
@@ -20,6 +21,7 @@ local known = {}
 for i = 5, #ARGV do known[ARGV[i]:match('^%d+')] = true end
 
 -- include parts/own.lua
+-- include parts/push_back.lua
 -- include parts/requeue.lua
 local MOST = 64
 local mine, unknown = own(me .. ':'), {}
@@ -31,7 +33,7 @@ end
 local given, more = 0, 0
 for _, number in ipairs(unknown) do
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt')
+    local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt', 'list')
     local fetch = not job.err and job[1] == me and job[2] and job[2]:match(':(%d+)$')
     if not fetch then
         redis.call('SREM', mine, number) -- the daemon has no lease on this job any more
@@ -48,7 +50,7 @@ for _, number in ipairs(unknown) do
         else
             redis.call('ZREM', lease, number)
             redis.call('HDEL', key, 'owner', 'token')
-            requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1))
+            requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1), job[5])
         end
     end
 end

@@ -56,9 +56,17 @@ local function time_of(one, field, text)
     return due
 end
 
+local function last_cancelled(member)
+    return tonumber(redis.call('ZSCORE', cancel, member) or nil)
+end
+
+-- For a job with a priority, one member has the limit of the jobs that had numbers at the time of
+-- the cancel, and one that of its list (cancel.lua). Older clients wrote only the member ID.
 local function is_cancelled(one)
-    local last = redis.call('ZSCORE', cancel, one.id)
-    return last and tonumber(last) >= tonumber(one.number)
+    local number, last = tonumber(one.number), one.list and last_cancelled(one.id .. '\n')
+    last = last or last_cancelled(one.id) or -1
+    if one.list then last = math.max(last, last_cancelled(one.id .. '\n' .. one.list) or -1) end
+    return last >= number
 end
 
 -- Returns the kept result of the first job if it answers this one. The result of a dead job answers
@@ -109,12 +117,12 @@ while a <= #ARGV do
     if one.id ~= '' then
         one.waits, one.unique, one.result = next_key(), next_key(), next_key()
     end
-    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows')
+    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'list')
     local ruling, kept
     if found.err or found[1] ~= one.token then
         ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
     else
-        one.attempt, one.follows = found[2], found[3]
+        one.attempt, one.follows, one.list = found[2], found[3], found[4]
         one.not_before = time_of(one, 'not_before', one.not_before)
         one.expires = time_of(one, 'expires', one.expires)
         ruling, kept = rule(one)

@@ -1,13 +1,13 @@
--- Moves up to `count` jobs that DONE, NACK and CANCEL woke to :jobs. Followers go after all jobs
--- that wait there. Cancelled jobs go before them, because they only need a result.
+-- Moves up to `count` jobs that DONE, NACK and CANCEL woke to their lists. Followers go after all
+-- jobs that wait there. Cancelled jobs go before them, because they only need a result.
 local function wake_one(number, push)
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt')
+    local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt', 'list')
     if job.err or job[1] ~= 'delayed' or not job[2] then return end
     redis.call('ZREM', delayed, number)
     redis.pcall('SREM', ns .. ':waits:' .. job[2], number)
     redis.call('HDEL', key, 'waits')
-    ready(number, tonumber(job[3]) or 0, push)
+    ready(number, tonumber(job[3]) or 0, push, job[4])
 end
 
 local function move_woken(count)

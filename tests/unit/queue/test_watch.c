@@ -91,20 +91,20 @@ static void look(const char *expected)
 
 TEST(test_look)
 {
-    look("1 0 -1 0"); /* nobody watches */
+    look("1 0 -1 0 {}"); /* nobody watches */
     expect("OK", "SET t:watcher A");
-    look("0 0 -1 0");
+    look("0 0 -1 0 {}");
     expect("1", "LPUSH t:jobs a");
-    look("1 1 -1 0");
+    look("1 1 -1 0 {}");
     expect("OK", "SET t:paused 1");
-    look("0 1 -1 1");
+    look("0 1 -1 1 {}");
     expect("2", "DEL t:paused t:jobs");
     expect("1", "LPUSH t:alone 7");
-    look("1 0 -1 0");
+    look("1 0 -1 0 {}");
     expect("OK", "SET t:alone:owner B"); /* the owner runs the alone job */
-    look("0 0 -1 0");
+    look("0 0 -1 0 {}");
     expect("1", "ZADD t:delayed 1 7");
-    look("1 0 0 0");
+    look("1 0 0 0 {}");
     expect("0", "ZADD t:delayed 99999999999999 7");
     redisReply *reply = eval(SCRIPT_ID_LOOK, LOOK_KEYS, "");
     assert_int_equal(reply->element[0]->integer, 0);

@@ -1,0 +1,138 @@
+/* listen.c - wakes the watcher after a push to a list with a priority.
+ *
+ * BLMOVE waits for one list only, and the commands that wait for several lists take the job out of
+ * Redis, so that it would be lost with the daemon. Redis reports changes of keys to clients that
+ * cache them (CLIENT TRACKING): the watcher reads the lists with EXISTS on the main connection, and
+ * Redis sends one message when one of them changes, to a third connection that is subscribed to
+ * CHANNEL. The next EXISTS asks for the next message.
+ *
+ * If Redis refuses this, LOOK finds the jobs within block_s. */
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/lease/lease_impl.h"
+
+#define CHANNEL "__redis__:invalidate"
+
+static bool is_watcher(const struct queue *queue)
+{
+    return queue->watch != WATCH_NOT && fetch_may_wait(queue) && queue_ready(queue);
+}
+
+void listen_forget(struct queue *queue)
+{
+    queue->tracking = queue->armed = queue->listen_refused = false;
+}
+
+static void refused(struct queue *queue, const char *error)
+{
+    if (!queue->listen_refused && !queue->closing)
+        log_info("Redis does not report changes of keys: %s; while all daemons are idle, a job "
+                 "with a priority starts up to %g s later%s", error, queue->options->block_s,
+                 redis_advice(error));
+    queue->tracking = queue->armed = false;
+    queue->listen_refused = true;
+}
+
+/* ---- the message ---------------------------------------------------------------------------- */
+
+static void message_came(void *context, const redisReply *message)
+{
+    struct queue *queue = context;
+    (void)message; /* names the key; FETCH reads all lists */
+    queue->armed = false;
+    if (is_watcher(queue))
+        fetch_wake(queue);
+}
+
+/* Replies to SUBSCRIBE: {"subscribe", CHANNEL, 1}. */
+static void subscribed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        refused(queue, reply->str);
+        return;
+    }
+    queue->subscribed = queue->listener > 0;
+    redis_mark_healthy(queue->listening);
+    listen_pump(queue);
+}
+
+static void identified(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        queue->listener = reply->integer;
+    else if (reply && reply->type == REDIS_REPLY_ERROR)
+        refused(queue, reply->str);
+}
+
+static void listening_up(void *context)
+{
+    struct queue *queue = context;
+    listen_forget(queue);
+    if (!redis_ask(queue->listening, 0, identified, queue, "CLIENT ID") ||
+        !redis_ask(queue->listening, 0, subscribed, queue, "SUBSCRIBE " CHANNEL))
+        redis_drop(queue->listening, "memory is short"); /* uncovered: memory */
+}
+
+static void listening_down(void *context, const char *reason)
+{
+    struct queue *queue = context;
+    (void)reason; /* the main connection logs it */
+    queue->listener = 0;
+    queue->subscribed = queue->tracking = queue->armed = false;
+}
+
+bool listen_create(struct queue *queue, const struct redis_options *how)
+{
+    const struct redis_events events = {queue, listening_up, listening_down, message_came};
+    queue->listening = redis_create(queue->loop, how, &events);
+    return queue->listening != NULL;
+}
+
+/* ---- asking for it -------------------------------------------------------------------------- */
+
+static void asked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (reply && reply->type == REDIS_REPLY_ERROR)
+        refused(queue, reply->str);
+}
+
+/* Keys that are no lists exist, too, but have no jobs. */
+static void counted(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (!reply)
+        return;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        queue->armed = false; /* a slot migrates; the next LOOK asks again */
+    else if (reply->integer > __builtin_popcount(queue->lists_refused) && is_watcher(queue))
+        fetch_wake(queue);
+}
+
+/* While the main connection is in the mode OPTIN, Redis notes only the keys of the command after
+ * CLIENT CACHING. */
+void listen_pump(struct queue *queue)
+{
+    const char *ns = queue->options->namespace;
+    if (queue->armed || queue->listen_refused || !is_watcher(queue))
+        return;
+    if (!queue->listens)
+        redis_start(queue->listening);
+    queue->listens = true;
+    if (!queue->subscribed)
+        return; /* subscribed() calls this function again */
+    queue->armed = true;
+    if (!queue->tracking)
+        redis_ask(queue->redis, 0, asked, queue, "CLIENT TRACKING ON REDIRECT %lld OPTIN",
+                  queue->listener);
+    queue->tracking = true;
+    redis_ask(queue->redis, 0, asked, queue, "CLIENT CACHING YES");
+    redis_ask(queue->redis, 0, counted, queue,
+              "EXISTS %s:jobs:0 %s:jobs:1 %s:jobs:2 %s:jobs:3 %s:jobs:4 %s:jobs:5 %s:jobs:6 "
+              "%s:jobs:7 %s:jobs:8 %s:jobs:9", ns, ns, ns, ns, ns, ns, ns, ns, ns, ns);
+}
