@@ -42,7 +42,11 @@ static void look_at_queue(struct snapshot *snapshot, const struct queue_view *vi
     snapshot->redis_ready = view->state == QUEUE_READY;
     text_copy(snapshot->redis_reason, sizeof snapshot->redis_reason, view->reason);
     text_copy(snapshot->redis_version, sizeof snapshot->redis_version, view->version);
-    snapshot->queue_length = view->length;
+    snapshot->queue_length = snapshot->queue_lengths[JOB_PRIORITIES] = view->length;
+    for (size_t i = 0; i < JOB_PRIORITIES; i++) {
+        snapshot->queue_lengths[i] = view->lengths[i];
+        snapshot->queue_lengths[JOB_PRIORITIES] -= view->lengths[i];
+    }
     snapshot->results = view->results;
     snapshot->dead_listed = view->dead_listed;
     snapshot->delayed = view->delayed;

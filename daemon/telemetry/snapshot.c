@@ -13,6 +13,9 @@ const char *const snapshot_state_names[SNAPSHOT_STATES] = {
     [SNAPSHOT_FAILED] = "failed",
 };
 
+const char *const snapshot_list_names[JOB_PRIORITIES + 1] = {
+    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "none"};
+
 const char *const snapshot_pool_names[SNAPSHOT_POOLS] = {
     [SNAPSHOT_PINNED] = "pinned", [SNAPSHOT_FILES] = "files", [SNAPSHOT_CODECS] = "codecs"};
 

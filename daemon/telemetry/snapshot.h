@@ -22,6 +22,7 @@ extern const char *const snapshot_state_names[SNAPSHOT_STATES];
 
 enum snapshot_pool { SNAPSHOT_PINNED, SNAPSHOT_FILES, SNAPSHOT_CODECS, SNAPSHOT_POOLS };
 extern const char *const snapshot_pool_names[SNAPSHOT_POOLS];
+extern const char *const snapshot_list_names[JOB_PRIORITIES + 1];
 
 struct snapshot_device {
     char name[32];
@@ -53,6 +54,7 @@ struct snapshot {
     bool redis_ready;
     char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
     uint64_t results, results_max, dead_listed, dead_max, delayed;
+    uint64_t queue_lengths[JOB_PRIORITIES + 1]; /* by the priority of the list; last: NS:jobs */
     uint64_t queue_length, unacknowledged, redelivered, stale, dropped, trimmed, reconnects;
 
     struct pool_usage pools[SNAPSHOT_POOLS];

@@ -1,4 +1,5 @@
 /* cancel.c - gpuimgctl cancel: cancels jobs by id. */
+#include <stdio.h>
 #include <string.h>
 
 #include "conf/limits.h"
@@ -62,7 +63,7 @@ static void check_numbers(struct search *search, const char *const *numbers, siz
     }
 }
 
-/* Entries are jobs, numbers of jobs (in NS:jobs with a leading @), or fences, which mark cancels
+/* Entries are jobs, numbers of jobs (in lists of jobs with a leading @), or fences, which mark cancels
  * (PROTOCOL.md) and are skipped. */
 static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
 {
@@ -99,8 +100,13 @@ static void search_list(struct search *search, const char *command, const char *
 static enum search_result search_jobs(struct ctl *ctl, const char *id)
 {
     struct search search = {.ctl = ctl, .ns = ctl->options.namespace, .id = id};
+    char name[16];
     /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
     search_list(&search, "LRANGE", "jobs", false);
+    for (int i = 0; i < JOB_PRIORITIES; i++) {
+        snprintf(name, sizeof name, "jobs:%d", i);
+        search_list(&search, "LRANGE", name, false);
+    }
     search_list(&search, "ZRANGE", "delayed", true);
     search_list(&search, "LRANGE", "alone", true);
     search_list(&search, "ZRANGE", "lease", true);

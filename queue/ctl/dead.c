@@ -246,11 +246,12 @@ static int show(struct ctl *ctl, int count, char **names)
 
 /* ---- retry and drop ------------------------------------------------------------------------ */
 
-static bool move_oldest(struct ctl *ctl)
+static bool retry_oldest(struct ctl *ctl)
 {
     const char *ns = ctl->options.namespace;
-    redisReply *reply = ctl_ask(ctl, "LMOVE %s:dead %s:jobs RIGHT LEFT", ns, ns);
-    bool moved = reply->type == REDIS_REPLY_STRING;
+    redisReply *reply = ctl_ask(ctl, "EVAL %s 3 %s:dead %s:jobs %s:never %s oldest",
+                                script_text(SCRIPT_ID_REVIVE), ns, ns, ns, "");
+    bool moved = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     freeReplyObject(reply);
     return moved;
 }
@@ -314,7 +315,7 @@ static void say_count(struct ctl *ctl, long long count, bool retry, cJSON *jobs)
 static int act_on_all(struct ctl *ctl, bool retry)
 {
     long long count = ctl_integer(ctl, "LLEN", "dead"), done = 0;
-    while (retry && done < count && move_oldest(ctl)) /* jobs that die meanwhile stay */
+    while (retry && done < count && retry_oldest(ctl)) /* jobs that die meanwhile stay */
         done++;
     if (!retry && count > 0)
         freeReplyObject(ctl_ask(ctl, "DEL %s:dead %s:dead:errors", ctl->options.namespace,

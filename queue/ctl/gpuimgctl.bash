@@ -20,7 +20,7 @@ _gpuimgctl_value() # option text
     --config | -c | --ops-file | --job-file | -j | --out | -o)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;
-    --quality | --set | --id | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
+    --quality | --set | --id | --priority | -p | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
         --namespace)
         COMPREPLY=() ;;
     *) return 1 ;;
@@ -49,8 +49,8 @@ _gpuimgctl()
     case $command in
     submit)
         options="--out --no-output --ops --ops-file --format --quality --set --recursive --null
-            --keys --force --job-file --id --first --wait --timeout --verbose
-            -o -r -0 -k -f -j -w -v" ;;
+            --keys --force --job-file --id --first --priority --wait --timeout --verbose
+            -o -r -0 -k -f -j -p -w -v" ;;
     result) options="--wait --timeout -w" ;;
     pause) options="--for" ;;
     drain) options="--timeout" ;;

@@ -3,8 +3,8 @@
  * The daemon learns of new jobs in three ways:
  * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
  * - The blocking connection wakes the idle daemon. One idle daemon, the watcher, waits there in a
- *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake. For pushes to lists with a
- *   priority, the watcher gets a message (listen.c).
+ *   BLMOVE of NS:jobs onto itself; all others wait in a BLPOP of NS:wake. The watcher also gets a
+ *   message after a push to a list with a priority (listen.c).
  * - The idle timer sends LOOK: for delayed jobs that are due, for jobs in NS:alone, and if the
  *   blocking connection is down or refused. */
 #include <math.h>
@@ -74,10 +74,35 @@ bool fetch_may_wait(const struct queue *queue)
     return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
 }
 
+/* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits on
+ * NS:jobs. It must wait on NS:wake, or nobody reads the messages there. If Redis refuses, the wait
+ * ends after block_s. */
+static void leave_list(struct queue *queue)
+{
+    if (!queue->blocked || queue->waits_on_wake || queue->watch != WATCH_NOT ||
+        queue->unblocking || queue->blocking_id == 0)
+        return;
+    queue->unblocking = redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld",
+                                  queue->blocking_id);
+}
+
+static void identified(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->blocking_id = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+}
+
+void fetch_blocking_up(struct queue *queue)
+{
+    redis_ask(queue->blocking, 0, identified, queue, "CLIENT ID");
+    fetch_pump(queue);
+}
+
 static void block_pump(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
     listen_pump(queue);
+    leave_list(queue);
     if (!fetch_may_wait(queue) || queue->blocked || queue->blocking_refused ||
         !redis_up(queue->blocking))
         return;
@@ -106,7 +131,7 @@ static void take_wake_message(struct queue *queue, const redisReply *message)
 static void unblocked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->blocked = false;
+    queue->blocked = queue->unblocking = false;
     if (queue->shut || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {

@@ -117,6 +117,8 @@ struct queue {
     bool looking;              /* a LOOK is outstanding */
     bool blocked;              /* a BLMOVE or BLPOP is outstanding */
     bool waits_on_wake;        /* this command is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
+    long long blocking_id;     /* Redis's id of the connection `blocking`; 0: not known */
+    bool unblocking;           /* CLIENT UNBLOCK was sent to end this command */
     bool blocking_refused;     /* Redis refused the last BLMOVE or BLPOP; TIMER_IDLE tries again */
     bool listens;              /* the connection `listening` was started */
     long long listener;        /* Redis's id of that connection; 0: not known */
@@ -186,6 +188,7 @@ void fetch_idle_over(struct queue *queue);
  * reply. Returns NULL if memory is short or the reply has another form. */
 struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
 
+void fetch_blocking_up(struct queue *queue); /* the blocking connection is new */
 /* Returns true if the daemon is idle and could fetch a job. */
 bool fetch_may_wait(const struct queue *queue);
 

@@ -234,7 +234,7 @@ static void main_down(void *context, const char *reason)
 
 static void blocking_up(void *context)
 {
-    fetch_pump(context);
+    fetch_blocking_up(context);
 }
 
 static void blocking_down(void *context, const char *reason)

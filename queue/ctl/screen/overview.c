@@ -1,6 +1,7 @@
 #include "queue/ctl/screen/overview.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,10 +69,47 @@ static long long integer(struct reading *reading, const char *command, const cha
 
 /* ---- the queue ----------------------------------------------------------------------------- */
 
-/* An entry of NS:jobs is a job, or "@" and the number of a job that came back. */
+/* Sends all commands before it awaits the first reply. A key that is no list has no jobs. */
+static void read_priorities(struct reading *reading)
+{
+    struct overview *overview = reading->overview;
+    if (reading->failed)
+        return;
+    for (int i = 0; i < JOB_PRIORITIES; i++)
+        client_send(reading->client, "LLEN %s:jobs:%d", reading->ns, i);
+    for (int i = 0; i < JOB_PRIORITIES; i++) {
+        redisReply *reply = client_take(reading->client);
+        if (!reply)
+            reading->failed = !client_reply_ok(reading->client, reply, "LLEN");
+        else if (reply->type == REDIS_REPLY_INTEGER)
+            overview->waiting[i] = reply->integer;
+        overview->counts[OVERVIEW_WAITING] += overview->waiting[i];
+        freeReplyObject(reply);
+    }
+}
+
+/* Writes the key of the most urgent list that has jobs. NS:jobs has priority 4. */
+static void name_next_list(const struct reading *reading, char *key, size_t size)
+{
+    const struct overview *overview = reading->overview;
+    long long plain = overview->counts[OVERVIEW_WAITING];
+    int next = JOB_PRIORITIES - 1;
+    for (int i = 0; i < JOB_PRIORITIES; i++)
+        plain -= overview->waiting[i];
+    while (next >= 0 && overview->waiting[next] == 0)
+        next--;
+    if (next < 0 || (next <= 4 && plain > 0))
+        snprintf(key, size, "%s:jobs", reading->ns);
+    else
+        snprintf(key, size, "%s:jobs:%d", reading->ns, next);
+}
+
+/* An entry of a list of jobs is a job, or "@" and the number of a job that came back. */
 static void read_oldest(struct reading *reading)
 {
-    redisReply *entry = ask(reading, "LINDEX %s:jobs -1", reading->ns);
+    char key[160];
+    name_next_list(reading, key, sizeof key);
+    redisReply *entry = ask(reading, "LINDEX %s -1", key);
     if (text_of(entry) && entry->str[0] == '@' && entry->len <= 17) {
         redisReply *number = entry;
         entry = ask(reading, "HGET %s:job:%s raw", reading->ns, number->str + 1);
@@ -175,6 +213,7 @@ bool overview_read(struct overview *overview, struct client *client, const char 
     for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
         if (counts[i].key)
             overview->counts[i] = integer(&reading, counts[i].command, counts[i].key);
+    read_priorities(&reading);
     long long paused_ms = integer(&reading, "PTTL", "paused"); /* -2: no key, -1: no expiry */
     overview->paused = paused_ms != -2;
     overview->paused_s = paused_ms >= 0 ? (double)paused_ms / 1e3 : -1;
@@ -230,6 +269,9 @@ cJSON *overview_json(const struct overview *overview)
     cJSON *daemons = cJSON_AddArrayToObject(json, "daemons");
     for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
         cJSON_AddNumberToObject(json, counts[i].name, (double)overview->counts[i]);
+    cJSON *waiting = cJSON_AddArrayToObject(json, "waiting_by_priority");
+    for (int i = 0; i < JOB_PRIORITIES; i++)
+        cJSON_AddItemToArray(waiting, cJSON_CreateNumber((double)overview->waiting[i]));
     cJSON_AddBoolToObject(json, "paused", overview->paused);
     if (overview->paused_s >= 0)
         cJSON_AddNumberToObject(json, "paused_s", overview->paused_s);

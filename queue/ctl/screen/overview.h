@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "conf/limits.h"
 #include "queue/ctl/client.h"
 #include "queue/job/instance.h"
 
@@ -25,6 +26,7 @@ enum overview_count {
 
 struct overview {
     long long counts[OVERVIEW_COUNTS];
+    long long waiting[JOB_PRIORITIES]; /* of OVERVIEW_WAITING, the jobs of each priority */
     double oldest_s;      /* age of the next job; negative: unknown, it has no `pushed` */
     bool paused;
     double paused_s;      /* time left of the pause; negative: no limit */

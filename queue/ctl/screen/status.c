@@ -18,6 +18,9 @@ static void print_queue(const struct overview *overview)
     out_put("waiting    %s", show_count((double)counts[OVERVIEW_WAITING], count));
     if (overview->oldest_s >= 0)
         out_put(", the next one for %s", show_age(overview->oldest_s, age));
+    for (int i = JOB_PRIORITIES - 1; i >= 0; i--)
+        if (overview->waiting[i] > 0)
+            out_put(", %s with priority %d", show_count((double)overview->waiting[i], count), i);
     out_end();
     out_put("running    %s", show_count((double)counts[OVERVIEW_LEASED], count));
     for (int i = 2; i < OVERVIEW_ATTEMPTS; i++)

@@ -26,7 +26,7 @@ const struct ctl_option ctl_top_options[] = {
 /* The stages of a job in the published statistics (PROTOCOL.md). */
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
 /* Lines of the screen above the daemons. */
-#define LINES_ABOVE 12
+#define LINES_ABOVE 13
 /* Columns of a daemon's line without the name, and without the column "up", which only screens with
  * at least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
@@ -121,12 +121,18 @@ static void draw_queue(const struct top *top, const struct overview *overview)
     static const char *const names[OVERVIEW_COUNTS] = {
         "waiting", "running", NULL, "delayed", "alone", "dead", "results"};
     char text[SHOW_BYTES];
+    int first = 0;
     for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
         if (names[i])
             out_put("%s%s %s", i ? "   " : "", names[i],
                     show_count((double)overview->counts[i], text));
     if (overview->paused)
         out_put("   PAUSED");
+    end_line(top);
+    for (int i = JOB_PRIORITIES - 1; i >= 0; i--)
+        if (overview->waiting[i] > 0)
+            out_put("%spriority %d: %s", first++ ? "   " : "waiting, ", i,
+                    show_count((double)overview->waiting[i], text));
     end_line(top);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static void read_ops(struct job_template *template, struct ctl *ctl)
  * because this program reads their values. */
 static cJSON *read_value(const char *key, const char *text)
 {
-    static const char *const trees[] = {"output", "outputs", "ops", "id"};
+    static const char *const trees[] = {"output", "outputs", "ops", "id", "priority"};
     struct error ignored = {0};
     if (json_check(text, strlen(text), &ignored) != STATUS_OK)
         return cJSON_CreateString(text);
@@ -138,6 +139,28 @@ static void read_id(struct job_template *template, struct ctl *ctl)
     if (id && !template->id)
         ctl_out_of_memory(ctl, "an id");
     cJSON_Delete(own);
+}
+
+/* The check of the first job reports a priority that is not valid. */
+static void read_priority(struct job_template *template, struct ctl *ctl)
+{
+    double given = ctl_number(ctl, "priority", 0, JOB_PRIORITIES - 1, -1);
+    if (given != floor(given))
+        ctl_usage(ctl, "--priority is %g; it must be an integer from 0 to %d", given,
+                  JOB_PRIORITIES - 1);
+    if (given >= 0 && !json_set(template->job, "priority", cJSON_CreateNumber(given)))
+        ctl_out_of_memory(ctl, "--priority"); /* uncovered: memory */
+    const cJSON *item = get(template->job, "priority");
+    double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    template->priority = value >= 0 && value < JOB_PRIORITIES ? (int)value : -1;
+}
+
+void job_template_list(const struct job_template *template, char *key, size_t size)
+{
+    if (template->priority < 0)
+        snprintf(key, size, "%s:jobs", template->ns);
+    else
+        snprintf(key, size, "%s:jobs:%d", template->ns, template->priority);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
@@ -255,6 +278,7 @@ void job_template_read(struct job_template *template, struct ctl *ctl)
     read_template(template, ctl);
     read_sets(template, ctl);
     read_id(template, ctl);
+    read_priority(template, ctl);
     read_roots(template, ctl);
     read_out(template, ctl);
     read_ops(template, ctl);

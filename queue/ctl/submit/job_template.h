@@ -19,6 +19,7 @@ struct job_template {
     const char *single;      /* a path without a pattern, good for one image only; or NULL */
     char *id;                /* a pattern; NULL: jobs have no id */
     bool keys;               /* images travel through Redis */
+    int priority;            /* 0 to JOB_PRIORITIES - 1; -1: none, or not valid */
     const char *ns;          /* the namespace */
     char input_root[PATH_MAX], output_root[PATH_MAX]; /* resolved, without a final slash */
     char run[64];            /* unique name of this submit, part of its keys and ids */
@@ -37,6 +38,8 @@ void job_image_clear(struct job_image *image); /* idempotent */
 /* Reads the template from the command line, or ends the program with an error. */
 void job_template_read(struct job_template *template, struct ctl *ctl);
 void job_template_clear(struct job_template *template);
+/* Writes the key of the list that the jobs are pushed to. */
+void job_template_list(const struct job_template *template, char *key, size_t size);
 
 /* Sets the paths of the image's outputs. Returns false and sets `error` if a pattern is invalid or
  * memory is short. Call job_image_clear in any case. */

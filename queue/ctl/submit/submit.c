@@ -44,7 +44,8 @@ const struct ctl_option ctl_submit_options[] = {
     {"null", '0', NULL, "names on standard input end with NUL, as from find -print0"},
     {"keys", 'k', NULL, "send images and results through Redis; implies --wait"},
     {"id", 0, "ID", "the job's id, for gpuimgctl result; a pattern for several jobs"},
-    {"first", 0, NULL, "put the jobs at the head of the queue (RPUSH)"},
+    {"first", 0, NULL, "put the jobs at the head of their list (RPUSH)"},
+    {"priority", 'p', "N", "put the jobs in the list of this priority: 0 to 9, 9 is the most urgent"},
     {"wait", 'w', NULL, "wait for the results and show them as they arrive"},
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {"verbose", 'v', NULL, "print a line for each job, even on a terminal"},
@@ -509,7 +510,7 @@ static int run(struct submit *submit, int count, char **operands)
     };
     ctl_connect(ctl);
     submit->client = ctl->client;
-    snprintf(submit->list, sizeof submit->list, "%s:jobs", ctl->options.namespace);
+    job_template_list(&submit->template, submit->list, sizeof submit->list);
     submit->transfer = (struct key_transfer){.client = ctl->client,
                                              .template = &submit->template,
                                              .rules = &submit->rules,

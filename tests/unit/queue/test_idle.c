@@ -113,6 +113,22 @@ TEST(test_a_push_wakes_one_daemon)
     stop_fleet(fleet);
 }
 
+/* The watcher gets a message, and the daemons take turns as for t:jobs. */
+TEST(test_a_push_to_any_list_wakes_one_daemon)
+{
+    struct fleet *fleet = start_fleet(3600, 4, true);
+    struct bench *first = fleet->all[0];
+    long long scripts = calls(first, "evalsha");
+    for (size_t i = 1; i <= 100; i++) {
+        redis_integer(fleet->redis, "LPUSH t:jobs:%d job", (int)(i % 10));
+        run_until(first, sum_settled(fleet) == i && blocked(fleet) == DAEMONS);
+    }
+    assert_in_range(calls(first, "evalsha") - scripts, 100, 450); /* including DONE */
+    for (int i = 0; i < DAEMONS; i++)
+        assert_in_range(fleet->all[i]->leased, 3, 20);
+    stop_fleet(fleet);
+}
+
 static long long bytes_written(struct fleet *fleet)
 {
     char *info = redis_string(fleet->redis, "INFO persistence");

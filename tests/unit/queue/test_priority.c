@@ -2,7 +2,8 @@
 #include "tests/fixtures/queue/script_bench.h"
 
 #define LISTS 11
-#define PLAIN (LISTS - 1) /* the place of t:jobs in arrays; the others have that of their priority */
+/* The place of t:jobs in arrays. The other lists have the place of their priority. */
+#define PLAIN (LISTS - 1)
 /* Entries of all lists between two entries of list 0: 1 + 2 + 4 + ... + 512, and 16 of t:jobs. */
 #define PERIOD (1023 + 16)
 
