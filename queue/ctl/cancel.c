@@ -63,8 +63,8 @@ static void check_numbers(struct search *search, const char *const *numbers, siz
     }
 }
 
-/* Entries are jobs, numbers of jobs (in lists of jobs with a leading @), or fences, which mark cancels
- * (PROTOCOL.md) and are skipped. */
+/* Entries are jobs, numbers of jobs (in lists of jobs with a leading @), or fences, which mark
+ * cancels (PROTOCOL.md) and are skipped. */
 static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
 {
     const char *numbers[PIECE];

@@ -74,9 +74,9 @@ bool fetch_may_wait(const struct queue *queue)
     return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
 }
 
-/* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits on
- * NS:jobs. It must wait on NS:wake, or nobody reads the messages there. If Redis refuses, the wait
- * ends after block_s. */
+/* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits
+ * on NS:jobs. It must wait on NS:wake, or nobody reads the messages there. If Redis refuses, the
+ * wait ends after block_s. */
 static void leave_list(struct queue *queue)
 {
     if (!queue->blocked || queue->waits_on_wake || queue->watch != WATCH_NOT ||

@@ -84,11 +84,11 @@ struct queue {
     const char *instance; /* INST */
     struct redis_address address;
     struct queue_events events;
-    /* These four pointers are NULL before queue_start and after the close. */
+    /* These pointers are NULL before queue_start and after the close. */
     struct route *route;
     struct redis *redis;        /* for all commands except BLMOVE and BLPOP */
     struct redis *blocking;     /* for BLMOVE and BLPOP */
-    struct redis *listening;    /* gets a message when a list with a priority changes; starts when
+    struct redis *listening;    /* gets a message when a list with a priority changes. NULL until
                                    this daemon is the watcher for the first time */
     uv_timer_t timers[TIMER_COUNT];
     unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
@@ -120,7 +120,6 @@ struct queue {
     long long blocking_id;     /* Redis's id of the connection `blocking`; 0: not known */
     bool unblocking;           /* CLIENT UNBLOCK was sent to end this command */
     bool blocking_refused;     /* Redis refused the last BLMOVE or BLPOP; TIMER_IDLE tries again */
-    bool listens;              /* the connection `listening` was started */
     long long listener;        /* Redis's id of that connection; 0: not known */
     bool subscribed;           /* it gets messages */
     bool listen_refused;       /* Redis refused to report changes; a new connection asks again */
@@ -193,7 +192,6 @@ void fetch_blocking_up(struct queue *queue); /* the blocking connection is new *
 bool fetch_may_wait(const struct queue *queue);
 
 /* listen.c */
-bool listen_create(struct queue *queue, const struct redis_options *how);
 void listen_pump(struct queue *queue); /* asks for a message if this daemon is the watcher */
 void listen_forget(struct queue *queue); /* the main connection is new */
 

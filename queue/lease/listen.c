@@ -86,11 +86,17 @@ static void listening_down(void *context, const char *reason)
     queue->subscribed = queue->tracking = queue->armed = false;
 }
 
-bool listen_create(struct queue *queue, const struct redis_options *how)
+/* Most daemons of a busy fleet never watch, and need no third connection. */
+static void connect_listener(struct queue *queue)
 {
+    struct redis_options how = {
+        .route = queue->route, .conf = queue->options, .random_state = queue->random_state};
     const struct redis_events events = {queue, listening_up, listening_down, message_came};
-    queue->listening = redis_create(queue->loop, how, &events);
-    return queue->listening != NULL;
+    queue->listening = redis_create(queue->loop, &how, &events);
+    if (!queue->listening) /* uncovered: memory */
+        return;
+    queue->open_handles++;
+    redis_start(queue->listening);
 }
 
 /* ---- asking for it -------------------------------------------------------------------------- */
@@ -121,9 +127,8 @@ void listen_pump(struct queue *queue)
     const char *ns = queue->options->namespace;
     if (queue->armed || queue->listen_refused || !is_watcher(queue))
         return;
-    if (!queue->listens)
-        redis_start(queue->listening);
-    queue->listens = true;
+    if (!queue->listening)
+        connect_listener(queue);
     if (!queue->subscribed)
         return; /* subscribed() calls this function again */
     queue->armed = true;

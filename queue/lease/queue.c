@@ -364,7 +364,7 @@ void queue_start(struct queue *queue)
     how.logs = false;
     if (queue->redis)
         queue->blocking = redis_create(queue->loop, &how, &blocking_events);
-    if (!queue->blocking || !listen_create(queue, &how)) { /* uncovered: memory */
+    if (!queue->blocking) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
         abort(); /* at the start, before any lease was taken */
     }
@@ -372,7 +372,7 @@ void queue_start(struct queue *queue)
         uv_timer_init(queue->loop, &queue->timers[i]);
         queue->timers[i].data = queue;
     }
-    queue->open_handles = TIMER_COUNT + 4;
+    queue->open_handles = TIMER_COUNT + 3;
     queue->started = true;
     redis_start(queue->redis);
     redis_start(queue->blocking);
@@ -428,7 +428,8 @@ static void shut(struct queue *queue)
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
     redis_close(queue->blocking, part_closed, queue);
-    redis_close(queue->listening, part_closed, queue);
+    if (queue->listening)
+        redis_close(queue->listening, part_closed, queue);
     redis_close(queue->redis, part_closed, queue);
     route_close(queue->route, part_closed, queue);
 }

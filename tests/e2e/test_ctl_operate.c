@@ -46,6 +46,38 @@ TEST(test_status)
                 fail_msg("gpuimgctl(1) lacks %s", member->string);
 }
 
+TEST(test_lists_with_priorities)
+{
+    ctl_expect(w, 0, "for p in 9 0 0; do ctl submit $at one.png -o x/%i.png -p $p --id p$p; done; "
+                     "ctl submit $at one.png -o x.png && ctl status $at",
+               "waiting    4, the next one for ", " s, 1 with priority 9, 2 with priority 0\n",
+               NULL);
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    check_has(lines, "{'0.waiting':4,'0.waiting_by_priority.9':1,'0.waiting_by_priority.0':2,"
+                     "'0.waiting_by_priority.4':0}");
+    ctl_expect(w, 0, "ctl top $at -n 1", "waiting 4 ", "waiting, priority 9: 1   priority 0: 2",
+               NULL);
+    ctl_expect(w, 0, "ctl cancel $at p0", "p0: all waiting and running jobs", NULL);
+    freeReplyObject(redis_command(w->client, "SET %s:jobs:3 text", w->ns));
+    lines = ctl_json(w, 0, "ctl status $at --json");
+    check_has(lines, "{'0.waiting':7}"); /* with three fences */
+    freeReplyObject(redis_command(w->client, "DEL %s:jobs:3", w->ns));
+    ctl_start_daemon();
+    ctl_expect(w, 1, "ctl result $at -w p9 p0", "done   p9", "cancelled p0", NULL);
+    ctl_stop_daemon();
+}
+
+/* A result repeats the priority that the job gives, whatever its list. */
+TEST(test_a_result_repeats_the_priority)
+{
+    ctl_start_daemon();
+    redis_integer(w->client, "LPUSH %s:jobs:2 {\"id\":\"d\",\"input\":\"none.png\","
+                             "\"output\":\"x.png\",\"priority\":8}", w->ns);
+    cJSON *lines = ctl_json(w, 1, "ctl result $at -w d --json");
+    check_has(lines, "{'0.priority':8,'0.status':'failed'}");
+    ctl_stop_daemon();
+}
+
 TEST(test_top_piped)
 {
     ctl_start_daemon();

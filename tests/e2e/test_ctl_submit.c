@@ -57,6 +57,28 @@ TEST(test_patterns)
                "the format is jpeg, but the output photo.PNG ends in .PNG", NULL);
 }
 
+/* --priority, --set and a job file choose the list. */
+TEST(test_priority)
+{
+    ctl_expect(w, 0, "ctl submit $at in/one.png -o x --priority 9", " sent\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at in/one.png -o x --set priority=0", " sent\n", NULL);
+    ctl_expect(w, 0, "echo '{\"priority\":7}' > job; ctl submit $at in/one.png -o x -j job",
+               " sent\n", NULL);
+    ctl_expect(w, 0, "ctl submit $at in/one.png -o x -j job -p 3 --first", " sent\n", NULL);
+    static const int lists[] = {9, 0, 7, 3};
+    for (size_t i = 0; i < 4; i++) {
+        const char *job = redis_text(w->client, "LPOP %s:jobs:%d", w->ns, lists[i]);
+        assert_non_null(job);
+        assert_non_null(strstr(job, text_of("\"priority\":%d", lists[i])));
+    }
+    assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x -p 10", "--priority is \"10\"", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x -p 1.5", "--priority is 1.5; it must be an "
+               "integer from 0 to 9", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o x --set priority=12",
+               "priority is 12; it must be an integer from 0 to 9", NULL);
+}
+
 TEST(test_order)
 {
     ctl_expect(w, 0, "ctl submit $at in/one.png in/cat.jpg -o x", "2 sent", NULL);

@@ -2,8 +2,9 @@
  * REDIS=host:port client SECONDS INPUT OUTPUT OPERATION...
  *
  * cc -o client client.c $(pkg-config --cflags --libs hiredis libcjson)
- * Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
- * 64 usage. The program exits soon, so it frees no memory. */
+ * PRIORITY=0 to 9 selects the list of that priority. Prints the output's path. Exit status: 0
+ * done, 1 the job failed, 2 no result in time, 3 Redis, 64 usage. It exits soon, so it frees no
+ * memory. */
 #include <cjson/cJSON.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -40,11 +41,15 @@ int main(int argc, char **argv)
     cJSON_AddStringToObject(job, "output", argv[3]);
     cJSON_AddStringToObject(job, "reply_to", reply_to);
     cJSON_AddItemToObject(job, "ops", cJSON_CreateStringArray((const char **)argv + 4, argc - 4));
+    const char *urgency = getenv("PRIORITY") ? getenv("PRIORITY") : ""; /* the list decides */
+    if (*urgency)
+        cJSON_AddNumberToObject(job, "priority", atoi(urgency));
     char *text = cJSON_PrintUnformatted(job);
     redisContext *redis = redisConnectWithTimeout(host, port, limit);
     if (!text || !redis || redis->err || redisSetTimeout(redis, limit) != REDIS_OK)
         return end(3, "Redis: ", redis ? redis->errstr : "no memory");
-    redisReply *reply = redisCommand(redis, "LPUSH gpuimgd:jobs %s", text);
+    redisReply *reply = redisCommand(redis, "LPUSH gpuimgd:jobs%s%s %s", *urgency ? ":" : "",
+                                     urgency, text);
     if (reply && reply->type != REDIS_REPLY_ERROR)
         reply = redisCommand(redis, "BRPOP %s %s", reply_to, argv[1]);
     if (!reply || reply->type == REDIS_REPLY_ERROR)

@@ -2,8 +2,8 @@
 // Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 // REDIS=host:port client.js SECONDS INPUT OUTPUT OPERATION...
 //
-// Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
-// 64 usage.
+// PRIORITY=0 to 9 selects the list of that priority. Prints the output's path. Exit status: 0 done,
+// 1 the job failed, 2 no result in time, 3 Redis, 64 usage.
 "use strict";
 const { connect } = require("node:net"), { randomUUID } = require("node:crypto");
 
@@ -44,7 +44,9 @@ async function main([seconds, input, output, ...ops]) {
         return reply(take);
     };
     const reply_to = `gpuimgd:reply:${randomUUID()}`; // a private list
-    await call("LPUSH", "gpuimgd:jobs", JSON.stringify({ input, output, ops, reply_to }));
+    const job = { input, output, ops, reply_to }, urgency = process.env.PRIORITY; // a digit
+    if (urgency) job.priority = Number(urgency);
+    await call("LPUSH", urgency ? `gpuimgd:jobs:${urgency}` : "gpuimgd:jobs", JSON.stringify(job));
     const popped = await call("BRPOP", reply_to, seconds); // the list's name and the result
     if (!popped) return [2, `no result within ${seconds} s`];
     const { status, error, outputs } = JSON.parse(popped[1]);

@@ -2,8 +2,8 @@
 """Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
 
-Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis,
-64 usage."""
+PRIORITY=0 to 9 selects the list of that priority. Prints the output's path. Exit status: 0 done,
+1 the job failed, 2 no result in time, 3 Redis, 64 usage."""
 import json, os, socket, sys, uuid
 
 
@@ -37,7 +37,10 @@ def main(seconds, source, output, *ops):
     redis = Redis(os.environ.get("REDIS", "127.0.0.1:6379"), int(seconds) + 5)
     reply_to = f"gpuimgd:reply:{uuid.uuid4()}"  # a private list
     job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to}
-    redis.call("LPUSH", "gpuimgd:jobs", json.dumps(job))
+    urgency = os.environ.get("PRIORITY")  # a digit; the list decides
+    if urgency:
+        job["priority"] = int(urgency)
+    redis.call("LPUSH", "gpuimgd:jobs" + (f":{urgency}" if urgency else ""), json.dumps(job))
     popped = redis.call("BRPOP", reply_to, seconds)  # the list's name and the result
     if popped is None:
         print(f"no result within {seconds} s", file=sys.stderr)
@@ -49,7 +52,8 @@ def main(seconds, source, output, *ops):
     print(result["outputs"][0]["path"])
 
 
-if len(sys.argv) < 5 or not sys.argv[1].isdecimal():
+if len(sys.argv) < 5 or not sys.argv[1].isdecimal() or \
+        os.environ.get("PRIORITY", "") not in ["", *"0123456789"]:
     sys.stderr.write(f"usage: REDIS=host:port {sys.argv[0]} SECONDS INPUT OUTPUT OPERATION...\n")
     sys.exit(64)
 try:

@@ -3,7 +3,8 @@
 # REDIS=host:port client.sh SECONDS INPUT OUTPUT OPERATION...
 #
 # Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis, 64
-# usage. Set a password for Redis in REDISCLI_AUTH.
+# usage. PRIORITY=0 to 9 selects the list of that priority. Set a password for Redis in
+# REDISCLI_AUTH.
 set -uo pipefail
 
 usage() {
@@ -18,13 +19,14 @@ shift 3
 # Names that need JSON escapes are not supported here; the other clients support them.
 case $input$output$* in *[\"\\[:cntrl:]]*) usage ;; esac
 case $seconds in '' | *[!0-9]*) usage ;; esac
+case ${PRIORITY:-} in '' | [0-9]) ;; *) usage ;; esac
 ops=$(printf '"%s",' "$@")
 
 # -e gives an error reply an exit status; timeout ends redis-cli if Redis does not answer.
 redis() { timeout $((seconds + 5)) redis-cli -e -h "${redis%:*}" -p "${redis##*:}" --raw "$@"; }
 
-redis LPUSH gpuimgd:jobs "{\"input\":\"$input\",\"output\":\"$output\",\"ops\":[${ops%,}],
-    \"reply_to\":\"$reply_to\"}" >/dev/null || exit 3
+redis LPUSH "gpuimgd:jobs${PRIORITY:+:$PRIORITY}" "{\"input\":\"$input\",\"output\":\"$output\",
+    \"ops\":[${ops%,}],${PRIORITY:+\"priority\":$PRIORITY,}\"reply_to\":\"$reply_to\"}" >/dev/null || exit 3
 
 # BRPOP prints the list's name, then the result in one line, or nothing after its timeout.
 result=$(redis BRPOP "$reply_to" "$seconds") || exit 3

@@ -67,9 +67,14 @@ several_at_once() { # client
     for i in "${processes[@]}"; do wait "$i" || return 1; done
 }
 
+in_list_of_nine() { # client
+    ends 2 "no result" "$1" 1 a.jpg "nine-$1.png" sobel &&
+        has "$(ask_redis LPOP gpuimgd:jobs:9)" '"priority"'
+}
 without_daemon() { # client
     check "$1: 64 without arguments" ends 64 usage "$1"
     check "$1: 2 if no result comes in time" ends 2 "no result" "$1" 1 a.jpg "late-$1.png" sobel
+    PRIORITY=9 check "$1: the job is in the list of its priority" in_list_of_nine "$1"
     at=127.0.0.1:1 check "$1: 3 without Redis" ends 3 Redis "$1" 1 a.jpg x.png sobel
 }
 with_daemon() { # client
@@ -82,6 +87,7 @@ with_daemon() { # client
         check "$1: names that JSON escapes" ends 0 "$1 $awkward" "$1" 60 "$awkward" "$1 $awkward" invert
     fi
     check "$1: several clients in parallel" several_at_once "$1"
+    PRIORITY=9 check "$1: a job with a priority" ends 0 "urgent-$1.png" "$1" 60 a.jpg "urgent-$1.png" sobel
 }
 
 main() {
@@ -95,7 +101,7 @@ main() {
         c:*) check "the example in C compiles without warnings" equal "$reason" "" ;;
         *) echo "ok - tests/examples/client.$which # SKIP $reason" ;;
         esac
-        check "client.$which: under 60 lines" [ "$(wc -l <"tests/examples/client.$which")" -lt 60 ]
+        check "client.$which: at most 64 lines" [ "$(wc -l <"tests/examples/client.$which")" -le 64 ]
     done
     ask_redis SET gpuimgd:jobs "not a list" >/dev/null
     for which in "${usable[@]}"; do

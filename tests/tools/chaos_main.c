@@ -172,15 +172,26 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
                  job->input, id, job->kind == GOOD_JPEG ? "jpg" : "png", ops, more);
 }
 
-/* Sends a job and the other commands of its kind; returns the number of commands. */
-static unsigned send_job(redisContext *client, const struct job *job, unsigned id, const char *text)
+/* A third of the jobs have no priority. Jobs with the same id may be in different lists. */
+static void push_one(struct chaos *chaos, const char *text)
 {
+    unsigned list = pick(chaos, 15);
+    if (list < JOB_PRIORITIES)
+        redisAppendCommand(chaos->world.client, "LPUSH gpuimgd:jobs:%u %s", list, text);
+    else
+        redisAppendCommand(chaos->world.client, "LPUSH gpuimgd:jobs %s", text);
+}
+
+/* Sends a job and the other commands of its kind; returns the number of commands. */
+static unsigned send_job(struct chaos *chaos, const struct job *job, unsigned id, const char *text)
+{
+    redisContext *client = chaos->world.client;
     char second[640];
-    redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", text);
+    push_one(chaos, text);
     if (job->kind == GOOD_TWIN) { /* a second one with its own reply list */
         snprintf(second, sizeof second, "%.*s,\"reply_to\":\"%s\"}", (int)strlen(text) - 1, text,
                  TWINS);
-        redisAppendCommand(client, "LPUSH gpuimgd:jobs %s", second);
+        push_one(chaos, second);
         return 2;
     }
     if (job->kind == CANCELLED) {
@@ -194,7 +205,6 @@ static unsigned send_job(redisContext *client, const struct job *job, unsigned i
 
 static void push_some(struct chaos *chaos, unsigned count)
 {
-    redisContext *client = chaos->world.client;
     unsigned added = 0, sent = 0;
     for (; added < count && chaos->pushed < chaos->jobs; added++) {
         char text[512];
@@ -213,9 +223,9 @@ static void push_some(struct chaos *chaos, unsigned count)
             if (*at == '\'')
                 *at = '"';
         chaos->tally[kind].pushed++;
-        sent += send_job(client, job, id, text);
+        sent += send_job(chaos, job, id, text);
     }
-    redis_drain(client, sent);
+    redis_drain(chaos->world.client, sent);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */

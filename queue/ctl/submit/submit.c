@@ -45,7 +45,7 @@ const struct ctl_option ctl_submit_options[] = {
     {"keys", 'k', NULL, "send images and results through Redis; implies --wait"},
     {"id", 0, "ID", "the job's id, for gpuimgctl result; a pattern for several jobs"},
     {"first", 0, NULL, "put the jobs at the head of their list (RPUSH)"},
-    {"priority", 'p', "N", "put the jobs in the list of this priority: 0 to 9, 9 is the most urgent"},
+    {"priority", 'p', "N", "put the jobs in the list of this priority: 0 to 9 (most urgent)"},
     {"wait", 'w', NULL, "wait for the results and show them as they arrive"},
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {"verbose", 'v', NULL, "print a line for each job, even on a terminal"},

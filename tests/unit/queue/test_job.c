@@ -366,6 +366,18 @@ TEST(test_outputs)
     }
 }
 
+TEST(test_priority)
+{
+#define JOB(value) "{\"input\":\"a\",\"output\":\"b\",\"priority\":" value "}"
+    expect(JOB("0"), NULL, STATUS_OK, NULL);
+    expect(JOB("9"), NULL, STATUS_OK, NULL);
+    expect(JOB("10"), NULL, STATUS_BAD_JOB, "priority is 10; it must be an integer from 0 to 9");
+    expect(JOB("-1"), NULL, STATUS_BAD_JOB, "priority is -1; it must be an integer");
+    expect(JOB("4.5"), NULL, STATUS_BAD_JOB, "priority is 4.5; it must be an integer");
+    expect(JOB("\"9\""), NULL, STATUS_BAD_JOB, "priority is \"9\"; it must be an integer");
+#undef JOB
+}
+
 TEST(test_the_rest)
 {
     static const struct row rows[] = {

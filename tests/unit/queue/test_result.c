@@ -184,6 +184,9 @@ static void expect_repeat(const char *kept, const char *own, const char *expecte
 
 TEST(test_repeat)
 {
+    static const char with_priority[] = "{\"input\":\"a\",\"output\":\"b.png\",\"priority\":9}";
+    expect_repeat("{\"job\":1,\"priority\":0,\"status\":\"done\"}", with_priority,
+                  "{\"priority\":9,\"status\":\"done\",\"same_as\":1,\"job\":1000000000000001}");
     static const char bare[] = "{\"input\":\"a\",\"output\":\"b\"}";
     static const char with_meta[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":1.50}";
     expect_repeat("{\"id\":\"i\",\"job\":999999999999999,\"status\":\"done\",\"meta\":[1],"
