@@ -190,8 +190,8 @@ static void note_lengths(struct queue *queue, const redisReply *lengths)
         long long length = known ? script_reply_integer(lengths, i) : 0;
         bool refused = length < 0, was = queue->lists_refused >> i & 1;
         if (refused && !was)
-            log_warning("%s:jobs:%u is no list: it is skipped, and jobs that return to it go to "
-                        "%s:jobs; delete or rename the key", ns, i, ns);
+            log_warning("%s:jobs:%u is no list, or an ACL denies it: it is skipped, and jobs that "
+                        "return to it go to %s:jobs", ns, i, ns);
         else if (was && !refused)
             log_info("%s:jobs:%u can be used again", ns, i);
         queue->lists_refused ^= (unsigned)(refused != was) << i;

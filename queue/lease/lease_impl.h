@@ -125,7 +125,7 @@ struct queue {
     bool listen_refused;       /* Redis refused to report changes; a new connection asks again */
     bool tracking;             /* the main connection has its changes reported to `listener` */
     bool armed;                /* a message comes when a list with a priority changes */
-    unsigned lists_refused;    /* bit P: NS:jobs:P has another type than list */
+    unsigned lists_refused;    /* bit P: NS:jobs:P is no list, or is denied */
     long long horizon;         /* highest job number that a cancel can apply to; -1: none */
     bool lengths_due;          /* call queue_ask_lengths after the reply of RENEW */
     bool results_fill;         /* the warning that NS:results is nearly full was logged */

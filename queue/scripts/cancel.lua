@@ -41,7 +41,7 @@ redis.call('LPUSH', jobs, '@cancel:' .. serial .. ':' .. id)
 local numbered = redis.pcall('GET', jobs:sub(1, -5) .. 'seq')
 redis.call('ZADD', cancel, type(numbered) == 'string' and tonumber(numbered) or 0, id .. '\n')
 local lists = priority_lists()
-if redis.call('EXISTS', unpack(lists)) > 0 then
+if existing(unpack(lists)) > 0 then
     for _, key in ipairs(lists) do
         if type(redis.pcall('LPUSHX', key, '@cancel:' .. serial .. ':' .. id)) ~= 'table' and
             redis.call('EXISTS', key) == 1 then

@@ -9,8 +9,8 @@
 -- Reply {jobs left in all lists, ms until the next delayed job (-1: none), entries dropped,
 --       1 if this daemon has the right to run alone, the highest job number that a cancel can apply
 --       to (-1: none), 1 if paused, 1 if this daemon is the watcher of :jobs (2: and the only
---       daemon), the jobs left in :jobs:0 to :jobs:9 (-1: the key has another type and is skipped;
---       empty: there is no such list), then for each lease number, attempt, text (if it is longer
+--       daemon), the jobs left in :jobs:0 to :jobs:9 (-1: a key of another type, or denied, is
+--       skipped; empty: there is no such list), then for each lease number, attempt, text (if it is longer
 --       than ARGV 7: {its length, its first bytes})}
 --
 -- An entry `@cancel:SERIAL:ID` is a fence, which CANCEL pushed after all jobs that waited then.
@@ -41,8 +41,8 @@ local holder = checked('string', 'GET', owner)
 local counter = checked('string', 'GET', seq)
 local over, is_paused, is_waking, refusal = -1, false, false, nil
 local lists, has_lists = priority_lists(), false
-if redis.call('EXISTS', cancel, paused, woken, unpack(lists)) > 0 then
-    has_lists = redis.call('EXISTS', unpack(lists)) > 0
+if existing(cancel, paused, woken, unpack(lists)) > 0 then
+    has_lists = existing(unpack(lists)) > 0
     over, refusal = horizon(cancel)
     wrong = wrong or refusal
     is_paused = redis.call('EXISTS', paused) == 1
@@ -239,9 +239,10 @@ local function take_shares()
     end
     local positions_next = close_lanes(lanes, kept)
     if positions_next then
-        redis.call('SET', shares, positions_next)
+        -- An error here, if an ACL denies the key, would lose the entries that were taken.
+        redis.pcall('SET', shares, positions_next)
     elseif positions then
-        redis.call('DEL', shares)
+        redis.pcall('DEL', shares)
     end
     for _, lane in ipairs(lanes) do
         left = left + lane.left

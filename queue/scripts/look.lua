@@ -15,7 +15,7 @@ local jobs, delayed, alone, owner, watcher, paused, woken =
 local left = redis.pcall('LLEN', jobs)
 if type(left) == 'table' then return {1, 0, -1, 0, {}} end
 local lists, lengths = priority_lists(), {}
-if redis.call('EXISTS', unpack(lists)) > 0 then
+if existing(unpack(lists)) > 0 then
     for place, key in ipairs(lists) do
         local length = redis.pcall('LLEN', key)
         if type(length) == 'table' then length = -1 end

@@ -10,7 +10,7 @@
 local STRIDE_MAX = 512
 local STRIDES = {1, 2, 4, 8, 16, 32, 32, 64, 128, 256, 512}
 -- Returns the lists with jobs, the most urgent first, their kept positions, and the length of each
--- list by its priority (-1: its key has another type, and it is skipped).
+-- list by its priority (-1: its key has another type or is denied, so it is skipped).
 local function open_lanes(lists, positions)
     local lanes, lengths, kept = {}, {}, {}
     for number in (type(positions) == 'string' and positions or ''):gmatch('%d+') do

@@ -122,16 +122,43 @@ TEST(test_redis_is_emptied)
     tear_down(bench);
 }
 
-/* The rights that an older manual gave: LOOK finds the job. */
-TEST(test_a_user_that_may_not_subscribe)
+/* The user has no password, so any will do. */
+static void write_password(struct bench *bench)
 {
-    struct bench *bench = set_up_idle(0.05, "worker");
     const char *path = text_of("%s/password", bench->server->folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("any\n", file);
     fclose(file);
     bench->config.redis_password_file = (char *)path;
+}
+
+/* An ACL that permits only the keys of an older version stops no other list. */
+TEST(test_denied_lists)
+{
+    struct bench *bench = set_up_idle(0.05, "worker");
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker resetkeys ~t:[^js]* ~t:jobs "
+                                                "~t:job:* ~t:seq ~t:jobs:8 ~t:jobs:7"));
+    write_password(bench);
+    for (int i = 0; i < 2; i++) {
+        push(bench, 100);
+        for (int list = 7; list <= 9; list++)
+            for (int job = 0; job < 100; job++)
+                redis_integer(bench->redis, "LPUSH t:jobs:%d job", list);
+    }
+    start(bench);
+    run_until(bench, bench->settled == 600); /* NS:shares is denied, too */
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs:9"), 200);
+    freeReplyObject(redis_command(bench->redis, "ACL SETUSER worker ~t:*"));
+    run_until(bench, bench->settled == 800);
+    tear_down(bench);
+}
+
+/* The rights that an older manual gave: LOOK finds the job. */
+TEST(test_a_user_that_may_not_subscribe)
+{
+    struct bench *bench = set_up_idle(0.05, "worker");
+    write_password(bench);
     start(bench);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
     run_ms(bench, 100);
