@@ -5,6 +5,8 @@ CUDA    ?= auto
 HTTP    ?= auto
 CURL    ?= auto
 LCMS    ?= auto
+WEBP    ?= auto
+AVIF    ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
@@ -77,6 +79,22 @@ endif
 ifeq ($(HAVE_HTTP),yes)
   LIBS += libmicrohttpd
 endif
+ifeq ($(WEBP),auto)
+  HAVE_WEBP := $(if $(shell $(PKG_CONFIG) --exists libwebp && echo yes),yes,no)
+else
+  HAVE_WEBP := $(WEBP)
+endif
+ifeq ($(HAVE_WEBP),yes)
+  LIBS += libwebp
+endif
+ifeq ($(AVIF),auto)
+  HAVE_AVIF := $(if $(shell $(PKG_CONFIG) --exists libavif && echo yes),yes,no)
+else
+  HAVE_AVIF := $(AVIF)
+endif
+ifeq ($(HAVE_AVIF),yes)
+  LIBS += libavif
+endif
 
 ifeq ($(CURL),auto)
   HAVE_CURL := $(if $(shell $(PKG_CONFIG) --exists 'libcurl >= 7.88' && echo yes),yes,no)
@@ -111,7 +129,9 @@ CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
                $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) \
                $(if $(filter yes,$(HAVE_CURL)),-DGPUIMGD_CURL) \
-               $(if $(filter yes,$(HAVE_LCMS)),-DGPUIMGD_LCMS) $(CPPFLAGS)
+               $(if $(filter yes,$(HAVE_LCMS)),-DGPUIMGD_LCMS) \
+               $(if $(filter yes,$(HAVE_WEBP)),-DGPUIMGD_WEBP) \
+               $(if $(filter yes,$(HAVE_AVIF)),-DGPUIMGD_AVIF) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
@@ -173,7 +193,7 @@ all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, HTTP=yes|no|auto, CURL=yes|no|auto, LCMS=yes|no|auto, WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make               build the daemon (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP= and AVIF=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make deps          install missing packages of the build and the tests (apt-get)
 ## make demo          install dependencies, build, run jobs on a private Redis and show the results
 ## make check         install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
@@ -229,6 +249,12 @@ ifneq ($(HAVE_CURL),yes)
 endif
 ifneq ($(HAVE_LCMS),yes)
 	@echo "LCMS: no ($(if $(filter auto,$(LCMS)),no lcms2 found,LCMS=$(LCMS))): to_srgb will refuse profiles with tables"
+endif
+ifneq ($(HAVE_WEBP),yes)
+	@echo "WebP: no ($(if $(filter auto,$(WEBP)),no libwebp found,WEBP=$(WEBP))): jobs with WebP files will fail"
+endif
+ifneq ($(HAVE_AVIF),yes)
+	@echo "AVIF: no ($(if $(filter auto,$(AVIF)),no libavif found,AVIF=$(AVIF))): jobs with AVIF files will fail"
 endif
 
 deps:
@@ -309,6 +335,9 @@ $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 	@mkdir -p $(@D)
 	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
+
+# The references of the WebP tests.
+$(O)/tests/unit/codecs/test_webp: LDLIBS_ALL += $(if $(filter yes,$(HAVE_WEBP)),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
 
 # The CUDA engine without a device: gpu/ compiled for CUDA, without kernels, against the stand-in
 # runtime of the tests (tests/cuda/cuda_runtime.h).

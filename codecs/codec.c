@@ -65,6 +65,12 @@ const struct format *codec_sniff(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
+const char *codec_refusal(const struct format *format, bool writes)
+{
+    const struct codec *codec = codec_of(format);
+    return codec->refusal ? codec->refusal(writes) : NULL;
+}
+
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
     char known[FORMAT_LIST_BYTES];
@@ -88,6 +94,10 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
     if (format == NULL)
         return refuse_foreign(bytes, length, error);
     info->format = format;
+    const char *refusal = codec_refusal(format, false);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is %s, but %s", format->noun,
+                         refusal);
     return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 
@@ -155,6 +165,40 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
         return error_set(error, STATUS_TIMEOUT,
                          "the deadline for encoding passed before its start");
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
+}
+
+static bool flush(struct codec_sink *sink, size_t *used, const char *what, struct error *error)
+{
+    enum status status = sink->flush(sink, *used, error);
+    if (status != STATUS_OK) {
+        error_set(error, status, "the %s could not be written after %llu bytes", what,
+                  (unsigned long long)sink->total);
+        return false;
+    }
+    sink->total += *used;
+    *used = 0;
+    return true;
+}
+
+bool codec_put(struct codec_sink *sink, size_t *used, const void *bytes, size_t count,
+               const char *what, struct error *error)
+{
+    const uint8_t *from = bytes;
+    while (count > 0) {
+        size_t room = sink->capacity - *used, part = room < count ? room : count;
+        memcpy(sink->buffer + *used, from, part);
+        *used += part;
+        from += part;
+        count -= part;
+        if (*used == sink->capacity && !flush(sink, used, what, error))
+            return false;
+    }
+    return true;
+}
+
+bool codec_put_end(struct codec_sink *sink, size_t *used, const char *what, struct error *error)
+{
+    return *used == 0 || flush(sink, used, what, error);
 }
 
 bool codec_late(uint64_t deadline_ns)

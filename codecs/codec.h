@@ -91,6 +91,10 @@ void codec_context_destroy(struct codec_context *context); /* takes NULL */
 /* Returns the format of the file, by its content; NULL if no codec reads it. */
 const struct format *codec_sniff(const uint8_t *bytes, size_t length);
 
+/* Returns why this program cannot read (or write) files of the format, as the end of a sentence: a
+ * library was missing when it was built. NULL: it can. Any thread. */
+const char *codec_refusal(const struct format *format, bool writes);
+
 /* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels
  * against the limits before it allocates memory of that size. The caller must call image_info_clear
  * in every case. Errors: unsupported_format, image_too_large, decode_failed, decode_limit,

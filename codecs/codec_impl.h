@@ -45,6 +45,9 @@ struct codec {
     /* Returns true if the file has this format, by its first bytes and, in a RIFF container, by its
      * first chunks. */
     bool (*sniff)(const uint8_t *bytes, size_t length);
+    /* Returns why this program cannot read (or write) the format, as the end of a sentence; NULL if
+     * it can. NULL: it always can. If it cannot read, the functions below are never called. */
+    const char *(*refusal)(bool writes);
     codec_probe_fn *probe;
     codec_decode_fn *decode;
     codec_encode_fn *encode;
@@ -68,6 +71,24 @@ static inline uint32_t codec_u32(const uint8_t *at)
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
+
+/* Reads a little-endian number of 3 or 4 bytes. */
+static inline uint32_t codec_le24(const uint8_t *at)
+{
+    return (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
+}
+
+static inline uint32_t codec_le32(const uint8_t *at)
+{
+    return (uint32_t)at[3] << 24 | codec_le24(at);
+}
+
+/* Writes bytes through the buffer of the sink; codec_put_end flushes the rest. *used: bytes in the
+ * buffer, at first 0. `what` names the format in messages: "WebP". false: *error is set. */
+bool codec_put(struct codec_sink *sink, size_t *used, const void *bytes, size_t count,
+               const char *what, struct error *error) MUST_CHECK;
+bool codec_put_end(struct codec_sink *sink, size_t *used, const char *what,
+                   struct error *error) MUST_CHECK;
 
 bool codec_late(uint64_t deadline_ns); /* CLOCK_MONOTONIC; 0 means no deadline */
 

@@ -20,12 +20,10 @@ struct signature {
 
 static const struct signature signatures[] = {
     MAGIC("a GIF image", 0, "GIF8"),
-    MAGIC("a WebP image", 8, "WEBPVP8"),
     MAGIC("a TIFF image", 0, "II*\0"),
     MAGIC("a TIFF image", 0, "MM\0*"),
     MAGIC("a BigTIFF image", 0, "II+\0"),
     MAGIC("a BigTIFF image", 0, "MM\0+"),
-    MAGIC("an AVIF image", 4, "ftypavi"),
     MAGIC("a HEIC image", 4, "ftyphei"),
     MAGIC("a HEIC image", 4, "ftyphev"),
     MAGIC("a HEIF image", 4, "ftypmif1"),

@@ -64,10 +64,9 @@ const struct format *format_of_path(const char *path)
 
 const char *format_foreign_suffix(const char *path)
 {
-    static const char *const foreign[] = {".avif", ".bmp", ".gif",  ".heic", ".heif", ".ico",
-                                          ".jp2",  ".jxl", ".pbm",  ".pdf",  ".pgm",  ".pnm",
-                                          ".ppm",  ".psd", ".svg",  ".tga",  ".tif",  ".tiff",
-                                          ".webp"};
+    static const char *const foreign[] = {".bmp", ".gif", ".heic", ".heif", ".ico", ".jp2",
+                                          ".jxl", ".pbm", ".pdf",  ".pgm",  ".pnm", ".ppm",
+                                          ".psd", ".svg", ".tga",  ".tif",  ".tiff"};
     const char *dot = dot_of(path);
     if (!dot || format_by_suffix(dot + 1))
         return NULL;
@@ -97,6 +96,13 @@ const char *parameter_text(enum encoder_parameter parameter, int value,
         snprintf(text, PARAMETER_TEXT_BYTES, "%s",
                  row->kind == PARAMETER_IS_WORD ? row->words[value] : value ? "true" : "false");
     return text;
+}
+
+int format_default(const struct format *format, enum encoder_parameter parameter)
+{
+    struct encoder_settings own = format->defaults;
+    int value = *encoder_setting(&own, parameter);
+    return value ? value : encoder_parameters[parameter].standard;
 }
 
 const char *format_list(enum format_field field, unsigned taking, const char *item,

@@ -4,18 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct format {
-    const char *name;
-    const char *noun;        /* with its article, for messages: "a JPEG" */
-    const char *mime;
-    const char *suffixes[5]; /* lower case, without dot, NULL at the end; new files get the first */
-    bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
-    bool alpha;              /* stores an alpha channel */
-    bool lossless;           /* decoding restores the encoded pixels */
-    unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
-    const char *reads;       /* the variants that its decoder reads, for gpuimgd-job(5) */
-};
-
 enum format_id {
 #define FORMAT(name, ...) FORMAT_##name,
 #include "conf/formats.def"
@@ -49,6 +37,20 @@ struct encoder_settings {
 #include "conf/formats.def"
 };
 
+struct format {
+    const char *name;
+    const char *noun;        /* with its article, for messages: "a JPEG" */
+    const char *mime;
+    const char *suffixes[5]; /* lower case, without dot, NULL at the end; new files get the first */
+    bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
+    bool alpha;              /* stores an alpha channel */
+    bool lossless;           /* decoding restores the encoded pixels */
+    unsigned side_max;       /* pixels per side of a file; 0: SIDE_CEILING */
+    unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
+    struct encoder_settings defaults; /* where they are not those of the parameters; 0: they are */
+    const char *reads;       /* the variants that its decoder reads, for gpuimgd-job(5) */
+};
+
 enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
 
 struct parameter_row {
@@ -79,6 +81,8 @@ int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter p
 #define PARAMETER_TEXT_BYTES 16
 const char *parameter_text(enum encoder_parameter parameter, int value,
                            char text[PARAMETER_TEXT_BYTES]);
+/* The default of a parameter of this format's encoder. */
+int format_default(const struct format *format, enum encoder_parameter parameter);
 
 enum format_field {
     FORMAT_NAMES,    /* jpeg */

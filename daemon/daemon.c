@@ -8,6 +8,7 @@
 
 #include <uv.h>
 
+#include "codecs/codec.h"
 #include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/log.h"
@@ -458,6 +459,17 @@ static enum exit_status open_parts(struct daemon *daemon)
     return EXIT_OK;
 }
 
+/* Logs which formats this program cannot read or write. */
+static void say_formats(void)
+{
+    for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
+        const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
+        if (reads || writes)
+            log_info("no %s %s: %s", format_title(format), reads ? "files" : "outputs",
+                     reads ? reads : writes);
+    }
+}
+
 static void say_hello(const struct daemon *daemon)
 {
     const struct options *options = daemon->options;
@@ -467,6 +479,7 @@ static void say_hello(const struct daemon *daemon)
              options->pinned_bytes / 1000000, options->host_bytes / 1000000);
     log_info("jobs from %s, list %s:jobs; images from %s to %s", options->redis,
              options->namespace, options->input_root, options->output_root);
+    say_formats();
 }
 
 static void start(struct daemon *daemon)

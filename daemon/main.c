@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codecs/codec.h"
 #include "conf/log.h"
 #include "daemon/daemon.h"
 #include "daemon/http/server.h"
@@ -93,6 +94,18 @@ static int take_setting(struct command_line *line, const char *text, const char 
     return 0;
 }
 
+/* Prints the version, and the formats that this program cannot read or write. */
+static void print_version(void)
+{
+    puts("gpuimgd " GPUIMGD_VERSION);
+    for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
+        const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
+        if (reads || writes)
+            printf("no %s %s: %s\n", format_title(format), reads ? "files" : "outputs",
+                   reads ? reads : writes);
+    }
+}
+
 /* Handles the options of the command line alone (-c, -t, ...) and collects the settings. Returns
  * the exit status, or -1 to go on. */
 static int parse(struct command_line *line, int argc, char **argv)
@@ -110,7 +123,7 @@ static int parse(struct command_line *line, int argc, char **argv)
             return EXIT_OK;
         }
         if (strcmp(argument, "-V") == 0 || strcmp(argument, "--version") == 0) {
-            puts("gpuimgd " GPUIMGD_VERSION);
+            print_version();
             return EXIT_OK;
         }
         if (strcmp(argument, "--sample") == 0) {

@@ -45,6 +45,8 @@ need_build() {
     want_library libmicrohttpd libmicrohttpd-dev
     want_library libcurl libcurl4-openssl-dev
     want_library lcms2 liblcms2-dev
+    want_library libwebp libwebp-dev
+    want_library libavif libavif-dev
 }
 
 if [ "${1:-}" = promtool ]; then

@@ -27,14 +27,19 @@ static const char *name_with_suffix(const struct job_place *place, char text[JOB
     return host ? strchr(host + 3, '/') : NULL;
 }
 
-/* Fails if the output has an encoder parameter that its format does not have. */
-static enum status check_keys(const struct job_run *run, size_t index, const struct format *format,
-                              struct error *error)
+/* Fails if this program cannot write the format, or the output has an encoder parameter that the
+ * format does not have. */
+static enum status check_encoder(const struct job_run *run, size_t index,
+                                 const struct format *format, struct error *error)
 {
     const struct job_output *output = &run->job.outputs[index];
     const struct job_place *place = &output->place;
     unsigned wrong = output->given & ~format->parameters;
     char text[40], takers[FORMAT_LIST_BYTES], url[JOB_URL_BYTES_MAX + 1];
+    const char *refusal = codec_refusal(format, true);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s is to be %s, but %s",
+                         output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
         return STATUS_OK;
     int first = __builtin_ctz(wrong);
@@ -71,7 +76,7 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
                          meant->name);
     if (!asked && !meant)
         return STATUS_OK; /* the input's format, which is not known yet */
-    return check_keys(run, index, asked ? asked : meant, error);
+    return check_encoder(run, index, asked ? asked : meant, error);
 }
 
 /* Compares only the texts of the paths. outputs.c finds other names of the input's file before it
@@ -216,6 +221,14 @@ static void choose_metadata(struct job_run *run)
         image_info_clear_icc(&run->info);
 }
 
+/* The parameters that the job omits get the defaults of the format. */
+static void set_defaults(struct job_output *output, const struct format *format)
+{
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++)
+        if (!(output->given & 1u << i))
+            *encoder_setting(&output->encoder, i) = format_default(format, i);
+}
+
 /* Fills a target for each output without an error; returns their number. */
 static size_t take_targets(struct job_run *run, struct plan_target *targets)
 {
@@ -224,8 +237,10 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         struct job_run_output *output = &run->outputs[i];
         output->format = output_format(&run->job.outputs[i], &run->info);
         if (output->error.status != STATUS_OK ||
-            (output->format && check_keys(run, i, output->format, &output->error) != STATUS_OK))
+            (output->format && check_encoder(run, i, output->format, &output->error) != STATUS_OK))
             continue;
+        if (output->format)
+            set_defaults(&run->job.outputs[i], output->format);
         const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
         struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
         output->variant = count;
@@ -234,6 +249,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .opaque = output->format && !output->format->alpha,
             .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
             .no_picture = !output->format,
+            .side_max = output->format ? output->format->side_max : 0,
             .on_device = output->encoder == CODEC_ON_DEVICE,
             .quality = encoder->quality,
             .h = sampling.h,

@@ -84,6 +84,8 @@ bool selftest_codecs(struct error *error)
         error_set(&why, STATUS_OUT_OF_MEMORY, "no memory");
     for (; ok && format < formats + FORMAT_COUNT; format += ok) {
         trial->format = format;
+        if (codec_refusal(format, false) || codec_refusal(format, true))
+            continue;
         ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why) &&
              (!format->alpha || round_trip(trial, 4, &why));
     }

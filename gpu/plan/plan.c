@@ -256,6 +256,16 @@ static void set_encoder(struct plan_variant *variant, const struct plan_target *
         variant->width, variant->height, variant->channels, h, v, variant->encoder.capacity);
 }
 
+static enum status check_format_side(const struct chain *chain, const struct plan_target *target)
+{
+    uint32_t width = chain->shape.width, height = chain->shape.height, most = target->side_max;
+    if (target->no_picture || most == 0 || (width <= most && height <= most))
+        return STATUS_OK;
+    return error_set(chain->error, STATUS_IMAGE_TOO_LARGE,
+                     "the result is %u x %u pixels; the output format allows %u per side, so use "
+                     "another format, or resize", width, height, most);
+}
+
 /* Builds the chain: orientation, operations, and the gray or flattening that the output needs. */
 static enum status build_variant(struct plan *plan, size_t index, const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
@@ -290,6 +300,8 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
     if (!status)
         status = add_ops(&chain, target);
+    if (!status)
+        status = check_format_side(&chain, target);
     if (status)
         return status;
     if (target->no_picture)

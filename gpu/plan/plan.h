@@ -82,6 +82,7 @@ struct plan_target {
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
+    uint32_t side_max; /* of the output format; 0: no other limit than plan_limits */
     bool on_device;  /* A device encodes the output as a sequential JPEG. */
     int quality;     /* of that JPEG, 1 to 100 */
     uint8_t h, v;    /* the sampling factors of its Y, 1 or 2, if it has colours: see encode.h */

@@ -11,10 +11,21 @@ static void print_format(const struct format *format)
     printf(".It Li %s\n%s, with the suffix", format->name, format->mime);
     for (const char *const *suffix = format->suffixes; *suffix; suffix++)
         printf("%s .%s", suffix == format->suffixes ? "" : " or", *suffix);
-    printf(";\n%s; holds %sRGB%s.\n", format->lossless ? "lossless" : "lossy",
+    printf(";\n%s; holds %sRGB%s.\n", format->lossless                     ? "lossless"
+           : format->parameters & TAKES(lossless) ? "lossy or lossless"
+                                                  : "lossy",
            format->gray ? format->alpha ? "gray, " : "gray and " : "",
            format->alpha ? " and RGBA" : "");
     printf("Read as %s.\n", format->reads);
+}
+
+static void print_range(const struct parameter_row *row, enum encoder_parameter parameter)
+{
+    printf("%d to %d, by default %d", row->min, row->max, row->standard);
+    for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
+        if (format_default(format, parameter) != row->standard)
+            printf(", of %s %d", format_title(format), format_default(format, parameter));
+    printf("; ");
 }
 
 static void print_parameter(enum encoder_parameter parameter)
@@ -23,13 +34,15 @@ static void print_parameter(enum encoder_parameter parameter)
     char takers[FORMAT_LIST_BYTES], standard[PARAMETER_TEXT_BYTES];
     printf(".It Va %s\nOf %s, ", row->name,
            format_list(FORMAT_TITLES, 1u << parameter, "%s", " and ", takers));
-    if (row->kind == PARAMETER_IS_BOOL)
-        printf("true or false");
-    else if (row->kind == PARAMETER_IS_INTEGER)
-        printf("%d to %d", row->min, row->max);
-    for (const char *const *word = row->words; *word; word++)
-        printf("%s%s", word == row->words ? "the string " : word[1] ? ", " : " or ", *word);
-    printf(", by default %s;\n", parameter_text(parameter, row->standard, standard));
+    if (row->kind == PARAMETER_IS_INTEGER) {
+        print_range(row, parameter);
+    } else if (row->kind == PARAMETER_IS_BOOL) {
+        printf("true or false, by default %s; ", row->standard ? "true" : "false");
+    } else {
+        for (const char *const *word = row->words; *word; word++)
+            printf("%s%s", word == row->words ? "the string " : word[1] ? ", " : " or ", *word);
+        printf(", by default %s; ", parameter_text(parameter, row->standard, standard));
+    }
     printf("an error for other formats.\n%s", row->help);
 }
 

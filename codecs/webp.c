@@ -1,0 +1,529 @@
+/*
+ * webp.c - the WebP codec on libwebp.
+ *
+ * Files are decoded in pieces, so that the deadline also stops a slow file. The codec walks the
+ * container itself (RFC 9649): libwebpdemux would allocate memory for every frame of an animation.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/codec_impl.h"
+
+static bool webp_sniff(const uint8_t *bytes, size_t length)
+{
+    return codec_has_bytes(bytes, length, 0, "RIFF", 4) &&
+           codec_has_bytes(bytes, length, 8, "WEBP", 4);
+}
+
+#ifndef GPUIMGD_WEBP
+
+static const char *webp_refusal(bool writes)
+{
+    (void)writes;
+    return "this gpuimgd was built without libwebp (WEBP=no)";
+}
+
+const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal = webp_refusal};
+
+#else
+
+#include <webp/decode.h>
+#include <webp/encode.h>
+
+#include "codecs/vp8l.h"
+
+#define RIFF_BYTES 12
+#define CHUNK_BYTES 8 /* before the data of a chunk: its type and size */
+#define VP8X_BYTES (CHUNK_BYTES + 10)
+#define ANMF_BYTES 16 /* before the image in the data of an ANMF chunk */
+/* Chunks between two checks of the deadline: a millisecond. */
+#define CHUNKS_PER_CHECK (1u << 16)
+/* Pixels between two checks, on average over the file. */
+#define PIXELS_PER_CHECK (1u << 20)
+
+/* The flags of a VP8X chunk. */
+enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, FLAG_ICC = 0x20 };
+
+/* The parts of a file, or of its first frame. */
+struct webp_parts {
+    const uint8_t *image; /* the whole file, or the image of a frame: libwebp reads both */
+    size_t image_bytes;
+    bool animated;
+    uint32_t x, y;        /* of the frame on its canvas */
+    const uint8_t *icc, *exif;
+    size_t icc_bytes, exif_bytes;
+    const uint8_t *vp8l, *alph; /* compressed pixels, or alpha */
+    size_t vp8l_bytes, alph_bytes;
+};
+
+/* ---- the container ---- */
+
+static void take(const uint8_t **data, size_t *bytes, const uint8_t *found, size_t found_bytes)
+{
+    if (*data)
+        return; /* the first chunk of a type counts */
+    *data = found;
+    *bytes = found_bytes;
+}
+
+static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t bytes)
+{
+    const uint8_t *data = type + CHUNK_BYTES;
+    if (memcmp(type, "ICCP", 4) == 0)
+        take(&parts->icc, &parts->icc_bytes, data, bytes);
+    else if (memcmp(type, "EXIF", 4) == 0)
+        take(&parts->exif, &parts->exif_bytes, data, bytes);
+    else if (memcmp(type, "VP8L", 4) == 0)
+        take(&parts->vp8l, &parts->vp8l_bytes, data, bytes);
+    else if (memcmp(type, "ALPH", 4) == 0)
+        take(&parts->alph, &parts->alph_bytes, data, bytes);
+}
+
+/* Calls take_chunk for each chunk. The last chunk of a truncated file is cut at its end. */
+static enum status walk(const uint8_t *bytes, size_t end, const struct codec_limits *limits,
+                        struct webp_parts *parts, struct error *error)
+{
+    size_t at = 0;
+    for (uint32_t chunks = 1; at < end && end - at >= CHUNK_BYTES; chunks++) {
+        size_t data = codec_le32(bytes + at + 4), left = end - at - CHUNK_BYTES;
+        bool is_frame = memcmp(bytes + at, "ANMF", 4) == 0 && data >= ANMF_BYTES;
+        data = data < left ? data : left;
+        if (is_frame && data >= ANMF_BYTES && !parts->animated) {
+            const uint8_t *frame = bytes + at + CHUNK_BYTES;
+            parts->animated = true;
+            parts->x = 2 * codec_le24(frame);
+            parts->y = 2 * codec_le24(frame + 3);
+            parts->image = frame + ANMF_BYTES;
+            parts->image_bytes = data - ANMF_BYTES;
+        }
+        take_chunk(parts, bytes + at, data);
+        at += CHUNK_BYTES + data + data % 2;
+        if (chunks % CHUNKS_PER_CHECK == 0 && codec_late(limits->deadline_ns))
+            return error_set(error, STATUS_DECODE_LIMIT,
+                             "the deadline for decoding passed in its header");
+    }
+    return STATUS_OK;
+}
+
+static enum status find_parts(const uint8_t *bytes, size_t length,
+                              const struct codec_limits *limits, struct webp_parts *parts,
+                              struct error *error)
+{
+    size_t end = (size_t)codec_le32(bytes + 4) + CHUNK_BYTES;
+    *parts = (struct webp_parts){.image = bytes, .image_bytes = length};
+    end = end < length ? end : length;
+    enum status status = STATUS_OK;
+    if (end > RIFF_BYTES)
+        status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
+    if (status == STATUS_OK && parts->animated)
+        status = walk(parts->image, parts->image_bytes, limits, parts, error);
+    return status;
+}
+
+/* ---- errors ---- */
+
+static enum status refuse(VP8StatusCode code, const char *where, struct error *error)
+{
+    switch (code) {
+    case VP8_STATUS_OUT_OF_MEMORY:
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode a WebP");
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "the WebP uses a feature that libwebp does not read, %s", where);
+    case VP8_STATUS_SUSPENDED:
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+        return error_set(error, STATUS_DECODE_FAILED, "the WebP's data ends %s", where);
+    default:
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "the WebP cannot be decoded, %s: its data is corrupt", where);
+    }
+}
+
+static enum status refuse_rows(VP8StatusCode code, const WebPIDecoder *decoder, uint32_t rows,
+                               struct error *error)
+{
+    char where[64];
+    int done = 0;
+    (void)WebPIDecGetRGB(decoder, &done, NULL, NULL, NULL);
+    snprintf(where, sizeof where, "after %d of %u rows", done, rows);
+    return refuse(code, where, error);
+}
+
+/* ---- probe ---- */
+
+/* Returns the number of groups of Huffman codes in the image or its alpha. */
+static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFeatures *frame,
+                           uint64_t deadline_ns)
+{
+    enum { vp8l_header = 5, alph_header = 1, method_mask = 3, compressed = 1 };
+    uint32_t width = (uint32_t)frame->width, height = (uint32_t)frame->height;
+    if (parts->vp8l && parts->vp8l_bytes > vp8l_header)
+        return vp8l_groups(parts->vp8l + vp8l_header, parts->vp8l_bytes - vp8l_header, width,
+                           height, deadline_ns);
+    if (parts->alph && parts->alph_bytes > alph_header &&
+        (parts->alph[0] & method_mask) == compressed)
+        return vp8l_groups(parts->alph + alph_header, parts->alph_bytes - alph_header, width,
+                           height, deadline_ns);
+    return 0;
+}
+
+/* Returns an upper bound on libwebp's memory for a decode. Both coders hold some rows. A lossless
+ * image is decoded as a whole before its colours are converted; the alpha of a lossy image too, if
+ * it is compressed. Its transforms have a pixel per block of at least 4 x 4. Each group of Huffman
+ * codes has tables. */
+static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
+{
+    enum { fixed_bytes = 128 * 1024, column_bytes = 256, pixel_bytes = 5, lossless = 2 };
+    size_t width = (size_t)frame->width, pixels = width * (size_t)frame->height;
+    size_t bytes = fixed_bytes + width * column_bytes;
+    if (frame->format == lossless || frame->has_alpha)
+        bytes += pixels * pixel_bytes + groups * VP8L_GROUP_BYTES;
+    return frame->format != lossless && frame->has_alpha ? bytes + pixels : bytes;
+}
+
+/* Reads the size of the canvas, and the features of the image or of the first frame. */
+static enum status read_features(const uint8_t *bytes, size_t length,
+                                 const struct webp_parts *parts, WebPBitstreamFeatures *canvas,
+                                 WebPBitstreamFeatures *frame, struct error *error)
+{
+    VP8StatusCode code = WebPGetFeatures(bytes, length, canvas);
+    if (code != VP8_STATUS_OK)
+        return refuse(code, "in its header", error);
+    *frame = *canvas;
+    if (!canvas->has_animation)
+        return STATUS_OK;
+    if (!parts->animated)
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "the WebP's data ends before its first frame is complete");
+    code = WebPGetFeatures(parts->image, parts->image_bytes, frame);
+    if (code != VP8_STATUS_OK)
+        return refuse(code, "in its first frame", error);
+    if (parts->x + (uint32_t)frame->width > (uint32_t)canvas->width ||
+        parts->y + (uint32_t)frame->height > (uint32_t)canvas->height)
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "the first frame of the WebP is not on its canvas");
+    return STATUS_OK;
+}
+
+static enum status read_icc(const struct webp_parts *parts, struct image_info *info,
+                            struct error *error)
+{
+    if (!parts->icc || !codec_icc_is_rgb(parts->icc, parts->icc_bytes))
+        return STATUS_OK;
+    info->icc = malloc(parts->icc_bytes);
+    if (!info->icc)
+        return error_set(error, STATUS_OUT_OF_MEMORY,
+                         "no memory for a colour profile of %zu bytes", parts->icc_bytes);
+    memcpy(info->icc, parts->icc, parts->icc_bytes);
+    info->icc_bytes = parts->icc_bytes;
+    return STATUS_OK;
+}
+
+/* An opaque frame that does not fill its canvas makes a transparent image. */
+static bool fills_canvas(const WebPBitstreamFeatures *canvas, const WebPBitstreamFeatures *frame)
+{
+    return frame->width == canvas->width && frame->height == canvas->height;
+}
+
+static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
+                              const struct codec_limits *limits, struct image_info *info,
+                              struct error *error)
+{
+    struct webp_parts parts;
+    WebPBitstreamFeatures canvas, frame;
+    (void)state;
+    if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
+        read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK ||
+        codec_check_size("WebP", (uint32_t)canvas.width, (uint32_t)canvas.height, limits,
+                         error) != STATUS_OK)
+        return error->status;
+    info->width = (uint32_t)canvas.width;
+    info->height = (uint32_t)canvas.height;
+    info->channels = frame.has_alpha || !fills_canvas(&canvas, &frame) ? 4 : 3;
+    info->codec_bytes = decoder_bytes(&frame, count_groups(&parts, &frame, limits->deadline_ns));
+    if (parts.exif)
+        info->orientation = exif_orientation(parts.exif, parts.exif_bytes);
+    return read_icc(&parts, info, error);
+}
+
+/* ---- decode ---- */
+
+static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts *parts,
+                                 const struct image *dst, uint64_t deadline_ns,
+                                 struct error *error)
+{
+    uint64_t pixels = (uint64_t)dst->width * dst->height;
+    size_t piece = parts->image_bytes / (size_t)(pixels / PIXELS_PER_CHECK + 1) + 1, at = 0;
+    VP8StatusCode code = VP8_STATUS_SUSPENDED;
+    if (piece > CODEC_BYTES_PER_CHECK)
+        piece = CODEC_BYTES_PER_CHECK;
+    while (code == VP8_STATUS_SUSPENDED && at < parts->image_bytes) {
+        size_t left = parts->image_bytes - at;
+        at += left < piece ? left : piece;
+        if (codec_late(deadline_ns))
+            return error_set(error, STATUS_DECODE_LIMIT,
+                             "the deadline for decoding passed before byte %zu of the WebP", at);
+        code = WebPIUpdate(decoder, parts->image, at);
+    }
+    return code == VP8_STATUS_OK ? STATUS_OK : refuse_rows(code, decoder, dst->height, error);
+}
+
+/* The rectangle of the frame. Pixels around it are transparent black, as WebPAnimDecoder makes
+ * them. */
+static struct image place_frame(const struct image *dst, const struct webp_parts *parts,
+                                const WebPBitstreamFeatures *frame)
+{
+    struct image place = *dst;
+    place.width = (uint32_t)frame->width;
+    place.height = (uint32_t)frame->height;
+    place.pixels += parts->y * dst->stride + (size_t)parts->x * dst->channels;
+    if (place.width != dst->width || place.height != dst->height)
+        for (uint32_t y = 0; y < dst->height; y++)
+            memset(dst->pixels + y * dst->stride, 0, (size_t)dst->width * dst->channels);
+    return place;
+}
+
+static enum status decode_image(const struct webp_parts *parts, const struct image *dst,
+                                uint64_t deadline_ns, struct error *error)
+{
+    WebPDecBuffer buffer;
+    if (!WebPInitDecBuffer(&buffer))
+        return error_set(error, STATUS_INTERNAL, "libwebp %#x refuses calls for version %#x",
+                         WebPGetDecoderVersion(), WEBP_DECODER_ABI_VERSION);
+    buffer.colorspace = dst->channels == 4 ? MODE_RGBA : MODE_RGB;
+    buffer.is_external_memory = 1;
+    buffer.u.RGBA = (WebPRGBABuffer){
+        .rgba = dst->pixels,
+        .stride = (int)dst->stride,
+        .size = dst->stride * (dst->height - 1) + (size_t)dst->width * dst->channels};
+    WebPIDecoder *decoder = WebPINewDecoder(&buffer);
+    if (!decoder)
+        return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
+    enum status status = decode_pieces(decoder, parts, dst, deadline_ns, error);
+    WebPIDelete(decoder);
+    return status;
+}
+
+static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
+                               const struct image_info *info, const struct decode_request *request,
+                               const struct codec_limits *limits, const struct image *dst,
+                               struct error *error)
+{
+    struct webp_parts parts;
+    WebPBitstreamFeatures canvas, frame;
+    (void)state, (void)info, (void)request; /* the file alone determines the channels */
+    if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
+        read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK)
+        return error->status;
+    if ((uint32_t)canvas.width != dst->width || (uint32_t)canvas.height != dst->height)
+        return error_set(error, STATUS_INTERNAL, /* uncovered: net */
+                         "the WebP is no longer the probed file (%u x %u pixels)", dst->width,
+                         dst->height);
+    struct image place = place_frame(dst, &parts, &frame);
+    return decode_image(&parts, &place, limits->deadline_ns, error);
+}
+
+/* ---- encode ---- */
+
+/* The file on its way to the sink. libwebp writes its parts in order, after it has encoded the
+ * whole image. If there is a profile, the headers are replaced by others with a VP8X and an ICCP
+ * chunk. */
+struct writer {
+    const struct encode_request *request;
+    struct codec_sink *sink;
+    struct error *error;
+    size_t used;              /* bytes in the sink's buffer */
+    const uint8_t *icc;       /* NULL: the file is written unchanged */
+    uint8_t head[RIFF_BYTES + VP8X_BYTES];
+    size_t head_bytes;        /* so far */
+};
+
+static void put_le(uint8_t *at, uint32_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static bool put(struct writer *writer, const void *bytes, size_t count)
+{
+    return codec_put(writer->sink, &writer->used, bytes, count, "WebP", writer->error);
+}
+
+/* Whether the file has alpha: libwebp omits an opaque one. A lossless image has the flag in its own
+ * header. */
+static bool has_alpha(const struct writer *writer)
+{
+    enum { flags_at = RIFF_BYTES + CHUNK_BYTES, lossless_flags_at = flags_at + 4 };
+    const uint8_t *type = writer->head + RIFF_BYTES;
+    if (memcmp(type, "VP8X", 4) == 0)
+        return (writer->head[flags_at] & FLAG_ALPHA) != 0;
+    return memcmp(type, "VP8L", 4) == 0 && (writer->head[lossless_flags_at] & 0x10) != 0;
+}
+
+/* Writes the headers with a profile, and the part of writer->head that they do not replace. */
+static bool put_head(struct writer *writer, const WebPPicture *picture)
+{
+    bool extended = memcmp(writer->head + RIFF_BYTES, "VP8X", 4) == 0;
+    uint32_t icc_bytes = (uint32_t)writer->request->icc_bytes;
+    uint32_t more = CHUNK_BYTES + icc_bytes + icc_bytes % 2 + (extended ? 0 : VP8X_BYTES);
+    uint8_t head[RIFF_BYTES + VP8X_BYTES + CHUNK_BYTES] = {0};
+    uint8_t *vp8x = head + RIFF_BYTES, *iccp = vp8x + VP8X_BYTES;
+    size_t replaced = RIFF_BYTES + (extended ? VP8X_BYTES : 0);
+    memcpy(head, writer->head, RIFF_BYTES);
+    put_le(head + 4, codec_le32(writer->head + 4) + more, 4);
+    memcpy(vp8x, "VP8X", 4);
+    put_le(vp8x + 4, VP8X_BYTES - CHUNK_BYTES, 4);
+    vp8x[8] = (uint8_t)(FLAG_ICC | (has_alpha(writer) ? FLAG_ALPHA : 0));
+    put_le(vp8x + 12, (uint32_t)picture->width - 1, 3);
+    put_le(vp8x + 15, (uint32_t)picture->height - 1, 3);
+    memcpy(iccp, "ICCP", 4);
+    put_le(iccp + 4, icc_bytes, 4);
+    return put(writer, head, sizeof head) && put(writer, writer->icc, icc_bytes) &&
+           put(writer, "", icc_bytes % 2) &&
+           put(writer, writer->head + replaced, writer->head_bytes - replaced);
+}
+
+/* libwebp's callback: 0 ends the encode. */
+static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *picture)
+{
+    struct writer *writer = picture->custom_ptr;
+    size_t room = sizeof writer->head - writer->head_bytes, part = count < room ? count : room;
+    if (!writer->icc)
+        return put(writer, bytes, count);
+    if (part > 0) {
+        memcpy(writer->head + writer->head_bytes, bytes, part);
+        writer->head_bytes += part;
+        if (writer->head_bytes < sizeof writer->head)
+            return 1;
+        if (!put_head(writer, picture))
+            return 0;
+    }
+    return put(writer, bytes + part, count - part);
+}
+
+static bool put_end(struct writer *writer, const WebPPicture *picture)
+{
+    bool is_short = writer->icc && writer->head_bytes < sizeof writer->head;
+    return (!is_short || put_head(writer, picture)) &&
+           codec_put_end(writer->sink, &writer->used, "WebP", writer->error);
+}
+
+static int on_progress(int percent, const WebPPicture *picture)
+{
+    struct writer *writer = picture->custom_ptr;
+    if (!codec_late(writer->request->deadline_ns))
+        return 1;
+    error_set(writer->error, STATUS_TIMEOUT, "the deadline for encoding passed after %d%%",
+              percent);
+    return 0;
+}
+
+/* libwebp has no import of gray. */
+static bool import_gray(WebPPicture *picture, const struct image *src)
+{
+    picture->use_argb = 1;
+    if (!WebPPictureAlloc(picture))
+        return false;
+    for (uint32_t y = 0; y < src->height; y++) {
+        const uint8_t *from = src->pixels + y * src->stride;
+        uint32_t *to = picture->argb + (size_t)y * (size_t)picture->argb_stride;
+        for (uint32_t x = 0; x < src->width; x++)
+            to[x] = 0xFF000000u | from[x] * 0x010101u;
+    }
+    return true;
+}
+
+static bool import_pixels(WebPPicture *picture, const struct image *src)
+{
+    int stride = (int)src->stride;
+    if (src->channels == 1)
+        return import_gray(picture, src);
+    return src->channels == 4 ? WebPPictureImportRGBA(picture, src->pixels, stride)
+                              : WebPPictureImportRGB(picture, src->pixels, stride);
+}
+
+static enum status refuse_encode(const WebPPicture *picture, struct error *error)
+{
+    WebPEncodingError code = picture->error_code;
+    if (error->status != STATUS_OK) /* of the sink, or the deadline */
+        return error->status;
+    if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write a WebP of %d x %d pixels",
+                         picture->width, picture->height);
+    if (code == VP8_ENC_ERROR_BAD_DIMENSION)
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "the image is %d x %d pixels; a WebP has at most %d per side",
+                         picture->width, picture->height, WEBP_MAX_DIMENSION);
+    return error_set(error, STATUS_ENCODE_FAILED, "the WebP cannot be written: error %d of libwebp",
+                     code);
+}
+
+/* The levels of lossless effort: `quality` of libwebp is then the effort of the search. */
+static void set_effort(WebPConfig *config, const struct encoder_settings *settings)
+{
+    static const float searches[] = {0, 20, 25, 50, 75, 90, 100};
+    config->method = settings->effort;
+    config->quality =
+        settings->lossless ? searches[settings->effort] : (float)settings->quality;
+    config->lossless = settings->lossless;
+    config->exact = settings->lossless; /* keeps the colours of transparent pixels */
+}
+
+static enum status webp_encode(void *state, const struct image *src,
+                               const struct encode_request *request, struct codec_sink *sink,
+                               struct error *error)
+{
+    WebPConfig config;
+    WebPPicture picture;
+    bool profile = request->icc && src->channels >= 3 &&
+                   codec_icc_is_rgb(request->icc, request->icc_bytes);
+    struct writer writer = {.request = request, .sink = sink, .error = error,
+                            .icc = profile ? request->icc : NULL};
+    (void)state;
+    if (!WebPConfigInit(&config) || !WebPPictureInit(&picture))
+        return error_set(error, STATUS_INTERNAL, "libwebp %#x refuses calls for version %#x",
+                         WebPGetEncoderVersion(), WEBP_ENCODER_ABI_VERSION);
+    set_effort(&config, &request->encoder);
+    picture.width = (int)src->width;
+    picture.height = (int)src->height;
+    picture.use_argb = request->encoder.lossless;
+    picture.writer = on_bytes;
+    picture.progress_hook = on_progress;
+    picture.custom_ptr = &writer;
+    if (!import_pixels(&picture, src) || !WebPEncode(&config, &picture) ||
+        !put_end(&writer, &picture))
+        refuse_encode(&picture, error);
+    WebPPictureFree(&picture);
+    return error->status;
+}
+
+static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    size_t pixels = (size_t)width * height, alpha = channels == 4 ? pixels : 0;
+    if (settings->lossless)
+        return pixels * (channels == 1 ? 1 : channels) + pixels / 4;
+    return pixels * 2 + alpha;
+}
+
+static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    enum { fixed_bytes = 1 << 20, lossy_bytes = 24, lossless_bytes = 64 };
+    (void)channels;
+    return fixed_bytes +
+           (size_t)width * height * (settings->lossless ? lossless_bytes : lossy_bytes);
+}
+
+const struct codec codec_webp = {
+    .sniff = webp_sniff,
+    .state_bytes = 1,
+    .probe = webp_probe,
+    .decode = webp_decode,
+    .encode = webp_encode,
+    .encoded_bytes = webp_encoded_bytes,
+    .encoder_bytes = webp_encoder_bytes,
+};
+
+#endif
