@@ -49,6 +49,7 @@ enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, FLAG_ICC = 0x20 };
 struct webp_parts {
     const uint8_t *image; /* the whole file, or the image of a frame: libwebp reads both */
     size_t image_bytes;
+    bool may_animate;     /* by the header */
     bool animated;
     uint32_t x, y;        /* of the frame on its canvas */
     const uint8_t *icc, *exif;
@@ -87,9 +88,9 @@ static enum status walk(const uint8_t *bytes, size_t end, const struct codec_lim
     size_t at = 0;
     for (uint32_t chunks = 1; at < end && end - at >= CHUNK_BYTES; chunks++) {
         size_t data = codec_le32(bytes + at + 4), left = end - at - CHUNK_BYTES;
-        bool is_frame = memcmp(bytes + at, "ANMF", 4) == 0 && data >= ANMF_BYTES;
+        bool is_frame = memcmp(bytes + at, "ANMF", 4) == 0;
         data = data < left ? data : left;
-        if (is_frame && data >= ANMF_BYTES && !parts->animated) {
+        if (is_frame && data >= ANMF_BYTES && parts->may_animate && !parts->animated) {
             const uint8_t *frame = bytes + at + CHUNK_BYTES;
             parts->animated = true;
             parts->x = 2 * codec_le24(frame);
@@ -113,6 +114,8 @@ static enum status find_parts(const uint8_t *bytes, size_t length,
     size_t end = (size_t)codec_le32(bytes + 4) + CHUNK_BYTES;
     *parts = (struct webp_parts){.image = bytes, .image_bytes = length};
     end = end < length ? end : length;
+    if (codec_has_bytes(bytes, end, RIFF_BYTES, "VP8X", 4) && end > RIFF_BYTES + CHUNK_BYTES)
+        parts->may_animate = (bytes[RIFF_BYTES + CHUNK_BYTES] & FLAG_ANIMATION) != 0;
     enum status status = STATUS_OK;
     if (end > RIFF_BYTES)
         status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
@@ -191,7 +194,7 @@ static enum status read_features(const uint8_t *bytes, size_t length,
     if (code != VP8_STATUS_OK)
         return refuse(code, "in its header", error);
     *frame = *canvas;
-    if (!canvas->has_animation)
+    if (!canvas->has_animation && !parts->animated)
         return STATUS_OK;
     if (!parts->animated)
         return error_set(error, STATUS_DECODE_FAILED,
@@ -266,7 +269,15 @@ static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts 
                              "the deadline for decoding passed before byte %zu of the WebP", at);
         code = WebPIUpdate(decoder, parts->image, at);
     }
-    return code == VP8_STATUS_OK ? STATUS_OK : refuse_rows(code, decoder, dst->height, error);
+    int width = 0, height = 0;
+    if (code != VP8_STATUS_OK)
+        return refuse_rows(code, decoder, dst->height, error);
+    (void)WebPIDecGetRGB(decoder, NULL, &width, &height, NULL);
+    if ((uint32_t)width != dst->width || (uint32_t)height != dst->height) /* uncovered: net */
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "the WebP's image is %d x %d pixels; its header says %u x %u", width,
+                         height, dst->width, dst->height);
+    return STATUS_OK;
 }
 
 /* The rectangle of the frame. Pixels around it are transparent black, as WebPAnimDecoder makes
@@ -498,22 +509,39 @@ static enum status webp_encode(void *state, const struct image *src,
     return error->status;
 }
 
+/* The size of noise at quality 100: 2.7 bytes per pixel of whole blocks, and an incompressible
+ * alpha. */
 static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
-    size_t pixels = (size_t)width * height, alpha = channels == 4 ? pixels : 0;
+    enum { block = 16 };
+    size_t across = (width + block - 1) / block * block, down = (height + block - 1) / block * block;
+    size_t pixels = across * down;
     if (settings->lossless)
-        return pixels * (channels == 1 ? 1 : channels) + pixels / 4;
-    return pixels * 2 + alpha;
+        return pixels * channels + pixels / 4;
+    return pixels * 3 + (channels == 4 ? pixels : 0);
 }
 
+/* Measured for noise, which needs most. From effort 3, the lossy encoder holds the symbols of the
+ * whole image. The lossless one, which also encodes alpha, holds copies of the pixels, searches,
+ * and two sets of histograms of tiles. */
 static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
-    enum { fixed_bytes = 1 << 20, lossy_bytes = 24, lossless_bytes = 64 };
-    (void)channels;
-    return fixed_bytes +
-           (size_t)width * height * (settings->lossless ? lossless_bytes : lossy_bytes);
+    enum { fixed_bytes = 1 << 20, block = 16, high_quality = 90, tiles_max = 2600,
+           histogram_bytes = 2 * 8700 };
+    size_t pixels = (width + block - 1ull) / block * block * (height + (size_t)block);
+    int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;
+    size_t lossy = effort < 3 ? 8 : settings->quality > high_quality ? 32 : 20;
+    size_t lossless = effort == 0 ? 28 : effort < 6 ? 40 : 56, tiles = (pixels >> tile_bits) + 1;
+    size_t bytes = settings->lossless || channels == 1 ? 4 : channels == 4 ? 3 : 2;
+    if (settings->lossless)
+        bytes += lossless;
+    else
+        bytes += channels == 4 && lossless > lossy ? lossless : lossy;
+    if (!settings->lossless && channels != 4)
+        tiles = 0;
+    return fixed_bytes + pixels * bytes + (tiles < tiles_max ? tiles : tiles_max) * histogram_bytes;
 }
 
 const struct codec codec_webp = {

@@ -230,6 +230,18 @@ static void overlays(struct rig *rig)
     squeeze(rig, overlay_job);
 }
 
+#ifdef GPUIMGD_WEBP
+/* A lossless image with alpha, whose encoder has the most allocations. */
+static void webp(struct rig *rig)
+{
+    world_put_picture(&rig->world, "a.png", picture_png(&(struct picture_png){
+        .width = 60, .height = 40, .colour_type = 6}));
+    rig_push_one(rig);
+    squeeze(rig, "{'id':'x','input':'a.webp','outputs':[{'output':'b.webp'},"
+                 "{'output':{'path':'c.webp','lossless':true}}]}");
+}
+#endif
+
 static const char bad_job[] =
     "{'id':'x','input':'p.jpg','meta':[{}],'outputs':[{'output':{'path':'x.gif','format':'gif'}},"
     "{'output':'b.png','ops':['edges']},{'output':'c.png','ops':[{'op':'gamma'}]}]}";

@@ -90,5 +90,7 @@ void fuzz_seeds(fuzz_give *give, void *context)
     fuzz_give_file(give, context, "huge.png", picture_png_huge(50000, 50000));
     fuzz_give_file(give, context, "bomb-text.png", picture_png_ztxt_bomb());
     fuzz_give_file(give, context, "bomb-profile.png", picture_png_iccp_bomb());
+    give(context, "header.webp", "RIFF\x18\0\0\0WEBPVP8L\x0C\0\0\0\x2F\xFE\xBF\xFF\x0F\0\0\0", 25);
+    give(context, "header.avif", "\0\0\0\x14" "ftypavif\0\0\0\0avif\0\0\0\x08meta", 28);
     picture_free(&icc);
 }

@@ -8,10 +8,16 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
+#include "codecs/codec_impl.h"
 #include "codecs/vp8l.h"
 
 static const uint32_t sides[][2] = {{1, 1},   {1, 19},  {19, 1},   {2, 3},    {16, 16},
-                                    {17, 15}, {61, 47}, {300, 200}, {16383, 2}, {2, 16383}};
+                                    {17, 15}, {61, 47}, {130, 90}, {16383, 1}, {1, 16383}};
+
+static bool image_is_long(const uint32_t side[2])
+{
+    return side[0] > 1000 || side[1] > 1000;
+}
 
 /* Takes the bytes of a libwebp file. */
 static struct picture_file taken(uint8_t *bytes, size_t length)
@@ -78,9 +84,9 @@ TEST(test_decode)
 /* A file of megabytes is decoded in many pieces. */
 TEST(test_many_pieces)
 {
-    struct picture_file files[] = {lossy_file(2100, 1900, 4, 100), lossless_file(1500, 1100, 3)};
+    struct picture_file files[] = {lossy_file(1500, 1200, 4, 100), lossless_file(900, 700, 3)};
     for (size_t i = 0; i < COUNT_OF(files); i++) {
-        assert_true(files[i].length > MIB);
+        assert_true(files[i].length > CODEC_BYTES_PER_CHECK);
         expect_as_libwebp(&files[i]);
         picture_free(&files[i]);
     }
@@ -105,7 +111,7 @@ TEST(test_encode_lossless)
 {
     for (size_t i = 0; i < COUNT_OF(sides); i++)
         for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
-            for (int effort = 0; effort <= 6; effort += 3) {
+            for (int effort = 0; effort <= 6; effort += image_is_long(sides[i]) ? 7 : 3) {
                 struct image image = rig_picture(sides[i][0], sides[i][1], channels, 7);
                 uint8_t *wanted = as_colours(&image);
                 struct picture_file file = rig_encode_as(
@@ -121,7 +127,7 @@ TEST(test_encode_lossless)
                 if (rig.info.channels == (channels == 4 ? 4 : 3)) /* not if alpha is opaque */
                     rig_expect_pixels(&rig, wanted, rig.info.channels);
                 else
-                    assert_true(channels == 4 && image.width * image.height <= 19);
+                    assert_true(channels == 4 && (image.width == 1 || image.height == 1));
                 WebPFree(plain);
                 free(wanted);
                 free(image.pixels);
@@ -317,6 +323,18 @@ TEST(test_animation)
         picture_free(&file);
         picture_free(&frame);
     }
+}
+
+/* A file with frames whose header does not announce them: its canvas would keep other bytes. */
+TEST(test_frames_without_the_flag)
+{
+    struct picture_file frame = lossless_file(31, 17, 3), file = animation(&frame, 6, 10);
+    file.bytes[20] &= (uint8_t)~2;
+    rig_reads(&file, STATUS_DECODE_FAILED, NULL);
+    picture_insert(&file, file.length, "\0\0\0\0\0\0\0\0", 8);
+    rig_reads(&file, STATUS_DECODE_FAILED, NULL);
+    picture_free(&file);
+    picture_free(&frame);
 }
 
 /* ---- limits, truncated and corrupt files ---- */

@@ -58,6 +58,9 @@ TEST(test_parameters)
     assert_int_equal(settings.quality, 85);
     assert_int_equal(settings.compression, 3);
     assert_int_equal(settings.progressive, 0);
+    assert_int_equal(format_default(&formats[FORMAT_jpeg], PARAMETER_quality), 85);
+    assert_int_equal(format_default(&formats[FORMAT_webp], PARAMETER_quality), 80);
+    assert_int_equal(format_default(&formats[FORMAT_webp], PARAMETER_lossless), 0);
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
         const struct parameter_row *row = &encoder_parameters[i];
         assert_int_equal(*encoder_setting(&settings, i), row->standard);
@@ -98,12 +101,13 @@ TEST(test_words)
 TEST(test_lists)
 {
     char text[FORMAT_LIST_BYTES];
-    assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg> or <png>");
-    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text), "JPEG and PNG");
-    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text), "a JPEG nor a PNG");
+    assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg>, <png>, <webp> or <avif>");
+    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text), "JPEG, PNG, WebP and AVIF");
+    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text), "a JPEG, a PNG, a WebP nor an AVIF");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
-                        ".jpg, .jpeg or .png");
-    assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text), "jpeg");
+                        ".jpg, .jpeg, .png, .webp or .avif");
+    assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),
+                        "jpeg, webp and avif");
     assert_string_equal(format_list(FORMAT_TITLES, TAKES(compression), "%s", " and ", text),
                         "PNG");
 }

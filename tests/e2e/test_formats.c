@@ -1,0 +1,151 @@
+/*
+ * test_formats.c - jobs that convert between formats. WebP files are read back by libwebp alone.
+ * Where a library is missing, the jobs must fail and name it.
+ */
+#include "tests/fixtures/test_world.h"
+#include "tests/fixtures/text_file.h"
+
+static const uint8_t canvas[] = "RIFF\x18\0\0\0WEBPVP8L\x0C\0\0\0\x2F\xFE\xBF\xFF\x0F\0\0\0";
+
+static void fill(void)
+{
+    put_png("alpha.png", .width = 61, .height = 47, .colour_type = 6, .orientation = 6);
+    put_png("gray.png", .width = 61, .height = 47, .colour_type = 0);
+    put_png("wide.png", .width = 16384, .height = 1, .colour_type = 2);
+    world_put(w, "huge.webp", canvas, sizeof canvas - 1);
+    world_put(w, "broken.webp", canvas, 21);
+    world_put(w, "broken.avif", "\0\0\0\x14" "ftypavif\0\0\0\0avif\0\0\0\x08meta", 28);
+}
+
+static const struct world_options options = {.photo = {"p.jpg", 160, 120}, .fill = fill,
+                                             .start = true};
+
+static void fails(const char *job, const char *code, const char *part)
+{
+    cJSON *result = check_answer(w, "%s", job);
+    assert_string_equal(json_text(result, "error.code"), code);
+    if (!strstr(json_text(result, "error.message"), part))
+        fail_msg("%s; expected \"%s\"", json_text(result, "error.message"), part);
+    cJSON_Delete(result);
+}
+
+#if defined GPUIMGD_WEBP
+
+#include <webp/decode.h>
+
+static struct picture_file out_file(const char *name)
+{
+    return picture_load(out_path(name));
+}
+
+static void expect_webp(const char *name, int width, int height, bool alpha)
+{
+    struct picture_file file = out_file(name);
+    WebPBitstreamFeatures features;
+    assert_int_equal(WebPGetFeatures(file.bytes, file.length, &features), VP8_STATUS_OK);
+    assert_int_equal(features.width, width);
+    assert_int_equal(features.height, height);
+    assert_int_equal(features.has_alpha, alpha);
+    picture_free(&file);
+}
+
+TEST(test_webp)
+{
+    check_done(check_answer(w, "{'input':'p.jpg','output':'p.webp','ops':[{'op':'resize',"
+                               "'width':80}]}"));
+    expect_webp("p.webp", 80, 60, false);
+    check_done(check_answer(w, "{'input':'alpha.png','output':{'path':'a.webp','lossless':true,"
+                               "'effort':6},'orient':false}"));
+    expect_webp("a.webp", 61, 47, true);
+    uint8_t *pixels = picture_pixels(61, 47, 4, 0);
+    struct picture_file file = out_file("a.webp");
+    int width, height;
+    uint8_t *found = WebPDecodeRGBA(file.bytes, file.length, &width, &height);
+    assert_memory_equal(found, pixels, 61 * 47 * 4);
+    WebPFree(found);
+    free(pixels);
+    world_put_picture(w, "a.webp", file);
+    /* back: the same pixels in a PNG, and without alpha in a JPEG */
+    check_done(check_answer(w, "{'input':'a.webp','outputs':[{'output':'a.png'},"
+                               "{'output':'a.jpg'},{'output':{'path':'g.webp','quality':50},"
+                               "'ops':['grayscale']}]}"));
+    struct picture_file png = out_file("a.png");
+    assert_true(png.length > 1000);
+    picture_free(&png);
+    expect_webp("g.webp", 61, 47, false);
+}
+
+/* The suffix and the key `format` select it, and its own defaults apply. */
+TEST(test_defaults)
+{
+    check_done(check_answer(w, "{'input':'p.jpg','outputs':["
+                               "{'output':{'path':'1','format':'webp'}},"
+                               "{'output':{'path':'2.webp','quality':80,'effort':4}},"
+                               "{'output':{'path':'3.webp','quality':85}}]}"));
+    struct picture_file one = out_file("1"), two = out_file("2.webp"), three = out_file("3.webp");
+    assert_int_equal(one.length, two.length);
+    assert_memory_equal(one.bytes, two.bytes, one.length);
+    assert_int_not_equal(three.length, two.length);
+    picture_free(&one);
+    picture_free(&two);
+    picture_free(&three);
+}
+
+TEST(test_webp_refused)
+{
+    fails("{'input':'huge.webp','output':'x.png'}", "image_too_large", "16383 x 16383");
+    fails("{'input':'broken.webp','output':'x.png'}", "decode_failed", "the WebP's data ends");
+    fails("{'input':'wide.png','output':'x.webp'}", "image_too_large",
+          "the result is 16384 x 1 pixels; the output format allows 16383 per side");
+    fails("{'input':'p.jpg','output':{'path':'x.webp','effort':7}}", "bad_job", "0 to 6");
+    fails("{'input':'p.jpg','output':{'path':'x.webp','progressive':true}}", "bad_job",
+          "output.progressive is a key of jpeg");
+}
+
+#else
+
+TEST(test_webp_missing)
+{
+    fails("{'input':'p.jpg','output':'x.webp'}", "unsupported_format",
+          "output is to be a WebP, but this gpuimgd was built without libwebp (WEBP=no)");
+    fails("{'input':'huge.webp','output':'x.png'}", "unsupported_format",
+          "the input is a WebP, but this gpuimgd was built without libwebp (WEBP=no)");
+}
+
+#endif
+
+#if defined GPUIMGD_AVIF && defined GPUIMGD_WEBP
+
+TEST(test_avif)
+{
+    check_done(check_answer(w, "{'input':'alpha.png','output':'a.avif'}"));
+    world_put_picture(w, "a.avif", out_file("a.avif"));
+    check_done(check_answer(w, "{'input':'a.avif','output':'b.webp'}"));
+    expect_webp("b.webp", 47, 61, true); /* the orientation was applied to the first output */
+    check_done(check_answer(w, "{'input':'gray.png','output':{'path':'g.avif','quality':90,"
+                               "'effort':2}}"));
+    world_put_picture(w, "g.avif", out_file("g.avif"));
+    check_done(check_answer(w, "{'input':'g.avif','output':'g.png','ops':['invert']}"));
+}
+
+TEST(test_avif_refused)
+{
+    fails("{'input':'broken.avif','output':'x.png'}", "decode_failed", "the AVIF cannot be decoded");
+    fails("{'input':'p.jpg','output':{'path':'x.avif','lossless':true}}", "bad_job",
+          "output.lossless is a key of webp");
+}
+
+#elif !defined GPUIMGD_AVIF
+
+TEST(test_avif_missing)
+{
+    fails("{'input':'p.jpg','output':'x.avif'}", "unsupported_format",
+          "output is to be an AVIF, but this gpuimgd was built without libavif (AVIF=no)");
+    fails("{'input':'broken.avif','output':'x.png'}", "unsupported_format",
+          "the input is an AVIF, but this gpuimgd was built without libavif (AVIF=no)");
+}
+
+#endif
+
+TEST_MAIN(.name = "formats", .state = (void *)&options, .setup = open_world,
+          .teardown = close_world)

@@ -1,0 +1,426 @@
+/* Tests of the AVIF codec against libavif's own conversions, with files that the test writes. */
+#include "tests/fixtures/codec_rig.h"
+
+#ifdef GPUIMGD_AVIF
+
+#include <avif/avif.h>
+
+/* A file to write: 4:4:4 at the lossless quantizer, unless said otherwise. */
+struct avif {
+    uint32_t width, height, depth; /* 0: 8 bits */
+    avifPixelFormat format;        /* 0: 4:4:4 */
+    bool alpha, premultiplied, limited;
+    int quantizer, angle, axis;    /* angle: of irot, and axis of imir, both plus 1; 0: none */
+    const struct picture_file *icc, *exif;
+    int frames;                    /* > 1: a sequence */
+    bool grid;                     /* of 2 x 1 cells with these sides */
+};
+
+static void set_axis(avifImage *image, int axis)
+{
+    image->transformFlags |= AVIF_TRANSFORM_IMIR;
+#if AVIF_VERSION_MAJOR >= 1
+    image->imir.axis = (uint8_t)axis;
+#else
+    image->imir.mode = (uint8_t)axis;
+#endif
+}
+
+static avifImage *image_of(const struct avif *options, uint32_t seed)
+{
+    uint32_t depth = options->depth ? options->depth : 8;
+    avifImage *image = avifImageCreate(options->width, options->height, (int)depth,
+                                       options->format ? options->format
+                                                       : AVIF_PIXEL_FORMAT_YUV444);
+    avifRGBImage rgb;
+    assert_non_null(image);
+    image->yuvRange = options->limited ? AVIF_RANGE_LIMITED : AVIF_RANGE_FULL;
+    image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
+    image->alphaPremultiplied = options->premultiplied;
+    if (options->icc)
+        (void)avifImageSetProfileICC(image, options->icc->bytes, options->icc->length);
+    if (options->exif)
+        (void)avifImageSetMetadataExif(image, options->exif->bytes, options->exif->length);
+    avifRGBImageSetDefaults(&rgb, image);
+    rgb.depth = 8;
+    rgb.format = options->alpha ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    uint32_t channels = options->alpha ? 4 : 3;
+    rgb.pixels = picture_pixels(options->width, options->height, channels, seed);
+    rgb.rowBytes = options->width * channels;
+    assert_int_equal(avifImageRGBToYUV(image, &rgb), AVIF_RESULT_OK);
+    free(rgb.pixels);
+    if (options->angle) {
+        image->transformFlags |= AVIF_TRANSFORM_IROT;
+        image->irot.angle = (uint8_t)(options->angle - 1);
+    }
+    if (options->axis)
+        set_axis(image, options->axis - 1);
+    return image;
+}
+
+static avifResult add_images(avifEncoder *encoder, const struct avif *options, avifImage **images)
+{
+    if (options->grid)
+        return avifEncoderAddImageGrid(encoder, 2, 1, (const avifImage *const *)images,
+                                       AVIF_ADD_IMAGE_FLAG_SINGLE);
+    if (options->frames < 2)
+        return avifEncoderAddImage(encoder, images[0], 1, AVIF_ADD_IMAGE_FLAG_SINGLE);
+    for (int i = 0; i < 2; i++)
+        if (avifEncoderAddImage(encoder, images[i], 1, AVIF_ADD_IMAGE_FLAG_NONE) != AVIF_RESULT_OK)
+            return AVIF_RESULT_UNKNOWN_ERROR;
+    return AVIF_RESULT_OK;
+}
+
+static struct picture_file avif_file(const struct avif *options)
+{
+    avifImage *images[] = {image_of(options, 3), image_of(options, 4)};
+    avifEncoder *encoder = avifEncoderCreate();
+    avifRWData out = AVIF_DATA_EMPTY;
+    encoder->maxThreads = 1;
+    encoder->speed = AVIF_SPEED_FASTEST;
+    encoder->minQuantizer = encoder->maxQuantizer = options->quantizer;
+    assert_int_equal(add_images(encoder, options, images), AVIF_RESULT_OK);
+    assert_int_equal(avifEncoderFinish(encoder, &out), AVIF_RESULT_OK);
+    struct picture_file whole = {out.data, out.size}, file = picture_cut(&whole, out.size);
+    avifRWDataFree(&out);
+    avifEncoderDestroy(encoder);
+    avifImageDestroy(images[0]);
+    avifImageDestroy(images[1]);
+    return file;
+}
+#define make_avif(...) avif_file(&(struct avif){__VA_ARGS__})
+
+/* Compares with libavif's conversion to 8 bits. libavif omits an opaque alpha. */
+static void expect_as_libavif(const struct picture_file *file)
+{
+    avifDecoder *decoder = avifDecoderCreate();
+    avifImage *image = avifImageCreateEmpty();
+    avifRGBImage rgb;
+    assert_int_equal(avifDecoderReadMemory(decoder, image, file->bytes, file->length),
+                     AVIF_RESULT_OK);
+    uint32_t channels = image->alphaPlane                               ? 4
+                        : image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 1
+                                                                       : 3;
+    avifRGBImageSetDefaults(&rgb, image);
+    rgb.depth = 8;
+    rgb.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    rgb.rowBytes = image->width * (channels == 4 ? 4 : 3);
+    rgb.pixels = malloc((size_t)rgb.rowBytes * image->height);
+    assert_non_null(rgb.pixels);
+    assert_int_equal(avifImageYUVToRGB(image, &rgb), AVIF_RESULT_OK);
+    rig_reads(file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.width, image->width);
+    assert_int_equal(rig.info.height, image->height);
+    if (channels == 1)
+        for (size_t i = 0; i < (size_t)image->width * image->height; i++)
+            rgb.pixels[i] = rgb.pixels[3 * i];
+    rig_expect_pixels(&rig, rgb.pixels, channels);
+    free(rgb.pixels);
+    avifImageDestroy(image);
+    avifDecoderDestroy(decoder);
+}
+
+/* The largest difference between the decoded image and the scene. */
+static int largest_error(uint32_t channels, uint32_t compared, uint32_t seed)
+{
+    const struct image *image = &rig.image;
+    uint8_t *wanted = picture_pixels(image->width, image->height, channels, seed);
+    int most = 0;
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++)
+            for (uint32_t c = 0; c < compared; c++) {
+                int error = abs(image->pixels[y * image->stride + x * image->channels + c] -
+                                wanted[((size_t)y * image->width + x) * channels + c]);
+                most = error > most ? error : most;
+            }
+    free(wanted);
+    return most;
+}
+
+/* ---- decode ---- */
+
+TEST(test_decode)
+{
+    static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {19, 1}, {61, 47}, {130, 129}};
+    static const avifPixelFormat kinds[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV422,
+                                            AVIF_PIXEL_FORMAT_YUV420, AVIF_PIXEL_FORMAT_YUV400};
+    for (size_t i = 0; i < COUNT_OF(sides) * COUNT_OF(kinds); i++)
+        for (int variant = 0; variant < 8; variant++) {
+            struct avif options = {.width = sides[i / 4][0], .height = sides[i / 4][1],
+                                   .format = kinds[i % 4], .alpha = variant & 1,
+                                   .limited = variant & 2, .depth = variant & 4 ? 10 : 8,
+                                   .quantizer = 20};
+            struct picture_file file = avif_file(&options);
+            expect_as_libavif(&file);
+            picture_free(&file);
+        }
+}
+
+/* Without loss in the AV1 coder, only the conversions round. */
+TEST(test_depths)
+{
+    for (uint32_t depth = 8; depth <= 12; depth += 2)
+        for (int alpha = 0; alpha < 2; alpha++) {
+            struct picture_file file = make_avif(.width = 70, .height = 50, .depth = depth,
+                                                 .alpha = alpha);
+            expect_as_libavif(&file);
+            assert_true(largest_error(alpha ? 4 : 3, alpha ? 4 : 3, 3) <= 2);
+            picture_free(&file);
+        }
+}
+
+TEST(test_premultiplied)
+{
+    struct picture_file file = make_avif(.width = 70, .height = 50, .alpha = true,
+                                         .premultiplied = true);
+    expect_as_libavif(&file);
+    picture_free(&file);
+}
+
+TEST(test_grids_and_sequences)
+{
+    struct picture_file file = make_avif(.width = 128, .height = 64, .grid = true);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.width, 256);
+    expect_as_libavif(&file);
+    picture_free(&file);
+    file = make_avif(.width = 70, .height = 50, .frames = 2);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_true(largest_error(3, 3, 3) <= 2); /* the first image */
+    picture_free(&file);
+}
+
+/* irot turns anticlockwise, then imir mirrors. Each row has the corners of the result, numbered in
+ * the source from its top left one clockwise, from the result's top left one clockwise. */
+static void corners_of(int orientation, int corners[4])
+{
+    static const int table[9][4] = {{0}, {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0},
+                                    {0, 3, 2, 1}, {3, 0, 1, 2}, {2, 1, 0, 3}, {1, 2, 3, 0}};
+    memcpy(corners, table[orientation], sizeof table[0]);
+}
+
+TEST(test_orientation)
+{
+    struct picture_file exif = picture_exif(6, false, true);
+    for (int angle = 0; angle <= 4; angle++)
+        for (int axis = 0; axis <= 2; axis++) {
+            int wanted[4] = {0, 1, 2, 3}, found[4];
+            for (int turns = angle ? angle - 1 : 0; turns > 0; turns--) {
+                int first = wanted[0];
+                memmove(wanted, wanted + 1, 3 * sizeof *wanted);
+                wanted[3] = first;
+            }
+            if (axis) { /* 1: top and bottom, 2: left and right are exchanged */
+                int swap[4] = {wanted[axis == 1 ? 3 : 1], wanted[axis == 1 ? 2 : 0],
+                               wanted[axis == 1 ? 1 : 3], wanted[axis == 1 ? 0 : 2]};
+                memcpy(wanted, swap, sizeof wanted);
+            }
+            struct picture_file file = make_avif(.width = 9, .height = 7, .angle = angle,
+                                                 .axis = axis);
+            assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+            corners_of(rig.info.orientation, found);
+            assert_memory_equal(found, wanted, sizeof wanted);
+            picture_free(&file);
+        }
+    struct picture_file file = make_avif(.width = 9, .height = 7, .exif = &exif);
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_int_equal(rig.info.orientation, 6);
+    picture_free(&file);
+    picture_free(&exif);
+}
+
+/* ---- encode ---- */
+
+TEST(test_encode)
+{
+    static const uint32_t sides[][2] = {{1, 1}, {1, 19}, {61, 47}, {300, 200}, {16384, 1}};
+    for (size_t i = 0; i < COUNT_OF(sides); i++)
+        for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)
+            for (int effort = 0; effort <= 6; effort += 3) {
+                struct image image = rig_picture(sides[i][0], sides[i][1], channels, 7);
+                struct picture_file file = rig_encode_as(
+                    &image, "avif", .encoder = {.quality = 100, .effort = effort});
+                expect_as_libavif(&file);
+                /* Gray and alpha are not converted. */
+                if (channels == 1)
+                    assert_int_equal(largest_error(1, 1, 7), 0);
+                for (uint32_t y = 0; rig.info.channels == 4 && y < image.height; y++)
+                    for (uint32_t x = 0; x < image.width; x++)
+                        assert_int_equal(rig.image.pixels[y * rig.image.stride + 4 * x + 3],
+                                         image.pixels[y * image.stride + 4 * x + 3]);
+                free(image.pixels);
+                picture_free(&file);
+            }
+}
+
+TEST(test_quality)
+{
+    struct image image = rig_picture(200, 150, 3, 5);
+    size_t before = 0;
+    for (int quality = 1; quality <= 100; quality += 33) {
+        struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = quality);
+        assert_true(file.length > before);
+        before = file.length;
+        picture_free(&file);
+    }
+    free(image.pixels);
+}
+
+TEST(test_profile)
+{
+    struct picture_file icc = picture_icc(3000, "RGB "), gray = picture_icc(500, "GRAY");
+    for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+        struct image image = rig_picture(40, 30, channels, 1);
+        struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 60,
+                                                 .icc = icc.bytes, .icc_bytes = icc.length);
+        expect_as_libavif(&file);
+        assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
+        if (channels >= 3)
+            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+        picture_free(&file);
+        file = rig_encode_as(&image, "avif", .encoder.quality = 60, .icc = gray.bytes,
+                             .icc_bytes = gray.length);
+        expect_as_libavif(&file);
+        assert_null(rig.info.icc);
+        picture_free(&file);
+        free(image.pixels);
+    }
+    struct picture_file file = make_avif(.width = 9, .height = 7, .icc = &gray);
+    expect_as_libavif(&file);
+    assert_null(rig.info.icc);
+    picture_free(&file);
+    picture_free(&gray);
+    picture_free(&icc);
+}
+
+/* ---- limits, truncated and corrupt files ---- */
+
+TEST(test_size_limits)
+{
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 40;
+    rig_reads(&file, STATUS_OK, NULL);
+    rig.limits.pixels_max = 40 * 30 - 1;
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "the AVIF is 40 x 30 pixels; at most 1199 pixels");
+    rig.limits.pixels_max = 40 * 30;
+    rig.limits.side_max = 39;
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "39 per side");
+    picture_free(&file);
+}
+
+/* Sets the sides in the box ispe. */
+static struct picture_file sized(uint32_t width, uint32_t height)
+{
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    uint8_t *box = memmem(file.bytes, file.length, "ispe", 4);
+    assert_non_null(box);
+    for (int i = 0; i < 4; i++) {
+        box[8 + i] = (uint8_t)(width >> (24 - 8 * i));
+        box[12 + i] = (uint8_t)(height >> (24 - 8 * i));
+    }
+    return file;
+}
+
+TEST(test_wrong_sizes)
+{
+    static const uint32_t huge[][2] = {{60000, 60000}, {0xFFFFFFFF, 0xFFFFFFFF}, {16384, 16385}};
+    for (size_t i = 0; i < COUNT_OF(huge); i++)
+        rig_reads_once(sized(huge[i][0], huge[i][1]), STATUS_IMAGE_TOO_LARGE, NULL);
+    rig_reads_once(sized(0, 30), STATUS_DECODE_FAILED, NULL);
+    /* Other sizes than that of the AV1 data: libavif scales, or fails. */
+    struct picture_file file = sized(39, 31);
+    enum status status = rig_decode(&rig, &file, DECODE_COLOUR);
+    assert_true(status == STATUS_OK || status == STATUS_DECODE_FAILED);
+    picture_free(&file);
+}
+
+TEST(test_many_streams)
+{
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    for (int i = 0; i < 300; i++)
+        picture_insert(&file, file.length, "av01", 4);
+    rig_reads(&file, STATUS_DECODE_LIMIT, "AV1 streams; at most 256 are allowed");
+    picture_free(&file);
+}
+
+TEST(test_brands)
+{
+    struct picture_file file = make_avif(.width = 9, .height = 7);
+    assert_ptr_equal(codec_sniff(file.bytes, file.length), format_by_name("avif"));
+    memcpy(file.bytes + 8, "mif1", 4); /* a compatible brand follows */
+    assert_ptr_equal(codec_sniff(file.bytes, file.length), format_by_name("avif"));
+    rig_reads(&file, STATUS_OK, NULL);
+    for (size_t length = 0; length < 12; length++)
+        assert_null(codec_sniff(file.bytes, length));
+    picture_free(&file);
+    struct picture_file heic = {(uint8_t *)(uintptr_t) "\0\0\0\x18" "ftypmif1\0\0\0\0mif1heic", 24};
+    assert_null(codec_sniff(heic.bytes, heic.length));
+}
+
+TEST(test_truncated)
+{
+    struct picture_file file = make_avif(.width = 61, .height = 47, .alpha = true);
+    for (size_t length = 0; length < file.length;
+         length += length < 100 || length + 20 > file.length ? 1 : 37) {
+        struct picture_file cut = picture_cut(&file, length);
+        enum status status = rig_decode(&rig, &cut, DECODE_COLOUR);
+        assert_true(status == STATUS_DECODE_FAILED || status == STATUS_UNSUPPORTED_FORMAT);
+        picture_free(&cut);
+    }
+    expect_as_libavif(&file);
+    picture_free(&file);
+}
+
+TEST(test_flipped_bytes)
+{
+    uint32_t random = 20240608;
+    uint64_t end = clock_now_ns() + 3000000000u;
+    struct picture_file files[] = {make_avif(.width = 61, .height = 47),
+                                   make_avif(.width = 128, .height = 64, .grid = true),
+                                   make_avif(.width = 61, .height = 47, .frames = 2)};
+    rig.limits.side_max = 256;
+    for (int i = 0; i < 1000 && clock_now_ns() < end; i++) {
+        struct picture_file bad = picture_cut(&files[i % 3], files[i % 3].length);
+        for (uint32_t flips = picture_random(&random) % 4 + 1; flips > 0; flips--) {
+            size_t among = i % 2 != 0 ? bad.length : 300; /* headers more often */
+            bad.bytes[16 + picture_random(&random) % (among - 16)] =
+                (uint8_t)picture_random(&random);
+        }
+        (void)!rig_decode(&rig, &bad, DECODE_COLOUR);
+        picture_free(&bad);
+    }
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        picture_free(&files[i]);
+}
+
+/* libavif cannot be interrupted: the deadline counts after it. */
+TEST(test_deadlines)
+{
+    struct image image = rig_picture(600, 400, 3, 5);
+    struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 60);
+    rig.limits.deadline_ns = clock_now_ns() + 1000000;
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the deadline for decoding passed while libavif ran");
+    struct encode_request request = {.format = format_by_name("avif"), .encoder.quality = 60,
+                                     .deadline_ns = clock_now_ns() + 1000000};
+    struct rig_sink sink = {.bytes_max = 0};
+    assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink), STATUS_TIMEOUT);
+    assert_int_equal(sink.file.length, 0);
+    picture_free(&sink.file);
+    picture_free(&file);
+    free(image.pixels);
+}
+
+#else
+
+TEST(test_refused)
+{
+    struct picture_file file = {(uint8_t *)(uintptr_t) "\0\0\0\x20" "ftypavif\0\0\0\0avif", 20};
+    assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
+    assert_string_equal(rig.error.text, "the input is an AVIF, but this gpuimgd was built without "
+                                        "libavif (AVIF=no)");
+}
+
+#endif
+
+TEST_MAIN(.name = "avif", .each_setup = rig_setup, .each_teardown = rig_teardown)
