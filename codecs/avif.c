@@ -367,8 +367,9 @@ static enum status avif_encode(void *state, const struct image *src,
 static size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
+    enum { block = 8 };
     (void)settings;
-    size_t pixels = (size_t)width * height;
+    size_t pixels = (width + block - 1ull) / block * block * ((height + block - 1) / block * block);
     return pixels * 5 / 2 + (channels == 4 ? pixels * 3 / 2 : 0);
 }
 

@@ -515,8 +515,7 @@ static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t chann
                                  const struct encoder_settings *settings)
 {
     enum { block = 16 };
-    size_t across = (width + block - 1) / block * block, down = (height + block - 1) / block * block;
-    size_t pixels = across * down;
+    size_t pixels = (width + block - 1ull) / block * block * ((height + block - 1) / block * block);
     if (settings->lossless)
         return pixels * channels + pixels / 4;
     return pixels * 3 + (channels == 4 ? pixels : 0);

@@ -173,7 +173,8 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.TIFF'}}]}", "bad_job",
          "outputs[0].output \"x.TIFF\" ends in .TIFF"},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
-         "output.format is \"gif\"; it must be \"jpeg\", \"png\", \"webp\" or \"avif\""},
+         "output.format is \"gif\"; it must be \"jpeg\", \"png\", \"webp\" or "
+         "\"avif\""},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
         {"{'input':'good.jpg','output':{'path':'photo.jpg','format':'png'}}", "bad_job",
          "output.format is \"png\", but the suffix of \"photo.jpg\" means jpeg; omit the format, "
@@ -181,7 +182,8 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.PNG','format':'jpg'}}]}", "bad_job",
          "outputs[0].output.format is \"jpg\", but the suffix of \"x.PNG\" means png"},
         {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",
-         "output.quality is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit it"},
+         "output.quality is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit "
+         "it"},
         {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}",
          "bad_job", "output.progressive is a key of jpeg, but \"x\" is written as png"},
         {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"

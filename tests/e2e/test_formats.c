@@ -130,7 +130,8 @@ TEST(test_avif)
 
 TEST(test_avif_refused)
 {
-    fails("{'input':'broken.avif','output':'x.png'}", "decode_failed", "the AVIF cannot be decoded");
+    fails("{'input':'broken.avif','output':'x.png'}", "decode_failed",
+          "the AVIF cannot be decoded");
     fails("{'input':'p.jpg','output':{'path':'x.avif','lossless':true}}", "bad_job",
           "output.lossless is a key of webp");
 }
@@ -147,5 +148,8 @@ TEST(test_avif_missing)
 
 #endif
 
-TEST_MAIN(.name = "formats", .state = (void *)&options, .setup = open_world,
-          .teardown = close_world)
+int main(void)
+{
+    world_options = &options;
+    return run_all(.name = "formats", .setup = open_world, .teardown = close_world);
+}

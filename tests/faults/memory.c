@@ -11,6 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#ifdef GPUIMGD_WEBP
+#include <webp/encode.h>
+#endif
+
 #include "tests/faults/rig.h"
 
 #define ONE 1u
@@ -231,14 +235,16 @@ static void overlays(struct rig *rig)
 }
 
 #ifdef GPUIMGD_WEBP
-/* A lossless image with alpha, whose encoder has the most allocations. */
+/* Covers both coders, alpha and a profile. */
 static void webp(struct rig *rig)
 {
-    world_put_picture(&rig->world, "a.png", picture_png(&(struct picture_png){
-        .width = 60, .height = 40, .colour_type = 6}));
-    rig_push_one(rig);
+    uint8_t *bytes, *pixels = picture_pixels(60, 40, 4, 1);
+    size_t length = WebPEncodeRGBA(pixels, 60, 40, 4 * 60, 75, &bytes);
+    world_put(&rig->world, "a.webp", bytes, length);
+    WebPFree(bytes);
+    free(pixels);
     squeeze(rig, "{'id':'x','input':'a.webp','outputs':[{'output':'b.webp'},"
-                 "{'output':{'path':'c.webp','lossless':true}}]}");
+                 "{'output':{'path':'c.webp','lossless':true},'ops':['grayscale']}]}");
 }
 #endif
 
@@ -277,6 +283,12 @@ const struct fault_case memory_faults[] = {
     CASE("overlays from a file and a key", "the Nth fails, 1 attempt", overlays,
          SEEN("done", "none", "some"), .with = {"--attempts=1", NULL, "--host_bytes=4M"},
          .number = {8}, .slow = true, .limit_s = 300),
+#ifdef GPUIMGD_WEBP
+    CASE("WebP to WebP", "the Nth fails", webp, SEEN("done", "some", "none"),
+         .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
+    CASE("WebP to WebP", "the Nth fails, 1 attempt", webp, SEEN("done", "none", "some"),
+         .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
+#endif
     CASE("a bad job", "the Nth fails", bad, SEEN("failed", "none", "none"),
          .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
     {.name = NULL},

@@ -2,9 +2,10 @@
  * shim_memory.c - preloaded into a daemon: makes chosen allocations fail (shim.h).
  *
  * It counts malloc, calloc, realloc, posix_memalign, aligned_alloc, strdup, strndup, asprintf,
- * vasprintf and anonymous mmap, if the caller is the program, libjpeg, libpng, libz or libcjson.
- * Allocations of other callers never fail: hiredis asserts success, libuv aborts on failure, and
- * the C library's own allocations are out of scope. `live` counts the allocations of all callers.
+ * vasprintf and anonymous mmap, if the caller is the program, libjpeg, libpng, libz, libwebp or
+ * libcjson. Allocations of other callers never fail: hiredis asserts success, libuv and libavif
+ * abort on failure, and the C library's own allocations are out of scope. `live` counts the
+ * allocations of all callers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +31,8 @@ static size_t range_count;
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    static const char *const names[] = {"/libjpeg.", "/libpng16.", "/libz.", "/libcjson."};
+    static const char *const names[] = {"/libjpeg.", "/libpng16.", "/libz.", "/libcjson.",
+                                        "/libwebp."};
     bool wanted = !*info->dlpi_name; /* the program */
     (void)size;
     (void)context;

@@ -159,6 +159,8 @@ TEST(test_encode_lossy)
         for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
             const uint32_t *side = sides[i % COUNT_OF(sides)];
             int quality = qualities[i / COUNT_OF(sides)];
+            if (image_is_long(side) && quality != 80)
+                continue;
             struct image image = rig_picture(side[0], side[1], channels, 7);
             uint8_t *pixels = as_colours(&image), *bytes;
             int width = (int)side[0], height = (int)side[1];
@@ -356,8 +358,10 @@ TEST(test_size_limits)
 /* Headers that promise many pixels. */
 TEST(test_huge)
 {
-    static const uint8_t canvas[] = "RIFF\x16\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\xFF\x7F\0\xFF\x7F\0";
-    static const uint8_t lossless[] = "RIFF\x18\0\0\0WEBPVP8L\x0C\0\0\0\x2F\xFE\xBF\xFF\x0F\0\0\0";
+    static const uint8_t canvas[] =
+        "RIFF\x16\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\xFF\x7F\0\xFF\x7F\0";
+    static const uint8_t lossless[] =
+        "RIFF\x18\0\0\0WEBPVP8L\x0C\0\0\0\x2F\xFE\xBF\xFF\x0F\0\0\0";
     struct picture_file files[] = {{(uint8_t *)(uintptr_t)canvas, sizeof canvas - 1},
                                    {(uint8_t *)(uintptr_t)lossless, sizeof lossless - 1}};
     assert_int_not_equal(rig_probe(&rig, &files[0]), STATUS_OK);

@@ -101,9 +101,12 @@ TEST(test_words)
 TEST(test_lists)
 {
     char text[FORMAT_LIST_BYTES];
-    assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text), "<jpeg>, <png>, <webp> or <avif>");
-    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text), "JPEG, PNG, WebP and AVIF");
-    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text), "a JPEG, a PNG, a WebP nor an AVIF");
+    assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text),
+                        "<jpeg>, <png>, <webp> or <avif>");
+    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text),
+                        "JPEG, PNG, WebP and AVIF");
+    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text),
+                        "a JPEG, a PNG, a WebP nor an AVIF");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
                         ".jpg, .jpeg, .png, .webp or .avif");
     assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),
