@@ -3,7 +3,7 @@
  *
  * libavif cannot be interrupted. pixels_max bounds the time of a decode and, with the effort, that
  * of an encode; a deadline that passes meanwhile fails the job afterwards. libavif 0.11 calls
- * abort() if an allocation fails, so the admission must count all of its memory.
+ * abort() if an allocation fails, so codec_has_memory asks for all of it first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,7 +261,9 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
                                struct error *error)
 {
     avifDecoder *decoder;
-    (void)state, (void)info, (void)request; /* the file alone determines the channels */
+    (void)state, (void)request; /* the file alone determines the channels */
+    if (!codec_has_memory(info->codec_bytes))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
     if (open_decoder(bytes, length, false, &decoder, error) == STATUS_OK)
         decode_pixels(decoder, dst, error);
     if (decoder)
@@ -346,10 +348,24 @@ static enum status write_image(avifEncoder *encoder, avifImage *image, const str
     return error->status;
 }
 
+/* Measured with libaom for noise. Its frames have borders. */
+static size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    enum { fixed_bytes = 4 << 20, border = 320, high_effort = 5 };
+    size_t pixel_bytes = settings->effort < high_effort ? 28 : 56;
+    (void)channels;
+    return fixed_bytes + ((size_t)width + border) * (height + (size_t)border) * pixel_bytes;
+}
+
 static enum status avif_encode(void *state, const struct image *src,
                                const struct encode_request *request, struct codec_sink *sink,
                                struct error *error)
 {
+    if (!codec_has_memory(avif_encoder_bytes(src->width, src->height, src->channels,
+                                             &request->encoder)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u "
+                         "pixels", src->width, src->height);
     avifEncoder *encoder = avifEncoderCreate();
     avifImage *image = avifImageCreate(src->width, src->height, 8,
                                        src->channels == 1 ? AVIF_PIXEL_FORMAT_YUV400
@@ -371,16 +387,6 @@ static size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t chann
     (void)settings;
     size_t pixels = (width + block - 1ull) / block * block * ((height + block - 1) / block * block);
     return pixels * 5 / 2 + (channels == 4 ? pixels * 3 / 2 : 0);
-}
-
-/* Measured with libaom for noise. Its frames have borders. */
-static size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
-                                 const struct encoder_settings *settings)
-{
-    enum { fixed_bytes = 4 << 20, border = 320, high_effort = 5 };
-    size_t pixel_bytes = settings->effort < high_effort ? 28 : 56;
-    (void)channels;
-    return fixed_bytes + ((size_t)width + border) * (height + (size_t)border) * pixel_bytes;
 }
 
 const struct codec codec_avif = {

@@ -201,6 +201,14 @@ bool codec_put_end(struct codec_sink *sink, size_t *used, const char *what, stru
     return *used == 0 || flush(sink, used, what, error);
 }
 
+bool codec_has_memory(size_t bytes)
+{
+    void *volatile memory = malloc(bytes); /* volatile: compilers remove unused allocations */
+    bool has = memory != NULL;
+    free(memory);
+    return has;
+}
+
 bool codec_late(uint64_t deadline_ns)
 {
     return deadline_ns != 0 && clock_now_ns() >= deadline_ns;

@@ -90,6 +90,10 @@ bool codec_put(struct codec_sink *sink, size_t *used, const void *bytes, size_t 
 bool codec_put_end(struct codec_sink *sink, size_t *used, const char *what,
                    struct error *error) MUST_CHECK;
 
+/* Whether this much memory can be allocated now. For libraries that do not survive a failure: it is
+ * rare then, unless other threads take the memory meanwhile. */
+bool codec_has_memory(size_t bytes);
+
 bool codec_late(uint64_t deadline_ns); /* CLOCK_MONOTONIC; 0 means no deadline */
 
 /* `what` names the format in messages: "JPEG". */

@@ -332,7 +332,13 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
                          "the WebP is no longer the probed file (%u x %u pixels)", dst->width,
                          dst->height);
     struct image place = place_frame(dst, &parts, &frame);
-    return decode_image(&parts, &place, limits->deadline_ns, error);
+    enum status status = decode_image(&parts, &place, limits->deadline_ns, error);
+    /* libwebp calls alpha corrupt if an allocation for it fails. */
+    if (status == STATUS_DECODE_FAILED && parts.alph) {
+        *error = (struct error){0};
+        status = decode_image(&parts, &place, limits->deadline_ns, error);
+    }
+    return status;
 }
 
 /* ---- encode ---- */
@@ -459,7 +465,9 @@ static enum status refuse_encode(const WebPPicture *picture, struct error *error
     WebPEncodingError code = picture->error_code;
     if (error->status != STATUS_OK) /* of the sink, or the deadline */
         return error->status;
-    if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY)
+    /* libwebp 1.2 gives no code if an allocation for alpha fails. */
+    if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY ||
+        code == VP8_ENC_OK)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write a WebP of %d x %d pixels",
                          picture->width, picture->height);
     if (code == VP8_ENC_ERROR_BAD_DIMENSION)
@@ -481,6 +489,28 @@ static void set_effort(WebPConfig *config, const struct encoder_settings *settin
     config->exact = settings->lossless; /* keeps the colours of transparent pixels */
 }
 
+/* Measured for noise, which needs most. From effort 3, the lossy encoder holds the symbols of the
+ * whole image. The lossless one, which also encodes alpha, holds copies of the pixels, searches,
+ * and two sets of histograms of tiles. */
+static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    enum { fixed_bytes = 1 << 20, block = 16, high_quality = 90, tiles_max = 2600,
+           histogram_bytes = 2 * 8700 };
+    size_t pixels = (width + block - 1ull) / block * block * (height + (size_t)block);
+    int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;
+    size_t lossy = effort < 3 ? 8 : settings->quality > high_quality ? 32 : 20;
+    size_t lossless = effort == 0 ? 28 : effort < 6 ? 40 : 56, tiles = (pixels >> tile_bits) + 1;
+    size_t bytes = settings->lossless || channels == 1 ? 4 : channels == 4 ? 3 : 2;
+    if (settings->lossless)
+        bytes += lossless;
+    else
+        bytes += channels == 4 && lossless > lossy ? lossless : lossy;
+    if (!settings->lossless && channels != 4)
+        tiles = 0;
+    return fixed_bytes + pixels * bytes + (tiles < tiles_max ? tiles : tiles_max) * histogram_bytes;
+}
+
 static enum status webp_encode(void *state, const struct image *src,
                                const struct encode_request *request, struct codec_sink *sink,
                                struct error *error)
@@ -495,6 +525,11 @@ static enum status webp_encode(void *state, const struct image *src,
     if (!WebPConfigInit(&config) || !WebPPictureInit(&picture))
         return error_set(error, STATUS_INTERNAL, "libwebp %#x refuses calls for version %#x",
                          WebPGetEncoderVersion(), WEBP_ENCODER_ABI_VERSION);
+    /* libwebp 1.2 does not notice some failed allocations, and then writes a broken file. */
+    if (!codec_has_memory(webp_encoder_bytes(src->width, src->height, src->channels,
+                                             &request->encoder)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write a WebP of %u x %u pixels",
+                         src->width, src->height);
     set_effort(&config, &request->encoder);
     picture.width = (int)src->width;
     picture.height = (int)src->height;
@@ -519,28 +554,6 @@ static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t chann
     if (settings->lossless)
         return pixels * channels + pixels / 4;
     return pixels * 3 + (channels == 4 ? pixels : 0);
-}
-
-/* Measured for noise, which needs most. From effort 3, the lossy encoder holds the symbols of the
- * whole image. The lossless one, which also encodes alpha, holds copies of the pixels, searches,
- * and two sets of histograms of tiles. */
-static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
-                                 const struct encoder_settings *settings)
-{
-    enum { fixed_bytes = 1 << 20, block = 16, high_quality = 90, tiles_max = 2600,
-           histogram_bytes = 2 * 8700 };
-    size_t pixels = (width + block - 1ull) / block * block * (height + (size_t)block);
-    int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;
-    size_t lossy = effort < 3 ? 8 : settings->quality > high_quality ? 32 : 20;
-    size_t lossless = effort == 0 ? 28 : effort < 6 ? 40 : 56, tiles = (pixels >> tile_bits) + 1;
-    size_t bytes = settings->lossless || channels == 1 ? 4 : channels == 4 ? 3 : 2;
-    if (settings->lossless)
-        bytes += lossless;
-    else
-        bytes += channels == 4 && lossless > lossy ? lossless : lossy;
-    if (!settings->lossless && channels != 4)
-        tiles = 0;
-    return fixed_bytes + pixels * bytes + (tiles < tiles_max ? tiles : tiles_max) * histogram_bytes;
 }
 
 const struct codec codec_webp = {

