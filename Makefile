@@ -182,7 +182,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-urls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
+        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -225,6 +225,7 @@ help:
 ## make bench-encode  compare the cost and the size of JPEGs with other parameters on a core: FOLDER=
 ## make bench-small   compare the daemon on small images with the codec floor and the queue alone
 ## make bench-peers   compare with OpenCV, libvips, ImageMagick and Pillow on your photographs: FOLDER=
+## make bench-formats compare WebP and AVIF with the tools of their libraries, libvips and Pillow: FOLDER=
 ## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
 ## make bench-host    compare the daemon on GPUs and CPUs with the codec floor, OpenCV and torchvision: FOLDER=
 ## make bench-alone   compare the job of one 50 MP image on a GPU with its decode and its encode
@@ -536,6 +537,10 @@ bench-peers: deps
 	@tests/deps.sh bench-peers
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_floor
 	@tests/bench/peers.py --build $(O) --folder "$(FOLDER)" --svg tests/bench/peers.svg $(BENCH)
+bench-formats: deps
+	@tests/deps.sh bench-formats
+	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_formats
+	@tests/bench/formats.py --build $(O) --folder "$(FOLDER)" $(BENCH)
 bench-linear: deps
 	@tests/deps.sh bench-linear
 	@$(MAKE) --no-print-directory all
@@ -557,7 +562,7 @@ contact-sheet: deps
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply $(O)/tests/tools/operations
 	@tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
-documents: all $(O)/tests/tools/operations
+documents: all $(O)/tests/tools/operations $(O)/tests/tools/formats
 	@tests/documents.sh $(O)
 	@tests/operations.sh $(O)
 

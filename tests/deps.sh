@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
-# those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-linear`,
-# `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls` and `deb`
+# those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-formats`,
+# `bench-linear`, `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls` and `deb`
 # the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
@@ -79,6 +79,12 @@ elif [ "${1:-}" = bench-peers ]; then
     need_module PIL python3-pil
     need_command vipsthumbnail libvips-tools
     need_command mogrify imagemagick
+elif [ "${1:-}" = bench-formats ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_module PIL python3-pil
+    need_command vips libvips-tools
+    need_command cwebp webp
+    need_command avifenc libavif-bin
 elif [ "${1:-}" = bench-host ]; then
     need_command python3 python3
     need_command redis-server redis-server

@@ -80,7 +80,7 @@ TEST(test_defaults)
 {
     check_done(check_answer(w, "{'input':'p.jpg','outputs':["
                                "{'output':{'path':'1','format':'webp'}},"
-                               "{'output':{'path':'2.webp','quality':80,'effort':4}},"
+                               "{'output':{'path':'2.webp','quality':80,'effort':2}},"
                                "{'output':{'path':'3.webp','quality':85}}]}"));
     struct picture_file one = out_file("1"), two = out_file("2.webp"), three = out_file("3.webp");
     assert_int_equal(one.length, two.length);

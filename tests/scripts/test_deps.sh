@@ -79,6 +79,9 @@ main() {
     without
     hide_library lcms2
     check "without lcms2, which is optional, deps succeeds" goes_on liblcms2-dev
+    without
+    hide_library libwebp
+    check "without libwebp, which is optional, deps succeeds" goes_on libwebp-dev
     [ "$failures" -eq 0 ]
 }
 main

@@ -24,8 +24,8 @@ static void print_range(const struct parameter_row *row, enum encoder_parameter 
     printf("%d to %d, by default %d", row->min, row->max, row->standard);
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
         if (format_default(format, parameter) != row->standard)
-            printf(", of %s %d", format_title(format), format_default(format, parameter));
-    printf("; ");
+            printf(",\nof %s %d", format_title(format), format_default(format, parameter));
+    printf(";\n");
 }
 
 static void print_parameter(enum encoder_parameter parameter)
@@ -37,11 +37,11 @@ static void print_parameter(enum encoder_parameter parameter)
     if (row->kind == PARAMETER_IS_INTEGER) {
         print_range(row, parameter);
     } else if (row->kind == PARAMETER_IS_BOOL) {
-        printf("true or false, by default %s; ", row->standard ? "true" : "false");
+        printf("true or false, by default %s;\n", row->standard ? "true" : "false");
     } else {
         for (const char *const *word = row->words; *word; word++)
             printf("%s%s", word == row->words ? "the string " : word[1] ? ", " : " or ", *word);
-        printf(", by default %s; ", parameter_text(parameter, row->standard, standard));
+        printf(", by default %s;\n", parameter_text(parameter, row->standard, standard));
     }
     printf("an error for other formats.\n%s", row->help);
 }
