@@ -450,7 +450,8 @@ static void put_flat_code(struct bits *bits, unsigned alphabet)
 {
     put_bits(bits, 0, 1);
     put_bits(bits, 12 - 4, 4);       /* code lengths up to that of symbol 8 */
-    put_bits(bits, 0, 3 * 11);       /* 17, 18, 0 to 5, 16, 6, 7 */
+    for (int i = 0; i < 11; i++)
+        put_bits(bits, 0, 3);        /* 17, 18, 0 to 5, 16, 6, 7 */
     put_bits(bits, 1, 3);            /* 8 */
     put_bits(bits, alphabet > 256, 1); /* a maximum */
     if (alphabet > 256) {
