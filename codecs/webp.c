@@ -56,6 +56,7 @@ struct webp_parts {
     size_t icc_bytes, exif_bytes;
     const uint8_t *vp8l, *alph; /* compressed pixels, or alpha */
     size_t vp8l_bytes, alph_bytes;
+    bool has_pixels;      /* a chunk with pixels was found; libwebp reads no alpha after it */
 };
 
 /* ---- the container ---- */
@@ -71,14 +72,19 @@ static void take(const uint8_t **data, size_t *bytes, const uint8_t *found, size
 static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t bytes)
 {
     const uint8_t *data = type + CHUNK_BYTES;
-    if (memcmp(type, "ICCP", 4) == 0)
+    if (memcmp(type, "ICCP", 4) == 0) {
         take(&parts->icc, &parts->icc_bytes, data, bytes);
-    else if (memcmp(type, "EXIF", 4) == 0)
+    } else if (memcmp(type, "EXIF", 4) == 0) {
         take(&parts->exif, &parts->exif_bytes, data, bytes);
-    else if (memcmp(type, "VP8L", 4) == 0)
+    } else if (memcmp(type, "ALPH", 4) == 0 && !parts->has_pixels) {
+        parts->alph = data; /* libwebp reads the last one */
+        parts->alph_bytes = bytes;
+    } else if (memcmp(type, "VP8L", 4) == 0 && !parts->has_pixels) {
+        parts->has_pixels = true;
         take(&parts->vp8l, &parts->vp8l_bytes, data, bytes);
-    else if (memcmp(type, "ALPH", 4) == 0)
-        take(&parts->alph, &parts->alph_bytes, data, bytes);
+    } else if (memcmp(type, "VP8 ", 4) == 0) {
+        parts->has_pixels = true;
+    }
 }
 
 /* Calls take_chunk for each chunk. The last chunk of a truncated file is cut at its end. */
@@ -119,7 +125,11 @@ static enum status find_parts(const uint8_t *bytes, size_t length,
     enum status status = STATUS_OK;
     if (end > RIFF_BYTES)
         status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
-    if (status == STATUS_OK && parts->animated)
+    if (!parts->animated)
+        return status;
+    parts->vp8l = parts->alph = NULL; /* only those of the frame count */
+    parts->has_pixels = false;
+    if (status == STATUS_OK)
         status = walk(parts->image, parts->image_bytes, limits, parts, error);
     return status;
 }
@@ -245,6 +255,9 @@ static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     info->height = (uint32_t)canvas.height;
     info->channels = frame.has_alpha || !fills_canvas(&canvas, &frame) ? 4 : 3;
     info->codec_bytes = decoder_bytes(&frame, count_groups(&parts, &frame, limits->deadline_ns));
+    if (codec_late(limits->deadline_ns)) /* the groups were perhaps not counted */
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "the deadline for decoding passed in its header");
     if (parts.exif)
         info->orientation = exif_orientation(parts.exif, parts.exif_bytes);
     return read_icc(&parts, info, error);
@@ -495,7 +508,7 @@ static void set_effort(WebPConfig *config, const struct encoder_settings *settin
 static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
-    enum { fixed_bytes = 1 << 20, block = 16, high_quality = 90, tiles_max = 2600,
+    enum { fixed_bytes = 2 << 20, block = 16, high_quality = 90, tiles_max = 2600,
            histogram_bytes = 2 * 8700 };
     size_t pixels = (width + block - 1ull) / block * block * (height + (size_t)block);
     int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;

@@ -275,11 +275,15 @@ static struct picture_file animation(const struct picture_file *frame, int x, in
     WebPData out;
     WebPMuxFrameInfo info = {.bitstream = {frame->bytes, frame->length}, .x_offset = x,
                              .y_offset = y, .duration = 100, .id = WEBP_CHUNK_ANMF};
+    WebPBitstreamFeatures features;
+    assert_int_equal(WebPGetFeatures(frame->bytes, frame->length, &features), VP8_STATUS_OK);
+    bool wide = features.width > 64;
     assert_int_equal(WebPMuxSetAnimationParams(mux, &params), WEBP_MUX_OK);
     assert_int_equal(WebPMuxPushFrame(mux, &info, 1), WEBP_MUX_OK);
     info.x_offset = info.y_offset = 0;
     assert_int_equal(WebPMuxPushFrame(mux, &info, 1), WEBP_MUX_OK);
-    assert_int_equal(WebPMuxSetCanvasSize(mux, 64, 48), WEBP_MUX_OK);
+    if (!wide)
+        assert_int_equal(WebPMuxSetCanvasSize(mux, 64, 48), WEBP_MUX_OK);
     assert_int_equal(WebPMuxAssemble(mux, &out), WEBP_MUX_OK);
     WebPMuxDelete(mux);
     return taken((uint8_t *)(uintptr_t)out.bytes, out.size);
@@ -521,6 +525,35 @@ TEST(test_memory_of_groups)
     assert_true(rig.info.codec_bytes > groups * VP8L_GROUP_BYTES + 800 * 600 * 4);
     assert_true(rig.info.codec_bytes < groups * VP8L_GROUP_BYTES + 800 * 600 * 8);
     picture_free(&file);
+}
+
+/* A file whose alpha, or whose frame, needs many groups, after chunks that need none. libwebp reads
+ * the last alpha before the pixels. */
+TEST(test_memory_of_hidden_groups)
+{
+    static const uint8_t alph[] = {'A', 'L', 'P', 'H', 2, 0, 0, 0, 0, 0};
+    struct picture_file plain = lossless_file(400, 300, 3), frame = animation(&plain, 0, 0);
+    assert_int_equal(rig_probe(&rig, &plain), STATUS_OK);
+    size_t bytes = rig.info.codec_bytes;
+    uint8_t decoy[8 + 16] = {'V', 'P', '8', 'L', 16, 0, 0, 0, 0x2F};
+    picture_insert(&frame, 30, decoy, sizeof decoy);
+    frame.bytes[4] = (uint8_t)(frame.length - 8);
+    frame.bytes[5] = (uint8_t)((frame.length - 8) >> 8);
+    frame.bytes[6] = (uint8_t)((frame.length - 8) >> 16);
+    assert_int_equal(rig_probe(&rig, &frame), STATUS_OK);
+    assert_int_equal(rig.info.width, 400);
+    assert_int_equal(rig.info.codec_bytes, bytes);
+    picture_free(&frame);
+    struct picture_file alpha = lossy_file(400, 300, 4, 75);
+    assert_int_equal(rig_probe(&rig, &alpha), STATUS_OK);
+    bytes = rig.info.codec_bytes;
+    picture_insert(&alpha, 30, alph, sizeof alph);
+    alpha.bytes[4] = (uint8_t)(alpha.length - 8);
+    alpha.bytes[5] = (uint8_t)((alpha.length - 8) >> 8);
+    expect_as_libwebp(&alpha);
+    assert_int_equal(rig.info.codec_bytes, bytes);
+    picture_free(&alpha);
+    picture_free(&plain);
 }
 
 #else
