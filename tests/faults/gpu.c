@@ -167,7 +167,8 @@ static void fault_of_one_of_two(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
-/* Each permanent error, at each call in turn, with a new daemon each. */
+/* Each permanent error, at each call in turn, with a new daemon each. Its jobs wait until all these
+ * daemons have ended: the pause grows with each attempt. */
 static void each_lasting_error(struct rig *rig)
 {
     static const int errors[] = {214, 220, 226, 700, 702, 709, 710, 714, 715,
@@ -181,7 +182,7 @@ static void each_lasting_error(struct rig *rig)
         const char *prefix = text_of("n%zu-", i);
         rig_lower(rig, "now");
         struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
-                                                "--attempts=100", NULL);
+                                                "--attempts=100", "--retry_delay_s=600", NULL);
         rig_raise(rig, "now");
         rig_push(rig, prefix, 4);
         const char *end = rig_end_of(daemon, 20);
@@ -190,6 +191,8 @@ static void each_lasting_error(struct rig *rig)
             rig_saw(rig, "%s: %s", what, end);
     }
     rig_saw(rig, "%zu times exit 70", ended);
+    freeReplyObject(redis_command(rig->world.client,
+                                  "ZUNIONSTORE gpuimgd:delayed 1 gpuimgd:delayed WEIGHTS 0"));
     start_anew(rig, "n");
 }
 
