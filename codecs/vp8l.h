@@ -13,6 +13,9 @@
 /* Bytes per group: libwebp's largest tables (a colour cache of 11 bits), and their description. */
 #define VP8L_GROUP_BYTES (5004 * 4 + 640)
 
+/* libwebp's table of group numbers, if some are not used. */
+#define VP8L_NUMBERS_BYTES (65536 * 4)
+
 /* Returns an upper bound on the number of groups. The stream is that of a VP8L chunk after its
  * header of 5 bytes, or that of a compressed ALPH chunk after its first byte. 0: libwebp refuses
  * the stream before it allocates groups, or the deadline has passed. */

@@ -184,14 +184,14 @@ static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFe
 /* Returns an upper bound on libwebp's memory for a decode. Both coders hold some rows. A lossless
  * image is decoded as a whole before its colours are converted; the alpha of a lossy image too, if
  * it is compressed. Its transforms have a pixel per block of at least 4 x 4. Each group of Huffman
- * codes has tables. */
+ * codes has tables, and each number of a group an entry in a table. */
 static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
 {
     enum { fixed_bytes = 128 * 1024, column_bytes = 256, pixel_bytes = 5, lossless = 2 };
     size_t width = (size_t)frame->width, pixels = width * (size_t)frame->height;
     size_t bytes = fixed_bytes + width * column_bytes;
     if (frame->format == lossless || frame->has_alpha)
-        bytes += pixels * pixel_bytes + groups * VP8L_GROUP_BYTES;
+        bytes += pixels * pixel_bytes + groups * VP8L_GROUP_BYTES + VP8L_NUMBERS_BYTES;
     return frame->format != lossless && frame->has_alpha ? bytes + pixels : bytes;
 }
 
