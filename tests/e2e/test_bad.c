@@ -195,7 +195,8 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x','compression':3},'ops':['sobel']}]}",
          "bad_job", "outputs[0].output.compression is a key of png, but \"x\" is written as jpeg"},
         {"{'input':'good.jpg','output':{'path':'x.png','max_bytes':9000}}", "bad_job",
-         "output.max_bytes is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit it"},
+         "output.max_bytes is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit "
+         "it"},
         {"{'input':'good.jpg','output':{'path':'x.png','subsampling':'444'}}", "bad_job",
          "output.subsampling is a key of jpeg"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','subsampling':420}}", "bad_job",
