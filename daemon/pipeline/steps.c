@@ -106,7 +106,6 @@ static bool read_loaded(struct job_run *run)
 /* false: the job waits for room, or has failed. */
 static bool read_input(struct job_run *run, struct worker_tools *tools)
 {
-    run->input.lacks_room = false;
     run->input.seen = tools->sink;
     run->input.seen_bytes = 0;
     if (run->input.loaded)
@@ -211,6 +210,7 @@ static void read_overlay(struct job_run *run)
 void job_run_read(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
+    run->input.lacks_room = false;
     job_overlays_open(run, tools, &maker);
     if (run->overlays.loaded)
         read_overlay(run);
