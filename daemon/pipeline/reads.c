@@ -177,9 +177,11 @@ static void start_read(struct job_run *run)
     stages_move(run, STAGE_ACK);
 }
 
+/* A job that holds overlays does not wait in the line: the first job of the line may need their
+ * memory. */
 void reads_enter(struct job_run *run)
 {
-    if (!run->pipeline->reads_wait) /* else reads_pump starts it */
+    if (!run->pipeline->reads_wait || run->overlays.held > 0) /* else reads_pump starts it */
         start_read(run);
 }
 
@@ -214,7 +216,7 @@ static bool room_will_come(struct pipeline *pipeline)
         if (run->input.turn != TURN_ASIDE)
             return true;
     each_run (run, &pipeline->stages[STAGE_READ])
-        if (run->owner == OWNER_WORKER)
+        if (run->owner == OWNER_WORKER || run->overlays.held > 0)
             return true;
     each_run (run, &pipeline->stages[STAGE_GPU])
         if (run->input.file.memory)
