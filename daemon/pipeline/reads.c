@@ -194,7 +194,7 @@ void reads_refuse(struct job_run *run)
     pipeline->read_stalled = run->input.files_given == pipeline->files_given;
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
-    if (run->overlays.key_count > 0)
+    if (run->overlays.key_count > 0 && run->job.input.key)
         drop_loaded(run); /* keys of overlays may need the queue's budget for it */
 }
 
