@@ -177,11 +177,12 @@ static void start_read(struct job_run *run)
     stages_move(run, STAGE_ACK);
 }
 
-/* A job that holds overlays does not wait in the line: the first job of the line may need their
- * memory. */
+/* A job that has read the key of an overlay does not wait in the line: the jobs before it may need
+ * its memory, or its part of the queue's budget. */
 void reads_enter(struct job_run *run)
 {
-    if (!run->pipeline->reads_wait || run->overlays.held > 0) /* else reads_pump starts it */
+    bool holds = run->overlays.held > 0 || run->overlays.loaded;
+    if (!run->pipeline->reads_wait || holds) /* else reads_pump starts it */
         start_read(run);
 }
 
