@@ -2,6 +2,7 @@
  * test_overlays.c - jobs with the operation composite: overlays from files and keys, their errors,
  * and files that change. The pixels are computed here from the decoded files.
  */
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -261,6 +262,28 @@ TEST(test_many)
                        false);
         check_output(w, text_of("m%d.png", o), want, 0);
     }
+}
+
+/* Jobs wait for the memory of the overlays that other jobs hold. */
+TEST(test_little_memory)
+{
+    enum { jobs = 24, keys = 6, side = 200 };
+    need_engine();
+    for (int k = 0; k < keys; k++)
+        set_key(text_of("little:img:%d", k), make_png(.width = side, .height = side,
+                                                      .colour_type = 6, .seed = (uint32_t)k));
+    strcpy(w->ns, "little");
+    struct process *daemon = start_ready(1, "--host_bytes=2M", "--input_bytes_max=512K",
+                                         "--workers=4", "--inflight=16");
+    for (int j = 0; j < jobs; j++)
+        world_push(w, "{'input':'rgb.png','output':'l%d.png','ops':["
+                   "{'op':'composite','input':{'key':'little:img:%d'}},"
+                   "{'op':'composite','input':{'key':'little:img:%d'}}]}", j, j % keys,
+                   (j + 1) % keys);
+    for (int j = 0; j < jobs; j++)
+        check_done(check_next(w));
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
 }
 
 int main(void)
