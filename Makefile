@@ -468,6 +468,7 @@ check-urls: deps
 	@$(MAKE) --no-print-directory all
 	@test -x $(O)/moto/bin/moto_server || { python3 -m venv $(O)/moto && $(O)/moto/bin/pip install -q 'moto[server]'; } || true
 	@tests/scripts/test_urls.sh $(O)
+	@tests/scripts/test_photo_site.sh $(O)
 check-tls: deps
 	@tests/deps.sh tls
 	@$(MAKE) --no-print-directory all

@@ -111,6 +111,9 @@ elif [ "${1:-}" = urls ]; then
     need_command nginx nginx-light
     need_command openssl openssl
     need_command curl curl
+    need_command webpinfo webp
+    need_command avifdec libavif-bin
+    need_module blurhash python3-blurhash
     python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev

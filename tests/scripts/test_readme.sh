@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs the commands of README.md and of the manual's EXAMPLES against a real Redis and a real
 # daemon: tests/scripts/test_readme.sh BUILD. Commands that would change this machine (installation,
-# systemd) are replaced, and so are the folders and the Redis. Prints TAP.
+# systemd) are replaced, and so are the folders and the Redis. test_photo_site.sh runs the job of the
+# section "A job". Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -96,7 +97,6 @@ main() {
     check "README: From the shell writes its images" test -s "$dir/out/small/cat.png" -a \
         -s "$dir/home/edges/beach.jpg" -a -s "$dir/out/photos/cat.jpg"
     ask_redis FLUSHALL >/dev/null
-    check "README: the jobs are valid" jobs_are_good "$(readme "## A job" | job_lines)"
     check "OPERATIONS.md: the output of --explain" explanation_is_right
     check "README: Many hosts" as_written "$(readme "## Many hosts")"
     check "make has the targets of the documents" targets_exist
