@@ -12,9 +12,8 @@ wrap() { sed -E 's/ ([-+<>=*\/]+) /\x01\1 /g' | fold -s -w "$1" | sed 's/ *$//; 
 # mdoc needs each sentence on its own line; names have no backticks there.
 mdoc() { form mdoc | sed 's/`//g; s/\. \([A-Z]\)/.\n\1/g' | wrap 78; }
 readme() {
-    printf '\n| operation | what it does |\n| --- | --- |\n'
+    printf '| operation | what it does |\n| --- | --- |\n'
     form readme
-    echo
 }
 
 # put FILE [BEGIN END]: replaces the lines of the file between these two texts, or the whole file,
