@@ -27,8 +27,21 @@ static const char *name_with_suffix(const struct job_place *place, char text[JOB
     return host ? strchr(host + 3, '/') : NULL;
 }
 
-/* Fails if this program cannot write the format, or the output has an encoder parameter that the
- * format does not have. */
+/* A search for max_bytes changes the quality, which lossless files do not have. */
+static enum status check_max_bytes(const struct job_run *run, size_t index, struct error *error)
+{
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    char text[40];
+    if (!encoder->lossless || encoder->max_bytes == 0)
+        return STATUS_OK;
+    return error_set(error, STATUS_BAD_JOB,
+                     "%s.lossless is true, but max_bytes is %d, which lowers the quality of a "
+                     "lossy file; omit one of the two", output_name(run, index, text),
+                     encoder->max_bytes);
+}
+
+/* Fails if this program cannot write the format, or the output has encoder parameters that the
+ * format does not have or that contradict each other. */
 static enum status check_encoder(const struct job_run *run, size_t index,
                                  const struct format *format, struct error *error)
 {
@@ -41,7 +54,7 @@ static enum status check_encoder(const struct job_run *run, size_t index,
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s is to be %s, but %s",
                          output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
-        return STATUS_OK;
+        return check_max_bytes(run, index, error);
     int first = __builtin_ctz(wrong);
     return error_set(error, STATUS_BAD_JOB,
                      "%s.%s is a key of %s, but \"%.100s\" is written as %s; omit it",

@@ -100,6 +100,16 @@ TEST(test_webp_refused)
     fails("{'input':'p.jpg','output':{'path':'x.webp','effort':7}}", "bad_job", "0 to 6");
     fails("{'input':'p.jpg','output':{'path':'x.webp','progressive':true}}", "bad_job",
           "output.progressive is a key of jpeg");
+    fails("{'input':'p.jpg','output':{'path':'x.webp','lossless':true,'max_bytes':9000}}",
+          "bad_job", "output.lossless is true, but max_bytes is 9000, which lowers the quality of "
+          "a lossy file; omit one of the two");
+    check_done(check_answer(w, "{'input':'p.jpg','output':'in.webp'}"));
+    world_put_picture(w, "in.webp", out_file("in.webp"));
+    fails("{'input':'in.webp','outputs':[{'output':{'path':'x','lossless':true,'max_bytes':9}}]}",
+          "bad_job", "outputs[0].output.lossless is true, but max_bytes is 9"); /* by the input */
+    check_done(check_answer(w, "{'input':'p.jpg','outputs':["
+                               "{'output':{'path':'1.webp','lossless':true,'max_bytes':0}},"
+                               "{'output':{'path':'2.webp','lossless':false,'max_bytes':9000}}]}"));
 }
 
 #else
