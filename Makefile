@@ -338,7 +338,7 @@ $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
 # The references of the WebP tests.
-$(O)/tests/unit/codecs/test_webp: LDLIBS_ALL += $(if $(filter yes,$(HAVE_WEBP)),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
+$(addprefix $(O)/tests/unit/codecs/test_,webp metadata): LDLIBS_ALL += $(if $(filter yes,$(HAVE_WEBP)),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
 
 # The CUDA engine without a device: gpu/ compiled for CUDA, without kernels, against the stand-in
 # runtime of the tests (tests/cuda/cuda_runtime.h).

@@ -52,6 +52,9 @@ const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal
 /* AV1 streams of a file: cells of a grid, alpha, thumbnails. Each may get a decoder of its own. */
 #define STREAMS_MAX 256
 #define STREAM_BYTES (2 * MIB)
+/* libavif's encoder has the metadata in the image, in its copy of the image, in the items and in
+ * the file, whose buffer grows by copies. */
+#define METADATA_COPIES 5
 
 static const char *avif_refusal(bool writes)
 {
@@ -80,8 +83,9 @@ static enum status refuse(const avifDecoder *decoder, avifResult result, const c
 }
 
 /* Opens a file and reads its boxes; libavif has no image in memory yet. The caller destroys the
- * decoder in every case. Boxes that old encoders omit are not required. */
-static enum status open_decoder(const uint8_t *bytes, size_t length, bool want_metadata,
+ * decoder in every case. Boxes that old encoders omit are not required. metadata: METADATA_EXIF and
+ * METADATA_XMP, to read besides the profile. */
+static enum status open_decoder(const uint8_t *bytes, size_t length, unsigned metadata,
                                 avifDecoder **opened, struct error *error)
 {
     avifDecoder *decoder = *opened = avifDecoderCreate();
@@ -91,8 +95,8 @@ static enum status open_decoder(const uint8_t *bytes, size_t length, bool want_m
     decoder->imageDimensionLimit = SIDE_CEILING;
     decoder->imageCountLimit = IMAGES_MAX;
     decoder->strictFlags = AVIF_STRICT_CLAP_VALID;
-    decoder->ignoreXMP = AVIF_TRUE;
-    decoder->ignoreExif = !want_metadata;
+    decoder->ignoreXMP = !(metadata & METADATA_XMP);
+    decoder->ignoreExif = !(metadata & METADATA_EXIF);
     avifResult result = avifDecoderSetIOMemory(decoder, bytes, length);
     if (result == AVIF_RESULT_OK)
         result = avifDecoderParse(decoder);
@@ -132,27 +136,26 @@ static size_t count_streams(const uint8_t *bytes, size_t length)
 
 /* Returns an upper bound on the memory of libavif and the AV1 decoder for an image of 12 bits
  * without subsampling: the frame, a second one with film grain, and in a grid the cells too. Frames
- * are padded to blocks of 128. */
+ * are padded to blocks of 128. A decode copies the profile, too. */
 static size_t decoder_bytes(const avifDecoder *decoder, size_t streams)
 {
     enum { block = 128, deep_bytes = 2, frames = 3, alpha_planes = 1, planes = 3 };
     size_t across = (decoder->image->width + 2 * block) / block * block;
     size_t down = (decoder->image->height + 2 * block) / block * block;
     size_t samples = across * down * (planes + (decoder->alphaPresent ? alpha_planes : 0));
-    return samples * deep_bytes * frames + streams * STREAM_BYTES;
+    return samples * deep_bytes * frames + streams * STREAM_BYTES + decoder->image->icc.size;
 }
 
-static enum status read_icc(const avifImage *image, struct image_info *info, struct error *error)
+static enum status read_metadata(const avifImage *image, const struct codec_limits *limits,
+                                 struct image_info *info, struct error *error)
 {
-    if (info->channels < 3 || !codec_icc_is_rgb(image->icc.data, image->icc.size))
+    const avifRWData *icc = &image->icc, *exif = &image->exif, *xmp = &image->xmp;
+    info->orientation = orientation_of(image);
+    if ((icc->size == 0 || codec_keep_icc(icc->data, icc->size, info)) &&
+        (exif->size == 0 || codec_keep_exif(limits, exif->data, exif->size, info)) &&
+        (xmp->size == 0 || codec_keep_xmp(limits, xmp->data, xmp->size, info)))
         return STATUS_OK;
-    info->icc = malloc(image->icc.size);
-    if (!info->icc)
-        return error_set(error, STATUS_OUT_OF_MEMORY,
-                         "no memory for a colour profile of %zu bytes", image->icc.size);
-    memcpy(info->icc, image->icc.data, image->icc.size);
-    info->icc_bytes = image->icc.size;
-    return STATUS_OK;
+    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
 }
 
 static enum status read_info(const avifDecoder *decoder, size_t streams,
@@ -175,8 +178,7 @@ static enum status read_info(const avifDecoder *decoder, size_t streams,
                      : image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 1
                                                                     : 3;
     info->codec_bytes = decoder_bytes(decoder, streams);
-    info->orientation = orientation_of(image);
-    return read_icc(image, info, error);
+    return read_metadata(image, limits, info, error);
 }
 
 static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
@@ -185,7 +187,9 @@ static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
 {
     avifDecoder *decoder;
     (void)state;
-    if (open_decoder(bytes, length, true, &decoder, error) == STATUS_OK)
+    /* EXIF may have the orientation. */
+    if (open_decoder(bytes, length, METADATA_EXIF | limits->metadata, &decoder, error) ==
+        STATUS_OK)
         read_info(decoder, count_streams(bytes, length), limits, info, error);
     if (decoder)
         avifDecoderDestroy(decoder);
@@ -264,7 +268,7 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
     (void)state, (void)request; /* the file alone determines the channels */
     if (!codec_has_memory(info->codec_bytes))
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
-    if (open_decoder(bytes, length, false, &decoder, error) == STATUS_OK)
+    if (open_decoder(bytes, length, 0, &decoder, error) == STATUS_OK)
         decode_pixels(decoder, dst, error);
     if (decoder)
         avifDecoderDestroy(decoder);
@@ -276,8 +280,31 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
 
 /* ---- encode ---- */
 
+/* With a profile, the primaries are the profile's. libavif copies the orientation of EXIF to irot
+ * and imir, but pixels that still need it have it in EXIF alone, as in the other formats. */
+static bool set_metadata(avifImage *image, const struct image *src,
+                         const struct encode_request *request)
+{
+    bool profile = request->icc && src->channels >= 3 &&
+                   codec_icc_is_rgb(request->icc, request->icc_bytes);
+    if (profile) {
+        image->colorPrimaries = AVIF_COLOR_PRIMARIES_UNSPECIFIED;
+        image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_UNSPECIFIED;
+        (void)avifImageSetProfileICC(image, request->icc, request->icc_bytes);
+    }
+    if (request->exif)
+        (void)avifImageSetMetadataExif(image, request->exif, request->exif_bytes);
+    if (request->xmp)
+        (void)avifImageSetMetadataXMP(image, request->xmp, request->xmp_bytes);
+    image->transformFlags = AVIF_TRANSFORM_NONE;
+    /* libavif 1 returns failures, 0.11 aborts. */
+    return image->icc.size == (profile ? request->icc_bytes : 0) &&
+           image->exif.size == (request->exif ? request->exif_bytes : 0) &&
+           image->xmp.size == (request->xmp ? request->xmp_bytes : 0);
+}
+
 /* Sets the format of the file: 4:2:0 like the other lossy formats here, and BT.601 with the full
- * range like JPEG. With a profile, the primaries are the profile's. */
+ * range like JPEG. */
 static enum status fill_image(avifImage *image, const struct image *src,
                               const struct encode_request *request)
 {
@@ -286,16 +313,13 @@ static enum status fill_image(avifImage *image, const struct image *src,
     image->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
     image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
     image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
+    if (!set_metadata(image, src, request))
+        return STATUS_OUT_OF_MEMORY;
     if (src->channels == 1) { /* no copy: libavif only reads the plane */
         image->yuvPlanes[AVIF_CHAN_Y] = src->pixels;
         image->yuvRowBytes[AVIF_CHAN_Y] = (uint32_t)src->stride;
         image->imageOwnsYUVPlanes = AVIF_FALSE;
         return STATUS_OK;
-    }
-    if (request->icc && codec_icc_is_rgb(request->icc, request->icc_bytes)) {
-        image->colorPrimaries = AVIF_COLOR_PRIMARIES_UNSPECIFIED;
-        image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_UNSPECIFIED;
-        avifImageSetProfileICC(image, request->icc, request->icc_bytes);
     }
     avifRGBImageSetDefaults(&rgb, image);
     rgb.depth = 8;
@@ -362,8 +386,11 @@ static enum status avif_encode(void *state, const struct image *src,
                                const struct encode_request *request, struct codec_sink *sink,
                                struct error *error)
 {
-    if (!codec_has_memory(avif_encoder_bytes(src->width, src->height, src->channels,
-                                             &request->encoder)))
+    size_t metadata = (request->icc ? request->icc_bytes : 0) +
+                      (request->exif ? request->exif_bytes : 0) +
+                      (request->xmp ? request->xmp_bytes : 0);
+    if (!codec_has_memory(codec_encoder_bytes(request->format, src->width, src->height,
+                                              src->channels, &request->encoder, metadata)))
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u "
                          "pixels", src->width, src->height);
     avifEncoder *encoder = avifEncoderCreate();
@@ -398,6 +425,7 @@ const struct codec codec_avif = {
     .encode = avif_encode,
     .encoded_bytes = avif_encoded_bytes,
     .encoder_bytes = avif_encoder_bytes,
+    .metadata_copies = METADATA_COPIES,
 };
 
 #endif

@@ -139,7 +139,8 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
                            size_t metadata_bytes)
 {
     enum { header_bytes = 4096 };
-    /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. */
+    /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. The
+     * headers of chunks and boxes are in header_bytes. */
     size_t bytes = header_bytes + metadata_bytes + metadata_bytes / 1024 +
                    codec_of(format)->encoded_bytes(width, height, channels, settings);
     size_t most = settings->max_bytes > 0 ? (size_t)settings->max_bytes : SIZE_MAX;
@@ -147,10 +148,13 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
 }
 
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
-                           uint32_t channels, const struct encoder_settings *settings)
+                           uint32_t channels, const struct encoder_settings *settings,
+                           size_t metadata_bytes)
 {
     const struct codec *codec = codec_of(format);
-    return codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0;
+    size_t bytes = codec->metadata_copies * metadata_bytes;
+    return bytes +
+           (codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0);
 }
 
 enum status codec_encode(struct codec_context *context, const struct image *src,

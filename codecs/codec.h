@@ -1,10 +1,10 @@
 /*
  * codec.h - decodes image files in memory to pixels, and encodes pixels to image files.
  *
- * Each format of conf/formats.def has a codec (jpeg/, png.c). All functions run on a worker thread
- * with the worker's own codec_context; workers share no state. The caller owns pixels and file
- * bytes. On failure a function sets `error` and frees all library state; part of the destination
- * may be written.
+ * Each format of conf/formats.def has a codec (jpeg/, png.c...). All functions run on a worker
+ * thread with the worker's own codec_context; workers share no state. The caller owns pixels and
+ * file bytes. On failure a function sets `error` and frees all library state; part of the
+ * destination may be written.
  */
 #pragma once
 
@@ -156,7 +156,8 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
                            size_t metadata_bytes);
 /* Returns the encoder's own memory in bytes, or 0 if it is only a few rows. */
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
-                           uint32_t channels, const struct encoder_settings *settings);
+                           uint32_t channels, const struct encoder_settings *settings,
+                           size_t metadata_bytes);
 
 /* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. Errors: encode_failed,
  * out_of_memory, timeout, or the status of flush. */

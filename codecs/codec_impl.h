@@ -57,6 +57,7 @@ struct codec {
     /* NULL if the encoder holds only a few rows. */
     size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
+    size_t metadata_copies; /* that the encoder holds at once, besides the caller's */
     void (*close)(void *state); /* frees the contents of the state; NULL if there are none */
 };
 
@@ -111,6 +112,9 @@ bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
 /* Copies metadata, if its size is 1 to `most` bytes. Returns false if there is no memory. */
 bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to,
                 size_t *to_length) MUST_CHECK;
+/* Copies an ICC profile for any colours, or sets info->icc_is_damaged. Returns false if there is no
+ * memory. */
+bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info) MUST_CHECK;
 /* Copies EXIF data without its thumbnail, and an XMP packet, if limits->metadata has them. The blob
  * is as for exif_orientation. Return false if there is no memory. */
 bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
@@ -118,9 +122,9 @@ bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, siz
 bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
                     struct image_info *info) MUST_CHECK;
 
-/* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob is the payload of a
- * JPEG's APP1, which begins with "Exif\0\0", or a PNG's eXIf chunk, which begins with the TIFF
- * header. Returns 1 if the blob is invalid: an image is not refused because of a hint. */
+/* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob begins with the TIFF
+ * header, or with "Exif\0\0" before it, as in a JPEG's APP1. Returns 1 if the blob is invalid: an
+ * image is not refused because of a hint. */
 int exif_orientation(const uint8_t *blob, size_t bytes);
 /* Removes the thumbnail, which shows the input: its directory is unlinked, and its bytes are zeroed
  * or cut off. tiff: from the TIFF header on. Returns the new size, or 0 if it is not TIFF. */

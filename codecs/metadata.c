@@ -85,6 +85,13 @@ bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to, 
     return true;
 }
 
+bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info)
+{
+    info->icc_is_damaged = !codec_icc_is_valid(icc, bytes);
+    return info->icc_is_damaged ||
+           codec_keep(icc, bytes, ICC_BYTES_MAX, &info->icc, &info->icc_bytes);
+}
+
 bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
                      struct image_info *info)
 {

@@ -43,7 +43,8 @@ const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal
 #define PIXELS_PER_CHECK (1u << 20)
 
 /* The flags of a VP8X chunk. */
-enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, FLAG_ICC = 0x20 };
+enum { FLAG_ANIMATION = 0x02, FLAG_XMP = 0x04, FLAG_EXIF = 0x08, FLAG_ALPHA = 0x10,
+       FLAG_ICC = 0x20 };
 
 /* The parts of a file, or of its first frame. */
 struct webp_parts {
@@ -52,8 +53,8 @@ struct webp_parts {
     bool may_animate;     /* by the header */
     bool animated;
     uint32_t x, y;        /* of the frame on its canvas */
-    const uint8_t *icc, *exif;
-    size_t icc_bytes, exif_bytes;
+    const uint8_t *icc, *exif, *xmp;
+    size_t icc_bytes, exif_bytes, xmp_bytes;
     const uint8_t *vp8l, *alph; /* compressed pixels, or alpha */
     size_t vp8l_bytes, alph_bytes;
     bool has_pixels;      /* a chunk with pixels was found; libwebp reads no alpha after it */
@@ -76,6 +77,8 @@ static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t byt
         take(&parts->icc, &parts->icc_bytes, data, bytes);
     } else if (memcmp(type, "EXIF", 4) == 0) {
         take(&parts->exif, &parts->exif_bytes, data, bytes);
+    } else if (memcmp(type, "XMP ", 4) == 0) {
+        take(&parts->xmp, &parts->xmp_bytes, data, bytes);
     } else if (memcmp(type, "ALPH", 4) == 0 && !parts->has_pixels) {
         parts->alph = data; /* libwebp reads the last one */
         parts->alph_bytes = bytes;
@@ -219,18 +222,16 @@ static enum status read_features(const uint8_t *bytes, size_t length,
     return STATUS_OK;
 }
 
-static enum status read_icc(const struct webp_parts *parts, struct image_info *info,
-                            struct error *error)
+static enum status read_metadata(const struct webp_parts *parts, const struct codec_limits *limits,
+                                 struct image_info *info, struct error *error)
 {
-    if (!parts->icc || !codec_icc_is_rgb(parts->icc, parts->icc_bytes))
+    if (parts->exif)
+        info->orientation = exif_orientation(parts->exif, parts->exif_bytes);
+    if ((!parts->icc || codec_keep_icc(parts->icc, parts->icc_bytes, info)) &&
+        (!parts->exif || codec_keep_exif(limits, parts->exif, parts->exif_bytes, info)) &&
+        (!parts->xmp || codec_keep_xmp(limits, parts->xmp, parts->xmp_bytes, info)))
         return STATUS_OK;
-    info->icc = malloc(parts->icc_bytes);
-    if (!info->icc)
-        return error_set(error, STATUS_OUT_OF_MEMORY,
-                         "no memory for a colour profile of %zu bytes", parts->icc_bytes);
-    memcpy(info->icc, parts->icc, parts->icc_bytes);
-    info->icc_bytes = parts->icc_bytes;
-    return STATUS_OK;
+    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a WebP");
 }
 
 /* An opaque frame that does not fill its canvas makes a transparent image. */
@@ -258,9 +259,7 @@ static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     if (codec_late(limits->deadline_ns)) /* the groups were perhaps not counted */
         return error_set(error, STATUS_DECODE_LIMIT,
                          "the deadline for decoding passed in its header");
-    if (parts.exif)
-        info->orientation = exif_orientation(parts.exif, parts.exif_bytes);
-    return read_icc(&parts, info, error);
+    return read_metadata(&parts, limits, info, error);
 }
 
 /* ---- decode ---- */
@@ -357,14 +356,15 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
 /* ---- encode ---- */
 
 /* The file on its way to the sink. libwebp writes its parts in order, after it has encoded the
- * whole image. If there is a profile, the headers are replaced by others with a VP8X and an ICCP
- * chunk. */
+ * whole image. If there is metadata, the headers are replaced by others with a VP8X and an ICCP
+ * chunk, and EXIF and XMP are added at the end (RFC 9649, section 2.7). */
 struct writer {
     const struct encode_request *request;
     struct codec_sink *sink;
     struct error *error;
     size_t used;              /* bytes in the sink's buffer */
-    const uint8_t *icc;       /* NULL: the file is written unchanged */
+    const uint8_t *icc;       /* NULL: none, or none that fits the pixels */
+    bool extends;             /* there is metadata; otherwise libwebp's file is written unchanged */
     uint8_t head[RIFF_BYTES + VP8X_BYTES];
     size_t head_bytes;        /* so far */
 };
@@ -380,6 +380,22 @@ static bool put(struct writer *writer, const void *bytes, size_t count)
     return codec_put(writer->sink, &writer->used, bytes, count, "WebP", writer->error);
 }
 
+static uint32_t chunk_bytes(const uint8_t *data, size_t bytes)
+{
+    return data ? (uint32_t)(CHUNK_BYTES + bytes + bytes % 2) : 0;
+}
+
+static bool put_chunk(struct writer *writer, const char *type, const uint8_t *data, size_t bytes)
+{
+    uint8_t head[CHUNK_BYTES];
+    if (!data)
+        return true;
+    memcpy(head, type, 4);
+    put_le(head + 4, (uint32_t)bytes, 4);
+    return put(writer, head, sizeof head) && put(writer, data, bytes) &&
+           put(writer, "", bytes % 2);
+}
+
 /* Whether the file has alpha: libwebp omits an opaque one. A lossless image has the flag in its own
  * header. */
 static bool has_alpha(const struct writer *writer)
@@ -391,26 +407,26 @@ static bool has_alpha(const struct writer *writer)
     return memcmp(type, "VP8L", 4) == 0 && (writer->head[lossless_flags_at] & 0x10) != 0;
 }
 
-/* Writes the headers with a profile, and the part of writer->head that they do not replace. */
+/* Writes the headers and the profile, and the part of writer->head that they do not replace. */
 static bool put_head(struct writer *writer, const WebPPicture *picture)
 {
+    const struct encode_request *request = writer->request;
     bool extended = memcmp(writer->head + RIFF_BYTES, "VP8X", 4) == 0;
-    uint32_t icc_bytes = (uint32_t)writer->request->icc_bytes;
-    uint32_t more = CHUNK_BYTES + icc_bytes + icc_bytes % 2 + (extended ? 0 : VP8X_BYTES);
-    uint8_t head[RIFF_BYTES + VP8X_BYTES + CHUNK_BYTES] = {0};
-    uint8_t *vp8x = head + RIFF_BYTES, *iccp = vp8x + VP8X_BYTES;
+    uint32_t more = chunk_bytes(writer->icc, request->icc_bytes) +
+                    chunk_bytes(request->exif, request->exif_bytes) +
+                    chunk_bytes(request->xmp, request->xmp_bytes) + (extended ? 0 : VP8X_BYTES);
+    uint8_t head[RIFF_BYTES + VP8X_BYTES] = {0}, *vp8x = head + RIFF_BYTES;
     size_t replaced = RIFF_BYTES + (extended ? VP8X_BYTES : 0);
     memcpy(head, writer->head, RIFF_BYTES);
     put_le(head + 4, codec_le32(writer->head + 4) + more, 4);
     memcpy(vp8x, "VP8X", 4);
     put_le(vp8x + 4, VP8X_BYTES - CHUNK_BYTES, 4);
-    vp8x[8] = (uint8_t)(FLAG_ICC | (has_alpha(writer) ? FLAG_ALPHA : 0));
+    vp8x[8] = (uint8_t)((writer->icc ? FLAG_ICC : 0) | (has_alpha(writer) ? FLAG_ALPHA : 0) |
+                        (request->exif ? FLAG_EXIF : 0) | (request->xmp ? FLAG_XMP : 0));
     put_le(vp8x + 12, (uint32_t)picture->width - 1, 3);
     put_le(vp8x + 15, (uint32_t)picture->height - 1, 3);
-    memcpy(iccp, "ICCP", 4);
-    put_le(iccp + 4, icc_bytes, 4);
-    return put(writer, head, sizeof head) && put(writer, writer->icc, icc_bytes) &&
-           put(writer, "", icc_bytes % 2) &&
+    return put(writer, head, sizeof head) &&
+           put_chunk(writer, "ICCP", writer->icc, request->icc_bytes) &&
            put(writer, writer->head + replaced, writer->head_bytes - replaced);
 }
 
@@ -419,7 +435,7 @@ static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *pictu
 {
     struct writer *writer = picture->custom_ptr;
     size_t room = sizeof writer->head - writer->head_bytes, part = count < room ? count : room;
-    if (!writer->icc)
+    if (!writer->extends)
         return put(writer, bytes, count);
     if (part > 0) {
         memcpy(writer->head + writer->head_bytes, bytes, part);
@@ -434,8 +450,11 @@ static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *pictu
 
 static bool put_end(struct writer *writer, const WebPPicture *picture)
 {
-    bool is_short = writer->icc && writer->head_bytes < sizeof writer->head;
+    const struct encode_request *request = writer->request;
+    bool is_short = writer->extends && writer->head_bytes < sizeof writer->head;
     return (!is_short || put_head(writer, picture)) &&
+           put_chunk(writer, "EXIF", request->exif, request->exif_bytes) &&
+           put_chunk(writer, "XMP ", request->xmp, request->xmp_bytes) &&
            codec_put_end(writer->sink, &writer->used, "WebP", writer->error);
 }
 
@@ -533,7 +552,8 @@ static enum status webp_encode(void *state, const struct image *src,
     bool profile = request->icc && src->channels >= 3 &&
                    codec_icc_is_rgb(request->icc, request->icc_bytes);
     struct writer writer = {.request = request, .sink = sink, .error = error,
-                            .icc = profile ? request->icc : NULL};
+                            .icc = profile ? request->icc : NULL,
+                            .extends = profile || request->exif || request->xmp};
     (void)state;
     if (!WebPConfigInit(&config) || !WebPPictureInit(&picture))
         return error_set(error, STATUS_INTERNAL, "libwebp %#x refuses calls for version %#x",

@@ -74,8 +74,10 @@ static size_t encoder_need(const struct job_run *run)
             output->encoder == CODEC_ON_DEVICE)
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
-        size_t bytes = codec_encoder_bytes(output->format, variant->width, variant->height,
-                                           variant->channels, &run->job.outputs[i].encoder);
+        size_t bytes = codec_encoder_bytes(
+            output->format, variant->width, variant->height, variant->channels,
+            &run->job.outputs[i].encoder,
+            image_info_metadata_bytes(&run->info, output->metadata));
         if (bytes > need)
             need = bytes; /* outputs are encoded one at a time */
     }

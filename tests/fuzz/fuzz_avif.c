@@ -38,6 +38,7 @@ static avifImage *image_of(const struct kind *kind)
         struct picture_file icc = picture_icc(144, "RGB "), exif = picture_exif(6, false, true);
         (void)avifImageSetProfileICC(image, icc.bytes, icc.length);
         (void)avifImageSetMetadataExif(image, exif.bytes, exif.length);
+        (void)avifImageSetMetadataXMP(image, (const uint8_t *)"<x:xmpmeta/>", 12);
         picture_free(&icc);
         picture_free(&exif);
     }

@@ -55,6 +55,7 @@ static struct picture_file extended(const struct picture_file *plain, int flags,
         picture_insert(&file, file.length, image, bytes);
     }
     append_chunk(&file, "EXIF", exif.bytes, exif.length);
+    append_chunk(&file, "XMP ", "<x:xmpmeta/>", 12);
     picture_free(&icc);
     picture_free(&exif);
     return file;
@@ -78,16 +79,16 @@ static struct picture_file plain_file(uint32_t channels, bool lossless)
 
 void fuzz_seeds(fuzz_give *give, void *context)
 {
-    enum { icc_exif = 0x28, animated = 0x02 };
+    enum { tagged = 0x2C, animated = 0x02 };
     for (int i = 0; i < 4; i++) {
         static const char *const names[] = {"lossy", "lossy-alpha", "lossless", "lossless-alpha"};
         struct picture_file plain = plain_file(3 + i % 2, i / 2);
         char name[40];
         snprintf(name, sizeof name, "%s.webp", names[i]);
         if (i != 1) {
-            fuzz_give_file(give, context, "extended.webp", extended(&plain, icc_exif, false));
+            fuzz_give_file(give, context, "extended.webp", extended(&plain, tagged, false));
             fuzz_give_file(give, context, "animated.webp",
-                           extended(&plain, icc_exif | animated, true));
+                           extended(&plain, tagged | animated, true));
         }
         fuzz_give_file(give, context, name, plain);
     }

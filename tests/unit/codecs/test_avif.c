@@ -5,6 +5,8 @@
 
 #include <avif/avif.h>
 
+#include "tests/fixtures/camera.h"
+
 /* A file to write: 4:4:4 at the lossless quantizer, unless said otherwise. */
 struct avif {
     uint32_t width, height, depth; /* 0: 8 bits */
@@ -285,12 +287,62 @@ TEST(test_profile)
         picture_free(&file);
         free(image.pixels);
     }
-    struct picture_file file = make_avif(.width = 9, .height = 7, .icc = &gray);
-    expect_as_libavif(&file);
-    assert_null(rig.info.icc);
-    picture_free(&file);
     picture_free(&gray);
     picture_free(&icc);
+}
+
+/* Profiles for any colours are read; damaged ones are dropped. */
+TEST(test_profile_read)
+{
+    static const avifPixelFormat layouts[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV400};
+    for (int i = 0; i < 10; i++) {
+        bool damaged = i / 2 >= 2;
+        struct picture_file icc = picture_icc(i / 2 == 4 ? ICC_BYTES_MAX + 4 : 500,
+                                              i / 2 == 0 ? "GRAY" : "RGB ");
+        icc.bytes[3] += i / 2 == 2; /* a wrong size field */
+        icc.bytes[36] += i / 2 == 3; /* the signature is wrong */
+        struct picture_file file =
+            make_avif(.width = 9, .height = 7, .icc = &icc, .format = layouts[i % 2]);
+        expect_as_libavif(&file);
+        assert_int_equal(rig.info.icc_is_damaged, damaged);
+        assert_int_equal(rig.info.icc_bytes, damaged ? 0 : icc.length);
+        if (!damaged)
+            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+        picture_free(&file);
+        picture_free(&icc);
+    }
+}
+
+/* As libavif reads it. The orientation is only in EXIF: without irot and imir. */
+TEST(test_metadata)
+{
+    struct picture_file exif = camera_exif(true, 6, 40, 30, 1), xmp = camera_xmp(6, true);
+    for (int i = 0; i < 12; i++) {
+        bool has_exif = i / 3 % 2, has_xmp = i / 6;
+        struct image image = rig_picture(40, 30, (uint32_t[]){1, 3, 4}[i % 3], 1);
+        struct picture_file file = rig_encode_as(
+            &image, "avif", .encoder.quality = 60, .exif = has_exif ? exif.bytes : NULL,
+            .exif_bytes = exif.length, .xmp = has_xmp ? xmp.bytes : NULL, .xmp_bytes = xmp.length);
+        avifDecoder *decoder = avifDecoderCreate();
+        avifImage *read = avifImageCreateEmpty();
+        assert_int_equal(avifDecoderReadMemory(decoder, read, file.bytes, file.length),
+                         AVIF_RESULT_OK);
+        assert_int_equal(read->transformFlags, AVIF_TRANSFORM_NONE);
+        assert_int_equal(read->exif.size, has_exif ? exif.length : 0);
+        assert_int_equal(read->xmp.size, has_xmp ? xmp.length : 0);
+        if (has_exif)
+            assert_memory_equal(read->exif.data, exif.bytes, exif.length);
+        if (has_xmp)
+            assert_memory_equal(read->xmp.data, xmp.bytes, xmp.length);
+        expect_as_libavif(&file);
+        assert_int_equal(rig.info.orientation, has_exif ? 6 : 1);
+        avifImageDestroy(read);
+        avifDecoderDestroy(decoder);
+        picture_free(&file);
+        free(image.pixels);
+    }
+    picture_free(&exif);
+    picture_free(&xmp);
 }
 
 /* ---- limits, truncated and corrupt files ---- */

@@ -344,7 +344,7 @@ TEST(test_encoder_bytes)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(codec_encoder_bytes(format_by_name("jpeg"), rows[i].width, rows[i].height,
-                                             rows[i].channels, &rows[i].settings),
+                                             rows[i].channels, &rows[i].settings, 5000),
                          rows[i].blocks * 128);
 }
 

@@ -1,6 +1,14 @@
 /* Tests of EXIF and XMP from an input to its outputs: what is kept, changed and left out. */
 #include "tests/fixtures/codec_rig.h"
 
+#ifdef GPUIMGD_WEBP
+#include <webp/encode.h>
+#include <webp/mux.h>
+#endif
+#ifdef GPUIMGD_AVIF
+#include <avif/avif.h>
+#endif
+
 #include "codecs/codec_impl.h"
 #include "tests/fixtures/camera.h"
 
@@ -92,9 +100,86 @@ TEST(test_broken)
 
 /* ---- files ---- */
 
+#ifdef GPUIMGD_WEBP
+
+static void set_chunk(WebPMux *mux, const char *type, const struct picture_file *data)
+{
+    if (data)
+        assert_int_equal(WebPMuxSetChunk(mux, type, &(WebPData){data->bytes, data->length}, 1),
+                         WEBP_MUX_OK);
+}
+
+/* By libwebp and its mux. */
+static struct picture_file make_webp(const struct picture_file *exif,
+                                     const struct picture_file *xmp)
+{
+    uint8_t *pixels = picture_pixels(24, 16, 3, 1);
+    WebPData plain = {NULL, 0}, out;
+    plain.size = WebPEncodeLosslessRGB(pixels, 24, 16, 3 * 24, (uint8_t **)&plain.bytes);
+    WebPMux *mux = WebPMuxCreate(&plain, 1);
+    set_chunk(mux, "EXIF", exif);
+    set_chunk(mux, "XMP ", xmp);
+    assert_int_equal(WebPMuxAssemble(mux, &out), WEBP_MUX_OK);
+    struct picture_file file =
+        picture_cut(&(struct picture_file){(uint8_t *)(uintptr_t)out.bytes, out.size}, out.size);
+    WebPMuxDelete(mux);
+    WebPDataClear(&plain);
+    WebPDataClear(&out);
+    free(pixels);
+    return file;
+}
+
+#endif
+
+#ifdef GPUIMGD_AVIF
+
+/* By libavif, with the orientation in EXIF alone. */
+static struct picture_file make_avif(const struct picture_file *exif,
+                                     const struct picture_file *xmp)
+{
+    avifEncoder *encoder = avifEncoderCreate();
+    avifImage *image = avifImageCreate(24, 16, 8, AVIF_PIXEL_FORMAT_YUV444);
+    avifRWData out = AVIF_DATA_EMPTY;
+    avifRGBImage rgb;
+    avifRGBImageSetDefaults(&rgb, image);
+    rgb.format = AVIF_RGB_FORMAT_RGB;
+    rgb.rowBytes = 3 * 24;
+    rgb.pixels = picture_pixels(24, 16, 3, 1);
+    assert_int_equal(avifImageRGBToYUV(image, &rgb), AVIF_RESULT_OK);
+    if (exif)
+        (void)avifImageSetMetadataExif(image, exif->bytes, exif->length);
+    if (xmp)
+        (void)avifImageSetMetadataXMP(image, xmp->bytes, xmp->length);
+    image->transformFlags = AVIF_TRANSFORM_NONE;
+    encoder->speed = AVIF_SPEED_FASTEST;
+    assert_int_equal(avifEncoderWrite(encoder, image, &out), AVIF_RESULT_OK);
+    struct picture_file file = picture_cut(&(struct picture_file){out.data, out.size}, out.size);
+    avifRWDataFree(&out);
+    avifImageDestroy(image);
+    avifEncoderDestroy(encoder);
+    free(rgb.pixels);
+    return file;
+}
+
+#endif
+
+/* Whether this program has the library of the format. */
+static bool has(int format)
+{
+    return !codec_refusal(&formats[format], true) && !codec_refusal(&formats[format], false);
+}
+
 static struct picture_file make_file(int format, const struct picture_file *exif,
                                      const struct picture_file *xmp)
 {
+#ifdef GPUIMGD_WEBP
+    if (format == FORMAT_webp)
+        return make_webp(exif, xmp);
+#endif
+#ifdef GPUIMGD_AVIF
+    if (format == FORMAT_avif)
+        return make_avif(exif, xmp);
+#endif
     struct picture_file file = format == FORMAT_jpeg
                                    ? make_jpeg(.width = 24, .height = 16)
                                    : make_png(.width = 24, .height = 16, .colour_type = 2);
@@ -105,13 +190,24 @@ static struct picture_file make_file(int format, const struct picture_file *exif
     return file;
 }
 
+/* With the metadata of the image that was probed last. */
+static struct picture_file encode(const struct image *image, int format)
+{
+    return rig_encode_as(image, formats[format].name, .encoder = encoder_defaults,
+                         .exif = rig.info.exif, .exif_bytes = rig.info.exif_bytes,
+                         .xmp = rig.info.xmp, .xmp_bytes = rig.info.xmp_bytes);
+}
+
 /* From each format to each format. */
 TEST(test_kept)
 {
     struct picture_file exif = camera_exif(true, 6, 24, 16, 0), xmp = camera_xmp(6, false);
     struct image image = rig_picture(16, 24, 3, 1);
-    for (int i = 0; i < 4; i++) {
-        struct picture_file file = make_file(i / 2, &exif, &xmp);
+    for (int i = 0; i < FORMAT_COUNT * FORMAT_COUNT; i++) {
+        int from = i / FORMAT_COUNT, to = i % FORMAT_COUNT;
+        if (!has(from) || !has(to))
+            continue;
+        struct picture_file file = make_file(from, &exif, &xmp);
         probe(&file, METADATA_EXIF | METADATA_XMP);
         assert_int_equal(rig.info.orientation, 6);
         assert_int_equal(rig.info.exif_bytes, exif.length - CAMERA_THUMBNAIL_BYTES);
@@ -119,10 +215,7 @@ TEST(test_kept)
         assert_memory_equal(rig.info.xmp, xmp.bytes, xmp.length);
         struct metadata_fit fit = {.upright = true, .in_srgb = true, .width = 16, .height = 24};
         image_info_fit_metadata(&rig.info, &fit);
-        struct picture_file made = rig_encode_as(
-            &image, formats[i % 2].name, .encoder = encoder_defaults, .exif = rig.info.exif,
-            .exif_bytes = rig.info.exif_bytes, .xmp = rig.info.xmp,
-            .xmp_bytes = rig.info.xmp_bytes);
+        struct picture_file made = encode(&image, to);
         image_info_clear(&rig.info);
         rig.limits.metadata = METADATA_ALL;
         rig_reads(&made, STATUS_OK, NULL);
@@ -143,7 +236,9 @@ TEST(test_kept)
 TEST(test_not_wanted)
 {
     struct picture_file exif = camera_exif(true, 6, 24, 16, 0), xmp = camera_xmp(6, false);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4 * FORMAT_COUNT; i++) {
+        if (!has(i / 4))
+            continue;
         struct picture_file file = make_file(i / 4, &exif, &xmp);
         probe(&file, (unsigned)(i % 4) << 1);
         assert_int_equal(rig.info.exif != NULL, i % 2);
@@ -159,7 +254,9 @@ TEST(test_read_again)
 {
     struct picture_file exif = camera_exif(false, 3, 24, 16, 0), xmp = camera_xmp(3, true);
     struct error error = {0};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        if (!has(i))
+            continue;
         struct picture_file file = make_file(i, &exif, &xmp), none = make_file(i, NULL, NULL);
         probe(&file, METADATA_ALL);
         size_t bytes = image_info_metadata_bytes(&rig.info, METADATA_ALL);
@@ -182,11 +279,16 @@ TEST(test_read_again)
     picture_free(&xmp);
 }
 
-/* The largest packet fits one segment; a larger one, which only a PNG can hold, is left out. */
+/* The largest packet fits one segment of a JPEG; a larger one, which the other formats can hold, is
+ * left out. */
 TEST(test_limits)
 {
     struct image image = rig_picture(16, 24, 3, 1);
-    for (size_t more = 0; more < 2; more++) {
+    for (size_t i = 0; i < 2 * FORMAT_COUNT; i++) {
+        size_t more = i % 2;
+        int format = (int)i / 2;
+        if (!has(format))
+            continue;
         struct picture_file exif = camera_exif(true, 1, 9, 9, 0), xmp = {NULL, 0};
         struct picture_file tail =
             picture_garbage(EXIF_KEPT_BYTES_MAX + more - exif.length, 1);
@@ -195,17 +297,16 @@ TEST(test_limits)
         picture_free(&tail);
         xmp = picture_garbage(XMP_BYTES_MAX + more, 1);
         memset(xmp.bytes, 'x', xmp.length);
-        struct picture_file file = make_file(FORMAT_png, &exif, &xmp);
+        struct picture_file file =
+            make_file(format == FORMAT_jpeg ? FORMAT_png : format, &exif, &xmp);
         probe(&file, METADATA_ALL);
         assert_int_equal(rig.info.exif != NULL, more == 0);
         assert_int_equal(rig.info.xmp_bytes, more == 0 ? XMP_BYTES_MAX : 0);
         if (more == 0) {
-            struct picture_file made = rig_encode_as(
-                &image, "jpeg", .encoder = encoder_defaults, .exif = rig.info.exif,
-                .exif_bytes = rig.info.exif_bytes, .xmp = rig.info.xmp,
-                .xmp_bytes = rig.info.xmp_bytes);
+            struct picture_file made = encode(&image, format);
             image_info_clear(&rig.info);
             rig_reads(&made, STATUS_OK, NULL);
+            assert_int_equal(rig.info.exif_bytes, EXIF_KEPT_BYTES_MAX);
             assert_int_equal(rig.info.xmp_bytes, XMP_BYTES_MAX);
             picture_free(&made);
         }

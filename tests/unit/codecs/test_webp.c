@@ -10,6 +10,7 @@
 
 #include "codecs/codec_impl.h"
 #include "codecs/vp8l.h"
+#include "tests/fixtures/camera.h"
 
 static const uint32_t sides[][2] = {{1, 1},   {1, 19},  {19, 1},   {2, 3},    {16, 16},
                                     {17, 15}, {61, 47}, {130, 90}, {16383, 1}, {1, 16383}};
@@ -204,42 +205,74 @@ static struct picture_file with_chunk(const struct picture_file *file, const cha
     return taken((uint8_t *)(uintptr_t)out.bytes, out.size);
 }
 
-TEST(test_profile)
+static void add_chunk(struct picture_file *file, const char *type,
+                      const struct picture_file *data)
 {
-    for (int i = 0; i < 12; i++) {
-        uint32_t channels = (uint32_t[]){1, 3, 4}[i % 3], side = i >= 6 ? 1 : 40;
+    struct picture_file before = *file;
+    *file = with_chunk(&before, type, data);
+    picture_free(&before);
+}
+
+/* The files are those that libwebp's mux makes from plain ones. */
+TEST(test_metadata)
+{
+    for (int i = 0; i < 96; i++) {
+        uint32_t channels = (uint32_t[]){1, 3, 4}[i % 3], side = i / 6 % 2 ? 1 : 40;
         struct picture_file icc = picture_icc(i % 2 ? 401 : 3000, "RGB ");
+        struct picture_file exif = camera_exif(i % 2, 6, 40, 40, i % 2), xmp = camera_xmp(6, i % 2);
+        bool has_icc = i / 12 % 2, has_exif = i / 24 % 2, has_xmp = i / 48;
         struct image image = rig_picture(side, side, channels, 1);
         struct encoder_settings settings = {.quality = 80, .lossless = i / 3 % 2};
-        struct picture_file file = rig_encode_as(&image, "webp", .encoder = settings,
-                                                 .icc = icc.bytes, .icc_bytes = icc.length);
-        struct picture_file plain = rig_encode_as(&image, "webp", .encoder = settings);
-        rig_reads(&plain, STATUS_OK, NULL);
-        assert_null(rig.info.icc);
+        struct picture_file file = rig_encode_as(
+            &image, "webp", .encoder = settings, .icc = has_icc ? icc.bytes : NULL,
+            .icc_bytes = icc.length, .exif = has_exif ? exif.bytes : NULL,
+            .exif_bytes = exif.length, .xmp = has_xmp ? xmp.bytes : NULL,
+            .xmp_bytes = xmp.length);
+        struct picture_file wanted = rig_encode_as(&image, "webp", .encoder = settings);
+        if (has_icc && channels >= 3)
+            add_chunk(&wanted, "ICCP", &icc);
+        if (has_exif)
+            add_chunk(&wanted, "EXIF", &exif);
+        if (has_xmp)
+            add_chunk(&wanted, "XMP ", &xmp);
+        assert_int_equal(file.length, wanted.length);
+        assert_memory_equal(file.bytes, wanted.bytes, wanted.length);
         expect_as_libwebp(&file);
-        assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
-        if (channels >= 3) {
-            struct picture_file wanted = with_chunk(&plain, "ICCP", &icc);
+        assert_int_equal(rig.info.icc_bytes, has_icc && channels >= 3 ? icc.length : 0);
+        if (has_icc && channels >= 3)
             assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
-            assert_int_equal(file.length, wanted.length);
-            assert_memory_equal(file.bytes, wanted.bytes, wanted.length);
-            picture_free(&wanted);
-        }
-        picture_free(&plain);
+        assert_int_equal(rig.info.orientation, has_exif ? 6 : 1);
+        picture_free(&wanted);
         picture_free(&file);
         picture_free(&icc);
+        picture_free(&exif);
+        picture_free(&xmp);
         free(image.pixels);
     }
 }
 
-/* Profiles that are not RGB, or broken, are dropped; the image is read and written. */
-TEST(test_bad_profile)
+/* Profiles that are not RGB are read, but not written. Damaged ones are dropped. */
+TEST(test_other_profiles)
 {
     struct picture_file gray = picture_icc(500, "GRAY"), plain = lossy_file(9, 7, 3, 75);
     struct picture_file file = with_chunk(&plain, "ICCP", &gray);
     expect_as_libwebp(&file);
-    assert_null(rig.info.icc);
+    assert_int_equal(rig.info.icc_bytes, gray.length);
+    assert_memory_equal(rig.info.icc, gray.bytes, gray.length);
+    assert_false(rig.info.icc_is_damaged);
     picture_free(&file);
+    for (int i = 0; i < 3; i++) {
+        struct picture_file icc = picture_icc(i == 2 ? ICC_BYTES_MAX + 4 : 500, "RGB ");
+        icc.bytes[3] += i == 0; /* a wrong size field */
+        icc.bytes[36] += i == 1; /* the signature is wrong */
+        file = with_chunk(&plain, "ICCP", &icc);
+        expect_as_libwebp(&file);
+        assert_null(rig.info.icc);
+        assert_int_equal(rig.info.icc_bytes, 0);
+        assert_true(rig.info.icc_is_damaged);
+        picture_free(&file);
+        picture_free(&icc);
+    }
     struct image image = rig_picture(9, 7, 3, 1);
     file = rig_encode_as(&image, "webp", .encoder.quality = 75, .icc = gray.bytes,
                          .icc_bytes = gray.length);
@@ -249,6 +282,25 @@ TEST(test_bad_profile)
     picture_free(&gray);
     picture_free(&plain);
     free(image.pixels);
+}
+
+/* Of two chunks of a type, the first counts. */
+TEST(test_second_chunk)
+{
+    struct picture_file exif[] = {camera_exif(true, 6, 9, 7, 0), camera_exif(true, 3, 9, 7, 0)};
+    struct picture_file plain = lossless_file(9, 7, 3), file = with_chunk(&plain, "EXIF", &exif[0]);
+    struct picture_file other = with_chunk(&plain, "EXIF", &exif[1]);
+    size_t bytes = 8 + exif[1].length + exif[1].length % 2;
+    picture_insert(&file, file.length, other.bytes + other.length - bytes, bytes);
+    for (int i = 0; i < 4; i++)
+        file.bytes[4 + i] = (uint8_t)((file.length - 8) >> 8 * i);
+    expect_as_libwebp(&file);
+    assert_int_equal(rig.info.orientation, 6);
+    picture_free(&file);
+    picture_free(&other);
+    picture_free(&plain);
+    picture_free(&exif[0]);
+    picture_free(&exif[1]);
 }
 
 TEST(test_orientation)
