@@ -82,11 +82,43 @@ static enum status refuse(const avifDecoder *decoder, avifResult result, const c
                      avifResultToString(result), *detail ? ": " : "", detail);
 }
 
+/* A file in memory. libavif copies the profile, EXIF and XMP while it reads the boxes, before the
+ * job is admitted, so the bytes that it may read then are limited. */
+struct source {
+    avifIO io; /* first, so that on_read finds the rest */
+    const uint8_t *bytes;
+    size_t left; /* that libavif may read */
+    bool is_over;
+};
+
+static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t size,
+                          avifROData *out)
+{
+    struct source *source = (struct source *)io;
+    if (flags != 0 || offset > io->sizeHint)
+        return AVIF_RESULT_IO_ERROR;
+    if (size > io->sizeHint - offset)
+        size = (size_t)(io->sizeHint - offset);
+    if (size > source->left) {
+        source->is_over = true;
+        return AVIF_RESULT_IO_ERROR;
+    }
+    source->left -= size;
+    *out = (avifROData){source->bytes + offset, size};
+    return AVIF_RESULT_OK;
+}
+
+static struct source open_source(const uint8_t *bytes, size_t length, size_t read_max)
+{
+    return (struct source){.io = {.read = on_read, .sizeHint = length, .persistent = AVIF_TRUE},
+                           .bytes = bytes, .left = read_max};
+}
+
 /* Opens a file and reads its boxes; libavif has no image in memory yet. The caller destroys the
  * decoder in every case. Boxes that old encoders omit are not required. metadata: METADATA_EXIF and
- * METADATA_XMP, to read besides the profile. */
-static enum status open_decoder(const uint8_t *bytes, size_t length, unsigned metadata,
-                                avifDecoder **opened, struct error *error)
+ * METADATA_XMP, to read besides the profile. The source must outlive the decoder. */
+static enum status open_decoder(struct source *source, unsigned metadata, avifDecoder **opened,
+                                struct error *error)
 {
     avifDecoder *decoder = *opened = avifDecoderCreate();
     if (!decoder)
@@ -97,9 +129,12 @@ static enum status open_decoder(const uint8_t *bytes, size_t length, unsigned me
     decoder->strictFlags = AVIF_STRICT_CLAP_VALID;
     decoder->ignoreXMP = !(metadata & METADATA_XMP);
     decoder->ignoreExif = !(metadata & METADATA_EXIF);
-    avifResult result = avifDecoderSetIOMemory(decoder, bytes, length);
-    if (result == AVIF_RESULT_OK)
-        result = avifDecoderParse(decoder);
+    avifDecoderSetIO(decoder, &source->io);
+    avifResult result = avifDecoderParse(decoder);
+    if (source->is_over)
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "the AVIF's header has more than %llu bytes of boxes and metadata",
+                         AVIF_KEPT_BYTES_MAX);
     return result == AVIF_RESULT_OK ? STATUS_OK : refuse(decoder, result, "in its header", error);
 }
 
@@ -181,15 +216,36 @@ static enum status read_info(const avifDecoder *decoder, size_t streams,
     return read_metadata(image, limits, info, error);
 }
 
+/* Opens a file for its header. EXIF may have the orientation. If the metadata is too large, XMP is
+ * left out, and then EXIF. */
+static enum status open_header(struct source *source, const uint8_t *bytes, size_t length,
+                               unsigned wanted, avifDecoder **decoder, struct error *error)
+{
+    const unsigned kinds[] = {METADATA_EXIF | wanted, METADATA_EXIF, 0};
+    size_t read_max = length < AVIF_KEPT_BYTES_MAX ? length : AVIF_KEPT_BYTES_MAX;
+    /* libavif joins the parts of EXIF and XMP before it copies them. */
+    if (!codec_has_memory(2 * read_max))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (*decoder)
+            avifDecoderDestroy(*decoder);
+        *error = (struct error){0};
+        *source = open_source(bytes, length, AVIF_KEPT_BYTES_MAX);
+        open_decoder(source, kinds[i], decoder, error);
+        if (!source->is_over)
+            break;
+    }
+    return error->status;
+}
+
 static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
                               const struct codec_limits *limits, struct image_info *info,
                               struct error *error)
 {
-    avifDecoder *decoder;
+    struct source source;
+    avifDecoder *decoder = NULL;
     (void)state;
-    /* EXIF may have the orientation. */
-    if (open_decoder(bytes, length, METADATA_EXIF | limits->metadata, &decoder, error) ==
-        STATUS_OK)
+    if (open_header(&source, bytes, length, limits->metadata, &decoder, error) == STATUS_OK)
         read_info(decoder, count_streams(bytes, length), limits, info, error);
     if (decoder)
         avifDecoderDestroy(decoder);
@@ -264,11 +320,12 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
                                const struct codec_limits *limits, const struct image *dst,
                                struct error *error)
 {
-    avifDecoder *decoder;
+    struct source source = open_source(bytes, length, SIZE_MAX);
+    avifDecoder *decoder = NULL;
     (void)state, (void)request; /* the file alone determines the channels */
     if (!codec_has_memory(info->codec_bytes))
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
-    if (open_decoder(bytes, length, 0, &decoder, error) == STATUS_OK)
+    if (open_decoder(&source, 0, &decoder, error) == STATUS_OK)
         decode_pixels(decoder, dst, error);
     if (decoder)
         avifDecoderDestroy(decoder);

@@ -62,6 +62,9 @@
 /* Memory for APP1 and APP2 segments while the header is read, before the job is admitted. EXIF and
  * the largest profile fit after 12 MiB of XMP (depth maps). */
 #define JPEG_KEPT_BYTES_MAX (4 * ICC_BYTES_MAX)
+/* The same for the boxes, the profile, which libavif reads a second time from them, EXIF and XMP of
+ * an AVIF. libavif copies EXIF and XMP up to two times. */
+#define AVIF_KEPT_BYTES_MAX (3 * ICC_BYTES_MAX)
 /* Harmless warnings (bytes before a marker) until the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */
@@ -234,6 +237,7 @@ static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
               "the daemon's own memory must hold all of its parts");
 static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
+                  HEAP_WORKER_BYTES >= 2 * AVIF_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + MIB &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");

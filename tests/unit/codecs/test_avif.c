@@ -13,7 +13,7 @@ struct avif {
     avifPixelFormat format;        /* 0: 4:4:4 */
     bool alpha, premultiplied, limited;
     int quantizer, angle, axis;    /* angle: of irot, and axis of imir, both plus 1; 0: none */
-    const struct picture_file *icc, *exif;
+    const struct picture_file *icc, *exif, *xmp;
     int frames;                    /* > 1: a sequence */
     bool grid;                     /* of 2 x 1 cells with these sides */
 };
@@ -43,6 +43,9 @@ static avifImage *image_of(const struct avif *options, uint32_t seed)
         (void)avifImageSetProfileICC(image, options->icc->bytes, options->icc->length);
     if (options->exif)
         (void)avifImageSetMetadataExif(image, options->exif->bytes, options->exif->length);
+    if (options->xmp)
+        (void)avifImageSetMetadataXMP(image, options->xmp->bytes, options->xmp->length);
+    image->transformFlags = AVIF_TRANSFORM_NONE; /* libavif has copied EXIF's orientation */
     avifRGBImageSetDefaults(&rgb, image);
     rgb.depth = 8;
     rgb.format = options->alpha ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
@@ -311,6 +314,30 @@ TEST(test_profile_read)
         picture_free(&file);
         picture_free(&icc);
     }
+}
+
+/* Metadata of many megabytes is left out, EXIF with its orientation last. */
+TEST(test_large_metadata)
+{
+    enum { large = 13 << 20 };
+    rig.limits.metadata = METADATA_ALL;
+    for (int i = 0; i < 4; i++) {
+        struct picture_file exif = camera_exif(true, 6, 9, 7, i % 2 ? large : 0);
+        struct picture_file xmp = picture_garbage(i / 2 ? large : 100, 1);
+        memset(xmp.bytes, 'x', xmp.length);
+        struct picture_file file = make_avif(.width = 9, .height = 7, .exif = &exif, .xmp = &xmp);
+        expect_as_libavif(&file);
+        assert_int_equal(rig.info.orientation, i % 2 ? 1 : 6);
+        assert_int_equal(rig.info.exif != NULL, i % 2 == 0);
+        assert_int_equal(rig.info.xmp_bytes, i == 0 ? 100 : 0);
+        picture_free(&file);
+        picture_free(&exif);
+        picture_free(&xmp);
+    }
+    struct picture_file icc = picture_icc(large, "RGB ");
+    rig_reads_once(make_avif(.width = 9, .height = 7, .icc = &icc), STATUS_DECODE_LIMIT,
+                   "the AVIF's header has more than 12582912 bytes of boxes and metadata");
+    picture_free(&icc);
 }
 
 /* As libavif reads it. The orientation is only in EXIF: without irot and imir. */
