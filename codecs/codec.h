@@ -1,9 +1,9 @@
 /*
  * codec.h - decodes image files in memory to pixels, and encodes pixels to image files.
  *
- * Each format of conf/formats.def has a codec (jpeg/, png.c...). All functions run on a worker
- * thread with the worker's own codec_context; workers share no state. The caller owns pixels and
- * file bytes. On failure a function sets `error` and frees all library state; part of the
+ * Each format of conf/formats.def has a codec (jpeg/, png.c and others). All functions run on a
+ * worker thread with the worker's own codec_context; workers share no state. The caller owns pixels
+ * and file bytes. On failure a function sets `error` and frees all library state; part of the
  * destination may be written.
  */
 #pragma once

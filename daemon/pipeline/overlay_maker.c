@@ -185,7 +185,9 @@ static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
 {
     struct image_info info = {0};
     struct overlay *overlay = NULL;
-    if (codec_probe(maker->codec, bytes, like->file_bytes, maker->limits, &info, error) ==
+    struct codec_limits limits = *maker->limits;
+    limits.metadata = 0; /* outputs get that of the input */
+    if (codec_probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) ==
         STATUS_OK) {
         like->file_width = info.width;
         like->file_height = info.height;

@@ -8,7 +8,6 @@
 
 /* ---- tables ---- */
 
-
 /* IEC 61966-2-1 */
 static double linear_of(int value)
 {
