@@ -100,7 +100,7 @@ static void search_list(struct search *search, const char *command, const char *
 static enum search_result search_jobs(struct ctl *ctl, const char *id)
 {
     struct search search = {.ctl = ctl, .ns = ctl->options.namespace, .id = id};
-    char name[16];
+    char name[sizeof "jobs:" + 11]; /* an int has at most 11 characters */
     /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
     search_list(&search, "LRANGE", "jobs", false);
     for (int i = 0; i < JOB_PRIORITIES; i++) {
