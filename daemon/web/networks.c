@@ -166,7 +166,7 @@ const char *networks_forbid(const struct networks *networks, const struct sockad
     const char *kind = forbid(networks, bytes);
     if (kind || !begins_with(bytes, "64:ff9b::", 96))
         return kind;
-    uint8_t behind[16] = {[10] = 0xFF, [11] = 0xFF}; /* the address that NAT64 translates to */
-    memcpy(behind + 12, bytes + 12, 4);
-    return forbid(networks, behind);
+    uint8_t translated[16] = {[10] = 0xFF, [11] = 0xFF}; /* the IPv4 address that NAT64 uses */
+    memcpy(translated + 12, bytes + 12, 4);
+    return forbid(networks, translated);
 }

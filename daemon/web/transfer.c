@@ -40,7 +40,7 @@ static long status_of(const struct transfer *transfer)
 
 /* ---- libcurl's callbacks -------------------------------------------------------------------- */
 
-/* Each address that libcurl is about to connect to, whatever name or redirect led there. */
+/* Checks each address before libcurl connects to it: a name may resolve differently each time. */
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *transfer = context;

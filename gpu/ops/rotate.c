@@ -30,8 +30,8 @@ typedef uint16_t shorts __attribute__((vector_size(32)));
         (to)[3] = WIDEN(from, 3 * (first), step);                                                  \
     } while (0)
 
-/* Whether all 4 x 4 pixels are inside the image, and the 16 bytes from the first of a row, of which
- * three channels use 12. */
+/* Whether all 4 x 4 pixels are inside the image. Rows are loaded as 16 bytes, so for three channels
+ * the next two pixels must be inside, too. */
 PIXEL bool is_within(const struct rotate_place *place, const struct image *from)
 {
     return place->x >= 0 && place->y >= 0 && place->x + 5 < (int)from->width &&

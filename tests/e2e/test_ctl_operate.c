@@ -67,7 +67,7 @@ TEST(test_lists_with_priorities)
     ctl_stop_daemon();
 }
 
-/* A result repeats the priority that the job gives, whatever its list. */
+/* A result repeats the priority in the job, also if the job was in another list. */
 TEST(test_a_result_repeats_the_priority)
 {
     ctl_start_daemon();

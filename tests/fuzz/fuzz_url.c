@@ -148,7 +148,7 @@ static void check_addresses(const struct networks *networks, const uint8_t bytes
     bool is_unicast = (bytes[0] & 0xE0) == 0x20;
     if (!is_unicast && memcmp(bytes, mapped, 12) != 0)
         FUZZ_MUST(forbid_v6(&none, bytes));
-    /* What is allowed without networks is allowed with any, except behind NAT64. */
+    /* An address that is allowed without networks is allowed with any, except in NAT64. */
     FUZZ_MUST(forbid_v4(&none, bytes) || !forbid_v4(networks, bytes));
     FUZZ_MUST(forbid_v6(&none, bytes) || !forbid_v6(networks, bytes));
 }
