@@ -8,6 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
+. tests/scripts/s3.sh
 build=${1:?usage: tests/scripts/test_photo_site.sh BUILD, such as build/release}
 need_tools redis-server redis-cli /usr/bin/python3 cjpeg djpeg
 readonly program=$PWD/$build/gpuimgd
@@ -24,37 +25,6 @@ skip() { echo "ok - $1 # SKIP $2"; }
 
 # ---- the input ----------------------------------------------------------------------------------
 
-# Makes a user who may use S3, a bucket and the photo; moto checks all later requests.
-readonly setup_actions=5
-fill_s3() { # PYTHON
-    AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any "$1" - "http://127.0.0.1:$s3" "$dir" <<'PYTHON'
-import boto3, json, sys
-def client(kind):
-    return boto3.client(kind, endpoint_url=sys.argv[1], region_name="eu-west-1")
-iam, s3 = client("iam"), client("s3")
-iam.create_user(UserName="gpuimgd")
-key = iam.create_access_key(UserName="gpuimgd")["AccessKey"]
-iam.put_user_policy(UserName="gpuimgd", PolicyName="s3", PolicyDocument=json.dumps(
-    {"Version": "2012-10-17",
-     "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}))
-s3.create_bucket(Bucket="photos", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-s3.put_object(Bucket="photos", Key="IMG_0042.jpg",
-              Body=open(sys.argv[2] + "/IMG_0042.jpg", "rb").read())
-with open(sys.argv[2] + "/keys", "w") as file:
-    file.write("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n"
-               % (key["AccessKeyId"], key["SecretAccessKey"]))
-PYTHON
-}
-free_port() {
-    /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
-start_s3() { # MOTO_SERVER
-    s3=$(free_port)
-    INITIAL_NO_AUTH_ACTION_COUNT=$setup_actions "$1" -H 127.0.0.1 -p "$s3" >"$dir/moto.log" 2>&1 &
-    check "the S3 server starts" within 60 curl -sf -o "$dir/null" "http://127.0.0.1:$s3/moto-api/"
-    check "a user, a bucket and the photo" fill_s3 "$(sed -n '1s/^#!//p' "$1")"
-}
 # Sets $place: "local", or empty for S3.
 prepare_input() {
     local moto=$build/moto/bin/moto_server
@@ -69,8 +39,8 @@ prepare_input() {
         skip "the photo is in S3" "make check-urls installs the S3 server"
     else
         place=""
-        start_s3 "$moto"
-        mapfile -t keys <"$dir/keys"
+        start_s3 "$moto" eu-west-1 s3:GetObject IMG_0042.jpg "$photo"
+        mapfile -t keys < <(sed 's/ = /=/; s/^[a-z_]*/\U&/' "$dir/credentials/photos")
         options+=("--url_networks=127.0.0.0/8"
             "--url_prefixes=$(sed -n 's/.*`url_prefixes = \([^`]*\)`.*/\1/p' README.md | here)")
     fi

@@ -7,6 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
+. tests/scripts/s3.sh
 build=${1:?usage: tests/scripts/test_urls.sh BUILD, such as build/release}
 need_tools redis-server redis-cli python3
 program=$PWD/$build/gpuimgd
@@ -31,10 +32,6 @@ open(sys.argv[1], "wb").write(b"\x89PNG\r\n\x1a\n"
     + chunk(b"IHDR", struct.pack(">IIBBBBB", 300, 200, 8, 2, 0, 0, 0))
     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 END
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # start_daemon OPTION...
 start_daemon() {
     run_daemon "$program" -c /dev/null "--redis=unix:$dir/redis.sock" "--input_root=$dir/in" \
@@ -149,27 +146,6 @@ connections_at_most() { less "$(awk '{ print $NF }' "$dir/access.log" | sort -u 
 
 # ---- S3 -----------------------------------------------------------------------------------------
 
-# Makes a user who may use S3, a bucket and an object; moto checks all later requests.
-readonly setup_actions=5
-make_bucket() { # PYTHON
-    AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any "$1" - "http://127.0.0.1:$s3" "$dir" <<'END'
-import boto3, json, sys
-def client(kind):
-    return boto3.client(kind, endpoint_url=sys.argv[1], region_name="us-east-1")
-iam, s3 = client("iam"), client("s3")
-iam.create_user(UserName="gpuimgd")
-key = iam.create_access_key(UserName="gpuimgd")["AccessKey"]
-iam.put_user_policy(UserName="gpuimgd", PolicyName="s3", PolicyDocument=json.dumps(
-    {"Version": "2012-10-17",
-     "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}))
-s3.create_bucket(Bucket="photos")
-s3.put_object(Bucket="photos", Key="in/a b+c=1,(ü).png",
-              Body=open(sys.argv[2] + "/in/p.png", "rb").read())
-with open(sys.argv[2] + "/credentials/photos", "w") as file:
-    file.write("aws_access_key_id = %s\naws_secret_access_key = %s\n"
-               % (key["AccessKeyId"], key["SecretAccessKey"]))
-END
-}
 presign() { # PYTHON METHOD KEY
     "$1" - "http://127.0.0.1:$s3" "$dir/credentials/photos" "$2" "$3" <<'END'
 import boto3, sys
@@ -195,14 +171,8 @@ uploaded() { # PYTHON KEY
 
 test_s3() { # MOTO_SERVER
     chapter "S3, with checked signatures"
-    local python at
-    python=$(sed -n '1s/^#!//p' "$1")
-    s3=$(free_port)
-    at=http://127.0.0.1:$s3/photos
-    mkdir -p "$dir/credentials"
-    INITIAL_NO_AUTH_ACTION_COUNT=$setup_actions "$1" -H 127.0.0.1 -p "$s3" >"$dir/moto.log" 2>&1 &
-    check "the S3 server starts" within 60 curl -sf -o "$dir/null" "http://127.0.0.1:$s3/moto-api/"
-    check "a user and a bucket" make_bucket "$python"
+    start_s3 "$1" us-east-1 's3:*' 'in/a b+c=1,(ü).png' "$dir/in/p.png"
+    local python=$s3_python at=http://127.0.0.1:$s3/photos
     local signed='in/a%20b%2Bc%3D1,(%C3%BC).png'
 
     export CREDENTIALS_DIRECTORY=$dir/credentials
