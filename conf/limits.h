@@ -211,12 +211,13 @@
  *
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
  * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.
- * Worker: segments or chunks kept while it reads a header, and the profile in them; its write
- * buffer; 8 MiB for parsed operations, a plan under construction, and an encoder.
+ * Worker: segments or chunks kept while it reads a header, and the profile in them; the profile of
+ * the input, while this is the header of an overlay; its write buffer; 8 MiB for parsed operations,
+ * a plan under construction, and an encoder.
  * Job: struct job_run, small JSON, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
-#define HEAP_WORKER_BYTES (32 * MIB)
+#define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
 
 /* Jobs per FETCH, DONE or RENEW call. In a call of 64 jobs each costs Redis 15 us, in one of 8 jobs
@@ -236,8 +237,9 @@ static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      READS_SMALL_MAX * 64 * KIB + READS_LARGE_BYTES +
                                      2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
               "the daemon's own memory must hold all of its parts");
-static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
-                  HEAP_WORKER_BYTES >= 2 * AVIF_KEPT_BYTES_MAX + ICC_BYTES_MAX + SINK_BYTES + MIB &&
+static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
+                  HEAP_WORKER_BYTES >=
+                      2 * AVIF_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + MIB &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");
