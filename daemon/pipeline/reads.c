@@ -153,6 +153,35 @@ static bool is_input_missing(const struct job_run *run)
            !run->input.loaded && !run->input.file.memory;
 }
 
+/* Whether the job reads a key, or downloads, while it holds overlays. */
+static bool reads_beside_overlays(const struct job_run *run)
+{
+    return run->owner == OWNER_LOOP && run->input.reading && run->overlays.held > 0;
+}
+
+static bool is_downloading(const struct job_run *run)
+{
+    return run->job.input.url && !run->overlays.key;
+}
+
+/* Jobs that wait for room keep the bytes of their inputs, and with them a part of the budget for
+ * keys or that for downloads. If a job that holds overlays needs this budget, the others must give
+ * it back: they may wait for the room of those overlays. They read their inputs again. */
+static void free_budget_for(struct job_run *reader)
+{
+    each_run (run, &reader->pipeline->stages[STAGE_READ])
+        if (run != reader && run->owner == OWNER_LOOP && run->input.loaded &&
+            run->overlays.held == 0 && (run->job.input.url != NULL) == is_downloading(reader))
+            drop_loaded(run);
+}
+
+static void free_budget(struct pipeline *pipeline)
+{
+    each_run (run, &pipeline->stages[STAGE_READ])
+        if (reads_beside_overlays(run))
+            free_budget_for(run);
+}
+
 static void start_read(struct job_run *run)
 {
     const struct job_place *place = &run->job.input;
@@ -170,8 +199,11 @@ static void start_read(struct job_run *run)
     run->input.reading = lays ? request_key(run, run->overlays.key, on_overlay_read)
                          : place->url ? start_download(run)
                                       : request_key(run, place->key, on_loaded);
-    if (run->input.reading)
+    if (run->input.reading) {
+        if (reads_beside_overlays(run))
+            free_budget_for(run);
         return;
+    }
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
               lays ? run->overlays.key : job_place_name(place, url));
     stages_move(run, STAGE_ACK);
@@ -184,6 +216,8 @@ void reads_enter(struct job_run *run)
     bool holds = run->overlays.held > 0 || run->overlays.loaded;
     if (!run->pipeline->reads_wait || holds) /* else reads_pump starts it */
         start_read(run);
+    else
+        free_budget(run->pipeline);
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -197,6 +231,7 @@ void reads_refuse(struct job_run *run)
     pipeline->reads_wait = true;
     if (run->overlays.key_count > 0 && run->job.input.key)
         drop_loaded(run); /* keys of overlays may need the queue's budget for it */
+    free_budget(pipeline);
 }
 
 /* Whether the first refused read lacks room in the lane, which is in use. */

@@ -2,6 +2,7 @@
  * test_overlays.c - jobs with the operation composite: overlays from files and keys, their errors,
  * and files that change. The pixels are computed here from the decoded files.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -280,6 +281,35 @@ TEST(test_little_memory)
                    "{'op':'composite','input':{'key':'little:img:%d'}},"
                    "{'op':'composite','input':{'key':'little:img:%d'}}]}", j, j % keys,
                    (j + 1) % keys);
+    for (int j = 0; j < jobs; j++)
+        check_done(check_next(w));
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* Large inputs from keys wait for the room that overlays hold. Meanwhile a job that holds an
+ * overlay waits for the budget of large keys, which these inputs have used up. */
+TEST(test_large_keys)
+{
+    enum { jobs = 24, input_bytes = 5400 * 1024 };
+    need_engine();
+    set_key("large:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
+    set_key("large:img:noise", make_png(.width = 300, .height = 300, .colour_type = 6));
+    struct picture_file input = make_jpeg(.width = 64, .height = 48);
+    input.bytes = realloc(input.bytes, input_bytes);
+    memset(input.bytes + input.length, 0, input_bytes - input.length);
+    input.length = input_bytes;
+    set_key("large:img:in", input);
+    strcpy(w->ns, "large");
+    struct process *daemon = start_ready(1, "--host_bytes=16M", "--input_bytes_max=6M",
+                                         "--workers=4", "--inflight=16");
+    for (int j = 0; j < jobs; j++)
+        if (j % 4 == 0)
+            world_push(w, "{'input':'rgb.png','output':'g%d.png','ops':["
+                       "{'op':'composite','input':{'key':'large:img:wide'}},"
+                       "{'op':'composite','input':{'key':'large:img:noise'}}]}", j);
+        else
+            world_push(w, "{'input':{'key':'large:img:in'},'output':'g%d.png'}", j);
     for (int j = 0; j < jobs; j++)
         check_done(check_next(w));
     check_stop(daemon);
