@@ -432,7 +432,10 @@ static void kill_and_restart(struct chaos *chaos)
         return; /* it is dead; the kill follows later */
     process_sleep(pick(chaos, 20) * 0.001);
     process_kill9(&chaos->world.daemons[victim]);
-    chaos->killed++;
+    if (++chaos->killed % 100 == 0) {
+        printf("%u kills, %u results\n", chaos->killed, chaos->answered);
+        fflush(stdout);
+    }
     /* Restarts immediately, or so late that another daemon must take over its jobs. */
     double away = pick(chaos, 3) ? pick(chaos, 300) * 0.001 : patience(LEASE_S) * 1.5;
     chaos->restart_at[victim] = process_now() + away;
