@@ -26,6 +26,8 @@ struct job_run_overlays {
     uint32_t length;               /* their number */
     size_t held;                   /* bytes of the block and of the overlays */
     bool lacks_lane;               /* the last read lacked room in the lane */
+    bool wants_empty_pool;         /* its memory was in pieces: the next read needs all of it */
+    unsigned empty_pools;          /* reads that asked for that */
 
     size_t output;                 /* The operation whose key was read last. */
     int position;                  /* -1: none */
@@ -51,10 +53,14 @@ void job_overlays_fail_key(struct job_run *run, const struct error *error);
 /* On any thread, in place of job_overlays_open: the job gets overlays from this maker until
  * run->overlays.maker is reset. */
 void job_overlays_use(struct job_run *run, struct overlay_maker *maker);
-/* On a worker, around the read. close: if room was lacking, drops all that the read has taken. */
-void job_overlays_open(struct job_run *run, struct worker_tools *tools,
-                       struct overlay_maker *maker);
+/* On a worker, around the read. close: if room was lacking, drops all that the read has taken.
+ * open: false: the job needs the empty file pool, and must wait for it. */
+bool job_overlays_open(struct job_run *run, struct worker_tools *tools,
+                       struct overlay_maker *maker) MUST_CHECK;
 void job_overlays_close(struct job_run *run);
+/* On a worker: there is room for the input beside the overlays, but in several pieces. Whether the
+ * job may read all again, from an empty file pool. */
+bool job_overlays_retry(struct job_run *run);
 /* On a worker: decodes the bytes that the loop has read. */
 void job_overlays_take_key(struct job_run *run);
 

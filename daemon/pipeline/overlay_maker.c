@@ -24,8 +24,10 @@ bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_b
         maker->held += block->bytes;
         return true;
     }
-    maker->lacks_room = !exhausted;
-    if (overlays_fit(maker->overlays, maker->held + bytes))
+    bool fits = overlays_fit(maker->overlays, maker->held + bytes);
+    maker->scattered |= exhausted && fits && maker->may_retry;
+    maker->lacks_room |= !exhausted || maker->scattered;
+    if (fits)
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an overlay", bytes);
     else
         error_set(error, STATUS_OVER_BUDGET,
@@ -77,7 +79,8 @@ static bool is_gray_row(const uint8_t *row, uint32_t width)
     return true;
 }
 
-/* Copies the image into a block of its own. The members of `like` identify the overlay. */
+/* Copies the image into a block of its own. The members of `like` identify the overlay, which is
+ * not in the cache yet. */
 static struct overlay *keep(struct overlay_maker *maker, const struct overlay *like,
                             struct image image, struct error *error)
 {
@@ -93,6 +96,7 @@ static struct overlay *keep(struct overlay_maker *maker, const struct overlay *l
     uint8_t *memory = block.memory;
     struct overlay *overlay = block.memory;
     *overlay = *like;
+    overlay->block = block;
     if (like->key) {
         overlay->key = memcpy(memory + key_at, like->key, key_bytes);
         overlay->file = memcpy(memory + file_at, like->file, file_bytes);
@@ -106,7 +110,13 @@ static struct overlay *keep(struct overlay_maker *maker, const struct overlay *l
         expand_row(image.pixels + y * image.stride, image.channels, row, image.width);
         pixels->gray = pixels->gray && is_gray_row(row, image.width);
     }
-    return overlays_add(maker->overlays, overlay, &block);
+    return overlay;
+}
+
+/* After the memory in which it was made was given back. NULL stays NULL. */
+static struct overlay *add(struct overlay_maker *maker, struct overlay *overlay)
+{
+    return overlay ? overlays_add(maker->overlays, overlay) : NULL;
 }
 
 /* A plan with its memory, all of it in the pool. */
@@ -232,7 +242,7 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
     }
     work_close(maker, &work);
     cJSON_Delete(ops);
-    return overlay;
+    return add(maker, overlay);
 }
 
 /* ---- sources -------------------------------------------------------------------------------- */
@@ -286,7 +296,7 @@ static struct overlay *load(struct overlay_maker *maker, const char *path,
     if (files_read_input(input->fd, path, file.memory, 0, input->size, error) == STATUS_OK)
         overlay = decode(maker, &like, file.memory, error);
     give(maker, &file);
-    return overlay;
+    return add(maker, overlay);
 }
 
 static struct overlay *resize_and_release(struct overlay_maker *maker, struct overlay *whole,
@@ -330,5 +340,5 @@ struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, c
         overlays_release(maker->overlays, overlay);
     struct overlay like = {.id = overlays_new_id(maker->overlays), .file_bytes = length,
                            .key = key, .file = bytes};
-    return decode(maker, &like, bytes, error);
+    return add(maker, decode(maker, &like, bytes, error));
 }

@@ -80,6 +80,16 @@ bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct 
     return taken;
 }
 
+bool overlays_empty_pool(struct overlays *overlays)
+{
+    pthread_mutex_lock(&overlays->lock);
+    bool idle = pool_usage(overlays->pool).used == overlays->idle_bytes;
+    while (idle && evict_oldest(overlays))
+        continue;
+    pthread_mutex_unlock(&overlays->lock);
+    return idle && pool_join(overlays->pool);
+}
+
 bool overlays_fit(const struct overlays *overlays, size_t bytes)
 {
     return pool_fits(overlays->pool, bytes);
@@ -161,21 +171,39 @@ struct overlay_id overlays_new_id(struct overlays *overlays)
     return id;
 }
 
-struct overlay *overlays_add(struct overlays *overlays, struct overlay *overlay,
-                             struct pool_block *block)
+/* The members that point into the block follow it. */
+static struct overlay *move_down(struct overlays *overlays, struct overlay *overlay)
 {
+    struct pool_block block = overlay->block;
+    const uint8_t *from = block.memory;
+    if (!pool_lower(overlays->pool, &block))
+        return overlay;
+    uint8_t *to = block.memory;
+    const struct overlay *moved = overlay = block.memory;
+    overlay->block = block;
+    overlay->pixels.image.pixels = to + (moved->pixels.image.pixels - from);
+    if (moved->key) {
+        overlay->key = (const char *)to + (moved->key - (const char *)from);
+        overlay->file = to + (moved->file - from);
+    }
+    return overlay;
+}
+
+struct overlay *overlays_add(struct overlays *overlays, struct overlay *overlay)
+{
+    overlay = move_down(overlays, overlay);
+    struct pool_block block = overlay->block;
     uint32_t bucket = bucket_for(overlay);
     pthread_mutex_lock(&overlays->lock);
     struct overlay *known = refer(overlays, overlay, bucket);
     if (!known) {
-        overlay->block = *block;
-        *block = (struct pool_block){0};
+        block = (struct pool_block){0};
         overlay->references = 1;
         overlay->bucket = bucket;
         list_push(&overlays->buckets[bucket], &overlay->in_bucket);
     }
     pthread_mutex_unlock(&overlays->lock);
-    pool_give(overlays->pool, block);
+    pool_give(overlays->pool, &block);
     return known ? known : overlay;
 }
 

@@ -30,12 +30,15 @@ static bool take_room(struct job_run *run)
     if (overlays_take(run->pipeline->overlays, run->input.bytes + 1, held, &run->input.file,
                       &exhausted))
         return true;
-    run->input.lacks_room = !exhausted;
-    if (exhausted && !overlays_fit(run->pipeline->overlays, held + run->input.bytes + 1))
+    bool fits = overlays_fit(run->pipeline->overlays, held + run->input.bytes + 1);
+    run->input.lacks_room = !exhausted || (fits && job_overlays_retry(run));
+    if (run->input.lacks_room)
+        return false;
+    if (!fits)
         error_set(&run->error, STATUS_OVER_BUDGET,
                   "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into "
                   "half of host_bytes", held, run->input.bytes);
-    else if (exhausted)
+    else
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %" PRIu64 " bytes",
                   run->input.bytes);
     return false;
@@ -211,8 +214,9 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
     run->input.lacks_room = false;
-    job_overlays_open(run, tools, &maker);
-    if (run->overlays.loaded)
+    if (!job_overlays_open(run, tools, &maker))
+        run->input.lacks_room = true;
+    else if (run->overlays.loaded)
         read_overlay(run);
     else
         read_and_plan(run, tools);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -210,6 +211,50 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
         *exhausted = !taken && (!fits || pool->used == held);
     pthread_mutex_unlock(&pool->lock);
     return taken;
+}
+
+/* Under the lock. */
+static void resize_piece(struct pool *pool, struct pool_piece *piece, size_t offset, size_t bytes)
+{
+    pool->used += bytes - piece->bytes;
+    piece->offset = offset;
+    piece->bytes = bytes;
+}
+
+bool pool_lower(struct pool *pool, struct pool_block *block)
+{
+    struct pool_piece *piece = block->piece;
+    if (!piece)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    struct list_node *before = piece->node.prev;
+    const struct pool_piece *lower = container_of(before, struct pool_piece, node);
+    bool is_first = before == &piece->segment->pieces.head;
+    size_t gap = piece->offset - (is_first ? 0 : lower->offset + lower->bytes);
+    resize_piece(pool, piece, piece->offset - gap, piece->bytes + gap);
+    pthread_mutex_unlock(&pool->lock);
+    if (gap == 0)
+        return false;
+    block->memory = memmove((uint8_t *)block->memory - gap, block->memory, block->bytes);
+    pthread_mutex_lock(&pool->lock);
+    resize_piece(pool, piece, piece->offset, piece->bytes - gap);
+    pthread_mutex_unlock(&pool->lock);
+    return true;
+}
+
+bool pool_join(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool idle = pool->used == 0;
+    struct list_node *first = pool->segments.head.next;
+    bool is_joined = first != &pool->segments.head &&
+                     container_of(first, struct pool_segment, node)->bytes == pool->budget;
+    if (idle && !is_joined) {
+        pool_drop_idle(pool, 0);
+        (void)pool_grow(pool, pool->budget);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return idle;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)

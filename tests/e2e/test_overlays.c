@@ -287,6 +287,61 @@ TEST(test_little_memory)
     strcpy(w->ns, "gpuimgd");
 }
 
+/* The bytes of a JPEG, padded. */
+static struct picture_file padded(size_t bytes)
+{
+    struct picture_file file = make_jpeg(.width = 64, .height = 48);
+    assert_true(file.length <= bytes);
+    file.bytes = realloc(file.bytes, bytes);
+    assert_non_null(file.bytes);
+    memset(file.bytes + file.length, 0, bytes - file.length);
+    file.length = bytes;
+    return file;
+}
+
+/* An overlay of 4 MB and an input of 4.3 MB fit into the 8 MiB of the file pool, but only if the
+ * memory in which the overlay was decoded leaves no gap between them. */
+TEST(test_beside_input)
+{
+    static const char *const inputs[] = {"{'key':'beside:img:in'}", "'padded.jpg'"};
+    need_engine();
+    set_key("beside:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
+    set_key("beside:img:noise", make_png(.width = 40, .height = 30, .colour_type = 6));
+    set_key("beside:img:in", padded(4300000));
+    world_put_picture(w, "padded.jpg", padded(4300000));
+    strcpy(w->ns, "beside");
+    struct process *daemon = start_ready(1, "--host_bytes=16M", "--input_bytes_max=6M",
+                                         "--workers=2", "--inflight=4");
+    for (size_t i = 0; i < 2 * COUNT_OF(inputs); i++)
+        check_done(check_answer(w, "{'input':%s,'output':'b%zu.png','ops':["
+                                "{'op':'composite','input':{'key':'beside:img:%s'}},"
+                                "{'op':'composite','input':{'key':'beside:img:%s'}}]}",
+                                inputs[i / 2], i, i % 2 ? "wide" : "noise",
+                                i % 2 ? "noise" : "wide"));
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* The overlay is in one segment of the file pool, and no other segment has room for the input. The
+ * job reads again, with all of the pool as one segment. */
+TEST(test_segments)
+{
+    need_engine();
+    set_key("segments:img:logo", make_png(LOGO));
+    put_jpeg("huge.jpg", .width = 64, .height = 48);
+    assert_int_equal(truncate(in_path("huge.jpg"), 70 << 20), 0);
+    strcpy(w->ns, "segments");
+    struct process *daemon = start_ready(1, "--host_bytes=200M", "--input_bytes_max=80M");
+    for (int j = 0; j < 4; j++)
+        world_push(w, "{'input':'huge.jpg','output':'h%d.png','ops':["
+                   "{'op':'composite','input':{'key':'segments:img:logo'}},"
+                   "{'op':'composite','input':'opaque.jpg'}]}", j);
+    for (int j = 0; j < 4; j++)
+        check_done(check_next(w));
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
 /* Large inputs from keys wait for the room that overlays hold. Meanwhile a job that holds an
  * overlay waits for the budget of large keys, which these inputs have used up. */
 TEST(test_large_keys)
@@ -295,11 +350,7 @@ TEST(test_large_keys)
     need_engine();
     set_key("large:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
     set_key("large:img:noise", make_png(.width = 300, .height = 300, .colour_type = 6));
-    struct picture_file input = make_jpeg(.width = 64, .height = 48);
-    input.bytes = realloc(input.bytes, input_bytes);
-    memset(input.bytes + input.length, 0, input_bytes - input.length);
-    input.length = input_bytes;
-    set_key("large:img:in", input);
+    set_key("large:img:in", padded(input_bytes));
     strcpy(w->ns, "large");
     struct process *daemon = start_ready(1, "--host_bytes=16M", "--input_bytes_max=6M",
                                          "--workers=4", "--inflight=16");

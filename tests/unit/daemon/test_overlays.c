@@ -184,6 +184,34 @@ TEST(test_keys)
     picture_free(&b);
 }
 
+/* An overlay leaves no gap where it was made. */
+TEST(test_no_gaps)
+{
+    struct picture_file file = make_png(.width = 120, .height = 100, .colour_type = 6, .seed = 1);
+    struct error error = {0};
+    struct pool_block block, rest;
+    assert_true(pool_take(pool, 40 * KIB, &block, NULL));
+    const uint8_t *end = (uint8_t *)block.memory + block.bytes;
+    struct overlay *keyed = overlay_from_key(&maker, "ns:img:a", file.bytes, file.length, &error);
+    assert_ptr_equal(keyed, end);
+    assert_string_equal(keyed->key, "ns:img:a");
+    assert_memory_equal(keyed->file, file.bytes, file.length);
+    end += keyed->block.bytes;
+    assert_true((uint8_t *)keyed->file > (uint8_t *)keyed && keyed->file + file.length < end);
+    put("d.png", 90, 60, 7);
+    struct overlay *of_file = get("d.png", 0);
+    assert_ptr_equal(of_file, end);
+    assert_true(pool_take(pool, POOL_BYTES - pool_usage(pool).used, &rest, NULL));
+    assert_false(overlays_empty_pool(overlays));
+    overlays_release(overlays, keyed);
+    overlays_release(overlays, of_file);
+    pool_give(pool, &rest);
+    pool_give(pool, &block);
+    assert_true(overlays_empty_pool(overlays));
+    assert_int_equal(pool_usage(pool).used, 0);
+    picture_free(&file);
+}
+
 /* ---- errors and limits ---- */
 
 TEST(test_errors)

@@ -101,6 +101,64 @@ TEST(test_budget_is_never_passed)
     pool_destroy(pool);
 }
 
+TEST(test_blocks_move_down)
+{
+    struct pool *pool = open_pool(MIB, 256 * KIB);
+    struct pool_block first, second, empty = {0};
+    assert_true(pool_take(pool, 100 * KIB, &first, NULL));
+    assert_true(pool_take(pool, 120 * KIB, &second, NULL)); /* it overlaps its new place */
+    uint8_t *low = first.memory, *high = second.memory;
+    for (size_t i = 0; i < second.bytes; i++)
+        high[i] = (uint8_t)(i % 251);
+    assert_false(pool_lower(pool, &second));
+    assert_ptr_equal(second.memory, high);
+    pool_give(pool, &first);
+    assert_true(pool_lower(pool, &second));
+    assert_ptr_equal(second.memory, low);
+    for (size_t i = 0; i < second.bytes; i++)
+        assert_int_equal(low[i], i % 251);
+    assert_false(pool_lower(pool, &second)); /* it is the lowest */
+    assert_false(pool_lower(pool, &empty));
+    assert_int_equal(pool_usage(pool).used, second.bytes);
+    pool_give(pool, &second);
+    pool_destroy(pool);
+}
+
+TEST(test_join)
+{
+    struct pool *pool = open_pool(300 * KIB, 64 * KIB);
+    struct pool_block blocks[2];
+    assert_true(pool_join(pool)); /* it has no segments yet */
+    assert_int_equal(pool_usage(pool).held, 300 * KIB);
+    assert_int_equal(counter.allocs, 1);
+    assert_true(pool_take(pool, 150 * KIB, &blocks[0], NULL));
+    assert_true(pool_take(pool, 150 * KIB, &blocks[1], NULL));
+    assert_false(pool_join(pool));
+    pool_give(pool, &blocks[0]);
+    pool_give(pool, &blocks[1]);
+    assert_true(pool_join(pool));
+    assert_int_equal(counter.allocs, 1); /* it is one already */
+    pool_destroy(pool);
+}
+
+/* Two segments in use have gaps that are too small; after pool_join, all of the budget is a gap. */
+TEST(test_join_of_segments)
+{
+    struct pool *pool = open_pool(300 * KIB, 64 * KIB);
+    struct pool_block blocks[2], large;
+    for (int joined = 0; joined < 2; joined++) {
+        assert_true(pool_take(pool, 40 * KIB, &blocks[0], NULL));
+        assert_true(pool_take(pool, 40 * KIB, &blocks[1], NULL));
+        assert_int_equal(pool_take(pool, 200 * KIB, &large, NULL), joined);
+        pool_give(pool, &large);
+        pool_give(pool, &blocks[0]);
+        pool_give(pool, &blocks[1]);
+        assert_true(pool_join(pool));
+        assert_true(pool_usage(pool).held <= 300 * KIB);
+    }
+    pool_destroy(pool);
+}
+
 TEST(test_idle_segments_make_room_for_a_larger_one)
 {
     struct pool *pool = open_pool(300 * KIB, 64 * KIB);
