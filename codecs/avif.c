@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/avif_items.h"
 #include "codecs/codec_impl.h"
 
 #define BRANDS_BYTES_MAX 1024
@@ -74,7 +75,7 @@ static enum status refuse(const avifDecoder *decoder, avifResult result, const c
     enum status status = STATUS_DECODE_FAILED;
     if (result == AVIF_RESULT_OUT_OF_MEMORY)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
-    if (strstr(detail, "too large"))
+    if (strstr(detail, "too large") && !strstr(detail, "box too large"))
         status = STATUS_IMAGE_TOO_LARGE;
     else if (result == AVIF_RESULT_NOT_IMPLEMENTED || result == AVIF_RESULT_UNSUPPORTED_DEPTH)
         status = STATUS_UNSUPPORTED_FORMAT;
@@ -171,14 +172,15 @@ static size_t count_streams(const uint8_t *bytes, size_t length)
 
 /* Returns an upper bound on the memory of libavif and the AV1 decoder for an image of 12 bits
  * without subsampling: the frame, a second one with film grain, and in a grid the cells too. Frames
- * are padded to blocks of 128. A decode copies the profile, too. */
-static size_t decoder_bytes(const avifDecoder *decoder, size_t streams)
+ * are padded to blocks of 128. A decode copies the profile, too, and joins extents. */
+static size_t decoder_bytes(const avifDecoder *decoder, size_t streams, uint64_t joined)
 {
     enum { block = 128, deep_bytes = 2, frames = 3, alpha_planes = 1, planes = 3 };
     size_t across = (decoder->image->width + 2 * block) / block * block;
     size_t down = (decoder->image->height + 2 * block) / block * block;
     size_t samples = across * down * (planes + (decoder->alphaPresent ? alpha_planes : 0));
-    return samples * deep_bytes * frames + streams * STREAM_BYTES + decoder->image->icc.size;
+    return samples * deep_bytes * frames + streams * STREAM_BYTES + decoder->image->icc.size +
+           (size_t)joined;
 }
 
 static enum status read_metadata(const avifImage *image, const struct codec_limits *limits,
@@ -193,7 +195,7 @@ static enum status read_metadata(const avifImage *image, const struct codec_limi
     return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
 }
 
-static enum status read_info(const avifDecoder *decoder, size_t streams,
+static enum status read_info(const avifDecoder *decoder, size_t streams, uint64_t joined,
                              const struct codec_limits *limits, struct image_info *info,
                              struct error *error)
 {
@@ -212,7 +214,7 @@ static enum status read_info(const avifDecoder *decoder, size_t streams,
     info->channels = decoder->alphaPresent                          ? 4
                      : image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 1
                                                                     : 3;
-    info->codec_bytes = decoder_bytes(decoder, streams);
+    info->codec_bytes = decoder_bytes(decoder, streams, joined);
     return read_metadata(image, limits, info, error);
 }
 
@@ -244,9 +246,11 @@ static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
 {
     struct source source;
     avifDecoder *decoder = NULL;
+    uint64_t joined;
     (void)state;
-    if (open_header(&source, bytes, length, limits->metadata, &decoder, error) == STATUS_OK)
-        read_info(decoder, count_streams(bytes, length), limits, info, error);
+    if (avif_measure_items(bytes, length, &joined, error) == STATUS_OK &&
+        open_header(&source, bytes, length, limits->metadata, &decoder, error) == STATUS_OK)
+        read_info(decoder, count_streams(bytes, length), joined, limits, info, error);
     if (decoder)
         avifDecoderDestroy(decoder);
     return error->status;

@@ -13,6 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 #include <avif/avif.h>
 
+#include "tests/fixtures/avif_boxes.h"
+
 struct kind {
     const char *name;
     avifPixelFormat format;
@@ -80,6 +82,20 @@ void fuzz_seeds(fuzz_give *give, void *context)
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         fuzz_give_file(give, context, kinds[i].name, file_of(&kinds[i]));
+    static const struct {
+        const char *name;
+        struct avif_pieces pieces;
+    } located[] = {
+        {"pieces.avif", {2, false, false}},
+        {"pieces-idat.avif", {3, false, true}},
+        {"overlap.avif", {30, true, false}},
+        {"overlap-idat.avif", {2, true, true}},
+    };
+    for (size_t i = 0; i < sizeof located / sizeof located[0]; i++) {
+        struct picture_file file = file_of(&kinds[0]);
+        avif_put_in_pieces(&file, &located[i].pieces);
+        fuzz_give_file(give, context, located[i].name, file);
+    }
 }
 
 #else

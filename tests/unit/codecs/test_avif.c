@@ -5,6 +5,8 @@
 
 #include <avif/avif.h>
 
+#include "codecs/avif_items.h"
+#include "tests/fixtures/avif_boxes.h"
 #include "tests/fixtures/camera.h"
 
 /* A file to write: 4:4:4 at the lossless quantizer, unless said otherwise. */
@@ -423,6 +425,58 @@ TEST(test_many_streams)
     picture_free(&file);
 }
 
+static void put_in_pieces(unsigned count, bool same, bool idat, enum status status,
+                          const char *text)
+{
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    rig_reads(&file, STATUS_OK, NULL);
+    uint64_t whole = rig.info.codec_bytes;
+    avif_put_in_pieces(&file, &(struct avif_pieces){count, same, idat});
+    rig_reads(&file, status, text);
+    if (status == STATUS_OK) {
+        expect_as_libavif(&file);
+        assert_true(count > 1 ? rig.info.codec_bytes > whole : rig.info.codec_bytes == whole);
+    }
+    picture_free(&file);
+}
+
+/* libavif joins the extents of an item. */
+TEST(test_extents)
+{
+    for (int idat = 0; idat < 2; idat++) {
+        put_in_pieces(1, false, idat, STATUS_OK, NULL);
+        put_in_pieces(2, false, idat, STATUS_OK, NULL);
+        put_in_pieces(100, false, idat, STATUS_OK, NULL);
+        put_in_pieces(4, true, idat, STATUS_DECODE_LIMIT, "the AVIF's extents overlap: its joined "
+                      "items have more than the ");
+        put_in_pieces(1000, true, idat, STATUS_DECODE_LIMIT, "the AVIF's extents overlap");
+    }
+}
+
+/* An item without extents, or with empty ones, needs few bytes of the file. */
+TEST(test_many_items)
+{
+    static const uint8_t iloc[] = {0, 0, 0, 24, 'i', 'l', 'o', 'c', 1, 0, 0, 0, 0, 0, 0, 1,
+                                   0, 1, 0, 0, 0, 0, 0x10, 0};
+    uint8_t boxes[2 * sizeof iloc];
+    struct error error = {0};
+    uint64_t joined = 1;
+    memcpy(boxes, iloc, sizeof iloc);
+    boxes[22] = 0x0F; /* 0xF00 extents */
+    memcpy(boxes + sizeof iloc, boxes, sizeof iloc);
+    assert_int_equal(avif_measure_items(boxes, sizeof iloc, &joined, &error), STATUS_OK);
+    assert_int_equal(joined, 0);
+    assert_int_equal(avif_measure_items(boxes, sizeof boxes, &joined, &error),
+                     STATUS_DECODE_LIMIT);
+    assert_string_equal(error.text, "the AVIF has more than 4096 items and extents, the maximum");
+    for (size_t length = 0; length < sizeof iloc; length++)
+        assert_int_equal(avif_measure_items(iloc, length, &joined, &error), STATUS_OK);
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    avif_pad_box(&file, "iinf", AVIF_NAMES_BYTES_MAX);
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the AVIF names items in more than 65536 bytes of boxes");
+    picture_free(&file);
+}
+
 TEST(test_brands)
 {
     struct picture_file file = make_avif(.width = 9, .height = 7);
@@ -435,6 +489,14 @@ TEST(test_brands)
     picture_free(&file);
     struct picture_file heic = {(uint8_t *)(uintptr_t) "\0\0\0\x18" "ftypmif1\0\0\0\0mif1heic", 24};
     assert_null(codec_sniff(heic.bytes, heic.length));
+}
+
+TEST(test_truncated_box)
+{
+    struct picture_file file = make_avif(.width = 40, .height = 30);
+    avif_pad_box(&file, "ipma", 1); /* its parent is too short then */
+    rig_reads(&file, STATUS_DECODE_FAILED, "Child box too large");
+    picture_free(&file);
 }
 
 TEST(test_truncated)
