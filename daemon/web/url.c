@@ -55,30 +55,6 @@ static char *put_encoded(char *to, unsigned char c)
     return to;
 }
 
-char *url_text_for_signing(const struct url *url)
-{
-    char *text = malloc(3 * strlen(url->text) + 1), *to = text;
-    if (!text)
-        return NULL;
-    memcpy(to, url->text, url->origin_bytes);
-    to += url->origin_bytes;
-    for (size_t i = url->origin_bytes; i < url->base_bytes; i++) {
-        unsigned char c = (unsigned char)url->text[i];
-        if (is_unreserved(c) || c == '/' || c == '%')
-            *to++ = (char)c;
-        else
-            to = put_encoded(to, c);
-    }
-    strcpy(to, url->text + url->base_bytes);
-    return text;
-}
-
-#ifdef GPUIMGD_CURL
-
-#include <curl/curl.h>
-
-/* ---- the path ------------------------------------------------------------------------------- */
-
 /* The byte that %XX at `text` encodes, or -1. */
 static int decode(const char *text)
 {
@@ -95,6 +71,118 @@ static int decode(const char *text)
     }
     return value;
 }
+
+/* ---- the text that AWS signs ---------------------------------------------------------------- */
+
+struct parameter {
+    const char *name, *value; /* encoded */
+    size_t name_bytes, value_bytes;
+};
+
+static int compare_bytes(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+static int compare_parameters(const void *a, const void *b)
+{
+    const struct parameter *left = a, *right = b;
+    int order = compare_bytes(left->name, left->name_bytes, right->name, right->name_bytes);
+    return order ? order : compare_bytes(left->value, left->value_bytes, right->value,
+                                         right->value_bytes);
+}
+
+/* A plus sign is a space there, as servers read it. */
+static char *put_component(char *to, const char *from, size_t bytes)
+{
+    for (const char *end = from + bytes; from < end; from++) {
+        int c = *from == '%' ? decode(from) : *from == '+' ? ' ' : (unsigned char)*from;
+        if (*from == '%' && c >= 0)
+            from += 2;
+        else if (*from == '%')
+            c = '%';
+        if (is_unreserved((unsigned char)c))
+            *to++ = (char)c;
+        else
+            to = put_encoded(to, (unsigned char)c);
+    }
+    return to;
+}
+
+/* Encodes the parameters at `to`, one after the other, and returns their number. */
+static size_t take_parameters(const char *query, struct parameter *parameters, char *to)
+{
+    size_t count = 0;
+    for (const char *end; *query; query = *end ? end + 1 : end) {
+        end = query + strcspn(query, "&");
+        if (end == query)
+            continue;
+        const char *mark = memchr(query, '=', (size_t)(end - query));
+        const char *name_end = mark ? mark : end, *value = mark ? mark + 1 : end;
+        struct parameter *parameter = &parameters[count++];
+        parameter->name = to;
+        to = put_component(to, query, (size_t)(name_end - query));
+        parameter->name_bytes = (size_t)(to - parameter->name);
+        parameter->value = to;
+        to = put_component(to, value, (size_t)(end - value));
+        parameter->value_bytes = (size_t)(to - parameter->value);
+    }
+    return count;
+}
+
+/* NULL: out of memory. */
+static char *put_sorted_query(char *to, const char *query)
+{
+    size_t length = strlen(query), most = length / 2 + 1;
+    struct parameter *parameters = calloc(most, sizeof *parameters);
+    char *encoded = malloc(3 * length + 1);
+    if (!parameters || !encoded) {
+        free(parameters);
+        free(encoded);
+        return NULL;
+    }
+    size_t count = take_parameters(query, parameters, encoded);
+    qsort(parameters, count, sizeof *parameters, compare_parameters);
+    for (size_t i = 0; i < count; i++) {
+        *to++ = i > 0 ? '&' : '?';
+        to = mempcpy(to, parameters[i].name, parameters[i].name_bytes);
+        *to++ = '=';
+        to = mempcpy(to, parameters[i].value, parameters[i].value_bytes);
+    }
+    free(parameters);
+    free(encoded);
+    return to;
+}
+
+char *url_text_for_signing(const struct url *url)
+{
+    const char *query = url->text + url->base_bytes;
+    char *text = malloc(4 * strlen(url->text) + 2), *to = text;
+    if (!text)
+        return NULL;
+    memcpy(to, url->text, url->origin_bytes);
+    to += url->origin_bytes;
+    for (size_t i = url->origin_bytes; i < url->base_bytes; i++) {
+        unsigned char c = (unsigned char)url->text[i];
+        if (is_unreserved(c) || c == '/' || c == '%')
+            *to++ = (char)c;
+        else
+            to = put_encoded(to, c);
+    }
+    to = put_sorted_query(to, *query == '?' ? query + 1 : query);
+    if (to)
+        *to = '\0';
+    else
+        free(text);
+    return to ? text : NULL;
+}
+
+#ifdef GPUIMGD_CURL
+
+#include <curl/curl.h>
+
+/* ---- the path ------------------------------------------------------------------------------- */
 
 /* A server may decode %2F and %5C, or cut a segment at ";". A segment that could then be "." or
  * ".." is refused, because it could leave the prefix. */

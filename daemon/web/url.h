@@ -33,8 +33,9 @@ bool url_is_https(const struct url *url);
  * signature, which depends on the method and the time. */
 bool url_same(const struct url *a, const struct url *b);
 
-/* A malloc'd copy for AWS's signature version 4, which encodes all bytes of a path except letters,
- * digits and "-._~/". NULL: out of memory. */
+/* A malloc'd copy whose path and query are those that AWS's signature version 4 signs: it encodes
+ * all bytes except letters, digits and "-._~", and "/" in the path. The parameters of the query are
+ * sorted, and each has a "=". libcurl 7.88 signs a query as it is. NULL: out of memory. */
 char *url_text_for_signing(const struct url *url);
 
 /* printf arguments for %.*s: the URL without its query, cut for a message. */

@@ -6,6 +6,7 @@
 #include "daemon/web/networks.h"
 #include "daemon/web/prefixes.h"
 #include "tests/fixtures/test.h"
+#include "tests/fixtures/text_file.h"
 
 static void need_libcurl(void)
 {
@@ -201,9 +202,40 @@ TEST(test_path_of_a_signed_request)
                                &error), STATUS_OK);
     char *text = url_text_for_signing(&url);
     assert_string_equal(text, "https://h:9000/a%2Bb/c%3Dd%2Ce%2B~%281%29%21%2A%27.jpg"
-                              "?versionId=a+b");
+                              "?versionId=a%20b");
     free(text);
     url_clear(&url);
+}
+
+/* The queries of AWS's published test suite for its signature version 4, and those of S3. */
+TEST(test_query_of_a_signed_request)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"?", ""},
+        {"?Param1=value1", "?Param1=value1"},
+        {"?Param2=value2&Param1=value1", "?Param1=value1&Param2=value2"},
+        {"?Param1=value2&Param1=Value1", "?Param1=Value1&Param1=value2"},
+        {"?Param1=value2&Param1=value1", "?Param1=value1&Param1=value2"},
+        {"?-._~09AZaz=-._~09AZaz", "?-._~09AZaz=-._~09AZaz"},
+        {"?\xe1\x88\xb4=bar", "?%E1%88%B4=bar"},
+        {"?acl", "?acl="},
+        {"?versions&prefix=somePrefix&max-keys=20", "?max-keys=20&prefix=somePrefix&versions="},
+        {"?a-b=1&a=2&a=", "?a=&a=2&a-b=1"},
+        {"?b=%2f%7e%c3%bc&a=x+y&c=p/q:r=s?", "?a=x%20y&b=%2F~%C3%BC&c=p%2Fq%3Ar%3Ds%3F"},
+        {"?&&z&&a=%&b=%4&", "?a=%25&b=%254&z="},
+        {"?=v", "?=v"},
+    };
+    need_libcurl();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct url url;
+        struct error error = {0};
+        assert_int_equal(url_parse(&url, text_of("https://h/p%s", cases[i][0]), &error), STATUS_OK);
+        char *text = url_text_for_signing(&url);
+        assert_string_equal(text, text_of("https://h/p%s", cases[i][1]));
+        free(text);
+        url_clear(&url);
+    }
 }
 
 /* ---- prefixes ------------------------------------------------------------------------------- */
