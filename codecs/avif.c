@@ -188,11 +188,12 @@ static enum status read_metadata(const avifImage *image, const struct codec_limi
 {
     const avifRWData *icc = &image->icc, *exif = &image->exif, *xmp = &image->xmp;
     info->orientation = orientation_of(image);
-    if ((icc->size == 0 || codec_keep_icc(icc->data, icc->size, info)) &&
-        (exif->size == 0 || codec_keep_exif(limits, exif->data, exif->size, info)) &&
-        (xmp->size == 0 || codec_keep_xmp(limits, xmp->data, xmp->size, info)))
-        return STATUS_OK;
-    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    if ((icc->size > 0 && !codec_keep_icc(icc->data, icc->size, info)) ||
+        (exif->size > 0 && !codec_keep_exif(limits, exif->data, exif->size, info)) ||
+        (xmp->size > 0 && !codec_keep_xmp(limits, xmp->data, xmp->size, info)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    codec_fit_icc(info, image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400);
+    return STATUS_OK;
 }
 
 static enum status read_info(const avifDecoder *decoder, size_t streams, uint64_t joined,

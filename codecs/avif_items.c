@@ -150,7 +150,7 @@ enum status avif_measure_items(const uint8_t *bytes, size_t length, uint64_t *jo
                          AVIF_EXTENTS_MAX);
     if (items.joined > items.joined_max)
         return error_set(error, STATUS_DECODE_LIMIT,
-                         "the AVIF's extents overlap: its joined items have more than the %zu bytes "
-                         "of the file", length);
+                         "the AVIF's extents overlap: its joined items have more than the %zu "
+                         "bytes of the file", length);
     return STATUS_OK;
 }

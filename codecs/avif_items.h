@@ -3,8 +3,8 @@
  *
  * libavif has an entry of some hundred bytes for each item that a box names, and searches all of
  * them for each further name. The box iloc gives the extents of each item: parts of the file, or of
- * the box idat. libavif copies an item with several extents into one buffer. Extents may overlap, so
- * a small file could demand a large buffer. In usual files they do not overlap. Any thread.
+ * the box idat. libavif copies an item with several extents into one buffer. Extents may overlap,
+ * so a small file could demand a large buffer. In usual files they do not overlap. Any thread.
  */
 #pragma once
 

@@ -150,6 +150,12 @@ bool image_info_icc_is_cmyk(const struct image_info *info)
     return info->icc && is_for(info->icc, info->icc_bytes, "CMYK");
 }
 
+void codec_fit_icc(struct image_info *info, bool is_gray)
+{
+    if (!is_gray && info->icc && is_for(info->icc, info->icc_bytes, "GRAY"))
+        image_info_clear_icc(info);
+}
+
 /* ---- for an output -------------------------------------------------------------------------- */
 
 /* Sets the digit of tiff:Orientation="6" or <tiff:Orientation>6< to 1. */

@@ -227,11 +227,12 @@ static enum status read_metadata(const struct webp_parts *parts, const struct co
 {
     if (parts->exif)
         info->orientation = exif_orientation(parts->exif, parts->exif_bytes);
-    if ((!parts->icc || codec_keep_icc(parts->icc, parts->icc_bytes, info)) &&
-        (!parts->exif || codec_keep_exif(limits, parts->exif, parts->exif_bytes, info)) &&
-        (!parts->xmp || codec_keep_xmp(limits, parts->xmp, parts->xmp_bytes, info)))
-        return STATUS_OK;
-    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a WebP");
+    if ((parts->icc && !codec_keep_icc(parts->icc, parts->icc_bytes, info)) ||
+        (parts->exif && !codec_keep_exif(limits, parts->exif, parts->exif_bytes, info)) ||
+        (parts->xmp && !codec_keep_xmp(limits, parts->xmp, parts->xmp_bytes, info)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a WebP");
+    codec_fit_icc(info, false); /* the format has no gray */
+    return STATUS_OK;
 }
 
 /* An opaque frame that does not fill its canvas makes a transparent image. */

@@ -179,6 +179,7 @@ static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *i
     info->icc_is_damaged = !codec_icc_is_valid(info->icc, info->icc_bytes);
     if (info->icc_is_damaged)
         image_info_clear_icc(info);
+    codec_fit_icc(info, reader->jpeg_color_space == JCS_GRAYSCALE);
 }
 
 static void read_info(struct jpeg_state *state, struct image_info *info)

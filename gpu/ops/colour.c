@@ -164,7 +164,8 @@ const struct op op_to_srgb = {
     .help = "Converts from the input's ICC profile to sRGB, as lcms2",
     .definition =
         "Without a profile, with a profile of sRGB, or with one for other colours than the "
-        "image's, pixels stay. The output has no profile, which means sRGB. Black becomes black "
+        "image's, pixels stay: lcms2 refuses to apply a gray profile to RGB, and browsers ignore "
+        "it. The output has no profile, which means sRGB. Black becomes black "
         "(black point compensation), alpha stays. Colour pixels of a YCbCr JPEG become RGB "
         "first. The profile of a CMYK JPEG is applied before the first operation that does more "
         "than move pixels; without to_srgb, each of its colours is C K / 255, rounded. The "

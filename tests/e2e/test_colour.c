@@ -96,6 +96,22 @@ TEST(test_profiles)
     picture_free(&adobe);
 }
 
+/* A gray profile in a JPEG with colours changes nothing. */
+TEST(test_profile_of_other_colours)
+{
+    struct picture_file gray = profile_of_gray(1.8);
+    char where[200];
+    need_engine();
+    put_jpeg("other.jpg", .width = 90, .height = 70, .icc = gray.bytes, .icc_bytes = gray.length);
+    check_done(check_answer(w, "{'input':'other.jpg','outputs':[{'output':'same.png'},"
+                               "{'output':'converted.png','ops':['to_srgb']}]}"));
+    struct raster same = world_load_out(w, "same.png"), got = world_load_out(w, "converted.png");
+    assert_int_equal(raster_differ(&got, &same, 0, where, sizeof where), 0);
+    raster_clear(&same);
+    raster_clear(&got);
+    picture_free(&gray);
+}
+
 /* A profile that is installed on this host; 0 bytes: it is not. */
 static struct picture_file installed(const char *path)
 {

@@ -645,16 +645,20 @@ TEST(test_profile)
     }
 }
 
-/* A profile for other colours than RGB is read, but not written. */
+/* A profile for other colours than RGB is read, but not written. One for gray needs gray pixels. */
 TEST(test_profile_not_rgb)
 {
-    for (int i = 0; i < 2; i++) {
-        struct picture_file icc = picture_icc(500, i ? "CMYK" : "GRAY");
-        struct picture_file file = make_jpeg(.width = 16, .height = 16, .icc = icc.bytes,
-                                             .icc_bytes = icc.length);
+    for (int i = 0; i < 4; i++) {
+        struct picture_file icc = picture_icc(500, i == 1 ? "CMYK" : "GRAY");
+        struct picture_file file =
+            make_jpeg(.width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length,
+                      .colour = i == 0   ? PICTURE_GRAY
+                                : i == 2 ? PICTURE_RGB
+                                         : PICTURE_YCBCR);
         rig_reads(&file, STATUS_OK, NULL);
-        assert_int_equal(rig.info.icc_bytes, icc.length);
-        assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+        assert_int_equal(rig.info.icc_bytes, i < 2 ? icc.length : 0);
+        if (i < 2)
+            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
         assert_false(image_info_icc_is_rgb(&rig.info));
         assert_int_equal(image_info_icc_is_cmyk(&rig.info), i == 1);
         assert_false(rig.info.icc_is_damaged);
