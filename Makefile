@@ -218,7 +218,7 @@ help:
 ## make bench         compare the daemon with its own codec floor: make bench FOLDER=/some/photographs
 ## make bench-gpu     measure the engine and its kernels with pixels from memory
 ## make bench-cpu     measure the CPU engine's passes with pixels from memory, one thread
-## make bench-queue   measure the queue alone, with 1 and 4 daemons on one Redis
+## make bench-queue   measure the queue alone: 1 and 4 daemons on one Redis; a shard on each of 1, 2 and 4
 ## make bench-png     compare PNG with libpng, libspng, zlib and libdeflate; BENCH=curve: cost of levels and filters
 ## make bench-jpeg    compare the JPEG codec of a GPU with nvJPEG and libjpeg-turbo: FOLDER=, BENCH="decode encode edges …"
 ## make bench-progressive compare the decoder of progressive JPEGs on a core with libjpeg-turbo: FOLDER=
@@ -314,6 +314,7 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/fleet: $(O)/tests/tools/fleet_rig.o
+$(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers)
 
 $(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
 $(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags
@@ -617,5 +618,5 @@ clean:
 -include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))

@@ -2,6 +2,8 @@
  * bench_queue - measures the queue alone: jobs per second, and CPU time per job.
  *
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
+ *     bench_queue --servers 1 [--servers 2 ...] [--jobs 200000] [--rounds 3] [--clerks N] [--tcp]
+ *                 [--places 256] [--batch 64]
  *
  * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
  * the daemons until all jobs are in the list. The clock stops when the last result has arrived.
@@ -9,10 +11,15 @@
  * persistence: none, an append-only file synced every second, or synced before each reply. CPU
  * times are those of the processes, so they hold on a busy machine. Each figure is the median over
  * the rounds. With --against, both programs take turns on each row.
+ *
+ * A second table follows: one shard on each of 1, 2 and 4 servers (queue_servers.c). With
+ * --servers, only this table is made; it needs no daemon.
  */
 #include <signal.h>
 #include <string.h>
 
+#include "conf/limits.h"
+#include "tests/bench/queue_servers.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/world.h"
@@ -37,7 +44,8 @@ static struct {
     const char *programs[2];
     size_t program_count;
     unsigned jobs, rounds, inflight;
-} bench = {.jobs = 20000, .rounds = 3, .inflight = 64};
+    struct servers_bench servers;
+} bench = {.rounds = 3, .inflight = 64, .servers = {.places = 256, .batch = QUEUE_BATCH_MAX}};
 
 static double daemons_cpu_s(struct world *w, size_t daemons)
 {
@@ -147,18 +155,38 @@ static int run(void)
     return 0;
 }
 
+static bool options_read(int argc, char **argv)
+{
+    struct servers_bench *servers = &bench.servers;
+    const struct argument options[] = {
+        {"daemon", .text = &bench.programs[0]},  {"against", .text = &bench.programs[1]},
+        {"jobs", .number = &bench.jobs},         {"rounds", .number = &bench.rounds},
+        {"inflight", .number = &bench.inflight}, {"servers", .numbers = &servers->counts},
+        {"clerks", .number = &servers->clerks},  {"places", .number = &servers->places},
+        {"batch", .number = &servers->batch},    {"tcp", .flag = &servers->tcp},
+        {.name = NULL}};
+    if (arguments_read(argc, argv, options) != argc)
+        return false;
+    servers->jobs = bench.jobs ? bench.jobs : 200000;
+    servers->rounds = bench.rounds;
+    bench.jobs = bench.jobs ? bench.jobs : 20000;
+    return (bench.programs[0] || servers->counts.count > 0) && bench.inflight > 0 &&
+           servers->places > 0 && servers->batch > 0 && servers->batch <= QUEUE_BATCH_MAX &&
+           bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
+}
+
 int main(int argc, char **argv)
 {
-    const struct argument options[] = {
-        {"daemon", .text = &bench.programs[0]}, {"against", .text = &bench.programs[1]},
-        {"jobs", .number = &bench.jobs},        {"rounds", .number = &bench.rounds},
-        {"inflight", .number = &bench.inflight}, {.name = NULL}};
-    if (arguments_read(argc, argv, options) != argc || !bench.programs[0] || bench.jobs == 0 ||
-        bench.inflight == 0 || bench.rounds == 0 || bench.rounds > ROUNDS_MAX) {
+    if (!options_read(argc, argv)) {
         fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
-                        "[--rounds 1-%d] [--inflight N]\n", ROUNDS_MAX);
+                        "[--rounds 1-%d] [--inflight N]\n"
+                        "       bench_queue --servers 1-16 [--servers ...] [--jobs N] [--rounds N] "
+                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp]\n",
+                ROUNDS_MAX, QUEUE_BATCH_MAX);
         return 64;
     }
     bench.program_count = bench.programs[1] ? 2 : 1;
-    return run();
+    if (bench.servers.counts.count > 0)
+        return servers_run(&bench.servers) ? 0 : 1;
+    return run() == 0 && servers_run(&bench.servers) ? 0 : 1;
 }
