@@ -314,7 +314,7 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/fleet: $(O)/tests/tools/fleet_rig.o
-$(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers)
+$(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
 
 $(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
 $(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags

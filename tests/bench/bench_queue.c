@@ -4,6 +4,7 @@
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
  *     bench_queue --servers 1 [--servers 2 ...] [--jobs 200000] [--rounds 3] [--clerks N] [--tcp]
  *                 [--places 256] [--batch 64]
+ *     bench_queue --costs FILE
  *
  * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
  * the daemons until all jobs are in the list. The clock stops when the last result has arrived.
@@ -13,12 +14,14 @@
  * the rounds. With --against, both programs take turns on each row.
  *
  * A second table follows: one shard on each of 1, 2 and 4 servers (queue_servers.c). With
- * --servers, only this table is made; it needs no daemon.
+ * --servers, only this table is made; it needs no daemon. --costs measures Redis's CPU time for each
+ * call of the protocol (queue_costs.c).
  */
 #include <signal.h>
 #include <string.h>
 
 #include "conf/limits.h"
+#include "tests/bench/queue_costs.h"
 #include "tests/bench/queue_servers.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
@@ -45,6 +48,7 @@ static struct {
     size_t program_count;
     unsigned jobs, rounds, inflight;
     struct servers_bench servers;
+    const char *costs;
 } bench = {.rounds = 3, .inflight = 64, .servers = {.places = 256, .batch = QUEUE_BATCH_MAX}};
 
 static double daemons_cpu_s(struct world *w, size_t daemons)
@@ -155,6 +159,21 @@ static int run(void)
     return 0;
 }
 
+/* Measures the costs for the simulator (tests/fixtures/queue/fleet_sim.h). */
+static int write_costs(void)
+{
+    struct fleet_costs costs;
+    queue_costs_measure(&costs);
+    FILE *file = fopen(bench.costs, "w");
+    if (!file) {
+        printf("cannot write %s\n", bench.costs);
+        return 1;
+    }
+    fleet_costs_write(&costs, file);
+    fleet_costs_write(&costs, stdout);
+    return fclose(file) != 0;
+}
+
 static bool options_read(int argc, char **argv)
 {
     struct servers_bench *servers = &bench.servers;
@@ -164,13 +183,13 @@ static bool options_read(int argc, char **argv)
         {"inflight", .number = &bench.inflight}, {"servers", .numbers = &servers->counts},
         {"clerks", .number = &servers->clerks},  {"places", .number = &servers->places},
         {"batch", .number = &servers->batch},    {"tcp", .flag = &servers->tcp},
-        {.name = NULL}};
+        {"costs", .text = &bench.costs},         {.name = NULL}};
     if (arguments_read(argc, argv, options) != argc)
         return false;
     servers->jobs = bench.jobs ? bench.jobs : 200000;
     servers->rounds = bench.rounds;
     bench.jobs = bench.jobs ? bench.jobs : 20000;
-    return (bench.programs[0] || servers->counts.count > 0) && bench.inflight > 0 &&
+    return (bench.programs[0] || servers->counts.count > 0 || bench.costs) && bench.inflight > 0 &&
            servers->places > 0 && servers->batch > 0 && servers->batch <= QUEUE_BATCH_MAX &&
            bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
 }
@@ -181,11 +200,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
                         "[--rounds 1-%d] [--inflight N]\n"
                         "       bench_queue --servers 1-16 [--servers ...] [--jobs N] [--rounds N] "
-                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp]\n",
+                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp]\n"
+                        "       bench_queue --costs FILE\n",
                 ROUNDS_MAX, QUEUE_BATCH_MAX);
         return 64;
     }
     bench.program_count = bench.programs[1] ? 2 : 1;
+    if (bench.costs)
+        return write_costs();
     if (bench.servers.counts.count > 0)
         return servers_run(&bench.servers) ? 0 : 1;
     return run() == 0 && servers_run(&bench.servers) ? 0 : 1;
