@@ -10,7 +10,7 @@
 -- Each list with a priority P that has jobs gets a fence, too. Members of NS:cancel: ID for jobs of
 -- NS:jobs; ID, a line feed and P for jobs of NS:jobs:P; ID and a line feed for jobs of all
 -- priorities that have numbers already. An id has no control characters.
--- Also reads NS:seq, and writes KEYS 1 .. ":0" to ":9".
+-- Also reads NS:seq and NS:protocol, and writes KEYS 1 .. ":0" to ":9".
 -- Crash windows: one atomic step. If the reply is lost, a second call does no harm.
 local jobs, cancel, woken, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
@@ -18,6 +18,9 @@ local id = ARGV[1]
 local ID_BYTES_MAX, KEPT = 128, 20000
 
 -- include parts/wrong_type.lua
+-- include parts/protocol.lua
+local unsuited = protocol_refusal(jobs:sub(1, -6), false)
+if unsuited then return unsuited end
 local wrong = wrong_type(jobs, 'list') or wrong_type(cancel, 'zset') or wrong_type(woken, 'list')
 if wrong then return wrong end
 if #id < 1 or #id > ID_BYTES_MAX then

@@ -17,7 +17,7 @@
 -- When it is taken, the cancel with that serial applies to the job numbers up to now (see
 -- cancel.lua).
 -- Also takes jobs from KEYS 1 .. ":0" to ":9" (parts/shares.lua), and keeps its positions in
--- NS:shares.
+-- NS:shares. Reads, and may set, NS:protocol (parts/protocol.lua); so do RENEW and REAP.
 -- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many as it may take, so
 -- that a million of them do not block other jobs. It moves more while :jobs is short.
 -- Crash windows: one atomic step. If the reply is lost, the daemon does not know its leases, and
@@ -30,6 +30,9 @@ local places, lease_ms, attempts, bytes_max =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 -- include parts/wrong_type.lua
+-- include parts/protocol.lua
+local unsuited = protocol_refusal(ns, true)
+if unsuited then return unsuited end
 -- include parts/checked.lua
 -- include parts/lists.lua
 -- include parts/shares.lua

@@ -26,6 +26,9 @@ local lease_ms, attempts, bytes_max, limit =
     tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 -- include parts/wrong_type.lua
+-- include parts/protocol.lua
+local unsuited = protocol_refusal(ns, true)
+if unsuited then return unsuited end
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(jobs, 'list')
     or wrong_type(alone, 'list') or wrong_type(owner, 'string')
 if wrong then return wrong end

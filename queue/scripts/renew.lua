@@ -12,6 +12,9 @@ local lease, inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KE
 local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
+-- include parts/protocol.lua
+local unsuited = protocol_refusal(inst:sub(1, -6), true)
+if unsuited then return unsuited end
 local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_type(owner, 'string')
 if wrong then return wrong end
 -- include parts/horizon.lua

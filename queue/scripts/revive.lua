@@ -12,6 +12,9 @@
 local dead, jobs, errors, text = KEYS[1], KEYS[2], KEYS[1] .. ':errors', ARGV[1]
 
 -- include parts/wrong_type.lua
+-- include parts/protocol.lua
+local unsuited = protocol_refusal(jobs:sub(1, -6), false)
+if unsuited then return unsuited end
 local wrong = wrong_type(dead, 'list') or wrong_type(jobs, 'list') or wrong_type(errors, 'list')
 if wrong then return wrong end
 -- include parts/dead_error.lua

@@ -271,23 +271,24 @@ static const struct {
     const char *typed; /* keys whose wrong type refuses the call */
 } script_calls[] = {
     {SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 1 10000 3 20 1 0",
-     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:woken"},
+     "t:jobs t:delayed t:alone t:alone:owner t:lease t:inst t:seq t:cancel t:woken "
+     "t:protocol"},
     {SCRIPT_ID_START,
      "t:lease t:delayed t:cancel t:job:1 t:waits:x t:unique:x t:result:x",
      "t 1000 1 A:1 x 1 -1 -1", "t:lease t:delayed t:cancel"},
     {SCRIPT_ID_RENEW, RENEW_KEYS " t:job:1", "A 10000 keep keep 1 1",
-     "t:lease t:inst t:alone:owner t:cancel"},
+     "t:lease t:inst t:alone:owner t:cancel t:protocol"},
     {SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 9", RESUME_KEYS},
     {SCRIPT_ID_REAP, REAP_KEYS, "t B 1 10000 3 20 64 1 A",
-     "t:lease t:inst t:jobs t:alone t:alone:owner"},
+     "t:lease t:inst t:jobs t:alone t:alone:owner t:protocol"},
     {SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 3 100 1 A:1 back '' 0 0 0",
      "t:lease t:results t:jobs t:delayed t:alone t:dead t:dead:errors "
      "t:woken"},
-    {SCRIPT_ID_REVIVE, "t:dead t:jobs", "x 1", "t:dead t:jobs t:dead:errors"},
+    {SCRIPT_ID_REVIVE, "t:dead t:jobs", "x 1", "t:dead t:jobs t:dead:errors t:protocol"},
     {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:woken",
      "9 9 1 A:1 r 2 0 0", "t:lease t:results t:woken"},
     {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:woken t:waits:x t:result:x", "x",
-     "t:jobs t:cancel t:woken"},
+     "t:jobs t:cancel t:woken t:protocol"},
 };
 #define SCRIPT_CALLS (sizeof script_calls / sizeof *script_calls)
 
@@ -323,6 +324,63 @@ TEST(test_wrong_types_refuse_before_any_write)
             free(after);
         }
     }
+}
+
+/* START, RESUME, DONE and NACK touch only leases of their own daemon. No daemon has one when
+ * NS:protocol is raised. */
+TEST(test_an_older_program_changes_nothing)
+{
+    for (size_t i = 0; i < SCRIPT_CALLS; i++) {
+        if (!strstr(script_calls[i].typed, "t:protocol"))
+            continue;
+        for (int garbage = 0; garbage < 2; garbage++) {
+            const char *value = garbage ? "new" : "999";
+            lay_out();
+            expect("OK", "SET t:protocol %s", value);
+            const char *before = redis_text(redis, "DEBUG DIGEST");
+            expect_eval(script_calls[i].script, script_calls[i].keys, script_calls[i].args,
+                        text_of("PROTOCOL t:protocol is %s, but this program knows only protocol "
+                                "1; upgrade this program", value));
+            assert_string_equal(before, redis_text(redis, "DEBUG DIGEST"));
+        }
+    }
+}
+
+/* The text of a script of a program that knows protocol 3 and works beside protocol 2. */
+static const char *later_text(enum script script)
+{
+    static const char numbers[] = "PROTOCOL, PROTOCOL_LEAST = ";
+    const char *text = text_of("%s", script_text(script));
+    char *at = strstr(text, numbers);
+    assert_non_null(at);
+    memcpy(at + strlen(numbers), "3, 2", 4);
+    return text;
+}
+
+TEST(test_a_later_program_waits_for_older_daemons)
+{
+    const char *renew = "EVAL %s 6 t:lease t:inst t:alone:owner t:cancel t:watcher t:wake %s 10000 "
+                        "keep none";
+    const char *refused = "PROTOCOL this program cannot work beside the %d daemons of an older "
+                          "protocol in t, which have %d jobs; it waits until they have ended";
+    const char *later = later_text(SCRIPT_ID_RENEW), *now = script_text(SCRIPT_ID_RENEW);
+    lay_out();
+    assert_string_equal(redis_text(redis, renew, later, "L"), text_of(refused, 1, 1));
+    expect("1", "ZREM t:inst A");
+    assert_string_equal(redis_text(redis, renew, later, "L"), text_of(refused, 0, 1));
+    assert_string_equal(
+        redis_text(redis, "EVAL %s 2 t:dead t:jobs x 1", later_text(SCRIPT_ID_REVIVE)),
+        "PROTOCOL this program needs t:protocol 2, but it is 1; upgrade the daemons first");
+    expect("nil", "GET t:protocol");
+    expect("1", "ZREM t:lease 1");
+    freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 1"));
+    assert_null(redis_text(redis, renew, later, "L")); /* accepted: an array */
+    freeReplyObject(redis_command(redis, "CONFIG SET maxmemory 0"));
+    expect("2", "GET t:protocol");
+    expect("L", "ZRANGE t:inst 0 -1");
+    assert_non_null(strstr(redis_text(redis, renew, now, "A"), "this program knows only"));
+    assert_null(redis_text(redis, renew, later, "M"));
+    expect("L M", "ZRANGE t:inst 0 -1");
 }
 
 TEST(test_all_work_over_maxmemory)
