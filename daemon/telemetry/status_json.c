@@ -291,6 +291,7 @@ char *status_json_heartbeat(const struct snapshot *s, const char *state)
     struct writer writer = {0}, *w = &writer;
     uint32_t busy = s->in_stage[STAGE_GPU];
     writer_open(w, NULL, '{');
+    writer_text(w, "version", GPUIMGD_VERSION);
     writer_thousandths(w, "up_s", clock_ms(s->began_ns, s->taken_ns) / 1e3);
     writer_text(w, "state", state);
     writer_text(w, "engine", s->engine);

@@ -46,11 +46,13 @@ static void print_queue(const struct overview *overview)
 static void print_daemon(const struct overview_daemon *daemon)
 {
     const cJSON *stats = daemon->stats;
-    char engine[SHOW_BYTES], state[SHOW_BYTES];
+    char engine[SHOW_BYTES], state[SHOW_BYTES], version[SHOW_BYTES];
     char done[SHOW_BYTES], failed[SHOW_BYTES], up[SHOW_BYTES];
     out_put("  %-28s %4lld", daemon->name, daemon->leases);
     if (stats)
-        out_put("  %-8s %10s %8s %10s", show_word(stats, "engine", engine, sizeof engine),
+        out_put("  %-8s %-8s %10s %8s %10s",
+               *show_word(stats, "version", version, sizeof version) ? version : "-",
+               show_word(stats, "engine", engine, sizeof engine),
                show_count(show_number(stats, "done"), done),
                show_count(show_number(stats, "failed") + show_number(stats, "dead"), failed),
                show_age(show_number(stats, "up_s"), up));
@@ -70,7 +72,8 @@ static void print_screen(const struct ctl *ctl, const struct overview *overview)
         out_line("no gpuimgd is running in this namespace");
         return;
     }
-    out_line("  %-28s %4s  %-8s %10s %8s %10s", "daemon", "jobs", "engine", "done", "failed", "up");
+    out_line("  %-28s %4s  %-8s %-8s %10s %8s %10s", "daemon", "jobs", "version", "engine", "done",
+             "failed", "up");
     for (size_t i = 0; i < overview->daemon_count; i++)
         print_daemon(&overview->daemons[i]);
 }

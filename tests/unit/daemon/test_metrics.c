@@ -299,7 +299,8 @@ TEST(the_heartbeat_has_its_keys)
     metrics_count(&s->totals, &job);
     char *json = status_json_heartbeat(s, "blocked");
     assert_string_equal(
-        json, "{\"up_s\":2.000,\"state\":\"blocked\",\"engine\":\"cpu\",\"workers\":3,"
+        json, "{\"version\":\"" GPUIMGD_VERSION "\",\"up_s\":2.000,\"state\":\"blocked\","
+              "\"engine\":\"cpu\",\"workers\":3,"
               "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,\"jobs\":2,"
               "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
               "\"bytes_in\":20,\"bytes_out\":40,"
