@@ -27,7 +27,7 @@ CFLAGS  ?= -O2 -g
 # of the newest one.
 CUDA_ARCHS ?= 75 80 86 89 90 100 120
 
-VERSION = 0.1.0
+VERSION = 0.2.0
 LIBS    = libuv hiredis libjpeg libpng libcjson inih libsystemd
 
 # V=1 prints the commands.

@@ -131,9 +131,21 @@ else
 fi
 grep -m1 -oE '\(.*\)' systemd/debian/changelog | tr -d '()' |
     diff - <(sed -n 's/^VERSION = //p' Makefile) | check "the packages have the version of the Makefile"
+awk '/^gpuimgd / { if (told == 0) print last; last = $0; told = /\(0\.1\.0\)/ } /^  \* Operators: / { told = 1 }
+    END { if (told == 0) print last }' systemd/debian/changelog |
+    check "each version's entry in the change log tells operators what to do"
+if command -v dpkg-parsechangelog >/dev/null; then
+    dpkg-parsechangelog -l systemd/debian/changelog --all 2>&1 >/dev/null |
+        check "dpkg-parsechangelog reads the change log without a warning"
+else
+    skip "dpkg-parsechangelog reads the change log" "there is no dpkg-parsechangelog here"
+fi
 if [ -x "${1:-}/gpuimgd" ]; then
     "$1/gpuimgd" --sample | diff - conf/gpuimgd.conf |
         check "conf/gpuimgd.conf is the output of --sample"
+    for program in gpuimgd gpuimgctl; do "$1/$program" --version | head -1; done |
+        diff - <(sed -n 's/^gpuimgd (\(.*\)).*/\1/p' systemd/debian/changelog | head -1 |
+            sed 's/.*/gpuimgd &\ngpuimgctl &/') | check "the programs have the version of the change log"
 else
     skip "conf/gpuimgd.conf is the output of --sample" "no daemon was built"
 fi
