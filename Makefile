@@ -324,6 +324,15 @@ $(FAULTY): $(filter-out $(O)/daemon/pipeline/stages.o,$(OBJECTS)) $(O)/tests/fau
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
+# A daemon that knows a later protocol, and works beside no older one.
+LATER = $(O)/tests/faults/gpuimgd-later
+$(O)/tests/faults/later/queue/scripts.inc: $(O)/queue/scripts.inc
+	@mkdir -p $(@D)
+	sed 's/\(PROTOCOL, PROTOCOL_LEAST = \)[0-9]*, [0-9]*/\1999, 999/' $< > $@
+$(O)/tests/faults/later/script.o: queue/redis/script.c $(O)/tests/faults/later/queue/scripts.inc $(O)/flags
+	$(call say,CC)$(CC) -I$(@D) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(LATER): $(filter-out $(O)/queue/redis/script.o,$(OBJECTS)) $(O)/tests/faults/later/script.o
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 # Preloaded into a daemon, before its sanitizer, so built without one.
 $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	@mkdir -p $(@D)
@@ -437,7 +446,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 
 build-fuzz: $(FUZZERS) $(REPLAYS)
-build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
+build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(LATER) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
              $(STANDIN_TESTS) $(DEVICE_TESTS) $(JPEG_DEVICE)
 
 run-check: build-tests

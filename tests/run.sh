@@ -18,6 +18,9 @@ export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # or a wrapper
 export GPUIMGCTL=$PWD/$build/gpuimgctl
 # The daemon with the stand-in CUDA runtime.
 export GPUIMGD_STANDIN=$PWD/$build/tests/faults/gpuimgd-cuda
+# The daemon with fault hooks, and the one of a later protocol.
+export GPUIMGD_FAULTY=$PWD/$build/tests/faults/gpuimgd
+export GPUIMGD_LATER=$PWD/$build/tests/faults/gpuimgd-later
 # Sanitizers end the process at the first report.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
