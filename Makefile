@@ -182,7 +182,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-urls check-metrics check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
+        check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -214,6 +214,7 @@ help:
 ## make check-scale   run Sentinel and Cluster failovers, moving slots and many daemons, in full
 ## make check-fleet   measure the cost of 100 daemons for one Redis: idle, woken, loaded, cut off (FLEET=)
 ## make chaos         run 10,000 jobs with two daemons and 20 kills -9: every job has exactly one result
+## make check-upgrade run this version beside an older one on one queue: OLD= a commit, tag or gpuimgd_*.deb
 ## make fuzz          run libFuzzer (clang) on every parser: make fuzz FUZZ_SECONDS=600 [FUZZ="job png"]
 ## make bench         compare the daemon with its own codec floor: make bench FOLDER=/some/photographs
 ## make bench-gpu     measure the engine and its kernels with pixels from memory
@@ -504,6 +505,9 @@ check-fleet: deps
 chaos: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/tools/chaos --daemon $(O)/gpuimgd $(CHAOS)
+check-upgrade: deps
+	@$(MAKE) --no-print-directory all $(O)/tests/tools/chaos
+	@tests/upgrade.sh $(O) $(OLD) $(CHAOS)
 compare: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/tools/compare --daemon $(O)/gpuimgd --jobs 10000 $(COMPARE)

@@ -2,12 +2,19 @@
  * chaos - runs jobs of all kinds, kills daemons at random moments, and checks that none is lost.
  *
  *     chaos [--daemon PATH] [--jobs 10000] [--kills 20] [--daemons 2] [--seed N]
+ *           [--old PATH] [--plain]
  *     chaos --rss [--jobs 20000]
  *
  * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
  * the daemon restarts at once or after its leases have expired. At the end each job must have
  * exactly one result of the right kind, each image must be correct, and no keys or files may be
- * left. With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
+ * left.
+ *
+ * --old is the daemon of another version. All daemons start with it; each restart takes one of the
+ * two programs at random. Half of the kills are then drains by SIGTERM, as in a rolling upgrade.
+ * --plain uses no priorities.
+ *
+ * With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
  * compared with that after all jobs.
  */
 #include <stdlib.h>
@@ -88,6 +95,10 @@ struct chaos {
     struct job *job;
     unsigned pushed, answered, nonsense_answered;
     unsigned twins, same;           /* second results of unique jobs; those with same_as */
+    const char *old;                /* the program of another version, or NULL */
+    bool plain;
+    unsigned drained, olds, switches; /* restarts: with the old program, with the other one */
+    bool is_old[WORLD_DAEMONS_MAX];
     unsigned killed, repeated, attempts_most, errors;
     unsigned *kill_at;              /* sorted numbers of results after which to kill */
     double restart_at[WORLD_DAEMONS_MAX];
@@ -175,7 +186,7 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
 /* A third of the jobs have no priority. Jobs with the same id may be in different lists. */
 static void push_one(struct chaos *chaos, const char *text)
 {
-    unsigned list = pick(chaos, 15);
+    unsigned list = chaos->plain ? JOB_PRIORITIES : pick(chaos, 15);
     if (list < JOB_PRIORITIES)
         redisAppendCommand(chaos->world.client, "LPUSH gpuimgd:jobs:%u %s", list, text);
     else
@@ -404,10 +415,29 @@ static bool start_daemon(struct chaos *chaos, size_t index, bool wait)
     static char lease[32], renew[32];
     snprintf(lease, sizeof lease, "--lease_s=%g", patience(LEASE_S));
     snprintf(renew, sizeof renew, "--renew_s=%g", patience(LEASE_S / 5));
-    struct process *daemon = world_start(&chaos->world, index, lease, renew, "--reap_s=0.4",
-                                         "--host_bytes=256M", "--pinned_bytes=256M", NULL);
+    const char *const extra[] = {lease, renew, "--reap_s=0.4", "--host_bytes=256M",
+                                 "--pinned_bytes=256M", NULL};
+    bool first = !chaos->world.daemons[index].log_path[0], was_old = chaos->is_old[index];
+    bool is_old = chaos->is_old[index] = chaos->old && (first || pick(chaos, 2));
+    struct process_options how = {.program = is_old ? chaos->old : NULL};
+    chaos->switches += !first && was_old != is_old;
+    chaos->olds += !first && is_old;
+    struct process *daemon = world_start_with(&chaos->world, index, &how, extra);
     chaos->restart_at[index] = 0;
     return !wait || world_ready(daemon);
+}
+
+static void drain(struct chaos *chaos, size_t index)
+{
+    struct process *daemon = &chaos->world.daemons[index];
+    int status = -1;
+    if (world_ready(daemon)) { /* before that, SIGTERM may end it without a drain */
+        process_signal(daemon, SIGTERM);
+        status = process_wait(daemon, 30);
+    }
+    if (status != 0)
+        complain(chaos, "daemon %zu exited with %d after SIGTERM", index, status);
+    chaos->drained++;
 }
 
 static void kill_and_restart(struct chaos *chaos)
@@ -431,7 +461,10 @@ static void kill_and_restart(struct chaos *chaos)
     if (!process_running(&chaos->world.daemons[victim]))
         return; /* it is dead; the kill follows later */
     process_sleep(pick(chaos, 20) * 0.001);
-    process_kill9(&chaos->world.daemons[victim]);
+    if (chaos->old && pick(chaos, 2))
+        drain(chaos, victim);
+    else
+        process_kill9(&chaos->world.daemons[victim]);
     if (++chaos->killed % 100 == 0) {
         printf("%u kills, %u results\n", chaos->killed, chaos->answered);
         fflush(stdout);
@@ -486,12 +519,8 @@ static void check_end(struct chaos *chaos)
                  redis_integer(w->client, "ZCARD gpuimgd:inst"), chaos->daemons);
     take_some(chaos);
     world_until(w, 30, chaos->tally[GOOD_TWIN].pushed, "LLEN " TWINS);
-    for (size_t i = 0; i < chaos->daemons; i++) {
-        process_signal(&w->daemons[i], SIGTERM);
-        int status = process_wait(&w->daemons[i], 30);
-        if (status != 0)
-            complain(chaos, "daemon %zu exited with %d after SIGTERM", i, status);
-    }
+    for (size_t i = 0; i < chaos->daemons; i++)
+        drain(chaos, i);
     while (take_some(chaos) > 0)
         continue;
     for (unsigned i = 0; i < chaos->jobs; i++) {
@@ -529,6 +558,9 @@ static int report(const struct chaos *chaos, double seconds)
            chaos->answered, chaos->daemons, chaos->killed, seconds, chaos->jobs / seconds);
     printf("%u jobs were tried more than once, at most %u times; %u used up their attempts\n",
            chaos->repeated, chaos->attempts_most, dead);
+    if (chaos->old)
+        printf("%u of the kills were drains; %u restarts with the old program, %u with another "
+               "than before\n", chaos->drained - chaos->daemons, chaos->olds, chaos->switches);
     bool right = chaos->errors == 0 && chaos->killed == chaos->kills;
     printf("%s: %u errors\n", right ? "PASSED" : "FAILED", chaos->errors);
     return right ? 0 : 1;
@@ -614,7 +646,9 @@ int main(int argc, char **argv)
     const struct argument options[] = {
         {"daemon", .text = &daemon},        {"jobs", .number = &chaos.jobs},
         {"kills", .number = &chaos.kills},  {"daemons", .number = &chaos.daemons},
-        {"seed", .number = &chaos.random},  {"rss", .flag = &rss}, {.name = NULL}};
+        {"seed", .number = &chaos.random},  {"old", .text = &chaos.old},
+        {"plain", .flag = &chaos.plain},    {"rss", .flag = &rss},
+        {.name = NULL}};
     bool usable = arguments_read(argc, argv, options) == argc;
     if (chaos.random == 0)
         chaos.random = 1;
@@ -622,7 +656,7 @@ int main(int argc, char **argv)
         chaos.jobs = rss ? 20000 : 10000;
     if (!usable || !daemon || chaos.daemons == 0 || chaos.daemons > WORLD_DAEMONS_MAX) {
         fprintf(stderr, "usage: chaos --daemon PATH [--jobs N] [--kills N] [--daemons 1-%d] "
-                        "[--seed N] [--rss]\n", WORLD_DAEMONS_MAX);
+                        "[--seed N] [--old PATH] [--plain] [--rss]\n", WORLD_DAEMONS_MAX);
         return 64;
     }
     setenv("GPUIMGD", daemon, 1);
