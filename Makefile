@@ -180,7 +180,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-fresh check-tls check-urls check-metrics check-page \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-fresh check-tls check-urls check-metrics check-page \
         check-peers check-faults coverage documents \
         check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -203,6 +203,7 @@ help:
 ## make coverage      print the line coverage of all tests, and the reasons for uncovered lines
 ## make check-service test the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
 ## make check-deb     test the Debian packages: lintian, install, upgrade, purge in a booted Debian tree (root)
+## make check-container test the container image with podman: probes, drain on SIGTERM, restart (root)
 ## make check-fresh   run make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
 ## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
 ## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
@@ -491,6 +492,8 @@ check-fresh:
 	@tests/service/fresh.sh $(FRESH)
 check-deb: deb
 	@tests/service/package.sh
+check-container: deb
+	@tests/service/container.sh
 check-faults: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/faults/faults --build $(O) $(FAULT)

@@ -2,6 +2,7 @@
 # boot.sh - boots a copy of a tree with a test in it, and prints the report; sourced by check.sh and
 # package.sh after tree.sh.
 . tests/service/tap.sh
+. tests/service/pictures.sh
 
 readonly work=$PWD/build/service
 readonly boot_seconds_max=${SERVICE_SECONDS_MAX:-420}
@@ -60,22 +61,6 @@ only_one() {
     mkdir -p "$work"
     exec 9>"$work/lock"
     flock -n 9 || die "another test of the service is running here"
-}
-
-# An image with enough detail to keep a codec busy: picture WIDTH HEIGHT (PPM on stdout)
-picture() {
-    awk -v w="$1" -v h="$2" 'BEGIN {
-        printf "P3\n%d %d\n255\n", w, h
-        for (y = 0; y < h; y++) {
-            for (x = 0; x < w; x++)
-                printf "%d %d %d ", x * 255 / w, y * 255 / h,
-                    (x * y / 7 + (x % 13) * (y % 11)) % 256
-            print "" } }'
-}
-
-make_pictures() { # folder
-    picture 320 240 | cjpeg -quality 90 -outfile "$1/small.jpg"
-    picture 1200 900 | cjpeg -quality 90 -outfile "$1/large.jpg"
 }
 
 # put_check SCRIPT FILE... : installs the script that the copy runs after the boot, and its files

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # service.sh - functions for the service, its jobs and its results in the booted tree; sourced by
-# the scripts that run there, after tap.sh.
+# the scripts that run there, after tap.sh. container.sh uses only those for jobs and results, with
+# its own $in and $out.
 
 readonly unit=gpuimgd.service
-readonly in=/var/lib/gpuimgd/in out=/var/lib/gpuimgd/out conf_d=/etc/gpuimgd/conf.d
+readonly in=${in:-/var/lib/gpuimgd/in} out=${out:-/var/lib/gpuimgd/out} conf_d=/etc/gpuimgd/conf.d
 cursor=
 
 # ---- the service in systemd ----------------------------------------------------------------------

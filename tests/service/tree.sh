@@ -17,10 +17,14 @@ need_root() {
     [ "$(id -u)" = 0 ] || skip "needs root, to make a Debian tree and run it in systemd-nspawn"
 }
 
+# need_tools [COMMAND PACKAGE]...: installs missing ones; by default those that boot a tree
 need_tools() {
     local missing=()
-    command -v debootstrap >/dev/null || missing+=(debootstrap)
-    command -v systemd-nspawn >/dev/null || missing+=(systemd-container)
+    [ $# -gt 0 ] || set -- debootstrap debootstrap systemd-nspawn systemd-container
+    for (( ; $# > 1; )); do
+        command -v "$1" >/dev/null || missing+=("$2")
+        shift 2
+    done
     [ ${#missing[@]} -gt 0 ] || return 0
     command -v apt-get >/dev/null || skip "needs ${missing[*]}, and there is no apt-get here"
     say "installing ${missing[*]}"
