@@ -180,7 +180,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-fresh check-tls check-urls check-metrics check-page \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-page \
         check-peers check-faults coverage documents \
         check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -204,6 +204,7 @@ help:
 ## make check-service test the service in a real systemd: a Debian tree booted by systemd-nspawn (root)
 ## make check-deb     test the Debian packages: lintian, install, upgrade, purge in a booted Debian tree (root)
 ## make check-container test the container image with podman: probes, drain on SIGTERM, restart (root)
+## make check-manifests validate the Kubernetes manifests with kubernetes-validate from PyPI, which it installs into build/
 ## make check-fresh   run make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
 ## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
 ## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
@@ -494,6 +495,11 @@ check-deb: deb
 	@tests/service/package.sh
 check-container: deb
 	@tests/service/container.sh
+check-manifests: deps
+	@tests/deps.sh manifests
+	@test -x $(O)/kubernetes/bin/kubernetes-validate || { /usr/bin/python3 -m venv $(O)/kubernetes && \
+	  $(O)/kubernetes/bin/pip install -q kubernetes-validate python-hcl2; } || true
+	@tests/service/manifests.sh $(O)
 check-faults: deps
 	@$(MAKE) --no-print-directory build-tests
 	@$(O)/tests/faults/faults --build $(O) $(FAULT)
@@ -599,6 +605,9 @@ install: all
 	  $(DESTDIR)$(docdir)/
 	sed -f conf/installed.sed README.md > $(DESTDIR)$(docdir)/README.md
 	chmod 0644 $(DESTDIR)$(docdir)/README.md
+	install -d $(DESTDIR)$(docdir)/deploy/kubernetes
+	install -m 0644 conf/deploy/README.md conf/deploy/Containerfile $(DESTDIR)$(docdir)/deploy/
+	install -m 0644 conf/deploy/kubernetes/* $(DESTDIR)$(docdir)/deploy/kubernetes/
 	install -d $(DESTDIR)$(docdir)/examples
 	install -m 0644 tests/examples/*.c $(DESTDIR)$(docdir)/examples/
 	install -m 0755 $(filter-out %.c,$(wildcard tests/examples/*)) $(DESTDIR)$(docdir)/examples/

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
 # those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-formats`,
-# `bench-linear`, `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls` and `deb`
+# `bench-linear`, `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb`
 # the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
@@ -115,6 +115,9 @@ elif [ "${1:-}" = urls ]; then
     need_command avifdec libavif-bin
     need_module blurhash python3-blurhash
     python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+elif [ "${1:-}" = manifests ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev
     need_command dh debhelper

@@ -85,6 +85,7 @@ examples() { # each is unchanged, and scripts are executable
     done
     return $status
 }
+deployment() { diff -r conf/deploy "$doc/deploy"; }
 uninstalled() {
     make -s uninstall "O=$build" "DESTDIR=$tree" prefix=/usr && [ ! -e "$doc" ] || { echo "$doc still exists"; return 1; }
 }
@@ -92,6 +93,7 @@ uninstalled() {
 main() {
     check "make install" install
     check "the examples are installed" examples
+    check "the page about deployment and its files are installed" deployment
     check "targets of links in the documents exist" links_lead_somewhere
     check "no document names a path of the source tree" no_source_paths
     check "files that the documents name are in their folder" all_there "$doc" < <(named_files)

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Checks that the table of metrics, METRICS.md, the dashboard and the alert rules have the same
-# names. If $PROMTOOL is set (make check-metrics), it checks the rules, the dashboard's expressions
+# Checks that the table of metrics, METRICS.md, the dashboard, the alert rules and KEDA's query have
+# the same names. If $PROMTOOL is set (make check-metrics), it checks the rules, the dashboard's expressions
 # and the metrics of a daemon of BUILD. Prints TAP: tests/scripts/test_metrics.sh BUILD
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
 build=${1:-build/release}
 readonly build table=daemon/telemetry/metrics.def document=daemon/METRICS.md
-readonly alerts=conf/alerts.yml dashboard=conf/grafana.json
+readonly alerts=conf/alerts.yml dashboard=conf/grafana.json scaling=conf/deploy/kubernetes/scaledobject.yaml
 make_world metrics
 
 names() { sed -nE 's/^METRIC\(([a-z_]+), .*/\1/p' "$table"; }
@@ -49,13 +49,35 @@ stub() {
 # The dashboard's expressions as rules; a JSON string is a YAML string, too.
 expressions() {
     echo 'groups: [{name: dashboard, rules: ['
-    sed -nE 's/^ *"expr": (".*"),?$/{record: "dashboard", expr: \1},/p' "$dashboard" |
+    { sed -nE 's/^ *"expr": (".*"),?$/{record: "dashboard", expr: \1},/p' "$dashboard"
+      sed -nE "s/^ *query: (.*)$/{record: \"dashboard\", expr: '\1'},/p" "$scaling"; } |
         sed -E 's/\$__rate_interval/1m/g; s/\$(namespace|instance)/.*/g' | awk '{ sub(/dashboard/, "r" NR); print }'
     echo ']}]'
 }
 check_expressions() {
     expressions >"$dir/dashboard.yml"
     [ "$(grep -c 'record' "$dir/dashboard.yml")" -gt 20 ] && "$PROMTOOL" check rules "$dir/dashboard.yml"
+}
+
+# KEDA's query gives the number of pods: full ones count as one, a half as a half, and 1000 queued jobs
+# as one. Another queue and jobs beyond `inflight` do not count.
+pods_needed() {
+    local query pod queued held
+    query=$(sed -nE 's/^ *query: (.*)$/\1/p' "$scaling")
+    {
+        printf '%s\n' 'rule_files: []' 'tests:' '- interval: 1m' '  input_series:'
+        for pod in "a 0+3000x1 24+0x1" "b 0+2900x1 30+0x1" "c 0+0x1 12+0x1"; do
+            read -r pod queued held <<<"$pod"
+            echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"gpuimgd\",pod=\"$pod\"}', values: $queued}"
+            echo "  - {series: 'gpuimgd_jobs_in_flight{namespace=\"gpuimgd\",pod=\"$pod\"}', values: $held}"
+            echo "  - {series: 'gpuimgd_jobs_in_flight_limit{namespace=\"gpuimgd\",pod=\"$pod\"}', values: 24+0x1}"
+        done
+        echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"other\",pod=\"d\"}', values: 9000+0x1}"
+        echo "  promql_expr_test:"
+        echo "  - {expr: '$query', eval_time: 0m, exp_samples: [{labels: '{}', value: 2.5}]}"
+        echo "  - {expr: '$query', eval_time: 1m, exp_samples: [{labels: '{}', value: 5.5}]}"
+    } >"$dir/scaling.yml"
+    "$PROMTOOL" test rules "$dir/scaling.yml"
 }
 
 start_daemon() {
@@ -76,7 +98,8 @@ exposed() { get /metrics >"$dir/metrics" && "$PROMTOOL" check metrics <"$dir/met
 with_promtool() {
     check "promtool accepts $alerts" "$PROMTOOL" check rules "$alerts"
     check "the alerts fire as tests/scripts/alerts.yml expects" "$PROMTOOL" test rules tests/scripts/alerts.yml
-    check "promtool accepts the expressions of $dashboard" check_expressions
+    check "promtool accepts the expressions of $dashboard and $scaling" check_expressions
+    check "$scaling asks for the pods that the jobs need" pods_needed
     if has "$(ldd "$build/gpuimgd")" libmicrohttpd >/dev/null; then
         start_redis "$dir" --port || return 1
         start_daemon
@@ -93,6 +116,7 @@ main() {
     check "the metrics of the alert rules exist" known_names "$alerts"
     check "every alert rule has a comment with its reason" reasons
     check "the metrics of the dashboard exist" known_names "$dashboard"
+    check "the metrics of $scaling exist" known_names "$scaling"
     check "daemon/http/server.c compiles without libmicrohttpd" stub
     [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]
