@@ -209,15 +209,20 @@ static bool is_engine(const char *text)
     return strcmp(text, "auto") == 0 || strcmp(text, "cuda") == 0 || strcmp(text, "cpu") == 0;
 }
 
+static bool is_place_of_results(const char *text)
+{
+    return strcmp(text, "list") == 0 || strcmp(text, "stream") == 0 || strcmp(text, "id") == 0 ||
+           strcmp(text, "none") == 0;
+}
+
 bool options_check(const struct options *options, struct error *error)
 {
-    const char *results = options->results;
     if (!is_engine(options->engine))
         return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
     if (!is_engine(options->jpeg))
         return fail(error, find_row("jpeg"), options->jpeg, "auto, cuda or cpu");
-    if (strcmp(results, "list") != 0 && strcmp(results, "id") != 0 && strcmp(results, "none") != 0)
-        return fail(error, find_row("results"), options->results, "list, id or none");
+    if (!is_place_of_results(options->results))
+        return fail(error, find_row("results"), options->results, "list, stream, id or none");
     if (!are_devices(options->devices))
         return fail(error, find_row("devices"), options->devices, "all, or a list like 0,2");
     if (!log_level_parse(options->log_level))

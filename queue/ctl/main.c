@@ -67,7 +67,7 @@ const struct ctl_command ctl_commands[] = {
     {"status", "", "show the queue, the running jobs and the daemons on one screen", NULL,
      "waiting: in the queue; running: leased to a daemon; delayed: until a given time, or until\n"
      "the next attempt; alone: on the last attempt, run one at a time because one of these jobs\n"
-     "may have killed a daemon; dead: given up; results: in the list, not yet read.\n"
+     "may have killed a daemon; dead: given up; results: in the list or the stream, not yet read.\n"
      "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_status},
     {"top", "", "show the status with throughput and stages, every second", ctl_top_options,
      "Press q or Ctrl-C to quit. If standard output is not a terminal, or with --json, top prints\n"

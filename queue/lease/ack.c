@@ -73,8 +73,8 @@ static void note_trimmed(struct queue *queue, long long trimmed)
     if (trimmed <= 0)
         return;
     if (queue->view.trimmed == 0)
-        log_warning("%s:results, :dead or a reply list is full: its oldest entries are deleted",
-                    queue->options->namespace);
+        log_warning("%s:%s, :dead or a reply list is full: its oldest entries are deleted",
+                    queue->options->namespace, queue_results_key(queue));
     queue->view.trimmed += (uint64_t)trimmed;
 }
 
@@ -156,7 +156,8 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     script_call_number(call, entry->lease.number);
     script_call_token(call, entry->queue->instance, entry->lease.fetch);
     bool kept = keeps_result(entry);
-    bool listed = strcmp(options->results, "list") == 0 || entry->reply_dropped;
+    bool listed = strcmp(options->results, "list") == 0 ||
+                  strcmp(options->results, "stream") == 0 || entry->reply_dropped;
     bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
     if (entry->kind != ACK_DONE)
         script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
@@ -185,11 +186,12 @@ static void take_batch(struct lane *lane)
 static struct script_call *build_call(struct lane *lane)
 {
     const struct options *options = lane->queue->options;
+    const char *results = queue_results_key(lane->queue);
     bool nack = lane->script == SCRIPT_ID_NACK;
     struct script_call *call =
-        nack ? queue_call(lane->queue, SCRIPT_ID_NACK, "lease", "results", "jobs", "delayed",
+        nack ? queue_call(lane->queue, SCRIPT_ID_NACK, "lease", results, "jobs", "delayed",
                           "alone", "dead", "woken")
-             : queue_call(lane->queue, SCRIPT_ID_DONE, "lease", "results");
+             : queue_call(lane->queue, SCRIPT_ID_DONE, "lease", results);
     list_each(node, &lane->sent)
         add_keys(call, entry_of(node));
     script_call_number(call, options->results_max);

@@ -26,8 +26,9 @@ struct probe {
 static void drop_reply(struct entry *entry)
 {
     char text[LABEL_BYTES];
-    log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:results",
-                queue_entry_label(entry, text), entry->reply_to, entry->queue->options->namespace);
+    log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:%s",
+                queue_entry_label(entry, text), entry->reply_to, entry->queue->options->namespace,
+                queue_results_key(entry->queue));
     free(entry->reply_to);
     entry->reply_to = NULL;
     entry->reply_dropped = true;

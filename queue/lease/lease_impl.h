@@ -34,7 +34,7 @@ struct entry {
     char *result, *id, *reply_to;
     bool reply_denied;  /* an ACL denies the reply_to key */
     uint32_t values_denied; /* bit i: an ACL denies the key of values[i] */
-    bool reply_dropped; /* reply_to was denied: post to NS:results, even if `results` is none */
+    bool reply_dropped; /* reply_to was denied: post the result even if `results` is none */
     struct queue_value *values;
     size_t value_count, bytes;
 };
@@ -128,7 +128,7 @@ struct queue {
     unsigned lists_refused;    /* bit P: NS:jobs:P is no list, or is denied */
     long long horizon;         /* highest job number that a cancel can apply to; -1: none */
     bool lengths_due;          /* call queue_ask_lengths after the reply of RENEW */
-    bool results_fill;         /* the warning that NS:results is nearly full was logged */
+    bool results_fill;         /* the warning that the results are nearly full was logged */
     bool publishing;           /* the last queue_publish has no reply yet */
     bool alone;                /* this daemon has the right to run jobs alone */
     uint64_t alone_since_ms;   /* when it got the right, uv_now */
@@ -174,7 +174,10 @@ const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES]
 void queue_entry_drop_answer(struct entry *entry);
 void queue_close_check(struct queue *queue);
 void queue_end_batch(struct queue *queue); /* of the daemon's events */
-/* Reads the lengths of NS:results, NS:dead and NS:delayed. */
+/* The key for results, without the namespace: "results", or "results:stream" with results = stream.
+ */
+const char *queue_results_key(const struct queue *queue);
+/* Reads the lengths of NS:results, or of the stream, and of NS:dead and NS:delayed. */
 void queue_ask_lengths(struct queue *queue);
 
 /* fetch.c. A *_pump function sends the next call if one is needed and possible. */

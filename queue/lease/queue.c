@@ -279,6 +279,11 @@ static void counted(void *length, redisReply *reply)
         *(uint64_t *)length = (uint64_t)reply->integer;
 }
 
+const char *queue_results_key(const struct queue *queue)
+{
+    return strcmp(queue->options->results, "stream") == 0 ? "results:stream" : "results";
+}
+
 static void results_counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -287,13 +292,26 @@ static void results_counted(void *context, redisReply *reply)
     uint64_t most = queue->options->results_max, count = queue->view.results;
     double share = most > 0 ? (double)count / (double)most : 0;
     if (share >= FILLS_AT && !queue->results_fill)
-        log_warning("%s:results holds %llu of at most %llu results (results_max): the oldest are "
+        log_warning("%s:%s holds %llu of at most %llu results (results_max): the oldest are "
                     "lost when it is full; read them, or set results = id or none", ns,
-                    (unsigned long long)count, (unsigned long long)most);
+                    queue_results_key(queue), (unsigned long long)count, (unsigned long long)most);
     else if (share < EMPTIES_AT && queue->results_fill)
-        log_info("%s:results holds %llu of at most %llu results again", ns,
+        log_info("%s:%s holds %llu of at most %llu results again", ns, queue_results_key(queue),
                  (unsigned long long)count, (unsigned long long)most);
     queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
+}
+
+/* Results that every consumer group has acknowledged are deleted first, so that the length counts
+ * unread ones. */
+static void ask_results(struct queue *queue)
+{
+    if (strcmp(queue->options->results, "stream") != 0) {
+        redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results",
+                  queue->options->namespace);
+        return;
+    }
+    struct script_call *call = queue_call(queue, SCRIPT_ID_FORGET, queue_results_key(queue));
+    script_call_send(call, queue->redis, results_counted, queue);
 }
 
 /* Three commands after each RENEW cost Redis a microsecond each. They wait until Redis has accepted
@@ -303,7 +321,7 @@ static void results_counted(void *context, redisReply *reply)
 void queue_ask_lengths(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
-    redis_ask(queue->redis, 0, results_counted, queue, "LLEN %s:results", ns);
+    ask_results(queue);
     redis_ask(queue->redis, 0, counted, &queue->view.dead_listed, "LLEN %s:dead", ns);
     redis_ask(queue->redis, 0, counted, &queue->view.delayed, "ZCARD %s:delayed", ns);
 }

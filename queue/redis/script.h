@@ -10,7 +10,7 @@
 /* CANCEL, REVIVE and DEAD are called by clients (gpuimgctl), never by a daemon. */
 #define SCRIPT_LIST(X)                                                                             \
     X(FETCH) X(LOOK) X(START) X(DONE) X(NACK) X(RENEW) X(RESUME) X(REAP) X(LEAVE)                  \
-    X(CANCEL) X(REVIVE) X(DEAD)
+    X(FORGET) X(CANCEL) X(REVIVE) X(DEAD)
 
 enum script {
 #define X(script) SCRIPT_ID_##script,

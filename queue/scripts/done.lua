@@ -1,24 +1,26 @@
 -- DONE: ends a batch of leases and posts their results.
 --
--- KEYS  1 lease  2 results; then for each lease job:N; result:ID if the result is kept there;
---       unique:ID, waits:ID and woken if the job is unique; the reply list if it has one; and the
---       key of each value
--- ARGV  1 results_max, for :results and for each reply list (0: no limit)  2 TTL of kept results,
+-- KEYS  1 lease  2 results, or results:stream; then for each lease job:N; result:ID if the result
+--       is kept there; unique:ID, waits:ID and woken if the job is unique; the reply list if it has
+--       one; and the key of each value
+-- ARGV  1 results_max, for KEYS 2 and for each reply list (0: no limit)  2 TTL of kept results,
 --       ms; then for each lease number, token, result, kept by id (0: no, 1: yes, 2: yes, and
---       unique), destination (1: reply list, 0: :results, -: none), number of values, and for each
+--       unique), destination (1: reply list, 0: KEYS 2, -: none), number of values, and for each
 --       value its bytes and its TTL in seconds (0: none)
 -- Reply {results trimmed, then for each lease 1 done, 0 stale (another daemon has the job), -1
 --       stale (the job is gone)}
 --
--- If the reply key holds another type than a list, the result goes to :results.
+-- If the reply key holds another type than a list, the result goes to KEYS 2.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and gets -1.
 local lease, results = KEYS[1], KEYS[2]
 local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 -- include parts/wrong_type.lua
 -- include parts/checked.lua
-wrong = wrong_type(results, 'list')
+-- include parts/results_type.lua
+wrong = wrong_type(results, results_type)
 
+-- include parts/stream.lua
 -- include parts/post.lua
 -- include parts/store.lua
 -- include parts/wake.lua
@@ -63,10 +65,10 @@ if wrong then return wrong end
 redis.pcall('SREM', mine, unpack(numbers))
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values or {}) do store(unpack(value)) end
-    post(one.result, one.id_key, one.reply_key, one.listed)
+    post(one.number, one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end
-if #posted > 0 then push_bounded(results, results_max, unpack(posted)) end
+post_collected()
 redis.call('DEL', unpack(jobs))
 reply[1] = trimmed
 return reply

@@ -1,12 +1,12 @@
 -- NACK: ends a batch of leases without success. A job is given back with its attempt, or delayed
 -- until its next attempt, or dead if no attempt is left.
 --
--- KEYS  1 lease  2 results  3 jobs  4 delayed  5 alone  6 dead  7 woken; then for each lease job:N;
---       result:ID if the result is kept there; unique:ID and waits:ID if the job is unique; the
---       reply list if it has one; and the key of each value
+-- KEYS  1 lease  2 results, or results:stream  3 jobs  4 delayed  5 alone  6 dead  7 woken; then
+--       for each lease job:N; result:ID if the result is kept there; unique:ID and waits:ID if the
+--       job is unique; the reply list if it has one; and the key of each value
 -- ARGV  1 results_max  2 TTL of kept results, ms  3 dead_max  4 attempts  5 first delay, ms; then
 --       for each lease number, token, kind (retry, back), result if the job is dead (else ""), kept
---       by id (0: no, 1: yes, 2: yes, and unique), destination (1: reply list, 0: :results, -:
+--       by id (0: no, 1: yes, 2: yes, and unique), destination (1: reply list, 0: KEYS 2, -:
 --       none), number of values, and for each value its bytes and its TTL in seconds (0: none).
 --       Result and values are stored only if the job is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
@@ -27,13 +27,15 @@ local results_max, ttl_ms, dead_max, attempts, delay_ms =
 local DELAY_LAST_MS = 3600000
 
 -- include parts/wrong_type.lua
-local wrong = wrong_type(lease, 'zset') or wrong_type(results, 'list') or wrong_type(jobs, 'list')
-    or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
+-- include parts/results_type.lua
+local wrong = wrong_type(lease, 'zset') or wrong_type(results, results_type)
+    or wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
     or wrong_type(dead .. ':errors', 'list') or wrong_type(woken, 'list')
 if wrong then return wrong end
 
 -- include parts/now.lua
 
+-- include parts/stream.lua
 -- include parts/post.lua
 -- include parts/dead_error.lua
 local function give_up(raw, list, result)
@@ -87,13 +89,13 @@ while a <= #ARGV do
         else
             give_up(redis.call('HGET', job, 'raw') or '', found[4], result)
             for _, value in ipairs(values) do store(unpack(value)) end
-            if result ~= '' then post(result, id_key, reply_key, goes_to ~= '-') end
+            if result ~= '' then post(number, result, id_key, reply_key, goes_to ~= '-') end
             redis.call('DEL', job)
             if unique then release(number, unique, waits, woken) end
         end
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end
 end
-if #posted > 0 then push_bounded(results, results_max, unpack(posted)) end
+post_collected()
 reply[1] = trimmed
 return reply

@@ -19,9 +19,11 @@ TEST(test_status)
                NULL);
     redis_integer(w->client, "LPUSH %s:dead {}", w->ns);
     redis_integer(w->client, "LPUSH %s:jobs @7", w->ns);
+    redis_integer(w->client, "LPUSH %s:results r", w->ns);
+    freeReplyObject(redis_command(w->client, "XADD %s:results:stream * job 1 result r", w->ns));
     cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
     assert_int_equal(cJSON_GetArraySize(lines), 1);
-    check_has(lines, "{'0.waiting':3,'0.dead':1}");
+    check_has(lines, "{'0.waiting':3,'0.dead':1,'0.results':2}");
     assert_true(json_number(lines, "0.oldest_s") >= 0);
     assert_int_equal(cJSON_GetArraySize(json_at(lines, "0.daemons")), 0);
     /* A daemon on another host has three leases: one is on its second attempt, one has expired. */

@@ -213,6 +213,7 @@ bool overview_read(struct overview *overview, struct client *client, const char 
     for (size_t i = 0; i < OVERVIEW_COUNTS; i++)
         if (counts[i].key)
             overview->counts[i] = integer(&reading, counts[i].command, counts[i].key);
+    overview->counts[OVERVIEW_RESULTS] += integer(&reading, "XLEN", "results:stream");
     read_priorities(&reading);
     long long paused_ms = integer(&reading, "PTTL", "paused"); /* -2: no key, -1: no expiry */
     overview->paused = paused_ms != -2;

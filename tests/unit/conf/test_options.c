@@ -120,7 +120,7 @@ TEST(relations_are_checked)
         {"devices", "0,,2", "all, or a list"},
         {"devices", "first", "all, or a list"},
         {"log_level", "loud", "error, warning, info or debug"},
-        {"results", "ids", "list, id or none"},
+        {"results", "ids", "list, stream, id or none"},
         {"namespace", "a b", "without spaces"},
         {"host_bytes", "100M", "at most half of host_bytes"},
     };

@@ -287,6 +287,11 @@ static const struct {
     {SCRIPT_ID_REVIVE, "t:dead t:jobs", "x 1", "t:dead t:jobs t:dead:errors t:protocol"},
     {SCRIPT_ID_DONE, "t:lease t:results t:job:1 t:result:x t:unique:x t:waits:x t:woken",
      "9 9 1 A:1 r 2 0 0", "t:lease t:results t:woken"},
+    {SCRIPT_ID_DONE, "t:lease t:results:stream t:job:1", "9 9 1 A:1 r 0 0 0", "t:results:stream"},
+    {SCRIPT_ID_NACK,
+     "t:lease t:results:stream t:jobs t:delayed t:alone t:dead t:woken t:job:1",
+     "9 9 9 1 100 1 A:1 retry r 0 0 0", "t:results:stream"},
+    {SCRIPT_ID_FORGET, "t:results:stream", "", "t:results:stream"},
     {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:woken t:waits:x t:result:x", "x",
      "t:jobs t:cancel t:woken t:protocol"},
 };

@@ -441,6 +441,7 @@ static void answer(struct bench *bench, size_t index, bool fails, struct queue_a
 /* Jobs without id, with id, unique id, reply list and bad reply key. `fails`: all attempts fail. */
 static void check_results(char *results, bool fails, int listed, int kept)
 {
+    bool streamed = strcmp(results, "stream") == 0;
     struct bench *bench = set_up(redis_server_start(NULL));
     bench->config.results = results;
     bench->config.attempts = 1;
@@ -454,7 +455,8 @@ static void check_results(char *results, bool fails, int listed, int kept)
     answer(bench, 0, fails, (struct queue_answer){0});
     run_until(bench, bench->settled == 5);
     assert_int_equal(bench->dead, fails ? 5 : 0);
-    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), listed);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:results"), streamed ? 0 : listed);
+    assert_int_equal(redis_integer(bench->redis, "XLEN t:results:stream"), streamed ? listed : 0);
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:u"), 1);
     assert_int_equal(redis_integer(bench->redis, "EXISTS t:result:i t:result:r"), kept);
     assert_int_equal(redis_integer(bench->redis, "LLEN t:reply:r"), 1);
@@ -468,6 +470,7 @@ TEST(test_where_results_go)
 {
     for (int fails = 0; fails < 2; fails++) {
         check_results("list", fails, 4, 2);
+        check_results("stream", fails, 4, 2);
         /* A result whose reply key is not a list goes to the result list, with every option. */
         check_results("id", fails, 1, 2);
         check_results("none", fails, 1, 0);
@@ -489,6 +492,36 @@ TEST(test_lengths_are_counted)
     run_until(bench, view->results == 0);
     assert_int_equal(view->dead_listed, 2);
     assert_int_equal(queue_view(bench->queue)->state, QUEUE_READY);
+    tear_down(bench);
+}
+
+/* The daemon deletes what all consumer groups have acknowledged, and counts the rest. The option
+ * may change while the daemon runs. */
+TEST(test_the_stream_is_counted)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->config.results = "stream";
+    bench->config.results_max = 4;
+    start_queue(bench);
+    const struct queue_view *view = queue_view(bench->queue);
+    redis_integer(bench->redis, "RPUSH t:results old");
+    lease_jobs(bench, 4);
+    finish_jobs(bench);
+    run_until(bench, view->results == 4);
+    expect_text(bench, "OK", "XGROUP CREATE t:results:stream g 0");
+    freeReplyObject(redis_command(bench->redis, "XREADGROUP GROUP g c COUNT 3 NOACK "
+                                                "STREAMS t:results:stream >"));
+    run_until(bench, view->results == 1);
+    assert_int_equal(redis_integer(bench->redis, "XLEN t:results:stream"), 1);
+    assert_int_equal(view->trimmed, 0);
+    redis_integer(bench->redis, "DEL t:results:stream");
+    run_until(bench, view->results == 0);
+    bench->config.results = "list"; /* as a reload does */
+    run_until(bench, view->results == 1);
+    lease_jobs(bench, 1);
+    finish_jobs(bench);
+    run_until(bench, view->results == 2);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:results:stream"), 0);
     tear_down(bench);
 }
 
