@@ -93,7 +93,7 @@ void ctl_print_json(struct ctl *ctl, cJSON *json);
  * Other text is printed as cJSON understood it. */
 void ctl_print_text(struct ctl *ctl, const char *text);
 
-ctl_run ctl_submit, ctl_result, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_pause, ctl_resume,
-    ctl_drain, ctl_explain;
-extern const struct ctl_option ctl_submit_options[], ctl_result_options[], ctl_top_options[],
-    ctl_dead_options[], ctl_pause_options[], ctl_drain_options[];
+ctl_run ctl_submit, ctl_result, ctl_results, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_pause,
+    ctl_resume, ctl_drain, ctl_explain;
+extern const struct ctl_option ctl_submit_options[], ctl_result_options[], ctl_results_options[],
+    ctl_top_options[], ctl_dead_options[], ctl_pause_options[], ctl_drain_options[];

@@ -17,10 +17,12 @@ _gpuimgctl_value() # option text
     case $1 in
     --ops) _gpuimgctl_ops "$2" ;;
     --format) COMPREPLY=($(compgen -W "@formats@" -- "$2")) ;;
+    --from) COMPREPLY=($(compgen -W "list stream" -- "$2")) ;;
     --config | -c | --ops-file | --job-file | -j | --out | -o)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;
     --quality | --set | --id | --priority | -p | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
+        --group | -g | --consumer | --idle | \
         --namespace)
         COMPREPLY=() ;;
     *) return 1 ;;
@@ -29,7 +31,7 @@ _gpuimgctl_value() # option text
 
 _gpuimgctl()
 {
-    local commands="submit result status top dead cancel pause resume drain explain"
+    local commands="submit result results status top dead cancel pause resume drain explain"
     local common="--config --redis --namespace --json --help --version -c -h -V"
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]} options=
@@ -52,6 +54,7 @@ _gpuimgctl()
             --keys --force --job-file --id --first --priority --wait --timeout --verbose
             -o -r -0 -k -f -j -p -w -v" ;;
     result) options="--wait --timeout -w" ;;
+    results) options="--follow --from --group --consumer --new --idle --count -f -g -n" ;;
     pause) options="--for" ;;
     drain) options="--timeout" ;;
     top) options="--interval --count -i -n" ;;

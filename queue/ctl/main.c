@@ -64,6 +64,14 @@ const struct ctl_command ctl_commands[] = {
      "Exit status: 0 all done, 1 a job failed or has no result, 75 no result within --timeout,\n"
      "or 64, 69, 70, 78 as for submit.\n",
      ctl_result},
+    {"results", "", "show the results of all jobs; with --follow, take them as they come",
+     ctl_results_options,
+     "Without --follow, results shows what is there and leaves it there. With --follow, it is a\n"
+     "consumer: it takes results, and ends each one in Redis when its line is written (in a file:\n"
+     "is on the disk). A consumer that dies loses none, but some results may come twice. The\n"
+     "consumers of a group share a stream's results, and each group gets all of them. A list's\n"
+     "results are shared by all; those of a dead consumer come when it starts again by its name.\n"
+     "Exit status: 0 also after Ctrl-C, or 64, 69, 70, 78 as for submit.\n", ctl_results},
     {"status", "", "show the queue, the running jobs and the daemons on one screen", NULL,
      "waiting: in the queue; running: leased to a daemon; delayed: until a given time, or until\n"
      "the next attempt; alone: on the last attempt, run one at a time because one of these jobs\n"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/text.h"
@@ -117,6 +118,20 @@ void out_hold(bool held)
     out.held = held;
     if (!held)
         flush();
+}
+
+void out_sync(void)
+{
+    struct stat file;
+    if (fstat(STDOUT_FILENO, &file) == 0 && S_ISREG(file.st_mode) && fdatasync(STDOUT_FILENO) != 0)
+        out.failed = true;
+}
+
+void out_separate(void)
+{
+    struct stat file;
+    if (fstat(STDOUT_FILENO, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0)
+        out_end();
 }
 
 bool out_failed(void)

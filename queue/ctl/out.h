@@ -20,6 +20,11 @@ void out_json(const char *json);
 void out_raw(const char *bytes);
 /* While held, complete lines are buffered, so that a screen of many lines is one write. */
 void out_hold(bool held);
+/* If standard output is a file, waits until it is on the disk. */
+void out_sync(void);
+/* If standard output is a file that is not empty, writes an empty line: a line that was cut off
+ * ends there. */
+void out_separate(void);
 /* Returns whether a write failed or memory ran out. */
 bool out_failed(void);
 
