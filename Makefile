@@ -180,7 +180,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-page \
+.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-clients check-page \
         check-peers check-faults coverage documents \
         check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
@@ -209,6 +209,7 @@ help:
 ## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
 ## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
 ## make check-metrics check /metrics, the alert rules and the dashboard with promtool
+## make check-clients kill consumers of a stream, and of a list, 20 times while 4,000 jobs run
 ## make check-page    test the status page in headless Chromium: values, charts, schemes, widths, policy
 ## make check-faults  run every fault case: failures of daemons, Redis, connections, disks and GPUs
 ## make compare       run 10,000 jobs of all kinds with CUDA and on the CPU: all outputs must be equal
@@ -472,6 +473,9 @@ check-metrics: deps
 	@tests/deps.sh promtool $(O)/promtool
 	@$(MAKE) --no-print-directory all
 	@PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/scripts/test_metrics.sh $(O)
+check-clients: deps
+	@$(MAKE) --no-print-directory all
+	@tests/scripts/test_clients.sh $(O) 20 4000
 check-page: deps
 	@tests/deps.sh page
 	@$(MAKE) --no-print-directory all
@@ -601,7 +605,7 @@ install: all
 	test -e $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf || \
 	  install -m 0644 conf/gpuimgd.conf $(DESTDIR)$(sysconfdir)/gpuimgd/gpuimgd.conf
 	install -D -m 0644 conf/gpuimgd.conf $(DESTDIR)$(docdir)/gpuimgd.conf
-	install -m 0644 queue/PROTOCOL.md daemon/METRICS.md gpu/OPERATIONS.md conf/grafana.json conf/alerts.yml \
+	install -m 0644 queue/PROTOCOL.md queue/CLIENTS.md daemon/METRICS.md gpu/OPERATIONS.md conf/grafana.json conf/alerts.yml \
 	  $(DESTDIR)$(docdir)/
 	sed -f conf/installed.sed README.md > $(DESTDIR)$(docdir)/README.md
 	chmod 0644 $(DESTDIR)$(docdir)/README.md

@@ -120,7 +120,7 @@ mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operati
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"
-    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md daemon/METRICS.md \
+    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md queue/CLIENTS.md daemon/METRICS.md \
         gpu/OPERATIONS.md tests/TESTS.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
