@@ -191,17 +191,32 @@ bool options_set(struct options *options, const char *name, const char *value, s
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
-/* Returns whether the text is "all" or a list of device numbers separated by commas. */
-static bool are_devices(const char *text)
+static bool are_numbers(const char *text)
 {
-    if (strcmp(text, "all") == 0)
-        return true;
     for (;; text++) {
         size_t digits = strspn(text, "0123456789");
         text += digits;
         if (digits == 0 || digits > 3 || *text != ',')
             return digits > 0 && digits <= 3 && !*text;
     }
+}
+
+/* "MIG-GPU-UUID/1/0" is the form of drivers before 470. CUDA knows whether the device exists. */
+static bool are_uuids(const char *text)
+{
+    for (;; text++) {
+        if (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0)
+            return false;
+        size_t length = strspn(text + 4, "0123456789abcdefABCDEF-/GPU");
+        text += 4 + length;
+        if (length == 0 || *text != ',')
+            return length > 0 && !*text;
+    }
+}
+
+static bool are_devices(const char *text)
+{
+    return strcmp(text, "all") == 0 || are_numbers(text) || are_uuids(text);
 }
 
 static bool is_engine(const char *text)
@@ -224,7 +239,8 @@ bool options_check(const struct options *options, struct error *error)
     if (!is_place_of_results(options->results))
         return fail(error, find_row("results"), options->results, "list, stream, id or none");
     if (!are_devices(options->devices))
-        return fail(error, find_row("devices"), options->devices, "all, or a list like 0,2");
+        return fail(error, find_row("devices"), options->devices,
+                    "all, a list like 0,2, or UUIDs (GPU-..., MIG-...) separated by commas");
     if (!log_level_parse(options->log_level))
         return fail(error, find_row("log_level"), options->log_level,
                     "error, warning, info or debug");
