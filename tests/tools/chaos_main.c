@@ -306,6 +306,8 @@ static void check_bytes(struct chaos *chaos, unsigned id, const struct job *job,
         proven->bytes = malloc(length);
         memcpy(proven->bytes, bytes, length);
         proven->length = length;
+    } else if (chaos->old) { /* another version may encode the same pixels in other bytes */
+        prove(chaos, job, jpeg, bytes, length);
     } else if (length != proven->length || memcmp(bytes, proven->bytes, length) != 0) {
         complain(chaos, "job %u: %zu bytes that differ from the first of its kind", id, length);
     }
@@ -485,11 +487,18 @@ static unsigned take_some(struct chaos *chaos)
     return count;
 }
 
+/* Many restarts take longer than their jobs on a fast machine. */
+static bool waits_for_kills(const struct chaos *chaos)
+{
+    return chaos->old && chaos->killed < chaos->kills &&
+           chaos->answered > chaos->kill_at[chaos->killed] + QUEUE_DEPTH / 4;
+}
+
 static void run(struct chaos *chaos)
 {
     double heard = process_now();
     while (chaos->answered < chaos->jobs) {
-        if (chaos->pushed - chaos->answered < QUEUE_DEPTH)
+        if (chaos->pushed - chaos->answered < QUEUE_DEPTH && !waits_for_kills(chaos))
             push_some(chaos, 100);
         if (take_some(chaos) > 0)
             heard = process_now();
