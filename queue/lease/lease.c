@@ -130,7 +130,11 @@ void lease_renew(struct queue *queue)
 void lease_pass_watch(struct queue *queue)
 {
     queue->watch = WATCH_NOT;
-    if (redis_up(queue->redis) && !queue->shut)
+    if (!redis_up(queue->redis) || queue->shut)
+        return;
+    if (queue->leaving)
+        (void)queue_leave(queue, "pass"); /* RENEW would add the daemon's name again */
+    else
         send_renewal(queue, NULL, 0, "pass");
 }
 

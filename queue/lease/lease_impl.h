@@ -95,6 +95,7 @@ struct queue {
     size_t open_handles;
     bool started, closing;
     bool leaving;              /* LEAVE was sent */
+    unsigned leaves_out;       /* LEAVE without a reply */
     bool shut;                 /* the handles are closing */
     bool destroyed;
     void (*closed)(void *context);
@@ -173,6 +174,8 @@ void queue_entry_free(struct entry *entry);
 const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES]); /* label_job */
 void queue_entry_drop_answer(struct entry *entry);
 void queue_close_check(struct queue *queue);
+/* Sends LEAVE. watch: "pass" after a message of NS:wake, else "none". false: not connected. */
+bool queue_leave(struct queue *queue, const char *watch);
 void queue_end_batch(struct queue *queue); /* of the daemon's events */
 /* The key for results, without the namespace: "results", or "results:stream" with results = stream.
  */

@@ -454,8 +454,25 @@ static void shut(struct queue *queue)
 
 static void left(void *context, redisReply *reply)
 {
+    struct queue *queue = context;
     (void)reply;
-    shut(context);
+    if (--queue->leaves_out == 0)
+        shut(queue);
+}
+
+bool queue_leave(struct queue *queue, const char *watch)
+{
+    struct script_call *call = queue_call(queue, SCRIPT_ID_LEAVE, "inst", "alone:owner");
+    script_call_ns_key(call, "stats:%s", queue->instance);
+    script_call_ns_key(call, "leases:%s", queue->instance);
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
+    script_call_text(call, queue->instance);
+    script_call_ms(call, queue->options->lease_s);
+    script_call_text(call, watch);
+    bool sent = script_call_send(call, queue->redis, left, queue);
+    queue->leaves_out += sent;
+    return sent;
 }
 
 void queue_close_check(struct queue *queue)
@@ -464,14 +481,7 @@ void queue_close_check(struct queue *queue)
         queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
         return;
     queue->leaving = true;
-    struct script_call *call = queue_call(queue, SCRIPT_ID_LEAVE, "inst", "alone:owner");
-    script_call_ns_key(call, "stats:%s", queue->instance);
-    script_call_ns_key(call, "leases:%s", queue->instance);
-    script_call_ns_key(call, "watcher");
-    script_call_ns_key(call, "wake");
-    script_call_text(call, queue->instance);
-    script_call_ms(call, queue->options->lease_s);
-    if (!script_call_send(call, queue->redis, left, queue))
+    if (!queue_leave(queue, "none"))
         shut(queue);
 }
 

@@ -1,7 +1,7 @@
 -- LEAVE: removes the name and the statistics of a daemon that has ended all its leases.
 --
 -- KEYS  1 inst  2 alone:owner  3 stats:INST  4 leases:INST  5 watcher  6 wake
--- ARGV  1 INST  2 lease, ms
+-- ARGV  1 INST  2 lease, ms  3 pass: this daemon has taken a message of :wake, or none
 -- Reply 1
 --
 -- Crash windows: without this call, the name expires and REAP removes it.
@@ -15,7 +15,9 @@ redis.call('DEL', KEYS[3], KEYS[4])
 -- Passes the watch on. The last daemon deletes the keys.
 if redis.call('EXISTS', inst) == 0 then
     redis.call('DEL', watcher, wake)
-elseif watching_now() == ARGV[1] then
-    pass_watch(ARGV[2])
+else
+    local watching = watching_now()
+    local free = not watching or watching == '-'
+    if watching == ARGV[1] or (free and ARGV[3] == 'pass') then pass_watch(ARGV[2]) end
 end
 return 1

@@ -224,6 +224,29 @@ TEST(test_a_word_for_a_full_daemon_goes_on)
     stop_fleet(fleet);
 }
 
+/* A message reaches daemons between their LEAVE and the reply. They pass it on, and their names stay
+ * removed. */
+TEST(test_a_word_for_leaving_daemons)
+{
+    struct fleet *fleet = start_fleet(3600, 4, false);
+    struct bench *first = fleet->all[0], *watcher = watcher_of(fleet);
+    for (int i = 0; i < DAEMONS; i++)
+        if (fleet->all[i] != watcher)
+            queue_close(fleet->all[i]->queue, 60, on_closed, fleet->all[i]);
+    freeReplyObject(redis_command(fleet->redis, "SET t:watcher -"));
+    redis_integer(fleet->redis, "LPUSH t:wake watch");
+    for (int i = 0; i < DAEMONS; i++) {
+        struct bench *daemon = fleet->all[i];
+        if (daemon == watcher)
+            continue;
+        run_until(first, daemon->closed);
+        queue_destroy(daemon->queue);
+        daemon->queue = NULL;
+    }
+    assert_int_equal(redis_integer(fleet->redis, "ZCARD t:inst"), 2); /* the watcher and another */
+    stop_fleet(fleet);
+}
+
 /* An older daemon without watch and wake-ups blocks on the list as well. */
 TEST(test_beside_an_older_version)
 {
