@@ -286,6 +286,8 @@ TEST(test_paused_for_all)
     struct process *second = start_ready(1);
     assert_true(process_logged(second, 0, "gpuimgd:paused is set", 20));
     assert_true(process_noted(first, 0, "STATUS=paused on cpu", 20));
+    /* Waits that began before the pause end first: Redis counts a BLMOVE at its end. */
+    assert_true(await(20, strstr(redis_text(w->client, "INFO clients"), "blocked_clients:0\r")));
     freeReplyObject(redis_command(w->client, "CONFIG RESETSTAT"));
     world_push(w, "{'input':'p.jpg','output':'paused.png'}");
     process_sleep(1);
