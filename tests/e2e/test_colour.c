@@ -14,15 +14,6 @@
 
 /* ---- colours --------------------------------------------------------------------------------- */
 
-static size_t icc_of(const char *name)
-{
-    struct raster raster = world_load_out(w, name);
-    assert_non_null(raster.pixels);
-    size_t bytes = raster.icc_bytes;
-    raster_clear(&raster);
-    return bytes;
-}
-
 /* Pixels of a JPEG as libjpeg gives them: for CMYK, inks as stored. */
 static struct raster decode(const char *name, J_COLOR_SPACE space, uint32_t channels)
 {
@@ -153,7 +144,7 @@ TEST(test_damaged_profile)
                         "outputs[1].ops[0] to_srgb: the input's ICC profile cannot be used: its "
                         "version is newer than 4");
     cJSON_Delete(result);
-    assert_int_equal(icc_of("kept.jpg"), icc.length);
+    assert_int_equal(icc_bytes_of("kept.jpg"), icc.length);
     icc.bytes[36] = 'x'; /* the signature */
     put_jpeg("broken.jpg", .width = 40, .height = 30, .icc = icc.bytes, .icc_bytes = icc.length);
     check_done(check_answer(w, "{'input':'broken.jpg','output':'kept.jpg'}"));
@@ -258,9 +249,9 @@ TEST(test_metadata)
         check_tags(text_of("srgb.%s", out), "1,20,32,1,-,4,1,-,");
         if (i % count >= 2)
             continue; /* libjpeg and libpng do not read it */
-        assert_int_equal(icc_of(text_of("none.%s", out)), 0);
-        assert_int_equal(icc_of(text_of("srgb.%s", out)), 0);
-        assert_true(icc_of(text_of("all.%s", out)) > 0);
+        assert_int_equal(icc_bytes_of(text_of("none.%s", out)), 0);
+        assert_int_equal(icc_bytes_of(text_of("srgb.%s", out)), 0);
+        assert_true(icc_bytes_of(text_of("all.%s", out)) > 0);
     }
 }
 
