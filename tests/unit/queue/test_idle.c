@@ -224,8 +224,8 @@ TEST(test_a_word_for_a_full_daemon_goes_on)
     stop_fleet(fleet);
 }
 
-/* A message reaches daemons between their LEAVE and the reply. They pass it on, and their names stay
- * removed. */
+/* A message reaches daemons between their LEAVE and the reply. They pass it on, and their names
+ * stay removed. */
 TEST(test_a_word_for_leaving_daemons)
 {
     struct fleet *fleet = start_fleet(3600, 4, false);
