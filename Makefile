@@ -596,6 +596,9 @@ documents: all $(O)/tests/tools/operations $(O)/tests/tools/formats
 
 # ---- install -------------------------------------------------------------------------------------
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))
+# gpuimgd.service and the template gpuimgd@.service are made from one file. They differ in the files
+# and folders that each daemon has alone.
+UNIT_PLACES = s|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g
 
 install: all
 	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
@@ -618,9 +621,11 @@ install: all
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
-	sed 's|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g' systemd/gpuimgd.service.in \
+	sed '$(UNIT_PLACES); s|@name@||g; s|@-i@||g; s|@/i@||g' systemd/gpuimgd.service.in \
 	  > $(DESTDIR)$(unitdir)/gpuimgd.service
-	chmod 0644 $(DESTDIR)$(unitdir)/gpuimgd.service
+	sed '$(UNIT_PLACES); s|@name@|@NAME|g; s|@-i@|-%i|g; s|@/i@|/%i|g; s|^Description=.*|& (%i)|' \
+	  systemd/gpuimgd.service.in > $(DESTDIR)$(unitdir)/gpuimgd@.service
+	chmod 0644 $(DESTDIR)$(unitdir)/gpuimgd.service $(DESTDIR)$(unitdir)/gpuimgd@.service
 	install -m 0644 systemd/gpuimgd.sysusers $(DESTDIR)$(sysusersdir)/gpuimgd.conf
 	install -m 0644 systemd/gpuimgd.tmpfiles $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	@test -n "$(DESTDIR)" || echo "To start it: systemd-sysusers && systemd-tmpfiles --create &&" \
@@ -630,7 +635,8 @@ install: all
 # Keeps the configuration in sysconfdir and the data.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/gpuimgd $(DESTDIR)$(bindir)/gpuimgctl \
-	  $(DESTDIR)$(completionsdir)/gpuimgctl $(DESTDIR)$(unitdir)/gpuimgd.service \
+	  $(DESTDIR)$(completionsdir)/gpuimgctl \
+	  $(DESTDIR)$(unitdir)/gpuimgd.service $(DESTDIR)$(unitdir)/gpuimgd@.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	for page in $(PAGES); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	rm -rf $(DESTDIR)$(docdir)

@@ -240,6 +240,22 @@ no_volume() {
     log | tail -2 | sed 's/^/    /'
 }
 
+# Checked by the daemon of the image, which also warns of folders that do not exist.
+kubernetes_config() {
+    local said
+    chapter "the ConfigMap of Kubernetes"
+    if ! /usr/bin/python3 -c 'import yaml' 2>/dev/null; then
+        echo "ok - the image accepts it # SKIP there is no python3-yaml here"
+        return
+    fi
+    mkdir "$dir/etc"
+    /usr/bin/python3 -B tests/scripts/deploy.py config >"$dir/etc/gpuimgd.conf"
+    said=$("${engine[@]}" run --rm --network=none --no-healthcheck "${limits[@]}" --read-only \
+        --volume "$dir/etc:/etc/gpuimgd:ro" "$image" -t 2>&1) || true
+    check "the image accepts it" has "$said" "the configuration is good"
+    check "its folders exist" not has "$said" warning
+}
+
 main() {
     need_root
     need_tools debootstrap debootstrap podman podman runc runc redis-server redis-server \
@@ -263,6 +279,7 @@ main() {
         restart
         killed
         no_volume
+        kubernetes_config
     } > >(tee "$dir/transcript")
     wait $!
     echo

@@ -280,6 +280,70 @@ password() {
 }
 status_says() { has "$(property StatusText)" "$1"; }
 
+# Two daemons of the template on this host: they share the queue and the folders of images.
+instances() {
+    local name one other
+    chapter "two instances: gpuimgd@gpu0 and gpuimgd@gpu1"
+    systemctl stop "$unit"
+    rm -f $conf_d/30-metrics.conf
+    for name in gpu0 gpu1; do
+        printf '%s\n' "engine = cpu" "metrics_listen = unix:/run/gpuimgd-$name/http" \
+            "stats_log = /var/log/gpuimgd/$name/stats" >/etc/gpuimgd/gpuimgd-$name.conf
+    done
+    check "systemd-analyze verify accepts an instance" equal "$(systemd-analyze verify --man=no gpuimgd@gpu0.service 2>&1)" ""
+    check "both start" systemctl start gpuimgd@gpu0 gpuimgd@gpu1
+    one=$(instance_pid gpu0) other=$(instance_pid gpu1)
+    check "they are two processes" test "$one" -gt 0 -a "$other" -gt 0 -a "$one" != "$other"
+    check "each has its own socket" test -S /run/gpuimgd-gpu0/http -a -S /run/gpuimgd-gpu1/http
+    redis-cli DEL gpuimgd:results >/dev/null
+    push_many instances $load
+    check "work has begun" within 20 results_at_least 20
+    check "each has its own stats log" within 20 test -s /var/log/gpuimgd/gpu0/stats -a -s /var/log/gpuimgd/gpu1/stats
+    check "both work" within 20 equal_daemons 2
+    kill -KILL "$one"
+    check "systemd restarts the killed one" within 20 instance_restarted gpu0 "$one"
+    check "all jobs end" within 120 results_at_least $load
+    sleep 0.5
+    check "each with one result, status done, and its output" results_complete instances $load
+    check "no queued job, no lease and no temporary file is left" within 10 no_leftovers
+    check "the other is the same process" equal "$(instance_pid gpu1)" "$other"
+    check "one stops" systemctl stop gpuimgd@gpu0
+    check "the other keeps its folders" test -S /run/gpuimgd-gpu1/http -a -d /var/log/gpuimgd/gpu0
+    push '{"id":"alone","input":"small.jpg","output":"alone.png","ops":["sobel"]}'
+    check "the other runs jobs" has "$(result)" '"status":"done"'
+    instances_collide
+    check "all stop by their pattern" systemctl stop 'gpuimgd@*'
+    check "none is left" equal "$(cat /proc/[0-9]*/comm 2>/dev/null | grep -cx gpuimgd)" 0
+    rm /etc/gpuimgd/gpuimgd-gpu?.conf
+    systemctl reset-failed
+}
+instance_show() { systemctl show --property="$2" --value "gpuimgd@$1"; }
+instance_pid() { instance_show "$1" MainPID; }
+instance_restarted() { # name, pid of the killed process
+    equal "$(instance_show "$1" ActiveState)" active && not equal "$(instance_pid "$1")" "$2"
+}
+# Results are of so many daemons.
+equal_daemons() {
+    equal "$(redis-cli --raw LRANGE gpuimgd:results 0 -1 | grep -o '"daemon":"[^"]*"' | sort -u | wc -l)" "$1"
+}
+# What both cannot have is refused, and the log says why.
+instances_collide() {
+    sed -i 's|^metrics_listen.*|metrics_listen = 9464|' /etc/gpuimgd/gpuimgd-gpu?.conf
+    check "one listens on a port" systemctl restart gpuimgd@gpu1
+    instance_is_refused gpu0 'metrics_listen.*9464.*Address already in use'
+    instance_is_refused none 'gpuimgd-none.conf'
+}
+instance_is_refused() { # name, expected text in the journal
+    check "gpuimgd@$1 does not start" not systemctl start "gpuimgd@$1"
+    check "its exit status is 78" equal "$(instance_show "$1" ExecMainStatus)" 78
+    check "its journal has the reason" instance_logged "$1" "$2"
+}
+instance_logged() {
+    journalctl --sync
+    journalctl -q -u "gpuimgd@$1" -o cat --no-pager | grep -E -- "$2" >/dev/null ||
+        { journalctl -q -u "gpuimgd@$1" -o cat --no-pager | tail -12; false; }
+}
+
 # Compares the list of tests/tools/confine with systemd's, if that is the list's version.
 list_of_calls() {
     chapter "the system calls that the unit allows"
@@ -313,6 +377,7 @@ main() {
     broken_configuration
     watchdog
     password
+    instances
     list_of_calls
     chapter "systemd-analyze security"
     systemd-analyze security --no-pager "$unit" | tail -1

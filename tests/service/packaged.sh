@@ -6,6 +6,7 @@ cd "$(dirname "$0")" || exit 1
 . ./tap.sh
 . ./service.sh
 
+readonly second=gpuimgd@second.service
 readonly load=5000 # jobs: ten seconds or more for a worker, while apt takes one or two
 export DEBIAN_FRONTEND=noninteractive
 
@@ -60,12 +61,14 @@ manual_is_there() {
 
 # An upgrade keeps the administrator's changes and loses no job.
 upgrade() {
-    local pid old all
+    local pid old all second_pid
     chapter "an upgrade with jobs in flight"
     printf 'workers = 1\ninflight = 8\n' >$conf_d/10-check.conf
     echo "stats_interval_s = 1" >>/etc/gpuimgd/gpuimgd.conf
     systemctl restart "$unit"
-    pid=$(main_pid) old=$(version)
+    cp /etc/gpuimgd/gpuimgd.conf /etc/gpuimgd/gpuimgd-second.conf
+    check "an instance of the template starts" systemctl enable --quiet --now $second
+    pid=$(main_pid) old=$(version) second_pid=$(systemctl show --property=MainPID --value $second)
     push_many upgraded $load small.jpg
     check "work has begun" within 20 results_at_least 100
     mark
@@ -74,6 +77,7 @@ upgrade() {
     echo "    $old -> $(version); $(redis-cli LLEN gpuimgd:results) of $load jobs were answered by then"
     check "the new version is installed" dpkg --compare-versions "$(version)" gt "$old"
     check "another process runs" within 20 restarted "$pid"
+    check "the instance is another process, too" within 20 second_restarted "$second_pid"
     check "the old process drained its jobs first" logged 'draining, [1-9][0-9]* jobs? in flight'
     check "the administrator's configuration is kept and used" \
         within 10 logged '^stats interval_s=1\.0'
@@ -82,6 +86,11 @@ upgrade() {
     check "no job was started twice" equal "$(grep -c '"attempt":1,' <<<"$all")" $load
     check "each with one result, status done, and its output" results_complete upgraded $load
     check "no queued job, no lease and no temporary file is left" within 10 no_leftovers
+}
+
+second_restarted() { # pid before the upgrade
+    equal "$(systemctl is-active $second)" active &&
+        not equal "$(systemctl show --property=MainPID --value $second)" "$1"
 }
 
 removal() {
