@@ -18,9 +18,8 @@ local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 -- include parts/wrong_type.lua
 -- include parts/checked.lua
 -- include parts/results_type.lua
-wrong = wrong_type(results, results_type)
+wrong = wrong_type(results, is_stream and 'stream' or 'list')
 
--- include parts/stream.lua
 -- include parts/post.lua
 -- include parts/store.lua
 -- include parts/wake.lua
@@ -68,7 +67,14 @@ for _, one in ipairs(ended) do
     post(one.number, one.result, one.id_key, one.reply_key, one.listed)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
 end
-post_collected()
+if is_stream then
+    -- Here, so that they cost the list nothing.
+-- include parts/stream.lua
+-- include parts/add_to_stream.lua
+    if #posted > 0 then add_to_stream() end
+elseif #posted > 0 then
+    push_bounded(results, results_max, unpack(posted))
+end
 redis.call('DEL', unpack(jobs))
 reply[1] = trimmed
 return reply

@@ -28,14 +28,14 @@ local DELAY_LAST_MS = 3600000
 
 -- include parts/wrong_type.lua
 -- include parts/results_type.lua
-local wrong = wrong_type(lease, 'zset') or wrong_type(results, results_type)
-    or wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list') or wrong_type(dead, 'list')
-    or wrong_type(dead .. ':errors', 'list') or wrong_type(woken, 'list')
+local wrong = wrong_type(lease, 'zset') or wrong_type(results, is_stream and 'stream' or 'list')
+    or wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
+    or wrong_type(dead, 'list') or wrong_type(dead .. ':errors', 'list')
+    or wrong_type(woken, 'list')
 if wrong then return wrong end
 
 -- include parts/now.lua
 
--- include parts/stream.lua
 -- include parts/post.lua
 -- include parts/dead_error.lua
 local function give_up(raw, list, result)
@@ -96,6 +96,13 @@ while a <= #ARGV do
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end
 end
-post_collected()
+if is_stream then
+    -- Here, so that they cost the list nothing.
+-- include parts/stream.lua
+-- include parts/add_to_stream.lua
+    if #posted > 0 then add_to_stream() end
+elseif #posted > 0 then
+    push_bounded(results, results_max, unpack(posted))
+end
 reply[1] = trimmed
 return reply

@@ -1,2 +1,2 @@
 -- :results is a list; :results:stream is a stream.
-local results_type = results:sub(-7) == ':stream' and 'stream' or 'list'
+local is_stream = results:sub(-7) == ':stream'
