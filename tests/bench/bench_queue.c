@@ -14,8 +14,8 @@
  * the rounds. With --against, both programs take turns on each row.
  *
  * A second table follows: one shard on each of 1, 2 and 4 servers (queue_servers.c). With
- * --servers, only this table is made; it needs no daemon. --costs measures Redis's CPU time for each
- * call of the protocol (queue_costs.c).
+ * --servers, only this table is made; it needs no daemon. --costs measures Redis's CPU time for
+ * each call of the protocol (queue_costs.c).
  */
 #include <signal.h>
 #include <string.h>
