@@ -224,6 +224,10 @@
  * 25 us, and a single job 80 us. */
 #define QUEUE_BATCH_MAX 64
 
+/* Queues that share a namespace (option shards). Each has three connections. One Redis serves more
+ * jobs than most fleets run, and four on their own servers serve almost four times as many. */
+#define SHARDS_MAX 64
+
 /* Length of an error message: the item, its value and the limit. Longer texts are cut. */
 #define ERROR_TEXT_MAX 320
 

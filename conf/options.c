@@ -171,6 +171,23 @@ void options_clear(struct options *options)
     }
 }
 
+bool options_copy(struct options *copy, const struct options *from, struct error *error)
+{
+    *copy = *from;
+    each_row (row)
+        if (row->kind == TEXT)
+            *(char **)field(row, copy) = NULL;
+    each_row (row) {
+        if (row->kind != TEXT)
+            continue;
+        char **slot = field(row, copy);
+        *slot = strdup(*(char **)field(row, from));
+        if (!*slot) /* uncovered: memory */
+            return error_refuse(error, "out of memory for option %s", row->name);
+    }
+    return true;
+}
+
 bool options_has(const char *name)
 {
     return find_row(name) != NULL;

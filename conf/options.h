@@ -27,6 +27,9 @@ struct options {
 /* Sets all options to their defaults. Call options_clear in any case. */
 bool options_init(struct options *options, struct error *error) MUST_CHECK;
 void options_clear(struct options *options); /* idempotent */
+/* Copies all values. `copy` may be uninitialized. Call options_clear in any case. */
+bool options_copy(struct options *copy, const struct options *from,
+                  struct error *error) MUST_CHECK;
 
 bool options_has(const char *name);
 

@@ -13,7 +13,7 @@
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
 #include "daemon/web/fetcher.h"
-#include "queue/redis/connection.h"
+#include "queue/redis/shard.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 
@@ -64,9 +64,7 @@ static bool load(void *context, struct options *options, struct error *error)
     for (int i = 0; i < line->count; i++)
         if (!options_set(options, line->settings[i].name, line->settings[i].value, error))
             return false;
-    struct redis_address address;
-    return options_check(options, error) &&
-           redis_address_parse(&address, options->redis, error) == STATUS_OK &&
+    return options_check(options, error) && shard_check(options, error) &&
            web_check(options->metrics_listen, error) && fetcher_check(options, error);
 }
 

@@ -5,9 +5,9 @@
 
 #include "conf/log.h"
 #include "conf/options.h"
-#include "queue/redis/connection.h"
+#include "queue/redis/address.h"
+#include "queue/redis/shard.h"
 #include "tests/fuzz/fuzz.h"
-
 
 static void check_text(const char *text, double min, double max)
 {
@@ -41,7 +41,6 @@ static void must_init(struct options *options)
     FUZZ_MUST(options_init(options, &error));
 }
 
-/* Loads the file as the daemon does at its start and again on SIGHUP. */
 static void check_address(const struct redis_address *address)
 {
     FUZZ_MUST(address->count >= 1 && address->count <= REDIS_ENDPOINTS_MAX);
@@ -52,19 +51,37 @@ static void check_address(const struct redis_address *address)
     }
 }
 
+/* Each shard has an address that can be parsed, and another namespace. */
+static void check_shards(const struct options *all)
+{
+    char *last = NULL;
+    for (uint32_t i = 0; i < all->shards; i++) {
+        struct options shard;
+        struct redis_address address;
+        struct error error = {0};
+        FUZZ_MUST(shard_options(&shard, all, i, &error));
+        FUZZ_MUST(redis_address_parse(&address, shard.redis, &error) == STATUS_OK);
+        check_address(&address);
+        FUZZ_MUST(!last || strcmp(last, shard.namespace) != 0);
+        free(last);
+        last = strdup(shard.namespace);
+        options_clear(&shard);
+    }
+    free(last);
+}
+
+/* Loads the file as the daemon does at its start and again on SIGHUP. */
 static void check_file(const char *path)
 {
     struct options options, live;
     struct error error = {0};
-    struct redis_address address;
     must_init(&options);
     must_init(&live);
     bool good = options_load(&options, path, NULL, &error);
     FUZZ_MUST(good == (error.text[0] == '\0'));
     check_bounds(&options);
-    if (good && options_check(&options, &error) &&
-        redis_address_parse(&address, options.redis, &error) == STATUS_OK) {
-        check_address(&address);
+    if (good && options_check(&options, &error) && shard_check(&options, &error)) {
+        check_shards(&options);
         options_adopt(&live, &options);
         check_bounds(&live);
         options_resolve(&options);
@@ -100,6 +117,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
         "log_level = debug\nsync_outputs = off\ndevices = 0,2\nengine = cpu\n",
         "lease_s = 3\nrenew_s = 1\n# a comment\n; another\n\n",
         "redis = rediss://host:1\n",
+        "shards = 3\nredis = a:1, b:2 unix:/c\nnamespace = {a}\n",
+        "redis = a b\n",
         "lease_s = 3\nrenew_s = 2\n",
         "[other]\nworkers = 1\n",
         "workers = 1\nworkers = 2\n",
