@@ -217,6 +217,10 @@
  * Job: struct job_run, small JSON, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
+/* Of each of several shards: its part of the replies to FETCH, because together they bring as many
+ * jobs as their texts allow; its connections; what it shows in snapshots. Then `inflight` counts
+ * twice in HEAP_JOB_BYTES: as many ended jobs may wait for a shard that is away. */
+#define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
 
@@ -241,6 +245,9 @@ static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      READS_SMALL_MAX * 64 * KIB + READS_LARGE_BYTES +
                                      2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
               "the daemon's own memory must hold all of its parts");
+static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX -
+                                                          QUEUE_BATCH_MAX) + 2 * MIB,
+              "the memory of two shards must hold the replies that the base does not");
 static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
                   HEAP_WORKER_BYTES >=
                       2 * AVIF_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + MIB &&

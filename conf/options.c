@@ -188,6 +188,20 @@ bool options_copy(struct options *copy, const struct options *from, struct error
     return true;
 }
 
+bool options_follow(struct options *copy, const struct options *from, struct error *error)
+{
+    bool whole = true;
+    each_row (row) {
+        if (row->reload != RELOADABLE)
+            continue;
+        if (row->kind != TEXT)
+            memcpy(field(row, copy), field(row, from), row->size);
+        else if (!set_text(row, copy, *(char **)field(row, from), error)) /* uncovered: memory */
+            whole = false;
+    }
+    return whole;
+}
+
 bool options_has(const char *name)
 {
     return find_row(name) != NULL;

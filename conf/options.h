@@ -31,6 +31,11 @@ void options_clear(struct options *options); /* idempotent */
 bool options_copy(struct options *copy, const struct options *from,
                   struct error *error) MUST_CHECK;
 
+/* Copies the values of the reloadable options. Returns false, with the others copied, if memory is
+ * short for one. */
+bool options_follow(struct options *copy, const struct options *from,
+                    struct error *error) MUST_CHECK;
+
 bool options_has(const char *name);
 
 bool options_set(struct options *options, const char *name, const char *value,

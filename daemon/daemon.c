@@ -25,8 +25,8 @@
 #include "daemon/web/fetcher.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
-#include "queue/lease/queue.h"
-#include "queue/redis/address.h"
+#include "queue/lease/group.h"
+#include "queue/redis/shard.h"
 
 /* How often the daemon checks the engine for faults, and returns unused memory when idle. */
 #define CHECK_MS 2000
@@ -49,7 +49,7 @@ struct daemon {
     struct trace *trace;         /* NULL: options trace and timeline are "" */
     struct fetcher *fetcher;
     struct pipeline *pipeline;
-    struct queue *queue;
+    struct group *group; /* the queues of all shards */
     struct monitor *monitor;
     uint32_t ahead_max;               /* jobs fetched beyond `inflight` */
     uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
@@ -83,7 +83,7 @@ static void close_queue(struct daemon *daemon)
 {
     double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
     double left_s = daemon->hurried ? 0 : daemon->options->drain_timeout_s - spent_s;
-    queue_close(daemon->queue, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
+    group_close(daemon->group, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
 }
 
 static void on_idle(void *context)
@@ -260,6 +260,7 @@ static void reload(struct daemon *daemon)
     notify_reloading();
     if (daemon->load(daemon->load_context, &fresh, &error)) {
         options_adopt(daemon->options, &fresh);
+        group_reload(daemon->group);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_gpu_check(daemon);
         if (!fetcher_reload(daemon->fetcher, &error))
@@ -345,14 +346,9 @@ static void init_handles(struct daemon *daemon)
 /* With CUDA, the loop submits the work of all devices. On the CPU engine it needs little time. */
 static void resolve_workers(struct daemon *daemon)
 {
-    struct redis_address address;
-    struct error error = {0};
     uint32_t others = 0;
-    if (!engine_is_synchronous(daemon->engine)) {
-        others = 1;
-        if (redis_address_parse(&address, daemon->options->redis, &error) == STATUS_OK)
-            others += redis_address_is_local(&address);
-    }
+    if (!engine_is_synchronous(daemon->engine))
+        others = 1 + shard_is_local(daemon->options);
     options_resolve_workers(daemon->options, others);
 }
 
@@ -453,8 +449,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         return refuse(EXIT_FAULT, &error); /* uncovered: memory */
     }
     struct queue_events events = pipeline_events(daemon->pipeline);
-    daemon->queue = queue_create(&daemon->loop, options, daemon->instance, &events, &error);
-    if (!daemon->queue) /* uncovered: memory */
+    daemon->group = group_create(&daemon->loop, options, daemon->instance, &events, &error);
+    if (!daemon->group) /* uncovered: memory */
         return refuse(EXIT_CONFIGURATION, &error);
     return EXIT_OK;
 }
@@ -470,6 +466,19 @@ static void say_formats(void)
     }
 }
 
+static void say_source(const struct daemon *daemon)
+{
+    const struct options *options = daemon->options;
+    uint32_t last = group_shards(daemon->group) - 1;
+    if (last == 0)
+        log_info("jobs from %s, list %s:jobs; images from %s to %s", options->redis,
+                 options->namespace, options->input_root, options->output_root);
+    else
+        log_info("jobs from %s, lists %s:jobs to %s:jobs; images from %s to %s", options->redis,
+                 group_namespace(daemon->group, 0), group_namespace(daemon->group, last),
+                 options->input_root, options->output_root);
+}
+
 static void say_hello(const struct daemon *daemon)
 {
     const struct options *options = daemon->options;
@@ -477,8 +486,7 @@ static void say_hello(const struct daemon *daemon)
              " jobs in flight, pinned %" PRIu64 " MB, host %" PRIu64 " MB",
              engine_description(daemon->engine), options->workers, options->inflight,
              options->pinned_bytes / 1000000, options->host_bytes / 1000000);
-    log_info("jobs from %s, list %s:jobs; images from %s to %s", options->redis,
-             options->namespace, options->input_root, options->output_root);
+    say_source(daemon);
     say_formats();
 }
 
@@ -494,9 +502,9 @@ static void start(struct daemon *daemon)
         uv_timer_start(&daemon->watchdog_timer, on_watchdog, watchdog_ms, watchdog_ms);
     daemon->running = true;
     monitor_start(daemon->monitor, daemon->engine, daemon->workers, daemon->gpu_check,
-                  daemon->pipeline, daemon->queue);
-    pipeline_attach(daemon->pipeline, daemon->queue);
-    queue_start(daemon->queue);
+                  daemon->pipeline, daemon->group);
+    pipeline_attach(daemon->pipeline, daemon->group);
+    group_start(daemon->group);
     say_hello(daemon);
     notify_state("READY=1");
     monitor_look(daemon->monitor);
@@ -515,8 +523,8 @@ static void close_parts(struct daemon *daemon)
 {
     if (daemon->pipeline)
         pipeline_attach(daemon->pipeline, NULL);
-    if (daemon->queue)
-        queue_destroy(daemon->queue);
+    if (daemon->group)
+        group_destroy(daemon->group);
     if (daemon->workers)
         workers_stop(daemon->workers);
     if (daemon->pipeline)

@@ -16,6 +16,7 @@
 #include "conf/text.h"
 #include "daemon/pipeline/job_run.h"
 #include "queue/job/json.h"
+#include "queue/redis/shard.h"
 
 /* Reads the job's text, which the caller frees. NULL: error has the reason. */
 static char *read_text(const char *file, size_t *length, struct error *error)
@@ -314,6 +315,27 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
     free(text);
 }
 
+/* The shard to which a client pushes the job: that of its id, or else that of its first key. */
+static uint32_t shard_of(const struct options *options, const char *text, size_t length)
+{
+    cJSON *job = cJSON_ParseWithLength(text, length);
+    const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, "id"));
+    uint32_t shard = id ? shard_of_id(id, strlen(id), (uint32_t)options->shards) : 0;
+    for (uint32_t i = 0; !id && i < options->shards; i++) {
+        struct options one;
+        struct error error = {0};
+        bool named = shard_options(&one, options, i, &error) &&
+                     memmem(text, length, one.namespace, strlen(one.namespace));
+        options_clear(&one);
+        if (named) {
+            shard = i;
+            break;
+        }
+    }
+    cJSON_Delete(job);
+    return shard;
+}
+
 /* Parses the job, reads its input and builds the plan. run->error is set if the job would fail. */
 static void explain(struct job_run *run, const struct options *options,
                     const struct prefixes *prefixes, const char *text, size_t length)
@@ -337,9 +359,11 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
     struct prefixes prefixes;
     size_t length = 0;
     char *text = read_text(file, &length, &error);
+    struct options shard = {0};
     memset(&run, 0, sizeof run);
-    if (prefixes_parse(&prefixes, options->url_prefixes, &error) && text)
-        explain(&run, options, &prefixes, text, length);
+    if (prefixes_parse(&prefixes, options->url_prefixes, &error) && text &&
+        shard_options(&shard, options, shard_of(options, text, length), &error))
+        explain(&run, &shard, &prefixes, text, length);
     prefixes_clear(&prefixes);
     if (error.status == STATUS_OK)
         error = run.error;
@@ -355,6 +379,7 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
     job_clear(&run.job);
     free(run.input.loaded);
     free(text);
+    options_clear(&shard);
     if (fflush(out) != 0 || ferror(out))
         error_set(&error, STATUS_WRITE_FAILED, "the plan cannot be printed: %s", strerror(errno));
     if (error.status != STATUS_OK)

@@ -23,7 +23,7 @@ struct monitor {
     struct workers *workers;
     const struct gpu_check *gpu_check; /* or NULL */
     struct pipeline *pipeline;
-    struct queue *queue;
+    struct group *group;
     struct web *web; /* NULL: metrics_listen is empty */
     struct heartbeat { /* the last one; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
@@ -58,6 +58,25 @@ static void look_at_queue(struct snapshot *snapshot, const struct queue_view *vi
     snapshot->reconnects = view->connects > 0 ? view->connects - 1 : 0;
 }
 
+static void look_at_shards(struct snapshot *snapshot, struct group *group)
+{
+    snapshot->shard_count = group_shards(group);
+    for (uint32_t i = 0; snapshot->shard_count > 1 && i < snapshot->shard_count; i++) {
+        struct snapshot_shard *shard = &snapshot->shards[i];
+        struct group_shard now = group_shard(group, i);
+        snprintf(shard->number, sizeof shard->number, "%u", i % SHARDS_MAX);
+        shard->up = now.up;
+        shard->paused = now.paused;
+        text_copy(shard->reason, sizeof shard->reason, now.reason);
+        shard->length = now.length;
+        shard->delayed = now.delayed;
+        shard->dead_listed = now.dead_listed;
+        shard->results = now.results;
+        shard->leases = now.leases;
+        shard->unacknowledged = now.unacknowledged;
+    }
+}
+
 static void look_at_threads(struct snapshot *snapshot, const struct monitor *monitor)
 {
     struct workers_usage workers = workers_usage(monitor->workers);
@@ -75,17 +94,18 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor *mon
 static void take(struct monitor *monitor)
 {
     struct snapshot *snapshot = &monitor->snapshot;
-    const struct queue_view *view = queue_view(monitor->queue);
+    const struct queue_view *view = group_view(monitor->group);
     snapshot->generation++;
     snapshot->taken_ns = clock_now_ns();
     snapshot->taken_s = clock_unix_s();
     snapshot->state = monitor->state == SNAPSHOT_RUNNING && view->paused ? SNAPSHOT_PAUSED
                                                                          : monitor->state;
-    snapshot->results_max = monitor->options->results_max;
-    snapshot->dead_max = monitor->options->dead_max;
+    snapshot->results_max = monitor->options->results_max * group_shards(monitor->group);
+    snapshot->dead_max = monitor->options->dead_max * group_shards(monitor->group);
     snapshot->images_per_s = monitor->stats.images_per_s;
     pipeline_look(monitor->pipeline, snapshot);
     look_at_queue(snapshot, view);
+    look_at_shards(snapshot, monitor->group);
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         engine_take_activity(monitor->engine, d, &snapshot->devices[d].activity);
         snapshot->devices[d].memory = engine_device_usage(monitor->engine, d);
@@ -108,9 +128,9 @@ static void show_status(const struct snapshot *s)
         notify_status("%s on %s; Redis: %s", state, s->engine, s->redis_reason);
     else
         notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
-                      " jobs since start",
+                      " jobs since start%s%s",
                       state, s->engine, s->images_per_s, s->in_flight, s->queue_length,
-                      metrics_jobs(&s->totals));
+                      metrics_jobs(&s->totals), *s->redis_reason ? "; " : "", s->redis_reason);
 }
 
 void monitor_write_stats(struct monitor *monitor, bool even_idle)
@@ -161,7 +181,7 @@ static void publish_heartbeat(struct monitor *monitor)
     char *text = status_json_heartbeat(snapshot, state);
     if (!text)
         return;
-    queue_publish(monitor->queue, text, monitor->options->lease_s);
+    group_publish(monitor->group, text, monitor->options->lease_s);
     free(text);
     monitor->heartbeat = (struct heartbeat){snapshot->taken_ns, jobs, state, has_news};
 }
@@ -223,8 +243,8 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
     snapshot->moving = snapshot->disk_works = true;
     snapshot->taken_ns = snapshot->began_ns = clock_now_ns();
     snapshot->taken_s = snapshot->began_s = clock_unix_s();
-    snapshot->results_max = options->results_max;
-    snapshot->dead_max = options->dead_max;
+    snapshot->results_max = options->results_max * options->shards;
+    snapshot->dead_max = options->dead_max * options->shards;
     text_copy(snapshot->daemon, sizeof snapshot->daemon, daemon);
     text_copy(snapshot->namespace, sizeof snapshot->namespace, options->namespace);
     snapshot_read_process(snapshot);
@@ -245,7 +265,7 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
 
 void monitor_start(struct monitor *monitor, struct engine *engine, struct workers *workers,
                    const struct gpu_check *gpu_check, struct pipeline *pipeline,
-                   struct queue *queue)
+                   struct group *group)
 {
     struct snapshot *snapshot = &monitor->snapshot;
     uint32_t devices = engine_devices(engine);
@@ -253,7 +273,7 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     monitor->workers = workers;
     monitor->gpu_check = gpu_check;
     monitor->pipeline = pipeline;
-    monitor->queue = queue;
+    monitor->group = group;
     snapshot->device_count = devices ? devices : 1;
     for (uint32_t d = 0; d < snapshot->device_count; d++)
         text_copy(snapshot->devices[d].name, sizeof snapshot->devices[d].name,

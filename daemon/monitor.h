@@ -24,7 +24,7 @@ struct metrics_totals *monitor_totals(struct monitor *monitor);
  * gpu_check may be NULL. */
 void monitor_start(struct monitor *monitor, struct engine *engine, struct workers *workers,
                    const struct gpu_check *gpu_check, struct pipeline *pipeline,
-                   struct queue *queue);
+                   struct group *group);
 /* Takes a snapshot now and publishes it, except to Redis and the stats line. */
 void monitor_look(struct monitor *monitor);
 /* Changes the state and publishes it at once. why: reason for SNAPSHOT_FAILED, else NULL. */

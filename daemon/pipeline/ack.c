@@ -68,6 +68,8 @@ static char *message(const struct job_run *run, const struct lease *lease, const
     struct result result = {
         .job = &run->job,
         .number = run->number,
+        .shard = run->shard,
+        .shards = run->shards,
         .status = status,
         .error = error,
         .attempt = run->attempt,
@@ -109,7 +111,7 @@ const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
 {
     size_t bytes;
     const char *text = lease_text(run->lease, &bytes);
-    return label_job(label, run->number, &run->job, text, bytes);
+    return label_job(label, lease_name(run->lease), &run->job, text, bytes);
 }
 
 static void add_image(struct metrics_codec *codec, enum codec_place where, uint64_t pixels)
@@ -155,6 +157,8 @@ static void count(const struct job_run *run, const struct error *error,
     char input[LABEL_INPUT_BYTES_MAX + 1];
     struct metrics_job job = {
         .number = run->number,
+        .shard = run->shard,
+        .shards = run->shards,
         .attempt = run->attempt,
         .error = error,
         .outcome = outcome,
@@ -224,7 +228,7 @@ static void withhold_values(struct job_run *run)
  * the files that were complete before the cancel. */
 static void answer(struct job_run *run, const struct error *error, bool brief)
 {
-    struct queue *queue = run->pipeline->queue;
+    struct queue *queue = run->queue;
     struct queue_value values[JOB_OUTPUTS_MAX];
     bool ok = error->status == STATUS_OK, retry = !ok && status_retryable(error->status);
     say_error(run, error);
@@ -254,7 +258,7 @@ static void answer_with_repeat(struct job_run *run)
 {
     struct queue_answer whole = {.result = run->repeat, .reply_to = run->job.reply_to};
     run->repeat = NULL;
-    if (!queue_done(run->pipeline->queue, run->lease, &whole)) /* uncovered: refusal */
+    if (!queue_done(run->queue, run->lease, &whole)) /* uncovered: refusal */
         job_run_decide(run, OUTCOME_RETURNED);
 }
 
@@ -267,7 +271,7 @@ void job_run_enter_ack(struct job_run *run)
 {
     if (!is_answered(run)) {
         job_run_release(run);
-        queue_give_back(run->pipeline->queue, run->lease);
+        queue_give_back(run->queue, run->lease);
         return;
     }
     if (job_run_is_open(run) || run->outcome == OUTCOME_CANCELLED)
@@ -297,7 +301,7 @@ void job_run_abandon(struct job_run *run, const struct error *error)
         answer(run, error, true);
     } else {
         pipeline->parts.totals->returned++;
-        queue_give_back(run->pipeline->queue, run->lease);
+        queue_give_back(run->queue, run->lease);
     }
     run->lease = NULL;
 }

@@ -133,7 +133,7 @@ struct job_run_bounds {
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
     const struct prefixes *prefixes; /* of URLs; loop only: a reload replaces them */
-    const char *ns; /* the option namespace */
+    const char *ns; /* of the job's queue */
 };
 
 /* Order of jobs that wait for memory on the loop, in READ and ADMIT. */
@@ -200,8 +200,10 @@ struct job_run {
     struct list_node node; /* in the list of its state */
     struct pipeline *pipeline;
     struct lease *lease;         /* NULL for a zombie */
-    uint64_t number, fetch;      /* copied from the lease: a zombie's worker outlives the lease */
-    uint32_t attempt;            /* this and the next: likewise */
+    struct queue *queue;         /* this and the next: copied from the lease, because a zombie's
+                                    worker outlives it */
+    uint64_t number, fetch;
+    uint32_t shard, shards, attempt;
     bool alone;
     enum stage stage;
     enum owner owner;

@@ -23,7 +23,10 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     struct job_run *run = container_of(node, struct job_run, node);
     job_run_reset(run, pipeline);
     run->lease = lease;
+    run->queue = lease->queue;
     run->number = lease->number;
+    run->shard = lease->shard;
+    run->shards = lease->shards;
     run->fetch = lease->fetch;
     run->attempt = lease->attempt;
     run->alone = lease->alone;
@@ -40,6 +43,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->bounds.same_root = pipeline->parts.files->same_root;
     run->bounds.prefixes = fetcher_prefixes(pipeline->parts.fetcher);
     job_run_take_bounds(run, pipeline->parts.options);
+    run->bounds.ns = queue_namespace(lease->queue);
     trace_hooks_begin(run);
     return run;
 }
@@ -47,7 +51,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
 static void parse(struct job_run *run, const struct lease *lease)
 {
     const struct options *options = run->pipeline->parts.options;
-    struct job_rules rules = {options->namespace, options->job_timeout_s};
+    struct job_rules rules = {run->bounds.ns, options->job_timeout_s};
     if (!lease->raw) {
         error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
                   lease->raw_bytes, JOB_BYTES_MAX);
@@ -108,7 +112,7 @@ void lease_events_leased(void *context, struct lease *lease)
     struct job_run *run = take_run(pipeline, lease);
     if (!run) { /* uncovered: moment */
         assert(!"the queue fetched more than it was offered");
-        queue_give_back(pipeline->queue, lease);
+        queue_give_back(lease->queue, lease);
         return;
     }
     if (!uv_is_active((uv_handle_t *)&pipeline->tick)) {
@@ -132,7 +136,7 @@ void job_run_enter_ask(struct job_run *run)
     const struct job *job = &run->job;
     struct queue_conditions conditions = {.id = job->id, .unique = job->unique,
                                           .not_before = job->not_before, .expires = job->expires};
-    if (queue_ask(run->pipeline->queue, run->lease, &conditions))
+    if (queue_ask(run->queue, run->lease, &conditions))
         return;
     char label[LABEL_BYTES];
     log_error("job %s: no memory for its start conditions; it returns to the queue",

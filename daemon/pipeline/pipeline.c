@@ -57,15 +57,17 @@ static size_t places_ahead(struct pipeline *pipeline)
 
 static void offer_places(struct pipeline *pipeline)
 {
-    if (!pipeline->queue)
+    if (!pipeline->group)
         return;
     bool open = !pipeline->paused && !pipeline->failed && !pipeline->disk.failed;
-    size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline);
+    uint32_t parked = group_parked(pipeline->group), spare = pipeline->spare;
+    size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline) +
+                  (parked < spare ? spare - parked : 0);
     size_t free = pipeline->free.length > kept ? pipeline->free.length - kept : 0;
     /* Even if each job has a text of the maximum size, all texts fit into JOB_TEXTS_BYTES. */
     size_t texts = pipeline->text_bytes < JOB_TEXTS_BYTES
                        ? (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX : 0;
-    queue_set_places(pipeline->queue, open ? (uint32_t)(free < texts ? free : texts) : 0);
+    group_set_places(pipeline->group, open ? (uint32_t)(free < texts ? free : texts) : 0, open);
 }
 
 static void notify_if_idle(struct pipeline *pipeline)
@@ -99,9 +101,9 @@ struct queue_events pipeline_events(struct pipeline *pipeline)
         .batch_ended = on_batch};
 }
 
-void pipeline_attach(struct pipeline *pipeline, struct queue *queue)
+void pipeline_attach(struct pipeline *pipeline, struct group *group)
 {
-    pipeline->queue = queue;
+    pipeline->group = group;
     offer_places(pipeline);
 }
 
@@ -204,7 +206,8 @@ static void open_dispatch(struct pipeline *pipeline)
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 {
     const struct options *options = parts->options;
-    uint64_t slots = options->inflight + parts->ahead_max;
+    uint64_t spare = options->shards > 1 ? options->inflight : 0;
+    uint64_t slots = options->inflight + parts->ahead_max + spare;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
     struct job_run *runs = calloc(slots, sizeof *runs);
     struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
@@ -221,6 +224,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     }
     pipeline->parts = *parts;
     pipeline->runs = runs;
+    pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;
     pipeline->overlays = overlays;
     pipeline->job_ms = -1;

@@ -3,7 +3,9 @@
  *
  * Loop thread only. The pipeline connects the queue, the codecs and the engine, which do not know
  * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short or
- * on devices. The queue may fetch as many jobs as there are free slots.
+ * on devices. The queue may fetch as many jobs as there are free slots. With several shards there
+ * are `inflight` more slots: ended jobs that wait for a shard that is away take no places from the
+ * other shards.
  */
 #pragma once
 
@@ -16,7 +18,7 @@
 #include "daemon/telemetry/trace.h"
 #include "daemon/web/fetcher.h"
 #include "gpu/engine/engine.h"
-#include "queue/lease/queue.h"
+#include "queue/lease/group.h"
 
 struct pipeline;
 
@@ -41,8 +43,8 @@ struct pipeline_parts {
 /* parts is copied; its members stay the caller's. NULL: out of memory. */
 struct pipeline *pipeline_create(const struct pipeline_parts *parts);
 struct queue_events pipeline_events(struct pipeline *pipeline);
-/* Sets the queue; NULL before the queue is destroyed. */
-void pipeline_attach(struct pipeline *pipeline, struct queue *queue);
+/* Sets the source of jobs; NULL before it is destroyed. */
+void pipeline_attach(struct pipeline *pipeline, struct group *group);
 
 void pipeline_pause(struct pipeline *pipeline, bool paused);
 /* Returns every unfinished job to the queue; the attempts do not count. */

@@ -31,7 +31,8 @@ struct disk {
 
 struct pipeline {
     struct pipeline_parts parts;
-    struct queue *queue;
+    struct group *group; /* NULL before the start and after the end */
+    uint32_t spare;      /* slots for jobs that have ended, but whose shard is away */
     struct pool *file_pool;
     struct overlays *overlays; /* in file_pool */
     struct admission admission;
@@ -40,7 +41,7 @@ struct pipeline {
 
     _Atomic uint32_t inflight; /* jobs on any list except `free` */
     size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
-    struct job_run *runs; /* options->inflight + ahead_max slots */
+    struct job_run *runs; /* options->inflight + ahead_max + spare slots */
     struct list free;
     struct list stages[STAGE_COUNT];
     struct list zombies;

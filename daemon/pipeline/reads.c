@@ -17,8 +17,8 @@ void reads_end_key(struct job_run *run)
 {
     if (run->input.key_counted && run->job.input.url)
         fetcher_release(run->pipeline->parts.fetcher, run->input.bytes);
-    else if (run->input.key_counted && run->pipeline->queue)
-        queue_read_release(run->pipeline->queue, run->input.bytes);
+    else if (run->input.key_counted && run->pipeline->group)
+        queue_read_release(run->queue, run->input.bytes);
     run->input.key_counted = false;
 }
 
@@ -29,8 +29,8 @@ bool job_run_lacks_room(const struct job_run *run)
 
 void reads_end_overlay(struct job_run *run)
 {
-    if (run->overlays.counted && run->pipeline->queue)
-        queue_read_release(run->pipeline->queue, run->overlays.loaded_bytes);
+    if (run->overlays.counted && run->pipeline->group)
+        queue_read_release(run->queue, run->overlays.loaded_bytes);
     run->overlays.counted = false;
 }
 
@@ -118,7 +118,7 @@ void reads_cancel(struct job_run *run)
     if (run->job.input.url && !is_overlay)
         fetcher_cancel(run->pipeline->parts.fetcher, run->input.reading);
     else
-        queue_read_cancel(run->pipeline->queue, run->input.reading);
+        queue_read_cancel(run->queue, run->input.reading);
     run->input.reading = NULL;
 }
 
@@ -143,7 +143,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
 
 static void *request_key(struct job_run *run, const char *key, queue_read_cb callback)
 {
-    return queue_read(run->pipeline->queue, key, run->bounds.input_bytes_max, callback, run);
+    return queue_read(run->queue, key, run->bounds.input_bytes_max, callback, run);
 }
 
 /* Whether the input must be read from Redis or downloaded. */

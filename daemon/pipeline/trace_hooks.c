@@ -24,6 +24,8 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
 void trace_hooks_begin(struct job_run *run)
 {
     run->trace.number = run->number;
+    run->trace.shard = run->shard;
+    run->trace.shards = run->shards;
     run->trace.attempt = run->lease->attempt;
     run->trace.begin_ns = run->timing.fetched_ns;
 }

@@ -152,6 +152,7 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
     bool stream = TRACE_IS_STREAM(slice->track);
+    char shard[24] = "";
     unsigned pid = stream ? DEVICE_PID(TRACE_DEVICE(slice->track)) : HOST_PID;
     unsigned tid = stream ? TRACE_STREAM(slice->track) + 1u : slice->track;
     uint8_t *named = &chrome->named[slice->track / 8], bit = (uint8_t)(1 << slice->track % 8);
@@ -160,11 +161,13 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
                   "{'ph':'M','name':'thread_name','pid':%u,'tid':%u,'args':{'name':'%s %u'}},\n",
                   pid, tid, stream ? "stream" : "worker", tid - 1);
     *named |= bit;
+    if (job->shards > 1)
+        snprintf(shard, sizeof shard, ",\"shard\":%u", job->shard);
     put_event(chrome,
               "{'ph':'X','name':'%s','pid':%u,'tid':%u,'ts':" US ",'dur':" US
-              ",'args':{'job':%" PRIu64 "}},\n", trace_names[slice->what], pid, tid,
+              ",'args':{'job':%" PRIu64 "%s}},\n", trace_names[slice->what], pid, tid,
               US_OF(since_origin(chrome, slice->begin_ns)),
-              US_OF(slice->end_ns - slice->begin_ns), job->number);
+              US_OF(slice->end_ns - slice->begin_ns), job->number, shard);
 }
 
 /* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is a count: the
@@ -209,8 +212,8 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     }
     chrome->jobs++;
     chrome->slices_left_out += job->left_out;
-    char name[32], described[160];
-    snprintf(name, sizeof name, "job %" PRIu64, job->number);
+    char name[48], number[JOB_NAME_BYTES], described[160];
+    snprintf(name, sizeof name, "job %s", trace_job_name(job, number));
     snprintf(described, sizeof described,
              ",\"args\":{\"attempt\":%u,\"end\":\"%s\",\"width\":%u,\"height\":%u}",
              job->attempt, job->end, job->width, job->height);

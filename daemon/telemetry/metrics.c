@@ -66,8 +66,10 @@ double metrics_fine_bucket_ms(size_t bucket)
 static void note_error(struct metrics_totals *totals, const struct metrics_job *job)
 {
     struct metrics_error *error = &totals->recent[totals->recent_count++ % METRICS_RECENT_MAX];
-    *error = (struct metrics_error){clock_unix_s(), job->number, job->attempt, job->error->status,
-                                    .retried = job->outcome == METRICS_RETRIED};
+    *error = (struct metrics_error){
+        .time_s = clock_unix_s(), .job = job->number, .shard = job->shard, .shards = job->shards,
+        .attempt = job->attempt, .status = job->error->status,
+        .retried = job->outcome == METRICS_RETRIED};
     text_copy(error->input, sizeof error->input, job->input ? job->input : "");
     text_copy(error->text, sizeof error->text, job->error->text);
     totals->errors[job->error->status]++;

@@ -76,6 +76,7 @@ struct metrics_urls {
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */
 struct metrics_job {
     uint64_t number;
+    uint32_t shard, shards; /* the shard is shown if there are several */
     uint32_t attempt;
     const char *input;         /* the input's name (job.h), or NULL; borrowed. Only for an error */
     const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
@@ -94,6 +95,7 @@ struct metrics_job {
 struct metrics_error {
     double time_s; /* seconds since 1970 */
     uint64_t job;
+    uint32_t shard, shards; /* as in struct metrics_job */
     uint32_t attempt;
     enum status status;
     bool retried;

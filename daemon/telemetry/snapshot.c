@@ -1,7 +1,9 @@
 #include "daemon/telemetry/snapshot.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -48,6 +50,12 @@ void snapshot_read_process(struct snapshot *snapshot)
     snapshot->open_files = count - 1; /* without the descriptor of opendir */
 }
 
+void snapshot_copy(struct snapshot *to, const struct snapshot *from)
+{
+    size_t shards = from->shard_count > 1 ? from->shard_count : 0;
+    memcpy(to, from, offsetof(struct snapshot, shards) + shards * sizeof from->shards[0]);
+}
+
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
 {
     double silent_s = clock_ms(snapshot->taken_ns, now_ns) / 1e3;
@@ -66,6 +74,15 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
     return false;
 }
 
+/* The daemon is ready: names the shards whose jobs it does not fetch, if there are any. */
+static bool name_shards_away(const struct snapshot *snapshot, char *why, size_t size)
+{
+    if (*snapshot->redis_reason)
+        snprintf(why, size, "%s; %s", snapshot_state_names[snapshot->state],
+                 snapshot->redis_reason);
+    return true;
+}
+
 bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
 {
     if (!snapshot_alive(snapshot, now_ns, why, size))
@@ -81,6 +98,6 @@ bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why,
     else if (!snapshot->disk_works)
         snprintf(why, size, "%s", snapshot->disk_reason);
     else
-        return true;
+        return name_shards_away(snapshot, why, size);
     return false;
 }

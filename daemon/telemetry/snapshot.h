@@ -31,6 +31,14 @@ struct snapshot_device {
     bool in_service;
 };
 
+/* One of several shards, and this daemon's jobs from it. */
+struct snapshot_shard {
+    char number[4]; /* "0" to "63" */
+    bool up, paused;
+    char reason[64]; /* why it is not up, or "" */
+    uint64_t length, delayed, dead_listed, results, leases, unacknowledged;
+};
+
 struct snapshot {
     uint64_t generation;  /* 1, 2, ... */
     uint64_t taken_ns;    /* when the snapshot was taken, CLOCK_MONOTONIC */
@@ -51,7 +59,7 @@ struct snapshot {
     uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max, waiting, abandoned;
     double oldest_s;
 
-    bool redis_ready;
+    bool redis_ready; /* one shard is, at least */
     char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
     uint64_t results, results_max, dead_listed, dead_max, delayed;
     uint64_t queue_lengths[JOB_PRIORITIES + 1]; /* by the priority of the list; last: NS:jobs */
@@ -70,7 +78,13 @@ struct snapshot {
     uint64_t gpu_check_runs, gpu_check_failures; /* each check of each device counts */
     double process_cpu_s, resident_bytes;
     uint32_t open_files;
+
+    uint32_t shard_count;
+    struct snapshot_shard shards[SHARDS_MAX]; /* the last member. Not filled in if there is one */
 };
+
+/* Copies a snapshot without the shards that it does not have: the history has many snapshots. */
+void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 
 void snapshot_read_process(struct snapshot *snapshot);
 

@@ -56,6 +56,27 @@ static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns
     writer_decimal(w, "resident_bytes", s->resident_bytes, 0);
 }
 
+static void add_shards(struct writer *w, const struct snapshot *s)
+{
+    writer_open(w, "shards", '[');
+    for (uint32_t i = 0; i < s->shard_count; i++) {
+        const struct snapshot_shard *shard = &s->shards[i];
+        writer_open(w, NULL, '{');
+        writer_number(w, "shard", i);
+        writer_bool(w, "up", shard->up);
+        writer_bool(w, "paused", shard->paused);
+        writer_text(w, "reason", shard->reason);
+        writer_number(w, "queue", shard->length);
+        writer_number(w, "delayed", shard->delayed);
+        writer_number(w, "dead", shard->dead_listed);
+        writer_number(w, "results", shard->results);
+        writer_number(w, "leases", shard->leases);
+        writer_number(w, "unacknowledged", shard->unacknowledged);
+        writer_close(w, '}');
+    }
+    writer_close(w, ']');
+}
+
 static void add_redis(struct writer *w, const struct snapshot *s)
 {
     writer_open(w, "redis", '{');
@@ -66,6 +87,8 @@ static void add_redis(struct writer *w, const struct snapshot *s)
     writer_number(w, "queue", s->queue_length);
     writer_number(w, "unacknowledged", s->unacknowledged);
     writer_number(w, "redelivered", s->redelivered);
+    if (s->shard_count > 1)
+        add_shards(w, s);
     writer_close(w, '}');
     writer_open(w, "output_root", '{');
     writer_bool(w, "up", s->disk_works);
@@ -170,6 +193,8 @@ static void add_error(struct writer *w, const struct metrics_error *error)
     writer_open(w, NULL, '{');
     put_seconds(w, "time", error->time_s);
     writer_number(w, "job", error->job);
+    if (error->shards > 1)
+        writer_number(w, "shard", error->shard);
     writer_number(w, "attempt", error->attempt);
     writer_bool(w, "retried", error->retried);
     writer_text(w, "input", error->input);
@@ -227,7 +252,7 @@ void history_add(struct history *history, const struct snapshot *snapshot)
     const struct snapshot *last = &history->samples[(history->count - 1) % HISTORY_SAMPLES];
     if (history->count > 1 && snapshot->taken_ns - last->taken_ns < NS_PER_S / 2)
         history->count--;
-    history->samples[history->count++ % HISTORY_SAMPLES] = *snapshot;
+    snapshot_copy(&history->samples[history->count++ % HISTORY_SAMPLES], snapshot);
 }
 
 char *history_json_write(const struct history *history)
@@ -294,6 +319,8 @@ char *status_json_heartbeat(const struct snapshot *s, const char *state)
     writer_text(w, "version", GPUIMGD_VERSION);
     writer_thousandths(w, "up_s", clock_ms(s->began_ns, s->taken_ns) / 1e3);
     writer_text(w, "state", state);
+    if (s->shard_count > 1)
+        writer_number(w, "shards", s->shard_count);
     writer_text(w, "engine", s->engine);
     writer_number(w, "workers", s->workers_max);
     writer_number(w, "streams", s->streams);

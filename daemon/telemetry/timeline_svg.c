@@ -181,11 +181,11 @@ static bool track_y(const struct drawing *drawing, uint16_t track, double *y)
 static double slice_box(struct drawing *drawing, const struct trace_job *job,
                         const struct trace_slice *slice, double y, double height)
 {
-    char size[32] = "";
+    char size[32] = "", number[JOB_NAME_BYTES];
     if (job->width > 0)
         snprintf(size, sizeof size, " (%u x %u)", job->width, job->height);
     return put_box(drawing, trace_names[slice->what], slice->begin_ns, slice->end_ns, y, height,
-                   "job %" PRIu64 ": %s %.3f ms%s", job->number, trace_names[slice->what],
+                   "job %s: %s %.3f ms%s", trace_job_name(job, number), trace_names[slice->what],
                    MS(slice->end_ns - slice->begin_ns), size);
 }
 
@@ -196,8 +196,8 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
     if (!in_window(drawing, slice->begin_ns, slice->end_ns) || !track_y(drawing, slice->track, &y))
         return;
     double width = slice_box(drawing, job, slice, y, ROW);
-    char label[48];
-    int digits = snprintf(label, sizeof label, "%" PRIu64, job->number);
+    char label[80], number[JOB_NAME_BYTES];
+    int digits = snprintf(label, sizeof label, "%s", trace_job_name(job, number));
     if (width < digits * DIGIT + 4)
         return;
     if (width > digits * DIGIT + 70)
@@ -212,8 +212,9 @@ static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint
     if (lane >= drawing->lanes)
         return;
     double y = drawing->lane_y + lane * (LANE + 1);
+    char number[JOB_NAME_BYTES];
     put_box(drawing, "lane", job->begin_ns, job->end_ns, y, LANE,
-            "job %" PRIu64 ", attempt %u: %s, %.3f ms", job->number, job->attempt, job->end,
+            "job %s, attempt %u: %s, %.3f ms", trace_job_name(job, number), job->attempt, job->end,
             MS(job->end_ns - job->begin_ns));
     for (uint32_t s = 0; s < job->count; s++)
         if (in_window(drawing, job->slices[s].begin_ns, job->slices[s].end_ns))

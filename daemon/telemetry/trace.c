@@ -45,6 +45,11 @@ struct trace {
     struct trace_job ring[RING_JOBS];
 };
 
+const char *trace_job_name(const struct trace_job *job, char text[JOB_NAME_BYTES])
+{
+    return job_name_text(text, (struct job_name){job->number, job->shard, job->shards});
+}
+
 void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
                    uint64_t begin_ns, uint64_t end_ns)
 {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "conf/status.h"
+#include "queue/job/job.h"
 
 /* A job has five stages. On a device, one stage has five slices. Each stage may follow a wait. A
  * read that finds no memory is done again. */
@@ -54,6 +55,7 @@ struct trace_sample {
 
 struct trace_job {
     uint64_t number;
+    uint32_t shard, shards; /* the shard is named if there are several */
     uint32_t attempt, width, height;
     const char *end; /* outcome: "done" or an error code; static */
     uint64_t begin_ns, end_ns;
@@ -62,6 +64,8 @@ struct trace_job {
     struct trace_slice slices[TRACE_SLICES_MAX];
 };
 
+/* job_name_text of the job. */
+const char *trace_job_name(const struct trace_job *job, char text[JOB_NAME_BYTES]);
 void trace_job_add(struct trace_job *job, enum trace_what what, uint16_t track,
                    uint64_t begin_ns, uint64_t end_ns);
 

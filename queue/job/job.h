@@ -105,10 +105,19 @@ bool job_pack(struct job *job, size_t length);
 enum status job_unpack(struct job *job, struct error *error) MUST_CHECK;
 void job_repack(struct job *job);
 
+/* A job of a daemon. Each shard numbers its jobs from 1. */
+struct job_name {
+    uint64_t number;
+    uint32_t shard, shards; /* `shards` of 0 or 1: there are no shards to tell apart */
+};
+#define JOB_NAME_BYTES 36
+/* Writes "17", or "0:17" for job 17 of shard 0 if there are several shards. Returns `text`. */
+const char *job_name_text(char text[JOB_NAME_BYTES], struct job_name name);
+
 /* A label shows the last bytes of a long input name. Most file systems allow file names of 255
  * bytes, but a folder and a file name rarely exceed 160. A result has the whole name. */
 #define LABEL_INPUT_BYTES_MAX 160
-#define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + 32)
+#define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + JOB_NAME_BYTES)
 
 /* The length of a job's text up to the first query of a URL. Logs and results quote no more of a
  * job that cannot be parsed, because a query can hold a signature. */
@@ -120,5 +129,5 @@ size_t job_excerpt_bytes(const char *text, size_t length);
  * (a/cat.jpg)". job and text may be NULL. */
 const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
                         const char *text, size_t length);
-const char *label_job(char label[LABEL_BYTES], uint64_t number, const struct job *job,
+const char *label_job(char label[LABEL_BYTES], struct job_name name, const struct job *job,
                       const char *text, size_t length);

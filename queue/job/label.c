@@ -37,13 +37,22 @@ const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *
     return name;
 }
 
-const char *label_job(char label[LABEL_BYTES], uint64_t number, const struct job *job,
+const char *job_name_text(char text[JOB_NAME_BYTES], struct job_name name)
+{
+    if (name.shards > 1)
+        snprintf(text, JOB_NAME_BYTES, "%" PRIu32 ":%" PRIu64, name.shard, name.number);
+    else
+        snprintf(text, JOB_NAME_BYTES, "%" PRIu64, name.number);
+    return text;
+}
+
+const char *label_job(char label[LABEL_BYTES], struct job_name which, const struct job *job,
                       const char *text, size_t length)
 {
-    char name[LABEL_INPUT_BYTES_MAX + 1];
+    char number[JOB_NAME_BYTES], name[LABEL_INPUT_BYTES_MAX + 1];
     const char *id = job && job->id ? job->id : "";
     label_input(name, job, text, length);
-    snprintf(label, LABEL_BYTES, "%" PRIu64 "%s%s%s%s%s", number, *id ? " " : "", id,
+    snprintf(label, LABEL_BYTES, "%s%s%s%s%s%s", job_name_text(number, which), *id ? " " : "", id,
              *name ? " (" : "", name, *name ? ")" : "");
     return label;
 }

@@ -110,6 +110,8 @@ char *result_write(const struct result *result)
     writer_open(&writer, NULL, '{');
     writer_text(&writer, "id", result->job ? result->job->id : NULL);
     writer_number(&writer, "job", result->number);
+    if (result->shards > 1)
+        writer_number(&writer, "shard", result->shard);
     writer_text(&writer, "status", result->status);
     write_error(&writer, result->error);
     writer_json(&writer, "meta", result->job ? result->job->meta : NULL);

@@ -24,6 +24,7 @@ struct result {
     const char *text;           /* of the job, or NULL; quoted if the input's name is unknown */
     size_t text_bytes;
     uint64_t number;
+    uint32_t shard, shards;     /* of the daemon; the shard is written if there are several */
     const char *status;         /* "done", "failed", "dead" or "cancelled" */
     const struct error *error;  /* of the whole job; NULL or STATUS_OK if it is done */
     const char *input_format;   /* NULL: not known */

@@ -59,8 +59,26 @@ static void finish_lost(struct lane *lane)
         lane->refused = false; /* the refused leases have been dropped */
 }
 
+size_t ack_drop(struct lane *lane)
+{
+    struct queue *queue = lane->queue;
+    size_t count = lane->waiting.length;
+    struct list_node *node;
+    while ((node = list_pop(&lane->waiting)) != NULL) {
+        struct entry *entry = entry_of(node);
+        list_remove(&queue->entries, &entry->in_all);
+        if (!entry->internal)
+            queue->events.settled(queue->events.context, &entry->lease, true, false);
+        queue_entry_free(entry);
+    }
+    if (count > 0)
+        queue_end_batch(queue);
+    return count;
+}
+
 static void put_back(struct lane *lane, bool sent_before)
 {
+    group_give_bytes(lane);
     list_each_back_safe(node, before, &lane->sent) {
         list_remove(&lane->sent, node);
         entry_of(node)->sent_before |= sent_before;
@@ -112,6 +130,7 @@ static void answered(void *context, redisReply *reply)
         return;
     }
     lane->refused = false;
+    group_give_bytes(lane);
     note_trimmed(queue, script_reply_integer(reply, 0));
     bool wakes = lane == &queue->nack;
     for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++) {
@@ -171,16 +190,18 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     }
 }
 
-static void take_batch(struct lane *lane)
+/* Returns the bytes of the batch. */
+static size_t take_batch(struct lane *lane)
 {
     size_t bytes = 0;
     while (!list_empty(&lane->waiting) && lane->sent.length < lane->queue->options->batch) {
         struct entry *entry = entry_of(list_first(&lane->waiting));
         if (!list_empty(&lane->sent) && bytes + entry->bytes > BATCH_BYTES)
-            return;
+            break;
         bytes += entry->bytes;
         list_push(&lane->sent, list_pop(&lane->waiting));
     }
+    return bytes;
 }
 
 static struct script_call *build_call(struct lane *lane)
@@ -217,7 +238,10 @@ void ack_pump(struct lane *lane)
         queue_timer_start(queue, lane->timer, GATHER_MS - since);
         return;
     }
-    take_batch(lane);
+    if (!group_take_bytes(lane, take_batch(lane))) {
+        put_back(lane, false);
+        return; /* group_give_bytes starts the timer */
+    }
     lane->sent_ms = uv_now(queue->loop);
     if (!script_call_send(build_call(lane), queue->redis, answered, lane)) {
         put_back(lane, false);

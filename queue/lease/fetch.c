@@ -71,7 +71,7 @@ static void unblocked(void *context, redisReply *reply);
 
 bool fetch_may_wait(const struct queue *queue)
 {
-    return queue->idle && !queue->closing && !queue->view.paused && queue->places > 0;
+    return queue->idle && !queue->closing && !queue->view.paused && group_is_open(queue);
 }
 
 /* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits
@@ -116,6 +116,13 @@ static void block_pump(struct queue *queue)
                         "BLMOVE %s:jobs %s:jobs RIGHT RIGHT %.3f", ns, ns, block_s);
 }
 
+void fetch_job_came(struct queue *queue)
+{
+    if (queue->group->count > 1 && group_room(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
+        lease_pass_watch(queue);
+    fetch_wake(queue);
+}
+
 /* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the
  * new watcher finds the remaining jobs. */
 static void take_wake_message(struct queue *queue, const redisReply *message)
@@ -125,7 +132,7 @@ static void take_wake_message(struct queue *queue, const redisReply *message)
     else if (message->type == REDIS_REPLY_STRING && strcmp(message->str, "watch") == 0)
         queue->watch = WATCH;
     else
-        fetch_wake(queue);
+        fetch_job_came(queue);
 }
 
 static void unblocked(void *context, redisReply *reply)
@@ -144,14 +151,14 @@ static void unblocked(void *context, redisReply *reply)
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
             take_wake_message(queue, reply->element[1]);
         else
-            fetch_wake(queue);
+            fetch_job_came(queue);
     }
     block_pump(queue);
 }
 
 void fetch_check_watch(struct queue *queue)
 {
-    if (queue->watch == WATCH && (queue->closing || queue->places == 0) && !queue->fetch_out)
+    if (queue->watch == WATCH && (queue->closing || !group_is_open(queue)) && !queue->fetch_out)
         lease_pass_watch(queue);
 }
 
@@ -228,7 +235,7 @@ static void looked(void *context, redisReply *reply)
 void fetch_idle_over(struct queue *queue)
 {
     queue->blocking_refused = false;
-    if (queue->idle && queue->places > 0 && queue_ready(queue) && !queue->looking) {
+    if (queue->idle && group_is_open(queue) && queue_ready(queue) && !queue->looking) {
         struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
                                               "alone:owner", "watcher", "paused", "woken");
         queue->looking = script_call_send(call, queue->redis, looked, queue);
@@ -242,12 +249,17 @@ void fetch_idle_over(struct queue *queue)
 
 static void hand_out(struct queue *queue, struct entry *entry)
 {
-    if (queue->places == 0 || queue->closing) {
+    struct group *group = queue->group;
+    if (queue->fetch_places > 0) {
+        queue->fetch_places--;
+        group->reserved--;
+    }
+    if (group->places == 0 || queue->closing) {
         entry->internal = true;
         ack_push(entry, ACK_BACK, NULL);
         return;
     }
-    queue->places--;
+    group->places--;
     if (entry->lease.attempt > 1)
         queue->view.redelivered++;
     list_push(&queue->running, &entry->lease.node);
@@ -256,17 +268,20 @@ static void hand_out(struct queue *queue, struct entry *entry)
 
 static void note_alone(struct queue *queue, bool alone, size_t taken)
 {
+    struct group *group = queue->group;
     uint64_t now = uv_now(queue->loop);
     if (alone && !queue->alone) {
-        queue->alone_since_ms = now;
-        queue->alone_taken = 0;
-        log_info("jobs on their last attempt are waiting: they run one at a time, without others");
+        group->alone_since_ms = now;
+        group->alone_taken = 0;
+        group_claimed(queue);
+        log_info("%sjobs on their last attempt are waiting: they run one at a time, without others",
+                 queue->mark);
     }
     if (!alone && queue->alone)
-        queue->alone_rest_ms = now + (queue->alone_taken >= ALONE_RUN_MAX
-                                          ? now - queue->alone_since_ms : 0);
+        group->alone_rest_ms = now + (group->alone_taken >= ALONE_RUN_MAX
+                                          ? now - group->alone_since_ms : 0);
     queue->alone = alone;
-    queue->alone_taken += (unsigned)(alone ? taken : 0);
+    group->alone_taken += (unsigned)(alone ? taken : 0);
 }
 
 static void note_dropped(struct queue *queue, long long dropped)
@@ -297,19 +312,29 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
     queue->delivering = false;
 }
 
+static void release_places(struct queue *queue)
+{
+    queue->group->reserved -= queue->fetch_places;
+    queue->fetch_places = 0;
+}
+
 static void fetched(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     uint64_t counter = queue->fetch_out;
     queue->fetch_out = 0;
+    queue->fetch_claims = false;
     if (!reply) {
+        release_places(queue);
         if (queue_ready(queue)) /* still connected: memory was short to send the command again */
             fetch_pump(queue); /* uncovered: memory */
         queue_close_check(queue);
         return;
     }
     if (!queue_accepts(queue, SCRIPT_ID_FETCH, reply, REPLY_HEAD, true)) {
+        release_places(queue);
         queue_close_check(queue);
+        fetch_pump(queue); /* the other shards get the places */
         return;
     }
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
@@ -325,50 +350,86 @@ static void fetched(void *context, redisReply *reply)
     if ((queue->view.length == 0 && !queue->alone) || queue->view.paused)
         go_idle(queue, script_reply_integer(reply, REPLY_DUE_MS));
     take_leases(queue, reply, counter);
+    release_places(queue);
     queue_close_check(queue);
     fetch_pump(queue);
+    if (queue->group->count > 1)
+        group_fetch(queue->group); /* the other shards get the places that are left */
 }
 
-static void send_fetch(struct queue *queue)
+/* With several shards, the first FETCH only claims the right to run alone, so that no job of
+ * another shard comes meanwhile. The holder's next FETCH takes the job. */
+static size_t jobs_before_alone(const struct queue *queue)
+{
+    size_t jobs = group_busy(queue);
+    return jobs == 0 && queue->group->count > 1 && !queue->alone ? 1 : jobs;
+}
+
+static void send_fetch(struct queue *queue, uint32_t places)
 {
     const struct options *options = queue->options;
-    uint64_t places = queue->places < options->batch ? queue->places : options->batch;
-    bool may_run_alone = queue->alone ? queue->alone_taken < ALONE_RUN_MAX
-                                      : uv_now(queue->loop) >= queue->alone_rest_ms;
+    struct group *group = queue->group;
+    bool may_run_alone = queue->alone ? group->alone_taken < ALONE_RUN_MAX
+                                      : uv_now(queue->loop) >= group->alone_rest_ms &&
+                                            group_may_claim(queue);
     struct script_call *call = queue_call(queue, SCRIPT_ID_FETCH, "jobs", "delayed", "alone",
                                           "alone:owner", "lease", "inst", "seq", "cancel", "paused",
                                           "watcher", "wake", "woken");
     script_call_text(call, options->namespace);
     script_call_text(call, queue->instance);
-    script_call_number(call, ++queue->counter);
+    script_call_number(call, ++group->counter);
     script_call_number(call, places);
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, may_run_alone);
-    script_call_number(call, queue->entries.length);
+    script_call_number(call, jobs_before_alone(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
                            : queue->blocked && queue->waits_on_wake ? "wait" : "none");
-    queue->fetch_out = queue->counter;
+    queue->fetch_out = group->counter;
     queue->fetch_ms = uv_now(queue->loop);
-    if (!script_call_send(call, queue->redis, fetched, queue))
-        queue->fetch_out = 0;
+    queue->fetch_places = places;
+    queue->fetch_claims = may_run_alone;
+    queue->turn = ++group->turns;
+    if (may_run_alone)
+        queue->claim_turn = queue->turn;
+    group->reserved += places;
+    if (script_call_send(call, queue->redis, fetched, queue))
+        return;
+    queue->fetch_out = 0;
+    queue->fetch_claims = false;
+    release_places(queue);
+}
+
+bool fetch_is_possible(const struct queue *queue)
+{
+    return queue_ready(queue) && !queue->fetch_out && !queue->delivering && !queue->closing &&
+           group_is_open(queue) && !queue->done.refused && !queue->nack.refused &&
+           /* a job that runs alone starts after all other jobs have ended */
+           !(queue->alone && group_busy(queue) > 0);
+}
+
+bool fetch_is_due(struct queue *queue)
+{
+    uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
+    if (group_room(queue) >= queue->options->batch || since >= GATHER_MS)
+        return true;
+    queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
+    return false;
+}
+
+void fetch_send(struct queue *queue, uint32_t places)
+{
+    uint64_t batch = queue->options->batch;
+    send_fetch(queue, places < batch ? places : (uint32_t)batch);
 }
 
 void fetch_pump(struct queue *queue)
 {
-    if (!queue_ready(queue) || queue->fetch_out || queue->delivering || queue->closing ||
-        queue->places == 0 || queue->done.refused || queue->nack.refused)
+    if (!fetch_is_possible(queue))
         return;
-    if (queue->alone && queue->entries.length > 0)
-        return; /* a job that runs alone starts after all other jobs have ended */
-    if (queue->idle) {
+    if (queue->idle)
         block_pump(queue);
-        return;
-    }
-    uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
-    if (queue->places < queue->options->batch && since < GATHER_MS)
-        queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
     else
-        send_fetch(queue);
+        group_fetch(queue->group);
 }

@@ -40,8 +40,7 @@ static bool begin_large(struct read *read);
 static void start(struct read *read);
 static void retry_later(struct read *read);
 
-/* Starts the reads that wait for room of a kind, in order, until the room is used up. */
-static void wake(struct queue *queue, enum room room)
+bool read_wake(struct queue *queue, enum room room)
 {
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
@@ -53,25 +52,38 @@ static void wake(struct queue *queue, enum room room)
         else if (!begin_large(read))
             retry_later(read);
         if (read->waits)
+            return false;
+    }
+    return true;
+}
+
+/* Starts the reads that wait for room of a kind: of each queue in order, of the queues in turn. */
+static void wake(struct group *group, enum room room)
+{
+    uint32_t first = group->reads_next++;
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct queue *queue = group->queues[(first + i) % group->count];
+        if (queue && !read_wake(queue, room))
             return;
     }
 }
 
 static void release(struct queue *queue, enum room room, size_t bytes)
 {
-    queue->rooms[room]--;
-    queue->large_bytes -= room == ROOM_LARGE ? bytes : 0;
+    struct group *group = queue->group;
+    group->rooms[room]--;
+    group->large_bytes -= room == ROOM_LARGE ? bytes : 0;
     if (room)
-        wake(queue, room);
+        wake(group, room);
 }
 
 static bool take_room(struct read *read, enum room room, unsigned most)
 {
-    struct queue *queue = read->queue;
-    read->waits = queue->rooms[room] >= most ? room : ROOM_NONE;
+    struct group *group = read->queue->group;
+    read->waits = group->rooms[room] >= most ? room : ROOM_NONE;
     if (read->waits)
         return false;
-    queue->rooms[room]++;
+    group->rooms[room]++;
     read->holds = room;
     return true;
 }
@@ -92,15 +104,15 @@ static void read_free(struct read *read)
  * queue_read_release knows only the length. */
 static void hand_over(struct read *read, size_t length)
 {
-    struct queue *queue = read->queue;
+    struct group *group = read->queue->group;
     bool large = length >= QUEUE_READ_LARGE, freed = read->holds == ROOM_LARGE && !large;
-    queue->rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
-    queue->rooms[read->holds]--;
-    queue->large_bytes += (large ? length : 0) - read->bytes;
+    group->rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
+    group->rooms[read->holds]--;
+    group->large_bytes += (large ? length : 0) - read->bytes;
     read->holds = ROOM_NONE;
     read->bytes = 0;
     if (freed)
-        wake(queue, ROOM_LARGE);
+        wake(group, ROOM_LARGE);
 }
 
 /* Ends a read. On success the caller holds its room until queue_read_release. */
@@ -121,9 +133,29 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
         finish(read, NULL, 0, &failure);                                                           \
     } while (0)
 
+/* A read of a shard that is away gives its room to the others, and begins again later. */
+static void leave_room(struct read *read)
+{
+    enum room holds = read->holds;
+    size_t bytes = read->bytes;
+    if (read->queue->group->count == 1)
+        return;
+    read->holds = read->waits = ROOM_NONE;
+    read->bytes = 0;
+    if (holds)
+        release(read->queue, holds, bytes);
+}
+
+static bool can_send(const struct queue *queue)
+{
+    return queue->redis && !queue->shut && redis_up(queue->redis);
+}
+
 static void retry_later(struct read *read)
 {
     struct queue *queue = read->queue;
+    if (!can_send(queue))
+        leave_room(read);
     read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
     queue_timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }
@@ -166,11 +198,6 @@ static bool settled(struct read *read, redisReply *reply)
     return true;
 }
 
-static bool can_send(const struct queue *queue)
-{
-    return queue->redis && !queue->shut && redis_up(queue->redis);
-}
-
 static bool send_read(struct read *read, const char *command, redis_reply_cb callback)
 {
     read->out = redis_ask(read->queue->redis, 0, callback, read, "%s %s", command, read->key);
@@ -209,11 +236,11 @@ static void got(void *context, redisReply *reply)
 /* A single read may exceed READS_LARGE_BYTES if no other large one runs. */
 static bool take_bytes(struct read *read, size_t bytes)
 {
-    struct queue *queue = read->queue;
-    size_t others = queue->large_bytes - read->bytes;
+    struct group *group = read->queue->group;
+    size_t others = group->large_bytes - read->bytes;
     if (others > 0 && others + bytes > READS_LARGE_BYTES)
         return false;
-    queue->large_bytes = others + bytes;
+    group->large_bytes = others + bytes;
     read->bytes = bytes;
     return true;
 }
@@ -299,8 +326,10 @@ void read_down(struct queue *queue, const char *reason)
     struct read *spent;
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (!read->out)
-            read->tries++;
+        if (read->out)
+            continue;
+        read->tries++;
+        leave_room(read);
     }
     do {
         spent = NULL;

@@ -46,9 +46,9 @@ void lease_lose(struct entry *entry)
         queue->events.lost(queue->events.context, &entry->lease);
 }
 
-/* Whether a job runs alone. If one does, queue->alone stays true, even if the right to run alone
- * has expired early because Redis's clock stepped. */
-static bool runs_alone(struct queue *queue)
+/* If a job runs alone, queue->alone stays true, even if the right to run alone has expired early
+ * because Redis's clock stepped. */
+bool lease_runs_alone(const struct queue *queue)
 {
     list_each(node, &queue->running)
         if (entry_of(node)->lease.alone)
@@ -69,7 +69,8 @@ static void renewed(void *context, redisReply *reply)
         queue->idle = false;
         return;
     }
-    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out && !runs_alone(queue))
+    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out &&
+        !lease_runs_alone(queue))
         queue->alone = false;
     long long watch = script_reply_integer(reply, RENEWED_WATCH);
     if (watch >= WATCH_NOT && watch <= WATCH_ONLY_DAEMON)
@@ -88,7 +89,7 @@ static void renewed(void *context, redisReply *reply)
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
                          const char *watch)
 {
-    bool paused = queue->places == 0 && queue->running.length == 0;
+    bool paused = queue->group->places == 0 && !group_runs_jobs(queue->group);
     const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
     struct script_call *call = queue_call(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
                                           "cancel", "watcher", "wake");
@@ -146,6 +147,7 @@ void lease_renew_due(struct queue *queue)
     if (queue->resumes_due > 0)
         lease_resume(queue);
     lease_renew(queue);
+    group_drop_ends(queue);
 }
 
 /* ---- RESUME ------------------------------------------------------------------------------- */
@@ -161,7 +163,8 @@ static void resumed(void *context, redisReply *reply)
     }
     long long given = script_reply_integer(reply, 0);
     if (given > 0) {
-        log_info("%lld jobs were given back: the reply to their FETCH was lost", given);
+        log_info("%s%lld jobs were given back: the reply to their FETCH was lost", queue->mark,
+                 given);
         fetch_wake(queue);
     }
     if (script_reply_integer(reply, 1) == 1) {
@@ -172,7 +175,7 @@ static void resumed(void *context, redisReply *reply)
 
 void lease_resume(struct queue *queue)
 {
-    uint64_t end = queue->counter + 1;
+    uint64_t end = queue->group->counter + 1;
     if (queue->fetch_out && queue->fetch_out < end)
         end = queue->fetch_out;
     if (queue->reap_out && queue->reap_out < end)
@@ -205,8 +208,9 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     const char *text = lease_text(&entry->lease, &text_bytes);
     if (entry->lease.raw &&
         job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
-        log_debug("job %llu: %s", (unsigned long long)entry->lease.number, ignored.text);
-    label_job(label, entry->lease.number, &job, text, text_bytes);
+        log_debug("%sjob %llu: %s", queue->mark, (unsigned long long)entry->lease.number,
+                  ignored.text);
+    label_job(label, lease_name(&entry->lease), &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
               "%u of %u attempts ended because the daemon died or lost its lease",
               entry->lease.attempt, entry->lease.attempts_max);
@@ -216,6 +220,8 @@ static void dead_letter(struct queue *queue, struct entry *entry)
         .text = text,
         .text_bytes = text_bytes,
         .number = entry->lease.number,
+        .shard = entry->lease.shard,
+        .shards = entry->lease.shards,
         .status = "dead",
         .error = &error,
         .attempt = entry->lease.attempt,
@@ -267,7 +273,7 @@ static void reaped(void *context, redisReply *reply)
     }
     long long back = script_reply_integer(reply, REAPED_BACK);
     if (back > 0) {
-        log_info("%lld jobs of daemons that are gone went back to the queue", back);
+        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
         fetch_wake(queue);
     }
     if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more)
@@ -289,7 +295,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
             continue;
         if (++gone > QUEUE_BATCH_MAX)
             break;
-        log_info("daemon %s is gone: its jobs go back to the queue", name->str);
+        log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
         script_call_format(call, "%s", name->str);
     }
     queue->reap_more = gone > QUEUE_BATCH_MAX;
@@ -302,7 +308,7 @@ static void send_reap(struct queue *queue, const redisReply *names)
                                           "alone:owner", "watcher");
     script_call_text(call, options->namespace);
     script_call_text(call, queue->instance);
-    script_call_number(call, ++queue->counter);
+    script_call_number(call, ++queue->group->counter);
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
@@ -312,7 +318,7 @@ static void send_reap(struct queue *queue, const redisReply *names)
     else
         script_call_text(call, "-1");
     add_gone(call, queue, names);
-    queue->reap_out = queue->counter;
+    queue->reap_out = queue->group->counter;
     if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
         queue->reap_out = 0;
 }

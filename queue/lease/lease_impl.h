@@ -2,10 +2,13 @@
  *
  * A lease that Redis has not acknowledged is in queue->entries and on one other list: while the
  * daemon runs the job, queue->running; after the daemon has ended the lease, the list
- * lane->waiting, and then lane->sent until Redis has answered. */
+ * lane->waiting, and then lane->sent until Redis has answered.
+ *
+ * A queue belongs to a group: the shards of a daemon, or the queue alone. */
 #pragma once
 
 #include "conf/limits.h"
+#include "queue/lease/group.h"
 #include "queue/lease/queue.h"
 #include "queue/redis/connection.h"
 #include "queue/redis/route.h"
@@ -59,6 +62,7 @@ struct lane {
     struct queue *queue;
     enum script script;
     struct list waiting, sent; /* sent: the batch of the one call without a reply */
+    size_t sent_bytes;         /* of `sent`, while they count towards group->sent_bytes */
     uint64_t sent_ms;          /* time of the last call, uv_now */
     bool refused;              /* Redis refused the last call: do not fetch meanwhile */
     unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
@@ -78,7 +82,41 @@ enum queue_watch {
 /* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
 enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
 
+/* What the queues of a daemon share. */
+struct group {
+    uint32_t count;            /* of the queues */
+    uint32_t references;       /* queues that are not freed yet, and the owner */
+    struct queue *queues[SHARDS_MAX]; /* freed ones are NULL */
+    const struct options *options;    /* of the daemon */
+    struct options *own;       /* of each queue, if there are several; else NULL */
+
+    bool open;                 /* the daemon takes jobs if it has places; for several queues */
+    uint32_t places;           /* how many more leases the daemon can take */
+    uint32_t reserved;         /* of these, for jobs that outstanding FETCH calls may bring */
+    uint64_t turns;            /* number of FETCH calls */
+    uint64_t counter;          /* of FETCH and REAP calls; INST and a counter form a token. Shared,
+                                  because the names of temporary files contain job and counter */
+    uint64_t alone_since_ms;   /* when a queue got the right to run jobs alone, uv_now */
+    uint64_t alone_rest_ms;    /* no queue claims the right before this time */
+    unsigned alone_taken;      /* jobs alone since a queue got the right */
+    unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
+    size_t large_bytes;        /* of the large reads whose length is known */
+    uint32_t reads_next;       /* the queue whose reads get free room first */
+    size_t sent_bytes;         /* of the calls of all lanes; KEY_OUTPUTS_BYTES_MAX, with several */
+    bool lane_waits;           /* a lane waits until sent_bytes is smaller */
+
+    struct queue_view view;    /* group_view; this and the rest: for several queues */
+    char reason[ERROR_TEXT_MAX + 32];
+    uint32_t unclosed;
+    bool ended[SHARDS_MAX];    /* this queue has called back after queue_close */
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
 struct queue {
+    struct group *group;
+    uint32_t shard;            /* index in the group */
+    char mark[16];             /* before log lines: "shard 2: "; "" if there is one */
     uv_loop_t *loop;
     const struct options *options;
     const char *instance; /* INST */
@@ -105,12 +143,12 @@ struct queue {
     struct lane done, nack;
     struct list asks, asked;   /* START questions: waiting, and those of the outstanding call */
     struct list reads;
-    unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
-    size_t large_bytes;         /* of the large reads whose length is known */
 
-    uint32_t places;           /* how many more leases the daemon can take */
-    uint64_t counter;          /* of FETCH and REAP calls; INST and a counter form a token */
     uint64_t fetch_out, reap_out; /* counter of the outstanding call, or 0 */
+    uint32_t fetch_places;     /* reserved for the outstanding FETCH */
+    bool fetch_claims;         /* it may claim the right to run jobs alone */
+    uint64_t turn, claim_turn; /* group->turns at the last FETCH, and at the last one that claims */
+    uint64_t accepted_ms;      /* when Redis last accepted a call, uv_now */
     uint64_t fetch_ms;         /* time of the last FETCH, uv_now */
     bool delivering;           /* inside a loop over `leased` events: do not FETCH */
     bool idle;                 /* the last FETCH left NS:jobs empty, or NS:paused existed */
@@ -132,9 +170,6 @@ struct queue {
     bool results_fill;         /* the warning that the results are nearly full was logged */
     bool publishing;           /* the last queue_publish has no reply yet */
     bool alone;                /* this daemon has the right to run jobs alone */
-    uint64_t alone_since_ms;   /* when it got the right, uv_now */
-    uint64_t alone_rest_ms;    /* it does not claim the right before this time */
-    unsigned alone_taken;      /* jobs alone since it got the right */
 
     int resumes_due;           /* RESUME calls still to send */
     bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
@@ -157,7 +192,41 @@ struct queue {
 #define queue_call(queue, script, ...)                                                             \
     script_call_new(script, (queue)->options->namespace, __VA_ARGS__, NULL)
 
+/* group.c */
+
+/* Creates the group of a queue alone, or NULL: memory is short. */
+struct group *group_of_one(void);
+/* The queue is freed, or the owner needs the group no more. */
+void group_leave(struct group *group, struct queue *queue);
+/* Whether the daemon takes jobs for the queue: it has a place, or places are only full because of
+ * the other shards. */
+bool group_is_open(const struct queue *queue);
+/* Number of jobs that the queue may fetch now. */
+uint32_t group_room(const struct queue *queue);
+/* Jobs of the daemon that must end before one of the queue runs alone. Unacknowledged ends do not
+ * count while their shard is away. */
+size_t group_busy(const struct queue *queue);
+/* Whether the next FETCH of the queue may claim the right to run jobs alone. */
+bool group_may_claim(const struct queue *queue);
+/* The queue has the right: an older right of a shard that was away meanwhile ends. */
+void group_claimed(struct queue *queue);
+/* Sends FETCH for the queues that can fetch, the one that fetched least recently first, with an
+ * equal share of the places each. */
+void group_fetch(struct group *group);
+bool group_runs_jobs(const struct group *group);
+/* Counts the bytes of a call that a lane is about to send. false: it must wait for other calls. */
+bool group_take_bytes(struct lane *lane, size_t bytes);
+void group_give_bytes(struct lane *lane);
+/* Drops ends that a shard could not send for lease_s. Called each renew_s. */
+void group_drop_ends(struct queue *queue);
+
 /* queue.c */
+
+/* Adds a queue to the group, with the group's options of that index. */
+struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
+                        const struct options *options, const char *instance,
+                        const struct queue_events *events, struct error *error);
+/* For logs, and for ends that wait: connected, and not refused. */
 bool queue_ready(const struct queue *queue); /* connected, and TIMER_WAIT does not run */
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* The same, unless the timer runs already. */
@@ -185,7 +254,16 @@ void queue_ask_lengths(struct queue *queue);
 
 /* fetch.c. A *_pump function sends the next call if one is needed and possible. */
 void fetch_pump(struct queue *queue);
+/* Whether the queue would send FETCH if it had a place. */
+bool fetch_is_possible(const struct queue *queue);
+/* Sends FETCH for so many jobs, at most `batch`. */
+void fetch_send(struct queue *queue, uint32_t places);
+/* Whether the queue has waited GATHER_MS since its last FETCH. Else sets the timer. */
+bool fetch_is_due(struct queue *queue);
 void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */
+/* The idle queue learned of a job. If other shards have all the places, another daemon should take
+ * the job. Else, or if none does, this one fetches it when a place is free. */
+void fetch_job_came(struct queue *queue);
 /* Passes the watch to another daemon if this one is the watcher but fetches no more. */
 void fetch_check_watch(struct queue *queue);
 void fetch_idle_over(struct queue *queue);
@@ -214,6 +292,8 @@ void start_free_all(struct queue *queue);
 void ack_pump(struct lane *lane);
 /* Queues the end of a lease. `answer` may be NULL. */
 void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
+/* Drops the ends that are not sent, without a call. Returns their number. */
+size_t ack_drop(struct lane *lane);
 
 /* denial.c */
 /* Called after Redis refused the lane's call with NOPERM. Probes each key that a job of the batch
@@ -229,11 +309,16 @@ void lease_resume(struct queue *queue);
 /* Another daemon has the job: reports `lost`, unless the daemon has ended the lease already. */
 void lease_lose(struct entry *entry);
 void lease_renew_due(struct queue *queue);
+/* Whether a job of the queue runs alone. */
+bool lease_runs_alone(const struct queue *queue);
 void lease_reap(struct queue *queue, bool expired_too);
 void lease_reap_later(struct queue *queue);
 
 /* images.c */
 void read_pump(struct queue *queue);
+/* Starts reads of the queue that wait for room of a kind, until the room is used up. Returns false
+ * if it is. */
+bool read_wake(struct queue *queue, enum room room);
 void read_down(struct queue *queue, const char *reason);
 void read_cancel_all(struct queue *queue); /* no callback is called any more */
 void read_free_all(struct queue *queue);

@@ -27,9 +27,9 @@ void listen_forget(struct queue *queue)
 static void refused(struct queue *queue, const char *error)
 {
     if (!queue->listen_refused && !queue->closing)
-        log_info("Redis does not report changes of keys: %s; while all daemons are idle, a job "
-                 "with a priority starts up to %g s later%s", error, queue->options->block_s,
-                 redis_advice(error));
+        log_info("%sRedis does not report changes of keys: %s; while all daemons are idle, a job "
+                 "with a priority starts up to %g s later%s", queue->mark, error,
+                 queue->options->block_s, redis_advice(error));
     queue->tracking = queue->armed = false;
     queue->listen_refused = true;
 }
@@ -42,7 +42,7 @@ static void message_came(void *context, const redisReply *message)
     (void)message; /* names the key; FETCH reads all lists */
     queue->armed = false;
     if (is_watcher(queue))
-        fetch_wake(queue);
+        fetch_job_came(queue);
 }
 
 /* Replies to SUBSCRIBE: {"subscribe", CHANNEL, 1}. */
@@ -117,7 +117,7 @@ static void counted(void *context, redisReply *reply)
     if (reply->type != REDIS_REPLY_INTEGER)
         queue->armed = false; /* a slot migrates; the next LOOK asks again */
     else if (reply->integer > __builtin_popcount(queue->lists_refused) && is_watcher(queue))
-        fetch_wake(queue);
+        fetch_job_came(queue);
 }
 
 /* While the main connection is in the mode OPTIN, Redis notes only the keys of the command after

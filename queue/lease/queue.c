@@ -24,8 +24,10 @@ struct entry *queue_entry_new(struct queue *queue)
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
         return NULL;
-    entry->queue = queue;
+    entry->queue = entry->lease.queue = queue;
     entry->lease.pending = entry;
+    entry->lease.shard = queue->shard;
+    entry->lease.shards = queue->group->count;
     entry->lease.attempts_max = (uint32_t)queue->options->attempts;
     list_push(&queue->entries, &entry->in_all);
     return entry;
@@ -57,7 +59,7 @@ const char *queue_entry_label(const struct entry *entry, char label[LABEL_BYTES]
 {
     size_t bytes;
     const char *text = lease_text(&entry->lease, &bytes);
-    return label_job(label, entry->lease.number, NULL, text, bytes);
+    return label_job(label, lease_name(&entry->lease), NULL, text, bytes);
 }
 
 void queue_entry_free(struct entry *entry)
@@ -124,7 +126,8 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
         text_copy(error, sizeof error, reply->str);
     text_make_printable(error);
     if (strcmp(queue->logged_refusal[script], error) != 0)
-        log_warning("Redis refuses %s: %s%s", script_name(script), error, redis_advice(error));
+        log_warning("%sRedis refuses %s: %s%s", queue->mark, script_name(script), error,
+                    redis_advice(error));
     text_copy(queue->logged_refusal[script], sizeof queue->logged_refusal[script], error);
     enum redis_refusal refusal = redis_refusal(error);
     if (refusal == REDIS_REFUSAL_RECONNECT)
@@ -141,7 +144,7 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
         return false;
     }
     if (*queue->logged_refusal[script])
-        log_info("Redis accepts %s again", script_name(script));
+        log_info("%sRedis accepts %s again", queue->mark, script_name(script));
     queue->logged_refusal[script][0] = '\0';
     if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
         script == SCRIPT_ID_NACK) {
@@ -149,6 +152,7 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
         queue->reason[0] = '\0';
     }
     redis_mark_healthy(queue->redis);
+    queue->accepted_ms = uv_now(queue->loop);
     return true;
 }
 
@@ -183,15 +187,15 @@ static void server_read(void *context, redisReply *reply)
     text_make_printable(version);
     if (known && sscanf(version, "%u.%u", &major, &minor) == 2 &&
         major * 100 + minor < REDIS_VERSION_LEAST) /* uncovered: server */
-        log_error("Redis %s is too old: gpuimgd needs 6.2 or later", version);
+        log_error("%sRedis %s is too old: gpuimgd needs 6.2 or later", queue->mark, version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
         !has_hash_tag(ns)) /* uncovered: sentinel */
         log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
                   "slots and no script can run; set namespace = {%s}", ns, ns);
     if (info_value(reply, "maxmemory_policy:", policy, sizeof policy) &&
         strcmp(policy, "noeviction") != 0)
-        log_warning("Redis has maxmemory-policy %s: it may throw jobs and results away; set "
-                    "maxmemory-policy noeviction", policy);
+        log_warning("%sRedis has maxmemory-policy %s: it may throw jobs and results away; set "
+                    "maxmemory-policy noeviction", queue->mark, policy);
 }
 
 /* ---- up and down -------------------------------------------------------------------------- */
@@ -230,6 +234,8 @@ static void main_down(void *context, const char *reason)
     struct queue *queue = context;
     snprintf(queue->reason, sizeof queue->reason, "%s%s", reason, redis_advice(reason));
     read_down(queue, reason);
+    if (queue->group->count > 1)
+        queue_end_batch(queue); /* its ended leases need no places now: group_parked */
 }
 
 static void blocking_up(void *context)
@@ -338,8 +344,9 @@ static void lane_init(struct lane *lane, struct queue *queue, enum script script
     list_init(&lane->sent);
 }
 
-struct queue *queue_create(uv_loop_t *loop, const struct options *options, const char *instance,
-                           const struct queue_events *events, struct error *error)
+struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
+                        const struct options *options, const char *instance,
+                        const struct queue_events *events, struct error *error)
 {
     struct redis_address address;
     if (redis_address_parse(&address, options->redis, error) != STATUS_OK)
@@ -349,6 +356,12 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
         return NULL;
     }
+    queue->group = group;
+    queue->shard = index;
+    group->queues[index] = queue;
+    group->references++;
+    if (group->count > 1)
+        snprintf(queue->mark, sizeof queue->mark, "shard %u: ", index);
     queue->options = options;
     queue->instance = instance;
     queue->loop = loop;
@@ -369,10 +382,29 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
     return queue;
 }
 
+struct queue *queue_create(uv_loop_t *loop, const struct options *options, const char *instance,
+                           const struct queue_events *events, struct error *error)
+{
+    struct group *group = group_of_one();
+    if (!group) {
+        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
+        return NULL;
+    }
+    struct queue *queue = queue_add(group, 0, loop, options, instance, events, error);
+    group_leave(group, NULL); /* the queue keeps it */
+    return queue;
+}
+
+const char *queue_namespace(const struct queue *queue)
+{
+    return queue->options->namespace;
+}
+
 void queue_start(struct queue *queue)
 {
     struct redis_options how = {
-        .conf = queue->options, .logs = true, .random_state = queue->random_state};
+        .conf = queue->options, .logs = true, .mark = queue->mark,
+        .random_state = queue->random_state};
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(!queue->started);
@@ -392,13 +424,14 @@ void queue_start(struct queue *queue)
     }
     queue->open_handles = TIMER_COUNT + 3;
     queue->started = true;
+    queue->accepted_ms = uv_now(queue->loop);
     redis_start(queue->redis);
     redis_start(queue->blocking);
 }
 
 void queue_set_places(struct queue *queue, uint32_t places)
 {
-    queue->places = places;
+    queue->group->places = places;
     if (!queue->started)
         return;
     fetch_check_watch(queue);
@@ -409,11 +442,13 @@ void queue_set_places(struct queue *queue, uint32_t places)
 
 static void free_all(struct queue *queue)
 {
+    struct group *group = queue->group;
     struct list_node *node;
     start_free_all(queue);
     while ((node = list_pop(&queue->entries)) != NULL)
         queue_entry_free(container_of(node, struct entry, in_all));
     read_free_all(queue);
+    group_leave(group, queue);
     free(queue);
 }
 
@@ -441,8 +476,8 @@ static void shut(struct queue *queue)
         return;
     queue->shut = true;
     if (queue_unacknowledged(queue) > 0)
-        log_warning("Redis did not acknowledge %zu finished jobs: they will run again",
-                    queue_unacknowledged(queue));
+        log_warning("%sRedis did not acknowledge %zu finished jobs: they will run again",
+                    queue->mark, queue_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
     redis_close(queue->blocking, part_closed, queue);

@@ -23,7 +23,9 @@ struct queue;
 /* One attempt at one job. */
 struct lease {
     struct list_node node;  /* used by the queue */
+    struct queue *queue;    /* that it belongs to */
     uint64_t number;        /* of the job */
+    uint32_t shard, shards; /* the queue's shard of the daemon's shards */
     char *raw;              /* the JSON of the job, malloc'd, with a NUL after raw_bytes. NULL if it
                                is longer than JOB_BYTES_MAX. The daemon may free it before the lease
                                ends, and set it to NULL */
@@ -53,6 +55,11 @@ static inline const char *lease_text(const struct lease *lease, size_t *bytes)
 {
     *bytes = lease->raw ? lease->raw_bytes : lease->head_bytes;
     return lease->raw ? lease->raw : lease->head;
+}
+
+static inline struct job_name lease_name(const struct lease *lease)
+{
+    return (struct job_name){lease->number, lease->shard, lease->shards};
 }
 
 /* An output that Redis stores under a key, in the same atomic step as the result. */
@@ -95,7 +102,8 @@ struct queue_events {
      * nothing is sent to Redis. */
     void (*lost)(void *context, struct lease *lease);
     /* Redis acknowledged the end of a lease. The lease is freed after this call. `stale`: the lease
-     * was no longer this daemon's. `dead`: queue_retry found no attempt left. */
+     * was no longer this daemon's, or a shard that was away dropped its end (group.h). `dead`:
+     * queue_retry found no attempt left. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
     /* The answer to queue_ask. `kept` is the result for START_DUPLICATE, valid during this call. */
     void (*start_decided)(void *context, struct lease *lease, enum start_decision decision,
@@ -130,8 +138,11 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);
 
+/* The prefix of all its keys. Lives as long as the queue. */
+const char *queue_namespace(const struct queue *queue);
+
 /* Sets how many more leases the daemon can take (its free places). The queue fetches at most
- * min(places, batch) jobs per call. 0 pauses fetching. */
+ * min(places, batch) jobs per call. 0 pauses fetching. Several shards have group_set_places. */
 void queue_set_places(struct queue *queue, uint32_t places);
 
 /* Asks Redis if the job may start. start_decided is called later from the loop, unless the lease is
@@ -152,11 +163,11 @@ void queue_give_back(struct queue *queue, struct lease *lease);
 
 /* Values of at least this size count as large reads: see READS_* in limits.h. */
 #define QUEUE_READ_LARGE (64 * KIB)
-/* Reads an image that is stored in Redis. The callback gets either malloc'd bytes, which it owns,
- * or one of the errors input_missing, input_too_large and input_unreadable.
+/* Reads an image that is stored in the queue's Redis. The callback gets either malloc'd bytes, and
+ * owns them, or one of the errors input_missing, input_too_large and input_unreadable.
  *
- * The memory of all reads is bounded by READS_* in limits.h. Therefore the owner of the bytes must
- * call queue_read_release with their length after freeing them.
+ * READS_* in limits.h bound the memory of all reads, over all shards. Therefore the owner of the
+ * bytes must call queue_read_release with their length after freeing them.
  *
  * Returns a handle for queue_read_cancel, after which the callback is not called. Returns NULL if
  * memory is short. */

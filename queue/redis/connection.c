@@ -59,13 +59,14 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
     if (!redis->options.logs || known)
         return;
     const char *advice = redis_advice(reason), *name = redis->options.conf->redis;
+    const char *mark = redis->options.mark ? redis->options.mark : "";
     if (delay_ms > BACKOFF_LAST_MS) /* uncovered: refusal */
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (route_varies(redis->options.route) && !redis->awaits_route)
-        log_warning("Redis at %s: %s: %s%s; %s", name, endpoint, reason, advice, again);
+        log_warning("%sRedis at %s: %s: %s%s; %s", mark, name, endpoint, reason, advice, again);
     else
-        log_warning("Redis at %s: %s%s; %s", name, reason, advice, again);
+        log_warning("%sRedis at %s: %s%s; %s", mark, name, reason, advice, again);
 }
 
 /* Closes the link, answers its commands with NULL, and schedules the next attempt. */
@@ -210,8 +211,8 @@ static void log_up(struct redis *redis)
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     bool varies = route_varies(redis->options.route);
     if (redis->options.logs)
-        log_info("Redis at %s: connected%s%s", redis->options.conf->redis, varies ? " to " : "",
-                 varies ? endpoint : "");
+        log_info("%sRedis at %s: connected%s%s", redis->options.mark ? redis->options.mark : "",
+                 redis->options.conf->redis, varies ? " to " : "", varies ? endpoint : "");
 }
 
 static void finish_handshake(struct redis *redis)

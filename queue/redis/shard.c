@@ -74,6 +74,32 @@ static char *copy_address(const struct options *all, uint32_t index)
     return strndup(text, bytes);
 }
 
+/* Parses an address. */
+static bool parse_address(const struct options *all, uint32_t index, struct redis_address *address,
+                          struct error *error)
+{
+    char *text = copy_address(all, index);
+    bool good = text && redis_address_parse(address, text, error) == STATUS_OK;
+    if (!text) /* uncovered: memory */
+        error_refuse(error, "out of memory for option redis");
+    free(text);
+    return good;
+}
+
+bool shard_is_local(const struct options *all)
+{
+    const char *text;
+    size_t bytes;
+    uint32_t count = find_address(all, 0, &text, &bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        struct redis_address address;
+        struct error error = {0};
+        if (parse_address(all, i, &address, &error) && redis_address_is_local(&address))
+            return true;
+    }
+    return false;
+}
+
 static bool check_addresses(const struct options *all, struct error *error)
 {
     const char *ignored;
@@ -88,12 +114,7 @@ static bool check_addresses(const struct options *all, struct error *error)
                             (unsigned long long)all->shards, count);
     for (uint32_t i = 0; i < count; i++) {
         struct redis_address address;
-        char *text = copy_address(all, i);
-        bool good = text && redis_address_parse(&address, text, error) == STATUS_OK;
-        if (!text) /* uncovered: memory */
-            error_refuse(error, "out of memory for option redis");
-        free(text);
-        if (!good)
+        if (!parse_address(all, i, &address, error))
             return false;
     }
     return true;

@@ -22,6 +22,9 @@ uint32_t shard_of_id(const char *id, size_t bytes, uint32_t shards);
 bool shard_options(struct options *shard, const struct options *all, uint32_t index,
                    struct error *error) MUST_CHECK;
 
+/* Whether an address is on this host (redis_address_is_local). */
+bool shard_is_local(const struct options *all);
+
 /* Returns false and sets `error` if an address cannot be parsed, if there are more addresses than
  * shards, or if the namespace has braces in the wrong places. */
 bool shard_check(const struct options *all, struct error *error) MUST_CHECK;

@@ -1,0 +1,57 @@
+/* group.h - the shards of a daemon, each a queue of its own, as one source of jobs.
+ *
+ * The shards share the daemon's places. A place is reserved for each job that an outstanding FETCH
+ * may bring, so the leases of all shards never exceed the places. If several shards have jobs, they
+ * get the places in turn; a shard that waits for jobs holds none.
+ *
+ * A shard that is away (not connected, or refused) stops only its own jobs. Its running jobs end as
+ * usual. Their ends wait for its Redis for lease_s; then the daemon drops them, because the leases
+ * have expired. The jobs run again when the Redis is back.
+ *
+ * One job on its last attempt runs alone in the daemon: while a shard has the right to run such
+ * jobs, no other shard fetches.
+ *
+ * A lease names its queue: pass lease->queue to queue_ask, queue_done, queue_retry,
+ * queue_give_back and queue_read. Loop thread only. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+struct group;
+
+/* As queue_create, for all shards of the options. */
+struct group *group_create(uv_loop_t *loop, const struct options *options, const char *instance,
+                           const struct queue_events *events, struct error *error);
+void group_start(struct group *group);
+/* Gives the reloadable options to the shards after a reload. Logs an error if memory is short. */
+void group_reload(struct group *group);
+
+uint32_t group_shards(const struct group *group);
+const char *group_namespace(const struct group *group, uint32_t index);
+
+/* Sets how many more leases the daemon can take. `open` is false if it takes none for another
+ * reason than full places: it is paused, it drains, or it cannot write outputs. */
+void group_set_places(struct group *group, uint32_t places, bool open);
+/* Number of ended leases that wait for a shard that is away. With one shard always 0. */
+uint32_t group_parked(const struct group *group);
+
+/* What a status display shows of one shard. */
+struct group_shard {
+    bool up, paused;
+    const char *reason; /* why it is not up; "" if it is */
+    uint64_t length, delayed, dead_listed, results; /* of its lists */
+    uint64_t leases, unacknowledged;                /* of this daemon */
+};
+struct group_shard group_shard(struct group *group, uint32_t index);
+
+/* The sum over all shards. The state is QUEUE_READY if one shard is ready; `reason` then still
+ * names the shards that are away. `paused`: all shards that are ready are paused. */
+const struct queue_view *group_view(struct group *group);
+
+/* queue_publish, in each shard. */
+void group_publish(struct group *group, const char *text, double ttl_s);
+
+/* queue_close, for all shards. A second call changes the timeout. */
+void group_close(struct group *group, double timeout_s, void (*closed)(void *context),
+                 void *context);
+void group_destroy(struct group *group);
