@@ -75,6 +75,9 @@ local function kept_result(one)
     local kept = redis.pcall('GET', one.result)
     if type(kept) ~= 'string' then return nil end
     local number, status = kept:match('"job":(%d+),"status":"(%a+)"')
+    if not number then
+        number, status = kept:match('"job":(%d+),"shard":%d+,"status":"(%a+)"')
+    end
     if status == 'done' or status == 'failed' or (status == 'dead' and number == one.follows) then
         return kept
     end

@@ -99,6 +99,24 @@ TEST(test_keys_belong_to_the_shard)
     check_stop(&w->daemons[0]);
 }
 
+/* A later unique job with the same id is answered by the kept result, which names the shard. */
+TEST(test_unique)
+{
+    static const char job[] = "{\"id\":\"123456789\",\"input\":\"p.jpg\",\"output\":\"u.png\","
+                              "\"unique\":true}";
+    start_ready(0, "--shards=4");
+    for (int i = 0; i < 2; i++) {
+        freeReplyObject(redis_command(w->client, "LPUSH {gpuimgd:2}:jobs %s", job));
+        cJSON *result = world_result_from(w, "{gpuimgd:2}:results", 20);
+        assert_string_equal(json_text(result, "status"), "done");
+        assert_int_equal(json_number(result, "shard"), 2);
+        assert_int_equal(json_number(result, "job"), i + 1);
+        assert_int_equal(json_at(result, "same_as") != NULL, i == 1);
+        cJSON_Delete(result);
+    }
+    check_stop(&w->daemons[0]);
+}
+
 /* A shard with a few jobs does not wait for one with many. */
 TEST(test_shards_share_the_places)
 {
@@ -228,6 +246,7 @@ TEST(test_a_server_is_away)
     const char *redis = text_of("--redis=%s %s", w->redis->address, second->address);
     const char *page = text_of("unix:%s/http", w->folder);
     struct process *daemon = start_ready(0, "--shards=4", redis, "--inflight=6",
+                                         "--lease_s=1", "--renew_s=0.2",
                                          text_of("--metrics_listen=%s", page));
     push_to(w->client, 0, 20, "first");
     push_to(other, 1, 20, "first");
@@ -242,7 +261,7 @@ TEST(test_a_server_is_away)
     push_to(w->client, 2, 300, "here");
     take_from(w->client, 2, 300, "here");
     /* Longer than a lease: ends that wait for the server are dropped, and their jobs run again. */
-    process_sleep(patience(3.6));
+    process_sleep(patience(1.5));
     push_to(w->client, 0, 100, "here");
     take_from(w->client, 0, 100, "here");
     check_page(page);
