@@ -4,6 +4,7 @@
  *     chaos [--daemon PATH] [--jobs 10000] [--kills 20] [--daemons 2] [--seed N]
  *           [--old PATH] [--plain]
  *     chaos --rss [--jobs 20000]
+ *     chaos --shards 4 [--daemons 3] [--kills 100] [--master-kills 10] ...
  *
  * Several daemons work on one private Redis. Each kill is a SIGKILL at a seeded random moment;
  * the daemon restarts at once or after its leases have expired. At the end each job must have
@@ -16,13 +17,22 @@
  *
  * With --rss no daemon is killed, and the resident memory of one daemon after 2,000 jobs is
  * compared with that after all jobs.
+ *
+ * With --shards the jobs are in several shards on a Redis Cluster of three masters. A master that
+ * is killed comes back with its append-only file, which it writes before each reply. So it keeps
+ * all that it has acknowledged, and each job still has exactly one result. A failover to a replica
+ * could undo a FETCH or DONE, because replication is asynchronous; test_cluster.c covers that, with
+ * WAIT after each push. The masters are killed while this client has no command outstanding, so it
+ * knows what it has pushed.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/redis/script.h"
+#include "queue/redis/shard.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
+#include "tests/fixtures/redis_fleet.h"
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
@@ -34,7 +44,7 @@
 #define IDLE_S 5.0           /* until an idle daemon returns malloc's memory */
 #define INPUTS 12
 #define CHAINS 14
-#define TWINS "gpuimgd:reply:twins"
+#define TWINS "reply:twins" /* after the namespace */
 #define PROVEN_CHAINS 5 /* these chains are compared with the reference, others with each other */
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -82,6 +92,13 @@ static const char *const chains[CHAINS] = {
 
 struct job {
     uint8_t kind, input, chain, results;
+    bool deferred; /* its shard was away: push it later */
+};
+
+struct shard {
+    redisContext *client; /* NULL: its master is down */
+    char ns[24];
+    size_t node;          /* of the Cluster */
 };
 
 struct tally {
@@ -90,8 +107,12 @@ struct tally {
 
 struct chaos {
     struct world world;
+    struct redis_fleet fleet;       /* with several shards */
+    struct shard shard[SHARDS_MAX];
     uint32_t random;
-    unsigned jobs, kills, daemons;
+    unsigned jobs, kills, daemons, shards, master_kills;
+    unsigned masters_killed, deferred, *master_kill_at; /* as kill_at */
+    double back_at[FLEET_NODES_MAX]; /* when a killed master restarts; 0: it runs */
     struct job *job;
     unsigned pushed, answered, nonsense_answered;
     unsigned twins, same;           /* second results of unique jobs; those with same_as */
@@ -119,6 +140,19 @@ static void complain_of(struct chaos *chaos, const char *text)
         printf("chaos: WRONG: %s\n", text);
 }
 
+static struct shard *shard_of(struct chaos *chaos, unsigned id)
+{
+    const char *text = text_of("%u", id);
+    return &chaos->shard[shard_of_id(text, strlen(text), chaos->shards)];
+}
+
+static void put_key(struct chaos *chaos, uint32_t input, const struct picture_file *file)
+{
+    for (struct shard *shard = chaos->shard; shard < chaos->shard + chaos->shards; shard++)
+        freeReplyObject(redis_command(shard->client, "SET %s:img:%u %b", shard->ns, input,
+                                      file->bytes, file->length));
+}
+
 static void put_inputs(struct chaos *chaos)
 {
     struct world *w = &chaos->world;
@@ -133,8 +167,7 @@ static void put_inputs(struct chaos *chaos)
             jpeg.width = 1600, jpeg.height = 1200;
         struct picture_file file = i % 2 ? picture_png(&png) : picture_jpeg(&jpeg);
         snprintf(name, sizeof name, "%u.img", i);
-        freeReplyObject(redis_command(w->client, "SET gpuimgd:img:%u %b", i, file.bytes,
-                                      file.length));
+        put_key(chaos, i, &file);
         world_put_picture(w, name, file);
     }
     struct picture_file whole = picture_jpeg(&(struct picture_jpeg){.width = 300, .height = 200});
@@ -145,15 +178,15 @@ static void put_inputs(struct chaos *chaos)
 }
 
 /* Writes the text of a job; single quotes become double quotes. */
-static void write_job(const struct job *job, unsigned id, char *text, size_t size)
+static void write_job(const struct job *job, unsigned id, const char *ns, char *text, size_t size)
 {
     const char *ops = chains[job->chain], *rest = kinds[job->kind].rest;
     char more[40] = "";
     switch ((enum kind)job->kind) {
     case GOOD_KEY:
-        snprintf(text, size, "{'id':'%u','input':{'key':'gpuimgd:img:%u'},'output':{'key':"
-                 "'gpuimgd:img:out:%u','format':'png','ttl_s':3600},'ops':%s}", id, job->input, id,
-                 ops);
+        snprintf(text, size, "{'id':'%u','input':{'key':'%s:img:%u'},'output':{'key':"
+                 "'%s:img:out:%u','format':'png','ttl_s':3600},'ops':%s}", id, ns, job->input, ns,
+                 id, ops);
         return;
     case GOOD_TWO:
         snprintf(text, size, "{'id':'%u','input':'%u.img','outputs':[{'output':'o/%u.png',"
@@ -184,59 +217,76 @@ static void write_job(const struct job *job, unsigned id, char *text, size_t siz
 }
 
 /* A third of the jobs have no priority. Jobs with the same id may be in different lists. */
-static void push_one(struct chaos *chaos, const char *text)
+static void push_one(struct chaos *chaos, const struct shard *shard, const char *text)
 {
     unsigned list = chaos->plain ? JOB_PRIORITIES : pick(chaos, 15);
     if (list < JOB_PRIORITIES)
-        redisAppendCommand(chaos->world.client, "LPUSH gpuimgd:jobs:%u %s", list, text);
+        redisAppendCommand(shard->client, "LPUSH %s:jobs:%u %s", shard->ns, list, text);
     else
-        redisAppendCommand(chaos->world.client, "LPUSH gpuimgd:jobs %s", text);
+        redisAppendCommand(shard->client, "LPUSH %s:jobs %s", shard->ns, text);
 }
 
 /* Sends a job and the other commands of its kind; returns the number of commands. */
-static unsigned send_job(struct chaos *chaos, const struct job *job, unsigned id, const char *text)
+static unsigned send_job(struct chaos *chaos, unsigned id)
 {
-    redisContext *client = chaos->world.client;
-    char second[640];
-    push_one(chaos, text);
+    const struct job *job = &chaos->job[id];
+    const struct shard *shard = shard_of(chaos, id);
+    char text[512], second[640];
+    write_job(job, id, shard->ns, text, sizeof text);
+    for (char *at = text; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    push_one(chaos, shard, text);
     if (job->kind == GOOD_TWIN) { /* a second one with its own reply list */
-        snprintf(second, sizeof second, "%.*s,\"reply_to\":\"%s\"}", (int)strlen(text) - 1, text,
-                 TWINS);
-        push_one(chaos, second);
+        snprintf(second, sizeof second, "%.*s,\"reply_to\":\"%s:%s\"}", (int)strlen(text) - 1,
+                 text, shard->ns, TWINS);
+        push_one(chaos, shard, second);
         return 2;
     }
     if (job->kind == CANCELLED) {
-        redisAppendCommand(client, "EVAL %s 5 gpuimgd:jobs gpuimgd:cancel gpuimgd:woken "
-                                   "gpuimgd:waits:%u gpuimgd:result:%u %u",
-                           script_text(SCRIPT_ID_CANCEL), id, id, id);
+        redisAppendCommand(shard->client,
+                           "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%u %s:result:%u %s:never "
+                           "%u", script_text(SCRIPT_ID_CANCEL), shard->ns, shard->ns, shard->ns,
+                           shard->ns, id, shard->ns, id, shard->ns, id);
         return 2;
     }
     return 1;
 }
 
+/* Pushes a job, or defers it if its shard is away. sent: the commands to each shard. */
+static void push_or_defer(struct chaos *chaos, unsigned id, unsigned *sent)
+{
+    struct job *job = &chaos->job[id];
+    struct shard *shard = shard_of(chaos, id);
+    chaos->deferred -= job->deferred;
+    job->deferred = !shard->client;
+    chaos->deferred += job->deferred;
+    if (shard->client)
+        sent[shard - chaos->shard] += send_job(chaos, id);
+}
+
 static void push_some(struct chaos *chaos, unsigned count)
 {
-    unsigned added = 0, sent = 0;
-    for (; added < count && chaos->pushed < chaos->jobs; added++) {
-        char text[512];
+    unsigned sent[SHARDS_MAX] = {0};
+    for (unsigned id = 0; chaos->deferred > 0 && id < chaos->pushed; id++)
+        if (chaos->job[id].deferred)
+            push_or_defer(chaos, id, sent);
+    for (unsigned added = 0; added < count && chaos->pushed < chaos->jobs; added++) {
         struct job *job = &chaos->job[chaos->pushed];
         unsigned ticket = pick(chaos, 1000), kind = 0;
         while (ticket >= kinds[kind].share)
             ticket -= kinds[kind++].share;
-        *job = (struct job){(uint8_t)kind, (uint8_t)pick(chaos, INPUTS),
-                            (uint8_t)pick(chaos, CHAINS), 0};
+        *job = (struct job){.kind = (uint8_t)kind, .input = (uint8_t)pick(chaos, INPUTS),
+                            .chain = (uint8_t)pick(chaos, CHAINS)};
         /* Limits the number of jobs with the large image. */
         if (job->input == 0 && pick(chaos, 4))
             job->input = 2;
-        unsigned id = chaos->pushed++;
-        write_job(job, id, text, sizeof text);
-        for (char *at = text; *at; at++)
-            if (*at == '\'')
-                *at = '"';
         chaos->tally[kind].pushed++;
-        sent += send_job(chaos, job, id, text);
+        push_or_defer(chaos, chaos->pushed++, sent);
     }
-    redis_drain(chaos->world.client, sent);
+    for (unsigned i = 0; i < chaos->shards; i++)
+        if (sent[i] > 0)
+            redis_drain(chaos->shard[i].client, sent[i]);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -326,7 +376,8 @@ static void check_file(struct chaos *chaos, unsigned id, const struct job *job, 
 static void check_outputs(struct chaos *chaos, unsigned id, const struct job *job)
 {
     if (job->kind == GOOD_KEY) {
-        redisReply *value = redis_command(chaos->world.client, "GET gpuimgd:img:out:%u", id);
+        struct shard *shard = shard_of(chaos, id);
+        redisReply *value = redis_command(shard->client, "GET %s:img:out:%u", shard->ns, id);
         check_bytes(chaos, id, job, false, (const uint8_t *)value->str,
                     value->type == REDIS_REPLY_STRING ? value->len : 0);
         freeReplyObject(value);
@@ -386,13 +437,10 @@ static void take_result(struct chaos *chaos, const char *text)
     cJSON_Delete(result);
 }
 
-/* Checks the results of second unique jobs. Each has exactly one, which repeats that of the first
- * job, unless the first was dead before the second was looked at. */
-static void check_twins(struct chaos *chaos)
+static void take_twins(struct chaos *chaos, const struct shard *shard)
 {
-    const struct tally *tally = &chaos->tally[GOOD_TWIN];
     char *text;
-    while ((text = redis_string(chaos->world.client, "RPOP " TWINS)) != NULL) {
+    while ((text = redis_string(shard->client, "RPOP %s:" TWINS, shard->ns)) != NULL) {
         cJSON *result = cJSON_Parse(text);
         const char *status = json_text(result, "status");
         unsigned id = (unsigned)strtoul(json_text(result, "id"), NULL, 10);
@@ -404,6 +452,15 @@ static void check_twins(struct chaos *chaos)
         cJSON_Delete(result);
         free(text);
     }
+}
+
+/* Checks the results of second unique jobs. Each has exactly one, which repeats that of the first
+ * job, unless the first was dead before the second was looked at. */
+static void check_twins(struct chaos *chaos)
+{
+    const struct tally *tally = &chaos->tally[GOOD_TWIN];
+    for (unsigned i = 0; i < chaos->shards; i++)
+        take_twins(chaos, &chaos->shard[i]);
     if (chaos->twins != tally->pushed)
         complain(chaos, "%u of %u second unique jobs have a result", chaos->twins, tally->pushed);
     if (chaos->same > tally->pushed || chaos->same + tally->dead < tally->pushed)
@@ -417,8 +474,10 @@ static bool start_daemon(struct chaos *chaos, size_t index, bool wait)
     static char lease[32], renew[32];
     snprintf(lease, sizeof lease, "--lease_s=%g", patience(LEASE_S));
     snprintf(renew, sizeof renew, "--renew_s=%g", patience(LEASE_S / 5));
+    const char *shards = chaos->shards > 1 ? text_of("--shards=%u", chaos->shards) : NULL;
     const char *const extra[] = {lease, renew, "--reap_s=0.4", "--host_bytes=256M",
-                                 "--pinned_bytes=256M", NULL};
+                                 "--pinned_bytes=256M", shards,
+                                 text_of("--redis=%s", chaos->fleet.address), NULL};
     bool first = !chaos->world.daemons[index].log_path[0], was_old = chaos->is_old[index];
     bool is_old = chaos->is_old[index] = chaos->old && (first || pick(chaos, 2));
     struct process_options how = {.program = is_old ? chaos->old : NULL};
@@ -476,14 +535,85 @@ static void kill_and_restart(struct chaos *chaos)
     chaos->restart_at[victim] = process_now() + away;
 }
 
-static unsigned take_some(struct chaos *chaos)
+/* Connects to the shards of a master. false: it does not accept writes yet. */
+static bool connect_shards(struct chaos *chaos, size_t node)
 {
-    redisReply *reply = redis_command(chaos->world.client, "RPOP gpuimgd:results 200");
+    for (unsigned i = 0; i < chaos->shards; i++) {
+        struct shard *shard = &chaos->shard[i];
+        if (shard->node != node || shard->client)
+            continue;
+        redisContext *client = redisConnectUnix(chaos->fleet.nodes[node]->socket);
+        redisReply *reply =
+            client && !client->err ? redisCommand(client, "SET %s:img:probe 1", shard->ns) : NULL;
+        bool good = reply && reply->type == REDIS_REPLY_STATUS;
+        freeReplyObject(reply);
+        if (good)
+            shard->client = client;
+        else if (client)
+            redisFree(client);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+static void kill_master(struct chaos *chaos, size_t node)
+{
+    for (unsigned i = 0; i < chaos->shards; i++) {
+        struct shard *shard = &chaos->shard[i];
+        if (shard->node == node && shard->client)
+            redisFree(shard->client);
+        if (shard->node == node)
+            shard->client = NULL;
+    }
+    redis_server_kill9(chaos->fleet.nodes[node]);
+    chaos->masters_killed++;
+    /* Some are away for longer than a lease. */
+    double away = pick(chaos, 3) ? pick(chaos, 1000) * 0.001 : patience(LEASE_S) * 2;
+    chaos->back_at[node] = process_now() + away;
+}
+
+static void restart_masters(struct chaos *chaos)
+{
+    for (size_t node = 0; node < chaos->fleet.count; node++) {
+        struct redis_server *server = chaos->fleet.nodes[node];
+        if (chaos->back_at[node] == 0 || process_now() < chaos->back_at[node])
+            continue;
+        if (!server->pid)
+            redis_server_restart_nowait(server);
+        if (connect_shards(chaos, node))
+            chaos->back_at[node] = 0;
+    }
+}
+
+static void kill_masters(struct chaos *chaos)
+{
+    restart_masters(chaos);
+    if (chaos->masters_killed == chaos->master_kills ||
+        chaos->answered < chaos->master_kill_at[chaos->masters_killed])
+        return;
+    size_t node = chaos->shard[pick(chaos, chaos->shards)].node;
+    if (chaos->back_at[node] == 0)
+        kill_master(chaos, node);
+}
+
+static unsigned take_from(struct chaos *chaos, const struct shard *shard)
+{
+    redisReply *reply = redis_command(shard->client, "RPOP %s:results 200", shard->ns);
     unsigned count = 0;
     if (reply->type == REDIS_REPLY_ARRAY)
         for (; count < reply->elements; count++)
             take_result(chaos, reply->element[count]->str);
     freeReplyObject(reply);
+    return count;
+}
+
+static unsigned take_some(struct chaos *chaos)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < chaos->shards; i++)
+        if (chaos->shard[i].client)
+            count += take_from(chaos, &chaos->shard[i]);
     return count;
 }
 
@@ -498,13 +628,15 @@ static void run(struct chaos *chaos)
 {
     double heard = process_now();
     while (chaos->answered < chaos->jobs) {
-        if (chaos->pushed - chaos->answered < QUEUE_DEPTH && !waits_for_kills(chaos))
-            push_some(chaos, 100);
+        bool deep = chaos->pushed - chaos->answered >= QUEUE_DEPTH || waits_for_kills(chaos);
+        if (chaos->deferred > 0 || !deep)
+            push_some(chaos, deep ? 0 : 100);
         if (take_some(chaos) > 0)
             heard = process_now();
         else
             process_sleep(0.002);
         kill_and_restart(chaos);
+        kill_masters(chaos);
         if (process_now() - heard > patience(STALL_S)) {
             complain(chaos, "no result for %.0f s; %u of %u have arrived", patience(STALL_S),
                      chaos->answered, chaos->jobs);
@@ -513,21 +645,59 @@ static void run(struct chaos *chaos)
     }
 }
 
+/* NS:inst keeps dead daemons for ten leases. */
+static void check_names(struct chaos *chaos, const struct shard *shard)
+{
+    long long names = 0;
+    if (!await(LEASE_S * 14, (names = redis_integer(shard->client, "ZCARD %s:inst", shard->ns)) ==
+                                 chaos->daemons))
+        complain(chaos, "%s:inst has %lld entries, %u daemons run", shard->ns, names,
+                 chaos->daemons);
+}
+
+static void check_keys(struct chaos *chaos, const struct shard *shard)
+{
+    struct world one = chaos->world;
+    char names[2048];
+    one.client = shard->client;
+    snprintf(one.ns, sizeof one.ns, "%s", shard->ns);
+    if (world_leftovers(&one, names, sizeof names))
+        complain(chaos, "keys are left:%s", names);
+}
+
+static long long twins_waiting(struct chaos *chaos)
+{
+    long long count = 0;
+    for (unsigned i = 0; i < chaos->shards; i++)
+        count += redis_integer(chaos->shard[i].client, "LLEN %s:" TWINS, chaos->shard[i].ns);
+    return count;
+}
+
+static bool all_masters_run(struct chaos *chaos)
+{
+    restart_masters(chaos);
+    for (unsigned i = 0; i < chaos->shards; i++)
+        if (!chaos->shard[i].client)
+            return false;
+    return true;
+}
+
 /* Checks the state after every job has its result. */
 static void check_end(struct chaos *chaos)
 {
     struct world *w = &chaos->world;
     unsigned nonsense = chaos->tally[NONSENSE].pushed, silent = 0, kept = 0;
-    char names[2048];
+    if (!await(60, all_masters_run(chaos))) {
+        complain(chaos, "a master does not come back");
+        return;
+    }
     for (size_t i = 0; i < chaos->daemons; i++)
         if (!process_running(&w->daemons[i]))
             start_daemon(chaos, i, true);
-    /* NS:inst keeps dead daemons for ten leases. */
-    if (!world_until(w, LEASE_S * 14, chaos->daemons, "ZCARD gpuimgd:inst"))
-        complain(chaos, "NS:inst has %lld entries, %u daemons run",
-                 redis_integer(w->client, "ZCARD gpuimgd:inst"), chaos->daemons);
+    for (unsigned i = 0; i < chaos->shards; i++)
+        check_names(chaos, &chaos->shard[i]);
     take_some(chaos);
-    world_until(w, 30, chaos->tally[GOOD_TWIN].pushed, "LLEN " TWINS);
+    await(30, twins_waiting(chaos) == chaos->tally[GOOD_TWIN].pushed);
     for (size_t i = 0; i < chaos->daemons; i++)
         drain(chaos, i);
     while (take_some(chaos) > 0)
@@ -536,7 +706,8 @@ static void check_end(struct chaos *chaos)
         if (chaos->job[i].kind == NONSENSE)
             continue;
         silent += chaos->job[i].results == 0;
-        kept += redis_integer(w->client, "EXISTS gpuimgd:result:%u", i) == 1;
+        kept += redis_integer(shard_of(chaos, i)->client, "EXISTS %s:result:%u",
+                              shard_of(chaos, i)->ns, i) == 1;
     }
     if (silent || chaos->nonsense_answered != nonsense)
         complain(chaos, "%u jobs have no result; %u of %u without id have", silent,
@@ -544,8 +715,8 @@ static void check_end(struct chaos *chaos)
     if (kept != chaos->jobs - nonsense)
         complain(chaos, "%u of %u results are kept by id", kept, chaos->jobs - nonsense);
     check_twins(chaos);
-    if (world_leftovers(w, names, sizeof names))
-        complain(chaos, "keys are left:%s", names);
+    for (unsigned i = 0; i < chaos->shards; i++)
+        check_keys(chaos, &chaos->shard[i]);
     if (text_file_count(w->out, ".tmp"))
         complain(chaos, "%zu temporary files are left", text_file_count(w->out, ".tmp"));
     if (text_file_count(w->out, "/never/"))
@@ -565,12 +736,16 @@ static int report(const struct chaos *chaos, double seconds)
     }
     printf("%u jobs, %u results, %u daemons, %u kills, %.1f s, %.0f jobs/s\n", chaos->jobs,
            chaos->answered, chaos->daemons, chaos->killed, seconds, chaos->jobs / seconds);
+    if (chaos->shards > 1)
+        printf("%u shards on a Cluster, %u kills of masters\n", chaos->shards,
+               chaos->masters_killed);
     printf("%u jobs were tried more than once, at most %u times; %u used up their attempts\n",
            chaos->repeated, chaos->attempts_most, dead);
     if (chaos->old)
         printf("%u of the kills were drains; %u restarts with the old program, %u with another "
                "than before\n", chaos->drained - chaos->daemons, chaos->olds, chaos->switches);
-    bool right = chaos->errors == 0 && chaos->killed == chaos->kills;
+    bool right = chaos->errors == 0 && chaos->killed == chaos->kills &&
+                 chaos->masters_killed == chaos->master_kills;
     printf("%s: %u errors\n", right ? "PASSED" : "FAILED", chaos->errors);
     return right ? 0 : 1;
 }
@@ -580,16 +755,46 @@ static int by_value(const void *a, const void *b)
     return *(const unsigned *)a < *(const unsigned *)b ? -1 : 1;
 }
 
+/* Sorted numbers of results after which to kill. */
+static unsigned *kill_times(struct chaos *chaos, unsigned kills)
+{
+    unsigned *times = calloc(kills + 1, sizeof *times);
+    if (!times)
+        abort();
+    for (unsigned i = 0; i < kills; i++)
+        times[i] = pick(chaos, chaos->jobs * 9 / 10);
+    qsort(times, kills, sizeof *times, by_value);
+    return times;
+}
+
+static void open_shards(struct chaos *chaos)
+{
+    fleet_start_cluster(&chaos->fleet, 0, "{gpuimgd:0}");
+    for (unsigned i = 0; i < chaos->shards; i++) {
+        struct shard *shard = &chaos->shard[i];
+        snprintf(shard->ns, sizeof shard->ns, "{gpuimgd:%u}", i);
+        fleet_integer(&chaos->fleet, "DEL %s:none", shard->ns); /* finds the owner */
+        shard->node = chaos->fleet.owner;
+        shard->client = redis_server_connect(chaos->fleet.nodes[shard->node]);
+        printf("%s is on master %zu\n", shard->ns, shard->node);
+    }
+}
+
 static void open_chaos(struct chaos *chaos)
 {
-    world_open(&chaos->world, redis_server_start(NULL, NULL));
+    world_open(&chaos->world, chaos->shards > 1 ? NULL : redis_server_start(NULL, NULL));
+    if (chaos->shards > 1) {
+        open_shards(chaos);
+    } else {
+        chaos->shard[0].client = chaos->world.client;
+        strcpy(chaos->shard[0].ns, chaos->world.ns);
+        strcpy(chaos->fleet.address, chaos->world.redis->address);
+    }
     chaos->job = calloc(chaos->jobs, sizeof *chaos->job);
-    chaos->kill_at = calloc(chaos->kills + 1, sizeof *chaos->kill_at);
-    if (!chaos->job || !chaos->kill_at)
+    if (!chaos->job)
         abort();
-    for (unsigned i = 0; i < chaos->kills; i++)
-        chaos->kill_at[i] = pick(chaos, chaos->jobs * 9 / 10);
-    qsort(chaos->kill_at, chaos->kills, sizeof *chaos->kill_at, by_value);
+    chaos->kill_at = kill_times(chaos, chaos->kills);
+    chaos->master_kill_at = kill_times(chaos, chaos->master_kills);
     put_inputs(chaos);
 }
 
@@ -599,7 +804,13 @@ static void close_chaos(struct chaos *chaos)
         free((&chaos->proven[0][0][0] + i)->bytes);
     free(chaos->job);
     free(chaos->kill_at);
+    free(chaos->master_kill_at);
     world_close(&chaos->world);
+    for (unsigned i = 0; chaos->shards > 1 && i < chaos->shards; i++)
+        if (chaos->shard[i].client)
+            redisFree(chaos->shard[i].client);
+    if (chaos->shards > 1)
+        fleet_stop(&chaos->fleet);
 }
 
 static int chaos_run(struct chaos *chaos)
@@ -649,12 +860,15 @@ static int rss_run(struct chaos *chaos)
 
 int main(int argc, char **argv)
 {
-    struct chaos chaos = {.kills = 20, .daemons = 2, .random = (uint32_t)time(NULL) | 1};
+    static struct chaos chaos;
+    chaos = (struct chaos){
+        .kills = 20, .daemons = 2, .shards = 1, .random = (uint32_t)time(NULL) | 1};
     const char *daemon = getenv("GPUIMGD");
     bool rss = false;
     const struct argument options[] = {
         {"daemon", .text = &daemon},        {"jobs", .number = &chaos.jobs},
         {"kills", .number = &chaos.kills},  {"daemons", .number = &chaos.daemons},
+        {"shards", .number = &chaos.shards}, {"master-kills", .number = &chaos.master_kills},
         {"seed", .number = &chaos.random},  {"old", .text = &chaos.old},
         {"plain", .flag = &chaos.plain},    {"rss", .flag = &rss},
         {.name = NULL}};
@@ -663,9 +877,13 @@ int main(int argc, char **argv)
         chaos.random = 1;
     if (chaos.jobs == 0)
         chaos.jobs = rss ? 20000 : 10000;
+    bool sharded = chaos.shards > 1 && chaos.shards <= SHARDS_MAX;
+    usable = usable && (sharded || (chaos.shards == 1 && chaos.master_kills == 0));
     if (!usable || !daemon || chaos.daemons == 0 || chaos.daemons > WORLD_DAEMONS_MAX) {
         fprintf(stderr, "usage: chaos --daemon PATH [--jobs N] [--kills N] [--daemons 1-%d] "
-                        "[--seed N] [--old PATH] [--plain] [--rss]\n", WORLD_DAEMONS_MAX);
+                        "[--seed N] [--old PATH] [--plain] [--rss] "
+                        "[--shards 2-%d [--master-kills N]]\n",
+                WORLD_DAEMONS_MAX, SHARDS_MAX);
         return 64;
     }
     setenv("GPUIMGD", daemon, 1);
