@@ -1,0 +1,247 @@
+/* Tests of the shards of a daemon as one source of jobs: places, reads, and a shard that is away. */
+#include "queue/lease/group.h"
+
+#include <signal.h>
+
+#include "conf/log.h"
+#include "queue/job/instance.h"
+#include "tests/fixtures/measure.h"
+#include "tests/fixtures/process.h"
+#include "tests/fixtures/redis_server.h"
+#include "tests/fixtures/test.h"
+
+#define SHARDS 4
+#define HELD_MAX 64
+
+/* A daemon that holds leases until the test ends them. */
+struct rig {
+    struct redis_server *server, *other; /* other: of the odd shards, or NULL */
+    uv_loop_t loop;
+    struct options options;
+    char inst[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
+    struct group *group;
+    uint32_t places;            /* in all */
+    struct lease *held[HELD_MAX];
+    size_t count, leased[SHARDS], settled, stale, reads;
+    uint32_t attempt;           /* of the last lease */
+    bool closed;
+};
+static struct rig rig;
+
+static void offer(void)
+{
+    group_set_places(rig.group, rig.places - (uint32_t)rig.count, true);
+}
+
+static void on_leased(void *context, struct lease *lease)
+{
+    (void)context;
+    assert_true(rig.count < rig.places);
+    assert_int_equal(lease->shards, SHARDS);
+    rig.held[rig.count++] = lease;
+    rig.leased[lease->shard]++;
+    rig.attempt = lease->attempt;
+}
+
+static void on_lost(void *context, struct lease *lease)
+{
+    (void)context, (void)lease;
+}
+
+static void on_settled(void *context, struct lease *lease, bool stale, bool dead)
+{
+    (void)context, (void)lease, (void)dead;
+    rig.settled++;
+    rig.stale += stale;
+}
+
+static void on_read(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    (void)context, (void)length;
+    assert_null(error);
+    free(bytes);
+    rig.reads++;
+}
+
+static void on_closed(void *context)
+{
+    (void)context;
+    rig.closed = true;
+}
+
+static void finish_one(void)
+{
+    struct lease *lease = rig.held[--rig.count];
+    queue_done(lease->queue, lease, &(struct queue_answer){.result = strdup("{}")});
+}
+
+#define run_until(condition) assert_true(await(20, (uv_run(&rig.loop, UV_RUN_NOWAIT), condition)))
+
+static redisContext *client_of(unsigned shard)
+{
+    return redis_server_connect(rig.other && shard % 2 ? rig.other : rig.server);
+}
+
+static void push(unsigned shard, unsigned count)
+{
+    redisContext *client = client_of(shard);
+    for (unsigned i = 0; i < count; i++)
+        redisAppendCommand(client, "LPUSH {t:%u}:jobs {}", shard);
+    redis_drain(client, count);
+    redisFree(client);
+}
+
+static void set(const char *name, const char *value)
+{
+    struct error error = {0};
+    assert_true(options_set(&rig.options, name, value, &error));
+}
+
+static bool all_ready(void)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        if (!group_shard(rig.group, i).up)
+            return false;
+    return true;
+}
+
+static void set_up(uint32_t places, bool two_servers)
+{
+    struct queue_events events = {NULL, on_leased, on_lost, on_settled, NULL, NULL};
+    struct error error = {0};
+    rig = (struct rig){.places = places, .server = redis_server_start(NULL)};
+    rig.other = two_servers ? redis_server_start(NULL) : NULL;
+    signal(SIGPIPE, SIG_IGN);
+    log_init();
+    assert_true(options_init(&rig.options, &error));
+    set("redis", two_servers ? text_of("%s %s", rig.server->address, rig.other->address)
+                             : rig.server->address);
+    set("namespace", "t");
+    set("shards", "4");
+    set("lease_s", "1");
+    set("renew_s", "0.1");
+    set("reap_s", "0.2");
+    assert_true(instance_self(rig.inst, rig.daemon));
+    uv_loop_init(&rig.loop);
+    rig.group = group_create(&rig.loop, &rig.options, rig.inst, &events, &error);
+    assert_non_null(rig.group);
+    group_start(rig.group);
+    run_until(all_ready());
+}
+
+static void tear_down(void)
+{
+    while (rig.count > 0)
+        finish_one();
+    group_close(rig.group, 5, on_closed, NULL);
+    run_until(rig.closed);
+    group_destroy(rig.group);
+    uv_run(&rig.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&rig.loop), 0);
+    options_clear(&rig.options);
+    redis_server_stop(rig.other);
+    redis_server_stop(rig.server);
+}
+
+/* on_leased checks that no shard brings more jobs than there are places. */
+TEST(busy_shards_share_the_places)
+{
+    set_up(7, false);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        push(shard, 150);
+    offer();
+    while (rig.leased[0] + rig.leased[1] + rig.leased[2] + rig.leased[3] < 300) {
+        run_until(rig.count > 0);
+        while (rig.count > 0)
+            finish_one();
+        offer();
+    }
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_in_range(rig.leased[shard], 45, 105);
+    tear_down();
+}
+
+TEST(one_busy_shard_gets_all_places)
+{
+    set_up(20, false);
+    offer();
+    push(2, 100);
+    run_until(rig.leased[2] == 20);
+    /* The others are idle and hold none; one gets the next place that is free. */
+    push(1, 5);
+    uint64_t end = uv_hrtime() + 50000000;
+    while (uv_hrtime() < end)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    assert_int_equal(rig.leased[1], 0);
+    finish_one();
+    offer();
+    run_until(rig.leased[1] + rig.leased[2] == 21);
+    assert_int_equal(rig.leased[1], 1);
+    tear_down();
+}
+
+/* Four large images at a time, of all shards together. */
+TEST(reads_share_one_limit)
+{
+    set_up(4, false);
+    redisContext *client = client_of(0);
+    char *large = calloc(1, 2 * QUEUE_READ_LARGE);
+    memset(large, 'x', 2 * QUEUE_READ_LARGE);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        freeReplyObject(redis_command(client, "SET {t:%u}:img:a %b", shard, large,
+                                      (size_t)(2 * QUEUE_READ_LARGE)));
+    free(large);
+    redisFree(client);
+    offer();
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        push(shard, 1);
+    run_until(rig.count == SHARDS);
+    for (unsigned i = 0; i < 2 * SHARDS; i++) {
+        struct lease *lease = rig.held[i % SHARDS];
+        assert_non_null(queue_read(lease->queue, text_of("{t:%u}:img:a", lease->shard), MIB,
+                                   on_read, NULL));
+    }
+    run_until(rig.reads == READS_LARGE_MAX);
+    uint64_t end = uv_hrtime() + 50000000;
+    while (uv_hrtime() < end)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    assert_int_equal(rig.reads, READS_LARGE_MAX);
+    for (size_t released = 0; released < 2 * SHARDS; released++) {
+        run_until(rig.reads > released);
+        queue_read_release(rig.held[0]->queue, 2 * QUEUE_READ_LARGE);
+    }
+    assert_int_equal(rig.reads, 2 * SHARDS);
+    tear_down();
+}
+
+/* The ends of a shard that is away wait for a lease. Then the jobs run again, at the same attempt.
+ */
+TEST(ends_of_a_shard_that_is_away_are_dropped)
+{
+    set_up(8, true);
+    push(1, 3);
+    offer();
+    run_until(rig.count == 3);
+    redis_server_kill9(rig.other);
+    run_until(!group_shard(rig.group, 1).up && !group_shard(rig.group, 3).up);
+    assert_int_equal(group_view(rig.group)->state, QUEUE_READY);
+    assert_non_null(strstr(group_view(rig.group)->reason, "shard 1: "));
+    assert_non_null(strstr(group_view(rig.group)->reason, "; shard 3: "));
+    while (rig.count > 0)
+        finish_one();
+    assert_int_equal(group_parked(rig.group), 3);
+    offer();
+    push(0, 2);
+    run_until(rig.leased[0] == 2);
+    assert_int_equal(rig.settled, 0);
+    run_until(rig.settled == 3);
+    assert_int_equal(rig.stale, 3);
+    assert_int_equal(group_parked(rig.group), 0);
+    redis_server_restart(rig.other);
+    offer();
+    run_until(rig.leased[1] == 6);
+    assert_int_equal(rig.attempt, 1);
+    tear_down();
+}
+
+TEST_MAIN(.name = "group")
