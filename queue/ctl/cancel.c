@@ -99,7 +99,7 @@ static void search_list(struct search *search, const char *command, const char *
 
 static enum search_result search_jobs(struct ctl *ctl, const char *id)
 {
-    struct search search = {.ctl = ctl, .ns = ctl->options.namespace, .id = id};
+    struct search search = {.ctl = ctl, .ns = ctl->ns, .id = id};
     char name[sizeof "jobs:" + 11]; /* an int has at most 11 characters */
     /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
     search_list(&search, "LRANGE", "jobs", false);
@@ -134,6 +134,7 @@ static int say(struct ctl *ctl, const char *id, enum search_result found, const 
     if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
         cJSON_AddStringToObject(json, "cancelled", id);
+        ctl_add_shard(ctl, json);
         if (found == SEARCH_UNKNOWN)
             cJSON_AddNullToObject(json, "found");
         else
@@ -153,15 +154,25 @@ static int say(struct ctl *ctl, const char *id, enum search_result found, const 
     return status;
 }
 
+static int say_away(const struct ctl *ctl, const char *id)
+{
+    ctl_say("%s: not cancelled: its shard, %u, is away", id, ctl->shard->index);
+    return CTL_UNAVAILABLE;
+}
+
 /* The cancel script replies with the stored result of the id, or empty. */
 static int cancel(struct ctl *ctl, const char *id)
 {
-    const char *ns = ctl->options.namespace, *kept = NULL;
+    if (!ctl_use(ctl, ctl_shard_of(ctl, id)))
+        return say_away(ctl, id);
+    const char *ns = ctl->ns, *kept = NULL;
     /* Search first: after the cancel a job may be gone at once. */
     enum search_result found = search_jobs(ctl, id);
     redisReply *reply = ctl_ask(ctl, "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
                                 "%s:result:%s %s:never %s", script_text(SCRIPT_ID_CANCEL), ns, ns,
                                 ns, ns, id, ns, id, ns, id);
+    if (!reply)
+        return say_away(ctl, id);
     if (script_reply_is_array(reply, 1) && reply->element[0]->type == REDIS_REPLY_STRING)
         kept = reply->element[0]->str;
     int status = say(ctl, id, found, kept);
@@ -178,7 +189,7 @@ int ctl_cancel(struct ctl *ctl, int count, char **operands)
         if (!*operands[i] || strlen(operands[i]) > JOB_ID_BYTES_MAX)
             ctl_usage(ctl, "an id has %zu bytes; it must have 1 to %d", strlen(operands[i]),
                       JOB_ID_BYTES_MAX);
-    ctl_connect(ctl);
+    ctl_connect_for(ctl, count, operands);
     for (int i = 0; i < count; i++) {
         int status = cancel(ctl, operands[i]);
         worst = status > worst ? status : worst;

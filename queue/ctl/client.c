@@ -27,7 +27,6 @@ struct answer {
 };
 
 struct client {
-    uv_loop_t loop;
     const struct options *options;
     struct redis_address address;
     struct route *route;
@@ -44,6 +43,8 @@ struct client {
     char reason[ERROR_TEXT_MAX]; /* why the connection is down */
 };
 
+static uv_loop_t loop;
+static unsigned clients; /* that are open; the loop exists while it is not 0 */
 static volatile sig_atomic_t interrupted;
 
 /* ---- the loop ----------------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ static void on_interrupt(int number)
 static void start_timer(struct client *client, double seconds)
 {
     client->tick = false;
-    uv_update_time(&client->loop);
+    uv_update_time(&loop);
     uv_timer_start(&client->timer, tick_cb, (uint64_t)ceil(seconds * 1000), 0);
 }
 
@@ -84,7 +85,7 @@ void client_pause(struct client *client, double seconds)
 {
     start_timer(client, seconds);
     while (!client->tick && !interrupted)
-        uv_run(&client->loop, UV_RUN_ONCE);
+        uv_run(&loop, UV_RUN_ONCE);
     uv_timer_stop(&client->timer);
 }
 
@@ -108,9 +109,9 @@ bool client_interrupted(void)
     return interrupted;
 }
 
-uv_loop_t *client_loop(struct client *client)
+uv_loop_t *client_loop(void)
 {
-    return &client->loop;
+    return &loop;
 }
 
 /* ---- connecting --------------------------------------------------------------------------- */
@@ -136,16 +137,15 @@ static void say_unreachable(struct client *client)
 }
 
 /* Each server in the address gets one try. Sentinels need two: one for the Sentinel, one for the
- * master. */
-static bool wait_until_up(struct client *client)
+ * master. `failures` has those since the last reset. */
+static bool wait_for_tries(struct client *client)
 {
     unsigned tries = (unsigned)client->address.count * (*client->address.master ? 2 : 1);
     double limit_s = client->options->connect_timeout_s * (tries + 1);
-    client->failures = 0;
     start_timer(client, limit_s);
     while (!redis_up(client->redis) && client->failures < tries && !client->tick &&
            !interrupted)
-        uv_run(&client->loop, UV_RUN_ONCE);
+        uv_run(&loop, UV_RUN_ONCE);
     uv_timer_stop(&client->timer);
     if (redis_up(client->redis))
         return true;
@@ -153,10 +153,24 @@ static bool wait_until_up(struct client *client)
     return false;
 }
 
-struct client *client_open(const struct options *options, struct error *error)
+static bool wait_until_up(struct client *client)
+{
+    client->failures = 0;
+    return wait_for_tries(client);
+}
+
+static bool open_loop(void)
+{
+    if (clients == 0 && uv_loop_init(&loop) != 0) /* uncovered: gone */
+        return false;
+    clients++;
+    return true;
+}
+
+struct client *client_begin(const struct options *options, struct error *error)
 {
     struct client *client = calloc(1, sizeof *client);
-    if (!client || uv_loop_init(&client->loop) != 0) { /* uncovered: gone */
+    if (!client || !open_loop()) { /* uncovered: gone */
         free(client);
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
         return NULL;
@@ -165,29 +179,32 @@ struct client *client_open(const struct options *options, struct error *error)
     struct redis_options how = {.conf = options, .random_state = client->random_state};
     client->options = options;
     list_init(&client->answers);
-    uv_timer_init(&client->loop, &client->timer);
+    uv_timer_init(&loop, &client->timer);
     client->timer.data = client;
     /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(client->random_state, sizeof client->random_state);
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
-        how.route = client->route = route_create(&client->loop, &client->address, &how);
-        client->redis = how.route ? redis_create(&client->loop, &how, &events) : NULL;
+        how.route = client->route = route_create(&loop, &client->address, &how);
+        client->redis = how.route ? redis_create(&loop, &how, &events) : NULL;
         if (!client->redis)
             error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a connection to Redis");
     }
     if (client->redis) {
         redis_start(client->redis);
-        /* A Cluster node may redirect us. Follow that now, not with the first job. */
-        redisReply *reply = NULL;
-        if (wait_until_up(client) &&
-            (reply = client_ask(client, "EXISTS %s:jobs", options->namespace))) {
-            freeReplyObject(reply);
-            return client;
-        }
-        error_set(error, STATUS_INTERNAL, "%s", client->why);
+        return client;
     }
     client_close(client);
     return NULL;
+}
+
+bool client_ready(struct client *client)
+{
+    if (!wait_for_tries(client))
+        return false;
+    /* A Cluster node may redirect us. Follow that now, not with the first job. */
+    redisReply *reply = client_ask(client, "EXISTS %s:jobs", client->options->namespace);
+    freeReplyObject(reply);
+    return reply != NULL;
 }
 
 static void part_closed(void *closed)
@@ -202,6 +219,11 @@ static void close_walk(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
+static void timer_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
 void client_close(struct client *client)
 {
     struct list_node *node;
@@ -211,20 +233,22 @@ void client_close(struct client *client)
     if (client->redis)
         redis_close(client->redis, part_closed, &redis_closed);
     while (client->redis && !redis_closed)
-        uv_run(&client->loop, UV_RUN_ONCE);
+        uv_run(&loop, UV_RUN_ONCE);
     if (client->route)
         route_close(client->route, part_closed, &route_closed);
     while (client->route && !route_closed)
-        uv_run(&client->loop, UV_RUN_ONCE);
+        uv_run(&loop, UV_RUN_ONCE);
     while ((node = list_pop(&client->answers))) { /* uncovered: gone */
         struct answer *answer = container_of(node, struct answer, node);
         freeReplyObject(answer->reply);
         free(answer);
     }
-    uv_walk(&client->loop, close_walk, NULL);
-    uv_run(&client->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&client->loop);
-    free(client);
+    uv_close((uv_handle_t *)&client->timer, timer_closed); /* frees the client */
+    if (--clients == 0) {
+        uv_walk(&loop, close_walk, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        uv_loop_close(&loop);
+    }
 }
 
 /* ---- commands ----------------------------------------------------------------------------- */
@@ -285,7 +309,7 @@ redisReply *client_take(struct client *client)
     assert(node);
     struct answer *answer = container_of(node, struct answer, node);
     while (!answer->came)
-        uv_run(&client->loop, UV_RUN_ONCE);
+        uv_run(&loop, UV_RUN_ONCE);
     list_remove(&client->answers, node);
     redisReply *reply = answer->reply;
     free(answer);

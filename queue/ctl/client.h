@@ -1,7 +1,8 @@
 /* client.h - a blocking Redis client for gpuimgctl.
  *
  * It wraps the daemon's asynchronous connection (connection.h and route.h: Sentinels, Clusters and
- * password files) and runs the event loop until the reply arrives.
+ * password files) and runs the event loop until the reply arrives. All clients of the process share
+ * one loop, so each of them connects while another one waits.
  *
  * One thread. The caller owns each reply and frees it with freeReplyObject. */
 #pragma once
@@ -15,9 +16,12 @@
 
 struct client;
 
-/* Connects to Redis. Returns NULL and sets `error` on failure. `options` must outlive the
- * client. */
-struct client *client_open(const struct options *options, struct error *error);
+/* Starts to connect to Redis, and keeps trying whenever the loop runs. Returns NULL and sets `error`
+ * if the address is invalid or memory is short. `options` must outlive the client. */
+struct client *client_begin(const struct options *options, struct error *error);
+/* Waits until the connection works, at most as long as each server has to answer. Returns false if
+ * Redis is away or refuses (client_why). */
+bool client_ready(struct client *client) MUST_CHECK;
 void client_close(struct client *client); /* NULL is fine */
 
 /* Sends one command, in the format of redis_ask or as an array of words (lengths NULL: all are
@@ -60,5 +64,5 @@ void client_wake(struct client *client);
  * process. */
 void client_catch_interrupt(void);
 bool client_interrupted(void);
-/* The loop, for the caller's own handles. client_close closes them. */
-uv_loop_t *client_loop(struct client *client);
+/* The loop of all clients, for the caller's own handles. Closing the last client closes them. */
+uv_loop_t *client_loop(void);

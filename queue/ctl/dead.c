@@ -17,7 +17,7 @@
 
 const struct ctl_option ctl_dead_options[] = {
     {"all", 'a', NULL, "retry, drop: every dead job"},
-    {"limit", 'n', "COUNT", "list: show at most COUNT jobs (default 50)"},
+    {"limit", 'n', "COUNT", "list: show at most COUNT jobs of each shard (default 50)"},
     {0}};
 
 static const char *const verbs[] = {"list", "show", "retry", "drop"};
@@ -44,16 +44,25 @@ static cJSON *death_of(struct ctl *ctl, const cJSON *job, const char *record)
     cJSON *death = cJSON_Parse(record);
     if (death || !*id)
         return death;
-    redisReply *reply = client_ask(ctl->client, "GET %s:result:%s", ctl->options.namespace, id);
+    redisReply *reply = client_ask(ctl->client, "GET %s:result:%s", ctl->ns, id);
     death = reply && reply->type == REDIS_REPLY_STRING ? cJSON_Parse(reply->str) : NULL;
     freeReplyObject(reply);
     return death;
 }
 
+/* Writes "#12", or with several shards "#2:12". */
+static const char *show_place(const struct ctl *ctl, long long number, char text[32])
+{
+    char shard[32];
+    snprintf(text, 32, "#%s%lld", ctl_shard_text(ctl, "%u:", shard), number);
+    return text;
+}
+
 /* One entry of the list as JSON: the job, or its text if that is not JSON. */
-static cJSON *job_json(long long number, cJSON *job, const char *text)
+static cJSON *job_json(const struct ctl *ctl, long long number, cJSON *job, const char *text)
 {
     cJSON *json = cJSON_CreateObject();
+    ctl_add_shard(ctl, json);
     cJSON_AddNumberToObject(json, "number", (double)number);
     if (job)
         cJSON_AddItemToObject(json, "job", cJSON_Duplicate(job, true));
@@ -66,7 +75,7 @@ static void print_json(struct ctl *ctl, long long number, cJSON *job, const char
                        const cJSON *death)
 {
     static const char *const members[] = {"input", "error", "attempt", "daemon", "time"};
-    cJSON *line = job_json(number, job, text);
+    cJSON *line = job_json(ctl, number, job, text);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         cJSON *member = cJSON_GetObjectItemCaseSensitive(death, members[i]);
         if (member)
@@ -84,14 +93,15 @@ static void put_error(const cJSON *death)
         out_line("see the daemon's log");
 }
 
-static void print_whole(long long number, const cJSON *job, const char *text, const cJSON *death)
+static void print_whole(const struct ctl *ctl, long long number, const cJSON *job, const char *text,
+                        const cJSON *death)
 {
-    char date[40] = "";
+    char date[40] = "", place[32], shard[32];
     time_t died = (time_t)show_number(death, "time");
     struct tm utc;
     if (died > 0 && gmtime_r(&died, &utc))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
-    out_put("#%lld", number);
+    out_put("%s", show_place(ctl, number, place));
     if (*show_text(job, "id"))
         out_put(" %s", show_text(job, "id"));
     out_end();
@@ -101,8 +111,9 @@ static void print_whole(long long number, const cJSON *job, const char *text, co
     if (*date)
         out_line("died     %s", date);
     if (death)
-        out_line("attempt  %.0f, by %s, as job %.0f", show_number(death, "attempt"),
-                 show_text(death, "daemon"), show_number(death, "job"));
+        out_line("attempt  %.0f, by %s, as job %s%.0f", show_number(death, "attempt"),
+                 show_text(death, "daemon"), ctl_shard_text(ctl, "%u:", shard),
+                 show_number(death, "job"));
     out_line("job      %s", text);
 }
 
@@ -112,36 +123,36 @@ static void print_one(struct ctl *ctl, long long number, const char *text, const
                       bool whole)
 {
     cJSON *job = cJSON_Parse(text), *death = death_of(ctl, job, record);
-    char shown[24];
-    snprintf(shown, sizeof shown, "#%lld", number);
+    char place[32];
     if (ctl->json) {
         print_json(ctl, number, job, text, death);
     } else if (whole) {
-        print_whole(number, job, text, death);
+        print_whole(ctl, number, job, text, death);
     } else {
-        out_put("%5s  %-16s %s: ", shown, show_text(job, "id"), job ? input_of(job) : text);
+        out_put("%5s  %-16s %s: ", show_place(ctl, number, place), show_text(job, "id"), job ? input_of(job) : text);
         put_error(death);
     }
     cJSON_Delete(death);
     cJSON_Delete(job);
 }
 
-/* The texts of up to ERRORS_PIECE entries, each followed by its record. */
+/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: the shard is away. */
 static redisReply *piece_with_errors(struct ctl *ctl, long long from, long long count)
 {
-    const char *ns = ctl->options.namespace;
+    const char *ns = ctl->ns;
     return ctl_ask(ctl, "EVAL %s 2 %s:dead %s:never %lld %lld", script_text(SCRIPT_ID_DEAD), ns, ns,
                    from, count < ERRORS_PIECE ? count : ERRORS_PIECE);
 }
 
 static size_t jobs_in(const redisReply *reply)
 {
-    return reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
+    return reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
-static int list(struct ctl *ctl)
+/* Lists the jobs of the shard in use. Returns how many it has, and adds those not shown to
+ * *hidden. */
+static long long list_shard(struct ctl *ctl, long long limit, long long *hidden)
 {
-    long long limit = (long long)ctl_number(ctl, "limit", 1, 1e9, 50);
     long long number = 0, count = ctl_integer(ctl, "LLEN", "dead");
     size_t got = 1;
     while (number < count && number < limit && got > 0) {
@@ -152,26 +163,63 @@ static int list(struct ctl *ctl)
                       false);
         freeReplyObject(reply);
     }
+    *hidden += count - number;
+    return count;
+}
+
+static int list(struct ctl *ctl)
+{
+    long long limit = (long long)ctl_number(ctl, "limit", 1, 1e9, 50);
+    long long count = 0, hidden = 0;
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        count += list_shard(ctl, limit, &hidden);
+    int status = ctl_worst(ctl, CTL_OK);
     if (!ctl->json && count == 0)
-        out_line("there are no dead jobs");
-    else if (!ctl->json && number < count)
-        out_line("and %lld more (--limit=COUNT)", count - number);
-    return CTL_OK;
+        out_line("there are no dead jobs%s", status ? " in the shards that answer" : "");
+    else if (!ctl->json && hidden > 0)
+        out_line("and %lld more (--limit=COUNT)", hidden);
+    return status;
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
 /* A dead job that the user selected. */
 struct choice {
+    uint32_t shard;
     long long number;  /* its number in the list when it was found */
     redisReply *entry; /* its text; NULL: not found, and reported */
 };
 
-/* The number in "#12"; 0 for an id. */
-static long long number_of(const char *name)
+/* The number in "12"; 0 for another text. */
+static long long read_number(const char *text)
 {
-    size_t digits = *name == '#' ? strspn(name + 1, "0123456789") : 0;
-    return digits > 0 && digits < 18 && !name[1 + digits] ? strtoll(name + 1, NULL, 10) : 0;
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && digits < 18 && !text[digits] ? strtoll(text, NULL, 10) : 0;
+}
+
+/* The number in "#12", or with several shards in "#2:12"; 0 for an id. Sets *shard to its shard, or
+ * to that of the id. */
+static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
+{
+    const char *rest = name + 1;
+    *shard = ctl_shard_of(ctl, name);
+    if (*name != '#')
+        return 0;
+    size_t digits = strspn(rest, "0123456789");
+    bool is_place = ctl_is_sharded(ctl) && digits > 0 && rest[digits] == ':';
+    if (is_place) {
+        unsigned long index = strtoul(rest, NULL, 10);
+        if (index >= ctl->shard_count)
+            ctl_usage(ctl, "%s is in shard %lu; the shards are 0 to %u", name, index,
+                      ctl->shard_count - 1);
+        *shard = (uint32_t)index;
+        rest += digits + 1;
+    }
+    long long number = read_number(rest);
+    if (number > 0 && ctl_is_sharded(ctl) && !is_place && !ctl_value(ctl, "shard"))
+        ctl_usage(ctl, "each shard has a job %s; write '#SHARD:%lld', or add --shard", name,
+                  number);
+    return number;
 }
 
 static bool is_id_of(const redisReply *entry, const char *id)
@@ -193,23 +241,38 @@ static void say_missing(const char *name, bool by_number)
         ctl_say("no dead job has the id %s; see gpuimgctl dead list", name);
 }
 
-/* Finds a dead job by "#" and its number, or by its id. If several have the id, takes the one that
- * died last. */
-static struct choice find(struct ctl *ctl, const char *name)
+/* Looks in the list of the shard in use. number 0: by id; the job that died last comes first. */
+static struct choice find_here(struct ctl *ctl, const char *name, long long number)
 {
-    long long number = number_of(name);
-    struct choice choice = {0};
+    struct choice choice = {.shard = ctl->shard->index};
     size_t got = PIECE;
     for (long long from = number ? number - 1 : 0; !choice.entry && got == PIECE; from += PIECE) {
-        redisReply *reply = ctl_ask(ctl, "LRANGE %s:dead %lld %lld", ctl->options.namespace, from,
+        redisReply *reply = ctl_ask(ctl, "LRANGE %s:dead %lld %lld", ctl->ns, from,
                                     number ? from : from + PIECE - 1);
-        got = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
         for (size_t i = 0; i < got && !choice.entry; i++)
             if (number || is_id_of(reply->element[i], name)) {
-                choice = (struct choice){from + (long long)i + 1, reply->element[i]};
+                choice.number = from + (long long)i + 1;
+                choice.entry = reply->element[i];
                 reply->element[i] = NULL;
             }
         freeReplyObject(reply);
+    }
+    return choice;
+}
+
+/* Finds a dead job by its number, or by its id. A job that was sent with another number of shards,
+ * or by another client, may not be in the shard of its id: looks there first, then in the
+ * others. */
+static struct choice find(struct ctl *ctl, const char *name)
+{
+    uint32_t first;
+    long long number = number_of(ctl, name, &first);
+    struct choice choice = {0};
+    for (uint32_t i = 0; i < (number ? 1 : ctl->shard_count) && !choice.entry; i++) {
+        uint32_t index = (first + i) % ctl->shard_count;
+        if (ctl->shards[index].client && ctl_use(ctl, index))
+            choice = find_here(ctl, name, number);
     }
     if (!choice.entry)
         say_missing(name, number != 0);
@@ -221,6 +284,7 @@ static struct choice find(struct ctl *ctl, const char *name)
 /* Jobs that died since the choice was found come before it in the list. */
 static void show_one(struct ctl *ctl, const struct choice *choice)
 {
+    ctl_use(ctl, choice->shard);
     redisReply *reply = piece_with_errors(ctl, choice->number - 1, ERRORS_PIECE);
     const char *record = "";
     for (size_t i = 0; i < jobs_in(reply) && !*record; i++)
@@ -241,17 +305,17 @@ static int show(struct ctl *ctl, int count, char **names)
             status = CTL_FAILED;
         freeReplyObject(choice.entry);
     }
-    return status;
+    return ctl_worst(ctl, status);
 }
 
 /* ---- retry and drop ------------------------------------------------------------------------ */
 
 static bool retry_oldest(struct ctl *ctl)
 {
-    const char *ns = ctl->options.namespace;
+    const char *ns = ctl->ns;
     redisReply *reply = ctl_ask(ctl, "EVAL %s 3 %s:dead %s:jobs %s:never %s oldest",
                                 script_text(SCRIPT_ID_REVIVE), ns, ns, ns, "");
-    bool moved = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+    bool moved = reply && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     freeReplyObject(reply);
     return moved;
 }
@@ -261,33 +325,37 @@ static bool retry_oldest(struct ctl *ctl)
 static bool act_on(struct ctl *ctl, const struct choice *choice, bool retry)
 {
     static const char *const names[] = {"dead", "jobs", "never"};
-    char keys[3][160];
+    char keys[3][160], place[32];
     const char *argv[] = {"EVAL", script_text(SCRIPT_ID_REVIVE), "3", keys[0], keys[1], keys[2],
                           choice->entry->str, retry ? "1" : "0"};
     size_t lengths[8];
     for (int i = 0; i < 3; i++)
-        snprintf(keys[i], sizeof keys[i], "%s:%s", ctl->options.namespace, names[i]);
+        snprintf(keys[i], sizeof keys[i], "%s:%s", ctl->ns, names[i]);
     for (int i = 0; i < 8; i++)
         lengths[i] = strlen(argv[i]);
     lengths[6] = choice->entry->len;
     client_send_words(ctl->client, 8, argv, lengths);
     redisReply *reply = client_take(ctl->client);
-    if (!client_reply_ok(ctl->client, reply, "EVAL")) /* uncovered: gone */
-        ctl_no_answer(ctl);
+    if (!client_reply_ok(ctl->client, reply, "EVAL")) { /* uncovered: gone */
+        freeReplyObject(reply);
+        ctl_lose(ctl);
+        return false;
+    }
     bool found = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     if (!found)
-        ctl_say("job #%lld is no longer in the list", choice->number);
+        ctl_say("job %s is no longer in the list", show_place(ctl, choice->number, place));
     freeReplyObject(reply);
     return found;
 }
 
-static void say_one(const struct choice *choice, bool retry, cJSON *jobs)
+static void say_one(const struct ctl *ctl, const struct choice *choice, bool retry, cJSON *jobs)
 {
+    char place[32];
     cJSON *job = cJSON_Parse(choice->entry->str);
     if (jobs) {
-        cJSON_AddItemToArray(jobs, job_json(choice->number, job, choice->entry->str));
+        cJSON_AddItemToArray(jobs, job_json(ctl, choice->number, job, choice->entry->str));
     } else {
-        out_put("%s #%lld", retry ? "retried" : "dropped", choice->number);
+        out_put("%s %s", retry ? "retried" : "dropped", show_place(ctl, choice->number, place));
         if (*show_text(job, "id"))
             out_put(" %s", show_text(job, "id"));
         out_line(": %s", job ? input_of(job) : choice->entry->str);
@@ -312,16 +380,25 @@ static void say_count(struct ctl *ctl, long long count, bool retry, cJSON *jobs)
     }
 }
 
-static int act_on_all(struct ctl *ctl, bool retry)
+static long long act_on_shard(struct ctl *ctl, bool retry)
 {
     long long count = ctl_integer(ctl, "LLEN", "dead"), done = 0;
     while (retry && done < count && retry_oldest(ctl)) /* jobs that die meanwhile stay */
         done++;
-    if (!retry && count > 0)
-        freeReplyObject(ctl_ask(ctl, "DEL %s:dead %s:dead:errors", ctl->options.namespace,
-                                ctl->options.namespace));
-    say_count(ctl, retry ? done : count, retry, NULL);
-    return CTL_OK;
+    if (retry || count == 0)
+        return done;
+    redisReply *reply = ctl_ask(ctl, "DEL %s:dead %s:dead:errors", ctl->ns, ctl->ns);
+    freeReplyObject(reply);
+    return ctl->shard->away ? 0 : count;
+}
+
+static int act_on_all(struct ctl *ctl, bool retry)
+{
+    long long done = 0;
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        done += act_on_shard(ctl, retry);
+    say_count(ctl, done, retry, NULL);
+    return ctl_worst(ctl, CTL_OK);
 }
 
 /* Finds all jobs before it moves the first one, which changes the numbers of the others. */
@@ -335,8 +412,9 @@ static int act_on_some(struct ctl *ctl, int count, char **names, bool retry)
     for (int i = 0; i < count; i++)
         choices[i] = find(ctl, names[i]);
     for (int i = 0; i < count; i++) {
-        if (choices[i].entry && act_on(ctl, &choices[i], retry)) {
-            say_one(&choices[i], retry, jobs);
+        if (choices[i].entry && ctl_use(ctl, choices[i].shard) &&
+            act_on(ctl, &choices[i], retry)) {
+            say_one(ctl, &choices[i], retry, jobs);
             done++;
         }
         freeReplyObject(choices[i].entry);
@@ -344,7 +422,7 @@ static int act_on_some(struct ctl *ctl, int count, char **names, bool retry)
     free(choices);
     if (done > 0 || ctl->json)
         say_count(ctl, done, retry, jobs);
-    return done == count ? CTL_OK : CTL_FAILED;
+    return ctl_worst(ctl, done == count ? CTL_OK : CTL_FAILED);
 }
 
 static enum verb read_verb(struct ctl *ctl, const char *name)

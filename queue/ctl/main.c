@@ -24,6 +24,7 @@ static const struct ctl_option common_options[] = {
     {"config", 'c', "FILE", "configuration file (default " DEFAULT_FILE ", if it exists)"},
     {"redis", 0, "ADDRESS", "Redis server, like the option redis of the configuration"},
     {"namespace", 0, "NS", "prefix of every key in Redis"},
+    {"shard", 0, "I", "only shard I, from 0, if the option shards is 2 or more"},
     {"json", 0, NULL, "print JSON instead of text: one object, or one per line"},
     {"help", 'h', NULL, "print this help"},
     {"version", 'V', NULL, "print the version"},
@@ -112,7 +113,7 @@ const struct ctl_command ctl_commands[] = {
 
 void ctl_end(struct ctl *ctl, int status)
 {
-    client_close(ctl->client);
+    ctl_close_shards(ctl);
     options_clear(&ctl->options);
     if (out_failed()) {
         ctl_say("cannot write to standard output");
@@ -167,41 +168,11 @@ double ctl_number(struct ctl *ctl, const char *name, double least, double most, 
     return number;
 }
 
-void ctl_connect(struct ctl *ctl)
-{
-    struct error error = {0};
-    ctl->client = client_open(&ctl->options, &error);
-    if (ctl->client)
-        return;
-    ctl_say("%s", error.text);
-    ctl_end(ctl, error.status == STATUS_BAD_JOB         ? CTL_CONFIGURATION
-                 : error.status == STATUS_OUT_OF_MEMORY ? CTL_FAULT
-                                                        : CTL_UNAVAILABLE);
-}
-
 void ctl_no_answer(struct ctl *ctl)
 {
-    ctl_say("%s", client_why(ctl->client));
+    char number[32];
+    ctl_say("%s%s", ctl_shard_text(ctl, "shard %u: ", number), client_why(ctl->client));
     ctl_end(ctl, CTL_UNAVAILABLE);
-}
-
-redisReply *ctl_ask(struct ctl *ctl, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    redisReply *reply = client_vask(ctl->client, format, args);
-    va_end(args);
-    if (!reply)
-        ctl_no_answer(ctl);
-    return reply;
-}
-
-long long ctl_integer(struct ctl *ctl, const char *command, const char *key)
-{
-    redisReply *reply = ctl_ask(ctl, "%s %s:%s", command, ctl->options.namespace, key);
-    long long integer = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-    freeReplyObject(reply);
-    return integer;
 }
 
 void ctl_print_json(struct ctl *ctl, cJSON *json)
@@ -408,7 +379,7 @@ static bool load(struct ctl *ctl, struct error *error)
         if (value && !options_set(options, direct[i], value, error))
             return false;
     }
-    return options_check(options, error);
+    return options_check(options, error) && ctl_open_shards(ctl, error);
 }
 
 int main(int argc, char **argv)

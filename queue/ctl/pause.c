@@ -18,48 +18,84 @@ const struct ctl_option ctl_drain_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
+/* What a command did in all shards that answer. */
+struct outcome {
+    bool changed;       /* resume: there was a pause */
+    long long running;  /* jobs that still run */
+    cJSON *rows;        /* of --json */
+};
+
 static void set(struct ctl *ctl, double seconds)
 {
-    const char *ns = ctl->options.namespace;
     freeReplyObject(seconds > 0
-                        ? ctl_ask(ctl, "SET %s:paused 1 PX %.0f", ns, ceil(seconds * 1000))
-                        : ctl_ask(ctl, "SET %s:paused 1", ns));
+                        ? ctl_ask(ctl, "SET %s:paused 1 PX %.0f", ctl->ns, ceil(seconds * 1000))
+                        : ctl_ask(ctl, "SET %s:paused 1", ctl->ns));
 }
 
-static int say(struct ctl *ctl, bool paused, long long running, const char *sentence)
+static void pause_all(struct ctl *ctl, double seconds)
+{
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        set(ctl, seconds);
+}
+
+static void count_running(struct ctl *ctl, struct outcome *outcome, bool paused)
+{
+    outcome->running = 0;
+    cJSON_Delete(outcome->rows);
+    outcome->rows = cJSON_CreateArray();
+    for (uint32_t at = 0; ctl_next(ctl, &at);) {
+        long long running = ctl_integer(ctl, "ZCARD", "lease");
+        cJSON *row = ctl->shard->away ? NULL : cJSON_CreateObject();
+        outcome->running += running;
+        if (row && cJSON_AddItemToArray(outcome->rows, row)) {
+            ctl_add_shard(ctl, row);
+            cJSON_AddBoolToObject(row, "paused", paused);
+            cJSON_AddNumberToObject(row, "running", (double)running);
+        }
+    }
+}
+
+/* Frees the rows. */
+static int say(struct ctl *ctl, bool paused, struct outcome *outcome, const char *sentence)
 {
     if (ctl->json) {
         cJSON *json = cJSON_CreateObject();
         cJSON_AddBoolToObject(json, "paused", paused);
-        cJSON_AddNumberToObject(json, "running", (double)running);
+        cJSON_AddNumberToObject(json, "running", (double)outcome->running);
+        ctl_add_rows(ctl, json, outcome->rows);
         ctl_print_json(ctl, json);
     } else {
         out_line("%s", sentence);
+        cJSON_Delete(outcome->rows);
     }
-    return CTL_OK;
+    return ctl_worst(ctl, CTL_OK);
 }
 
 int ctl_pause(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
     double seconds = ctl_number(ctl, "for", 0.001, 1e9, 0);
+    struct outcome outcome = {0};
     char text[160], left[SHOW_BYTES];
     ctl_connect(ctl);
-    set(ctl, seconds);
-    long long jobs = ctl_integer(ctl, "ZCARD", "lease");
+    pause_all(ctl, seconds);
+    count_running(ctl, &outcome, true);
     snprintf(text, sizeof text, "paused %s %s: daemons fetch no jobs; %lld still run",
              seconds > 0 ? "for" : "until",
-             seconds > 0 ? show_age(seconds, left) : "gpuimgctl resume", jobs);
-    return say(ctl, true, jobs, text);
+             seconds > 0 ? show_age(seconds, left) : "gpuimgctl resume", outcome.running);
+    return say(ctl, true, &outcome, text);
 }
 
 int ctl_resume(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
+    struct outcome outcome = {0};
     ctl_connect(ctl);
-    bool was = ctl_integer(ctl, "DEL", "paused") != 0;
-    return say(ctl, false, ctl_integer(ctl, "ZCARD", "lease"),
-               was ? "daemons fetch jobs again" : "nothing was paused");
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        outcome.changed |= ctl_integer(ctl, "DEL", "paused") != 0;
+    count_running(ctl, &outcome, false);
+    return say(ctl, false, &outcome,
+               outcome.changed ? "daemons fetch jobs again" : "nothing was paused");
 }
 
 static void show_left(long long jobs)
@@ -75,20 +111,25 @@ int ctl_drain(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
     double until_s = clock_now_s() + ctl_number(ctl, "timeout", 0.001, 1e9, 1e15);
-    long long jobs;
+    struct outcome outcome = {0};
     ctl_connect(ctl);
     client_catch_interrupt();
-    set(ctl, 0);
+    pause_all(ctl, 0);
     for (;;) {
-        jobs = ctl_integer(ctl, "ZCARD", "lease");
-        show_left(jobs);
-        if (jobs == 0 || client_interrupted() || clock_now_s() > until_s)
+        count_running(ctl, &outcome, true);
+        show_left(outcome.running);
+        if (outcome.running == 0 || client_interrupted() || clock_now_s() > until_s)
             break;
         client_pause(ctl->client, POLL_S);
     }
     show_left(0);
-    if (jobs == 0)
-        return say(ctl, true, 0, "drained: no job runs; daemons fetch none until gpuimgctl resume");
-    ctl_say("%lld jobs still run; daemons fetch no more until gpuimgctl resume", jobs);
+    if (outcome.running == 0)
+        return say(ctl, true, &outcome,
+                   ctl_worst(ctl, CTL_OK) == CTL_OK
+                       ? "drained: no job runs; daemons fetch none until gpuimgctl resume"
+                       : "no job of the shards that answer runs; daemons fetch none from them "
+                         "until gpuimgctl resume");
+    cJSON_Delete(outcome.rows);
+    ctl_say("%lld jobs still run; daemons fetch no more until gpuimgctl resume", outcome.running);
     return client_interrupted() ? CTL_INTERRUPTED : CTL_TIMEOUT;
 }

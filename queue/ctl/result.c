@@ -12,12 +12,13 @@ const struct ctl_option ctl_result_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-/* Reads the result, polling until `until_s`. Returns NULL if there is none in time. */
+/* Reads the result, polling until `until_s`. Returns NULL if there is none in time, or if the shard
+ * is away. */
 static redisReply *look(struct ctl *ctl, const char *id, double until_s)
 {
     for (;;) {
-        redisReply *reply = ctl_ask(ctl, "GET %s:result:%s", ctl->options.namespace, id);
-        if (reply->type == REDIS_REPLY_STRING)
+        redisReply *reply = ctl_ask(ctl, "GET %s:result:%s", ctl->ns, id);
+        if (!reply || reply->type == REDIS_REPLY_STRING)
             return reply;
         freeReplyObject(reply);
         if (clock_now_s() >= until_s || client_interrupted())
@@ -44,7 +45,11 @@ static int show(struct ctl *ctl, const char *id, const char *text)
 
 static int show_one(struct ctl *ctl, const char *id, bool wait, double until_s)
 {
-    redisReply *reply = look(ctl, id, until_s);
+    redisReply *reply = ctl_use(ctl, ctl_shard_of(ctl, id)) ? look(ctl, id, until_s) : NULL;
+    if (ctl->shard->away) {
+        ctl_say("no result of %s: its shard, %u, is away", id, ctl->shard->index);
+        return CTL_UNAVAILABLE;
+    }
     if (reply) {
         int status = show(ctl, id, reply->str);
         freeReplyObject(reply);
@@ -70,7 +75,7 @@ int ctl_result(struct ctl *ctl, int count, char **operands)
     double timeout_s = ctl_number(ctl, "timeout", 0.001, 1e9, 1e9);
     if (!wait && ctl_value(ctl, "timeout"))
         ctl_usage(ctl, "--timeout has no effect without --wait");
-    ctl_connect(ctl);
+    ctl_connect_for(ctl, count, operands);
     client_catch_interrupt();
     double until_s = wait ? clock_now_s() + timeout_s : 0;
     for (int i = 0; i < count && worst != CTL_INTERRUPTED; i++) {

@@ -1,20 +1,34 @@
 /* status.c - gpuimgctl status: the queue, the running jobs and the daemons on one screen. */
+#include <stdio.h>
 #include <string.h>
 
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
-#include "queue/ctl/screen/overview.h"
+#include "queue/ctl/screen/overviews.h"
 #include "queue/ctl/show.h"
 
-static void print_queue(const struct overview *overview)
+static void print_pause(const struct overviews *all)
 {
+    const struct overview *sum = &all->sum;
+    uint32_t paused = 0;
+    char age[SHOW_BYTES], shards[48] = "";
+    for (uint32_t i = 0; i < SHARDS_MAX; i++)
+        paused += all->read[i] && all->parts[i].paused;
+    if (paused < all->count)
+        snprintf(shards, sizeof shards, " from %u of %u shards", paused, all->count);
+    if (sum->paused && sum->paused_s >= 0)
+        out_line("paused     daemons fetch no jobs%s for another %s", shards,
+                 show_age(sum->paused_s, age));
+    else if (sum->paused)
+        out_line("paused     daemons fetch no jobs%s until gpuimgctl resume", shards);
+}
+
+static void print_queue(const struct overviews *all)
+{
+    const struct overview *overview = &all->sum;
     const long long *counts = overview->counts;
     char count[SHOW_BYTES], age[SHOW_BYTES];
-    if (overview->paused && overview->paused_s >= 0)
-        out_line("paused     daemons fetch no jobs for another %s",
-                 show_age(overview->paused_s, age));
-    else if (overview->paused)
-        out_line("paused     daemons fetch no jobs until gpuimgctl resume");
+    print_pause(all);
     out_put("waiting    %s", show_count((double)counts[OVERVIEW_WAITING], count));
     if (overview->oldest_s >= 0)
         out_put(", the next one for %s", show_age(overview->oldest_s, age));
@@ -62,33 +76,67 @@ static void print_daemon(const struct overview_daemon *daemon)
     out_end();
 }
 
-static void print_screen(const struct ctl *ctl, const struct overview *overview)
+static void print_shard(const struct overviews *all, const struct ctl_shard *shard)
 {
-    out_line("%s, namespace %s", ctl->options.redis, ctl->options.namespace);
+    const struct overview *part = &all->parts[shard->index];
+    static const enum overview_count columns[] = {OVERVIEW_WAITING, OVERVIEW_LEASED,
+                                                  OVERVIEW_DELAYED, OVERVIEW_ALONE, OVERVIEW_DEAD,
+                                                  OVERVIEW_RESULTS};
+    char count[SHOW_BYTES];
+    if (!all->read[shard->index]) {
+        out_line("  %5u  away: %s", shard->index, shard->why);
+        return;
+    }
+    out_put("  %5u", shard->index);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        out_put(" %9s", show_count((double)part->counts[columns[i]], count));
+    out_line("  %s%s", shard->options.redis, part->paused ? "  paused" : "");
+}
+
+static void print_shards(const struct ctl *ctl, const struct overviews *all)
+{
+    out_line("  %5s %9s %9s %9s %9s %9s %9s  redis", "shard", "waiting", "running", "delayed",
+             "alone", "dead", "results");
+    for (uint32_t i = 0; i < ctl->shard_count; i++)
+        if (ctl->shards[i].client)
+            print_shard(all, &ctl->shards[i]);
     out_end();
-    print_queue(overview);
+}
+
+static void print_screen(const struct ctl *ctl, const struct overviews *all)
+{
+    const struct overview *sum = &all->sum;
+    if (ctl_is_sharded(ctl))
+        out_line("%s, namespace %s, %u shards", ctl->options.redis, ctl->options.namespace,
+                 ctl->shard_count);
+    else
+        out_line("%s, namespace %s", ctl->options.redis, ctl->options.namespace);
     out_end();
-    if (overview->daemon_count == 0) {
+    print_queue(all);
+    out_end();
+    if (ctl_is_sharded(ctl))
+        print_shards(ctl, all);
+    if (sum->daemon_count == 0) {
         out_line("no gpuimgd is running in this namespace");
         return;
     }
     out_line("  %-28s %4s  %-8s %-8s %10s %8s %10s", "daemon", "jobs", "version", "engine", "done",
              "failed", "up");
-    for (size_t i = 0; i < overview->daemon_count; i++)
-        print_daemon(&overview->daemons[i]);
+    for (size_t i = 0; i < sum->daemon_count; i++)
+        print_daemon(&sum->daemons[i]);
 }
 
 int ctl_status(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
-    struct overview overview;
+    struct overviews all;
     ctl_connect(ctl);
-    if (!overview_read(&overview, ctl->client, ctl->options.namespace, true))
+    if (!overviews_read(&all, ctl, true, false))
         ctl_no_answer(ctl);
     if (ctl->json)
-        ctl_print_json(ctl, overview_json(&overview));
+        ctl_print_json(ctl, overviews_json(&all, ctl));
     else
-        print_screen(ctl, &overview);
-    overview_clear(&overview);
-    return CTL_OK;
+        print_screen(ctl, &all);
+    overviews_clear(&all);
+    return ctl_worst(ctl, CTL_OK);
 }

@@ -8,7 +8,7 @@
 
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
-#include "queue/ctl/screen/overview.h"
+#include "queue/ctl/screen/overviews.h"
 #include "queue/ctl/screen/rates.h"
 #include "queue/ctl/show.h"
 
@@ -27,6 +27,7 @@ const struct ctl_option ctl_top_options[] = {
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
 /* Lines of the screen above the daemons. */
 #define LINES_ABOVE 13
+#define SHARDS_PER_LINE 4
 /* Columns of a daemon's line without the name, and without the column "up", which only screens with
  * at least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
@@ -79,7 +80,7 @@ static void open_screen(struct top *top)
         struct termios mode = top->before;
         mode.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         tcsetattr(STDIN_FILENO, TCSANOW, &mode);
-        uv_poll_init(client_loop(top->ctl->client), &top->input, top->keys);
+        uv_poll_init(client_loop(), &top->input, top->keys);
         top->input.data = top;
         uv_poll_start(&top->input, UV_READABLE, on_key);
     }
@@ -134,6 +135,32 @@ static void draw_queue(const struct top *top, const struct overview *overview)
             out_put("%spriority %d: %s", first++ ? "   " : "waiting, ", i,
                     show_count((double)overview->waiting[i], text));
     end_line(top);
+}
+
+/* Each shard with its waiting and running jobs: "0: 12 + 3". Returns the number of lines. */
+static size_t draw_shards(const struct top *top, const struct overviews *all)
+{
+    const struct ctl *ctl = top->ctl;
+    char waiting[SHOW_BYTES], running[SHOW_BYTES];
+    size_t shown = 0;
+    for (uint32_t i = 0; i < ctl->shard_count && ctl_is_sharded(ctl); i++) {
+        const struct overview *part = &all->parts[i];
+        if (!ctl->shards[i].client)
+            continue;
+        if (shown > 0 && shown % SHARDS_PER_LINE == 0)
+            end_line(top);
+        out_put("%s", shown % SHARDS_PER_LINE ? "   " : shown ? "        " : "shards  ");
+        shown++;
+        if (all->read[i])
+            out_put("%u: %s + %s%s", i, show_count((double)part->counts[OVERVIEW_WAITING], waiting),
+                    show_count((double)part->counts[OVERVIEW_LEASED], running),
+                    part->paused ? " PAUSED" : "");
+        else
+            out_put("%u: AWAY", i);
+    }
+    if (shown > 0)
+        end_line(top);
+    return (shown + SHARDS_PER_LINE - 1) / SHARDS_PER_LINE;
 }
 
 /* Megapixels per second by place. */
@@ -277,9 +304,10 @@ static size_t measure(struct top *top)
     return size.ws_row > LINES_ABOVE + 2 ? size.ws_row - LINES_ABOVE - 2u : 1;
 }
 
-static void draw_daemons(struct top *top, const struct overview *overview)
+static void draw_daemons(struct top *top, const struct overview *overview, size_t more_above)
 {
     size_t count = overview->daemon_count, left = measure(top), shown = 0;
+    left = left > more_above ? left - more_above : 1;
     if (count == 0) {
         out_put("no gpuimgd is running in this namespace");
         end_line(top);
@@ -305,8 +333,9 @@ static void draw_daemons(struct top *top, const struct overview *overview)
     }
 }
 
-static void draw(struct top *top, const struct overview *overview)
+static void draw(struct top *top, const struct overviews *all)
 {
+    const struct overview *overview = &all->sum;
     if (top->screen)
         out_raw(HOME);
     out_put("gpuimgctl top: %s, namespace %s%s", top->ctl->options.redis,
@@ -314,11 +343,12 @@ static void draw(struct top *top, const struct overview *overview)
     end_line(top);
     end_line(top);
     draw_queue(top, overview);
+    size_t lines = draw_shards(top, all);
     draw_sum(top, overview);
     end_line(top);
     draw_stages(top, overview);
     end_line(top);
-    draw_daemons(top, overview);
+    draw_daemons(top, overview, lines);
     if (top->screen)
         out_raw(CLEAR_BELOW);
     else
@@ -326,10 +356,10 @@ static void draw(struct top *top, const struct overview *overview)
     show(top);
 }
 
-static void print_json(const struct top *top, const struct overview *overview)
+static void print_json(const struct top *top, const struct overviews *all)
 {
     struct rates sum = rates_sum();
-    cJSON *json = overview_json(overview);
+    cJSON *json = overviews_json(all, top->ctl);
     if (json && sum.known) {
         cJSON_AddNumberToObject(json, "images_s", sum.of[RATES_IMAGES]);
         cJSON_AddNumberToObject(json, "mp_s", sum.of[RATES_PIXELS] / 1e6);
@@ -353,18 +383,18 @@ static void print_json(const struct top *top, const struct overview *overview)
 
 static bool turn(struct top *top)
 {
-    struct overview overview;
-    if (!overview_read(&overview, top->ctl->client, top->ctl->options.namespace, true))
+    struct overviews all;
+    if (!overviews_read(&all, top->ctl, true, top->screen || top->ctl->json))
         return false;
-    if (!rates_update(&overview)) { /* uncovered: screen */
+    if (!rates_update(&all.sum)) { /* uncovered: screen */
         close_screen(top);
         ctl_out_of_memory(top->ctl, "the rates");
     }
     if (top->ctl->json)
-        print_json(top, &overview);
+        print_json(top, &all);
     else
-        draw(top, &overview);
-    overview_clear(&overview);
+        draw(top, &all);
+    overviews_clear(&all);
     return true;
 }
 
@@ -398,5 +428,5 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
     close_screen(&top);
     if (!there && !client_interrupted() && !top.quit) /* uncovered: gone */
         ctl_no_answer(ctl);
-    return CTL_OK;
+    return ctl_worst(ctl, CTL_OK);
 }

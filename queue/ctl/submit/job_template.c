@@ -121,7 +121,7 @@ static void read_sets(struct job_template *template, struct ctl *ctl)
             ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
         free(key);
     }
-    if (*template->reply_to && (get(template->job, "meta") || get(template->job, "reply_to")))
+    if (template->replies && (get(template->job, "meta") || get(template->job, "reply_to")))
         ctl_usage(ctl, "--wait and --keys set meta and reply_to; remove them from the job");
 }
 
@@ -133,8 +133,9 @@ static void read_id(struct job_template *template, struct ctl *ctl)
     if (own && !cJSON_IsString(own))
         ctl_usage(ctl, "the job's id must be a string");
     snprintf(made, sizeof made, "%s-%%i", template->run);
-    if (!id && !*template->reply_to && !get(template->job, "unique"))
+    if (!id && !template->replies && !get(template->job, "unique"))
         id = made; /* so that the user can read the result */
+    template->made_ids = id == made;
     template->id = id ? strdup(id) : NULL;
     if (id && !template->id)
         ctl_out_of_memory(ctl, "an id");
@@ -155,12 +156,20 @@ static void read_priority(struct job_template *template, struct ctl *ctl)
     template->priority = value >= 0 && value < JOB_PRIORITIES ? (int)value : -1;
 }
 
-void job_template_list(const struct job_template *template, char *key, size_t size)
+void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
+                       char key[JOB_TEMPLATE_KEY_BYTES])
 {
+    const char *ns = shard->options.namespace;
     if (template->priority < 0)
-        snprintf(key, size, "%s:jobs", template->ns);
+        snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:jobs", ns);
     else
-        snprintf(key, size, "%s:jobs:%d", template->ns, template->priority);
+        snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:jobs:%d", ns, template->priority);
+}
+
+void job_template_reply_to(const struct job_template *template, const struct ctl_shard *shard,
+                           char key[JOB_TEMPLATE_KEY_BYTES])
+{
+    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:reply:%s", shard->options.namespace, template->run);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
@@ -269,12 +278,9 @@ void job_template_read(struct job_template *template, struct ctl *ctl)
     uint64_t dice = 0; /* random, so that the name is unique on all hosts */
     if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice) /* uncovered: screen */
         dice = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-    *template = (struct job_template){.keys = ctl_value(ctl, "keys") != NULL,
-                                      .ns = ctl->options.namespace};
+    *template = (struct job_template){.keys = ctl_value(ctl, "keys") != NULL};
+    template->replies = template->keys || ctl_value(ctl, "wait");
     snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
-    if (template->keys || ctl_value(ctl, "wait"))
-        snprintf(template->reply_to, sizeof template->reply_to, "%s:reply:%s", template->ns,
-                 template->run);
     read_template(template, ctl);
     read_sets(template, ctl);
     read_id(template, ctl);
@@ -370,16 +376,18 @@ void job_image_clear(struct job_image *image)
     image->number = 0;
 }
 
-void job_template_input_key(const struct job_template *template, uint64_t number, char key[320])
+void job_template_input_key(const struct job_template *template, const struct job_image *image,
+                            char key[JOB_TEMPLATE_KEY_BYTES])
 {
-    snprintf(key, 320, "%s:img:%s:%" PRIu64, template->ns, template->run, number);
+    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:img:%s:%" PRIu64, image->shard->options.namespace,
+             template->run, image->number);
 }
 
-void job_template_output_key(const struct job_template *template, uint64_t number, size_t index,
-                             char key[320])
+void job_template_output_key(const struct job_template *template, const struct job_image *image,
+                             size_t index, char key[JOB_TEMPLATE_KEY_BYTES])
 {
-    snprintf(key, 320, "%s:img:%s:%" PRIu64 ":out%zu", template->ns, template->run, number,
-             index + 1);
+    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:img:%s:%" PRIu64 ":out%zu",
+             image->shard->options.namespace, template->run, image->number, index + 1);
 }
 
 /* Finds the file's path below input_root. Returns false and sets `error` if it is elsewhere. */
@@ -433,12 +441,12 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
 
 /* Replaces a path on this machine by a key. A key has no suffix, so the format is set. */
 static bool use_key(const struct job_template *template, cJSON *holder, cJSON *output,
-                    const char *out, uint64_t number, size_t index)
+                    const char *out, const struct job_image *image, size_t index)
 {
     const struct format *format = format_by_suffix(source_suffix(out));
-    char key[320];
+    char key[JOB_TEMPLATE_KEY_BYTES];
     cJSON *keyed = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
-    job_template_output_key(template, number, index, key);
+    job_template_output_key(template, image, index, key);
     cJSON_DeleteItemFromObjectCaseSensitive(keyed, "path");
     if (keyed && cJSON_AddStringToObject(keyed, "key", key) &&
         (get(keyed, "format") || !format ||
@@ -465,32 +473,33 @@ static bool fill_output(const struct job_template *template, cJSON *job,
     if (!check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
     return key                      ? json_set(output, "key", cJSON_CreateString(name))
-           : template->keys         ? use_key(template, holder, output, name, image->number, index)
+           : template->keys         ? use_key(template, holder, output, name, image, index)
            : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
                                     : json_set(output, "path", cJSON_CreateString(name));
 }
 
 static bool add_input(const struct job_template *template, cJSON *job, const char *path,
-                      uint64_t number)
+                      const struct job_image *image)
 {
-    char key[320];
+    char key[JOB_TEMPLATE_KEY_BYTES];
     if (!template->keys)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
-    job_template_input_key(template, number, key);
+    job_template_input_key(template, image, key);
     return input && cJSON_AddStringToObject(input, "key", key);
 }
 
 static bool add_reply(const struct job_template *template, cJSON *job,
                       const struct job_image *image)
 {
-    char shown[PATH_MAX];
+    char shown[PATH_MAX], reply_to[JOB_TEMPLATE_KEY_BYTES];
     cJSON *meta = cJSON_AddObjectToObject(job, "meta");
     text_copy(shown, sizeof shown, image->file.path);
     text_make_printable(shown);
+    job_template_reply_to(template, image->shard, reply_to);
     return meta && cJSON_AddNumberToObject(meta, "n", (double)image->number) &&
            cJSON_AddStringToObject(meta, "file", shown) &&
-           cJSON_AddStringToObject(job, "reply_to", template->reply_to);
+           cJSON_AddStringToObject(job, "reply_to", reply_to);
 }
 
 /* Copies the template's keys: those about results, or all others. */
@@ -514,12 +523,12 @@ static cJSON *make_job(const struct job_template *template, const struct job_ima
     cJSON *job = cJSON_CreateObject();
     char pushed[32];
     snprintf(pushed, sizeof pushed, "%.3f", clock_unix_s());
-    bool ok = job && add_input(template, job, input, image->number) &&
+    bool ok = job && add_input(template, job, input, image) &&
               add_template(template, job, true);
     for (size_t i = 0; i < template->output_count && ok; i++)
         ok = fill_output(template, job, image, i, error);
     ok = ok && (!template->id || cJSON_AddStringToObject(job, "id", id)) &&
-         (!*template->reply_to || add_reply(template, job, image)) &&
+         (!template->replies || add_reply(template, job, image)) &&
          (get(template->job, "pushed") || cJSON_AddRawToObject(job, "pushed", pushed)) &&
          add_template(template, job, false);
     if (ok)
@@ -528,15 +537,21 @@ static cJSON *make_job(const struct job_template *template, const struct job_ima
     return NULL;
 }
 
-char *job_template_fill(const struct job_template *template, const struct job_image *image,
-                        char id[JOB_ID_BYTES_MAX + 1], struct error *error)
+bool job_template_name_id(const struct job_template *template, const struct job_image *image,
+                          char id[PATH_MAX], struct error *error)
 {
-    char path[PATH_MAX], name[PATH_MAX] = "";
+    *id = '\0';
+    return !template->id || expand(template->id, image, NULL, id, error);
+}
+
+char *job_template_fill(const struct job_template *template, const struct job_image *image,
+                        const char *id, struct error *error)
+{
+    char path[PATH_MAX];
     const char *input = NULL;
-    if ((!template->keys && !below_root(template, image, path, &input, error)) ||
-        (template->id && !expand(template->id, image, NULL, name, error)))
+    if (!template->keys && !below_root(template, image, path, &input, error))
         return NULL;
-    cJSON *job = make_job(template, image, input, name, error);
+    cJSON *job = make_job(template, image, input, id, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;
     cJSON_Delete(job);
     if (!text) {
@@ -546,13 +561,11 @@ char *job_template_fill(const struct job_template *template, const struct job_im
     /* Parse the job like the daemon will. Its job_timeout_s bounds the time and may differ from
      * this host's, so allow any. */
     struct job parsed;
-    struct job_rules rules = {template->ns, 86400};
+    struct job_rules rules = {image->shard->options.namespace, 86400};
     enum status status = job_parse(&parsed, text, strlen(text), &rules, error);
     job_clear(&parsed);
-    if (status == STATUS_OK) {
-        text_copy(id, JOB_ID_BYTES_MAX + 1, name);
+    if (status == STATUS_OK)
         return text;
-    }
     free(text);
     return NULL;
 }

@@ -65,15 +65,15 @@ static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
                          struct error *error)
 {
-    char in[320];
+    char in[JOB_TEMPLATE_KEY_BYTES];
     size_t length = 0;
     uint8_t *bytes = read_file(image->file.path, transfer->bytes_max, &length, error);
     if (!bytes)
         return false;
-    job_template_input_key(transfer->template, image->number, in);
+    job_template_input_key(transfer->template, image, in);
     const char *argv[] = {"SET", in, (const char *)bytes, "EX", IMAGE_TTL_S};
     size_t lengths[] = {3, strlen(in), length, 2, strlen(IMAGE_TTL_S)};
-    redisReply *reply = client_ask_words(transfer->client, 5, argv, lengths);
+    redisReply *reply = client_ask_words(image->shard->client, 5, argv, lengths);
     free(bytes);
     transfer->redis_lost = !reply;
     freeReplyObject(reply);
@@ -92,11 +92,11 @@ void key_transfer_hold(struct key_transfer *transfer, struct job_image *image)
 /* ---- download ------------------------------------------------------------------------------ */
 
 /* Records an unwritten result with its key, so that the user can still read it from Redis. */
-static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const char *key,
+static bool add_unwritten(struct client *client, cJSON *unwritten, const char *key,
                           const char *path, const struct error *error)
 {
     double left_s = OUTPUT_KEY_TTL_S;
-    redisReply *left = client_ask(transfer->client, "PTTL %s", key);
+    redisReply *left = client_ask(client, "PTTL %s", key);
     if (left && left->type == REDIS_REPLY_INTEGER && left->integer >= 0)
         left_s = (double)left->integer / 1000;
     bool there = !left || left->type != REDIS_REPLY_INTEGER || left->integer != -2;
@@ -109,36 +109,36 @@ static bool add_unwritten(struct key_transfer *transfer, cJSON *unwritten, const
                        cJSON_AddNumberToObject(item, "left_s", left_s)));
 }
 
-static void download(struct key_transfer *transfer, const char *key, const char *path,
-                     cJSON *unwritten)
+static void download(struct key_transfer *transfer, struct client *client, const char *key,
+                     const char *path, cJSON *unwritten)
 {
     struct error error = {0};
-    redisReply *reply = client_ask(transfer->client, "GET %s", key);
+    redisReply *reply = client_ask(client, "GET %s", key);
     if (!reply)
-        error_set(&error, STATUS_INTERNAL, "%s", client_why(transfer->client));
+        error_set(&error, STATUS_INTERNAL, "%s", client_why(client));
     else if (reply->type != REDIS_REPLY_STRING) /* uncovered: gone */
         error_set(&error, STATUS_INPUT_MISSING, "the key %.200s is not in Redis any more", key);
     else
         output_file_write(transfer->rules, path, reply->str, reply->len, &error);
     freeReplyObject(reply);
     if (error.status)
-        add_unwritten(transfer, unwritten, key, path, &error);
+        add_unwritten(client, unwritten, key, path, &error);
 }
 
 cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, const cJSON *result)
 {
-    const char *const *outs = key_transfer_outs(transfer, number);
+    const struct job_image *slot = find(transfer, number);
     const cJSON *outputs = cJSON_GetObjectItemCaseSensitive(result, "outputs");
     cJSON *unwritten = cJSON_CreateArray();
     bool done = strcmp(show_text(result, "status"), "done") == 0;
-    char key[320];
-    for (size_t i = 0; outs && i < JOB_OUTPUTS_MAX; i++) {
+    char key[JOB_TEMPLATE_KEY_BYTES];
+    for (size_t i = 0; slot && i < JOB_OUTPUTS_MAX; i++) {
         const cJSON *output = cJSON_GetArrayItem(outputs, (int)i);
-        if (!outs[i] || cJSON_HasObjectItem(output, "error") ||
+        if (!slot->outs[i] || cJSON_HasObjectItem(output, "error") ||
             (!done && !cJSON_HasObjectItem(output, "bytes")))
             continue;
-        job_template_output_key(transfer->template, number, i, key);
-        download(transfer, key, outs[i], unwritten);
+        job_template_output_key(transfer->template, slot, i, key);
+        download(transfer, slot->shard->client, key, slot->outs[i], unwritten);
     }
     return unwritten;
 }
@@ -157,20 +157,20 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
 {
     struct job_image *slot = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
-    char keys[JOB_OUTPUTS_MAX + 1][320];
+    char keys[JOB_OUTPUTS_MAX + 1][JOB_TEMPLATE_KEY_BYTES];
     int count = 1;
     if (!slot)
         return;
-    job_template_input_key(transfer->template, number, keys[0]);
+    job_template_input_key(transfer->template, slot, keys[0]);
     argv[count++] = keys[0];
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
-        job_template_output_key(transfer->template, number, i, keys[i + 1]);
+        job_template_output_key(transfer->template, slot, i, keys[i + 1]);
         if (slot->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
     /* If this DEL is lost, the keys expire. */
     if (strcmp(status, "dead") != 0)
-        freeReplyObject(client_ask_words(transfer->client, count, argv, NULL));
+        freeReplyObject(client_ask_words(slot->shard->client, count, argv, NULL));
     job_image_clear(slot);
     transfer->used--;
 }

@@ -10,13 +10,13 @@
 #define KEY_TRANSFER_SLOTS 64
 
 struct key_transfer {
-    struct client *client;
     const struct job_template *template;
     const struct output_file_rules *rules;
     uint64_t bytes_max;      /* limit for one image: the option input_bytes_max */
     struct job_image slots[KEY_TRANSFER_SLOTS]; /* number 0: free. `file` is not used */
     unsigned used;
-    bool redis_lost;         /* the last upload failed because of Redis: see client_why */
+    bool redis_lost;         /* the last upload failed because of Redis: see client_why of the
+                                image's shard */
 };
 
 /* Uploads an image to its key. Returns false and sets `error` or redis_lost on failure. */

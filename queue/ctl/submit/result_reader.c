@@ -38,28 +38,42 @@ static void deliver(struct result_reader *reader, const char *text)
 }
 
 /* Removes the results by text, not by index, so that a repeated or late LREM does no harm. */
-static void remove_read(struct result_reader *reader, const redisReply *reply)
+static void remove_read(struct client *client, const char *list, const redisReply *reply)
 {
     for (size_t i = reply->elements; i-- > 0;) {
-        const char *argv[] = {"LREM", reader->list, "-1", reply->element[i]->str};
-        size_t lengths[] = {4, strlen(reader->list), 2, reply->element[i]->len};
-        client_send_words(reader->client, 4, argv, lengths);
+        const char *argv[] = {"LREM", list, "-1", reply->element[i]->str};
+        size_t lengths[] = {4, strlen(list), 2, reply->element[i]->len};
+        client_send_words(client, 4, argv, lengths);
     }
     for (size_t i = 0; i < reply->elements; i++)
-        freeReplyObject(client_take(reader->client)); /* if one is lost, its result comes again */
+        freeReplyObject(client_take(client)); /* if one is lost, its result comes again */
 }
 
-bool result_reader_take(struct result_reader *reader, size_t *taken)
+static redisReply *ask_once(struct result_reader *reader, struct client *client, const char *list)
+{
+    client_send(client, "LRANGE %s -64 -1", list);
+    redisReply *reply = client_take(client);
+    if (client_reply_ok(client, reply, "LRANGE"))
+        return reply;
+    reader->refused = !client_is_transient(reply);
+    freeReplyObject(reply);
+    return NULL;
+}
+
+bool result_reader_take(struct result_reader *reader, struct client *client, const char *list,
+                        bool waits, size_t *taken)
 {
     *taken = 0;
-    redisReply *reply = client_ask(reader->client, "LRANGE %s -64 -1", reader->list);
+    reader->refused = false;
+    redisReply *reply = waits ? client_ask(client, "LRANGE %s -64 -1", list)
+                              : ask_once(reader, client, list);
     if (!reply)
         return false;
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0) {
         for (size_t i = reply->elements; i-- > 0;) /* the oldest is the last */
             if (reply->element[i]->type == REDIS_REPLY_STRING)
                 deliver(reader, reply->element[i]->str);
-        remove_read(reader, reply);
+        remove_read(client, list, reply);
         *taken = reply->elements;
     }
     freeReplyObject(reply);

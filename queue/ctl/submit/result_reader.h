@@ -1,4 +1,4 @@
-/* result_reader.h - reads results from the reply list of one submit.
+/* result_reader.h - reads results from the reply lists of one submit, one list per shard.
  *
  * It delivers each job's result once, even if the job ran twice or a reply was lost with its
  * connection. meta.n identifies the job. One thread. */
@@ -14,15 +14,15 @@ typedef void (*result_reader_cb)(void *context, const cJSON *result, const char 
                                  uint64_t number, const char *file);
 
 struct result_reader {
-    struct client *client;
-    const char *list;
     result_reader_cb each;
     void *context;
     uint8_t *seen;     /* one bit per job */
     size_t seen_bytes;
+    bool refused;      /* the last take failed with an error that will not pass */
 };
 
-/* Takes the available results, at most a batch, and sets *taken to their number. Returns false if
- * Redis does not reply. */
-bool result_reader_take(struct result_reader *reader, size_t *taken);
+/* Takes the available results of a list, at most a batch, and sets *taken to their number. `waits`:
+ * as client_ask, else one try. Returns false if Redis does not reply or refuses. */
+bool result_reader_take(struct result_reader *reader, struct client *client, const char *list,
+                        bool waits, size_t *taken);
 void result_reader_clear(struct result_reader *reader);

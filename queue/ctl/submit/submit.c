@@ -3,14 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "conf/clock.h"
 #include "conf/format.h"
+#include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
-#include "queue/ctl/screen/overview.h"
+#include "queue/ctl/screen/overviews.h"
 #include "queue/ctl/show.h"
 #include "queue/ctl/submit/key_transfer.h"
 #include "queue/ctl/submit/result_reader.h"
@@ -53,7 +55,6 @@ const struct ctl_option ctl_submit_options[] = {
 
 struct submit {
     struct ctl *ctl;
-    struct client *client;
     struct job_template template;
     struct source source;
     struct key_transfer transfer;
@@ -65,10 +66,15 @@ struct submit {
     double timeout_s;          /* 0: none */
     uint64_t number;           /* the last image's number */
     size_t count, bytes;       /* of the batch */
-    struct { char *job, *file, id[JOB_ID_BYTES_MAX + 1]; } batch[BATCH_MAX];
-    char list[160];
+    struct batch_job {
+        const struct ctl_shard *shard;
+        char *job, *file, id[JOB_ID_BYTES_MAX + 1];
+    } batch[BATCH_MAX];
+    uint32_t turn;             /* the shard of the last job without an id */
     double quiet_since_s, poll_s;      /* time of the last result; pause before the next poll */
-    bool notified_away, notified_idle; /* the user was notified of the current outage */
+    uint64_t notified_away;    /* a bit per shard: the user was notified of the current outage */
+    bool notified_idle;
+    bool shard_lost;           /* jobs were not sent because their shard is away */
     bool output_refused;       /* an image was refused because of its output's name */
     bool scanned;              /* `rules` knows all images on the command line */
     bool names_full;           /* `outputs` is full */
@@ -77,13 +83,28 @@ struct submit {
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
-static void clear_batch(struct submit *submit)
+static void clear_job(struct submit *submit, struct batch_job *job)
 {
-    while (submit->count > 0) {
-        free(submit->batch[--submit->count].job);
-        free(submit->batch[submit->count].file);
-    }
-    submit->bytes = 0;
+    submit->bytes -= strlen(job->job);
+    free(job->job);
+    free(job->file);
+}
+
+/* Removes the jobs of a shard from the batch; NULL: all jobs. */
+static void clear_batch(struct submit *submit, const struct ctl_shard *shard)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < submit->count; i++)
+        if (!shard || submit->batch[i].shard == shard)
+            clear_job(submit, &submit->batch[i]);
+        else
+            submit->batch[kept++] = submit->batch[i];
+    submit->count = kept;
+}
+
+static uint64_t bit_of(const struct ctl_shard *shard)
+{
+    return (uint64_t)1 << shard->index;
 }
 
 static bool is_late(const struct submit *submit)
@@ -92,44 +113,52 @@ static bool is_late(const struct submit *submit)
            clock_now_s() - submit->progress.began_s > submit->timeout_s;
 }
 
+/* The shard in use is away. */
 static void on_away(void *context)
 {
     struct submit *submit = context;
-    snprintf(submit->progress.note, sizeof submit->progress.note, "Redis is away; trying again");
+    struct ctl *ctl = submit->ctl;
+    char number[32];
+    snprintf(submit->progress.note, sizeof submit->progress.note, "%s is away; trying again",
+             ctl_is_sharded(ctl) ? ctl_shard_text(ctl, "shard %u", number) : "Redis");
     submit->quiet_since_s = clock_now_s();
-    if (submit->notified_away) {
+    if (submit->notified_away & bit_of(ctl->shard)) {
         progress_draw(&submit->progress);
         return;
     }
-    ctl_say("%s; waiting until it is back", client_why(submit->client));
-    submit->notified_away = true;
+    ctl_say("%s%s; waiting until it is back", ctl_shard_text(ctl, "shard %u is away: ", number),
+            client_why(ctl->client));
+    submit->notified_away |= bit_of(ctl->shard);
 }
 
 /* After a lost reply the jobs may already be in the queue. A submit that waits sends them again,
- * because result_reader delivers each result once. Returns true if the batch is still to be
- * sent. */
-static bool retries_batch(struct submit *submit, const redisReply *reply)
+ * because result_reader delivers each result once. Returns true if the `count` jobs of the shard in
+ * use are still to be sent. */
+static bool retries_batch(struct submit *submit, size_t count, const redisReply *reply)
 {
     if (!submit->wait || !client_is_transient(reply))
         return false;
     on_away(submit);
     if (!reply) /* uncovered: gone */
         ctl_say("Redis did not reply: the last %zu jobs are sent again, and some may run twice",
-                submit->count);
+                count);
     else
-        client_pause(submit->client, POLL_LAST_S);
+        client_pause(submit->ctl->client, POLL_LAST_S);
     return true;
 }
 
-/* Without --wait, prints the ids for a later gpuimgctl result. */
+/* Without --wait, prints the ids of the shard in use for a later gpuimgctl result. */
 static void print_ids(struct submit *submit)
 {
     for (size_t i = 0; i < submit->count && !submit->wait; i++) {
         const char *id = submit->batch[i].id;
+        if (submit->batch[i].shard != submit->ctl->shard)
+            continue;
         if (submit->ctl->json) {
             cJSON *line = cJSON_CreateObject();
             if (*id)
                 cJSON_AddStringToObject(line, "id", id);
+            ctl_add_shard(submit->ctl, line);
             cJSON_AddStringToObject(line, "file", submit->batch[i].file);
             ctl_print_json(submit->ctl, line);
         } else if (*id) {
@@ -138,39 +167,83 @@ static void print_ids(struct submit *submit)
     }
 }
 
-static void say_unsure(struct submit *submit, bool answered)
+/* Some of the jobs of the shard in use may have been sent. With one shard, the submit is over. */
+static void say_unsure(struct submit *submit, size_t count, bool answered)
 {
-    submit->status = CTL_UNAVAILABLE;
-    ctl_say("%s", client_why(submit->client));
-    ctl_say("%" PRIu64 " jobs were sent before; %s", submit->progress.sent,
-            answered ? "no more are sent"
-                     : "Redis went away before it replied, so the last few may or may not be in "
-                       "the queue");
-    if (!answered && *submit->batch[0].id)
-        ctl_say("the last few have the ids from %s to %s", submit->batch[0].id,
-                submit->batch[submit->count - 1].id);
+    const struct batch_job *first = NULL, *last = NULL;
+    for (size_t i = 0; i < submit->count; i++)
+        if (submit->batch[i].shard == submit->ctl->shard) {
+            first = first ? first : &submit->batch[i];
+            last = &submit->batch[i];
+        }
+    if (ctl_is_sharded(submit->ctl)) {
+        submit->shard_lost = true;
+        submit->progress.refused += count;
+        ctl_say("the last %zu jobs of shard %u %s", count, submit->ctl->shard->index,
+                answered ? "were not sent" : "may or may not be in the queue");
+    } else {
+        submit->status = CTL_UNAVAILABLE;
+        ctl_say("%s", client_why(submit->ctl->client));
+        ctl_say("%" PRIu64 " jobs were sent before; %s", submit->progress.sent,
+                answered ? "no more are sent"
+                         : "Redis went away before it replied, so the last few may or may not be "
+                           "in the queue");
+    }
+    if (!answered && first && *first->id)
+        ctl_say("the last few have the ids from %s to %s", first->id, last->id);
+    if (ctl_is_sharded(submit->ctl))
+        ctl_lose(submit->ctl);
 }
 
-static void push_batch(struct submit *submit)
+/* Sends the jobs of the shard in use. Returns their number. */
+static size_t send_jobs(struct submit *submit)
 {
-    const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", submit->list};
-    if (submit->count == 0 || submit->status || (submit->wait && !client_up(submit->client)))
-        return;
+    struct ctl *ctl = submit->ctl;
+    char list[JOB_TEMPLATE_KEY_BYTES];
+    const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", list};
+    size_t count = 0;
+    job_template_list(&submit->template, ctl->shard, list);
     for (size_t i = 0; i < submit->count; i++)
-        argv[i + 2] = submit->batch[i].job;
-    client_send_words(submit->client, (int)submit->count + 2, argv, NULL);
-    redisReply *reply = client_take(submit->client);
-    bool sent = client_reply_ok(submit->client, reply, argv[0]);
-    bool again = !sent && retries_batch(submit, reply);
+        if (submit->batch[i].shard == ctl->shard)
+            argv[2 + count++] = submit->batch[i].job;
+    if (count == 0 || (submit->wait && !client_up(ctl->client)))
+        return 0;
+    client_send_words(ctl->client, (int)count + 2, argv, NULL);
+    return count;
+}
+
+static void take_push(struct submit *submit, size_t count)
+{
+    struct ctl *ctl = submit->ctl;
+    redisReply *reply = client_take(ctl->client);
+    bool sent = client_reply_ok(ctl->client, reply, submit->first ? "RPUSH" : "LPUSH");
+    bool again = !sent && retries_batch(submit, count, reply);
     if (sent) {
-        submit->progress.sent += submit->count;
+        submit->progress.sent += count;
         print_ids(submit);
     } else if (!again) {
-        say_unsure(submit, reply != NULL);
+        say_unsure(submit, count, reply != NULL);
     }
     freeReplyObject(reply);
     if (!again)
-        clear_batch(submit);
+        clear_batch(submit, ctl->shard);
+}
+
+/* All shards work at the same time. */
+static void push_batch(struct submit *submit)
+{
+    struct ctl *ctl = submit->ctl;
+    size_t sent[SHARDS_MAX] = {0};
+    for (uint32_t i = 0; i < ctl->shard_count && submit->count > 0 && !submit->status; i++)
+        if (ctl->shards[i].client) {
+            ctl_use(ctl, i);
+            sent[i] = send_jobs(submit);
+        }
+    for (uint32_t i = 0; i < ctl->shard_count; i++)
+        if (sent[i] > 0) {
+            ctl_use(ctl, i);
+            take_push(submit, sent[i]);
+        }
 }
 
 static void refuse(struct submit *submit, const char *name, const struct error *error)
@@ -273,6 +346,57 @@ static void add_output_names(struct submit *submit, const struct job_image *imag
     }
 }
 
+/* ---- shards -------------------------------------------------------------------------------- */
+
+/* Whether a job may be sent to the shard. One that was away may be back. */
+static bool is_usable(const struct ctl_shard *shard)
+{
+    return shard->client && (!shard->away || client_up(shard->client));
+}
+
+/* The next shard that is there, or the next one if none is. */
+static uint32_t next_shard(struct submit *submit)
+{
+    const struct ctl *ctl = submit->ctl;
+    for (uint32_t i = 0; i < ctl->shard_count; i++) {
+        submit->turn = (submit->turn + 1) % ctl->shard_count;
+        const struct client *client = ctl->shards[submit->turn].client;
+        if (client && client_up(client))
+            break;
+    }
+    return submit->turn;
+}
+
+/* The shard of an id. Extends an id that this program made until its shard is there. */
+static uint32_t shard_of(struct submit *submit, char id[PATH_MAX])
+{
+    struct ctl *ctl = submit->ctl;
+    size_t length = strlen(id);
+    uint32_t index = ctl_shard_of(ctl, id);
+    if (submit->template.made_ids && !ctl_value(ctl, "shard"))
+        for (int i = 1; i < 1000 && !is_usable(&ctl->shards[index]); i++) {
+            snprintf(id + length, PATH_MAX - length, ".%d", i);
+            index = ctl_shard_of(ctl, id);
+        }
+    return index;
+}
+
+/* Chooses the shard of a job: by its id, or else in turn. Puts it in use. */
+static bool choose_shard(struct submit *submit, struct job_image *image, char id[PATH_MAX],
+                         struct error *error)
+{
+    struct ctl *ctl = submit->ctl;
+    bool in_turn = !*id && !ctl_value(ctl, "shard");
+    uint32_t index = in_turn ? next_shard(submit) : shard_of(submit, id);
+    ctl_use(ctl, index);
+    image->shard = ctl->shard;
+    if (!is_usable(ctl->shard)) {
+        submit->shard_lost = true;
+        return error_fail(error, STATUS_INTERNAL, "not sent: its shard, %u, is away", index);
+    }
+    return true;
+}
+
 /* ---- images -------------------------------------------------------------------------------- */
 
 /* With --keys, uploads the image. Returns false after setting `error`, or if the submit is
@@ -286,25 +410,44 @@ static bool upload(struct submit *submit, const struct job_image *image, struct 
     return false;
 }
 
+/* Returns the job's text, or NULL. */
+static char *make_job(struct submit *submit, struct job_image *image, char id[PATH_MAX],
+                      struct error *error)
+{
+    const struct job_template *template = &submit->template;
+    if (!job_template_name_outputs(template, image, error) ||
+        !check_outputs(submit, image, error) ||
+        !job_template_name_id(template, image, id, error) ||
+        !choose_shard(submit, image, id, error))
+        return NULL;
+    return job_template_fill(template, image, id, error);
+}
+
+static void add_to_batch(struct submit *submit, struct job_image *image, char *job, char *name,
+                         const char *id)
+{
+    struct batch_job *added = &submit->batch[submit->count++];
+    *added = (struct batch_job){.shard = image->shard, .job = job, .file = name};
+    text_copy(added->id, sizeof added->id, id);
+    submit->bytes += strlen(job);
+    add_output_names(submit, image);
+    if (submit->template.keys)
+        key_transfer_hold(&submit->transfer, image);
+}
+
 static void add_image(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
     struct job_image image = {.file = *file, .number = ++submit->number};
-    char *job = NULL, *name = strdup(file->path);
+    char *name = strdup(file->path), *job = NULL, id[PATH_MAX];
     output_file_add_input(&submit->rules, file->path);
     require_pattern(submit);
     if (!name)
         error_set(&error, STATUS_OUT_OF_MEMORY, "out of memory for the image's name");
-    else if (job_template_name_outputs(&submit->template, &image, &error) &&
-             check_outputs(submit, &image, &error))
-        job = job_template_fill(&submit->template, &image, submit->batch[submit->count].id, &error);
+    else
+        job = make_job(submit, &image, id, &error);
     if (job && upload(submit, &image, &error)) {
-        add_output_names(submit, &image);
-        if (submit->template.keys)
-            key_transfer_hold(&submit->transfer, &image);
-        submit->batch[submit->count].job = job;
-        submit->batch[submit->count++].file = name;
-        submit->bytes += strlen(job);
+        add_to_batch(submit, &image, job, name, id);
     } else {
         free(job);
         free(name);
@@ -377,14 +520,14 @@ static bool is_over(const struct submit *submit)
 /* After a long time without results, tells the user if no daemon runs or fetching is paused. */
 static void look_for_daemons(struct submit *submit)
 {
-    struct overview overview;
+    struct overviews all;
     const char *why = NULL;
     submit->quiet_since_s = clock_now_s();
-    if (!overview_read(&overview, submit->client, submit->ctl->options.namespace, false))
+    if (!overviews_read(&all, submit->ctl, false, true))
         return; /* uncovered: gone */
-    if (overview.daemon_count == 0)
+    if (all.sum.daemon_count == 0)
         why = "no gpuimgd is running";
-    else if (overview.paused)
+    else if (all.sum.paused)
         why = "fetching jobs is paused (gpuimgctl resume)";
     snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why ? why : "");
     if (why && !submit->notified_idle) {
@@ -392,21 +535,48 @@ static void look_for_daemons(struct submit *submit)
                 submit->ctl->options.redis, submit->ctl->options.namespace);
         submit->notified_idle = true;
     }
-    overview_clear(&overview);
+    overviews_clear(&all);
+}
+
+/* Reads the results of the shard in use. With several shards, skips one that is away. */
+static bool read_shard(struct submit *submit, size_t *taken)
+{
+    struct ctl *ctl = submit->ctl;
+    bool is_one = !ctl_is_sharded(ctl);
+    char list[JOB_TEMPLATE_KEY_BYTES];
+    job_template_reply_to(&submit->template, ctl->shard, list);
+    *taken = 0;
+    if ((!is_one && !client_up(ctl->client)) ||
+        !result_reader_take(&submit->reader, ctl->client, list, is_one, taken)) {
+        if (submit->reader.refused && !is_one)
+            ctl_no_answer(ctl); /* uncovered: gone */
+        if (!is_one && !ctl->shard->away)
+            on_away(submit);
+        return false;
+    }
+    if (submit->notified_away & bit_of(ctl->shard))
+        submit->progress.note[0] = '\0';
+    submit->notified_away &= ~bit_of(ctl->shard);
+    ctl->shard->away = false;
+    return true;
 }
 
 /* Reads the available results, and pauses if nothing else can be done. */
 static void read_results(struct submit *submit)
 {
-    size_t taken = 0;
-    if (!result_reader_take(&submit->reader, &taken)) {
-        if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
-            ctl_no_answer(submit->ctl);
-        return;
+    struct ctl *ctl = submit->ctl;
+    size_t taken = 0, each;
+    for (uint32_t i = 0; i < ctl->shard_count; i++) {
+        if (!ctl->shards[i].client)
+            continue;
+        ctl_use(ctl, i);
+        if (!read_shard(submit, &each) && !ctl_is_sharded(ctl)) {
+            if (!client_interrupted() && !is_late(submit)) /* uncovered: gone */
+                ctl_no_answer(ctl);
+            return;
+        }
+        taken += each;
     }
-    if (submit->notified_away)
-        submit->progress.note[0] = '\0';
-    submit->notified_away = false;
     if (taken > 0) {
         submit->poll_s = POLL_FIRST_S;
     } else if (!submit->status && !client_interrupted()) {
@@ -414,7 +584,7 @@ static void read_results(struct submit *submit)
             look_for_daemons(submit);
         progress_draw(&submit->progress);
         if (is_waiting(submit)) {
-            client_pause(submit->client, submit->poll_s);
+            client_pause(ctl->client, submit->poll_s);
             submit->poll_s = submit->poll_s * 2 < POLL_LAST_S ? submit->poll_s * 2 : POLL_LAST_S;
         }
     }
@@ -428,6 +598,8 @@ static void say_left(struct submit *submit, const char *why)
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
         submit->source_ended && submit->count == 0 ? "" : "; further images were not sent";
+    char list[JOB_TEMPLATE_KEY_BYTES];
+    const char *others = ctl_is_sharded(submit->ctl) ? " and its like in the other shards" : "";
     if (!submit->wait) { /* uncovered: gone */
         ctl_say("%s: %" PRIu64 " jobs were sent%s", why, sent, rest);
         return;
@@ -435,14 +607,15 @@ static void say_left(struct submit *submit, const char *why)
     ctl_say("%s: %" PRIu64 " of %" PRIu64 " jobs have ended%s", why, ended, sent, rest);
     if (sent <= ended) /* uncovered: gone */
         return;
-    ctl_say("%" PRIu64 " go on in the background; their results go to the list %s and stay "
+    job_template_reply_to(&submit->template, submit->ctl->shard, list);
+    ctl_say("%" PRIu64 " go on in the background; their results go to the list %s%s and stay "
             "there for %g s; %s",
-            sent - ended, submit->template.reply_to, submit->ctl->options.result_ttl_s,
+            sent - ended, list, others, submit->ctl->options.result_ttl_s,
             submit->template.id ? "gpuimgctl result --wait shows them by their ids"
                                 : "gpuimgctl status shows how many still wait or run");
     if (submit->template.keys) /* uncovered: gone */
-        ctl_say("their images and results are the keys %s:img:%s:*, which expire within a day",
-                submit->template.ns, submit->template.run);
+        ctl_say("their images and results are the keys %s:img:%s:*%s, which expire within a day",
+                submit->ctl->ns, submit->template.run, others);
 }
 
 static void work(struct submit *submit)
@@ -452,7 +625,7 @@ static void work(struct submit *submit)
         if (submit->wait && !submit->status)
             read_results(submit);
         else if (!submit->source_ended && !submit->status && !source_ready(&submit->source))
-            client_pause(submit->client, POLL_LAST_S);
+            client_pause(submit->ctl->client, POLL_LAST_S);
         if (client_interrupted()) {
             say_left(submit, "interrupted");
             submit->status = CTL_INTERRUPTED;
@@ -487,6 +660,8 @@ static int finish(struct submit *submit)
     if (submit->source.left_out > 0)
         ctl_say("%" PRIu64 " files in folders were skipped: their suffix is not %s",
                 submit->source.left_out, format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+    if (submit->shard_lost)
+        return CTL_UNAVAILABLE;
     if (progress->refused > 0 && progress->sent == 0)
         return submit->output_refused ? CTL_FAILED : CTL_NO_INPUT;
     if (progress->sent == 0) {
@@ -509,16 +684,13 @@ static int run(struct submit *submit, int count, char **operands)
         .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
     ctl_connect(ctl);
-    submit->client = ctl->client;
-    job_template_list(&submit->template, submit->list, sizeof submit->list);
-    submit->transfer = (struct key_transfer){.client = ctl->client,
-                                             .template = &submit->template,
+    if (getrandom(&submit->turn, sizeof submit->turn, 0) < 0) /* uncovered: screen */
+        submit->turn = 0;
+    submit->turn %= ctl->shard_count;
+    submit->transfer = (struct key_transfer){.template = &submit->template,
                                              .rules = &submit->rules,
                                              .bytes_max = ctl->options.input_bytes_max};
-    submit->reader = (struct result_reader){.client = ctl->client,
-                                            .list = submit->template.reply_to,
-                                            .each = on_result,
-                                            .context = submit};
+    submit->reader = (struct result_reader){.each = on_result, .context = submit};
     /* With --no-output the values are the result, so print a line for each job. */
     progress_begin(&submit->progress, ctl,
                    ctl_value(ctl, "verbose") || ctl_value(ctl, "no-output"));
@@ -527,9 +699,10 @@ static int run(struct submit *submit, int count, char **operands)
     submit->quiet_since_s = clock_now_s();
     submit->poll_s = POLL_FIRST_S;
     client_catch_interrupt();
-    if (submit->wait)
-        client_retry_for(ctl->client, submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away,
-                         submit);
+    for (uint32_t i = 0; i < ctl->shard_count; i++)
+        if (submit->wait && ctl->shards[i].client)
+            client_retry_for(ctl->shards[i].client,
+                             submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away, submit);
     work(submit);
     return finish(submit);
 }
@@ -561,7 +734,7 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     check_operands(&submit, count, operands);
     job_template_read(&submit.template, ctl);
     int status = run(&submit, count, operands);
-    clear_batch(&submit);
+    clear_batch(&submit, NULL);
     result_reader_clear(&submit.reader);
     key_transfer_clear(&submit.transfer);
     output_names_clear(&submit.outputs);
