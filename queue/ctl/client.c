@@ -116,11 +116,6 @@ uv_loop_t *client_loop(void)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-bool client_up(const struct client *client)
-{
-    return redis_up(client->redis);
-}
-
 const char *client_why(const struct client *client)
 {
     return client->why;
@@ -134,6 +129,14 @@ static void say_unreachable(struct client *client)
         reason += sizeof cannot - 1;
     snprintf(client->why, sizeof client->why, "cannot reach Redis at %.200s: %s%s",
              client->options->redis, *reason ? reason : "no answer", redis_advice(reason));
+}
+
+bool client_up(struct client *client)
+{
+    bool is_up = redis_up(client->redis);
+    if (!is_up)
+        say_unreachable(client);
+    return is_up;
 }
 
 /* Each server in the address gets one try. Sentinels need two: one for the Sentinel, one for the

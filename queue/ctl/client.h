@@ -16,8 +16,8 @@
 
 struct client;
 
-/* Starts to connect to Redis, and keeps trying whenever the loop runs. Returns NULL and sets `error`
- * if the address is invalid or memory is short. `options` must outlive the client. */
+/* Starts to connect to Redis, and keeps trying whenever the loop runs. Returns NULL and sets
+ * `error` if the address is invalid or memory is short. `options` must outlive the client. */
 struct client *client_begin(const struct options *options, struct error *error);
 /* Waits until the connection works, at most as long as each server has to answer. Returns false if
  * Redis is away or refuses (client_why). */
@@ -56,7 +56,8 @@ const char *client_why(const struct client *client);
  * `what` names the command. */
 bool client_reply_ok(struct client *client, const redisReply *reply, const char *what);
 
-bool client_up(const struct client *client);
+/* Whether the connection works; if not, client_why has the reason. */
+bool client_up(struct client *client);
 /* Runs the loop for `seconds`. An interrupt or client_wake ends the pause early. */
 void client_pause(struct client *client, double seconds);
 void client_wake(struct client *client);

@@ -129,14 +129,16 @@ static void print_one(struct ctl *ctl, long long number, const char *text, const
     } else if (whole) {
         print_whole(ctl, number, job, text, death);
     } else {
-        out_put("%5s  %-16s %s: ", show_place(ctl, number, place), show_text(job, "id"), job ? input_of(job) : text);
+        out_put("%5s  %-16s %s: ", show_place(ctl, number, place),
+                show_text(job, "id"), job ? input_of(job) : text);
         put_error(death);
     }
     cJSON_Delete(death);
     cJSON_Delete(job);
 }
 
-/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: the shard is away. */
+/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: the shard is
+ * away. */
 static redisReply *piece_with_errors(struct ctl *ctl, long long from, long long count)
 {
     const char *ns = ctl->ns;

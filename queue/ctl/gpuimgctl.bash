@@ -23,7 +23,7 @@ _gpuimgctl_value() # option text
         COMPREPLY=($(compgen -f -- "$2")) ;;
     --quality | --set | --id | --priority | -p | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
         --group | -g | --consumer | --idle | \
-        --namespace)
+        --namespace | --shard)
         COMPREPLY=() ;;
     *) return 1 ;;
     esac
@@ -32,7 +32,7 @@ _gpuimgctl_value() # option text
 _gpuimgctl()
 {
     local commands="submit result results status top dead cancel pause resume drain explain"
-    local common="--config --redis --namespace --json --help --version -c -h -V"
+    local common="--config --redis --namespace --shard --json --help --version -c -h -V"
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]} options=
 

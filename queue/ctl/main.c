@@ -85,8 +85,8 @@ const struct ctl_command ctl_commands[] = {
     {"dead", "list | show JOB... | retry [JOB...] | drop [JOB...]",
      "list dead jobs, show their errors, retry them or drop them", ctl_dead_options,
      "JOB is an id or a number of the list. If several dead jobs have the id, the last one to die\n"
-     "is meant. '#1' is the job that died last. Write it in quotes: a bare # begins a comment in\n"
-     "a shell. retry and drop name each job.\n"
+     "is meant. '#1' is the job that died last, '#2:1' the last one of shard 2. Write it in\n"
+     "quotes: a bare # begins a comment in a shell. retry and drop name each job.\n"
      "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as for submit.\n", ctl_dead},
     {"cancel", "ID...", "cancel waiting and running jobs by id", NULL,
      "This cancels every job with the id that was sent before, but none that is sent later. A\n"

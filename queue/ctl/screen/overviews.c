@@ -19,6 +19,12 @@ static double sooner(double a, double b)
     return a < 0 ? b : b < 0 ? a : fmin(a, b);
 }
 
+/* The end of both pauses. A negative time is no end. */
+static double last_of(double a, double b)
+{
+    return a < 0 || b < 0 ? -1 : fmax(a, b);
+}
+
 /* Moves the daemon's statistics to `sum`. A daemon of several shards is in each of them. */
 static void add_daemon(struct overview *sum, struct overview_daemon *daemon)
 {
@@ -65,11 +71,8 @@ static void add(struct overview *sum, const struct overview *part)
         sum->attempts[i] += part->attempts[i];
     sum->oldest_s = later(sum->oldest_s, part->oldest_s);
     sum->next_s = sooner(sum->next_s, part->next_s);
-    /* The sum's pause ends when the last one does; one without a limit never does. */
     if (part->paused)
-        sum->paused_s = !sum->paused                             ? part->paused_s
-                        : sum->paused_s < 0 || part->paused_s < 0 ? -1
-                                                                  : fmax(sum->paused_s, part->paused_s);
+        sum->paused_s = !sum->paused ? part->paused_s : last_of(sum->paused_s, part->paused_s);
     sum->paused |= part->paused;
     if (!*sum->alone_owner)
         text_copy(sum->alone_owner, sizeof sum->alone_owner, part->alone_owner);

@@ -29,8 +29,8 @@ struct job_template {
     bool replies;            /* results go to a reply list of the shard */
 };
 
-/* An image, the shard of its job, and the paths of its outputs: with keys on this machine, otherwise below output_root.
- * NULL if an output has no path or stays in Redis. */
+/* An image, the shard of its job, and the paths of its outputs: with keys on this machine,
+ * otherwise below output_root. NULL if an output has no path or stays in Redis. */
 struct job_image {
     struct source_file file;
     uint64_t number; /* from 1; 0: none */

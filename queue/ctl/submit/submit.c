@@ -3,26 +3,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "conf/clock.h"
 #include "conf/format.h"
-#include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
 #include "queue/ctl/screen/overviews.h"
 #include "queue/ctl/show.h"
+#include "queue/ctl/submit/batch.h"
 #include "queue/ctl/submit/key_transfer.h"
 #include "queue/ctl/submit/result_reader.h"
 #include "queue/ctl/submit/output_file.h"
 #include "queue/ctl/submit/job_template.h"
+#include "queue/ctl/submit/shard_choice.h"
 #include "queue/ctl/submit/source.h"
 
-/* Jobs per push: about 30 KB, which Redis handles in 100 us. */
-#define BATCH_MAX       128
-#define BATCH_BYTES_MAX (1 << 20)
 /* Pause between polls for results, in seconds. It starts at the first value and grows up to the
  * second one while no results arrive. */
 #define POLL_FIRST_S 0.005
@@ -65,12 +62,8 @@ struct submit {
     bool wait, first, source_ended; /* source_ended: no more images */
     double timeout_s;          /* 0: none */
     uint64_t number;           /* the last image's number */
-    size_t count, bytes;       /* of the batch */
-    struct batch_job {
-        const struct ctl_shard *shard;
-        char *job, *file, id[JOB_ID_BYTES_MAX + 1];
-    } batch[BATCH_MAX];
-    uint32_t turn;             /* the shard of the last job without an id */
+    struct batch batch;
+    struct shard_choice choice;
     double quiet_since_s, poll_s;      /* time of the last result; pause before the next poll */
     uint64_t notified_away;    /* a bit per shard: the user was notified of the current outage */
     bool notified_idle;
@@ -82,25 +75,6 @@ struct submit {
 };
 
 /* ---- sending ------------------------------------------------------------------------------ */
-
-static void clear_job(struct submit *submit, struct batch_job *job)
-{
-    submit->bytes -= strlen(job->job);
-    free(job->job);
-    free(job->file);
-}
-
-/* Removes the jobs of a shard from the batch; NULL: all jobs. */
-static void clear_batch(struct submit *submit, const struct ctl_shard *shard)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < submit->count; i++)
-        if (!shard || submit->batch[i].shard == shard)
-            clear_job(submit, &submit->batch[i]);
-        else
-            submit->batch[kept++] = submit->batch[i];
-    submit->count = kept;
-}
 
 static uint64_t bit_of(const struct ctl_shard *shard)
 {
@@ -150,66 +124,65 @@ static bool retries_batch(struct submit *submit, size_t count, const redisReply 
 /* Without --wait, prints the ids of the shard in use for a later gpuimgctl result. */
 static void print_ids(struct submit *submit)
 {
-    for (size_t i = 0; i < submit->count && !submit->wait; i++) {
-        const char *id = submit->batch[i].id;
-        if (submit->batch[i].shard != submit->ctl->shard)
-            continue;
+    const struct batch_job *job;
+    for (size_t at = 0; (job = batch_next(&submit->batch, submit->ctl->shard, &at));) {
         if (submit->ctl->json) {
             cJSON *line = cJSON_CreateObject();
-            if (*id)
-                cJSON_AddStringToObject(line, "id", id);
+            if (*job->id)
+                cJSON_AddStringToObject(line, "id", job->id);
             ctl_add_shard(submit->ctl, line);
-            cJSON_AddStringToObject(line, "file", submit->batch[i].file);
+            cJSON_AddStringToObject(line, "file", job->file);
             ctl_print_json(submit->ctl, line);
-        } else if (*id) {
-            out_line("%s", id);
+        } else if (*job->id) {
+            out_line("%s", job->id);
         }
     }
 }
 
-/* Some of the jobs of the shard in use may have been sent. With one shard, the submit is over. */
+static void say_unsure_ids(struct submit *submit)
+{
+    const struct ctl_shard *shard = submit->ctl->shard;
+    size_t at = 0;
+    const struct batch_job *first = batch_next(&submit->batch, shard, &at), *last = first, *job;
+    while ((job = batch_next(&submit->batch, shard, &at)))
+        last = job;
+    if (*first->id)
+        ctl_say("the last few have the ids from %s to %s", first->id, last->id);
+}
+
+/* The push of the jobs of the shard in use failed; without an answer, it may have been carried out.
+ * With one shard, the submit is over. */
 static void say_unsure(struct submit *submit, size_t count, bool answered)
 {
-    const struct batch_job *first = NULL, *last = NULL;
-    for (size_t i = 0; i < submit->count; i++)
-        if (submit->batch[i].shard == submit->ctl->shard) {
-            first = first ? first : &submit->batch[i];
-            last = &submit->batch[i];
-        }
-    if (ctl_is_sharded(submit->ctl)) {
+    struct ctl *ctl = submit->ctl;
+    if (ctl_is_sharded(ctl)) {
         submit->shard_lost = true;
         submit->progress.refused += count;
-        ctl_say("the last %zu jobs of shard %u %s", count, submit->ctl->shard->index,
+        ctl_say("the last %zu jobs of shard %u %s", count, ctl->shard->index,
                 answered ? "were not sent" : "may or may not be in the queue");
     } else {
         submit->status = CTL_UNAVAILABLE;
-        ctl_say("%s", client_why(submit->ctl->client));
+        ctl_say("%s", client_why(ctl->client));
         ctl_say("%" PRIu64 " jobs were sent before; %s", submit->progress.sent,
                 answered ? "no more are sent"
                          : "Redis went away before it replied, so the last few may or may not be "
                            "in the queue");
     }
-    if (!answered && first && *first->id)
-        ctl_say("the last few have the ids from %s to %s", first->id, last->id);
-    if (ctl_is_sharded(submit->ctl))
-        ctl_lose(submit->ctl);
+    if (!answered)
+        say_unsure_ids(submit);
+    if (ctl_is_sharded(ctl))
+        ctl_lose(ctl);
 }
 
 /* Sends the jobs of the shard in use. Returns their number. */
 static size_t send_jobs(struct submit *submit)
 {
-    struct ctl *ctl = submit->ctl;
+    const struct ctl_shard *shard = submit->ctl->shard;
     char list[JOB_TEMPLATE_KEY_BYTES];
-    const char *argv[BATCH_MAX + 2] = {submit->first ? "RPUSH" : "LPUSH", list};
-    size_t count = 0;
-    job_template_list(&submit->template, ctl->shard, list);
-    for (size_t i = 0; i < submit->count; i++)
-        if (submit->batch[i].shard == ctl->shard)
-            argv[2 + count++] = submit->batch[i].job;
-    if (count == 0 || (submit->wait && !client_up(ctl->client)))
+    if (submit->wait && !client_up(shard->client))
         return 0;
-    client_send_words(ctl->client, (int)count + 2, argv, NULL);
-    return count;
+    job_template_list(&submit->template, shard, list);
+    return batch_send(&submit->batch, shard, submit->first ? "RPUSH" : "LPUSH", list);
 }
 
 static void take_push(struct submit *submit, size_t count)
@@ -220,13 +193,14 @@ static void take_push(struct submit *submit, size_t count)
     bool again = !sent && retries_batch(submit, count, reply);
     if (sent) {
         submit->progress.sent += count;
-        print_ids(submit);
+        if (!submit->wait)
+            print_ids(submit);
     } else if (!again) {
         say_unsure(submit, count, reply != NULL);
     }
     freeReplyObject(reply);
     if (!again)
-        clear_batch(submit, ctl->shard);
+        batch_clear(&submit->batch, ctl->shard);
 }
 
 /* All shards work at the same time. */
@@ -234,7 +208,7 @@ static void push_batch(struct submit *submit)
 {
     struct ctl *ctl = submit->ctl;
     size_t sent[SHARDS_MAX] = {0};
-    for (uint32_t i = 0; i < ctl->shard_count && submit->count > 0 && !submit->status; i++)
+    for (uint32_t i = 0; i < ctl->shard_count && submit->batch.count > 0 && !submit->status; i++)
         if (ctl->shards[i].client) {
             ctl_use(ctl, i);
             sent[i] = send_jobs(submit);
@@ -255,7 +229,7 @@ static void refuse(struct submit *submit, const char *name, const struct error *
         ctl_say("and so on; further images that are not sent are only counted");
     submit->progress.refused++;
     /* All jobs come from one template, so an error in the first job is in all of them. */
-    if (error && submit->progress.sent == 0 && submit->count == 0 && submit->number == 1 &&
+    if (error && submit->progress.sent == 0 && submit->batch.count == 0 && submit->number == 1 &&
         (error->status == STATUS_BAD_JOB || error->status == STATUS_BAD_JSON))
         ctl_usage(submit->ctl, "nothing was sent");
 }
@@ -346,57 +320,6 @@ static void add_output_names(struct submit *submit, const struct job_image *imag
     }
 }
 
-/* ---- shards -------------------------------------------------------------------------------- */
-
-/* Whether a job may be sent to the shard. One that was away may be back. */
-static bool is_usable(const struct ctl_shard *shard)
-{
-    return shard->client && (!shard->away || client_up(shard->client));
-}
-
-/* The next shard that is there, or the next one if none is. */
-static uint32_t next_shard(struct submit *submit)
-{
-    const struct ctl *ctl = submit->ctl;
-    for (uint32_t i = 0; i < ctl->shard_count; i++) {
-        submit->turn = (submit->turn + 1) % ctl->shard_count;
-        const struct client *client = ctl->shards[submit->turn].client;
-        if (client && client_up(client))
-            break;
-    }
-    return submit->turn;
-}
-
-/* The shard of an id. Extends an id that this program made until its shard is there. */
-static uint32_t shard_of(struct submit *submit, char id[PATH_MAX])
-{
-    struct ctl *ctl = submit->ctl;
-    size_t length = strlen(id);
-    uint32_t index = ctl_shard_of(ctl, id);
-    if (submit->template.made_ids && !ctl_value(ctl, "shard"))
-        for (int i = 1; i < 1000 && !is_usable(&ctl->shards[index]); i++) {
-            snprintf(id + length, PATH_MAX - length, ".%d", i);
-            index = ctl_shard_of(ctl, id);
-        }
-    return index;
-}
-
-/* Chooses the shard of a job: by its id, or else in turn. Puts it in use. */
-static bool choose_shard(struct submit *submit, struct job_image *image, char id[PATH_MAX],
-                         struct error *error)
-{
-    struct ctl *ctl = submit->ctl;
-    bool in_turn = !*id && !ctl_value(ctl, "shard");
-    uint32_t index = in_turn ? next_shard(submit) : shard_of(submit, id);
-    ctl_use(ctl, index);
-    image->shard = ctl->shard;
-    if (!is_usable(ctl->shard)) {
-        submit->shard_lost = true;
-        return error_fail(error, STATUS_INTERNAL, "not sent: its shard, %u, is away", index);
-    }
-    return true;
-}
-
 /* ---- images -------------------------------------------------------------------------------- */
 
 /* With --keys, uploads the image. Returns false after setting `error`, or if the submit is
@@ -417,22 +340,14 @@ static char *make_job(struct submit *submit, struct job_image *image, char id[PA
     const struct job_template *template = &submit->template;
     if (!job_template_name_outputs(template, image, error) ||
         !check_outputs(submit, image, error) ||
-        !job_template_name_id(template, image, id, error) ||
-        !choose_shard(submit, image, id, error))
+        !job_template_name_id(template, image, id, error))
         return NULL;
+    if (!shard_choice_next(&submit->choice, id, error)) {
+        submit->shard_lost = true;
+        return NULL;
+    }
+    image->shard = submit->ctl->shard;
     return job_template_fill(template, image, id, error);
-}
-
-static void add_to_batch(struct submit *submit, struct job_image *image, char *job, char *name,
-                         const char *id)
-{
-    struct batch_job *added = &submit->batch[submit->count++];
-    *added = (struct batch_job){.shard = image->shard, .job = job, .file = name};
-    text_copy(added->id, sizeof added->id, id);
-    submit->bytes += strlen(job);
-    add_output_names(submit, image);
-    if (submit->template.keys)
-        key_transfer_hold(&submit->transfer, image);
 }
 
 static void add_image(struct submit *submit, const struct source_file *file)
@@ -447,7 +362,10 @@ static void add_image(struct submit *submit, const struct source_file *file)
     else
         job = make_job(submit, &image, id, &error);
     if (job && upload(submit, &image, &error)) {
-        add_to_batch(submit, &image, job, name, id);
+        batch_add(&submit->batch, image.shard, job, name, id);
+        add_output_names(submit, &image);
+        if (submit->template.keys)
+            key_transfer_hold(&submit->transfer, &image);
     } else {
         free(job);
         free(name);
@@ -466,8 +384,8 @@ static bool is_waiting(const struct submit *submit)
 static void send_some(struct submit *submit)
 {
     struct source_file file;
-    while (!submit->status && submit->count < BATCH_MAX && submit->bytes < BATCH_BYTES_MAX &&
-           !client_interrupted() && !is_waiting(submit)) {
+    while (!submit->status && !batch_is_full(&submit->batch) && !client_interrupted() &&
+           !is_waiting(submit)) {
         enum source_step step = source_next(&submit->source, &file);
         if (step == SOURCE_FILE)
             add_image(submit, &file);
@@ -513,7 +431,7 @@ static void on_result(void *context, const cJSON *result, const char *text, uint
 
 static bool is_over(const struct submit *submit)
 {
-    return submit->source_ended && submit->count == 0 &&
+    return submit->source_ended && submit->batch.count == 0 &&
            (!submit->wait || progress_ended(&submit->progress) >= submit->progress.sent);
 }
 
@@ -583,7 +501,7 @@ static void read_results(struct submit *submit)
         if (clock_now_s() - submit->quiet_since_s > QUIET_S && submit->progress.sent > 0)
             look_for_daemons(submit);
         progress_draw(&submit->progress);
-        if (is_waiting(submit)) {
+        if (is_waiting(submit) || batch_is_full(&submit->batch)) {
             client_pause(ctl->client, submit->poll_s);
             submit->poll_s = submit->poll_s * 2 < POLL_LAST_S ? submit->poll_s * 2 : POLL_LAST_S;
         }
@@ -597,7 +515,7 @@ static void say_left(struct submit *submit, const char *why)
 {
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
-        submit->source_ended && submit->count == 0 ? "" : "; further images were not sent";
+        submit->source_ended && submit->batch.count == 0 ? "" : "; further images were not sent";
     char list[JOB_TEMPLATE_KEY_BYTES];
     const char *others = ctl_is_sharded(submit->ctl) ? " and its like in the other shards" : "";
     if (!submit->wait) { /* uncovered: gone */
@@ -684,9 +602,7 @@ static int run(struct submit *submit, int count, char **operands)
         .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
     ctl_connect(ctl);
-    if (getrandom(&submit->turn, sizeof submit->turn, 0) < 0) /* uncovered: screen */
-        submit->turn = 0;
-    submit->turn %= ctl->shard_count;
+    submit->choice = shard_choice_begin(ctl, submit->template.made_ids);
     submit->transfer = (struct key_transfer){.template = &submit->template,
                                              .rules = &submit->rules,
                                              .bytes_max = ctl->options.input_bytes_max};
@@ -734,7 +650,7 @@ int ctl_submit(struct ctl *ctl, int count, char **operands)
     check_operands(&submit, count, operands);
     job_template_read(&submit.template, ctl);
     int status = run(&submit, count, operands);
-    clear_batch(&submit, NULL);
+    batch_clear(&submit.batch, NULL);
     result_reader_clear(&submit.reader);
     key_transfer_clear(&submit.transfer);
     output_names_clear(&submit.outputs);

@@ -1,0 +1,60 @@
+#include "queue/ctl/submit/shard_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* How often an id is extended. With 64 shards of which one is there, this misses it once in ten
+ * million ids. */
+#define TRIES_MAX 1000
+
+struct shard_choice shard_choice_begin(struct ctl *ctl, bool made_ids)
+{
+    struct shard_choice choice = {.ctl = ctl, .made_ids = made_ids && !ctl_value(ctl, "shard")};
+    if (getrandom(&choice.turn, sizeof choice.turn, 0) < 0) /* uncovered: screen */
+        choice.turn = 0;
+    choice.turn %= ctl->shard_count;
+    return choice;
+}
+
+/* Whether a job may be sent to the shard. One that was away may be back. */
+static bool is_usable(const struct ctl_shard *shard)
+{
+    return shard->client && (!shard->away || client_up(shard->client));
+}
+
+/* The next shard that is there, or the next one if none is. */
+static uint32_t in_turn(struct shard_choice *choice)
+{
+    const struct ctl *ctl = choice->ctl;
+    for (uint32_t i = 0; i < ctl->shard_count; i++) {
+        choice->turn = (choice->turn + 1) % ctl->shard_count;
+        struct client *client = ctl->shards[choice->turn].client;
+        if (client && client_up(client))
+            break;
+    }
+    return choice->turn;
+}
+
+static uint32_t of_id(const struct shard_choice *choice, char id[PATH_MAX])
+{
+    struct ctl *ctl = choice->ctl;
+    size_t length = strlen(id);
+    uint32_t index = ctl_shard_of(ctl, id);
+    for (int i = 1; i < TRIES_MAX && choice->made_ids && !is_usable(&ctl->shards[index]); i++) {
+        snprintf(id + length, PATH_MAX - length, ".%d", i);
+        index = ctl_shard_of(ctl, id);
+    }
+    return index;
+}
+
+bool shard_choice_next(struct shard_choice *choice, char id[PATH_MAX], struct error *error)
+{
+    struct ctl *ctl = choice->ctl;
+    bool is_free = !*id && !ctl_value(ctl, "shard");
+    ctl_use(ctl, is_free ? in_turn(choice) : of_id(choice, id));
+    if (is_usable(ctl->shard))
+        return true;
+    return error_fail(error, STATUS_INTERNAL, "not sent: its shard, %u, is away",
+                      ctl->shard->index);
+}
