@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
-
-PRIORITY=0 to 9 selects the list of that priority. Prints the output's path. Exit status: 0 done,
-1 the job failed, 2 no result in time, 3 Redis, 64 usage."""
-import json, os, socket, sys, uuid
+PRIORITY=0 to 9 selects the list of that priority, ID is the job's id. SHARDS is the daemons'
+option; REDIS may then name several servers, with spaces. Prints the output's path. Exit status: 0
+done, 1 the job failed, 2 no result in time, 3 Redis, 64 usage."""
+import json, os, random, socket, sys, uuid, zlib
+env = os.environ.get
 
 
 class Redis:
@@ -21,11 +22,9 @@ class Redis:
 
     def reply(self):
         line = self.stream.readline()
-        if not line.endswith(b"\r\n"):
-            raise OSError("the connection was closed")
         kind, rest = line[:1], line[1:-2].decode()
-        if kind == b"-":
-            raise OSError(rest)
+        if kind == b"-" or not line.endswith(b"\r\n"):
+            raise OSError(rest or "the connection was closed")
         if rest == "-1" and kind in b"$*":
             return None
         if kind == b"$":
@@ -34,13 +33,15 @@ class Redis:
 
 
 def main(seconds, source, output, *ops):
-    redis = Redis(os.environ.get("REDIS", "127.0.0.1:6379"), int(seconds) + 5)
-    reply_to = f"gpuimgd:reply:{uuid.uuid4()}"  # a private list
-    job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to}
-    urgency = os.environ.get("PRIORITY")  # a digit; the list decides
-    if urgency:
-        job["priority"] = int(urgency)
-    redis.call("LPUSH", "gpuimgd:jobs" + (f":{urgency}" if urgency else ""), json.dumps(job))
+    servers, shards = env("REDIS", "127.0.0.1:6379").split(), int(env("SHARDS", "1"))
+    shard = (zlib.crc32(env("ID").encode()) if env("ID") else random.getrandbits(32)) % shards
+    ns = f"{{gpuimgd:{shard}}}" if shards > 1 else "gpuimgd"
+    reply_to = f"{ns}:reply:{uuid.uuid4()}"  # a private list
+    job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to, "id": env("ID"),
+           "priority": int(env("PRIORITY")) if env("PRIORITY") else None}
+    text = json.dumps({key: value for key, value in job.items() if value is not None})
+    redis = Redis(servers[shard % len(servers)], int(seconds) + 5)
+    redis.call("LPUSH", f"{ns}:jobs:{env('PRIORITY', '')}".rstrip(":"), text)
     popped = redis.call("BRPOP", reply_to, seconds)  # the list's name and the result
     if popped is None:
         print(f"no result within {seconds} s", file=sys.stderr)
@@ -53,7 +54,7 @@ def main(seconds, source, output, *ops):
 
 
 if len(sys.argv) < 5 or not sys.argv[1].isdecimal() or \
-        os.environ.get("PRIORITY", "") not in ["", *"0123456789"]:
+        env("PRIORITY", "") not in ["", *"0123456789"]:
     sys.stderr.write(f"usage: REDIS=host:port {sys.argv[0]} SECONDS INPUT OUTPUT OPERATION...\n")
     sys.exit(64)
 try:

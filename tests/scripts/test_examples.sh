@@ -24,9 +24,9 @@ prepare() {
     { printf 'P2\n64 48\n255\n'; blocks; } | cjpeg -quality 95 -outfile "$dir/in/a.jpg"
     cp "$dir/in/a.jpg" "$dir/in/$awkward"
 }
-start_daemon() {
+start_daemon() { # OPTION...
     run_daemon "$build/gpuimgd" -c /dev/null "--redis=127.0.0.1:$port" "--input_root=$dir/in" \
-        "--output_root=$dir/out" --engine=cpu --workers=1
+        "--output_root=$dir/out" --engine=cpu --workers=1 "$@"
 }
 
 client() { # sh|py|js|c ARGUMENT...
@@ -89,6 +89,15 @@ with_daemon() { # client
     check "$1: several clients in parallel" several_at_once "$1"
     PRIORITY=9 check "$1: a job with a priority" ends 0 "urgent-$1.png" "$1" 60 a.jpg "urgent-$1.png" sobel
 }
+# The daemon serves shard 1 alone. zlib's crc32 of "dog" is 1 mod 4 and mod 2, that of "cat" is 0.
+with_shards() { # client
+    ID=dog SHARDS=4 check "$1: the shard of an id" ends 0 "dog-$1.png" "$1" 60 a.jpg "dog-$1.png" sobel
+    check "$1: the result has the id" has "$(ask_redis GET '{gpuimgd:1}:result:dog')" "dog-$1.png"
+    at="127.0.0.1:1 127.0.0.1:$port" ID=dog SHARDS=2 check "$1: the server of a shard" \
+        ends 0 "two-$1.png" "$1" 60 a.jpg "two-$1.png" sobel
+    at="127.0.0.1:1 127.0.0.1:$port" ID=cat SHARDS=2 check "$1: the server of another shard" \
+        ends 3 Redis "$1" 60 a.jpg x.png sobel
+}
 
 main() {
     local which reason usable=()
@@ -111,6 +120,9 @@ main() {
     for which in "${usable[@]}"; do without_daemon "$which"; done
     start_daemon
     for which in "${usable[@]}"; do with_daemon "$which"; done
+    stop_daemon
+    start_daemon '--namespace={gpuimgd:1}'
+    for which in "${usable[@]}"; do with_shards "$which"; done
     [ "$failures" -eq 0 ]
 }
 main
