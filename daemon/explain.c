@@ -1,8 +1,8 @@
 /*
  * explain.c - prints how the daemon would run a job, without running it.
  *
- * It uses the same parser, header probe, decode settings and planner as a real job. It needs no
- * Redis and no GPU, and writes only to `out` and the log.
+ * It uses the same parser, downloads, header probe, decode settings and planner as a real job. It
+ * needs no Redis and no GPU, and writes only to `out` and the log.
  */
 #include "daemon/daemon.h"
 
@@ -15,6 +15,7 @@
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/pipeline/job_run.h"
+#include "daemon/web/fetcher.h"
 #include "queue/job/json.h"
 #include "queue/redis/shard.h"
 
@@ -40,38 +41,96 @@ static char *read_text(const char *file, size_t *length, struct error *error)
     return text;
 }
 
-static void read_input(struct job_run *run, const char *input_root)
+/* ---- the input ------------------------------------------------------------------------------ */
+
+static void read_file(struct job_run *run, const char *input_root)
 {
     struct files files;
-    struct codec_context *context = codec_context_create();
     const char *path = run->job.input.path;
     struct files_input input = {.fd = -1};
-    if (!context) {
-        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
-    } else if (!path) {
-        char url[JOB_URL_BYTES_MAX + 1];
-        error_set(&run->error, STATUS_INPUT_MISSING,
-                  "the input is the %s \"%.100s\"; only files below input_root are explained",
-                  run->job.input.key ? "Redis key" : "URL", job_place_name(&run->job.input, url));
-    } else if (files_open_inputs(&files, input_root, &run->error)) {
-        enum status status =
-            files_open_input(&files, path, run->bounds.input_bytes_max, &input, &run->error);
-        run->input.bytes = input.size;
-        if (status == STATUS_OK && !(run->input.loaded = malloc(run->input.bytes + 1)))
-            status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
-        if (status == STATUS_OK)
-            status = files_read_input(input.fd, path, run->input.loaded, 0, run->input.bytes,
-                                      &run->error);
-        if (status == STATUS_OK)
-            status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
-                                 &run->info, &run->error);
-        (void)status; /* also in run->error */
-        if (input.fd >= 0)
-            close(input.fd);
-        files_close(&files);
+    if (!files_open_inputs(&files, input_root, &run->error))
+        return;
+    enum status status =
+        files_open_input(&files, path, run->bounds.input_bytes_max, &input, &run->error);
+    run->input.bytes = input.size;
+    if (status == STATUS_OK && !(run->input.loaded = malloc(run->input.bytes + 1)))
+        status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
+    if (status == STATUS_OK)
+        status = files_read_input(input.fd, path, run->input.loaded, 0, run->input.bytes,
+                                  &run->error);
+    (void)status; /* also in run->error */
+    if (input.fd >= 0)
+        close(input.fd);
+    files_close(&files);
+}
+
+struct download {
+    struct job_run *run;
+    bool ended;
+};
+
+static void on_downloaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    struct download *download = context;
+    download->ended = true;
+    download->run->input.loaded = bytes;
+    download->run->input.bytes = length;
+    if (error)
+        download->run->error = *error;
+}
+
+/* Downloads the input as a job does: with the same prefixes, keys, limits and time limits, once. */
+static void read_url(struct job_run *run, const struct options *options)
+{
+    uv_loop_t loop;
+    struct metrics_urls ignored = {0};
+    struct download download = {.run = run};
+    struct transfer_request request = {.direction = METRICS_DOWNLOAD,
+                                       .url = run->job.input.url,
+                                       .bytes_max = run->bounds.input_bytes_max,
+                                       .done = on_downloaded,
+                                       .context = &download};
+    if (uv_loop_init(&loop) != 0) {
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a download");
+        return;
     }
+    struct fetcher *fetcher = fetcher_create(&loop, options, &ignored, &run->error);
+    bool begun = fetcher && fetcher_start(fetcher, &request);
+    if (fetcher && !begun)
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a download");
+    while (begun && !download.ended)
+        uv_run(&loop, UV_RUN_ONCE);
+    if (run->input.loaded)
+        fetcher_release(fetcher, run->input.bytes);
+    fetcher_stop(fetcher);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    fetcher_destroy(fetcher);
+    uv_loop_close(&loop);
+}
+
+static void read_input(struct job_run *run, const struct options *options)
+{
+    struct codec_context *context = codec_context_create();
+    char url[JOB_URL_BYTES_MAX + 1];
+    if (!context)
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
+    else if (run->job.input.path)
+        read_file(run, options->input_root);
+    else if (run->job.input.url)
+        read_url(run, options);
+    else
+        error_set(&run->error, STATUS_INPUT_MISSING, "the input is the Redis key \"%.100s\"; only "
+                  "files below input_root and URLs are explained",
+                  job_place_name(&run->job.input, url));
+    enum status status = run->error.status;
+    if (status == STATUS_OK)
+        status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
+                             &run->info, &run->error);
+    (void)status; /* also in run->error */
     codec_context_destroy(context);
 }
+
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 /* Plans with the overlays in a pool as large as the daemon's. */
 static void plan_with(struct job_run *run, struct overlays *overlays, const struct files *files)
@@ -107,6 +166,8 @@ static void build_plan(struct job_run *run, const struct options *options)
     }
 }
 
+/* ---- as text -------------------------------------------------------------------------------- */
+
 /* A path or key comes from the job: make it printable. */
 static void print_name(const char *name, FILE *out)
 {
@@ -119,8 +180,9 @@ static void print_name(const char *name, FILE *out)
 static void print_input(const struct job_run *run, FILE *out)
 {
     const struct image_info *info = &run->info;
+    char url[JOB_URL_BYTES_MAX + 1];
     fputs("input    ", out);
-    print_name(run->job.input.path, out);
+    print_name(job_place_name(&run->job.input, url), out);
     fprintf(out, ": %s%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32, info->format->name,
             info->progressive ? " (progressive)" : "", info->width, info->height, info->channels);
     if (info->orientation != 1)
@@ -182,6 +244,8 @@ static void print_text(const struct job_run *run, FILE *out)
     plan_print_memory(&run->plan, out);
 }
 
+/* ---- as JSON -------------------------------------------------------------------------------- */
+
 static bool add_number(cJSON *object, const char *key, double value)
 {
     return cJSON_AddNumberToObject(object, key, value) != NULL;
@@ -202,11 +266,20 @@ static bool add_error(cJSON *holder, const struct error *error)
            cJSON_AddBoolToObject(item, "retryable", status_retryable(error->status));
 }
 
+/* Adds the name as a result has it. */
+static bool add_place(cJSON *object, const struct job_place *place)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    const char *kind = place->path ? "path" : place->key ? "key" : "url";
+    return !job_place_is_given(place) ||
+           cJSON_AddStringToObject(object, kind, job_place_name(place, url));
+}
+
 static bool add_input(cJSON *json, const struct job_run *run)
 {
     const struct image_info *info = &run->info;
     cJSON *input = cJSON_AddObjectToObject(json, "input");
-    return input && cJSON_AddStringToObject(input, "path", run->job.input.path) &&
+    return input && add_place(input, &run->job.input) &&
            cJSON_AddStringToObject(input, "format", info->format->name) &&
            cJSON_AddBoolToObject(input, "progressive", info->progressive) &&
            add_size(input, info->width, info->height, info->channels) &&
@@ -250,15 +323,6 @@ static bool add_parameters(cJSON *item, const struct format *format,
         if (format->parameters >> i & 1)
             ok = add_parameter(object, i, *encoder_setting(&settings, i));
     return ok;
-}
-
-/* Adds the name as a result has it. */
-static bool add_place(cJSON *object, const struct job_place *place)
-{
-    char url[JOB_URL_BYTES_MAX + 1];
-    const char *kind = place->path ? "path" : place->key ? "key" : "url";
-    return !job_place_is_given(place) ||
-           cJSON_AddStringToObject(object, kind, job_place_name(place, url));
 }
 
 static bool add_output(cJSON *list, const struct job_run *run, size_t index)
@@ -315,6 +379,8 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
     free(text);
 }
 
+/* ---- the job -------------------------------------------------------------------------------- */
+
 /* The shard to which a client pushes the job: that of its id, or else that of its first key. */
 static uint32_t shard_of(const struct options *options, const char *text, size_t length)
 {
@@ -347,7 +413,7 @@ static void explain(struct job_run *run, const struct options *options,
     if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
         job_run_check_operations(run);
     if (run->error.status == STATUS_OK)
-        read_input(run, options->input_root);
+        read_input(run, options);
     if (run->error.status == STATUS_OK)
         build_plan(run, options);
 }

@@ -169,6 +169,17 @@ TEST(test_dead_jobs_of_all_shards)
     ctl_expect(w, 0, "ctl dead " FOUR, "there are no dead jobs\n", NULL);
 }
 
+/* The keys of a job begin with the namespace of its shard: that of its id, or any one. */
+TEST(test_explain_with_shards)
+{
+#define JOB(id) text_of("echo '{\"input\":\"one.png\"," id "\"output\":{\"key\":\"{%s:2}:img:x\"," \
+                        "\"format\":\"png\"}}' | ctl explain " FOUR "-", w->ns)
+    ctl_expect(w, 0, JOB(""), ":2}:img:x: png, 8 x 8", NULL);
+    ctl_expect(w, 0, JOB("\"id\":\"fox\","), ":2}:img:x: png, 8 x 8", NULL);
+    ctl_expect(w, 1, JOB("\"id\":\"dog\","), "path_refused", ":1}:img:", NULL);
+#undef JOB
+}
+
 /* ---- a shard that is away ------------------------------------------------------------------ */
 
 /* Shard 1 of 2 is on a second server. */

@@ -133,6 +133,61 @@ TEST(test_many)
     stop(daemon);
 }
 
+/* ---- explain --------------------------------------------------------------------------------- */
+
+/* Runs gpuimgd --explain on a job of this URL. */
+static struct process explain(const char *url, const char *option)
+{
+    struct process process;
+    const char *job = text_of("{\"input\":{\"url\":\"%s%s\"},\"output\":{\"url\":"
+                              "\"%s/file/x.png\"},\"ops\":[\"sobel\"]}", origin, url, origin);
+    const char *file = text_of("%s/job.json", w->folder);
+    const char *args[] = {prefixes, "--url_networks=127.0.0.0/8", "--json", "--explain", file,
+                          option, NULL};
+    struct process_options options = {.program = getenv("GPUIMGD"), .args = args,
+                                      .folder = w->folder, .name = "explain"};
+    assert_true(text_file_write(file, job, strlen(job)));
+    assert_true(process_start(&process, &options));
+    return process;
+}
+
+/* The exit status must be `status`. Returns the output as JSON. */
+static cJSON *explained(struct process process, int status)
+{
+    assert_int_equal(process_wait(&process, patience(20)), status);
+    char *out = process_out(&process), *log = process_log(&process);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    assert_non_null(json);
+    assert_null(strstr(log, "secret"));
+    assert_null(strstr(out, "secret"));
+    free(out);
+    free(log);
+    process_clear(&process);
+    return json;
+}
+
+TEST(test_explain)
+{
+    cJSON *json = explained(explain("/file/p.jpg?secret=5", NULL), 0);
+    check_has(json, "{'input.url':'%s/file/p.jpg','input.path':null,'input.width':160,"
+                    "'decode.as':'luma','outputs.0.url':'%s/file/x.png','outputs.0.width':160}",
+              origin, origin);
+    assert_true(json_number(json, "memory.input") > 0);
+    cJSON_Delete(json);
+    assert_int_equal(web_server_count(server, "GET /file/p.jpg?secret=5 "), 1);
+    assert_int_equal(web_server_count(server, "PUT /file/x.png "), 0);
+    json = explained(explain("/status/404", NULL), 1);
+    check_has(json, "{'error.code':'input_missing','input.url':'%s/status/404'}", origin);
+    cJSON_Delete(json);
+    json = explained(explain("/large", NULL), 1);
+    check_has(json, "{'error.code':'input_too_large'}");
+    cJSON_Delete(json);
+    json = explained(explain("/file/p.jpg?refused", "--url_prefixes=https://elsewhere/"), 1);
+    check_has(json, "{'error.code':'path_refused'}");
+    cJSON_Delete(json);
+    assert_int_equal(web_server_count(server, "GET /file/p.jpg?refused "), 0);
+}
+
 /* ---- retries -------------------------------------------------------------------------------- */
 
 TEST(test_retry)
