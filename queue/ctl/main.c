@@ -33,12 +33,14 @@ static const struct ctl_option common_options[] = {
 const struct ctl_command ctl_commands[] = {
     {"submit", "FILE...", "send images as jobs; with --wait, wait for the results",
      ctl_submit_options,
-     "FILE is an image, a folder with -r, or - to read names from standard input, one per line.\n"
+     "FILE is an image, a URL, a folder with -r, or - to read names from standard input, one per\n"
+     "line. The daemon downloads a URL, if its option url_prefixes allows it.\n"
      "Without --keys, images must be below input_root and OUT is below output_root, both on\n"
      "disks that the daemons share. With --keys, images may be anywhere and travel through\n"
      "Redis, and OUT is on this machine.\n"
      "\n"
-     "OUT is a folder, a file name with an image suffix (for one FILE), or a pattern:\n"
+     "OUT is a folder, a file name with an image suffix (for one FILE), a URL to which the daemon\n"
+     "uploads the result, or a pattern of one of them:\n"
      "%n is the image's name without suffix, %e the result's suffix, %p the folders between the\n"
      "one given with -r and the image, %i the image's number from 1, %% a percent sign.\n"
      "A folder means FOLDER/%p%n.%e. If several results would have the same name, only the\n"
@@ -48,6 +50,9 @@ const struct ctl_command ctl_commands[] = {
      "A job file holds one job as JSON. Each image becomes the input of a copy of it. The paths\n"
      "and keys of its outputs, and its id, are patterns. Without --wait, submit prints the ids\n"
      "of all jobs.\n"
+     "\n"
+     "The overlay of composite may be a file on this machine: with --keys it is uploaded as the\n"
+     "images are, otherwise it must be below input_root.\n"
      "\n"
      "OPS are operations separated by commas, each with parameters after a colon:\n"
      "grayscale,resize:width=512,height=512,sobel:border=zero. A value that is not JSON is text.\n"

@@ -14,6 +14,7 @@
 #include "conf/format.h"
 #include "conf/text.h"
 #include "queue/ctl/submit/ops.h"
+#include "queue/ctl/submit/pattern.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
 
@@ -34,6 +35,13 @@ static const char *path_of(const cJSON *output)
 {
     const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
     return text ? text : "";
+}
+
+/* The same of its path or URL. */
+static const char *place_of(const cJSON *output)
+{
+    const char *url = cJSON_GetStringValue(get(output, "url"));
+    return url ? url : path_of(output);
 }
 
 static const char *format_of(const cJSON *output)
@@ -189,19 +197,22 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
                          bool formatted, char pattern[PATH_MAX])
 {
     const char *root = template->output_root;
-    char known[FORMAT_LIST_BYTES];
+    char known[FORMAT_LIST_BYTES], name[PATH_MAX];
     size_t length = strlen(root);
+    bool is_url = pattern_is_url(out);
     if (!template->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
             ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use --keys to "
                       "write anywhere", out, root);
         out += length + 1;
     }
-    if (format_foreign_suffix(out) && !formatted)
-        ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", out,
-                  format_foreign_suffix(out),
+    text_copy_url(name, sizeof name, out); /* the suffix is before the query of a URL */
+    const char *suffixed = is_url ? name : out, *foreign = format_foreign_suffix(suffixed);
+    if (foreign && !formatted)
+        ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", suffixed, foreign,
                   format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
-    bool folder = !strchr(out, '%') && !format_by_suffix(source_suffix(out));
+    bool folder = !pattern_varies(out) && !format_by_suffix(source_suffix(suffixed)) &&
+                  !(is_url && strchr(out, '?'));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
     if (strlen(out) + 20 > PATH_MAX) /* uncovered: slip */
         ctl_usage(ctl, "--out is too long");
@@ -213,10 +224,11 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
 
 static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
 {
-    if (!format && quality == 0)
+    const char *kind = pattern_is_url(pattern) ? "url" : "path";
+    if (!format && quality == 0 && *kind == 'p')
         return cJSON_AddStringToObject(job, "output", pattern) != NULL;
     cJSON *output = cJSON_AddObjectToObject(job, "output");
-    return output && cJSON_AddStringToObject(output, "path", pattern) &&
+    return output && cJSON_AddStringToObject(output, kind, pattern) &&
            (!format || cJSON_AddStringToObject(output, "format", format)) &&
            (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
 }
@@ -253,9 +265,9 @@ static void count_outputs(struct job_template *template)
     int count = list ? cJSON_GetArraySize(list) : 1;
     template->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
     for (size_t i = 0; i < template->output_count; i++) {
-        const char *path = path_of(get(holder_of(template->job, i), "output"));
-        if (*path && !strchr(path, '%'))
-            template->single = path;
+        const char *place = place_of(get(holder_of(template->job, i), "output"));
+        if (*place && !pattern_varies(place))
+            template->single = place;
     }
 }
 
@@ -289,6 +301,9 @@ void job_template_read(struct job_template *template, struct ctl *ctl)
     read_out(template, ctl);
     read_ops(template, ctl);
     count_outputs(template);
+    template->overlays.run = template->run;
+    overlay_files_find(&template->overlays, ctl, template->job,
+                       template->keys ? NULL : template->input_root);
 }
 
 void job_template_clear(struct job_template *template)
@@ -299,69 +314,17 @@ void job_template_clear(struct job_template *template)
 
 /* ---- the job of an image ------------------------------------------------------------------- */
 
-static bool append(char to[PATH_MAX], const char *text, size_t length)
-{
-    size_t at = strlen(to);
-    if (at + length + 1 > PATH_MAX)
-        return false;
-    memcpy(to + at, text, length);
-    to[at + length] = '\0';
-    return true;
-}
-
-/* Writes the name that a pattern gives for an image (gpuimgctl submit -h). format: the name of the
- * result's format; NULL: the image's own. Returns false if the name has PATH_MAX bytes, or another
- * letter follows a %. */
-static bool expand_pattern(const char *pattern, const struct job_image *image, const char *format,
-                           char to[PATH_MAX])
-{
-    const char *slash = strrchr(image->file.path, '/');
-    const char *name = slash ? slash + 1 : image->file.path;
-    const char *suffix = source_suffix(name), *ending = suffix;
-    size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
-    char digits[24];
-    bool ok = true;
-    if (format)
-        ending = format_by_name(format) ? format_by_name(format)->suffixes[0] : format;
-    snprintf(digits, sizeof digits, "%" PRIu64, image->number);
-    *to = '\0';
-    for (; *pattern && ok; pattern++) {
-        if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*ending)
-            pattern += 2; /* an image without a suffix gives a result without one */
-        else if (*pattern != '%')
-            ok = append(to, pattern, 1);
-        else if (*++pattern == 'n')
-            ok = append(to, name, stem);
-        else if (*pattern == 'e')
-            ok = append(to, ending, strlen(ending));
-        else if (*pattern == 'p')
-            ok = append(to, image->file.within, strlen(image->file.within));
-        else if (*pattern == 'i')
-            ok = append(to, digits, strlen(digits));
-        else
-            ok = *pattern == '%' && append(to, "%", 1);
-    }
-    return ok;
-}
-
-static bool expand(const char *pattern, const struct job_image *image, const char *format,
-                   char to[PATH_MAX], struct error *error)
-{
-    if (expand_pattern(pattern, image, format, to))
-        return true;
-    return error_fail(error, STATUS_BAD_JOB, "the pattern %s is invalid: its name is too long, or "
-                      "a %% is not followed by n, e, p, i or %%", pattern);
-}
-
 bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
                                struct error *error)
 {
     char out[PATH_MAX];
     for (size_t i = 0; i < template->output_count; i++) {
         const cJSON *output = get(holder_of(template->job, i), "output");
-        if (!expand(path_of(output), image, format_of(output), out, error))
+        bool is_path = *path_of(output);
+        if (!pattern_expand(place_of(output), image, format_of(output), out, error))
             return false;
-        if (*out && !(image->outs[i] = strdup(out)))
+        char **slot = is_path ? &image->outs[i] : &image->urls[i];
+        if (*out && !(*slot = strdup(out)))
             return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for a result's name");
     }
     return true;
@@ -371,7 +334,8 @@ void job_image_clear(struct job_image *image)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
         free(image->outs[i]);
-        image->outs[i] = NULL;
+        free(image->urls[i]);
+        image->outs[i] = image->urls[i] = NULL;
     }
     image->number = 0;
 }
@@ -461,18 +425,21 @@ static bool fill_output(const struct job_template *template, cJSON *job,
                         const struct job_image *image, size_t index, struct error *error)
 {
     cJSON *holder = holder_of(job, index), *output = get(holder, "output");
-    const char *key = cJSON_GetStringValue(get(output, "key"));
-    const char *pattern = key ? key : path_of(output);
+    const char *key = cJSON_GetStringValue(get(output, "key")), *url = image->urls[index];
+    const char *pattern = key ? key : place_of(output);
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values only, or an error that job_parse reports */
-    if (key && !expand(key, image, format_of(output), name, error))
+    if (key && !pattern_expand(key, image, format_of(output), name, error))
         return false;
-    if (!key)
+    if (url)
+        text_copy_url(name, sizeof name, url);
+    else if (!key)
         text_copy(name, sizeof name, image->outs[index] ? image->outs[index] : "");
     if (!check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
         return false;
     return key                      ? json_set(output, "key", cJSON_CreateString(name))
+           : url                    ? json_set(output, "url", cJSON_CreateString(url))
            : template->keys         ? use_key(template, holder, output, name, image, index)
            : cJSON_IsString(output) ? json_set(holder, "output", cJSON_CreateString(name))
                                     : json_set(output, "path", cJSON_CreateString(name));
@@ -482,9 +449,11 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
                       const struct job_image *image)
 {
     char key[JOB_TEMPLATE_KEY_BYTES];
-    if (!template->keys)
+    if (!template->keys && !image->file.is_url)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
+    if (image->file.is_url)
+        return input && cJSON_AddStringToObject(input, "url", image->file.path);
     job_template_input_key(template, image, key);
     return input && cJSON_AddStringToObject(input, "key", key);
 }
@@ -494,7 +463,7 @@ static bool add_reply(const struct job_template *template, cJSON *job,
 {
     char shown[PATH_MAX], reply_to[JOB_TEMPLATE_KEY_BYTES];
     cJSON *meta = cJSON_AddObjectToObject(job, "meta");
-    text_copy(shown, sizeof shown, image->file.path);
+    text_copy(shown, sizeof shown, image->file.name);
     text_make_printable(shown);
     job_template_reply_to(template, image->shard, reply_to);
     return meta && cJSON_AddNumberToObject(meta, "n", (double)image->number) &&
@@ -524,7 +493,8 @@ static cJSON *make_job(const struct job_template *template, const struct job_ima
     char pushed[32];
     snprintf(pushed, sizeof pushed, "%.3f", clock_unix_s());
     bool ok = job && add_input(template, job, input, image) &&
-              add_template(template, job, true);
+              add_template(template, job, true) &&
+              overlay_files_fill(&template->overlays, job, image->shard);
     for (size_t i = 0; i < template->output_count && ok; i++)
         ok = fill_output(template, job, image, i, error);
     ok = ok && (!template->id || cJSON_AddStringToObject(job, "id", id)) &&
@@ -541,7 +511,7 @@ bool job_template_name_id(const struct job_template *template, const struct job_
                           char id[PATH_MAX], struct error *error)
 {
     *id = '\0';
-    return !template->id || expand(template->id, image, NULL, id, error);
+    return !template->id || pattern_expand(template->id, image, NULL, id, error);
 }
 
 char *job_template_fill(const struct job_template *template, const struct job_image *image,
@@ -549,7 +519,8 @@ char *job_template_fill(const struct job_template *template, const struct job_im
 {
     char path[PATH_MAX];
     const char *input = NULL;
-    if (!template->keys && !below_root(template, image, path, &input, error))
+    if (!template->keys && !image->file.is_url &&
+        !below_root(template, image, path, &input, error))
         return NULL;
     cJSON *job = make_job(template, image, input, id, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;

@@ -8,6 +8,7 @@
 
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/submit/overlay_files.h"
 #include "queue/ctl/submit/source.h"
 
 /* Expiry in seconds of a result in Redis, for a client that dies before it downloads it. */
@@ -26,16 +27,18 @@ struct job_template {
     int priority;            /* 0 to JOB_PRIORITIES - 1; -1: none, or not valid */
     char input_root[PATH_MAX], output_root[PATH_MAX]; /* resolved, without a final slash */
     char run[64];            /* unique name of this submit, part of its keys and ids */
+    struct overlay_files overlays;
     bool replies;            /* results go to a reply list of the shard */
 };
 
 /* An image, the shard of its job, and the paths of its outputs: with keys on this machine,
- * otherwise below output_root. NULL if an output has no path or stays in Redis. */
+ * otherwise below output_root. NULL if an output has no path or stays in Redis. urls: the same for
+ * outputs with a URL. */
 struct job_image {
     struct source_file file;
     uint64_t number; /* from 1; 0: none */
     const struct ctl_shard *shard;
-    char *outs[JOB_OUTPUTS_MAX];
+    char *outs[JOB_OUTPUTS_MAX], *urls[JOB_OUTPUTS_MAX];
 };
 void job_image_clear(struct job_image *image); /* idempotent */
 

@@ -62,22 +62,31 @@ static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
     return bytes;
 }
 
+bool key_transfer_put(struct client *client, const char *key, const char *path, uint64_t bytes_max,
+                      bool *redis_lost, struct error *error)
+{
+    size_t length = 0;
+    uint8_t *bytes = read_file(path, bytes_max, &length, error);
+    if (!bytes)
+        return false;
+    const char *argv[] = {"SET", key, (const char *)bytes, "EX", IMAGE_TTL_S};
+    size_t lengths[] = {3, strlen(key), length, 2, strlen(IMAGE_TTL_S)};
+    redisReply *reply = client_ask_words(client, 5, argv, lengths);
+    free(bytes);
+    *redis_lost = !reply;
+    freeReplyObject(reply);
+    return !*redis_lost;
+}
+
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
                          struct error *error)
 {
     char in[JOB_TEMPLATE_KEY_BYTES];
-    size_t length = 0;
-    uint8_t *bytes = read_file(image->file.path, transfer->bytes_max, &length, error);
-    if (!bytes)
-        return false;
+    if (image->file.is_url)
+        return true;
     job_template_input_key(transfer->template, image, in);
-    const char *argv[] = {"SET", in, (const char *)bytes, "EX", IMAGE_TTL_S};
-    size_t lengths[] = {3, strlen(in), length, 2, strlen(IMAGE_TTL_S)};
-    redisReply *reply = client_ask_words(image->shard->client, 5, argv, lengths);
-    free(bytes);
-    transfer->redis_lost = !reply;
-    freeReplyObject(reply);
-    return !transfer->redis_lost;
+    return key_transfer_put(image->shard->client, in, image->file.path, transfer->bytes_max,
+                            &transfer->redis_lost, error);
 }
 
 void key_transfer_hold(struct key_transfer *transfer, struct job_image *image)

@@ -19,7 +19,12 @@ struct key_transfer {
                                 image's shard */
 };
 
-/* Uploads an image to its key. Returns false and sets `error` or redis_lost on failure. */
+/* Uploads a file to a key, which expires in a day. Returns false and sets `error` or *redis_lost on
+ * failure. */
+bool key_transfer_put(struct client *client, const char *key, const char *path, uint64_t bytes_max,
+                      bool *redis_lost, struct error *error);
+/* Uploads an image to its key, unless the daemon downloads it from its URL. Returns false and sets
+ * `error` or redis_lost on failure. */
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
                          struct error *error);
 /* Gives an uploaded image a slot, which takes the names of its outputs. */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "conf/format.h"
+#include "conf/text.h"
+#include "queue/ctl/submit/pattern.h"
 
 void source_close(struct source *source)
 {
@@ -50,7 +52,15 @@ static enum source_step give(struct source *source, struct source_file *file)
     length = length > source->base ? length - source->base : 0;
     memcpy(source->within, source->path + source->base, length);
     source->within[length] = '\0';
-    *file = (struct source_file){source->path, source->within};
+    *file = (struct source_file){source->path, source->path, false, source->within};
+    return SOURCE_FILE;
+}
+
+static enum source_step give_url(struct source *source, struct source_file *file)
+{
+    *source->within = '\0';
+    text_copy_url(source->shown, sizeof source->shown, source->path);
+    *file = (struct source_file){source->path, source->shown, true, source->within};
     return SOURCE_FILE;
 }
 
@@ -92,6 +102,8 @@ static enum source_step begin(struct source *source, const char *name, struct so
     if (strlen(name) + 2 > sizeof source->path) /* uncovered: slip */
         return bad(source, "a name", "the path is too long");
     strcpy(source->path, name);
+    if (pattern_is_url(name))
+        return give_url(source, file);
     if (stat(name, &about) != 0) {
         int reason = errno;
         int length = root && *name != '/'

@@ -1,4 +1,5 @@
-/* source.h - iterates over the images on a command line: files, folders, names on standard input.
+/* source.h - iterates over the images on a command line: files, folders, URLs, names on standard
+ * input.
  *
  * It yields one image at a time, so a million images need no memory. The images of a folder come in
  * the order of the filesystem. One thread. */
@@ -19,7 +20,9 @@ struct source_options {
 };
 
 struct source_file {
-    const char *path;   /* to open; valid until the next call */
+    const char *path;   /* to open, or the URL; valid until the next call */
+    const char *name;   /* for messages: the path, or the URL without its query */
+    bool is_url;
     const char *within; /* folders between the one on the command line and the file: "", "a/b/" */
 };
 
@@ -35,7 +38,7 @@ struct source {
     int next;                 /* index of the next name */
     char path[PATH_MAX];
     size_t base;              /* length of the folder on the command line, with its slash */
-    char within[PATH_MAX];
+    char within[PATH_MAX], shown[PATH_MAX];
     DIR *folders[SOURCE_DEPTH_MAX];
     size_t lengths[SOURCE_DEPTH_MAX]; /* length of path up to each folder and its slash */
     size_t depth;

@@ -7,6 +7,7 @@
 
 #include "conf/clock.h"
 #include "conf/format.h"
+#include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/progress.h"
@@ -250,18 +251,29 @@ static void require_pattern(struct submit *submit)
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
+/* The path or URL of an output; NULL: none. */
+static const char *place_of(const struct job_image *image, size_t index)
+{
+    return image->outs[index] ? image->outs[index] : image->urls[index];
+}
+
 /* Detects outputs with the same name, from cat.jpg and cat.png or from a/1.png and b/1.png: one of
  * them would be lost. */
 static bool is_output_taken(const struct submit *submit, const struct job_image *image,
                             size_t index, struct error *error)
 {
-    const char *out = image->outs[index], *holder = output_names_find(&submit->outputs, out);
+    const char *out = place_of(image, index), *holder = output_names_find(&submit->outputs, out);
+    char shown[PATH_MAX];
+    text_copy(shown, sizeof shown, out);
+    if (image->urls[index])
+        text_copy_url(shown, sizeof shown, out);
     if (holder)
         error_set(error, STATUS_PATH_REFUSED, "not sent: %.120s already has the output %.120s; use "
-                  "%%i or %%p in --out to distinguish them", holder, out);
+                  "%%i or %%p in --out to distinguish them", holder, shown);
     for (size_t i = 0; i < index; i++)
-        if (image->outs[i] && strcmp(image->outs[i], out) == 0)
-            error_set(error, STATUS_PATH_REFUSED, "not sent: two of its outputs are %.200s", out);
+        if (place_of(image, i) && strcmp(place_of(image, i), out) == 0)
+            error_set(error, STATUS_PATH_REFUSED, "not sent: two of its outputs are %.200s",
+                      shown);
     return error->status != STATUS_OK;
 }
 
@@ -303,17 +315,19 @@ static bool check_outputs(struct submit *submit, const struct job_image *image,
                           struct error *error)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX && !error->status; i++)
-        if (image->outs[i])
-            submit->output_refused |= is_output_taken(submit, image, i, error) ||
-                                      would_overwrite(submit, image->outs[i], error);
+        if (place_of(image, i))
+            submit->output_refused |=
+                is_output_taken(submit, image, i, error) ||
+                (image->outs[i] && would_overwrite(submit, image->outs[i], error));
     return error->status == STATUS_OK;
 }
 
 static void add_output_names(struct submit *submit, const struct job_image *image)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX && !submit->names_full; i++) {
-        submit->names_full = image->outs[i] && !output_names_add(&submit->outputs, image->outs[i],
-                                                                 image->file.path);
+        const char *place = place_of(image, i);
+        submit->names_full =
+            place && !output_names_add(&submit->outputs, place, image->file.name);
         if (submit->names_full)
             ctl_say("after %" PRIu64 " images the table of output names is full: further outputs "
                     "with the same name are not detected", submit->number);
@@ -322,13 +336,17 @@ static void add_output_names(struct submit *submit, const struct job_image *imag
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-/* With --keys, uploads the image. Returns false after setting `error`, or if the submit is
- * interrupted or late. */
+/* With --keys, uploads the image and the overlays. Returns false after setting `error`, or if the
+ * submit is interrupted or late. */
 static bool upload(struct submit *submit, const struct job_image *image, struct error *error)
 {
-    if (!submit->template.keys || key_transfer_upload(&submit->transfer, image, error))
+    struct key_transfer *transfer = &submit->transfer;
+    if (!submit->template.keys ||
+        (overlay_files_upload(&submit->template.overlays, image->shard, transfer->bytes_max,
+                              &transfer->redis_lost, error) &&
+         key_transfer_upload(transfer, image, error)))
         return true;
-    if (submit->transfer.redis_lost && !client_interrupted() && !is_late(submit))
+    if (transfer->redis_lost && !client_interrupted() && !is_late(submit))
         ctl_no_answer(submit->ctl); /* uncovered: gone */
     return false;
 }
@@ -354,7 +372,7 @@ static void add_image(struct submit *submit, const struct source_file *file)
 {
     struct error error = {0};
     struct job_image image = {.file = *file, .number = ++submit->number};
-    char *name = strdup(file->path), *job = NULL, id[PATH_MAX];
+    char *name = strdup(file->name), *job = NULL, id[PATH_MAX];
     output_file_add_input(&submit->rules, file->path);
     require_pattern(submit);
     if (!name)
@@ -370,7 +388,7 @@ static void add_image(struct submit *submit, const struct source_file *file)
         free(job);
         free(name);
         if (error.status)
-            refuse(submit, file->path, &error);
+            refuse(submit, file->name, &error);
     }
     job_image_clear(&image);
 }
@@ -620,6 +638,9 @@ static int run(struct submit *submit, int count, char **operands)
             client_retry_for(ctl->shards[i].client,
                              submit->timeout_s > 0 ? submit->timeout_s : 1e9, on_away, submit);
     work(submit);
+    /* Dead jobs can be retried, and jobs that were not awaited may still run. */
+    if (!submit->status && submit->progress.ended[PROGRESS_DEAD] == 0)
+        overlay_files_delete(&submit->template.overlays, ctl);
     return finish(submit);
 }
 
