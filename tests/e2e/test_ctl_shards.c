@@ -4,7 +4,6 @@
  * The shards of ids are those of zlib's crc32. With four: cat 0, dog 1, fox 2; with two: cat 0,
  * dog 1.
  */
-#include <signal.h>
 #include <unistd.h>
 
 #include "conf/clock.h"
@@ -24,22 +23,6 @@ static int empty_shards(void **state)
 static long long length_of(int shard, const char *key)
 {
     return redis_integer(w->client, "LLEN " SHARD ":%s", w->ns, shard, key);
-}
-
-static void start_daemons(void)
-{
-    for (int i = 0; i < SHARDS; i++)
-        check_ready(world_start(w, (size_t)i, text_of("--namespace={%s:%d}", w->ns, i),
-                                "--workers=1", NULL));
-}
-
-static void stop_daemons(void)
-{
-    for (int i = 0; i < SHARDS; i++) {
-        process_signal(&w->daemons[i], SIGTERM);
-        assert_int_equal(process_wait(&w->daemons[i], patience(30)), 0);
-        process_clear(&w->daemons[i]);
-    }
 }
 
 #define FOUR "$at --shards=4 "
@@ -78,7 +61,7 @@ TEST(test_jobs_without_ids_go_to_all_shards)
 TEST(test_results_of_all_shards)
 {
     put_small_pngs("many", 40);
-    start_daemons();
+    struct process *daemon = start_ready(0, "--shards=4");
     ctl_expect(w, 0, "ctl submit " FOUR "-r in/many -o x --ops invert --wait", "40 done in ", NULL);
     ctl_expect(w, 0, "ctl submit " FOUR "--keys -r in/many -o got --ops invert --id k%i",
                "40 done in ", NULL);
@@ -96,9 +79,14 @@ TEST(test_results_of_all_shards)
     ctl_expect(w, 0, "ctl submit " FOUR "one.png -o later.png --id fox --set not_before='\"+60\"' "
                      "&& ctl cancel " FOUR "fox", "fox: all waiting and running jobs", NULL);
     ctl_expect(w, 1, "ctl result " FOUR "fox --wait", "cancelled", NULL);
+    ctl_expect(w, 0, "cp in/one.png logo.png; ctl submit " FOUR "-k -r in/many -o lay "
+                     "--ops composite:input=logo.png", "40 done in ", NULL);
+    left = redis_command(w->client, "KEYS *:img:*");
+    assert_int_equal(left->elements, 0);
+    freeReplyObject(left);
     ctl_expect(w, 0, "ctl drain " FOUR, "drained: no job runs", NULL);
     ctl_expect(w, 0, "ctl resume " FOUR, "daemons fetch jobs again", NULL);
-    stop_daemons();
+    check_stop(daemon);
 }
 
 /* ---- operating ----------------------------------------------------------------------------- */
@@ -248,19 +236,15 @@ TEST(test_a_shard_goes_away_during_a_submit)
         usleep(10000);
     redisFree(client);
     redis_server_kill9(second);
-    check_ready(world_start(w, 0, text_of("--namespace={%s:0}", w->ns), NULL));
+    const char *servers = text_of("--redis=%s %s", w->redis->tcp, second->tcp);
+    struct process *daemon = start_ready(0, "--shards=2", servers);
     assert_true(world_until(w, patience(20), 0, "LLEN {%s:0}:jobs", w->ns));
     redis_server_restart(second);
-    check_ready(world_start(w, 1, text_of("--namespace={%s:1}", w->ns),
-                            text_of("--redis=%s", second->tcp), NULL));
     struct ctl_run run = ctl_end(&submit);
     if (run.status != 0 || !strstr(run.out, "2 done in ") ||
         !strstr(run.err, "shard 1 is away: cannot reach Redis at "))
         fail_msg("exit status %d\n%s%s", run.status, run.out, run.err);
-    for (int i = 0; i < 2; i++) {
-        process_signal(&w->daemons[i], SIGTERM);
-        assert_int_equal(process_wait(&w->daemons[i], patience(30)), 0);
-    }
+    check_stop(daemon);
     redis_server_stop(second);
 }
 

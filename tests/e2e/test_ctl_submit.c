@@ -232,6 +232,48 @@ TEST(test_keys)
     ctl_stop_daemon();
 }
 
+/* An overlay's file is handed over as the images are. */
+TEST(test_overlays)
+{
+#define LAY  " --ops composite:input="
+    ctl_start_daemon();
+    ctl_expect(w, 0, "mkdir -p own in/sub; cp in/cat.jpg in/sub/base.jpg; "
+                     "cp in/one.png own/logo.png; cp in/one.png in/sub/logo.png; "
+                     "ctl submit $at cat.jpg -o there.png -w" LAY "sub/logo.png,x=0,y=0", "1 done",
+               NULL);
+    struct raster there = world_load_out(w, "there.png");
+    struct raster one = world_load_in(w, "one.png", RASTER_COLOUR);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_memory_equal(raster_at(&there, i, 0), raster_at(&one, i, 0), 3);
+    raster_clear(&there);
+    raster_clear(&one);
+    /* Without keys: in the current folder, if that is below input_root. */
+    ctl_expect(w, 0, "cd in/sub; ctl submit $at base.jpg -o here.png -w" LAY "logo.png,x=0,y=0",
+               "1 done", NULL);
+    ctl_expect(w, 0, "cmp out/there.png out/here.png && echo same", "same", NULL);
+    ctl_expect(w, 64, "ctl submit $at cat.jpg -o x.png" LAY "own/logo.png",
+               "the overlay own/logo.png is not below input_root (", "with --keys", NULL);
+    ctl_expect(w, 1, "ctl submit $at cat.jpg -o x.png -w" LAY "none.png", "input_missing", NULL);
+    /* With keys: uploaded once, and deleted at the end. A file that is not here is the daemon's. */
+    ctl_expect(w, 0, "ctl submit $at -k in/cat.jpg in/sub/base.jpg -o laid/%n.png" LAY
+                     "own/logo.png,x=0,y=0", "2 done", NULL);
+    ctl_expect(w, 0, "cmp out/there.png laid/cat.png && cmp laid/cat.png laid/base.png && "
+                     "echo same", "same", NULL);
+    ctl_expect(w, 0, "echo '{\"outputs\":[{\"output\":\"a.png\",\"ops\":[{\"op\":\"composite\","
+                     "\"input\":{\"path\":\"own/logo.png\"},\"x\":0,\"y\":0}]}]}' | "
+                     "ctl submit $at -k -j - in/cat.jpg && cmp out/there.png a.png && echo same",
+               "same", NULL);
+    ctl_expect(w, 0, "ctl submit $at -k in/cat.jpg -o of-daemon.png" LAY "sub/logo.png,x=0,y=0 && "
+                     "cmp out/there.png of-daemon.png && echo same", "same", NULL);
+    ctl_expect(w, 66, "ctl submit $at -k in/cat.jpg -o x.png --input_bytes_max=9" LAY
+                      "own/logo.png", "the overlay own/logo.png: the file has ", NULL);
+    redisReply *left = redis_command(w->client, "KEYS %s:img:*", w->ns);
+    assert_int_equal(left->elements, 0);
+    freeReplyObject(left);
+    ctl_stop_daemon();
+#undef LAY
+}
+
 /* A result never replaces an input: not by its name, not by another name of the same file, and not
  * with --force. */
 TEST(test_pictures_are_kept)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
+#include "tests/fixtures/ctl.h"
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
@@ -186,6 +187,50 @@ TEST(test_explain)
     check_has(json, "{'error.code':'path_refused'}");
     cJSON_Delete(json);
     assert_int_equal(web_server_count(server, "GET /file/p.jpg?refused "), 0);
+}
+
+/* ---- gpuimgctl ------------------------------------------------------------------------------- */
+
+TEST(test_submit)
+{
+    struct process *daemon = start_daemon("--attempts=3");
+    const char *url = text_of("%s/file/p.jpg?secret=9", origin);
+    /* From a URL to a file, and from files to URLs. */
+    ctl_expect(w, 0, text_of("ctl submit $at '%s' -o x/%%n-%%i.png --ops sobel --wait", url),
+               text_of("done   %s/file/p.jpg -> x/p-1.png 160x120", origin), NULL);
+    check_output(w, "x/p-1.png", edges(), 0);
+    ctl_expect(w, 0,
+               text_of("cp in/p.jpg 'in/a b.jpg'; ctl submit $at p.jpg 'a b.jpg' --ops sobel -w "
+                       "--format png -o '%s/file/up%%20to-%%n.%%e?secret=%%2F'", origin),
+               "2 done in ", "/file/up%20to-a%20b.png 160x120", NULL);
+    check_uploaded("up%20to-a%20b.png", edges());
+    check_uploaded("up%20to-p.png", edges());
+    /* Names on standard input, from a URL to a URL, through keys, and in a job file. */
+    ctl_expect(w, 0, text_of("echo '%s' | ctl submit $at - -o %s/file/out/ --ops sobel -w --json",
+                             url, origin),
+               text_of("\"url\":\"%s/file/out/p.jpg\"", origin), NULL);
+    ctl_expect(w, 0, text_of("ctl submit $at --keys '%s' -o got.png --ops sobel", url),
+               "1 done in ", "-> got.png 160x120", NULL);
+    check_pixels("got.png", raster_load(text_of("%s/got.png", w->folder), RASTER_COLOUR), edges(),
+                 0);
+    ctl_expect(w, 0, text_of("echo '{\"output\":{\"url\":\"%s/file/j-%%i.png\"},"
+                             "\"ops\":[\"sobel\"]}' | ctl submit $at --keys -j - in/p.jpg", origin),
+               "1 done in ", NULL);
+    check_uploaded("j-1.png", edges());
+    /* What does not work. */
+    ctl_expect(w, 1, "ctl submit $at 'https://elsewhere/p.jpg?secret' -o x.png -w",
+               "failed https://elsewhere/p.jpg: ", "(path_refused)", NULL);
+    ctl_expect(w, 64, text_of("ctl submit $at p.jpg 'a b.jpg' -o %s/file/one%%20.png -w", origin),
+               "all results would be written to ", NULL);
+    struct ctl_run run = ctl_run(w, "ctl submit $at '%s' p.jpg -o '%s/file/%%n.png?secret=4' -w",
+                                 url, origin);
+    assert_int_equal(run.status, 1);
+    assert_non_null(strstr(run.err, "already has the output "));
+    assert_non_null(strstr(run.out, ", 1 not sent"));
+    assert_null(strstr(run.out, "secret"));
+    assert_null(strstr(run.err, "secret"));
+    redis_integer(w->client, "DEL gpuimgd:results");
+    stop(daemon);
 }
 
 /* ---- retries -------------------------------------------------------------------------------- */
