@@ -186,7 +186,8 @@ TEST(test_what_would_fail)
         {"{'input':'glass.png','output':'o.png','ops':['gamma']}", "bad_op"},
         {"{'input':'none.png','output':'o.png'}", "input_missing"},
         {"{'input':'../glass.png','output':'o.png'}", "path_refused"},
-        {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}", "only files below input_root and URLs"},
+        {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}",
+         "only files below input_root and URLs"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *out = explain(rows[i].job, 1, rows[i].said);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/text.h"
+#include "queue/ctl/show.h"
 
 /* ---- the sum ------------------------------------------------------------------------------- */
 
@@ -25,7 +26,8 @@ static double last_of(double a, double b)
     return a < 0 || b < 0 ? -1 : fmax(a, b);
 }
 
-/* Moves the daemon's statistics to `sum`. A daemon of several shards is in each of them. */
+/* Moves the daemon's statistics to `sum`. A daemon of several shards is in each of them; a shard
+ * that was away has older statistics. */
 static void add_daemon(struct overview *sum, struct overview_daemon *daemon)
 {
     struct overview_daemon *same = sum->daemons;
@@ -40,10 +42,12 @@ static void add_daemon(struct overview *sum, struct overview_daemon *daemon)
     } else {
         same->leases += daemon->leases;
         same->left_s = fmax(same->left_s, daemon->left_s);
-        if (!same->stats)
+        cJSON *older = daemon->stats;
+        if (!same->stats || show_number(older, "up_s") > show_number(same->stats, "up_s")) {
+            older = same->stats;
             same->stats = daemon->stats;
-        else
-            cJSON_Delete(daemon->stats);
+        }
+        cJSON_Delete(older);
     }
     daemon->stats = NULL;
 }
