@@ -1,6 +1,6 @@
 /*
  * test_ctl_fleet.c - gpuimgctl with several servers: the master dies while gpuimgctl waits for
- * results, and it is given a Cluster node without the slot.
+ * results, it is given a Cluster node without the slot, and a Cluster has four shards.
  */
 #include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
@@ -54,6 +54,29 @@ TEST(test_another_node, IN_WORLD(&cluster))
     assert_int_equal(fleet_integer(&fleet, "LPUSH %s:dead {\"input\":\"album/1.png\"}", w->ns), 1);
     EXPECT(0, "ctl dead %s list", "album/1.png");
     EXPECT(0, "ctl dead %s drop '#1'", "1 dead job dropped");
+#undef EXPECT
+}
+
+/* The slots of {gpuimgd:0} to {gpuimgd:3} are on all three masters. */
+TEST(test_shards_of_a_cluster, IN_WORLD(&cluster))
+{
+    struct process *daemon = start_ready(0, text_of("--redis=%s", fleet.address), "--shards=4");
+    const char *at = text_of("$at --redis=%s --shards=4", fleet.nodes[0]->tcp);
+#define EXPECT(status, command, ...) ctl_expect(w, status, text_of(command, at), __VA_ARGS__, NULL)
+    EXPECT(0, "ctl submit %s -k -r in/album -o got --ops composite:input=in/album/1.png",
+           "300 done in ");
+    EXPECT(0, "ctl submit %s in/album/1.png -o x --wait --id one", "1 done in ");
+    EXPECT(0, "ctl result %s one", "done   one");
+    EXPECT(0, "ctl status %s", "      3         0         0 ");
+    EXPECT(0, "ctl drain %s", "drained: no job runs");
+    check_stop(daemon);
+    size_t owners[4], different = 1;
+    for (int i = 0; i < 4; i++) {
+        fleet_integer(&fleet, "EXISTS {gpuimgd:%d}:paused", i); /* finds the owner */
+        owners[i] = fleet.owner;
+        different += i > 0 && owners[i] != owners[i - 1];
+    }
+    assert_true(different > 1);
 #undef EXPECT
 }
 
