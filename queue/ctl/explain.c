@@ -8,7 +8,7 @@
 
 #include "queue/ctl/ctl.h"
 
-#define ARGUMENTS_MAX (CTL_VALUES_MAX + 8)
+#define ARGUMENTS_MAX (CTL_VALUES_MAX + 10)
 
 /* Runs the gpuimgd that was installed or built with this program, or else the one in PATH. */
 static void run_daemon(char *const *arguments)
@@ -25,10 +25,19 @@ static void run_daemon(char *const *arguments)
     execvp("gpuimgd", arguments);
 }
 
+/* "--name=value", malloc'd; it lives until the program is replaced. */
+static char *setting(struct ctl *ctl, const char *name, const char *value)
+{
+    char *text = NULL;
+    if (asprintf(&text, "--%s=%s", name, value) < 0)
+        ctl_out_of_memory(ctl, "an option");
+    return text;
+}
+
 int ctl_explain(struct ctl *ctl, int count, char **operands)
 {
+    static const char *const direct[] = {"redis", "namespace"}; /* gpuimgctl's own options */
     char *arguments[ARGUMENTS_MAX] = {"gpuimgd"};
-    char settings[CTL_VALUES_MAX][512];
     int last = 1;
     if (count != 1)
         ctl_usage(ctl, count ? "explain takes one JOBFILE, but got more"
@@ -37,11 +46,11 @@ int ctl_explain(struct ctl *ctl, int count, char **operands)
         arguments[last++] = "-c";
         arguments[last++] = (char *)ctl->file;
     }
-    for (int i = 0; i < ctl->setting_count; i++) {
-        snprintf(settings[i], sizeof settings[i], "--%s=%.470s", ctl->settings[i].name,
-                 ctl->settings[i].value);
-        arguments[last++] = settings[i];
-    }
+    for (int i = 0; i < ctl->setting_count; i++)
+        arguments[last++] = setting(ctl, ctl->settings[i].name, ctl->settings[i].value);
+    for (size_t i = 0; i < sizeof direct / sizeof *direct; i++)
+        if (ctl_value(ctl, direct[i]))
+            arguments[last++] = setting(ctl, direct[i], ctl_value(ctl, direct[i]));
     if (ctl->json)
         arguments[last++] = "--json";
     arguments[last++] = "--explain";

@@ -165,6 +165,7 @@ TEST(test_explain_with_shards)
     ctl_expect(w, 0, JOB(""), ":2}:img:x: png, 8 x 8", NULL);
     ctl_expect(w, 0, JOB("\"id\":\"fox\","), ":2}:img:x: png, 8 x 8", NULL);
     ctl_expect(w, 1, JOB("\"id\":\"dog\","), "path_refused", ":1}:img:", NULL);
+    ctl_expect(w, 1, text_of("%s --namespace=other", JOB("")), "path_refused", "{other:", NULL);
 #undef JOB
 }
 
