@@ -13,6 +13,12 @@
 #define SHARDS 4
 #define SHARD  "{%s:%d}"
 
+static void put_files(void)
+{
+    ctl_put_files();
+    put_small_png("fox.png", 4);
+}
+
 /* Deletes everything in all shards, and starts no daemon. */
 static int empty_shards(void **state)
 {
@@ -224,6 +230,24 @@ TEST(test_a_shard_is_away)
     redis_server_stop(second);
 }
 
+/* Without --wait, the jobs of a shard that goes away are not sent, the others are. */
+TEST(test_a_shard_goes_away_between_names)
+{
+    struct redis_server *second = redis_server_start(NULL, NULL);
+    struct process submit = ctl_begin(
+        w, two(second, "(echo in/cat.jpg; until [ -e killed ]; do sleep 0.1; done; sleep 0.5; "
+                       "echo in/one.png; sleep 0.3; echo in/fox.png) | "
+                       "ctl submit " TWO "- -o x/ --id %n"));
+    assert_true(world_until(w, patience(20), 1, "LLEN {%s:0}:jobs", w->ns));
+    redis_server_kill9(second);
+    assert_true(text_file_write(text_of("%s/killed", w->folder), "", 0));
+    struct ctl_run run = ctl_end(&submit);
+    if (run.status != 69 || !strstr(run.err, "shard") || !strstr(run.err, "2 sent, 1 not sent"))
+        fail_msg("exit status %d\n%s%s", run.status, run.out, run.err);
+    assert_int_equal(length_of(0, "jobs"), 2);
+    redis_server_stop(second);
+}
+
 /* A submit that waits goes on with the other shards, and with this one when it is back. */
 TEST(test_a_shard_goes_away_during_a_submit)
 {
@@ -251,6 +275,6 @@ TEST(test_a_shard_goes_away_during_a_submit)
 
 int main(void)
 {
-    world_options = &(struct world_options){.fill = ctl_put_files};
+    world_options = &(struct world_options){.fill = put_files};
     return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_shards);
 }

@@ -259,8 +259,11 @@ TEST(test_overlays)
                      "own/logo.png,x=0,y=0", "2 done", NULL);
     ctl_expect(w, 0, "cmp out/there.png laid/cat.png && cmp laid/cat.png laid/base.png && "
                      "echo same", "same", NULL);
-    ctl_expect(w, 0, "echo '{\"outputs\":[{\"output\":\"a.png\",\"ops\":[{\"op\":\"composite\","
-                     "\"input\":{\"path\":\"own/logo.png\"},\"x\":0,\"y\":0}]}]}' | "
+#define OVER(input) "{\"op\":\"composite\",\"input\":" input ",\"x\":0,\"y\":0}"
+    ctl_expect(w, 0, "cp own/logo.png own/2.png; "
+                     "echo '{\"outputs\":[{\"output\":\"a.png\",\"ops\":["
+                     OVER("{\"path\":\"own/logo.png\"}") "," OVER("\"own/2.png\"") ","
+                     OVER("\"sub/logo.png\"") "," OVER("\"own/2.png\"") "]}]}' | "
                      "ctl submit $at -k -j - in/cat.jpg && cmp out/there.png a.png && echo same",
                "same", NULL);
     ctl_expect(w, 0, "ctl submit $at -k in/cat.jpg -o of-daemon.png" LAY "sub/logo.png,x=0,y=0 && "
@@ -271,6 +274,7 @@ TEST(test_overlays)
     assert_int_equal(left->elements, 0);
     freeReplyObject(left);
     ctl_stop_daemon();
+#undef OVER
 #undef LAY
 }
 

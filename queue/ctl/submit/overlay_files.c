@@ -59,7 +59,7 @@ static size_t take_file(struct search *search, const char *path)
     size_t i = 0;
     while (i < overlays->count && strcmp(overlays->files[i].path, path) != 0)
         i++;
-    if (i == OVERLAY_FILES_MAX)
+    if (i == OVERLAY_FILES_MAX) /* uncovered: slip */
         ctl_usage(search->ctl, "the job has more than %d overlays on this machine",
                   OVERLAY_FILES_MAX);
     if (i == overlays->count) {

@@ -55,6 +55,7 @@ static redisReply *ask_once(struct result_reader *reader, struct client *client,
     redisReply *reply = client_take(client);
     if (client_reply_ok(client, reply, "LRANGE"))
         return reply;
+    /* uncovered: gone */
     reader->refused = !client_is_transient(reply);
     freeReplyObject(reply);
     return NULL;

@@ -8,19 +8,23 @@
  * million ids. */
 #define TRIES_MAX 1000
 
-struct shard_choice shard_choice_begin(struct ctl *ctl, bool made_ids)
+struct shard_choice shard_choice_begin(struct ctl *ctl, bool made_ids, bool waits)
 {
-    struct shard_choice choice = {.ctl = ctl, .made_ids = made_ids && !ctl_value(ctl, "shard")};
+    struct shard_choice choice = {
+        .ctl = ctl, .made_ids = made_ids && !ctl_value(ctl, "shard"), .waits = waits};
     if (getrandom(&choice.turn, sizeof choice.turn, 0) < 0) /* uncovered: screen */
         choice.turn = 0;
     choice.turn %= ctl->shard_count;
     return choice;
 }
 
-/* Whether a job may be sent to the shard. One that was away may be back. */
-static bool is_usable(const struct ctl_shard *shard)
+/* Whether a job may be sent to the shard. One that was away may be back. A submit that waits also
+ * waits for a shard that went away since. */
+static bool is_usable(const struct shard_choice *choice, uint32_t index)
 {
-    return shard->client && (!shard->away || client_up(shard->client));
+    const struct ctl_shard *shard = &choice->ctl->shards[index];
+    bool waits = choice->waits || !ctl_is_sharded(choice->ctl);
+    return shard->client && ((waits && !shard->away) || client_up(shard->client));
 }
 
 /* The next shard that is there, or the next one if none is. */
@@ -41,7 +45,7 @@ static uint32_t of_id(const struct shard_choice *choice, char id[PATH_MAX])
     struct ctl *ctl = choice->ctl;
     size_t length = strlen(id);
     uint32_t index = ctl_shard_of(ctl, id);
-    for (int i = 1; i < TRIES_MAX && choice->made_ids && !is_usable(&ctl->shards[index]); i++) {
+    for (int i = 1; i < TRIES_MAX && choice->made_ids && !is_usable(choice, index); i++) {
         snprintf(id + length, PATH_MAX - length, ".%d", i);
         index = ctl_shard_of(ctl, id);
     }
@@ -53,7 +57,7 @@ bool shard_choice_next(struct shard_choice *choice, char id[PATH_MAX], struct er
     struct ctl *ctl = choice->ctl;
     bool is_free = !*id && !ctl_value(ctl, "shard");
     ctl_use(ctl, is_free ? in_turn(choice) : of_id(choice, id));
-    if (is_usable(ctl->shard))
+    if (is_usable(choice, ctl->shard->index))
         return true;
     return error_fail(error, STATUS_INTERNAL, "not sent: its shard, %u, is away",
                       ctl->shard->index);

@@ -156,7 +156,7 @@ static void say_unsure_ids(struct submit *submit)
 static void say_unsure(struct submit *submit, size_t count, bool answered)
 {
     struct ctl *ctl = submit->ctl;
-    if (ctl_is_sharded(ctl)) {
+    if (ctl_is_sharded(ctl)) { /* uncovered: gone */
         submit->shard_lost = true;
         submit->progress.refused += count;
         ctl_say("the last %zu jobs of shard %u %s", count, ctl->shard->index,
@@ -171,7 +171,7 @@ static void say_unsure(struct submit *submit, size_t count, bool answered)
     }
     if (!answered)
         say_unsure_ids(submit);
-    if (ctl_is_sharded(ctl))
+    if (ctl_is_sharded(ctl)) /* uncovered: gone */
         ctl_lose(ctl);
 }
 
@@ -620,7 +620,7 @@ static int run(struct submit *submit, int count, char **operands)
         .input_root = submit->template.keys ? NULL : submit->template.input_root,
     };
     ctl_connect(ctl);
-    submit->choice = shard_choice_begin(ctl, submit->template.made_ids);
+    submit->choice = shard_choice_begin(ctl, submit->template.made_ids, submit->wait);
     submit->transfer = (struct key_transfer){.template = &submit->template,
                                              .rules = &submit->rules,
                                              .bytes_max = ctl->options.input_bytes_max};
