@@ -9,18 +9,26 @@
 
 #define STREAM "--from=stream"
 
+/* A script without blanks: how many results the first group has read. */
+#define ENTRIES_READ "return((redis.call('XINFO','GROUPS',KEYS[1])[1]or{})[10]or(0))"
+
 /* Results with the numbers from `first` to `last`, as a daemon posts them. */
-static void post(bool stream, int first, int last)
+static void post_in(const char *ns, bool stream, int first, int last)
 {
     for (int i = first; i <= last; i++) {
         char text[80];
         snprintf(text, sizeof text, "{\"job\":%d,\"id\":\"r%d\",\"status\":\"done\"}", i, i);
         if (stream)
             freeReplyObject(redis_command(w->client, "XADD %s:results:stream * job %d result %s",
-                                          w->ns, i, text));
+                                          ns, i, text));
         else
-            redis_integer(w->client, "LPUSH %s:results %s", w->ns, text);
+            redis_integer(w->client, "LPUSH %s:results %s", ns, text);
     }
+}
+
+static void post(bool stream, int first, int last)
+{
+    post_in(w->ns, stream, first, last);
 }
 
 /* Runs the command, whose lines must be the results from `first` to `last` in this order. */
@@ -127,13 +135,70 @@ TEST(test_redis_restarts)
     world_reconnect(w);
     post(true, 2, 2);
     assert_true(world_until(w, patience(20), 2, "EVAL %s 1 %s:results:stream",
-                            "return(redis.call('XINFO','GROUPS',KEYS[1])[1][10])", w->ns));
+                            ENTRIES_READ, w->ns));
     redis_integer(w->client, "DEL %s:results:stream", w->ns);
     post(true, 3, 4);
     struct ctl_run run = ctl_end(&process);
     assert_int_equal(run.status, 0);
     for (int i = 1; i <= 4; i++)
         assert_non_null(strstr(run.out, text_of("\"job\":%d,", i)));
+}
+
+/* ---- shards -------------------------------------------------------------------------------- */
+
+#define TWO "$at --shards=2 --json "
+
+/* 100 results in each of two shards; the numbers of jobs are the same. */
+static void post_to_shards(bool stream)
+{
+    for (int i = 0; i < 2; i++)
+        post_in(text_of("{%s:%d}", w->ns, i), stream, 1, 100);
+}
+
+TEST(test_results_of_shards)
+{
+    for (int stream = 0; stream < 2; stream++) {
+        const char *from = stream ? STREAM : "";
+        post_to_shards(stream);
+        cJSON *lines = ctl_json(w, 0, text_of("ctl results " TWO "%s", from));
+        assert_int_equal(cJSON_GetArraySize(lines), 200);
+        lines = ctl_json(w, 0, text_of("ctl results " TWO "%s -f -n 30 --shard=1", from));
+        assert_int_equal(cJSON_GetArraySize(lines), 30);
+        lines = ctl_json(w, 0, text_of("ctl results " TWO "%s -f -n 170", from));
+        assert_int_equal(cJSON_GetArraySize(lines), 170);
+        int counts[101] = {0};
+        for (int i = 0; i < 170; i++)
+            counts[(int)json_number(cJSON_GetArrayItem(lines, i), "job")]++;
+        for (int i = 1; i <= 100; i++)
+            assert_int_equal(counts[i], i <= 30 ? 1 : 2);
+    }
+    assert_int_equal(redis_integer(w->client, "EXISTS {%s:0}:results {%s:1}:results", w->ns, w->ns),
+                     0);
+}
+
+/* A shard that is away does not stop the other. When it is back, its results come. */
+TEST(test_a_shard_is_away)
+{
+    struct redis_server *other = redis_server_start(NULL);
+    redisContext *client = redis_server_connect(other);
+    post_to_shards(true);
+    redis_server_kill9(other);
+    struct process process =
+        ctl_begin(w, text_of("ctl results " TWO STREAM " -f -g g -n 101 '--redis=%s %s'",
+                             w->redis->address, other->address));
+    assert_true(world_until(w, patience(20), 100, "EVAL %s 1 {%s:0}:results:stream",
+                            ENTRIES_READ, w->ns));
+    redisFree(client);
+    redis_server_restart(other);
+    client = redis_server_connect(other);
+    freeReplyObject(redis_command(client, "XADD {%s:1}:results:stream * job 7 result {\"job\":7}",
+                                  w->ns));
+    struct ctl_run run = ctl_end(&process);
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.err, "shard 1 is away"));
+    assert_non_null(strstr(run.out, "{\"job\":7}"));
+    redisFree(client);
+    redis_server_stop(other);
 }
 
 TEST(test_usage)

@@ -31,7 +31,7 @@ void consumer_clear(struct consumer *consumer)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-/* A write that changes nothing. It waits until Redis accepts writes again. */
+/* Sends a write that changes nothing, until Redis accepts writes again. */
 static void wait_for_redis(struct consumer *consumer)
 {
     redisReply *reply =
@@ -51,6 +51,8 @@ static bool accept_reply(struct consumer *consumer, redisReply *reply, const cha
     consumer->resumed = false;
     if (reply && redis_error_is(reply->str, "NOGROUP"))
         consumer->ready = false; /* the stream was deleted, or Redis lost it */
+    else if (!reply && consumer->others)
+        ; /* the caller asks client_up */
     else if (client_is_transient(reply))
         wait_for_redis(consumer);
     else
@@ -140,9 +142,15 @@ static bool read_group(struct consumer *consumer, size_t limit, double wait_s, c
     char count[24], block_ms[24];
     snprintf(count, sizeof count, "%zu", limit);
     snprintf(block_ms, sizeof block_ms, "%.0f", wait_s * 1000 + 1); /* 0 is without end */
-    const char *argv[] = {"XREADGROUP", "GROUP", consumer->group, consumer->name, "COUNT", count,
-                          "BLOCK", block_ms, "STREAMS", consumer->key, from};
-    redisReply *reply = ask(consumer, 11, argv);
+    const char *argv[11] = {"XREADGROUP", "GROUP", consumer->group, consumer->name, "COUNT", count};
+    const char *const block[] = {"BLOCK", block_ms};
+    const char *const rest[] = {"STREAMS", consumer->key, from};
+    int argc = 6;
+    for (int i = 0; wait_s > 0 && i < 2; i++)
+        argv[argc++] = block[i];
+    for (int i = 0; i < 3; i++)
+        argv[argc++] = rest[i];
+    redisReply *reply = ask(consumer, argc, argv);
     if (!reply)
         return false;
     if (is_array(reply, 1) && is_array(reply->element[0], 2))
@@ -236,7 +244,7 @@ static void take_from_list(struct consumer *consumer, size_t limit, double wait_
         consumer->claim_at_s = clock_now_s() + REREAD_S;
     }
     snprintf(timeout, sizeof timeout, "%.3f", wait_s + 0.001); /* 0 is without end */
-    send_move(consumer, timeout);
+    send_move(consumer, wait_s > 0 ? timeout : NULL);
     take_moved(consumer);
     const char *argv[] = {"LLEN", consumer->key};
     redisReply *reply = consumer->count > 0 && limit > 1 ? ask(consumer, 2, argv) : NULL;

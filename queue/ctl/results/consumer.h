@@ -25,6 +25,7 @@ struct consumer {
     const char *name;        /* of this consumer; unique among those that run */
     double idle_s;           /* results that another consumer has held for longer are taken over */
     bool only_new;           /* a new group begins with the results after now */
+    bool others;             /* the process has further consumers: do not wait for a lost Redis */
 
     struct consumer_result results[CONSUMER_BATCH]; /* of the last consumer_take */
     size_t count;
@@ -38,7 +39,8 @@ struct consumer {
 
 void consumer_init(struct consumer *consumer);
 /* Takes up to `limit` results into `results`, oldest first, and waits up to `wait_s` for the first.
- * None may come, also after a lost connection. Returns false if Redis refuses (client_why). */
+ * None may come, also after a lost connection. Returns false if Redis refuses (client_why).
+ * wait_s = 0: does not wait. */
 bool consumer_take(struct consumer *consumer, size_t limit, double wait_s);
 /* Ends the results that consumer_take took: they never come again. Returns false if Redis does not
  * reply; then they come again. */

@@ -24,11 +24,20 @@ const struct ctl_option ctl_results_options[] = {
     {"count", 'n', "COUNT", "end after so many results"},
     {0}};
 
+/* The consumer of one shard. */
+struct follower {
+    struct consumer consumer;
+    uint32_t shard;
+    bool away; /* Redis is away, and the user was told */
+};
+
 struct results {
     struct ctl *ctl;
-    bool stream, away;
+    bool stream;
     double left; /* results until the end */
     uint64_t trimmed;
+    struct follower *followers;
+    size_t count;
 };
 
 /* ---- printing ------------------------------------------------------------------------------ */
@@ -70,8 +79,8 @@ static void print_taken(struct results *results, const struct consumer *consumer
 /* Indexes count from the right end, where the oldest are, so that new results do not move them. */
 static redisReply *list_piece(struct ctl *ctl, long long shown)
 {
-    return ctl_ask(ctl, "LRANGE %s:results %lld %lld", ctl->options.namespace,
-                   -shown - CONSUMER_BATCH, -shown - 1);
+    return ctl_ask(ctl, "LRANGE %s:results %lld %lld", ctl->ns, -shown - CONSUMER_BATCH,
+                   -shown - 1);
 }
 
 static void show_list(struct results *results)
@@ -80,7 +89,7 @@ static void show_list(struct results *results)
     size_t got = CONSUMER_BATCH;
     while (got == CONSUMER_BATCH && results->left > 0) {
         redisReply *reply = list_piece(results->ctl, shown);
-        got = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
         for (size_t i = got; i-- > 0 && results->left > 0;)
             print_result(results, reply->element[i]->str);
         shown += CONSUMER_BATCH;
@@ -103,8 +112,8 @@ static void show_stream(struct results *results)
     size_t got = CONSUMER_BATCH;
     while (got == CONSUMER_BATCH && results->left > 0) {
         redisReply *reply = ctl_ask(results->ctl, "XRANGE %s:results:stream %s + COUNT %d",
-                                    results->ctl->options.namespace, after, CONSUMER_BATCH);
-        got = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+                                    results->ctl->ns, after, CONSUMER_BATCH);
+        got = reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
         for (size_t i = 0; i < got && results->left > 0; i++)
             print_result(results, result_of(reply->element[i]));
         if (got > 0)
@@ -115,48 +124,95 @@ static void show_stream(struct results *results)
 
 /* ---- following ----------------------------------------------------------------------------- */
 
+static void say_away(struct follower *follower, struct ctl *ctl)
+{
+    char number[32];
+    if (!follower->away)
+        ctl_say("%s%s; waiting until it is back", ctl_shard_text(ctl, "shard %u is away: ", number),
+                client_why(ctl->client));
+    follower->away = true;
+}
+
 static void on_away(void *context)
 {
     struct results *results = context;
-    if (!results->away)
-        ctl_say("%s; waiting until it is back", client_why(results->ctl->client));
-    results->away = true;
+    say_away(&results->followers[0], results->ctl);
 }
 
 /* Another daemon may post to the other place. */
 static void look_at_other_place(struct results *results)
 {
     struct ctl *ctl = results->ctl;
-    long long count = results->stream ? ctl_integer(ctl, "LLEN", "results")
-                                      : ctl_integer(ctl, "XLEN", "results:stream");
+    long long count = 0;
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        count += results->stream ? ctl_integer(ctl, "LLEN", "results")
+                                 : ctl_integer(ctl, "XLEN", "results:stream");
     if (count > 0)
         ctl_say("%lld results are in the %s; take them with --from=%s", count,
                 results->stream ? "list" : "stream", results->stream ? "list" : "stream");
 }
 
-static int follow(struct results *results, struct consumer *consumer)
+/* A shard that is away does not stop the others. Returns whether results came. */
+static bool take_some(struct results *results, struct follower *follower, double wait_s)
 {
+    struct consumer *consumer = &follower->consumer;
     struct ctl *ctl = results->ctl;
-    double wait_s = ctl->options.command_timeout_s / 2;
-    wait_s = wait_s < WAIT_S ? wait_s : WAIT_S;
+    size_t limit = results->left < CONSUMER_BATCH ? (size_t)results->left : CONSUMER_BATCH;
+    ctl_use(ctl, follower->shard);
+    if ((consumer->others && !client_up(ctl->client)) || !consumer_take(consumer, limit, wait_s)) {
+        if (!consumer->others)
+            ctl_no_answer(ctl);
+        say_away(follower, ctl);
+        client_pause(ctl->client, wait_s > 0 ? wait_s : 0.001); /* it tries to connect */
+        return false;
+    }
+    follower->away &= consumer->count == 0;
+    print_taken(results, consumer);
+    if (!consumer_settle(consumer) && !consumer->others && !client_interrupted())
+        ctl_no_answer(ctl); /* uncovered: gone */
+    return consumer->count > 0;
+}
+
+static void follow(struct results *results)
+{
+    double wait_s = results->ctl->options.command_timeout_s / 2;
+    wait_s = (wait_s < WAIT_S ? wait_s : WAIT_S) / (double)results->count;
     client_catch_interrupt();
-    client_retry_for(consumer->client, 1e15, on_away, results);
+    if (results->count == 1)
+        client_retry_for(results->ctl->client, 1e15, on_away, results);
     look_at_other_place(results);
     out_separate();
-    while (results->left > 0 && !client_interrupted()) {
-        size_t limit = results->left < CONSUMER_BATCH ? (size_t)results->left : CONSUMER_BATCH;
-        if (!consumer_take(consumer, limit, wait_s))
-            ctl_no_answer(ctl);
-        results->away &= consumer->count == 0;
-        print_taken(results, consumer);
-        if (!consumer_settle(consumer) && !client_interrupted()) /* uncovered: gone */
-            ctl_no_answer(ctl);
+    for (bool quiet = true; results->left > 0 && !client_interrupted();) {
+        bool came = false;
+        for (size_t i = 0; i < results->count && results->left > 0 && !client_interrupted(); i++)
+            came |= take_some(results, &results->followers[i], quiet ? wait_s : 0);
+        quiet = !came;
     }
-    consumer_clear(consumer);
+    for (size_t i = 0; i < results->count; i++)
+        consumer_clear(&results->followers[i].consumer);
     if (results->trimmed > 0)
         ctl_say("%llu results were trimmed before a consumer ended them; raise results_max",
                 (unsigned long long)results->trimmed);
-    return CTL_OK;
+}
+
+/* `model` has the options of all consumers. */
+static void make_followers(struct results *results, const struct consumer *model)
+{
+    struct ctl *ctl = results->ctl;
+    results->followers = calloc(ctl->shard_count, sizeof *results->followers);
+    if (!results->followers)
+        ctl_out_of_memory(ctl, "the consumers");
+    for (uint32_t i = 0; i < ctl->shard_count; i++)
+        if (ctl->shards[i].client) {
+            struct follower *follower = &results->followers[results->count++];
+            *follower = (struct follower){.consumer = *model, .shard = i};
+            follower->consumer.client = ctl->shards[i].client;
+            follower->consumer.ns = ctl->shards[i].options.namespace;
+            follower->away = ctl->shards[i].away;
+            consumer_init(&follower->consumer);
+        }
+    for (size_t i = 0; i < results->count; i++)
+        results->followers[i].consumer.others = results->count > 1;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -201,22 +257,20 @@ int ctl_results(struct ctl *ctl, int count, char **operands)
     check_options(&results);
     if (gethostname(host, sizeof host - 1) != 0 || !*host) /* uncovered: gone */
         snprintf(host, sizeof host, "unknown");
-    struct consumer consumer = {.ns = ctl->options.namespace,
-                                .stream = results.stream,
-                                .group = name_of(ctl, "group", "gpuimgctl"),
-                                .name = name_of(ctl, "consumer", host),
-                                .idle_s = ctl_number(ctl, "idle", 0.1, 1e6, 60),
-                                .only_new = ctl_value(ctl, "new") != NULL};
+    const struct consumer model = {.stream = results.stream,
+                                   .group = name_of(ctl, "group", "gpuimgctl"),
+                                   .name = name_of(ctl, "consumer", host),
+                                   .idle_s = ctl_number(ctl, "idle", 0.1, 1e6, 60),
+                                   .only_new = ctl_value(ctl, "new") != NULL};
     results.left = ctl_number(ctl, "count", 1, 1e15, 1e15);
     ctl_connect(ctl);
     if (ctl_value(ctl, "follow")) {
-        consumer.client = ctl->client;
-        consumer_init(&consumer);
-        return follow(&results, &consumer);
+        make_followers(&results, &model);
+        follow(&results);
+        free(results.followers);
+        return CTL_OK;
     }
-    if (results.stream)
-        show_stream(&results);
-    else
-        show_list(&results);
-    return CTL_OK;
+    for (uint32_t at = 0; ctl_next(ctl, &at);)
+        (results.stream ? show_stream : show_list)(&results);
+    return ctl_worst(ctl, CTL_OK);
 }
