@@ -182,7 +182,7 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 
 .PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-clients check-page \
         check-peers check-faults coverage documents \
-        check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
+        check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-fleet bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
         deb clean build-tests build-fuzz run-check say-cuda
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -223,6 +223,7 @@ help:
 ## make bench-gpu     measure the engine and its kernels with pixels from memory
 ## make bench-cpu     measure the CPU engine's passes with pixels from memory, one thread
 ## make bench-queue   measure the queue alone: 1 and 4 daemons on one Redis; a shard on each of 1, 2 and 4
+## make bench-fleet   compare the simulator of the fleet with 1 to 100 real daemons; BENCH=--table: 1 to 10,000
 ## make bench-png     compare PNG with libpng, libspng, zlib and libdeflate; BENCH=curve: cost of levels and filters
 ## make bench-jpeg    compare the JPEG codec of a GPU with nvJPEG and libjpeg-turbo: FOLDER=, BENCH="decode encode edges …"
 ## make bench-progressive compare the decoder of progressive JPEGs on a core with libjpeg-turbo: FOLDER=
@@ -319,6 +320,7 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/fleet: $(O)/tests/tools/fleet_rig.o
 $(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
+$(O)/tests/bench/bench_fleet: $(O)/tests/bench/queue_costs.o
 
 $(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
 $(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags
@@ -545,6 +547,9 @@ bench-cpu: deps
 bench-queue: deps
 	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_queue
 	@$(O)/tests/bench/bench_queue --daemon $(O)/gpuimgd $(BENCH)
+bench-fleet: deps
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_fleet
+	@$(O)/tests/bench/bench_fleet $(if $(BENCH),$(BENCH),--daemon $(O)/gpuimgd)
 bench-png: deps
 	@tests/deps.sh png
 	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_png

@@ -5,5 +5,5 @@
 
 #include "tests/fixtures/queue/fleet_sim.h"
 
-/* Takes some ten seconds. The server has no persistence; connections are TCP. */
+/* Takes half a minute. The server has no persistence; connections are TCP. */
 void queue_costs_measure(struct fleet_costs *costs);
