@@ -16,6 +16,9 @@
 #define REAP_JITTER 0.2
 /* In units of renew_s: by the second scan a live daemon has renewed its leases. */
 #define SECOND_SCAN 1.5
+/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads them
+ * as many times less often. Else 10,000 daemons would keep Redis busy with their names alone. */
+#define NAMES_MAX 100
 
 /* ---- RENEW -------------------------------------------------------------------------------- */
 
@@ -276,9 +279,15 @@ static void reaped(void *context, redisReply *reply)
         log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
         fetch_wake(queue);
     }
-    if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more)
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more) {
         lease_reap(queue, queue->reap_expired);
-    else if (queue->reap_expired)
+        queue_close_check(queue);
+        return;
+    }
+    if (queue->reap_listed && queue->names > NAMES_MAX)
+        queue->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
+                                                               (double)queue->names / NAMES_MAX);
+    if (queue->reap_expired)
         note_scan(queue, script_reply_integer(reply, REAPED_TIME),
                   script_reply_integer(reply, REAPED_EXPIRED) > 0);
     queue_close_check(queue);
@@ -301,6 +310,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
     queue->reap_more = gone > QUEUE_BATCH_MAX;
 }
 
+/* `names`: of all daemons, or NULL. */
 static void send_reap(struct queue *queue, const redisReply *names)
 {
     const struct options *options = queue->options;
@@ -317,7 +327,10 @@ static void send_reap(struct queue *queue, const redisReply *names)
         script_call_number(call, (uint64_t)queue->scan_time);
     else
         script_call_text(call, "-1");
-    add_gone(call, queue, names);
+    queue->reap_listed = names != NULL;
+    queue->reap_more = false;
+    if (names)
+        add_gone(call, queue, names);
     queue->reap_out = queue->group->counter;
     if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
         queue->reap_out = 0;
@@ -327,11 +340,14 @@ static void listed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     queue->reap_listing = false;
-    if (reply && !queue->closing)
-        send_reap(queue, reply);
+    if (!reply || queue->closing)
+        return;
+    queue->names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    send_reap(queue, reply);
 }
 
-/* Reads the names of all daemons first: only their own host can tell if their process is gone. */
+/* Reads the names of all daemons first: only their own host can tell if their process is gone. The
+ * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
 void lease_reap(struct queue *queue, bool expired_too)
 {
     if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis))
@@ -339,6 +355,10 @@ void lease_reap(struct queue *queue, bool expired_too)
     queue->reap_expired = expired_too;
     queue->reap_second_scan = expired_too && queue->scan_time >= 0 && /* by a clock without steps */
                               uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
+    if (expired_too && uv_now(queue->loop) < queue->names_due_ms) {
+        send_reap(queue, NULL);
+        return;
+    }
     queue->reap_listing =
         redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace);
 }

@@ -173,6 +173,9 @@ struct queue {
 
     int resumes_due;           /* RESUME calls still to send */
     bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
+    bool reap_listed;          /* this REAP began with the names of NS:inst */
+    uint64_t names_due_ms;     /* before this time no REAP reads NS:inst, uv_now */
+    size_t names;              /* in NS:inst when it was read last */
     bool reap_more;            /* more daemons are gone than one REAP may name */
     bool reap_expired;         /* this REAP and its further batches also scan for expired leases */
     bool reap_second_scan;     /* and take the leases that had ended by scan_time */

@@ -307,6 +307,42 @@ TEST(test_start_leaves_expired_leases_alone)
     tear_down(bench);
 }
 
+/* Commands of clients, not those in scripts. SLOWLOG must log all. */
+static size_t client_calls(struct bench *bench, const char *command)
+{
+    size_t count = 0;
+    redisReply *log = redis_command(bench->redis, "SLOWLOG GET 100000");
+    for (size_t i = 0; i < log->elements; i++)
+        count += strcmp(log->element[i]->element[3]->element[0]->str, command) == 0;
+    freeReplyObject(log);
+    return count;
+}
+
+/* With 1,000 names, a daemon reads them once in 10 reap_s. It still takes expired leases, and finds
+ * a daemon of its host that has died, only later. */
+TEST(test_many_names_are_read_seldom)
+{
+    struct bench *bench = set_up(redis_server_start("--slowlog-log-slower-than", "0",
+                                                    "--slowlog-max-len", "100000", NULL));
+    char gone[INSTANCE_BYTES_MAX];
+    for (int i = 0; i < 1000; i++)
+        redis_integer(bench->redis, "ZADD t:inst 99999999999999 elsewhere:b:n:%d:1", i);
+    bench->config.reap_s = 0.2;
+    uint64_t start = uv_hrtime();
+    start_queue(bench);
+    run_until(bench, client_calls(bench, "ZRANGE") == 1); /* at the start */
+    add_gone(bench, gone);
+    add_leases(bench, gone, 1, 3, "99999999999999");
+    add_leases(bench, "elsewhere:b:n:1:1", 4, 6, "1");
+    run_until(bench, redis_integer(bench->redis, "ZCOUNT t:lease 1 1") == 0);
+    run_ms(bench, 1200);
+    double seconds = (double)(uv_hrtime() - start) / 1e9;
+    assert_true((double)client_calls(bench, "ZRANGE") <= 1 + seconds / (0.2 * 1000 / 100));
+    run_until(bench, redis_integer(bench->redis, "ZCARD t:lease") == 0);
+    assert_int_equal(redis_integer(bench->redis, "LLEN t:jobs"), 6);
+    tear_down(bench);
+}
+
 /* ---- start decisions ---------------------------------------------------------------------- */
 
 static void ask(struct bench *bench, struct lease *lease, struct queue_conditions conditions)
