@@ -62,7 +62,7 @@ static struct {
     clockid_t redis;
     double service_s, rtt_s;
 } bench = {.kills = 3, .count = 100, .shards = 1, .servers = 1,
-           .places = 64, .workers = 16, .service_us = 5000, .seed = 1};
+           .names_max = 100, .places = 64, .workers = 16, .service_us = 5000, .seed = 1};
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -391,8 +391,8 @@ static struct fleet_result saturated(struct fleet_plan plan)
 {
     struct fleet_result result;
     plan.backlog = true;
-    plan.warm_s = 2;
-    plan.run_s = plan.daemons * plan.shards > 20000 ? 2 : 4;
+    plan.warm_s = 15; /* until the storm of the start is over */
+    plan.run_s = plan.daemons * plan.shards > 20000 ? 2 : 5;
     fleet_simulate(&plan, &result);
     return result;
 }
