@@ -9,7 +9,7 @@
  *
  * The first form starts real daemons with small jobs on one Redis without persistence. A figure of
  * Redis is the CPU time of its process. For each number of daemons:
- *   idle      CPU time and commands of Redis per second
+ *   idle      calls of scripts, and CPU time of Redis, per second
  *   push      from the push of a single job to its result, all daemons idle: the median
  *   load      CPU time of Redis at a steady rate of jobs
  *   kill      kill -9 of a daemon that holds jobs, until others have leased them: on the same host,
@@ -37,7 +37,8 @@
 #include "tests/fixtures/world.h"
 
 #define COSTS "tests/bench/fleet_costs.txt"
-#define IDLE_S 8.0
+#define IDLE_S 3.0
+#define IDLE_WINDOWS 3
 #define LOAD_S 5.0
 #define RATE 400.0
 #define PUSHES 41
@@ -158,11 +159,6 @@ static void open_world(void)
     world_put_slow(&bench.world);
 }
 
-static double commands(void)
-{
-    return redis_info(bench.world.client, "stats", "total_commands_processed:");
-}
-
 /* ---- the phases ------------------------------------------------------------------------------ */
 
 static void measure_network(void)
@@ -177,19 +173,31 @@ static void measure_network(void)
     bench.rtt_s = fmax(median(times, 501) - redis_s, 0);
 }
 
+static double script_calls(void)
+{
+    return redis_info(bench.world.client, "commandstats", "cmdstat_evalsha:calls=");
+}
+
+/* CPU time: the least of several windows, because other programs only add to it. */
 static void phase_idle(unsigned daemons)
 {
+    double least = INFINITY;
     process_sleep(3);
-    double count = commands(), cpu = clock_s(bench.redis), begin = process_now();
-    process_sleep(IDLE_S);
-    double seconds = process_now() - begin;
-    cpu = (clock_s(bench.redis) - cpu) * 1e3 / seconds;
-    count = (commands() - count - 1) / seconds;
+    double scripts = script_calls(), begin = process_now();
+    for (int i = 0; i < IDLE_WINDOWS; i++) {
+        double cpu = clock_s(bench.redis), start_s = process_now();
+        process_sleep(IDLE_S);
+        least = fmin(least, (clock_s(bench.redis) - cpu) * 1e3 / (process_now() - start_s));
+    }
+    scripts = (script_calls() - scripts) / (process_now() - begin);
     struct fleet_plan plan = plan_of(daemons);
     struct fleet_result result;
     plan.run_s = 20;
     fleet_simulate(&plan, &result);
-    row(daemons, "idle: Redis", "ms/s", cpu, result.busy * 1e3, text_of("%.0f commands/s", count));
+    row(daemons, "idle: scripts", "1/s", scripts,
+        result.calls_s[FLEET_RENEW] + result.calls_s[FLEET_LOOK] + result.calls_s[FLEET_REAP] +
+            result.calls_s[FLEET_FETCH], "");
+    row(daemons, "idle: Redis", "ms/s", least, result.busy * 1e3, "");
 }
 
 static void push(void)
@@ -381,9 +389,10 @@ static int compare_all(void)
 
 /* ---- predictions ----------------------------------------------------------------------------- */
 
+/* In percent of a CPU; above 100, calls pile up. */
 static double share(double seconds)
 {
-    return seconds * 100;
+    return fmin(seconds, 1) * 100;
 }
 
 /* The most jobs per second: all lists always have jobs. */
@@ -464,19 +473,45 @@ static void print_head(void)
            "jobs/s", "Redis", "timeouts", "idle", "kill, s", "restart,s", "timeouts");
 }
 
+/* One of `shards` equal shards, each on its own server, with its part of a daemon's places and
+ * workers. A worker that is less than one becomes one that is as much slower. */
+static struct fleet_plan one_of(struct fleet_plan plan, unsigned shards)
+{
+    double workers = (double)plan.workers / shards;
+    plan.shards = plan.servers = 1;
+    plan.places = plan.places > shards ? plan.places / shards : 1;
+    plan.workers = workers > 1 ? (unsigned)workers : 1;
+    plan.service_s *= plan.workers / workers;
+    return plan;
+}
+
 static int print_table(void)
 {
     static const unsigned daemons[] = {1, 10, 100, 1000, 10000}, shards[] = {1, 4, 16, 64};
     struct fleet_plan plan = plan_of_options();
     printf("%u workers and %u places per daemon, %.3g ms per job, one server per shard; costs of "
-           "%s\n", plan.workers, plan.places, plan.service_s * 1e3, bench.costs_path);
+           "%s\none server:\n", plan.workers, plan.places, plan.service_s * 1e3,
+           bench.costs_path);
     print_head();
+    for (size_t d = 0; d < sizeof daemons / sizeof *daemons; d++) {
+        plan.daemons = daemons[d];
+        plan.shards = plan.servers = 1;
+        print_fleet(plan);
+    }
+    printf("jobs/s (Redis, timeouts) by shards:\n%7s", "daemons");
     for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
-        for (size_t d = 0; d < sizeof daemons / sizeof *daemons; d++) {
-            plan.daemons = daemons[d];
-            plan.shards = plan.servers = shards[s];
-            print_fleet(plan);
+        printf(" %26u", shards[s]);
+    for (size_t d = 0; d < sizeof daemons / sizeof *daemons; d++) {
+        printf("\n%7u", daemons[d]);
+        plan.daemons = daemons[d];
+        for (size_t s = 0; s < sizeof shards / sizeof *shards; s++) {
+            struct fleet_result full = saturated(one_of(plan, shards[s]));
+            printf(" %10.0f (%3.0f%%, %8llu)", full.jobs_s * shards[s], share(full.busy),
+                   (unsigned long long)full.timeouts * shards[s]);
+            fflush(stdout);
         }
+    }
+    printf("\n");
     return 0;
 }
 
@@ -513,8 +548,9 @@ int main(int argc, char **argv)
         {"names-max", .number = &bench.names_max}, {.name = NULL}};
     char error[256];
     if (arguments_read(argc, argv, options) != argc || bench.kills < 1 ||
-        bench.kills > KILLS_MAX || bench.count < 1 || bench.shards < 1 || bench.servers < 1 ||
-        bench.servers > bench.shards || bench.places < 1 || bench.workers < 1 ||
+        bench.kills > KILLS_MAX || bench.count < 1 || bench.shards < 1 ||
+        bench.shards > FLEET_SHARDS_MAX || bench.servers < 1 || bench.servers > bench.shards ||
+        bench.places < 1 || bench.workers < 1 ||
         !(bench.program || bench.table || bench.one)) {
         fprintf(stderr, "usage: bench_fleet --daemon PATH | --table | --one; see the source\n");
         return 64;
