@@ -16,8 +16,8 @@
 #define REAP_JITTER 0.2
 /* In units of renew_s: by the second scan a live daemon has renewed its leases. */
 #define SECOND_SCAN 1.5
-/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads them
- * as many times less often. Else 10,000 daemons would keep Redis busy with their names alone. */
+/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads
+ * them as many times less often. Else 10,000 daemons would keep Redis busy with their names. */
 #define NAMES_MAX 100
 
 /* ---- RENEW -------------------------------------------------------------------------------- */

@@ -15,9 +15,10 @@
  *   kill      kill -9 of a daemon that holds jobs, until others have leased them: on the same host,
  *             and on another one (only root can give a daemon another host name)
  *   restart   from the start of a killed Redis until all daemons are connected
- * The simulator gets the costs (measured at the start without --costs), the same options, and from the daemon alone: the time of a job and
- * of the network, which are those of the row of one daemon. Times after a kill or a restart are
- * random: the median of three is compared with the median, the least and the most of 200 seeds.
+ * The simulator gets the costs (without --costs, they are measured at the start) and the same
+ * options. The times of a job and of the network are those of the first number of daemons. Times
+ * after a kill or a restart are random: the median of three is compared with the median, the least
+ * and the most of 200 seeds.
  *
  * --table predicts fleets of 1 to 10,000 daemons. --one predicts one fleet.
  */

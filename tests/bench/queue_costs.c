@@ -362,8 +362,8 @@ static void measure_jobs(struct meter *meter, unsigned items, unsigned calls,
     us[FLEET_TAKE] = spend(meter, calls, CONNECTIONS, make_take, NULL);
 }
 
-/* How much more calls cost after Redis slept: caches are cold, and the CPU must wake up. In units of
- * their cost, without FLEET_HALF_COLD_S: for an endless sleep. */
+/* How much more calls cost after Redis slept: caches are cold, and the CPU must wake up. In units
+ * of their cost, after an endless sleep. */
 static double cold(struct meter *meter, const struct fleet_costs *costs)
 {
     double extra = 0;
