@@ -3,7 +3,7 @@
  *
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
  *     bench_queue --servers 1 [--servers 2 ...] [--jobs 200000] [--rounds 3] [--clerks N] [--tcp]
- *                 [--places 256] [--batch 64]
+ *                 [--places 256] [--batch 64] [--real --daemon PATH]
  *     bench_queue --costs FILE
  *
  * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
@@ -14,8 +14,9 @@
  * the rounds. With --against, both programs take turns on each row.
  *
  * A second table follows: one shard on each of 1, 2 and 4 servers (queue_servers.c). With
- * --servers, only this table is made; it needs no daemon. --costs measures Redis's CPU time for
- * each call of the protocol (queue_costs.c).
+ * --servers, only this table is made; it needs no daemon, unless --real lets daemons serve the
+ * shards, with images of 8 x 8 pixels in keys. --costs measures Redis's CPU time for each call of
+ * the protocol (queue_costs.c).
  */
 #include <signal.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static struct {
     unsigned jobs, rounds, inflight;
     struct servers_bench servers;
     const char *costs;
+    bool real;
 } bench = {.rounds = 3, .inflight = 64, .servers = {.places = 256, .batch = QUEUE_BATCH_MAX}};
 
 static double daemons_cpu_s(struct world *w, size_t daemons)
@@ -183,7 +185,8 @@ static bool options_read(int argc, char **argv)
         {"inflight", .number = &bench.inflight}, {"servers", .numbers = &servers->counts},
         {"clerks", .number = &servers->clerks},  {"places", .number = &servers->places},
         {"batch", .number = &servers->batch},    {"tcp", .flag = &servers->tcp},
-        {"costs", .text = &bench.costs},         {.name = NULL}};
+        {"costs", .text = &bench.costs},         {"real", .flag = &bench.real},
+        {.name = NULL}};
     if (arguments_read(argc, argv, options) != argc)
         return false;
     servers->jobs = bench.jobs ? bench.jobs : 200000;
@@ -191,7 +194,7 @@ static bool options_read(int argc, char **argv)
     bench.jobs = bench.jobs ? bench.jobs : 20000;
     return (bench.programs[0] || servers->counts.count > 0 || bench.costs) && bench.inflight > 0 &&
            servers->places > 0 && servers->batch > 0 && servers->batch <= QUEUE_BATCH_MAX &&
-           bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
+           (!bench.real || bench.programs[0]) && bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
 }
 
 int main(int argc, char **argv)
@@ -200,7 +203,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
                         "[--rounds 1-%d] [--inflight N]\n"
                         "       bench_queue --servers 1-16 [--servers ...] [--jobs N] [--rounds N] "
-                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp]\n"
+                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp] "
+                        "[--real --daemon PATH]\n"
                         "       bench_queue --costs FILE\n",
                 ROUNDS_MAX, QUEUE_BATCH_MAX);
         return 64;
@@ -208,6 +212,8 @@ int main(int argc, char **argv)
     bench.program_count = bench.programs[1] ? 2 : 1;
     if (bench.costs)
         return write_costs();
+    if (bench.servers.counts.count > 0 && bench.real)
+        bench.servers.daemon = bench.programs[0];
     if (bench.servers.counts.count > 0)
         return servers_run(&bench.servers) ? 0 : 1;
     return run() == 0 && servers_run(&bench.servers) ? 0 : 1;

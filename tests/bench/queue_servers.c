@@ -1,7 +1,7 @@
 /* queue_servers.c - see queue_servers.h.
  *
  * Each server is a redis-server without persistence, which has one shard. Clerks (queue_clerk.h)
- * serve all shards. If the host has a CPU for each server and one more, each server is pinned to
+ * serve all shards; with a program, daemons do so instead. If the host has a CPU for each server and one more, each server is pinned to
  * a CPU of its own and the clerks run on the others.
  *
  * All jobs are in the lists before the start. The clock runs from the moment when every server has
@@ -20,7 +20,7 @@
 #include "tests/bench/queue_clerk.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
-#include "tests/fixtures/redis_server.h"
+#include "tests/fixtures/world.h"
 
 #define SERVERS_MAX 16
 #define ROUNDS_MAX 31
@@ -39,6 +39,8 @@ struct rig {
     pid_t pids[CLERKS_MAX];
     struct clerk_plan plan;
     cpu_set_t clerk_cpus;
+    bool real;          /* daemons instead of clerks */
+    struct world world; /* of the daemons */
 };
 
 /* Totals so far. */
@@ -84,7 +86,8 @@ static void open_servers(struct rig *rig, const struct servers_bench *bench)
         rig->redis[i] = redis_server_start("--appendonly", "no", NULL);
         rig->clients[i] = redis_server_connect(rig->redis[i]);
         shard->redis = bench->tcp ? rig->redis[i]->tcp : rig->redis[i]->address;
-        snprintf(shard->ns, sizeof shard->ns, "{gpuimgd:%u}", i);
+        snprintf(shard->ns, sizeof shard->ns,
+                 bench->daemon && rig->servers == 1 ? "gpuimgd" : "{gpuimgd:%u}", i);
     }
     pin(rig);
     rig->clerks = bench->clerks ? bench->clerks * rig->servers
@@ -100,10 +103,20 @@ static void open_servers(struct rig *rig, const struct servers_bench *bench)
 static void push_jobs(struct rig *rig)
 {
     const char *words[2 + PUSH];
-    for (unsigned i = 0; i < PUSH; i++)
-        words[2 + i] = CLERK_JOB;
+    struct picture_file file =
+        picture_png(&(struct picture_png){.width = 8, .height = 8, .colour_type = 2});
     for (unsigned s = 0; s < rig->servers; s++) {
-        char list[48];
+        char list[48], job[256];
+        const char *ns = rig->plan.shards[s].ns;
+        snprintf(job, sizeof job, "{\"input\":{\"key\":\"%s:img:in\"},\"output\":{\"key\":"
+                 "\"%s:img:out\",\"format\":\"png\"},\"ops\":[]}", ns, ns);
+        for (unsigned i = 0; i < PUSH; i++)
+            words[2 + i] = rig->real ? job : CLERK_JOB;
+        if (rig->real) {
+            freeReplyObject(redis_command(rig->clients[s], "SET %s:paused 1", ns));
+            freeReplyObject(redis_command(rig->clients[s], "SET %s:img:in %b", ns, file.bytes,
+                                          file.length));
+        }
         snprintf(list, sizeof list, "%s:jobs", rig->plan.shards[s].ns);
         words[0] = "LPUSH";
         words[1] = list;
@@ -111,6 +124,34 @@ static void push_jobs(struct rig *rig)
             freeReplyObject(redisCommandArgv(rig->clients[s], 2 + PUSH, words, NULL));
         freeReplyObject(redis_command(rig->clients[s], "CONFIG RESETSTAT"));
     }
+    picture_free(&file);
+}
+
+/* Real daemons wait for NS:paused to go. */
+static bool start_daemons(struct rig *rig, const struct servers_bench *bench)
+{
+    char redis[1024] = "--redis=";
+    for (unsigned s = 0; s < rig->servers; s++)
+        snprintf(redis + strlen(redis), sizeof redis - strlen(redis), "%s%s", s ? " " : "",
+                 rig->plan.shards[s].redis);
+    const char *extra[] = {redis, "--workers=1", "--lease_s=60", "--renew_s=5", "--reap_s=10",
+                           "--block_s=0.1", "--stats_interval_s=0", "--results_max=100000000",
+                           "--log_level=warning", text_of("--inflight=%u", bench->places),
+                           text_of("--batch=%u", bench->batch),
+                           rig->servers > 1 ? text_of("--shards=%u", rig->servers) : NULL, NULL};
+    const struct process_options how = {.program = bench->daemon};
+    world_open(&rig->world, NULL);
+    for (unsigned i = 0; i < rig->clerks; i++) {
+        world_start_with(&rig->world, i, &how, extra);
+        if (rig->pinned)
+            sched_setaffinity(rig->world.daemons[i].pid, sizeof rig->clerk_cpus, &rig->clerk_cpus);
+    }
+    for (unsigned i = 0; i < rig->clerks; i++) {
+        if (!world_ready(&rig->world.daemons[i]))
+            return false;
+        rig->pids[i] = rig->world.daemons[i].pid;
+    }
+    return true;
 }
 
 static bool start_clerks(struct rig *rig)
@@ -129,8 +170,11 @@ static struct tally tally_now(const struct rig *rig)
     struct tally tally = {.now = process_now(), .least = UINT64_MAX};
     for (unsigned s = 0; s < rig->servers; s++) {
         uint64_t jobs = 0;
-        for (unsigned i = 0; i < rig->clerks; i++)
+        for (unsigned i = 0; i < rig->clerks && !rig->real; i++)
             jobs += rig->plan.board->settled[i][s];
+        if (rig->real)
+            jobs = (uint64_t)redis_integer(rig->clients[s], "LLEN %s:results",
+                                           rig->plan.shards[s].ns);
         tally.least = jobs < tally.least ? jobs : tally.least;
         tally.most = jobs > tally.most ? jobs : tally.most;
         tally.all += jobs;
@@ -149,18 +193,31 @@ static bool wait_for(const struct rig *rig, double share, bool most, struct tall
         *tally = tally_now(rig);
         if ((double)(most ? tally->most : tally->least) >= share * rig->jobs)
             return true;
-        process_sleep(0.001);
+        process_sleep(rig->real ? 0.02 : 0.001);
     } while (tally->now < end);
     printf("%u servers: a run took longer than %g s\n", rig->servers, RUN_S);
     return false;
 }
 
+static bool end_daemons(struct rig *rig)
+{
+    bool good = true;
+    for (unsigned i = 0; i < rig->clerks; i++)
+        process_signal(&rig->world.daemons[i], SIGTERM);
+    for (unsigned i = 0; i < rig->clerks; i++) {
+        good &= process_wait(&rig->world.daemons[i], 30) == 0;
+        rig->pids[i] = 0;
+    }
+    return good;
+}
+
 /* Ends the clerks. Each job must have one result, and no lease may be left. */
 static bool finish(struct rig *rig)
 {
-    bool good = true;
-    rig->plan.board->stop = true;
-    for (unsigned i = 0; i < rig->clerks; i++) {
+    bool good = !rig->real || end_daemons(rig);
+    if (!rig->real)
+        rig->plan.board->stop = true;
+    for (unsigned i = 0; i < rig->clerks && !rig->real; i++) {
         int status = -1;
         good &= rig->pids[i] > 0 && waitpid(rig->pids[i], &status, 0) > 0 && status == 0 &&
                 rig->plan.board->bad[i] == 0;
@@ -180,7 +237,9 @@ static bool finish(struct rig *rig)
 
 static void close_rig(struct rig *rig)
 {
-    for (unsigned i = 0; i < rig->clerks; i++)
+    if (rig->real)
+        world_close(&rig->world);
+    for (unsigned i = 0; i < rig->clerks && !rig->real; i++)
         if (rig->pids[i] > 0) {
             kill(rig->pids[i], SIGKILL);
             waitpid(rig->pids[i], NULL, 0);
@@ -199,9 +258,13 @@ static bool measure(struct rig *rig, const struct servers_bench *bench, double f
     double calls = 0;
     open_servers(rig, bench);
     push_jobs(rig);
-    bool good = start_clerks(rig);
+    bool good = rig->real ? start_daemons(rig, bench) : start_clerks(rig);
     if (good) {
-        rig->plan.board->go = true;
+        if (rig->real)
+            for (unsigned s = 0; s < rig->servers; s++)
+                redis_integer(rig->clients[s], "DEL %s:paused", rig->plan.shards[s].ns);
+        else
+            rig->plan.board->go = true;
         good = wait_for(rig, 0.1, false, &begin) && wait_for(rig, 0.9, true, &end) &&
                wait_for(rig, 1, false, &last) && finish(rig);
     }
@@ -238,10 +301,10 @@ static double predicted(const struct rig *rig, double redis_us, double clerk_us)
 static bool measure_row(const struct servers_bench *bench, unsigned servers, double one[FIGURES])
 {
     double all[FIGURES][ROUNDS_MAX], row[FIGURES];
-    struct rig rig;
+    static struct rig rig;
     for (unsigned round = 0; round < bench->rounds; round++) {
         double figures[FIGURES];
-        rig = (struct rig){.servers = servers};
+        rig = (struct rig){.servers = servers, .real = bench->daemon != NULL};
         if (!measure(&rig, bench, figures))
             return false;
         for (int f = 0; f < FIGURES; f++)
@@ -265,12 +328,13 @@ bool servers_run(const struct servers_bench *bench)
     static const struct argument_numbers usual = {3, {1, 2, 4}};
     const struct argument_numbers *counts = bench->counts.count ? &bench->counts : &usual;
     double one[FIGURES] = {0};
-    printf("\none shard on each server, jobs without any work; %u jobs per server, %u places per "
-           "clerk and\nserver, batch %u, %s, no persistence; median of %u rounds; predicted from "
-           "the CPU times of the first row\n", bench->jobs, bench->places, bench->batch,
+    printf("\none shard on each server, %s; %u jobs per server,\n%u places per client%s, batch %u, "
+           "%s, no persistence; median of %u rounds;\npredicted from the CPU times of the first "
+           "row\n", bench->daemon ? "daemons with 8 x 8 images in keys" : "jobs without any work",
+           bench->jobs, bench->places, bench->daemon ? "" : " and server", bench->batch,
            bench->tcp ? "TCP" : "unix sockets", bench->rounds);
-    printf("%7s %7s %10s %7s %11s %7s %10s %13s %14s %6s\n", "servers", "clerks", "jobs/s",
-           "to one", "predicted", "to one", "Redis busy", "Redis us/job", "clerks us/job", "batch");
+    printf("%7s %7s %10s %7s %11s %7s %10s %13s %14s %6s\n", "servers", "clients", "jobs/s",
+           "to one", "predicted", "to one", "Redis busy", "Redis us/job", "client us/job", "batch");
     for (unsigned i = 0; i < counts->count; i++)
         if (counts->at[i] < 1 || counts->at[i] > SERVERS_MAX) {
             printf("%u servers: must be 1 to %d\n", counts->at[i], SERVERS_MAX);

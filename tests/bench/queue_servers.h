@@ -11,6 +11,7 @@ struct servers_bench {
     unsigned rounds;
     unsigned clerks;                /* per server; 0: auto */
     unsigned places, batch;         /* of a clerk, per server */
+    const char *daemon;             /* a program that serves the shards; NULL: clerks */
     bool tcp;                       /* instead of unix sockets */
 };
 
