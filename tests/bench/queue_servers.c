@@ -1,8 +1,8 @@
 /* queue_servers.c - see queue_servers.h.
  *
  * Each server is a redis-server without persistence, which has one shard. Clerks (queue_clerk.h)
- * serve all shards; with a program, daemons do so instead. If the host has a CPU for each server and one more, each server is pinned to
- * a CPU of its own and the clerks run on the others.
+ * serve all shards; with a program, daemons do so instead. If the host has a CPU for each server
+ * and one more, each server is pinned to a CPU of its own and the clients run on the others.
  *
  * All jobs are in the lists before the start. The clock runs from the moment when every server has
  * done a tenth of its jobs until the first one has done nine tenths, so that all servers are busy.
