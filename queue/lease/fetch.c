@@ -326,15 +326,14 @@ static void fetched(void *context, redisReply *reply)
     queue->fetch_claims = false;
     if (!reply) {
         release_places(queue);
-        if (queue_ready(queue)) /* still connected: memory was short to send the command again */
-            fetch_pump(queue); /* uncovered: memory */
+        fetch_pump(queue); /* the queue itself only if it is still connected: memory was short */
         queue_close_check(queue);
         return;
     }
     if (!queue_accepts(queue, SCRIPT_ID_FETCH, reply, REPLY_HEAD, true)) {
         release_places(queue);
         queue_close_check(queue);
-        fetch_pump(queue); /* the other shards get the places */
+        fetch_pump(queue);
         return;
     }
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
@@ -353,8 +352,6 @@ static void fetched(void *context, redisReply *reply)
     release_places(queue);
     queue_close_check(queue);
     fetch_pump(queue);
-    if (queue->group->count > 1)
-        group_fetch(queue->group); /* the other shards get the places that are left */
 }
 
 /* With several shards, the first FETCH only claims the right to run alone, so that no job of
@@ -424,12 +421,15 @@ void fetch_send(struct queue *queue, uint32_t places)
     send_fetch(queue, places < batch ? places : (uint32_t)batch);
 }
 
+void fetch_wait(struct queue *queue)
+{
+    if (queue->idle && fetch_is_possible(queue))
+        block_pump(queue);
+}
+
+/* What ends a call or a right of one shard may let the others fetch. */
 void fetch_pump(struct queue *queue)
 {
-    if (!fetch_is_possible(queue))
-        return;
-    if (queue->idle)
-        block_pump(queue);
-    else
-        group_fetch(queue->group);
+    fetch_wait(queue);
+    group_fetch(queue->group);
 }

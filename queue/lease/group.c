@@ -132,8 +132,7 @@ void group_set_places(struct group *group, uint32_t places, bool open)
         if (!queue->started)
             continue;
         fetch_check_watch(queue);
-        if (queue->idle)
-            fetch_pump(queue);
+        fetch_wait(queue);
     }
     group_fetch(group);
 }

@@ -257,6 +257,8 @@ void queue_ask_lengths(struct queue *queue);
 
 /* fetch.c. A *_pump function sends the next call if one is needed and possible. */
 void fetch_pump(struct queue *queue);
+/* Waits for a job if the queue is idle. */
+void fetch_wait(struct queue *queue);
 /* Whether the queue would send FETCH if it had a place. */
 bool fetch_is_possible(const struct queue *queue);
 /* Sends FETCH for so many jobs, at most `batch`. */
