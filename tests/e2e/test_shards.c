@@ -200,6 +200,49 @@ TEST(test_reload)
     check_stop(daemon);
 }
 
+/* Daemons with other numbers of shards run at the same time: each job has one result. */
+TEST(test_growing)
+{
+    start_ready(0, "--shards=2");
+    for (unsigned shard = 0; shard < 2; shard++)
+        push_to(w->client, shard, 100, "g");
+    push_to(w->client, 3, 20, "g"); /* nobody serves it yet */
+    start_ready(1, "--shards=4");
+    take_from(w->client, 3, 20, "g");
+    for (unsigned shard = 0; shard < 2; shard++)
+        take_from(w->client, shard, 100, "g");
+    check_stop(&w->daemons[0]);
+    push_to(w->client, 1, 20, "h");
+    take_from(w->client, 1, 20, "h");
+    check_stop(&w->daemons[1]);
+    check_shards_clean(w->client);
+}
+
+/* --explain checks a job by the rules of its shard: that of its id, or of its first key. */
+TEST(test_explain)
+{
+    static const struct {
+        const char *job, *says;
+    } cases[] = {
+        {"{'input':{'key':'{gpuimgd:3}:img:a'},'output':'o.png'}", "{gpuimgd:3}:img:a"},
+        {"{'id':'123456789','input':{'key':'{gpuimgd:1}:img:a'},'output':'o.png'}",
+         "must begin with \"{gpuimgd:2}:img:\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *path = text_of("%s/job.json", w->folder);
+        char *text = strdup(cases[i].job);
+        for (char *at = text; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+        assert_true(text_file_write(path, text, strlen(text)));
+        free(text);
+        struct process *daemon = world_start(w, 0, "--shards=4", "--explain", path, NULL);
+        assert_int_equal(process_wait(daemon, 20), 1);
+        const char *log = text_keep(process_log(daemon));
+        if (!strstr(log, cases[i].says))
+            fail_msg("the log does not say %s: %s", cases[i].says, log);
+    }
+}
+
 TEST(test_bad_options_are_refused)
 {
     static const struct {
