@@ -319,6 +319,28 @@ TEST(test_a_server_is_away)
     redis_server_stop(second);
 }
 
+/* A server that hangs counts as away after command_timeout_s. Then its leases take no places. */
+TEST(test_a_server_hangs)
+{
+    struct redis_server *second = redis_server_start(NULL);
+    redisContext *other = redis_server_connect(second);
+    const char *redis = text_of("--redis=%s %s", w->redis->address, second->address);
+    struct process *daemon = start_ready(0, "--shards=2", redis, "--inflight=4",
+                                         "--command_timeout_s=0.5", "--connect_timeout_s=0.5");
+    push_to(other, 1, 400, "h");
+    assert_true(await(20, redis_integer(other, "LLEN {gpuimgd:1}:results") > 10));
+    redis_server_freeze(second, true);
+    push_to(w->client, 0, 200, "g");
+    take_from(w->client, 0, 200, "g");
+    redis_server_freeze(second, false);
+    take_from(other, 1, 400, "h");
+    check_stop(daemon);
+    check_shards_clean(w->client);
+    check_shards_clean(other);
+    redisFree(other);
+    redis_server_stop(second);
+}
+
 int main(void)
 {
     world_options = &(struct world_options){.photo = {"p.jpg", 64, 48}};
