@@ -6,4 +6,5 @@ s/ Before installation, use `man -l [^`]*`.//
 s/\[\([^]]*\)\](conf\/man\/[^)]*)/\1/g
 s/\[\(queue\|daemon\|conf\|gpu\)\/\([A-Za-z.]*\)\]/[\2]/g
 s/](\(queue\|daemon\|conf\|gpu\)\//](/g
+s/, \[how many\](tests[^)]*)//
 s/tests\/examples/examples/g
