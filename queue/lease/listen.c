@@ -108,7 +108,8 @@ static void asked(void *context, redisReply *reply)
         refused(queue, reply->str);
 }
 
-/* Keys that are no lists exist, too, but have no jobs. */
+/* A key that is no list exists, too, and costs one FETCH in vain. The number of such keys at the
+ * last FETCH is no guide: a user may have replaced one by a list since then. */
 static void counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -116,7 +117,7 @@ static void counted(void *context, redisReply *reply)
         return;
     if (reply->type != REDIS_REPLY_INTEGER)
         queue->armed = false; /* a slot migrates; the next LOOK asks again */
-    else if (reply->integer > __builtin_popcount(queue->lists_refused) && is_watcher(queue))
+    else if (reply->integer > 0 && is_watcher(queue))
         fetch_job_came(queue);
 }
 

@@ -184,6 +184,20 @@ TEST(test_a_key_of_another_type)
     tear_down(bench);
 }
 
+/* The list replaces the key between FETCH, which skipped it, and the first EXISTS. */
+TEST(test_a_list_replaces_a_key_of_another_type)
+{
+    struct bench *bench = set_up_idle(3600, NULL);
+    freeReplyObject(redis_command(bench->redis, "SET t:jobs:3 text"));
+    start(bench);
+    run_until(bench, redis_integer(bench->redis, "EXISTS t:watcher") == 1); /* by FETCH */
+    assert_int_equal(subscribers(bench), 0); /* EXISTS comes later */
+    redis_integer(bench->redis, "DEL t:jobs:3");
+    redis_integer(bench->redis, "LPUSH t:jobs:3 job");
+    run_until(bench, bench->settled == 1);
+    tear_down(bench);
+}
+
 TEST(test_lengths_of_the_view)
 {
     struct bench *bench = set_up_idle(3600, NULL);
