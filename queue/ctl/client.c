@@ -78,7 +78,8 @@ static void start_timer(struct client *client, double seconds)
 {
     client->tick = false;
     uv_update_time(&loop);
-    uv_timer_start(&client->timer, tick_cb, (uint64_t)ceil(seconds * 1000), 0);
+    /* Repeats: libuv before 1.45 may run a due timer and then wait for the next event. */
+    uv_timer_start(&client->timer, tick_cb, (uint64_t)ceil(seconds * 1000), 1);
 }
 
 void client_pause(struct client *client, double seconds)
