@@ -575,8 +575,9 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to memory that close_parts would free */
-    if (*abrupt) {
+    if (*abrupt) { /* do only what outlives the process */
         trace_close(daemon->trace);
+        monitor_stop_http(daemon->monitor);
         return status;
     }
     close_parts(daemon);

@@ -294,11 +294,17 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     uv_timer_start(&monitor->look_timer, on_look, LOOK_FIRST_MS, LOOK_MS);
 }
 
+void monitor_stop_http(struct monitor *monitor)
+{
+    web_destroy(monitor->web);
+    monitor->web = NULL;
+}
+
 void monitor_close(struct monitor *monitor)
 {
     if (!monitor)
         return;
     stats_end(&monitor->stats);
-    web_destroy(monitor->web);
+    monitor_stop_http(monitor);
     free(monitor);
 }

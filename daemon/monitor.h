@@ -36,5 +36,7 @@ void monitor_write_stats(struct monitor *monitor, bool even_idle);
 /* Applies the options stats_interval_s and stats_log, and reopens the file. */
 void monitor_reload(struct monitor *monitor);
 
+/* Stops the HTTP server and removes its unix socket. Idempotent. */
+void monitor_stop_http(struct monitor *monitor);
 /* The monitor's timers must already be closed, with all handles of the loop. Takes NULL. */
 void monitor_close(struct monitor *monitor);
