@@ -90,6 +90,7 @@ static void on_done(void *context, uint8_t *bytes, size_t length, const struct e
         fetcher_cancel(rig.fetcher, outcome->cancels->transfer);
         outcome->cancels->ended++;
     }
+    uv_stop(&rig.loop); /* a timer may call this: then the loop must not wait for events */
 }
 
 /* path: of the test's server, or a whole URL, which must stay until the end. */
