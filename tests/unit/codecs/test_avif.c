@@ -533,17 +533,27 @@ TEST(test_flipped_bytes)
         picture_free(&files[i]);
 }
 
+/* Decodes with a deadline in 1 ms. On a busy machine it may pass before libavif starts. */
+static void decode_late(const struct picture_file *file, struct error *error)
+{
+    struct decode_request whole = {.as = DECODE_COLOUR};
+    for (int tries = 0; tries == 0 || (tries < 1000 && strstr(error->text, "before its start"));
+         tries++) {
+        *error = (struct error){0};
+        rig.limits.deadline_ns = clock_now_ns() + 1000000;
+        assert_int_equal(codec_decode(rig.context, file->bytes, file->length, &rig.info, &whole,
+                                      &rig.limits, &rig.image, error), STATUS_DECODE_LIMIT);
+    }
+}
+
 /* libavif cannot be interrupted: the deadline counts after it. It takes longer than 1 ms. */
 TEST(test_deadlines)
 {
     struct image image = rig_picture(1200, 800, 3, 5);
     struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 60);
-    struct decode_request whole = {.as = DECODE_COLOUR};
-    struct error error = {0};
+    struct error error;
     rig_reads(&file, STATUS_OK, NULL);
-    rig.limits.deadline_ns = clock_now_ns() + 1000000;
-    assert_int_equal(codec_decode(rig.context, file.bytes, file.length, &rig.info, &whole,
-                                  &rig.limits, &rig.image, &error), STATUS_DECODE_LIMIT);
+    decode_late(&file, &error);
     assert_string_equal(error.text, "the deadline for decoding passed while libavif ran");
     struct encode_request request = {.format = format_by_name("avif"), .encoder.quality = 60,
                                      .deadline_ns = clock_now_ns() + 1000000};
