@@ -223,6 +223,8 @@
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
+/* Memory of the CUDA driver on the host, about: a share that the options leave to it. */
+#define CUDA_HOST_BYTES   (1 * GIB)
 
 /* Jobs per FETCH, DONE or RENEW call. In a call of 64 jobs each costs Redis 15 us, in one of 8 jobs
  * 25 us, and a single job 80 us. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "conf/log.h"
@@ -291,49 +290,72 @@ bool options_check(const struct options *options, struct error *error)
 
 /* ---- auto --------------------------------------------------------------------------------- */
 
-static uint64_t cpu_count(void)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (uint64_t)count : 1;
+    return a < b ? a : b;
 }
 
-static uint64_t ram_share(uint64_t divisor, uint64_t at_most)
+/* Not 0, which would be auto again. */
+static uint64_t memory_share(uint64_t memory_bytes, uint64_t divisor, uint64_t at_most)
 {
-    struct sysinfo info;
-    uint64_t ram = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 4 * GIB;
-    uint64_t share = ram / divisor;
-    return share < at_most ? share : at_most;
+    uint64_t share = least(memory_bytes / divisor, at_most);
+    return share > MIB ? share : MIB;
 }
 
-void options_resolve(struct options *options)
+void options_resolve(struct options *options, uint64_t memory_bytes)
 {
     if (options->pinned_bytes == 0)
-        options->pinned_bytes = ram_share(8, 4 * GIB);
+        options->pinned_bytes = memory_share(memory_bytes, 8, 4 * GIB);
     if (options->host_bytes == 0) {
-        options->host_bytes = ram_share(8, 2 * GIB);
-        if (options->host_bytes < 2 * options->input_bytes_max) /* uncovered: machine */
+        options->host_bytes = memory_share(memory_bytes, 8, 2 * GIB);
+        if (options->host_bytes < 2 * options->input_bytes_max)
             options->host_bytes = 2 * options->input_bytes_max;
     }
 }
 
 uint64_t options_auto_workers(uint64_t cpus, uint32_t others)
 {
-    uint64_t workers = cpus >= AUTO_WORKERS_CPUS ? cpus - others : cpus;
-    return workers < WORKERS_CEILING ? workers : WORKERS_CEILING;
+    return least(cpus >= AUTO_WORKERS_CPUS ? cpus - others : cpus, WORKERS_CEILING);
 }
 
-void options_resolve_workers(struct options *options, uint32_t others)
+static uint64_t auto_inflight(uint64_t workers, uint32_t slots)
 {
-    if (options->workers == 0)
-        options->workers = options_auto_workers(cpu_count(), others);
+    return least(2 * workers + slots, INFLIGHT_CEILING);
+}
+
+uint64_t options_memory_max(const struct options *options, const struct options_host *host)
+{
+    uint64_t jobs = options->inflight ? options->inflight
+                                      : auto_inflight(options->workers, host->slots);
+    uint64_t sum = options->pinned_bytes + options->host_bytes + HEAP_BASE_BYTES +
+                   options->workers * HEAP_WORKER_BYTES + (jobs + host->ahead) * HEAP_JOB_BYTES;
+    if (options->shards > 1)
+        sum += options->shards * HEAP_SHARD_BYTES + jobs * HEAP_JOB_BYTES;
+    if (options->input_bytes_max > READS_LARGE_BYTES)
+        sum += 2 * options->input_bytes_max;
+    if (*options->url_prefixes)
+        sum += options->url_bytes + options->input_bytes_max +
+               options->url_connections * TRANSFER_BYTES;
+    if (host->devices > 0)
+        sum += CUDA_HOST_BYTES + host->slots * STREAM_JPEG_BYTES +
+               host->devices * PROGRESSIVE_STREAMS * PROGRESSIVE_JPEG_BYTES;
+    return sum;
+}
+
+void options_resolve_workers(struct options *options, const struct options_host *host)
+{
+    if (options->workers > 0)
+        return;
+    uint64_t others = options_memory_max(options, host);
+    uint64_t worker = HEAP_WORKER_BYTES + (options->inflight ? 0 : 2 * HEAP_JOB_BYTES);
+    uint64_t fit = host->memory_bytes > others ? (host->memory_bytes - others) / worker : 0;
+    options->workers = least(options_auto_workers(host->cpus, host->others), fit > 0 ? fit : 1);
 }
 
 void options_resolve_inflight(struct options *options, uint32_t slots)
 {
     if (options->inflight == 0)
-        options->inflight = 2 * options->workers + slots;
-    if (options->inflight > INFLIGHT_CEILING) /* uncovered: machine */
-        options->inflight = INFLIGHT_CEILING;
+        options->inflight = auto_inflight(options->workers, slots);
 }
 
 /* ---- reload ------------------------------------------------------------------------------- */

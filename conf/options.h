@@ -48,14 +48,27 @@ bool options_load(struct options *options, const char *file, FILE *paths,
 
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
-/* Replaces "auto" by values for this machine, except device_bytes, which the engine resolves, and
- * workers and inflight, which depend on the engine. */
-void options_resolve(struct options *options);
-/* others: threads and processes that each need a CPU while the workers are busy. */
-void options_resolve_workers(struct options *options, uint32_t others);
+/* Replaces "auto" of pinned_bytes and host_bytes. The engine resolves streams and device_bytes;
+ * workers and inflight depend on the engine. memory_bytes: what the process may use. */
+void options_resolve(struct options *options, uint64_t memory_bytes);
+
+/* What the process may use (daemon/machine.h), and the engine that it has opened. */
+struct options_host {
+    uint64_t memory_bytes, cpus;
+    uint32_t others;         /* threads and processes that each need a CPU while workers are busy */
+    uint32_t devices, slots; /* CUDA devices, and the streams of all of them (engine_slots) */
+    uint32_t ahead;          /* jobs that are held at most in addition to `inflight` */
+};
+
+/* One worker per CPU, or fewer if options_memory_max would exceed the memory; at least one. Call
+ * options_resolve first. */
+void options_resolve_workers(struct options *options, const struct options_host *host);
 /* One worker per CPU. With 8 CPUs or more, `others` get one each. */
 uint64_t options_auto_workers(uint64_t cpus, uint32_t others);
 void options_resolve_inflight(struct options *options, uint32_t slots);
+
+/* The bound on resident memory by the formula in limits.h. Call options_resolve first. */
+uint64_t options_memory_max(const struct options *options, const struct options_host *host);
 
 /* Moves the reloadable options of `fresh` into `live` and logs each change at INFO. Logs at WARNING
  * the options that differ but need a restart. */

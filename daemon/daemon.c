@@ -14,6 +14,7 @@
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/files/files.h"
+#include "daemon/machine.h"
 #include "daemon/monitor.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline/pipeline.h"
@@ -51,7 +52,7 @@ struct daemon {
     struct pipeline *pipeline;
     struct group *group; /* the queues of all shards */
     struct monitor *monitor;
-    uint32_t ahead_max;               /* jobs fetched beyond `inflight` */
+    struct options_host host;         /* memory, CPUs and devices that "auto" follows */
     uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
 
     uv_async_t engine_async; /* the engine has a fault */
@@ -253,6 +254,25 @@ static void start_gpu_check(struct daemon *daemon)
                            daemon->draining ? 0 : daemon->options->canary_interval_s);
 }
 
+static uint64_t mib(uint64_t bytes)
+{
+    return (bytes + MIB - 1) / MIB;
+}
+
+/* Only a warning: most jobs need far less than the bound. */
+static void check_memory(const struct daemon *daemon)
+{
+    const struct options *options = daemon->options;
+    uint64_t bytes = options_memory_max(options, &daemon->host);
+    if (bytes <= daemon->host.memory_bytes)
+        return;
+    log_warning("the daemon may use %" PRIu64 "M of memory, but %" PRIu64 " workers, pinned_bytes "
+                "= %" PRIu64 "M, host_bytes = %" PRIu64 "M and input_bytes_max = %" PRIu64
+                "M may need %" PRIu64 "M: raise the memory limit to that, or lower these options",
+                mib(daemon->host.memory_bytes), options->workers, mib(options->pinned_bytes),
+                mib(options->host_bytes), mib(options->input_bytes_max), mib(bytes));
+}
+
 static void reload(struct daemon *daemon)
 {
     struct options fresh;
@@ -261,6 +281,7 @@ static void reload(struct daemon *daemon)
     if (daemon->load(daemon->load_context, &fresh, &error)) {
         options_adopt(daemon->options, &fresh);
         group_reload(daemon->group);
+        check_memory(daemon);
         log_set_level(log_level_parse(daemon->options->log_level));
         start_gpu_check(daemon);
         if (!fetcher_reload(daemon->fetcher, &error))
@@ -344,18 +365,50 @@ static void init_handles(struct daemon *daemon)
 }
 
 /* With CUDA, the loop submits the work of all devices. On the CPU engine it needs little time. */
-static void resolve_workers(struct daemon *daemon)
+static uint32_t other_threads(const struct daemon *daemon)
 {
-    uint32_t others = 0;
-    if (!engine_is_synchronous(daemon->engine))
-        others = 1 + shard_is_local(daemon->options);
-    options_resolve_workers(daemon->options, others);
+    if (engine_is_synchronous(daemon->engine))
+        return 0;
+    return 1u + shard_is_local(daemon->options);
+}
+
+static void say_limits(const struct machine *machine, const struct options *options)
+{
+    if (*machine->memory_limit)
+        log_info("%s limits memory to %" PRIu64 "M: pinned_bytes = %" PRIu64 "M, host_bytes = %"
+                 PRIu64 "M, workers = %" PRIu64, machine->memory_limit,
+                 mib(machine->memory_bytes), mib(options->pinned_bytes), mib(options->host_bytes),
+                 options->workers);
+    if (*machine->cpu_limit)
+        log_info("%s limits CPUs to %" PRIu64 ": workers = %" PRIu64, machine->cpu_limit,
+                 machine->cpus, options->workers);
+}
+
+/* Replaces "auto" of the options that depend on the engine. */
+static void resolve_for_engine(struct daemon *daemon, const struct machine *machine)
+{
+    struct options *options = daemon->options;
+    uint32_t devices = engine_devices(daemon->engine);
+    daemon->host = (struct options_host){
+        .memory_bytes = machine->memory_bytes,
+        .cpus = machine->cpus,
+        .others = other_threads(daemon),
+        .devices = devices,
+        .slots = engine_slots(daemon->engine),
+        .ahead = options->inflight > 0 ? 0 : INFLIGHT_AHEAD_MAX + devices * INFLIGHT_DEVICE_MAX,
+    };
+    options_resolve_workers(options, &daemon->host);
+    options_resolve_inflight(options, daemon->host.slots);
+    say_limits(machine, options);
+    check_memory(daemon);
 }
 
 static bool open_engine(struct daemon *daemon, struct error *error)
 {
     struct options *options = daemon->options;
-    options_resolve(options);
+    struct machine machine;
+    machine_read(&machine);
+    options_resolve(options, machine.memory_bytes);
     struct engine_config config = {
         .kind = options->engine,
         .devices = options->devices,
@@ -368,10 +421,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     };
     if (engine_open(&config, &daemon->engine, error) != STATUS_OK) /* uncovered: service */
         return false;
-    daemon->ahead_max = options->inflight > 0 ? 0 : INFLIGHT_AHEAD_MAX +
-                        engine_devices(daemon->engine) * INFLIGHT_DEVICE_MAX;
-    resolve_workers(daemon);
-    options_resolve_inflight(options, engine_slots(daemon->engine));
+    resolve_for_engine(daemon, &machine);
     daemon->test_image = test_image_create(error);
     if (!daemon->test_image || !selftest_run(daemon->engine, daemon->test_image, error))
         return false;
@@ -433,7 +483,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .totals = monitor_totals(daemon->monitor),
         .trace = daemon->trace,
         .daemon = daemon->name,
-        .ahead_max = daemon->ahead_max,
+        .ahead_max = daemon->host.ahead,
         .failed = on_failed,
         .disk_changed = on_disk_changed,
         .context = daemon,

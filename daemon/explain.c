@@ -14,6 +14,7 @@
 
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/machine.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/web/fetcher.h"
 #include "queue/job/json.h"
@@ -155,7 +156,9 @@ static void build_plan(struct job_run *run, const struct options *options)
         job_run_build_plan(run, NULL);
     } else if (files_open_inputs(&files, options->input_root, &run->error)) {
         struct options resolved = *options;
-        options_resolve(&resolved);
+        struct machine machine;
+        machine_read(&machine);
+        options_resolve(&resolved, machine.memory_bytes);
         struct pool *pool = pool_create("files", resolved.host_bytes / HOST_FILES_PART, MIB,
                                         &pool_backend_pages);
         struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "conf/log.h"
+#include "conf/limits.h"
 #include "conf/options.h"
 #include "queue/redis/address.h"
 #include "queue/redis/shard.h"
@@ -84,9 +85,10 @@ static void check_file(const char *path)
         check_shards(&options);
         options_adopt(&live, &options);
         check_bounds(&live);
-        options_resolve(&options);
-        options_resolve_workers(&options, 2);
-        FUZZ_MUST(options.workers >= 1 && options.pinned_bytes >= 1);
+        struct options_host host = {.memory_bytes = 2 * GIB, .cpus = 16, .others = 2};
+        options_resolve(&options, host.memory_bytes);
+        options_resolve_workers(&options, &host);
+        FUZZ_MUST(options.workers >= 1 && options.pinned_bytes >= MIB);
         FUZZ_MUST(options.host_bytes / 2 >= options.input_bytes_max);
     } else {
         FUZZ_MUST(error.text[0] != '\0');

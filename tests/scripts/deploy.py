@@ -19,6 +19,7 @@ MIB = 1 << 20
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 DRAIN_MARGIN_S = 5  # for acknowledgements after the drain
 CUDA_BYTES = 1 << 30  # CUDA's own memory on the host, about
+AUTO_MOST = {"pinned_bytes": 4 << 30, "host_bytes": 2 << 30}  # `auto`: an eighth, but at most this
 
 
 def load():
@@ -53,6 +54,12 @@ def size(text):
     """Bytes of an option (64M) or of a quantity of Kubernetes (8Gi)."""
     number, unit = re.fullmatch(r"([0-9]+)([KMGT]?)i?", str(text)).groups()
     return int(number) * UNITS.get(unit, 1)
+
+
+def share(documents, option, limit):
+    """Bytes of an option that may be auto, in a container with this memory limit."""
+    text = value(documents, option)
+    return min(limit // 8, AUTO_MOST[option]) if text == "auto" else size(text)
 
 
 def same(got, wanted):
@@ -169,7 +176,7 @@ def labels(documents):
 
 
 def memory(documents):
-    """The formulas of README.md, for one GPU with 8 + 96 streams and all of its jobs."""
+    """The formulas of README.md, for one GPU with 8 streams and all of its jobs."""
     limits = Path("conf/limits.h").read_text()
 
     def limit(name):
@@ -177,12 +184,12 @@ def memory(documents):
     workers = int(value(documents, "workers"))
     inflight = 2 * workers + 8 + limit("INFLIGHT_AHEAD_MAX") + limit("INFLIGHT_DEVICE_MAX")
     input_max = size(value(documents, "input_bytes_max"))
-    need = size(value(documents, "pinned_bytes")) + size(value(documents, "host_bytes")) + \
-        (160 + 36 * workers) * MIB + inflight * 40 * 1024 + 2 * input_max + \
-        size(value(documents, "url_bytes")) + input_max + \
-        int(value(documents, "url_connections")) * 256 * 1024 + (4 * 104 + 7) * MIB + CUDA_BYTES
     resources = container(documents)["resources"]
     has = size(resources["limits"]["memory"])
+    need = share(documents, "pinned_bytes", has) + share(documents, "host_bytes", has) + \
+        (160 + 36 * workers) * MIB + inflight * 40 * 1024 + 2 * input_max + \
+        size(value(documents, "url_bytes")) + input_max + \
+        int(value(documents, "url_connections")) * 256 * 1024 + (4 * 8 + 7) * MIB + CUDA_BYTES
     assert need <= has, f"{need / MIB:.0f} MiB are needed, and the limit is {has / MIB:.0f}"
     same(resources["requests"]["memory"], resources["limits"]["memory"])
     same(int(resources["requests"]["cpu"]), workers)

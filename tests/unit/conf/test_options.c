@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf/limits.h"
 #include "conf/options.h"
 #include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
@@ -26,9 +27,11 @@ TEST(defaults_are_the_documented_ones)
     assert_int_equal(options.workers, 0);
     assert_true(options.sync_outputs);
     assert_true(options_check(&options, &error));
-    options_resolve(&options);
-    options_resolve_workers(&options, 0);
-    assert_int_equal(options.workers, sysconf(_SC_NPROCESSORS_ONLN));
+    options_resolve(&options, 64 * GIB);
+    assert_int_equal(options.pinned_bytes, 4 * GIB);
+    assert_int_equal(options.host_bytes, 2 * GIB);
+    options_resolve_workers(&options, &(struct options_host){.memory_bytes = 64 * GIB, .cpus = 6});
+    assert_int_equal(options.workers, 6);
     options_resolve_inflight(&options, 8);
     assert_int_equal(options.inflight, 2 * options.workers + 8);
     assert_true(options.host_bytes >= 2 * options.input_bytes_max);
@@ -49,8 +52,77 @@ TEST(workers_leave_cpus_to_others)
     assert_int_equal(options_auto_workers(16, 2), 14);
     assert_int_equal(options_auto_workers(4096, 2), 1024);
     assert_true(options_set(&options, "workers", "16", &error));
-    options_resolve_workers(&options, 2);
+    options_resolve_workers(&options, &(struct options_host){.cpus = 64, .others = 2});
     assert_int_equal(options.workers, 16);
+    options_clear(&options);
+}
+
+/* Resolves all options as the daemon does, and returns the bound on its memory. */
+static uint64_t resolve(struct options *options, const struct options_host *host)
+{
+    options_resolve(options, host->memory_bytes);
+    options_resolve_workers(options, host);
+    options_resolve_inflight(options, host->slots);
+    return options_memory_max(options, host);
+}
+
+TEST(the_bound_is_the_formula_of_the_readme)
+{
+    static const char *const values[][2] = {
+        {"pinned_bytes", "1G"}, {"host_bytes", "512M"}, {"workers", "3"}, {"inflight", "100"},
+        {"url_prefixes", "https://a.example/"}, {"url_bytes", "32M"}, {"url_connections", "4"}};
+    struct options options = fresh();
+    struct error error = {0};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        assert_true(options_set(&options, values[i][0], values[i][1], &error));
+    uint64_t cpu = 1024 + 512 + 160 + 3 * 36 + 2 * 64 + 32 + 64 + 4 / 4;
+    assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
+                     cpu * MIB + 100 * 40 * KIB);
+    struct options_host gpus = {.memory_bytes = GIB, .devices = 2, .slots = 16, .ahead = 50};
+    assert_int_equal(resolve(&options, &gpus),
+                     (cpu + 1024 + 16 * 4 + 2 * 7) * MIB + 150 * 40 * KIB);
+    options_clear(&options);
+}
+
+/* With "auto", the bound stays below any memory that leaves room for one worker. */
+TEST(auto_stays_below_the_memory)
+{
+    static const uint64_t cpus[] = {1, 2, 7, 8, 64, 192, 4096};
+    for (uint64_t memory = 530 * MIB; memory <= 512 * GIB; memory += memory / 8) {
+        for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
+            for (uint32_t devices = 0; devices <= (memory > 4 * GIB ? 8 : 0); devices += 4) {
+                struct options options = fresh();
+                struct options_host host = {
+                    .memory_bytes = memory, .cpus = cpus[i], .devices = devices,
+                    .slots = devices * 8, .ahead = 128 + devices * 256};
+                assert_true(resolve(&options, &host) <= memory);
+                assert_true(options.workers >= 1 && options.workers <= cpus[i]);
+                options_clear(&options);
+            }
+        }
+    }
+}
+
+TEST(auto_takes_fewer_workers_than_cpus_if_memory_is_short)
+{
+    struct options options = fresh();
+    struct options_host host = {.memory_bytes = GIB, .cpus = 64, .ahead = 128};
+    assert_true(resolve(&options, &host) <= GIB);
+    assert_int_equal(options.pinned_bytes, 128 * MIB);
+    assert_int_equal(options.host_bytes, 128 * MIB);
+    assert_int_equal(options.workers, 13);
+    options_clear(&options);
+    options = fresh(); /* one GPU: the bound of the manual */
+    host = (struct options_host){.memory_bytes = 19 * GIB / 10, .cpus = 64, .devices = 1,
+                                 .slots = 8, .ahead = 128 + 256};
+    assert_true(resolve(&options, &host) <= host.memory_bytes);
+    options_clear(&options);
+    options = fresh(); /* too little for one worker: the daemon warns and runs */
+    host = (struct options_host){.memory_bytes = 4 * MIB, .cpus = 64};
+    assert_true(resolve(&options, &host) > host.memory_bytes);
+    assert_int_equal(options.workers, 1);
+    assert_int_equal(options.pinned_bytes, MIB);
+    assert_int_equal(options.host_bytes, 2 * options.input_bytes_max);
     options_clear(&options);
 }
 
@@ -202,8 +274,8 @@ TEST(reload_takes_what_it_may)
 {
     struct options live = fresh(), next = fresh();
     struct error error = {0};
-    options_resolve(&live);
-    options_resolve_workers(&live, 0);
+    options_resolve(&live, 64 * GIB);
+    options_resolve_workers(&live, &(struct options_host){.memory_bytes = 64 * GIB, .cpus = 3});
     uint64_t workers = live.workers;
     assert_true(options_set(&next, "stats_interval_s", "3", &error));
     assert_true(options_set(&next, "log_level", "debug", &error));

@@ -1,0 +1,157 @@
+/* machine.c - reads the limits of cgroup v2 and v1. libuv knows the affinity, but before 1.49 it
+ * knows no CPU quota, and no version reads the memory limits of a cgroup's parents. */
+#include "daemon/machine.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include <uv.h>
+
+#include "conf/limits.h"
+#include "conf/text.h"
+
+/* The path of a cgroup, and the name of a file in it. */
+#define PATH_BYTES (PATH_MAX + 64)
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Reads the first line of folder/name. Writes the path of the file to `path`. */
+static bool read_line(const char *folder, const char *name, char path[PATH_BYTES], char line[64])
+{
+    int length = snprintf(path, PATH_BYTES, "%s/%s", folder, name);
+    FILE *file = length < PATH_BYTES ? fopen(path, "re") : NULL;
+    bool good = file && fgets(line, 64, file);
+    if (file)
+        fclose(file);
+    return good;
+}
+
+/* "max" in v2 and -1 in v1 are no limit. v1 writes almost 2^63 bytes for none. */
+static bool parse_limit(const char *text, uint64_t *limit)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    *limit = strtoull(text, &end, 10);
+    return *end == '\n' || *end == ' ' || *end == '\0';
+}
+
+static void lower_memory(struct machine *machine, const char *folder, const char *name)
+{
+    char path[PATH_BYTES], line[64];
+    uint64_t bytes;
+    if (!read_line(folder, name, path, line) || !parse_limit(line, &bytes) ||
+        bytes >= machine->memory_bytes)
+        return;
+    machine->memory_bytes = bytes;
+    text_copy(machine->memory_limit, sizeof machine->memory_limit, path);
+}
+
+/* Rounds down: with more workers than whole CPUs, the kernel would stop all threads for the rest of
+ * each period, also the one that renews leases. */
+static void lower_cpus(struct machine *machine, const char *path, uint64_t quota, uint64_t period)
+{
+    uint64_t cpus = quota < period ? 1 : quota / period;
+    if (cpus > machine->cpus)
+        return;
+    machine->cpus = cpus;
+    text_copy(machine->cpu_limit, sizeof machine->cpu_limit, path);
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+static void apply_v2(struct machine *machine, const char *folder)
+{
+    char path[PATH_BYTES], line[64];
+    uint64_t quota, period;
+    lower_memory(machine, folder, "memory.max");
+    lower_memory(machine, folder, "memory.high"); /* above it the kernel slows the process down */
+    if (read_line(folder, "cpu.max", path, line) && parse_limit(line, &quota) &&
+        parse_limit(line + strcspn(line, " ") + 1, &period) && period > 0)
+        lower_cpus(machine, path, quota, period);
+}
+
+static void apply_v1_memory(struct machine *machine, const char *folder)
+{
+    lower_memory(machine, folder, "memory.limit_in_bytes");
+}
+
+static void apply_v1_cpu(struct machine *machine, const char *folder)
+{
+    char path[PATH_BYTES], line[64];
+    uint64_t quota, period;
+    if (read_line(folder, "cpu.cfs_period_us", path, line) && parse_limit(line, &period) &&
+        period > 0 && read_line(folder, "cpu.cfs_quota_us", path, line) &&
+        parse_limit(line, &quota))
+        lower_cpus(machine, path, quota, period);
+}
+
+/* Applies the limits of a group and of all its parents. A container may see the path of its group
+ * on the host, but only its own group at the mount: folders that do not exist are no error. */
+static void apply_group(struct machine *machine, const char *root, const char *mount, char *group,
+                        void (*apply)(struct machine *, const char *))
+{
+    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+        char folder[PATH_BYTES];
+        *end = '\0';
+        if (snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, mount, group) <
+            (int)sizeof folder)
+            apply(machine, folder);
+    }
+}
+
+/* Whether a list like "cpu,cpuacct" has the name. */
+static bool has_controller(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == length && strncmp(list, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* A line is ID:CONTROLLERS:PATH; in v2, the list of controllers is empty. */
+static void apply_line(struct machine *machine, const char *root, char *line)
+{
+    char *controllers = strchr(line, ':');
+    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!group)
+        return;
+    *controllers++ = '\0';
+    *group++ = '\0';
+    group[strcspn(group, "\n")] = '\0';
+    if (strcmp(group, "/") == 0)
+        *group = '\0';
+    if (*controllers == '\0')
+        apply_group(machine, root, "", group, apply_v2);
+    else if (has_controller(controllers, "memory"))
+        apply_group(machine, root, "/memory", group, apply_v1_memory);
+    else if (has_controller(controllers, "cpu"))
+        apply_group(machine, root, "/cpu", group, apply_v1_cpu);
+}
+
+void machine_apply_limits(struct machine *machine, const char *root)
+{
+    char path[PATH_BYTES], line[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        apply_line(machine, root, line);
+    if (file)
+        fclose(file);
+}
+
+void machine_read(struct machine *machine)
+{
+    struct sysinfo info;
+    *machine = (struct machine){
+        .memory_bytes = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 4 * GIB,
+        .cpus = uv_available_parallelism(),
+    };
+    machine_apply_limits(machine, "");
+}
