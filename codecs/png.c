@@ -32,6 +32,7 @@ struct png_state {
     struct error *error;
     bool encoding;
     bool out_of_memory; /* an allocation of libpng failed: the next error has this cause */
+    bool has_gray_icc;  /* a file with colours has a profile for gray, which libpng omits */
     const uint8_t *bytes;
     size_t length, at;        /* at: offset of the next byte that libpng reads */
     uint64_t deadline_ns;     /* of decoding */
@@ -79,11 +80,15 @@ static bool is_harmless(const char *message)
 }
 
 /* Makes a warning about IDAT chunks an error: only IDAT holds pixels. libpng merely warns about a
- * zlib error after the last row, but a wrong checksum may mean wrong rows. */
+ * zlib error after the last row, but a wrong checksum may mean wrong rows. Of a profile that it
+ * omits, only the warning says why (png_icc_check_header). */
 static void on_warning(png_structp png, png_const_charp message)
 {
+    struct png_state *state = png_get_error_ptr(png);
     if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
         on_error(png, message);
+    if (strstr(message, "Gray color space not permitted on RGB PNG") != NULL)
+        state->has_gray_icc = true;
 }
 
 /* Its counterpart is NULL: libpng then calls free(). */
@@ -203,8 +208,9 @@ static void read_icc(struct png_state *state, struct image_info *info)
     png_uint_32 bytes;
     check_memory(state);
     size_t chunk_bytes;
-    /* libpng omits invalid profiles, and those for RGB in gray files. */
+    /* libpng omits invalid profiles, and those for RGB in gray files or for gray in others. */
     info->icc_is_damaged =
+        !state->has_gray_icc &&
         (png_get_color_type(state->png, state->info) & PNG_COLOR_MASK_COLOR) != 0 &&
         find_chunk(state->bytes, state->length, "iCCP", &chunk_bytes) != NULL;
     if (png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=

@@ -87,19 +87,34 @@ TEST(test_profiles)
     picture_free(&adobe);
 }
 
-/* A gray profile in a JPEG with colours changes nothing. */
-TEST(test_profile_of_other_colours)
+/* to_srgb changes no pixel of the file, and refuses nothing. */
+static void check_unchanged(const char *name)
 {
-    struct picture_file gray = profile_of_gray(1.8);
     char where[200];
-    need_engine();
-    put_jpeg("other.jpg", .width = 90, .height = 70, .icc = gray.bytes, .icc_bytes = gray.length);
-    check_done(check_answer(w, "{'input':'other.jpg','outputs':[{'output':'same.png'},"
-                               "{'output':'converted.png','ops':['to_srgb']}]}"));
+    check_done(check_answer(w, "{'input':'%s','outputs':[{'output':'same.png'},"
+                               "{'output':'converted.png','ops':['to_srgb']}]}", name));
     struct raster same = world_load_out(w, "same.png"), got = world_load_out(w, "converted.png");
     assert_int_equal(raster_differ(&got, &same, 0, where, sizeof where), 0);
     raster_clear(&same);
     raster_clear(&got);
+}
+
+/* A gray profile in a JPEG or a PNG with colours changes nothing. */
+TEST(test_profile_of_other_colours)
+{
+    struct picture_file gray = profile_of_gray(1.8);
+    need_engine();
+    put_jpeg("other.jpg", .width = 90, .height = 70, .icc = gray.bytes, .icc_bytes = gray.length);
+    check_unchanged("other.jpg");
+    struct picture_file holder = make_png(.width = 9, .height = 7, .icc = gray.bytes,
+                                          .icc_bytes = gray.length);
+    struct picture_file png = make_png(.width = 90, .height = 70, .colour_type = 2);
+    const uint8_t *chunk = memmem(holder.bytes, holder.length, "iCCP", 4);
+    assert_non_null(chunk);
+    picture_png_insert(&png, "IDAT", "iCCP", chunk + 4, (size_t)chunk[-2] << 8 | chunk[-1]);
+    world_put_picture(w, "other.png", png);
+    check_unchanged("other.png");
+    picture_free(&holder);
     picture_free(&gray);
 }
 
