@@ -236,7 +236,7 @@ unsigned jobs_answered(const struct jobs *jobs)
 
 void jobs_wait(struct jobs *jobs, unsigned wanted)
 {
-    uint64_t limit_ns = clock_now_ns() + (uint64_t)(patience(10) * 1e9);
+    uint64_t limit_ns = clock_now_ns() + (uint64_t)(patience(60) * 1e9);
     while (jobs_answered(jobs) < wanted && clock_now_ns() < limit_ns)
         usleep(200);
     if (jobs_answered(jobs) != wanted)

@@ -319,20 +319,20 @@ TEST(test_an_error_of_the_report_is_a_fault)
 
 /* ---- hanging streams ------------------------------------------------------------------------- */
 
-/* One stream hangs, or does not report. The deadline is 50 ms, the grace period 150 ms. */
+/* One stream hangs, or does not report. The deadline is 0.5 s, the grace period 150 ms. */
 static void never_reported(const char *at, int error)
 {
     open_jobs(1, 0.15);
     jobs_set_fault(at, error, 1, 1);
     uint64_t start_ns = clock_now_ns();
     for (unsigned i = 0; i < JOBS; i++)
-        jobs.job[i].task.deadline_ns = start_ns + (i == 0 ? 50000000ull : 60000000000ull);
+        jobs.job[i].task.deadline_ns = start_ns + (i == 0 ? 500000000ull : 60000000000ull);
     jobs_submit(&jobs, 0, 1);
     while (cuda_fault_struck() == 0)
         usleep(1000);
     jobs_submit(&jobs, 1, JOBS - 1);
     jobs_wait(&jobs, JOBS);
-    assert_true(clock_now_ns() - start_ns >= 200000000ull);
+    assert_true(clock_now_ns() - start_ns >= 650000000ull);
     jobs_check_latched(&jobs);
     assert_int_equal(jobs.job[0].task.error.status, STATUS_GPU_FAILED);
     assert_true(jobs.job[0].task.on_device);

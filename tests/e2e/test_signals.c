@@ -391,12 +391,12 @@ TEST(test_bad_reload_runs_on)
 
 TEST(test_notifications)
 {
-    struct process_options how = {.watchdog_s = 0.6};
+    struct process_options how = {.watchdog_s = 2};
     struct process *daemon = check_ready(world_start_with(w, 0, &how, NULL));
     assert_true(process_noted(daemon, 0, "STATUS=", 10));
     size_t mark = process_mark(daemon);
-    for (int i = 0; i < 3; i++) {
-        assert_true(process_noted(daemon, mark, "WATCHDOG=1", 0.6));
+    for (int i = 0; i < 2; i++) {
+        assert_true(process_noted(daemon, mark, "WATCHDOG=1", 2));
         mark = process_mark(daemon);
     }
     process_signal(daemon, SIGTERM);

@@ -213,10 +213,10 @@ TEST(test_full_and_drawn_meanwhile)
     check_picture(nothing);
     for (int i = 0; i < 100; i++)
         check_done(check_answer(w, "{'input':'a.jpg','ops':['stats']}"));
-    assert_true(process_logged(daemon, 0, "trace_bytes_max is 65536", 5));
+    assert_true(process_logged(daemon, 0, "trace_bytes_max is 65536", 20));
     size_t mark = process_log_mark(daemon);
     process_signal(daemon, SIGUSR1);
-    assert_true(process_logged(daemon, mark, "timeline: ", 5));
+    assert_true(process_logged(daemon, mark, "timeline: ", 20));
     check_picture(words);
     check_stop(daemon);
     cJSON *events = read_trace(true);

@@ -389,8 +389,7 @@ static void cancel(const char *id)
 
 TEST(test_cancel)
 {
-    struct process *daemon = start_daemon("--results=id");
-    double began = process_now();
+    struct process *daemon = start_daemon("--results=id", "--url_timeout_s=600");
     world_push(w, "{'id':'down','input':{'url':'%s/silent?down'},'output':'c.png'}", origin);
     world_push(w, "{'id':'up','input':'p.jpg','outputs':[{'output':'c1.png'},"
                   "{'output':{'url':'%s/silent?up'}},{'output':{'url':'%s/file/c2.png'}}]}",
@@ -401,9 +400,8 @@ TEST(test_cancel)
     process_sleep(0.1);
     cancel("down");
     cancel("up");
-    assert_true(world_until(w, 10, 1, "EXISTS gpuimgd:result:down"));
-    assert_true(world_until(w, 10, 1, "EXISTS gpuimgd:result:up"));
-    assert_true(process_now() - began < patience(10));
+    assert_true(world_until(w, 30, 1, "EXISTS gpuimgd:result:down"));
+    assert_true(world_until(w, 30, 1, "EXISTS gpuimgd:result:up"));
     redisReply *reply = redis_command(w->client, "GET gpuimgd:result:up");
     cJSON *result = cJSON_Parse(reply->str);
     check_has(result, "{'outputs.0.error':null,'outputs.1.error.code':'cancelled',"
@@ -420,7 +418,7 @@ TEST(test_timeouts)
                                  "'timeout_s':%g}", origin, patience(0.4)),
                  "timeout", "in stage read", NULL);
     cJSON *result = check_answer(w, "{'input':'p.jpg','output':{'url':'%s/silent'},"
-                                    "'timeout_s':%g}", origin, patience(0.4));
+                                    "'timeout_s':%g}", origin, patience(1));
     check_has(result, "{'outputs.0.error.code':'timeout','outputs.0.bytes':null}");
     check_failed(result, "timeout", "in stage encode", NULL);
     stop(daemon);
@@ -456,7 +454,7 @@ TEST(test_death)
     assert_true(await(10, web_server_count(server, "PUT /silent?die") == 1 &&
                               web_server_count(server, "PUT /flaky/503/k.png?die") == 1));
     process_kill9(daemon);
-    daemon = start_daemon("--url_timeout_s=0.5", "--attempts=2");
+    daemon = start_daemon("--url_timeout_s=1.5", "--attempts=2");
     cJSON *result = check_next(w);
     check_has(result, "{'outputs.0.error':null,'attempt':2}");
     check_ended(result, "dead", "write_failed");

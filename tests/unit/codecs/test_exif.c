@@ -55,9 +55,9 @@ TEST(test_circles)
         memcpy(blob + 10 + ENTRY * i, i % 2 ? "\x69\x87\4\0\1\0\0\0\10\0\0\0"
                                            : "\x25\x88\4\0\1\0\0\0\10\0\0\0", ENTRY);
     memcpy(blob + 10 + ENTRY * (ENTRIES - 1), "\x12\1\3\0\1\0\0\0\6\0\0\0", ENTRY);
-    uint64_t begin = clock_now_ns();
+    uint64_t begin = clock_thread_cpu_ns();
     assert_int_equal(exif_orientation(blob, 10 + ENTRIES * ENTRY), 6);
-    assert_true(clock_now_ns() - begin < 1000000000u);
+    assert_true(clock_thread_cpu_ns() - begin < 1000000000u);
     free(blob);
 }
 

@@ -450,6 +450,7 @@ TEST(test_memory, IN_RIG)
     create();
     for (size_t i = 0; i < COUNT_OF(outcomes); i++)
         start_get(&outcomes[i], url_of(i % 2 ? "/file/a" : "/chunked/a"));
+    run_until(&outcomes[0]);
     double end = process_now() + patience(1);
     while (process_now() < end) {
         uv_run(&rig.loop, UV_RUN_NOWAIT);

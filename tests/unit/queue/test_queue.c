@@ -22,7 +22,7 @@ TEST(test_fetches_and_acks_in_batches)
 TEST(test_wakes_up_when_idle)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
-    bench->config.block_s = 5;
+    bench->config.block_s = 60;
     start_queue(bench);
     queue_set_places(bench->queue, 4);
     run_until(bench, calls(bench, "evalsha") + calls(bench, "eval") >= 3);
@@ -30,7 +30,7 @@ TEST(test_wakes_up_when_idle)
     uint64_t before = uv_hrtime();
     push(bench, 1);
     run_until(bench, bench->leased == 1);
-    assert_true(uv_hrtime() - before < 2000000000ull); /* less than block_s */
+    assert_true(uv_hrtime() - before < 20000000000ull); /* less than block_s */
     assert_string_equal(bench->leases[0]->raw, "{\"n\":0}");
     assert_int_equal(bench->leases[0]->raw_bytes, 7);
     assert_int_equal(bench->leases[0]->attempt, 1);
