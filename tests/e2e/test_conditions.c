@@ -244,8 +244,7 @@ TEST(test_cancel_while_it_runs)
     struct process *daemon = start_one();
     world_push(w, "%s]}", job);
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
-    while (!is_there("/run00.png"))
-        process_sleep(0.01);
+    assert_true(await(60, is_there("/run00.png")));
     assert_null(cancel("run"));
     cJSON *result = check_next(w);
     size_t there = text_file_count(w->out, "/run"), written = 0;

@@ -166,7 +166,7 @@ TEST(test_devices_of_one_daemon)
     redis_integer(w->client, "ZADD %s:inst 99999999999999 far:boot:ns:12:34", w->ns);
     SAY("10", "1", "1");
     struct process process = ctl_begin(w, "ctl top $at -i 0.1 | grep -m 1 '^  cuda:0  '");
-    process_sleep(patience(0.5));
+    process_sleep(patience(2)); /* until it has read the first values */
     SAY("12", "2", "3");
     struct ctl_run run = ctl_end(&process);
     assert_string_equal(run.out, "  cuda:0  50%    2.00 cuda:1  50%    1.00\n");

@@ -68,7 +68,7 @@ TEST(test_cancelled)
                       script_text(SCRIPT_ID_CANCEL));
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
     freeReplyObject(reply);
-    process_sleep(patience(1.2)); /* until the daemon knows */
+    process_sleep(patience(2)); /* until the daemon knows */
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     unlink(hold);
     check_ended(check_next(w), "cancelled", "cancelled");
@@ -78,8 +78,8 @@ TEST(test_cancelled)
 /* The job fails with a timeout; the device does not count as hung yet. */
 TEST(test_too_late)
 {
-    struct process *daemon = start_with_held_job("late", text_of(",'timeout_s':%g", patience(0.6)));
-    process_sleep(patience(0.7));
+    struct process *daemon = start_with_held_job("late", text_of(",'timeout_s':%g", patience(2)));
+    process_sleep(patience(2.1));
     assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:results"), 0);
     unlink(hold);
     cJSON *result = check_next(w);

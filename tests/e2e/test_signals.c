@@ -230,7 +230,7 @@ TEST(test_usr1_prints_stats)
     check_done(check_next(w));
     world_push(w, "nonsense");
     check_failed(check_next(w), "bad_json", NULL, NULL);
-    process_sleep(0.1); /* a job counts after Redis has acknowledged it */
+    process_sleep(0.5); /* a job counts after Redis has acknowledged it */
     process_signal(daemon, SIGUSR1);
     assert_true(process_logged(daemon, 0, "stats interval_s=", 10));
     process_sleep(0.05);
@@ -356,8 +356,7 @@ TEST(test_reload)
     assert_true(process_noted(daemon, mark, "READY=1", 10));
     push_jobs(2, 3);
     check_done(check_next(w));
-    process_sleep(0.1);
-    assert_true(process_log_mark(daemon) > log_mark);
+    assert_true(await(10, process_log_mark(daemon) > log_mark));
     check_stop(daemon);
 }
 

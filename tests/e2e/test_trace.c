@@ -161,7 +161,7 @@ TEST(test_sharing_a_stream)
     assert_true(text_file_write(held, "", 0));
     push_both();
     assert_true(world_until(w, 20, JOBS, "ZCARD gpuimgd:lease"));
-    process_sleep(patience(0.5));
+    process_sleep(patience(2)); /* until the jobs are on the device */
     unlink(held);
     take_results(results);
     check_stop(daemon);
@@ -186,7 +186,7 @@ TEST(test_killed)
     for (int i = 0; i < 40; i++)
         check_done(check_next(w));
     /* Events are written 20 times per second, so the first are in the file. */
-    process_sleep(patience(0.2));
+    process_sleep(patience(0.5));
     process_kill9(daemon);
     cJSON *events = read_trace(false);
     assert_true(trace_file_jobs(events) > 0);
