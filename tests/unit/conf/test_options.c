@@ -81,6 +81,9 @@ TEST(the_bound_is_the_formula_of_the_readme)
     struct options_host gpus = {.memory_bytes = GIB, .devices = 2, .slots = 16, .ahead = 50};
     assert_int_equal(resolve(&options, &gpus),
                      (cpu + 1024 + 16 * 4 + 2 * 7) * MIB + 150 * 40 * KIB);
+    assert_true(options_set(&options, "shards", "4", &error));
+    assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
+                     (cpu + 4 * 4) * MIB + 2 * 100 * 40 * KIB);
     options_clear(&options);
 }
 
