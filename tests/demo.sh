@@ -187,11 +187,11 @@ verify() {
 stats_line() {
     local i
     run kill -USR1 "$gpuimgd"
-    for ((i = 0; i < 50; i++)); do
+    for ((i = 0; i < 600; i++)); do
         if grep -o 'stats interval_s=.*' "$log"; then return; fi
         sleep 0.1
     done
-    die "no stats line within 5 s"
+    die "no stats line within 60 s"
 }
 
 stop_daemon() {
