@@ -347,7 +347,8 @@ void options_resolve_workers(struct options *options, const struct options_host 
     if (options->workers > 0)
         return;
     uint64_t others = options_memory_max(options, host);
-    uint64_t worker = HEAP_WORKER_BYTES + (options->inflight ? 0 : 2 * HEAP_JOB_BYTES);
+    uint64_t job = (options->shards > 1 ? 2 : 1) * HEAP_JOB_BYTES;
+    uint64_t worker = HEAP_WORKER_BYTES + (options->inflight ? 0 : 2 * job);
     uint64_t fit = host->memory_bytes > others ? (host->memory_bytes - others) / worker : 0;
     options->workers = least(options_auto_workers(host->cpus, host->others), fit > 0 ? fit : 1);
 }
