@@ -160,6 +160,14 @@ def redis(documents):
     assert target["key"] in documents["Secret", target["name"]]["stringData"], target
 
 
+def last_pod(documents):
+    """Jobs in NS:delayed are in no list: a pod stays for them."""
+    scaled = documents["ScaledObject", "gpuimgd"]["spec"]
+    assert scaled["minReplicaCount"] >= 1, "delayed jobs wait without a pod"
+    queries = [t["metadata"]["query"] for t in scaled["triggers"] if t["type"] == "prometheus"]
+    same(["gpuimgd_queue_delayed_jobs" in query for query in queries], [True])
+
+
 def labels(documents):
     wanted = {"app.kubernetes.io/name": "gpuimgd"}
     same(deployment(documents)["template"]["metadata"]["labels"], wanted)
@@ -217,6 +225,7 @@ CHECKS = [
     ("the container has no privileges", confinement),
     ("the writable folders are volumes, and the password is mounted", folders),
     ("Redis is the same for the daemon, KEDA and the network policy", redis),
+    ("KEDA keeps a pod for delayed jobs", last_pod),
     ("the selectors find the pods", labels),
     ("the memory limit covers the options, and the CPUs the workers", memory),
     ("the image has this version, and no name has a registry", images),

@@ -59,23 +59,35 @@ check_expressions() {
     [ "$(grep -c 'record' "$dir/dashboard.yml")" -gt 20 ] && "$PROMTOOL" check rules "$dir/dashboard.yml"
 }
 
-# KEDA's query gives the number of pods: full ones count as one, a half as a half, and 1000 queued jobs
-# as one. Another queue and jobs beyond `inflight` do not count.
+# KEDA's query gives the number of pods: full ones count as one, a half as a half. 1000 queued jobs need
+# one, of which busy pods are some. Another queue, jobs beyond `inflight` and the length that a daemon
+# reports while it is not ready do not count. Delayed jobs keep one pod.
+series() { # METRIC POD VALUES
+    echo "  - {series: 'gpuimgd_$1{namespace=\"gpuimgd\",pod=\"$2\"}', values: $3}"
+}
 pods_needed() {
-    local query pod queued held
+    local query pod queued held delayed ready minute=0 pods
     query=$(sed -nE 's/^ *query: (.*)$/\1/p' "$scaling")
     {
         printf '%s\n' 'rule_files: []' 'tests:' '- interval: 1m' '  input_series:'
-        for pod in "a 0+3000x1 24+0x1" "b 0+2900x1 30+0x1" "c 0+0x1 12+0x1"; do
-            read -r pod queued held <<<"$pod"
-            echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"gpuimgd\",pod=\"$pod\"}', values: $queued}"
-            echo "  - {series: 'gpuimgd_jobs_in_flight{namespace=\"gpuimgd\",pod=\"$pod\"}', values: $held}"
-            echo "  - {series: 'gpuimgd_jobs_in_flight_limit{namespace=\"gpuimgd\",pod=\"$pod\"}', values: 24+0x1}"
+        # Minutes: 0 busy, 1 and a short backlog, 2 a long one, 3 idle, 4 delayed jobs, 5 no daemon ready.
+        for pod in "a|0 2000 3000 0 0 7000|24 24 24 0 0 0|0 0 0 0 2 0|1 1 1 1 1 0" \
+                "b|0 1900 2900 0 0 0|30 30 30 0 0 0|0 0 0 0 2 0|1 1 1 1 1 0" \
+                "c|8000 8000 8000 8000 8000 8000|12 12 12 0 0 0|0 0 0 0 0 0|0 0 0 0 0 0"; do
+            IFS='|' read -r pod queued held delayed ready <<<"$pod"
+            series queue_jobs "$pod" "$queued"
+            series jobs_in_flight "$pod" "$held"
+            series jobs_in_flight_limit "$pod" "24 24 24 24 24 24"
+            series queue_delayed_jobs "$pod" "$delayed"
+            series ready "$pod" "$ready"
         done
-        echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"other\",pod=\"d\"}', values: 9000+0x1}"
+        echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"other\",pod=\"d\"}', values: 9000+0x5}"
+        echo "  - {series: 'gpuimgd_ready{namespace=\"other\",pod=\"d\"}', values: 1+0x5}"
         echo "  promql_expr_test:"
-        echo "  - {expr: '$query', eval_time: 0m, exp_samples: [{labels: '{}', value: 2.5}]}"
-        echo "  - {expr: '$query', eval_time: 1m, exp_samples: [{labels: '{}', value: 5.5}]}"
+        for pods in 2.5 2.5 3 0 1 0; do
+            echo "  - {expr: '$query', eval_time: ${minute}m, exp_samples: [{labels: '{}', value: $pods}]}"
+            minute=$((minute + 1))
+        done
     } >"$dir/scaling.yml"
     "$PROMTOOL" test rules "$dir/scaling.yml"
 }

@@ -42,7 +42,7 @@ main() {
     check "a misspelled field of the Deployment is refused" \
         refuses "valid $newest" 's/readOnlyRootFilesystem/readOnlyRootFileSystem/' deployment.yaml
     check "a number of pods as text is refused" \
-        refuses custom_valid 's/(minReplicaCount: )0/\1"0"/' scaledobject.yaml
+        refuses custom_valid 's/(minReplicaCount: )1/\1"1"/' scaledobject.yaml
     check "a trigger without its query is refused" refuses custom_valid '/query:/d' scaledobject.yaml
     check "a misspelled honorLabels is refused" refuses custom_valid 's/honorLabels/honourLabels/' servicemonitor.yaml
     check "the job for Nomad is HCL" nomad
