@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
+#include "conf/limits.h"
 
 const char *const snapshot_state_names[SNAPSHOT_STATES] = {
     [SNAPSHOT_STARTING] = "starting", [SNAPSHOT_RUNNING] = "running",
@@ -59,9 +60,14 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size)
 {
     double silent_s = clock_ms(snapshot->taken_ns, now_ns) / 1e3;
+    double up_s = clock_ms(snapshot->began_ns, now_ns) / 1e3;
+    bool starting = snapshot->state == SNAPSHOT_STARTING;
     if (snapshot->state == SNAPSHOT_FAILED) {
         snprintf(why, size, "failed: %s; the daemon must be restarted", snapshot->why);
-    } else if (snapshot->state != SNAPSHOT_STARTING && silent_s > SNAPSHOT_STALL_S) {
+    } else if (starting && up_s > START_S_MAX) {
+        snprintf(why, size, "the self-test has not passed for %.0f s; the limit is %d s", up_s,
+                 START_S_MAX);
+    } else if (!starting && silent_s > SNAPSHOT_STALL_S) {
         /* Not while starting: opening a device blocks the loop for as long as the driver needs. */
         snprintf(why, size, "the event loop has not run for %.0f s; the limit is %d s", silent_s,
                  SNAPSHOT_STALL_S);

@@ -343,10 +343,12 @@ TEST(health_and_readiness)
 {
     const uint64_t taken = 1000 * NS_PER_S, stalled = taken + (SNAPSHOT_STALL_S + 1) * NS_PER_S;
     struct snapshot *m = snapshot_empty();
-    m->taken_ns = taken;
+    m->began_ns = m->taken_ns = taken;
     m->moving = true;
     check_verdict(m, taken, true, false, "self-test");
     check_verdict(m, stalled, true, false, "self-test"); /* a device is being opened */
+    check_verdict(m, taken + START_S_MAX * NS_PER_S, true, false, "self-test");
+    check_verdict(m, taken + (START_S_MAX + 1) * NS_PER_S, false, false, "not passed for 181 s");
     m->state = SNAPSHOT_RUNNING;
     strcpy(m->redis_reason, "connection refused");
     check_verdict(m, taken, true, false, "Redis: connection refused");
