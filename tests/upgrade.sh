@@ -46,6 +46,7 @@ echo "# $("$old_daemon" -V | head -1) ($what) and $("$new_daemon" -V | head -1)"
 # The older file must be accepted, because apt keeps a file that was changed.
 old_configuration() { # prints the older sample with every option set
     "$old_daemon" --sample | sed -n 's/^#\{0,1\}\([a-z_]* =.*\)/\1/p' >"$dir/old.conf"
+    [ "$(wc -l <"$dir/old.conf")" -ge 20 ] || { echo "the older sample has too few options"; return 1; }
     "$new_daemon" -c "$dir/old.conf" -t --input_root="$dir" --output_root="$dir"
 }
 check "this version takes each option of the older one" old_configuration
@@ -84,6 +85,7 @@ client_works() { # daemon client
     check "$name: and ends" within 20 test -e "$dir/out/d.png"
     stop_daemon
     check "$name: the daemon drains" equal "$exit_status" 0
+    check "$name: Redis answers" equal "$(ask_redis PING)" PONG
     check "$name: no job is left" equal "$(ask_redis KEYS 'gpuimgd:job:*')" ""
     rm -f "$dir"/out/*.png "$dir/k.png"
     kill "$redis" && wait "$redis"

@@ -11,7 +11,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
 readonly python=${1:-build/release}/kubernetes/bin/python manifests=conf/deploy/kubernetes
 readonly custom=tests/service/custom_resources.json
-[ -x "$python" ] || { echo "ok - the manifests # SKIP there is no $python; make check-manifests installs it"; exit 77; }
+"$python" -c 'import kubernetes_validate, hcl2, jsonschema, yaml' 2>/dev/null ||
+    { echo "ok - the manifests # SKIP $python lacks modules; make check-manifests installs them"; exit 77; }
 make_world manifests
 
 # valid VERSION FILE...: all documents are valid, and only custom resources have no schema
@@ -22,11 +23,14 @@ valid() {
         { echo "$said"; return 1; }
 }
 custom_valid() { "$python" -B tests/scripts/deploy.py custom "$custom" "$@"; }
-# refuses COMMAND SED_EXPRESSION FILE: the check finds this mistake in a copy of the file
+# refuses FIELD COMMAND SED_EXPRESSION FILE: the check finds this mistake in a copy of the file, and
+# names the field
 refuses() {
-    local copy=$dir/${3##*/}
-    sed -E "$2" "$manifests/$3" >"$copy"
-    not cmp -s "$copy" "$manifests/$3" && not eval "$1 $copy"
+    local copy=$dir/${4##*/} said
+    sed -E "$3" "$manifests/$4" >"$copy"
+    not cmp -s "$copy" "$manifests/$4" || return 1
+    said=$(eval "$2 $copy") && { echo "it accepts the wrong $1"; return 1; }
+    has "$said" "$1"
 }
 nomad() {
     awk '/^## / { here = $0 == "## Nomad" } here && /^    / { print substr($0, 5) }' conf/deploy/README.md >"$dir/job.nomad"
@@ -40,11 +44,11 @@ main() {
     done
     check "custom resources have the fields of their definitions" custom_valid "$manifests"/*.yaml
     check "a misspelled field of the Deployment is refused" \
-        refuses "valid $newest" 's/readOnlyRootFilesystem/readOnlyRootFileSystem/' deployment.yaml
+        refuses readOnlyRootFileSystem "valid $newest" 's/readOnlyRootFilesystem/readOnlyRootFileSystem/' deployment.yaml
     check "a number of pods as text is refused" \
-        refuses custom_valid 's/(minReplicaCount: )1/\1"1"/' scaledobject.yaml
-    check "a trigger without its query is refused" refuses custom_valid '/query:/d' scaledobject.yaml
-    check "a misspelled honorLabels is refused" refuses custom_valid 's/honorLabels/honourLabels/' servicemonitor.yaml
+        refuses minReplicaCount custom_valid 's/(minReplicaCount: )1/\1"1"/' scaledobject.yaml
+    check "a trigger without its query is refused" refuses query custom_valid '/query:/d' scaledobject.yaml
+    check "a misspelled honorLabels is refused" refuses honourLabels custom_valid 's/honorLabels/honourLabels/' servicemonitor.yaml
     check "the job for Nomad is HCL" nomad
     [ "$failures" -eq 0 ]
 }
