@@ -102,8 +102,8 @@ static void check_unchanged(const char *name)
 /* A gray profile in a JPEG or a PNG with colours changes nothing. */
 TEST(test_profile_of_other_colours)
 {
-    struct picture_file gray = profile_of_gray(1.8);
     need_engine();
+    struct picture_file gray = profile_of_gray(1.8);
     put_jpeg("other.jpg", .width = 90, .height = 70, .icc = gray.bytes, .icc_bytes = gray.length);
     check_unchanged("other.jpg");
     struct picture_file holder = make_png(.width = 9, .height = 7, .icc = gray.bytes,
