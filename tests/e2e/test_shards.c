@@ -269,6 +269,8 @@ static void check_page(const char *page)
     static const char *const lines[] = {
         "gpuimgd_shard_up{namespace=\"gpuimgd\",shard=\"0\"} 1\n",
         "gpuimgd_shard_up{namespace=\"gpuimgd\",shard=\"3\"} 0\n",
+        "gpuimgd_shard_results{namespace=\"gpuimgd\",shard=\"3\"} 0\n",
+        "gpuimgd_shard_dead_jobs{namespace=\"gpuimgd\",shard=\"0\"} 0\n",
         "gpuimgd_ready{namespace=\"gpuimgd\"} 1\n"};
     struct http_reply reply = http_request(page, "GET", "/metrics");
     for (size_t i = 0; i < COUNT_OF(lines); i++)
