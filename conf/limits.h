@@ -234,8 +234,8 @@
  * jobs than most fleets run, and four on their own servers serve almost four times as many. */
 #define SHARDS_MAX 64
 
-/* Seconds until the self-test must have passed, also TimeoutStartSec= of the unit. The first start on
- * a new kind of GPU compiles the kernels, which can take a minute or more. */
+/* The self-test must have passed this many seconds after the start: the unit's TimeoutStartSec=.
+ * The first start on a new kind of GPU compiles the kernels. */
 #define START_S_MAX 180
 
 /* Length of an error message: the item, its value and the limit. Longer texts are cut. */

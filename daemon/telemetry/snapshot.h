@@ -92,7 +92,8 @@ void snapshot_read_process(struct snapshot *snapshot);
  * half of the unit's WatchdogSec. */
 #define SNAPSHOT_STALL_S 10
 
-/* alive: the process must not be restarted (/healthz); a start may last START_S_MAX. ready: it fetches jobs (/readyz). `why`
- * receives the reason if the result is false, else the name of the state. Any thread. */
+/* alive: the process must not be restarted (/healthz); a start may last START_S_MAX. ready: it
+ * fetches jobs (/readyz). `why` receives the reason if the result is false, else the name of the
+ * state. Any thread. */
 bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
