@@ -48,8 +48,6 @@ const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal
 
 #include <avif/avif.h>
 
-/* Images of a sequence: libavif has a table of them all, although only the first is decoded. */
-#define IMAGES_MAX 10000
 /* AV1 streams of a file: cells of a grid, alpha, thumbnails. Each may get a decoder of its own. */
 #define STREAMS_MAX 256
 #define STREAM_BYTES (2 * MIB)
@@ -126,7 +124,7 @@ static enum status open_decoder(struct source *source, unsigned metadata, avifDe
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
     decoder->maxThreads = 1; /* the workers are the parallelism */
     decoder->imageDimensionLimit = SIDE_CEILING;
-    decoder->imageCountLimit = IMAGES_MAX;
+    decoder->imageCountLimit = AVIF_IMAGES_MAX;
     decoder->strictFlags = AVIF_STRICT_CLAP_VALID;
     decoder->ignoreXMP = !(metadata & METADATA_XMP);
     decoder->ignoreExif = !(metadata & METADATA_EXIF);

@@ -1,10 +1,13 @@
 /*
- * avif_items.h - measures the items of an AVIF file, before libavif reads them.
+ * avif_items.h - measures the boxes of an AVIF file, before libavif reads them.
  *
- * libavif has an entry of some hundred bytes for each item that a box names, and searches all of
- * them for each further name. The box iloc gives the extents of each item: parts of the file, or of
- * the box idat. libavif copies an item with several extents into one buffer. Extents may overlap,
- * so a small file could demand a large buffer. In usual files they do not overlap. Any thread.
+ * libavif makes entries for what the boxes name: up to 4 KiB for an empty box of 8 bytes, and 2 KiB
+ * for an item, which a box iref names with 2 bytes. It also searches all items for each further
+ * name. So a small file could demand much memory and time.
+ *
+ * The box iloc gives the extents of each item: parts of the file, or of the box idat. libavif
+ * copies an item with several extents into one buffer. Extents may overlap, so a small file could
+ * demand a large buffer. In usual files they do not overlap. Any thread.
  */
 #pragma once
 
@@ -16,10 +19,9 @@
 /* Items and extents in iloc: an extent may need no byte of the file. Usual files have a few per AV1
  * stream. */
 #define AVIF_EXTENTS_MAX 4096
-/* All boxes iinf, iref and ipma, which name items. For 256 AV1 streams they have about 12 KiB. */
-#define AVIF_NAMES_BYTES_MAX (64 * 1024)
 
 /* *joined: bytes that libavif copies to join items, at most the file's length. Error: decode_limit
- * for more of anything. Boxes that libavif refuses are skipped. */
+ * for more of it, of extents, or of entries, whose memory AVIF_ENTRIES_BYTES_MAX limits. Boxes that
+ * libavif refuses are skipped. */
 enum status avif_measure_items(const uint8_t *bytes, size_t length, uint64_t *joined,
                                struct error *error) MUST_CHECK;

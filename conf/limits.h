@@ -64,7 +64,14 @@
 #define JPEG_KEPT_BYTES_MAX (4 * ICC_BYTES_MAX)
 /* The same for the boxes, the profile, which libavif reads a second time from them, EXIF and XMP of
  * an AVIF. libavif copies EXIF and XMP up to two times. */
-#define AVIF_KEPT_BYTES_MAX (3 * ICC_BYTES_MAX)
+#define AVIF_KEPT_BYTES_MAX (10 * MIB)
+/* libavif's memory for the items, properties and tracks of a file. 256 AV1 streams need 2.5 MiB
+ * of it, and a usual sequence of 10,000 images 0.3 MiB. */
+#define AVIF_ENTRIES_BYTES_MAX (4 * MIB)
+/* Images of a sequence: libavif has a table of them all, although only the first is decoded, and
+ * one of their alpha. The tables have 56 bytes per image and double by a copy. */
+#define AVIF_IMAGES_MAX 10000
+#define AVIF_IMAGES_BYTES (3 * MIB)
 /* Harmless warnings (bytes before a marker) until the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */
@@ -256,7 +263,8 @@ static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB
               "the memory of two shards must hold the replies that the base does not");
 static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
                   HEAP_WORKER_BYTES >=
-                      2 * AVIF_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + MIB &&
+                      2 * AVIF_KEPT_BYTES_MAX + AVIF_ENTRIES_BYTES_MAX + AVIF_IMAGES_BYTES +
+                          2 * ICC_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");

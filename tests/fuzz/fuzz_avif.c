@@ -96,6 +96,11 @@ void fuzz_seeds(fuzz_give *give, void *context)
         avif_put_in_pieces(&file, &located[i].pieces);
         fuzz_give_file(give, context, located[i].name, file);
     }
+    for (size_t i = 0; i < avif_entries_length; i++) {
+        struct picture_file file = file_of(&kinds[0]);
+        avif_append(&file, &avif_entries[i], 20);
+        fuzz_give_file(give, context, avif_entries[i].name, file);
+    }
 }
 
 #else

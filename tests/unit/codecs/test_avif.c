@@ -339,7 +339,7 @@ TEST(test_large_metadata)
     }
     struct picture_file icc = picture_icc(large, "RGB ");
     rig_reads_once(make_avif(.width = 9, .height = 7, .icc = &icc), STATUS_DECODE_LIMIT,
-                   "the AVIF's header has more than 12582912 bytes of boxes and metadata");
+                   "the AVIF's header has more than 10485760 bytes of boxes and metadata");
     picture_free(&icc);
 }
 
@@ -472,10 +472,37 @@ TEST(test_many_items)
     assert_string_equal(error.text, "the AVIF has more than 4096 items and extents, the maximum");
     for (size_t length = 0; length < sizeof iloc; length++)
         assert_int_equal(avif_measure_items(iloc, length, &joined, &error), STATUS_OK);
-    struct picture_file file = make_avif(.width = 40, .height = 30);
-    avif_pad_box(&file, "iinf", AVIF_NAMES_BYTES_MAX);
-    rig_reads(&file, STATUS_DECODE_LIMIT, "the AVIF names items in more than 65536 bytes of boxes");
+}
+
+static enum status measure_entries(const struct avif_entries *entries, uint32_t count)
+{
+    struct picture_file file = make_avif(.width = 9, .height = 7);
+    struct error error = {0};
+    uint64_t joined;
+    size_t at = file.length;
+    avif_append(&file, entries, count);
+    enum status status =
+        avif_measure_items(file.bytes + at, file.length - at, &joined, &error);
     picture_free(&file);
+    return status;
+}
+
+/* libavif makes entries for items, properties, tracks and samples, even for those without bytes. */
+TEST(test_many_entries)
+{
+    for (size_t i = 0; i < avif_entries_length; i++) {
+        const struct avif_entries *entries = &avif_entries[i];
+        enum status most = measure_entries(entries, entries->most);
+        enum status over = measure_entries(entries, entries->most + 1);
+        if (most != STATUS_OK || over != STATUS_DECODE_LIMIT)
+            fail_msg("%s: %u entries: %s, one more: %s", entries->name, entries->most,
+                     status_name(most), status_name(over));
+        struct picture_file file = make_avif(.width = 9, .height = 7);
+        avif_append(&file, entries, 10 * entries->most);
+        rig_reads(&file, STATUS_DECODE_LIMIT, "the AVIF's items, properties and samples need more "
+                  "than 4194304 bytes of memory");
+        picture_free(&file);
+    }
 }
 
 TEST(test_brands)
