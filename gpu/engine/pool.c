@@ -32,6 +32,7 @@ struct pool {
     struct pool_backend backend;
     pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
+    bool joining; /* pool_join calls the backend without the lock; until then, nothing is free */
     struct list segments; /* ordered by address */
 };
 
@@ -50,6 +51,12 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
     return pool;
 }
 
+static void segment_destroy(const struct pool *pool, struct pool_segment *segment)
+{
+    pool->backend.free(pool->backend.context, segment->memory, segment->bytes);
+    free(segment);
+}
+
 /* Frees idle segments until the pool holds at most held_max, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
@@ -60,8 +67,7 @@ static void pool_drop_idle(struct pool *pool, size_t held_max)
             continue;
         list_remove(&pool->segments, &segment->node);
         pool->held -= segment->bytes;
-        pool->backend.free(pool->backend.context, segment->memory, segment->bytes);
-        free(segment);
+        segment_destroy(pool, segment);
     }
 }
 
@@ -98,33 +104,43 @@ static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes,
     return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
 }
 
-/* Adds a segment of at least `bytes`. The caller has checked the budget. NULL: out of memory. */
-static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
+/* Needs no lock. NULL: out of memory. */
+static struct pool_segment *segment_create(const struct pool *pool, size_t bytes)
 {
     struct pool_segment *segment = calloc(1, sizeof(*segment));
     if (!segment) /* uncovered: memory */
         return NULL;
-    size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
-    if (wanted > pool->budget - pool->held)
-        wanted = pool->budget - pool->held;
-    segment->memory = pool->backend.alloc(pool->backend.context, wanted);
-    if (!segment->memory && wanted > bytes) {
-        wanted = bytes;
-        segment->memory = pool->backend.alloc(pool->backend.context, wanted);
-    }
+    segment->memory = pool->backend.alloc(pool->backend.context, bytes);
     if (!segment->memory) {
         free(segment);
         return NULL;
     }
-    segment->bytes = wanted;
+    segment->bytes = bytes;
     list_init(&segment->pieces);
-    pool->held += wanted;
+    return segment;
+}
 
+static void pool_insert(struct pool *pool, struct pool_segment *segment)
+{
     struct list_node *at = pool->segments.head.next;
     while (at != &pool->segments.head &&
            container_of(at, struct pool_segment, node)->memory < segment->memory)
         at = at->next;
     list_insert_before(&pool->segments, at, &segment->node);
+    pool->held += segment->bytes;
+}
+
+/* Adds a segment of at least `bytes`. The caller has checked the budget. NULL: out of memory. */
+static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
+{
+    size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
+    if (wanted > pool->budget - pool->held)
+        wanted = pool->budget - pool->held;
+    struct pool_segment *segment = segment_create(pool, wanted);
+    if (!segment && wanted > bytes)
+        segment = segment_create(pool, bytes);
+    if (segment)
+        pool_insert(pool, segment);
     return segment;
 }
 
@@ -206,9 +222,10 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
     *block = (struct pool_block){0};
     pthread_mutex_lock(&pool->lock);
     bool fits = pool_fits(pool, bytes);
-    bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
+    bool taken = bytes == 0 || (fits && !pool->joining &&
+                                pool_take_locked(pool, buffer_align(bytes), block));
     if (exhausted)
-        *exhausted = !taken && (!fits || pool->used == held);
+        *exhausted = !taken && (!fits || (pool->used == held && !pool->joining));
     pthread_mutex_unlock(&pool->lock);
     return taken;
 }
@@ -242,19 +259,40 @@ bool pool_lower(struct pool *pool, struct pool_block *block)
     return true;
 }
 
+/* Under the lock. */
+static bool pool_is_joined(const struct pool *pool)
+{
+    const struct list_node *first = pool->segments.head.next;
+    return first != &pool->segments.head &&
+           container_of(first, struct pool_segment, node)->bytes == pool->budget;
+}
+
+/* To free and to fault in many gigabytes takes seconds. Meanwhile others need the lock. */
 bool pool_join(struct pool *pool)
 {
+    struct list old;
+    list_init(&old);
     pthread_mutex_lock(&pool->lock);
-    bool idle = pool->used == 0;
-    struct list_node *first = pool->segments.head.next;
-    bool is_joined = first != &pool->segments.head &&
-                     container_of(first, struct pool_segment, node)->bytes == pool->budget;
-    if (idle && !is_joined) {
-        pool_drop_idle(pool, 0);
-        (void)pool_grow(pool, pool->budget);
+    bool idle = pool->used == 0 && !pool->joining;
+    bool joins = idle && !pool_is_joined(pool);
+    if (joins) {
+        pool->joining = true;
+        list_take(&old, &pool->segments);
     }
     pthread_mutex_unlock(&pool->lock);
-    return idle;
+    if (!joins)
+        return idle;
+
+    list_each_safe(node, after, &old)
+        segment_destroy(pool, container_of(node, struct pool_segment, node));
+    struct pool_segment *segment = segment_create(pool, pool->budget);
+    pthread_mutex_lock(&pool->lock);
+    pool->held = 0;
+    if (segment)
+        pool_insert(pool, segment);
+    pool->joining = false;
+    pthread_mutex_unlock(&pool->lock);
+    return true;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)

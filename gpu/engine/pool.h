@@ -16,7 +16,7 @@
 
 struct pool;
 
-/* alloc returns NULL if it has no memory. Both functions are called with the pool's lock held. */
+/* alloc returns NULL if it has no memory. A pool calls one function at a time. */
 struct pool_backend {
     void *(*alloc)(void *context, size_t bytes);
     void (*free)(void *context, void *memory, size_t bytes);
@@ -55,7 +55,9 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
  * so that block->memory has changed. */
 bool pool_lower(struct pool *pool, struct pool_block *block);
 /* Makes one segment of the whole budget, which has no gaps between segments. false: a block is in
- * use. Without memory for it, the pool has fewer segments, and takes new ones as usual. */
+ * use, or another thread is in this function. Without memory for the segment, the pool has none,
+ * and takes new ones as usual. May take seconds; meanwhile all other functions return at once, and
+ * pool_take fails without `exhausted`. */
 bool pool_join(struct pool *pool);
 /* Gives a block back and clears it. A cleared block is ignored. */
 void pool_give(struct pool *pool, struct pool_block *block);

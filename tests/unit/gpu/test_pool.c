@@ -10,11 +10,16 @@ struct counter {
     unsigned allocs, frees;
     size_t live;
     size_t room; /* refuses beyond this many live bytes */
+    void (*during)(void); /* called by the next alloc, if set */
 };
 
 static void *counter_alloc(void *context, size_t bytes)
 {
     struct counter *counter = context;
+    void (*during)(void) = counter->during;
+    counter->during = NULL;
+    if (during)
+        during();
     if (counter->live + bytes > counter->room)
         return NULL;
     counter->allocs++;
@@ -157,6 +162,46 @@ TEST(test_join_of_segments)
         assert_true(pool_usage(pool).held <= 300 * KIB);
     }
     pool_destroy(pool);
+}
+
+static struct pool *joining;
+
+static void use_while_joining(void)
+{
+    struct pool_block block;
+    bool exhausted = true;
+    assert_false(pool_take(joining, KIB, &block, &exhausted));
+    assert_false(exhausted); /* it may wait */
+    assert_false(pool_take(joining, MIB, &block, &exhausted));
+    assert_true(exhausted);
+    assert_true(pool_take(joining, 0, &block, &exhausted));
+    assert_false(pool_has_room(joining, KIB));
+    assert_int_equal(pool_usage(joining).used, 0);
+    assert_true(pool_usage(joining).held <= 300 * KIB);
+    assert_int_equal(counter.live, 0);
+    assert_false(pool_join(joining));
+}
+
+/* The backend may take seconds for a join; meanwhile the pool answers. */
+TEST(test_others_use_a_pool_that_joins)
+{
+    struct pool *pool = joining = open_pool(300 * KIB, 64 * KIB);
+    struct pool_block block;
+    for (size_t room = 0; room <= 300 * KIB; room += 300 * KIB) {
+        counter.room = 300 * KIB;
+        assert_true(pool_take(pool, KIB, &block, NULL));
+        pool_give(pool, &block);
+        counter.room = room;
+        counter.during = use_while_joining;
+        assert_true(pool_join(pool));
+        assert_null(counter.during);
+        assert_int_equal(pool_usage(pool).held, room);
+        assert_int_equal(counter.live, room);
+    }
+    assert_true(pool_take(pool, 300 * KIB, &block, NULL));
+    pool_give(pool, &block);
+    pool_destroy(pool);
+    assert_int_equal(counter.live, 0);
 }
 
 TEST(test_idle_segments_make_room_for_a_larger_one)
