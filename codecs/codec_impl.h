@@ -115,8 +115,8 @@ bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to,
 /* Copies an ICC profile for any colours, or sets info->icc_is_damaged. Returns false if there is no
  * memory. */
 bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info) MUST_CHECK;
-/* Removes the profile of gray pixels from an image with colours, about which it says nothing. lcms2
- * refuses to apply it, and browsers ignore it. is_gray: of the file, which may have alpha. */
+/* Drops a gray ICC profile from an image with colours: it does not apply to them. is_gray: whether
+ * the file has one colour channel, with or without alpha. */
 void codec_fit_icc(struct image_info *info, bool is_gray);
 /* Copies EXIF data without its thumbnail, and an XMP packet, if limits->metadata has them. The blob
  * is as for exif_orientation. Return false if there is no memory. */

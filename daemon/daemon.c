@@ -625,7 +625,8 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to memory that close_parts would free */
-    if (*abrupt) { /* do only what outlives the process */
+    /* Close only the trace and the unix socket: both remain after the process ends. */
+    if (*abrupt) {
         trace_close(daemon->trace);
         monitor_stop_http(daemon->monitor);
         return status;

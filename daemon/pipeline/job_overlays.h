@@ -26,7 +26,9 @@ struct job_run_overlays {
     uint32_t length;               /* their number */
     size_t held;                   /* bytes of the block and of the overlays */
     bool lacks_lane;               /* the last read lacked room in the lane */
-    bool wants_empty_pool;         /* its memory was in pieces: the next read needs all of it */
+    /* The pool had enough free bytes, but in several gaps: the next read waits until the pool is
+     * empty. */
+    bool wants_empty_pool;
     unsigned empty_pools;          /* reads that asked for that */
 
     size_t output;                 /* The operation whose key was read last. */

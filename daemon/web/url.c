@@ -93,7 +93,7 @@ static int compare_parameters(const void *a, const void *b)
                                          right->value_bytes);
 }
 
-/* A plus sign is a space there, as servers read it. */
+/* In a query, '+' means a space. */
 static char *put_component(char *to, const char *from, size_t bytes)
 {
     for (const char *end = from + bytes; from < end; from++) {

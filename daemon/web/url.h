@@ -35,7 +35,8 @@ bool url_same(const struct url *a, const struct url *b);
 
 /* A malloc'd copy whose path and query are those that AWS's signature version 4 signs: it encodes
  * all bytes except letters, digits and "-._~", and "/" in the path. The parameters of the query are
- * sorted, and each has a "=". libcurl 7.88 signs a query as it is. NULL: out of memory. */
+ * sorted, and each has a "=". libcurl 7.88 does not sort or encode a query before it signs it, so
+ * this function does. NULL: out of memory. */
 char *url_text_for_signing(const struct url *url);
 
 /* printf arguments for %.*s: the URL without its query, cut for a message. */
