@@ -157,9 +157,14 @@ void group_drop_ends(struct queue *queue)
         away_s <= queue->options->lease_s)
         return;
     size_t dropped = ack_drop(&queue->done) + ack_drop(&queue->nack);
-    if (dropped > 0)
-        log_warning("%sRedis was away for %.0f s: the ends of %zu jobs are dropped, and the jobs "
-                    "run again", queue->mark, away_s, dropped);
+    if (dropped == 0)
+        return;
+    log_warning("%sRedis was away for %.0f s: the ends of %zu jobs are dropped, and the jobs run "
+                "again", queue->mark, away_s, dropped);
+    /* The connection may still be up: Redis refuses, or this process stood still. */
+    queue->dropped = true;
+    if (queue->resumes_due < 1)
+        queue->resumes_due = 1;
 }
 
 bool group_take_bytes(struct lane *lane, size_t bytes)

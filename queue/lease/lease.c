@@ -173,6 +173,9 @@ static void resumed(void *context, redisReply *reply)
     if (script_reply_integer(reply, 1) == 1) {
         queue->resumes_due++;
         lease_resume(queue);
+    } else if (queue->dropped && queue->resumes_due == 0) {
+        queue->dropped = false;
+        queue_close_check(queue);
     }
 }
 

@@ -172,6 +172,7 @@ struct queue {
     bool alone;                /* this daemon has the right to run jobs alone */
 
     int resumes_due;           /* RESUME calls still to send */
+    bool dropped;              /* ends were dropped, and RESUME has not returned their jobs yet */
     bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
     bool reap_listed;          /* this REAP began with the names of NS:inst */
     uint64_t names_due_ms;     /* before this time no REAP reads NS:inst, uv_now */

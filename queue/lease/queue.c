@@ -513,7 +513,8 @@ bool queue_leave(struct queue *queue, const char *watch)
 void queue_close_check(struct queue *queue)
 {
     if (!queue->closing || queue->leaving || queue->shut || queue->running.length > 0 ||
-        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out)
+        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out ||
+        (queue->dropped && redis_up(queue->redis))) /* RESUME returns their jobs first */
         return;
     queue->leaving = true;
     if (!queue_leave(queue, "none"))

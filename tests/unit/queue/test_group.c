@@ -215,22 +215,33 @@ TEST(reads_share_one_limit)
     tear_down();
 }
 
+/* The other server accepts no writes while it has fewer than this many replicas. */
+static void require_replicas(unsigned count)
+{
+    redisContext *client = client_of(1);
+    freeReplyObject(redis_command(client, "CONFIG SET min-replicas-to-write %u", count));
+    redisFree(client);
+}
+
 /* The ends of a shard that is away wait for a lease. Then the jobs run again, at the same attempt.
  */
-TEST(ends_of_a_shard_that_is_away_are_dropped)
+static void check_dropped_ends(bool refuses)
 {
     set_up(8, true);
     push(1, 3);
     offer();
     run_until(rig.count == 3);
-    redis_server_kill9(rig.other);
+    if (refuses)
+        require_replicas(1);
+    else
+        redis_server_kill9(rig.other);
     run_until(!group_shard(rig.group, 1).up && !group_shard(rig.group, 3).up);
     assert_int_equal(group_view(rig.group)->state, QUEUE_READY);
     assert_non_null(strstr(group_view(rig.group)->reason, "shard 1: "));
     assert_non_null(strstr(group_view(rig.group)->reason, "; shard 3: "));
     while (rig.count > 0)
         finish_one();
-    assert_int_equal(group_parked(rig.group), 3);
+    run_until(group_parked(rig.group) == 3);
     offer();
     push(0, 2);
     run_until(rig.leased[0] == 2);
@@ -238,11 +249,24 @@ TEST(ends_of_a_shard_that_is_away_are_dropped)
     run_until(rig.settled == 3);
     assert_int_equal(rig.stale, 3);
     assert_int_equal(group_parked(rig.group), 0);
-    redis_server_restart(rig.other);
+    if (refuses)
+        require_replicas(0);
+    else
+        redis_server_restart(rig.other);
     offer();
     run_until(rig.leased[1] == 6);
     assert_int_equal(rig.attempt, 1);
     tear_down();
+}
+
+TEST(ends_of_a_shard_that_is_down_are_dropped)
+{
+    check_dropped_ends(false);
+}
+
+TEST(ends_of_a_shard_that_refuses_are_dropped)
+{
+    check_dropped_ends(true);
 }
 
 TEST_MAIN(.name = "group")
