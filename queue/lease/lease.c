@@ -134,7 +134,7 @@ void lease_renew(struct queue *queue)
 void lease_pass_watch(struct queue *queue)
 {
     queue->watch = WATCH_NOT;
-    if (!redis_up(queue->redis) || queue->shut)
+    if (queue->shut || !redis_up(queue->redis))
         return;
     if (queue->leaving)
         (void)queue_leave(queue, "pass"); /* RENEW would add the daemon's name again */

@@ -78,9 +78,15 @@ size_t queue_unacknowledged(const struct queue *queue)
 
 /* ---- refusals ----------------------------------------------------------------------------- */
 
+/* After shut(), queue->redis may be freed, and is NULL only when all handles are closed. */
+static bool is_connected(const struct queue *queue)
+{
+    return !queue->shut && queue->redis && redis_up(queue->redis);
+}
+
 bool queue_ready(const struct queue *queue)
 {
-    return queue->redis && redis_up(queue->redis) && !queue->waiting && !queue->shut;
+    return is_connected(queue) && !queue->waiting;
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -252,7 +258,7 @@ static void blocking_down(void *context, const char *reason)
 const struct queue_view *queue_view(struct queue *queue)
 {
     struct queue_view *view = &queue->view;
-    bool up = queue->redis && redis_up(queue->redis);
+    bool up = is_connected(queue);
     view->state = !up ? QUEUE_CONNECTING : *queue->reason ? QUEUE_WAITING : QUEUE_READY;
     if (!up && !*queue->reason)
         text_copy(queue->reason, sizeof queue->reason, "not connected yet");

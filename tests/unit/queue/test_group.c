@@ -269,4 +269,31 @@ TEST(ends_of_a_shard_that_refuses_are_dropped)
     check_dropped_ends(true);
 }
 
+/* The replies to FETCH come after the close and make this daemon the watcher of shards 1 and 3, in
+ * which it then has nothing to do. The daemon goes on to set places and to show the shards. */
+TEST(a_shard_closes_before_another)
+{
+    set_up(4, true);
+    for (unsigned shard = 1; shard < SHARDS; shard += 2) {
+        redisContext *client = client_of(shard);
+        freeReplyObject(redis_command(client, "ZADD {t:%u}:inst 99999999999999 else", shard));
+        redisFree(client);
+    }
+    redis_server_freeze(rig.other, true);
+    push(0, 1);
+    offer();
+    run_until(rig.count == 1);
+    group_close(rig.group, 5, on_closed, NULL);
+    redis_server_freeze(rig.other, false);
+    run_until(!group_shard(rig.group, 1).up && !group_shard(rig.group, 3).up);
+    uint64_t end = uv_hrtime() + 50000000;
+    while (uv_hrtime() < end) {
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+        offer();
+        assert_int_equal(group_view(rig.group)->state, QUEUE_READY);
+    }
+    assert_false(rig.closed);
+    tear_down();
+}
+
 TEST_MAIN(.name = "group")
