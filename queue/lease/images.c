@@ -58,7 +58,7 @@ bool read_wake(struct queue *queue, enum room room)
 }
 
 /* Starts the reads that wait for room of a kind: of each queue in order, of the queues in turn. */
-static void wake(struct group *group, enum room room)
+static void wake_each(struct group *group, enum room room)
 {
     uint32_t first = group->reads_next++;
     for (uint32_t i = 0; i < group->count; i++) {
@@ -66,6 +66,20 @@ static void wake(struct group *group, enum room room)
         if (queue && !read_wake(queue, room))
             return;
     }
+}
+
+/* A read that cannot start leaves its room, which wakes the next one. These calls do not nest: else
+ * the stack would grow with the number of reads. */
+static void wake(struct group *group, enum room room)
+{
+    unsigned seen;
+    if (group->wakes[room]++ > 0)
+        return;
+    do {
+        seen = group->wakes[room];
+        wake_each(group, room);
+    } while (group->wakes[room] != seen);
+    group->wakes[room] = 0;
 }
 
 static void release(struct queue *queue, enum room room, size_t bytes)
@@ -133,7 +147,7 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
         finish(read, NULL, 0, &failure);                                                           \
     } while (0)
 
-/* A read of a shard that is away gives its room to the others, and begins again later. */
+/* A read that cannot go on now gives its room to those of other shards, and begins again later. */
 static void leave_room(struct read *read)
 {
     enum room holds = read->holds;
@@ -154,8 +168,7 @@ static bool can_send(const struct queue *queue)
 static void retry_later(struct read *read)
 {
     struct queue *queue = read->queue;
-    if (!can_send(queue))
-        leave_room(read);
+    leave_room(read);
     read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
     queue_timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }

@@ -100,6 +100,7 @@ struct group {
     uint64_t alone_rest_ms;    /* no queue claims the right before this time */
     unsigned alone_taken;      /* jobs alone since a queue got the right */
     unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
+    unsigned wakes[ROOM_KINDS]; /* calls of wake (images.c) since the outermost one began */
     size_t large_bytes;        /* of the large reads whose length is known */
     uint32_t reads_next;       /* the queue whose reads get free room first */
     size_t sent_bytes;         /* of the calls of all lanes; KEY_OUTPUTS_BYTES_MAX, with several */

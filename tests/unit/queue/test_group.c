@@ -181,27 +181,36 @@ TEST(one_busy_shard_gets_all_places)
     tear_down();
 }
 
+static void store_large_images(void)
+{
+    char *large = calloc(1, 2 * QUEUE_READ_LARGE);
+    memset(large, 'x', 2 * QUEUE_READ_LARGE);
+    for (unsigned shard = 0; shard < SHARDS; shard++) {
+        redisContext *client = client_of(shard);
+        freeReplyObject(redis_command(client, "SET {t:%u}:img:a %b", shard, large,
+                                      (size_t)(2 * QUEUE_READ_LARGE)));
+        redisFree(client);
+    }
+    free(large);
+}
+
+static void read_large(struct lease *lease)
+{
+    assert_non_null(queue_read(lease->queue, text_of("{t:%u}:img:a", lease->shard), MIB, on_read,
+                               NULL));
+}
+
 /* Four large images at a time, of all shards together. */
 TEST(reads_share_one_limit)
 {
     set_up(4, false);
-    redisContext *client = client_of(0);
-    char *large = calloc(1, 2 * QUEUE_READ_LARGE);
-    memset(large, 'x', 2 * QUEUE_READ_LARGE);
-    for (unsigned shard = 0; shard < SHARDS; shard++)
-        freeReplyObject(redis_command(client, "SET {t:%u}:img:a %b", shard, large,
-                                      (size_t)(2 * QUEUE_READ_LARGE)));
-    free(large);
-    redisFree(client);
+    store_large_images();
     offer();
     for (unsigned shard = 0; shard < SHARDS; shard++)
         push(shard, 1);
     run_until(rig.count == SHARDS);
-    for (unsigned i = 0; i < 2 * SHARDS; i++) {
-        struct lease *lease = rig.held[i % SHARDS];
-        assert_non_null(queue_read(lease->queue, text_of("{t:%u}:img:a", lease->shard), MIB,
-                                   on_read, NULL));
-    }
+    for (unsigned i = 0; i < 2 * SHARDS; i++)
+        read_large(rig.held[i % SHARDS]);
     run_until(rig.reads == READS_LARGE_MAX);
     uint64_t end = uv_hrtime() + 50000000;
     while (uv_hrtime() < end)
@@ -212,6 +221,33 @@ TEST(reads_share_one_limit)
         queue_read_release(rig.held[0]->queue, 2 * QUEUE_READ_LARGE);
     }
     assert_int_equal(rig.reads, 2 * SHARDS);
+    tear_down();
+}
+
+/* STRLEN begins the read of a large image. Reads that Redis refuses try again for a while, and hold
+ * no room between the tries. */
+TEST(refused_reads_leave_their_room)
+{
+    set_up(2, true);
+    store_large_images();
+    redisContext *client = client_of(1);
+    freeReplyObject(redis_command(client, "ACL SETUSER default -strlen"));
+    offer();
+    push(1, 1);
+    run_until(rig.count == 1);
+    push(0, 1);
+    run_until(rig.count == 2);
+    for (unsigned i = 0; i < READS_LARGE_MAX; i++)
+        read_large(rig.held[0]);
+    uint64_t end = uv_hrtime() + 50000000;
+    while (uv_hrtime() < end)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    read_large(rig.held[1]);
+    run_until(rig.reads == 1);
+    freeReplyObject(redis_command(client, "ACL SETUSER default +strlen"));
+    redisFree(client);
+    queue_read_release(rig.held[1]->queue, 2 * QUEUE_READ_LARGE);
+    run_until(rig.reads == 1 + READS_LARGE_MAX);
     tear_down();
 }
 
