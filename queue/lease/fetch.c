@@ -156,9 +156,17 @@ static void unblocked(void *context, redisReply *reply)
     block_pump(queue);
 }
 
+/* A queue that has left the idle state waits for no push; while other shards have all places, it
+ * does not fetch either. */
+static bool is_watch_unused(const struct queue *queue)
+{
+    return queue->closing || !group_is_open(queue) ||
+           (queue->group->count > 1 && !queue->idle && group_room(queue) == 0);
+}
+
 void fetch_check_watch(struct queue *queue)
 {
-    if (queue->watch == WATCH && (queue->closing || !group_is_open(queue)) && !queue->fetch_out)
+    if (queue->watch == WATCH && !queue->fetch_out && is_watch_unused(queue))
         lease_pass_watch(queue);
 }
 
@@ -166,6 +174,7 @@ void fetch_wake(struct queue *queue)
 {
     queue->idle = false;
     fetch_pump(queue);
+    fetch_check_watch(queue);
 }
 
 /* Schedules the next LOOK: when the next delayed job is due, at the latest after block_s. */

@@ -271,7 +271,7 @@ void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a j
 /* The idle queue learned of a job. If other shards have all the places, another daemon should take
  * the job. Else, or if none does, this one fetches it when a place is free. */
 void fetch_job_came(struct queue *queue);
-/* Passes the watch to another daemon if this one is the watcher but fetches no more. */
+/* Passes the watch to another daemon if this one is the watcher but cannot fetch now. */
 void fetch_check_watch(struct queue *queue);
 void fetch_idle_over(struct queue *queue);
 /* Creates an entry from number, attempt and text at `index` of a reply. Takes the text out of the

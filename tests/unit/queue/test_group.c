@@ -121,6 +121,7 @@ static void set_up(uint32_t places, bool two_servers)
     set("lease_s", "1");
     set("renew_s", "0.1");
     set("reap_s", "0.2");
+    set("block_s", "0.2");
     assert_true(instance_self(rig.inst, rig.daemon));
     uv_loop_init(&rig.loop);
     rig.group = group_create(&rig.loop, &rig.options, rig.inst, &events, &error);
@@ -305,16 +306,44 @@ TEST(ends_of_a_shard_that_refuses_are_dropped)
     check_dropped_ends(true);
 }
 
+/* A daemon that the shard knows; it never calls. */
+static void add_daemon(unsigned shard)
+{
+    redisContext *client = client_of(shard);
+    freeReplyObject(redis_command(client, "ZADD {t:%u}:inst 99999999999999 else", shard));
+    redisFree(client);
+}
+
+static bool watches(redisContext *client, unsigned shard, const char *inst)
+{
+    const char *watcher = redis_text(client, "GET {t:%u}:watcher", shard);
+    return watcher && strcmp(watcher, inst) == 0;
+}
+
+/* LOOK finds a due job in the shard that the daemon watches, while another shard has all places. */
+TEST(a_watcher_without_places_passes_the_watch)
+{
+    set_up(2, false);
+    add_daemon(1);
+    offer();
+    redisContext *client = client_of(1);
+    run_until(watches(client, 1, rig.inst));
+    push(2, 3);
+    run_until(rig.leased[2] == 2);
+    assert_true(watches(client, 1, rig.inst));
+    freeReplyObject(redis_command(client, "ZADD {t:1}:delayed 0 9"));
+    run_until(watches(client, 1, "-"));
+    redisFree(client);
+    tear_down();
+}
+
 /* The replies to FETCH come after the close and make this daemon the watcher of shards 1 and 3, in
  * which it then has nothing to do. The daemon goes on to set places and to show the shards. */
 TEST(a_shard_closes_before_another)
 {
     set_up(4, true);
-    for (unsigned shard = 1; shard < SHARDS; shard += 2) {
-        redisContext *client = client_of(shard);
-        freeReplyObject(redis_command(client, "ZADD {t:%u}:inst 99999999999999 else", shard));
-        redisFree(client);
-    }
+    add_daemon(1);
+    add_daemon(3);
     redis_server_freeze(rig.other, true);
     push(0, 1);
     offer();
