@@ -335,7 +335,9 @@ static void fetched(void *context, redisReply *reply)
     queue->fetch_claims = false;
     if (!reply) {
         release_places(queue);
-        fetch_pump(queue); /* the queue itself only if it is still connected: memory was short */
+        /* Other shards may use the places. This queue sends again only if it is still connected:
+         * then memory was short. */
+        fetch_pump(queue);
         queue_close_check(queue);
         return;
     }

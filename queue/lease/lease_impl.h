@@ -103,7 +103,8 @@ struct group {
     unsigned wakes[ROOM_KINDS]; /* calls of wake (images.c) since the outermost one began */
     size_t large_bytes;        /* of the large reads whose length is known */
     uint32_t reads_next;       /* the queue whose reads get free room first */
-    size_t sent_bytes;         /* of the calls of all lanes; KEY_OUTPUTS_BYTES_MAX, with several */
+    size_t sent_bytes;         /* of DONE and NACK calls without a reply, of all shards. At most
+                                  KEY_OUTPUTS_BYTES_MAX, or one call. Not counted with one shard */
     bool lane_waits;           /* a lane waits until sent_bytes is smaller */
 
     struct queue_view view;    /* group_view; this and the rest: for several queues */
@@ -231,8 +232,8 @@ void group_drop_ends(struct queue *queue);
 struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
                         const struct options *options, const char *instance,
                         const struct queue_events *events, struct error *error);
-/* For logs, and for ends that wait: connected, and not refused. */
-bool queue_ready(const struct queue *queue); /* connected, and TIMER_WAIT does not run */
+/* Connected, and Redis refused no call within the last pause (TIMER_WAIT does not run). */
+bool queue_ready(const struct queue *queue);
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* The same, unless the timer runs already. */
 void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms);

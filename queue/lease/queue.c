@@ -326,10 +326,11 @@ static void ask_results(struct queue *queue)
     script_call_send(call, queue->redis, results_counted, queue);
 }
 
-/* Three commands after each RENEW cost Redis a microsecond each. They wait until Redis has accepted
- * the RENEW, which proves that all keys are on one node. In a Cluster without a hash tag in the
- * namespace they are not, and MOVED would lead the connection from node to node. Error replies are
- * ignored: the next FETCH reports the same error. */
+/* With results = list these are three commands of a microsecond each. With a stream, FORGET
+ * replaces one of them, and costs more with many groups or entries to delete. They wait until Redis
+ * has accepted the RENEW, which proves that all keys are on one node. In a Cluster without a hash
+ * tag in the namespace they are not, and MOVED would lead the connection from node to node. Error
+ * replies are ignored: the next FETCH reports the same error. */
 void queue_ask_lengths(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
@@ -550,7 +551,7 @@ void queue_destroy(struct queue *queue)
         free_all(queue);
         return;
     }
-    queue->destroyed = true; /* handle_closed frees the queue */
+    queue->destroyed = true; /* part_closed frees the queue */
     read_cancel_all(queue);
     shut(queue);
 }
