@@ -417,10 +417,10 @@ bool fetch_is_possible(const struct queue *queue)
            !(queue->alone && group_busy(queue) > 0);
 }
 
-bool fetch_is_due(struct queue *queue)
+bool fetch_is_due(struct queue *queue, uint32_t places)
 {
     uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
-    if (group_room(queue) >= queue->options->batch || since >= GATHER_MS)
+    if (places >= queue->options->batch || since >= GATHER_MS)
         return true;
     queue_timer_start(queue, TIMER_FETCH, GATHER_MS - since);
     return false;
@@ -438,7 +438,7 @@ void fetch_wait(struct queue *queue)
         block_pump(queue);
 }
 
-/* What ends a call or a right of one shard may let the others fetch. */
+/* Called after a call has ended or a right was released: also lets the other shards fetch. */
 void fetch_pump(struct queue *queue)
 {
     fetch_wait(queue);

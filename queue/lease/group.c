@@ -103,21 +103,27 @@ static void sort_by_turn(struct queue **queues, uint32_t count)
     }
 }
 
+/* The free places for one of so many queues. */
+static uint32_t share(const struct group *group, uint32_t queues)
+{
+    return (group->places - group->reserved + queues - 1) / queues;
+}
+
 void group_fetch(struct group *group)
 {
     struct queue *queues[SHARDS_MAX];
-    uint32_t count = 0;
+    uint32_t count = 0, due = 0;
     if (group->places <= group->reserved)
         return;
     each_queue (queue, group)
-        if (!queue->idle && fetch_is_possible(queue) && group_room(queue) > 0 &&
-            fetch_is_due(queue))
+        if (!queue->idle && fetch_is_possible(queue) && group_room(queue) > 0)
             queues[count++] = queue;
-    sort_by_turn(queues, count);
-    for (uint32_t i = 0; i < count && group->places > group->reserved; i++) {
-        uint32_t left = count - i, room = group->places - group->reserved;
-        fetch_send(queues[i], (room + left - 1) / left);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (fetch_is_due(queues[i], share(group, count)))
+            queues[due++] = queues[i];
+    sort_by_turn(queues, due);
+    for (uint32_t i = 0; i < due && group->places > group->reserved; i++)
+        fetch_send(queues[i], share(group, due - i));
 }
 
 void group_set_places(struct group *group, uint32_t places, bool open)

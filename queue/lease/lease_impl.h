@@ -266,8 +266,9 @@ void fetch_wait(struct queue *queue);
 bool fetch_is_possible(const struct queue *queue);
 /* Sends FETCH for so many jobs, at most `batch`. */
 void fetch_send(struct queue *queue, uint32_t places);
-/* Whether the queue has waited GATHER_MS since its last FETCH. Else sets the timer. */
-bool fetch_is_due(struct queue *queue);
+/* Whether the queue has waited GATHER_MS since its last FETCH, or FETCH may bring a whole batch
+ * into so many places. Else sets the timer. */
+bool fetch_is_due(struct queue *queue, uint32_t places);
 void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */
 /* The idle queue learned of a job. If other shards have all the places, another daemon should take
  * the job. Else, or if none does, this one fetches it when a place is free. */
