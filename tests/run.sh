@@ -5,6 +5,8 @@
 #   GPUIMGD_TEST_JOBS=N      programs that run at the same time; default: one per processor
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
+#   GPUIMGD_TEST_AGAIN=1     leave out the scripts that check sources and texts: the tests of another
+#                            variant have run them
 #
 # All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
 # with "N passed, N failed, N skipped". Tests that need a missing tool are skipped.
@@ -104,6 +106,9 @@ for test in "$build"/tests/device/test_*[a-z]; do
     [ ! -x "$test" ] || test_at "${test#"$build"/}" "$test"
 done
 for script in tests/scripts/test_*.sh; do
+    case ${GPUIMGD_TEST_AGAIN:-0}$script in
+    1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
+    esac
     test_at "$script" "$script" "$build"
 done
 # Comparisons with other libraries, which may be missing, run only by this name.
