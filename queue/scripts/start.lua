@@ -74,10 +74,10 @@ end
 local function kept_result(one)
     local kept = redis.pcall('GET', one.result)
     if type(kept) ~= 'string' then return nil end
-    local number, status = kept:match('"job":(%d+),"status":"(%a+)"')
-    if not number then
-        number, status = kept:match('"job":(%d+),"shard":%d+,"status":"(%a+)"')
-    end
+    -- Only the members at the start of the result: its `meta` may hold the text of another result.
+    local number, at = kept:match('"job":(%d+),()')
+    local status = number and (kept:match('^"status":"(%a+)"', at)
+        or kept:match('^"shard":%d+,"status":"(%a+)"', at))
     if status == 'done' or status == 'failed' or (status == 'dead' and number == one.follows) then
         return kept
     end

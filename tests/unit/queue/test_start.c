@@ -222,6 +222,23 @@ TEST(test_a_first_one_that_died)
     start("3", "B:2", "x", "1 ");
 }
 
+/* A result repeats the `meta` of its job, which may be the result of another job. */
+TEST(test_a_result_in_the_meta_of_a_dead_one_counts_for_nothing)
+{
+    static const char *const heads[] = {"\"job\":1,", "\"job\":1,\"shard\":0,"};
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
+    for (int i = 0; i < 2; i++) {
+        const char *const meta = "\"meta\":{\"id\":\"p\",\"job\":3,\"status\":\"done\"}";
+        expect("OK", "SET t:result:x {\"id\":\"x\",%s\"status\":\"dead\",%s}", heads[i], meta);
+        start(i ? "2" : "1", "A:1", "x", "1 "); /* a retry */
+        redis_integer(redis, "DEL t:unique:x");
+        const char *done = text_of("{\"id\":\"x\",%s\"status\":\"done\",%s}", heads[i], meta);
+        expect("OK", "SET t:result:x %s", done);
+        start(i ? "2" : "1", "A:1", "x", text_of("4 %s", done));
+    }
+}
+
 TEST(test_the_daemon_of_the_first_dies)
 {
     lay_out_two();
