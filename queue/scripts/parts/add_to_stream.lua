@@ -4,7 +4,9 @@ local function add_to_stream()
     for i = 1, #posted, 2 do
         redis.call('XADD', results, '*', 'job', posted[i], 'result', posted[i + 1])
     end
-    if results_max <= 0 or redis.call('XLEN', results) <= results_max then return end
+    local length = redis.pcall('XLEN', results)
+    if results_max <= 0 or type(length) ~= 'number' or length <= results_max then return end
     forget_read(results)
-    trimmed = trimmed + redis.call('XTRIM', results, 'MAXLEN', results_max)
+    local cut = redis.pcall('XTRIM', results, 'MAXLEN', results_max)
+    if type(cut) == 'number' then trimmed = trimmed + cut end
 end

@@ -107,6 +107,18 @@ TEST(test_forget_keeps_what_a_group_needs)
     expect("1", "EXISTS " STREAM); /* with its groups */
 }
 
+/* DONE has written by then: an error would make the daemon send it, and add the result, again. */
+TEST(test_an_acl_hides_the_groups)
+{
+    lease(1);
+    fill(5);
+    make_group("a");
+    expect("OK", "ACL SETUSER default -xinfo");
+    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "3 60000 1 A:1 new 0 0 0", "3 1");
+    expect("OK", "ACL SETUSER default +xinfo");
+    expect_entries("job 4 result r4 job 5 result r5 job 1 result new");
+}
+
 /* IDs are numbers, not text: 9-0 comes before 10-0, and 5-9 before 5-10. */
 TEST(test_forget_compares_ids_as_numbers)
 {
