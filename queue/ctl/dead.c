@@ -214,6 +214,8 @@ static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
         if (index >= ctl->shard_count)
             ctl_usage(ctl, "%s is in shard %lu; the shards are 0 to %u", name, index,
                       ctl->shard_count - 1);
+        if (!ctl->shards[index].client)
+            ctl_usage(ctl, "%s is in shard %lu, but --shard is another one", name, index);
         *shard = (uint32_t)index;
         rest += digits + 1;
     }
@@ -276,7 +278,9 @@ static struct choice find(struct ctl *ctl, const char *name)
         if (ctl->shards[index].client && ctl_use(ctl, index))
             choice = find_here(ctl, name, number);
     }
-    if (!choice.entry)
+    if (!choice.entry && number && ctl->shards[first].away)
+        ctl_say("%s was not found: its shard, %u, is away", name, first);
+    else if (!choice.entry)
         say_missing(name, number != 0);
     return choice;
 }

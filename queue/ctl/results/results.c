@@ -166,7 +166,7 @@ static bool take_some(struct results *results, struct follower *follower, double
         client_pause(ctl->client, wait_s > 0 ? wait_s : 0.001); /* it tries to connect */
         return false;
     }
-    follower->away &= consumer->count == 0;
+    follower->away = false;
     print_taken(results, consumer);
     if (!consumer_settle(consumer) && !consumer->others && !client_interrupted())
         ctl_no_answer(ctl); /* uncovered: gone */
