@@ -18,7 +18,7 @@ local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 -- include parts/wrong_type.lua
 -- include parts/checked.lua
 -- include parts/results_type.lua
-wrong = wrong_type(results, is_stream and 'stream' or 'list')
+wrong = results_refusal()
 
 -- include parts/post.lua
 -- include parts/store.lua

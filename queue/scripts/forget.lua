@@ -12,5 +12,4 @@ if wrong then return wrong end
 
 -- include parts/stream.lua
 if redis.call('EXISTS', stream) == 0 then return 0 end
-forget_read(stream)
-return redis.call('XLEN', stream)
+return forget_read(stream) or redis.call('XLEN', stream)

@@ -28,7 +28,7 @@ local DELAY_LAST_MS = 3600000
 
 -- include parts/wrong_type.lua
 -- include parts/results_type.lua
-local wrong = wrong_type(lease, 'zset') or wrong_type(results, is_stream and 'stream' or 'list')
+local wrong = wrong_type(lease, 'zset') or results_refusal()
     or wrong_type(jobs, 'list') or wrong_type(delayed, 'zset') or wrong_type(alone, 'list')
     or wrong_type(dead, 'list') or wrong_type(dead .. ':errors', 'list')
     or wrong_type(woken, 'list')

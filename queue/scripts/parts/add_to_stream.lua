@@ -4,9 +4,9 @@ local function add_to_stream()
     for i = 1, #posted, 2 do
         redis.call('XADD', results, '*', 'job', posted[i], 'result', posted[i + 1])
     end
+    if results_max <= 0 then return end
     local length = redis.pcall('XLEN', results)
-    if results_max <= 0 or type(length) ~= 'number' or length <= results_max then return end
+    if type(length) == 'number' and length <= results_max then return end
     forget_read(results)
-    local cut = redis.pcall('XTRIM', results, 'MAXLEN', results_max)
-    if type(cut) == 'number' then trimmed = trimmed + cut end
+    trimmed = trimmed + redis.call('XTRIM', results, 'MAXLEN', results_max)
 end

@@ -7,7 +7,8 @@ local function is_before(a, b)
     if a_ms ~= b_ms then return tonumber(a_ms) < tonumber(b_ms) end
     return tonumber(a_count) < tonumber(b_count)
 end
--- Returns the first ID that this consumer group still needs; nil if an ACL hides it.
+-- Returns the first ID that this consumer group still needs, or nil and the error if Redis denies
+-- XPENDING.
 local function needed_by(stream, group)
     local name, pending, last
     for i = 1, #group, 2 do
@@ -15,17 +16,24 @@ local function needed_by(stream, group)
         if group[i] == 'pending' then pending = group[i + 1] end
         if group[i] == 'last-delivered-id' then last = group[i + 1] end
     end
-    if pending > 0 then return redis.pcall('XPENDING', stream, name)[2] end
+    if pending > 0 then
+        local found = redis.pcall('XPENDING', stream, name)
+        if found.err then return nil, found end
+        return found[2]
+    end
     return (last:gsub('%d+$', function(count) return string.format('%.0f', count + 1) end))
 end
--- Deletes the entries that every consumer group has acknowledged. Keeps all if there is no group. An
--- error must not end the script: results are in the stream by then, and would be added again.
+-- Deletes the entries that every consumer group has acknowledged. Keeps all if there is no group.
+-- Returns the error if Redis denies a command. DONE and NACK ignore it: an error after their first
+-- writes would make the daemon send the batch again, and post its results twice.
 local function forget_read(stream)
-    local first
-    for _, group in ipairs(redis.pcall('XINFO', 'GROUPS', stream)) do
-        local needed = needed_by(stream, group)
-        if not needed then return end
+    local groups, first = redis.pcall('XINFO', 'GROUPS', stream), nil
+    if groups.err then return groups end
+    for _, group in ipairs(groups) do
+        local needed, denied = needed_by(stream, group)
+        if denied then return denied end
         if not first or is_before(needed, first) then first = needed end
     end
-    if first then redis.pcall('XTRIM', stream, 'MINID', first) end
+    local trimmed = first and redis.pcall('XTRIM', stream, 'MINID', first)
+    if type(trimmed) == 'table' then return trimmed end
 end

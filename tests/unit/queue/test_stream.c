@@ -107,18 +107,6 @@ TEST(test_forget_keeps_what_a_group_needs)
     expect("1", "EXISTS " STREAM); /* with its groups */
 }
 
-/* DONE has written by then: an error would make the daemon send it, and add the result, again. */
-TEST(test_an_acl_hides_the_groups)
-{
-    lease(1);
-    fill(5);
-    make_group("a");
-    expect("OK", "ACL SETUSER default -xinfo");
-    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "3 60000 1 A:1 new 0 0 0", "3 1");
-    expect("OK", "ACL SETUSER default +xinfo");
-    expect_entries("job 4 result r4 job 5 result r5 job 1 result new");
-}
-
 /* IDs are numbers, not text: 9-0 comes before 10-0, and 5-9 before 5-10. */
 TEST(test_forget_compares_ids_as_numbers)
 {
@@ -153,6 +141,52 @@ TEST(test_trimmed_results_are_counted)
     expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:3", "4 9 3 A:1 n3 0 0 0", "1 1");
     expect("4", "XLEN " STREAM); /* 4 is lost, although it is pending */
     expect_eval(SCRIPT_ID_FORGET, STREAM, "", "4");
+}
+
+static void set_acl(const char *rule)
+{
+    expect("OK", "ACL SETUSER default %s", rule);
+}
+
+/* A batch that failed after its first write would be sent again, and its results added twice. */
+TEST(test_denied_housekeeping_adds_no_result_twice)
+{
+    static const char *const commands[] = {"xinfo", "xpending", "xlen"};
+    for (int i = 0; i < 3; i++) {
+        lease(2);
+        fill(2);
+        make_group("a");
+        read_some("a", 1);
+        set_acl(text_of("-%s", commands[i]));
+        expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "2 9 1 A:1 n1 0 0 0", "1 1");
+        expect_eval(SCRIPT_ID_NACK, "t:lease " STREAM " t:jobs t:delayed t:alone t:dead t:woken "
+                    "t:job:2", "2 9 9 1 100 2 A:1 retry n2 0 0 0", "1 2");
+        redisReply *reply = eval(SCRIPT_ID_FORGET, STREAM, "");
+        assert_int_equal(reply->type, REDIS_REPLY_ERROR); /* the daemon logs it */
+        freeReplyObject(reply);
+        set_acl(text_of("+%s", commands[i]));
+        expect_entries("job 1 result n1 job 2 result n2");
+    }
+}
+
+/* Without XTRIM the stream would have no bound. */
+TEST(test_denied_xtrim_refuses_before_any_write)
+{
+    lease(1);
+    fill(2);
+    set_acl("-xtrim");
+    char *before = redis_string(redis, "DEBUG DIGEST");
+    for (int i = 0; i < 2; i++) {
+        redisReply *reply =
+            i ? eval(SCRIPT_ID_NACK, "t:lease " STREAM " t:jobs t:delayed t:alone t:dead t:woken "
+                     "t:job:1", "2 9 9 1 100 1 A:1 retry n1 0 0 0")
+              : eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "2 9 1 A:1 n1 0 0 0");
+        assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+        freeReplyObject(reply);
+        assert_string_equal(before, redis_text(redis, "DEBUG DIGEST"));
+    }
+    free(before);
+    set_acl("+xtrim");
 }
 
 TEST_MAIN(.name = "stream", .setup = start_server, .teardown = stop_server, .each_setup = empty)
