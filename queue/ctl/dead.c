@@ -215,7 +215,8 @@ static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
             ctl_usage(ctl, "%s is in shard %lu; the shards are 0 to %u", name, index,
                       ctl->shard_count - 1);
         if (!ctl->shards[index].client)
-            ctl_usage(ctl, "%s is in shard %lu, but --shard is another one", name, index);
+            ctl_usage(ctl, "%s is in shard %lu, but --shard is %s", name, index,
+                      ctl_value(ctl, "shard"));
         *shard = (uint32_t)index;
         rest += digits + 1;
     }
@@ -279,7 +280,7 @@ static struct choice find(struct ctl *ctl, const char *name)
             choice = find_here(ctl, name, number);
     }
     if (!choice.entry && number && ctl->shards[first].away)
-        ctl_say("%s was not found: its shard, %u, is away", name, first);
+        ctl_say("job %s not found: its shard, %u, is away", name, first);
     else if (!choice.entry)
         say_missing(name, number != 0);
     return choice;

@@ -152,6 +152,8 @@ TEST(test_dead_jobs_of_all_shards)
     ctl_expect(w, 64, "ctl dead show " FOUR "'#1'", "write '#SHARD:1', or add --shard", NULL);
     ctl_expect(w, 64, "ctl dead show " FOUR "'#4:1'", "the shards are 0 to 3", NULL);
     ctl_expect(w, 1, "ctl dead show " FOUR "'#3:3'", "no dead job has the number #3:3", NULL);
+    ctl_expect(w, 64, "ctl dead show " FOUR "--shard 0 '#2:1'",
+               "#2:1 is in shard 2, but --shard is 0", NULL);
     ctl_expect(w, 0, "ctl dead retry " FOUR "--shard 1 '#1'", "retried #1:1 id-1-1", NULL);
     ctl_expect(w, 0, "ctl dead drop " FOUR "id-3-0 '#3:1'", "dropped #3:2 id-3-0",
                "2 dead jobs dropped", NULL);
@@ -205,6 +207,8 @@ TEST(test_a_shard_is_away)
     ctl_expect(w, 69, two(second, "ctl drain " TWO), "no job of the shards that answer runs", NULL);
     ctl_expect(w, 69, two(second, "ctl resume " TWO), "daemons fetch jobs again", NULL);
     ctl_expect(w, 69, two(second, "ctl dead " TWO), "no dead jobs in the shards that answer", NULL);
+    ctl_expect(w, 69, two(second, "ctl dead show " TWO "'#1:1'"),
+               "job #1:1 not found: its shard, 1, is away", NULL);
     ctl_expect(w, 0, two(second, "ctl status " TWO "--shard 0"), "waiting    0\n", NULL);
     ctl_expect(w, 69, two(second, "ctl cancel " TWO "cat dog"), "cat: no job", "dog: not cancelled",
                NULL);

@@ -312,7 +312,7 @@ bool consumer_settle(struct consumer *consumer)
     redisReply *reply =
         client_ask_words(consumer->client, (int)consumer->count + 3, argv, NULL);
     bool settled = reply != NULL;
-    consumer->resumed &= settled; /* else read them again */
+    consumer->resumed &= settled;
     freeReplyObject(reply);
     return settled;
 }

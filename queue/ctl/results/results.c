@@ -166,10 +166,14 @@ static bool take_some(struct results *results, struct follower *follower, double
         client_pause(ctl->client, wait_s > 0 ? wait_s : 0.001); /* it tries to connect */
         return false;
     }
-    follower->away = false;
+    if (consumer->count > 0 || client_up(ctl->client)) /* it may have broken meanwhile */
+        follower->away = false;
     print_taken(results, consumer);
-    if (!consumer_settle(consumer) && !consumer->others && !client_interrupted())
-        ctl_no_answer(ctl); /* uncovered: gone */
+    if (!consumer_settle(consumer) && !client_interrupted()) {
+        if (!consumer->others)
+            ctl_no_answer(ctl); /* uncovered: gone */
+        say_away(follower, ctl);
+    }
     return consumer->count > 0;
 }
 
