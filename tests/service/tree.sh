@@ -62,7 +62,7 @@ host_archives() {
 
 # make_base TREE CODENAME PACKAGE... : creates TREE by debootstrap, unless it has this recipe.
 make_base() {
-    local tree=$1 archives mirror suite components signed_by recipe keyring=()
+    local tree=$1 archives mirror suite components signed_by recipe keyring=() packages=()
     archives=$(host_archives "$2")
     shift 2
     read -r mirror suite components signed_by <<<"$archives"
@@ -74,7 +74,8 @@ make_base() {
     rm -rf --one-file-system "$tree" "$tree.recipe"
     mkdir -p "$tree.debs"
     [ "$signed_by" = - ] || keyring=(--keyring="$signed_by")
-    debootstrap --variant=minbase --components="$components" --include="$(IFS=,; echo "$*")" \
+    [ $# -eq 0 ] || packages=(--include="$(IFS=,; echo "$*")")
+    debootstrap --variant=minbase --components="$components" "${packages[@]}" \
         --cache-dir="$tree.debs" "${keyring[@]}" "$suite" "$tree" "$mirror" >"$tree.log" 2>&1 || {
         tail -15 "$tree.log" >&2
         rm -rf --one-file-system "$tree"
