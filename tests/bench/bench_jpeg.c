@@ -23,7 +23,7 @@
 #include "tests/bench/jpeg_nvjpeg.h"
 #include "tests/bench/jpeg_queue.h"
 
-#define STREAMS_MAX 16
+#define STREAMS_MAX 16 /* of all devices */
 #define SECONDS_PER_ROW 0.4
 #define SECONDS_PER_QUEUE 2
 #define ROUNDS_MIN 3
@@ -95,15 +95,17 @@ static void print_steps(struct flow *flow, unsigned steps)
     printf("\n");
 }
 
-/* steps: those that are timed. Returns GP/s. */
+/* The streams take turns on the first `devices` devices. steps: those that are timed. Returns
+ * GP/s. */
 static double row(const struct photos *photos, const struct jpeg_work *work, struct load load,
-                  unsigned steps)
+                  unsigned steps, int devices)
 {
     struct flow *flows[STREAMS_MAX];
     size_t wrong = 0;
     double megapixels = 0, in = 0, out = 0, gibibytes = 0;
     for (int i = 0; i < load.streams; i++) {
-        flows[i] = flow_open(photos, (size_t)i * (size_t)load.batch, (size_t)load.batch, work);
+        flows[i] = flow_open(photos, (size_t)i * (size_t)load.batch, (size_t)load.batch, work,
+                             i % devices);
         megapixels += flow_megapixels(flows[i]);
         in += flow_megabytes_in(flows[i]);
         out += flow_megabytes_out(flows[i]);
@@ -149,7 +151,7 @@ static double rows(struct photos *photos, const struct jpeg_work *work, const ch
         return 0;
     begin(photos, work, what);
     for (size_t i = 0; i < count; i++)
-        keep_best(&most, row(photos, work, loads[i], steps));
+        keep_best(&most, row(photos, work, loads[i], steps, 1));
     return most;
 }
 
@@ -213,6 +215,19 @@ static void part_edges(void)
          {4, 15}, {4, 60}, {8, 30});
     ROWS(&baseline, &to_copy, "baseline photographs, memory to memory", to_copy.steps, {4, 15},
          {4, 60});
+}
+
+/* The same on 1, 2, ... devices at the same time, with four streams each. */
+static void part_devices(void)
+{
+    double one = 0;
+    begin(&baseline, &to_edges, "baseline photographs, memory to memory");
+    for (int devices = 1; devices <= flow_devices() && devices <= STREAMS_MAX / 4; devices++) {
+        struct load load = {4 * devices, 15};
+        double rate = row(&baseline, &to_edges, load, EVERYTHING, devices);
+        one = devices == 1 ? rate : one;
+        printf("    %d device%s: %.2f times one\n", devices, devices == 1 ? "" : "s", rate / one);
+    }
 }
 
 static void part_small(void)
@@ -287,8 +302,8 @@ static void compare(const char *name, double ours, double theirs)
 
 static const struct { const char *name; void (*run)(void); } parts[] = {
     {"decode", part_decode}, {"encode", part_encode}, {"edges", part_edges},
-    {"small", part_small}, {"large", part_large}, {"progressive", part_progressive},
-    {"nvjpeg", part_nvjpeg}};
+    {"devices", part_devices}, {"small", part_small}, {"large", part_large},
+    {"progressive", part_progressive}, {"nvjpeg", part_nvjpeg}};
 
 static bool is_wanted(const char *name, int count, char **wanted)
 {
@@ -301,8 +316,8 @@ static bool is_wanted(const char *name, int count, char **wanted)
 int main(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--folder") != 0 || argv[2][0] == '\0') {
-        fprintf(stderr, "usage: bench_jpeg --folder PHOTOGRAPHS [decode] [encode] [edges] [small] "
-                        "[large] [progressive] [nvjpeg]\n");
+        fprintf(stderr, "usage: bench_jpeg --folder PHOTOGRAPHS [decode] [encode] [edges] "
+                        "[devices] [small] [large] [progressive] [nvjpeg]\n");
         return 2;
     }
     /* Streams that share a hardware queue wait for each other's kernels. */

@@ -34,6 +34,7 @@ struct flow {
     struct jpeg_work work;
     struct flow_image *images;
     size_t count, distinct; /* distinct: photographs */
+    int device_index;
     cudaStream_t stream;
     uint8_t *device, *pinned;
     size_t device_bytes, pinned_bytes, files_bytes;
@@ -191,10 +192,24 @@ static void take_descriptions(struct flow *flow)
     }
 }
 
+int flow_devices(void)
+{
+    int count = 0;
+    CHECK(cudaGetDeviceCount(&count));
+    return count;
+}
+
+static void select_device(const struct flow *flow)
+{
+    CHECK(cudaSetDevice(flow->device_index));
+}
+
 struct flow *flow_open(const struct photos *photos, size_t first, size_t count,
-                       const struct jpeg_work *work)
+                       const struct jpeg_work *work, int device)
 {
     struct flow *flow = calloc(1, sizeof *flow);
+    flow->device_index = device;
+    select_device(flow);
     flow->work = *work;
     flow->count = count;
     flow->distinct = photos->count;
@@ -220,6 +235,7 @@ struct flow *flow_open(const struct photos *photos, size_t first, size_t count,
 
 void flow_close(struct flow *flow)
 {
+    select_device(flow);
     CHECK(cudaStreamDestroy(flow->stream));
     CHECK(cudaFree(flow->device));
     CHECK(cudaFreeHost(flow->pinned));
@@ -263,6 +279,7 @@ static void launch_sobel(struct flow *flow)
 void flow_launch(struct flow *flow, unsigned steps)
 {
     size_t files_at = flow->images[0].file_at;
+    select_device(flow);
     if (steps & STEP_UPLOAD) {
         upload(flow, files_at, flow->files_bytes - files_at);
         upload(flow, flow->decode.at, flow->decode.bytes);
@@ -286,6 +303,7 @@ void flow_launch(struct flow *flow, unsigned steps)
 
 void flow_wait(struct flow *flow)
 {
+    select_device(flow);
     CHECK(cudaStreamSynchronize(flow->stream));
 }
 
@@ -320,6 +338,7 @@ static bool is_wrong(struct flow *flow, size_t index, bool compares)
 size_t flow_wrong(struct flow *flow)
 {
     size_t wrong = 0;
+    select_device(flow);
     for (size_t i = 0; i < flow->count; i++)
         wrong += is_wrong(flow, i, i < flow->distinct);
     return wrong;

@@ -1,8 +1,9 @@
 /*
  * jpeg_flow.h - batches of JPEG files through a device: upload, decode, sobel, encode.
  *
- * A flow is one batch with a stream and all memory that it needs. Files come from pinned memory and
- * go to pinned memory. A launch only enqueues.
+ * A flow is one batch with a stream on one device and all memory that it needs. Files come from
+ * pinned memory and go to pinned memory. A launch only enqueues. Each function selects the device
+ * of its flow for the calling thread.
  */
 #pragma once
 
@@ -10,10 +11,14 @@
 
 struct flow;
 
+/* Returns the number of devices. */
+int flow_devices(void);
+
 /* Takes `count` photographs in turn from `first`. photos_work must have been called for the work,
- * and stays valid until the flow is closed. Uploads the files. */
+ * and stays valid until the flow is closed. Uploads the files to the device `device`, which is less
+ * than flow_devices(). */
 struct flow *flow_open(const struct photos *photos, size_t first, size_t count,
-                       const struct jpeg_work *work);
+                       const struct jpeg_work *work, int device);
 void flow_close(struct flow *flow);
 
 /* Enqueues these steps of the work. A step without those before it uses what they left. */
