@@ -60,8 +60,8 @@ check_expressions() {
 }
 
 # KEDA's query gives the number of pods: full ones count as one, a half as a half. 1000 queued jobs need
-# one, of which busy pods are some. Another queue, jobs beyond `inflight` and the length that a daemon
-# reports while it is not ready do not count. Delayed jobs keep one pod.
+# one, of which busy pods are some. Another queue, jobs beyond `inflight`, a daemon that starts and the
+# length that a daemon reports while it is not ready do not count. Delayed jobs keep one pod.
 series() { # METRIC POD VALUES
     echo "  - {series: 'gpuimgd_$1{namespace=\"gpuimgd\",pod=\"$2\"}', values: $3}"
 }
@@ -77,10 +77,12 @@ pods_needed() {
             IFS='|' read -r pod queued held delayed ready <<<"$pod"
             series queue_jobs "$pod" "$queued"
             series jobs_in_flight "$pod" "$held"
-            series jobs_in_flight_limit "$pod" "24 24 24 24 24 24"
+            series jobs_in_flight_limit "$pod" 24+0x5
             series queue_delayed_jobs "$pod" "$delayed"
             series ready "$pod" "$ready"
         done
+        series jobs_in_flight starts 0+0x5
+        series jobs_in_flight_limit starts 0+0x5
         echo "  - {series: 'gpuimgd_queue_jobs{namespace=\"other\",pod=\"d\"}', values: 9000+0x5}"
         echo "  - {series: 'gpuimgd_ready{namespace=\"other\",pod=\"d\"}', values: 1+0x5}"
         echo "  promql_expr_test:"
