@@ -138,6 +138,8 @@ long long ctl_integer(struct ctl *ctl, const char *command, const char *key);
 
 /* An option that is a number from `least` to `most`; `standard` if it is absent. */
 double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard);
+/* The same for an integer; all numbers are within 1e15 and so are exact. */
+long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard);
 /* Prints one line of JSON on standard output and frees the tree. NULL means out of memory. */
 void ctl_print_json(struct ctl *ctl, cJSON *json);
 /* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.

@@ -171,7 +171,7 @@ static long long list_shard(struct ctl *ctl, long long limit, long long *hidden)
 
 static int list(struct ctl *ctl)
 {
-    long long limit = (long long)ctl_number(ctl, "limit", 1, 1e9, 50);
+    long long limit = ctl_whole(ctl, "limit", 1, 1e9, 50);
     long long count = 0, hidden = 0;
     for (uint32_t at = 0; ctl_next(ctl, &at);)
         count += list_shard(ctl, limit, &hidden);
@@ -281,6 +281,8 @@ static struct choice find(struct ctl *ctl, const char *name)
     }
     if (!choice.entry && number && ctl->shards[first].away)
         ctl_say("job %s not found: its shard, %u, is away", name, first);
+    else if (!choice.entry && !number && ctl_worst(ctl, CTL_OK) != CTL_OK)
+        ctl_say("no dead job has the id %s in the shards that answer", name);
     else if (!choice.entry)
         say_missing(name, number != 0);
     return choice;

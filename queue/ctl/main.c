@@ -73,7 +73,7 @@ const struct ctl_command ctl_commands[] = {
     {"results", "", "show the results of all jobs; with --follow, take them as they come",
      ctl_results_options,
      "Without --follow, results shows what is there and leaves it there. With --follow, it is a\n"
-     "consumer: it takes results, and ends each one in Redis when its line is written (in a file:\n"
+     "consumer: it takes results, and acknowledges each one when its line is written (in a file:\n"
      "is on the disk). A consumer that dies loses none, but some results may come twice. The\n"
      "consumers of a group share a stream's results, and each group gets all of them. A list's\n"
      "results are shared by all; those of a dead consumer come when it starts again by its name.\n"
@@ -171,6 +171,15 @@ double ctl_number(struct ctl *ctl, const char *name, double least, double most, 
         ctl_usage(ctl, "--%s is \"%s\"; it must be a number from %g to %g", name, text, least,
                   most);
     return number;
+}
+
+long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard)
+{
+    double number = ctl_number(ctl, name, least, most, standard);
+    if (number != (double)(long long)number)
+        ctl_usage(ctl, "--%s is %g; it must be an integer from %g to %g", name, number, least,
+                  most);
+    return (long long)number;
 }
 
 void ctl_no_answer(struct ctl *ctl)

@@ -1,5 +1,4 @@
 /* shards.c - the shards of gpuimgctl: connects to them, and steps from one to the next. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,11 +98,7 @@ int ctl_worst(const struct ctl *ctl, int status)
 
 static uint32_t chosen(struct ctl *ctl)
 {
-    double number = ctl_number(ctl, "shard", 0, ctl->shard_count - 1, 0);
-    if (number != floor(number))
-        ctl_usage(ctl, "--shard is %g; it must be an integer from 0 to %u", number,
-                  ctl->shard_count - 1);
-    return (uint32_t)number;
+    return (uint32_t)ctl_whole(ctl, "shard", 0, ctl->shard_count - 1, 0);
 }
 
 uint32_t ctl_shard_of(struct ctl *ctl, const char *id)

@@ -263,6 +263,7 @@ TEST(test_usage)
     ctl_expect(w, 64, "ctl results $at -f --from=here", "it must be list or stream", NULL);
     ctl_expect(w, 64, "ctl results $at -f --consumer=", "it must have 1 to 128", NULL);
     ctl_expect(w, 64, "ctl results $at -n 0", "--count is \"0\"", NULL);
+    ctl_expect(w, 64, "ctl results $at -n 2.5", "--count is 2.5; it must be an integer", NULL);
     post(true, 1, 1);
     post(false, 2, 3);
     ctl_expect(w, 0, "ctl results $at -f -n 1", "1 results are in the stream", "done   r2", NULL);

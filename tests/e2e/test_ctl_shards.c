@@ -209,6 +209,8 @@ TEST(test_a_shard_is_away)
     ctl_expect(w, 69, two(second, "ctl dead " TWO), "no dead jobs in the shards that answer", NULL);
     ctl_expect(w, 69, two(second, "ctl dead show " TWO "'#1:1'"),
                "job #1:1 not found: its shard, 1, is away", NULL);
+    ctl_expect(w, 69, two(second, "ctl dead show order-7 " TWO),
+               "no dead job has the id order-7 in the shards that answer", NULL);
     ctl_expect(w, 0, two(second, "ctl status " TWO "--shard 0"), "waiting    0\n", NULL);
     ctl_expect(w, 69, two(second, "ctl cancel " TWO "cat dog"), "cat: no job", "dog: not cancelled",
                NULL);

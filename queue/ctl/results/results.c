@@ -34,7 +34,7 @@ struct follower {
 struct results {
     struct ctl *ctl;
     bool stream;
-    double left; /* results until the end */
+    long long left; /* results until the end */
     uint64_t trimmed;
     struct follower *followers;
     size_t count;
@@ -266,7 +266,7 @@ int ctl_results(struct ctl *ctl, int count, char **operands)
                                    .name = name_of(ctl, "consumer", host),
                                    .idle_s = ctl_number(ctl, "idle", 0.1, 1e6, 60),
                                    .only_new = ctl_value(ctl, "new") != NULL};
-    results.left = ctl_number(ctl, "count", 1, 1e15, 1e15);
+    results.left = ctl_whole(ctl, "count", 1, 1e15, 1e15);
     ctl_connect(ctl);
     if (ctl_value(ctl, "follow")) {
         make_followers(&results, &model);

@@ -411,7 +411,7 @@ int ctl_top(struct ctl *ctl, int count, char **operands)
     (void)count, (void)operands; /* none */
     static struct top top; /* client_close uses its handle */
     double interval_s = ctl_number(ctl, "interval", 0.05, 3600, 1);
-    double turns = ctl_number(ctl, "count", 1, 1e15, 1e15);
+    long long turns = ctl_whole(ctl, "count", 1, 1e15, 1e15);
     bool there = true;
     top.ctl = ctl;
     ctl_connect(ctl);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,11 +152,8 @@ static void read_id(struct job_template *template, struct ctl *ctl)
 /* The check of the first job reports a priority that is not valid. */
 static void read_priority(struct job_template *template, struct ctl *ctl)
 {
-    double given = ctl_number(ctl, "priority", 0, JOB_PRIORITIES - 1, -1);
-    if (given != floor(given))
-        ctl_usage(ctl, "--priority is %g; it must be an integer from 0 to %d", given,
-                  JOB_PRIORITIES - 1);
-    if (given >= 0 && !json_set(template->job, "priority", cJSON_CreateNumber(given)))
+    long long given = ctl_whole(ctl, "priority", 0, JOB_PRIORITIES - 1, -1);
+    if (given >= 0 && !json_set(template->job, "priority", cJSON_CreateNumber((double)given)))
         ctl_out_of_memory(ctl, "--priority"); /* uncovered: memory */
     const cJSON *item = get(template->job, "priority");
     double value = cJSON_IsNumber(item) ? item->valuedouble : -1;

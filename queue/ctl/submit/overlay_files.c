@@ -172,6 +172,9 @@ bool overlay_files_upload(struct overlay_files *overlays, const struct ctl_shard
 void overlay_files_delete(struct overlay_files *overlays, struct ctl *ctl)
 {
     char key[JOB_TEMPLATE_KEY_BYTES];
+    for (uint32_t i = 0; i < ctl->shard_count; i++)
+        if (ctl->shards[i].client)
+            client_retry_for(ctl->shards[i].client, 0, NULL, NULL);
     for (size_t i = 0; i < overlays->count; i++)
         for (uint32_t at = 0; ctl_next(ctl, &at);)
             if (overlays->files[i].shards >> ctl->shard->index & 1) {
