@@ -133,6 +133,9 @@
 /* Outputs to keys of one job. They stay in memory until Redis acknowledges DONE, which sends all of
  * them in one call and blocks Redis meanwhile. */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
+/* With several shards, calls without large outputs are sent while others of up to that size are
+ * under way: a batch of usual results. */
+#define CALL_SMALL_BYTES (64 * KIB)
 
 /* The disk test after a failed write needs room for the failed output, but at most for this much. A
  * larger output may simply be too large for the disk. */
@@ -259,8 +262,9 @@ static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
               "the daemon's own memory must hold all of its parts");
 static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX -
-                                                          QUEUE_BATCH_MAX) + 2 * MIB,
-              "the memory of two shards must hold the replies that the base does not");
+                                                          QUEUE_BATCH_MAX) +
+                                          2 * 2 * CALL_SMALL_BYTES + 2 * MIB,
+              "the memory of two shards must hold the replies and calls that the base does not");
 static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
                   HEAP_WORKER_BYTES >=
                       2 * AVIF_KEPT_BYTES_MAX + AVIF_ENTRIES_BYTES_MAX + AVIF_IMAGES_BYTES +

@@ -71,9 +71,18 @@ size_t ack_drop(struct lane *lane)
             queue->events.settled(queue->events.context, &entry->lease, true, false);
         queue_entry_free(entry);
     }
+    if (list_empty(&lane->sent))
+        lane->refused = false;
     if (count > 0)
         queue_end_batch(queue);
     return count;
+}
+
+static void refuse(struct lane *lane)
+{
+    if (!lane->refused)
+        lane->refused_ms = uv_now(lane->queue->loop);
+    lane->refused = true;
 }
 
 static void put_back(struct lane *lane, bool sent_before)
@@ -106,7 +115,7 @@ void ack_probed(struct lane *lane, bool some)
         queue_close_check(queue);
         return;
     }
-    lane->refused = true;
+    refuse(lane);
     queue_refused(queue, lane->script, &refusal, true);
 }
 
@@ -126,7 +135,7 @@ static void answered(void *context, redisReply *reply)
         return;
     if (!queue_accepts(queue, lane->script, reply, 1 + lane->sent.length, true)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);
-        lane->refused = true;
+        refuse(lane);
         return;
     }
     lane->refused = false;
@@ -240,7 +249,9 @@ void ack_pump(struct lane *lane)
     }
     if (!group_take_bytes(lane, take_batch(lane))) {
         put_back(lane, false);
-        return; /* group_give_bytes starts the timer */
+        /* group_give_bytes starts the timer earlier, unless the lane that comes first is lost. */
+        queue_timer_start(queue, lane->timer, RETRY_FIRST_MS);
+        return;
     }
     lane->sent_ms = uv_now(queue->loop);
     if (!script_call_send(build_call(lane), queue->redis, answered, lane)) {

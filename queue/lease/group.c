@@ -156,49 +156,68 @@ uint32_t group_parked(const struct group *group)
     return (uint32_t)ends;
 }
 
+/* Drops the ends of a lane if its shard is away, or refuses only this lane's calls: RENEW may be
+ * accepted meanwhile. Returns their number. */
+static size_t drop_lane(struct lane *lane, bool away, double lease_ms)
+{
+    uint64_t refused_ms = lane->refused ? uv_now(lane->queue->loop) - lane->refused_ms : 0;
+    return away || (double)refused_ms > lease_ms ? ack_drop(lane) : 0;
+}
+
 void group_drop_ends(struct queue *queue)
 {
-    double away_s = (double)(uv_now(queue->loop) - queue->accepted_ms) / 1e3;
-    if (queue->group->count == 1 || queue_unacknowledged(queue) == 0 ||
-        away_s <= queue->options->lease_s)
+    double lease_ms = queue->options->lease_s * 1000;
+    bool away = (double)(uv_now(queue->loop) - queue->accepted_ms) > lease_ms;
+    if (queue->group->count == 1)
         return;
-    size_t dropped = ack_drop(&queue->done) + ack_drop(&queue->nack);
-    if (dropped == 0)
-        return;
-    log_warning("%sRedis was away for %.0f s: the ends of %zu jobs are dropped, and the jobs run "
-                "again", queue->mark, away_s, dropped);
-    /* The connection may still be up: Redis refuses, or this process stood still. */
-    queue->dropped = true;
-    if (queue->resumes_due < 1)
-        queue->resumes_due = 1;
+    size_t dropped =
+        drop_lane(&queue->done, away, lease_ms) + drop_lane(&queue->nack, away, lease_ms);
+    if (dropped > 0) {
+        log_warning("%sRedis has not accepted the ends of %zu jobs for %g s: they are dropped, and "
+                    "the jobs run again", queue->mark, dropped, queue->options->lease_s);
+        /* The connection may still be up: Redis refuses, or this process stood still. */
+        queue->dropped = true;
+        if (queue->resumes_due < 1)
+            queue->resumes_due = 1;
+    }
+    queue_close_check(queue); /* nobody may wait for the shard any more */
 }
+
+/* ---- bytes of calls ------------------------------------------------------------------------- */
 
 bool group_take_bytes(struct lane *lane, size_t bytes)
 {
     struct group *group = lane->queue->group;
-    if (group->count == 1)
+    struct lane *first = group->first_lane;
+    if (group->count == 1 || bytes <= CALL_SMALL_BYTES)
         return true;
-    if (group->sent_bytes > 0 && group->sent_bytes + bytes > KEY_OUTPUTS_BYTES_MAX) {
-        group->lane_waits = true;
+    bool later = first && first != lane && queue_ready(first->queue) && first->waiting.length > 0;
+    if (later || (group->sent_bytes > 0 && group->sent_bytes + bytes > KEY_OUTPUTS_BYTES_MAX)) {
+        group->first_lane = later ? first : lane;
         return false;
     }
+    group->first_lane = NULL;
     group->sent_bytes += bytes;
     lane->sent_bytes = bytes;
     return true;
 }
 
+static void try_again(struct lane *lane)
+{
+    if (lane->waiting.length > 0)
+        queue_timer_start(lane->queue, lane->timer, 0);
+}
+
 void group_give_bytes(struct lane *lane)
 {
     struct group *group = lane->queue->group;
-    group->sent_bytes -= lane->sent_bytes;
-    bool wakes = group->lane_waits && lane->sent_bytes > 0;
-    lane->sent_bytes = 0;
-    if (!wakes)
+    if (lane->sent_bytes == 0)
         return;
-    group->lane_waits = false;
+    group->sent_bytes -= lane->sent_bytes;
+    lane->sent_bytes = 0;
     each_queue (queue, group) {
-        queue_timer_ensure(queue, queue->done.timer, 0);
-        queue_timer_ensure(queue, queue->nack.timer, 0);
+        try_again(&queue->done);
+        try_again(&queue->nack);
     }
 }
 

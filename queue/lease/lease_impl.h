@@ -65,6 +65,7 @@ struct lane {
     size_t sent_bytes;         /* of `sent`, while they count towards group->sent_bytes */
     uint64_t sent_ms;          /* time of the last call, uv_now */
     bool refused;              /* Redis refused the last call: do not fetch meanwhile */
+    uint64_t refused_ms;       /* time of the first refusal since the last accepted call, uv_now */
     unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
     char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
     bool control_denied;       /* the probe of a key of the queue itself was denied too */
@@ -103,9 +104,10 @@ struct group {
     unsigned wakes[ROOM_KINDS]; /* calls of wake (images.c) since the outermost one began */
     size_t large_bytes;        /* of the large reads whose length is known */
     uint32_t reads_next;       /* the queue whose reads get free room first */
-    size_t sent_bytes;         /* of DONE and NACK calls without a reply, of all shards. At most
-                                  KEY_OUTPUTS_BYTES_MAX, or one call. Not counted with one shard */
-    bool lane_waits;           /* a lane waits until sent_bytes is smaller */
+    size_t sent_bytes;         /* of large DONE and NACK calls without a reply, of all shards. At
+                                  most KEY_OUTPUTS_BYTES_MAX, or one call. Not counted with one
+                                  shard */
+    struct lane *first_lane;   /* the lane that sends the next large call; NULL: any */
 
     struct queue_view view;    /* group_view; this and the rest: for several queues */
     char reason[ERROR_TEXT_MAX + 32];
@@ -220,10 +222,12 @@ void group_claimed(struct queue *queue);
  * equal share of the places each. */
 void group_fetch(struct group *group);
 bool group_runs_jobs(const struct group *group);
-/* Counts the bytes of a call that a lane is about to send. false: it must wait for other calls. */
+/* Counts the bytes of a call that a lane is about to send. false: it must wait for other calls, or
+ * for a lane that has waited longer. */
 bool group_take_bytes(struct lane *lane, size_t bytes);
+/* The call has ended. The lanes that wait try again. */
 void group_give_bytes(struct lane *lane);
-/* Drops ends that a shard could not send for lease_s. Called each renew_s. */
+/* Drops ends that a shard has not accepted for lease_s. Called each renew_s. */
 void group_drop_ends(struct queue *queue);
 
 /* queue.c */

@@ -22,7 +22,7 @@ struct rig {
     struct group *group;
     uint32_t places;            /* in all */
     struct lease *held[HELD_MAX];
-    size_t count, leased[SHARDS], settled, stale, reads;
+    size_t count, leased[SHARDS], settled, settled_of[SHARDS], stale, reads;
     uint32_t attempt;           /* of the last lease */
     bool closed;
 };
@@ -50,8 +50,9 @@ static void on_lost(void *context, struct lease *lease)
 
 static void on_settled(void *context, struct lease *lease, bool stale, bool dead)
 {
-    (void)context, (void)lease, (void)dead;
+    (void)context, (void)dead;
     rig.settled++;
+    rig.settled_of[lease->shard]++;
     rig.stale += stale;
 }
 
@@ -76,6 +77,13 @@ static void finish_one(void)
 }
 
 #define run_until(condition) assert_true(await(20, (uv_run(&rig.loop, UV_RUN_NOWAIT), condition)))
+
+static void run_for(uint64_t ms)
+{
+    uint64_t end = uv_hrtime() + ms * 1000000;
+    while (uv_hrtime() < end)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+}
 
 static redisContext *client_of(unsigned shard)
 {
@@ -240,9 +248,7 @@ TEST(refused_reads_leave_their_room)
     run_until(rig.count == 2);
     for (unsigned i = 0; i < READS_LARGE_MAX; i++)
         read_large(rig.held[0]);
-    uint64_t end = uv_hrtime() + 50000000;
-    while (uv_hrtime() < end)
-        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    run_for(50);
     read_large(rig.held[1]);
     run_until(rig.reads == 1);
     freeReplyObject(redis_command(client, "ACL SETUSER default +strlen"));
@@ -304,6 +310,70 @@ TEST(ends_of_a_shard_that_is_down_are_dropped)
 TEST(ends_of_a_shard_that_refuses_are_dropped)
 {
     check_dropped_ends(true);
+}
+
+/* The results of shard 1 cannot be stored, but its leases are renewed. */
+TEST(ends_that_only_done_refuses_are_dropped)
+{
+    set_up(8, true);
+    redisContext *client = client_of(1);
+    freeReplyObject(redis_command(client, "SET {t:1}:results text"));
+    push(1, 3);
+    offer();
+    run_until(rig.count == 3);
+    while (rig.count > 0)
+        finish_one();
+    run_until(rig.settled == 3);
+    assert_int_equal(rig.stale, 3);
+    freeReplyObject(redis_command(client, "DEL {t:1}:results"));
+    redisFree(client);
+    offer();
+    run_until(rig.leased[1] == 6);
+    assert_int_equal(rig.attempt, 1);
+    tear_down();
+}
+
+/* Ends a job of the shard with an output of so many bytes to a key. */
+static void finish_with_output(unsigned shard, size_t bytes)
+{
+    char key[32];
+    struct queue_value value = {.key = key, .value = calloc(1, bytes), .bytes = bytes, .ttl_s = 9};
+    size_t at = rig.count;
+    while (at > 0 && rig.held[at - 1]->shard != shard)
+        at--;
+    assert_true(at > 0);
+    struct lease *lease = rig.held[at - 1];
+    rig.held[at - 1] = rig.held[--rig.count];
+    snprintf(key, sizeof key, "{t:%u}:img:o", shard);
+    queue_done(lease->queue, lease,
+               &(struct queue_answer){
+                   .result = strdup("{}"), .values = &value, .value_count = 1});
+}
+
+/* The call of shard 1 is under way to a server that hangs. Shard 0 needs more than is left of the
+ * common limit. Shard 2 would fit, but does not overtake it; its small calls do. */
+TEST(large_outputs_wait_in_order)
+{
+    set_up(8, true);
+    push(0, 1);
+    push(1, 1);
+    push(2, 2);
+    offer();
+    run_until(rig.count == 4);
+    redis_server_freeze(rig.other, true);
+    finish_with_output(1, 40 * MIB);
+    run_for(50);
+    finish_with_output(0, 40 * MIB);
+    run_for(50);
+    finish_with_output(2, 100);
+    run_until(rig.settled_of[2] == 1);
+    finish_with_output(2, 20 * MIB);
+    run_for(300);
+    assert_int_equal(rig.settled, 1);
+    redis_server_freeze(rig.other, false);
+    assert_true(await(20, (run_for(20), rig.settled == 4)));
+    assert_int_equal(rig.stale, 0);
+    tear_down();
 }
 
 /* A daemon that the shard knows; it never calls. */
