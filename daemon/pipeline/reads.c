@@ -182,6 +182,19 @@ static void free_budget(struct pipeline *pipeline)
             free_budget_for(run);
 }
 
+/* Whether free_budget would drop the bytes that this job reads next. It waits until the other read
+ * has ended, instead of reading them again and again. */
+static bool must_yield(const struct job_run *run)
+{
+    if (run->overlays.held > 0 || !is_input_missing(run))
+        return false;
+    each_run (reader, &run->pipeline->stages[STAGE_READ])
+        if (reads_beside_overlays(reader) &&
+            (run->job.input.url != NULL) == is_downloading(reader))
+            return true;
+    return false;
+}
+
 static void start_read(struct job_run *run)
 {
     const struct job_place *place = &run->job.input;
@@ -295,7 +308,7 @@ void reads_pump(struct pipeline *pipeline)
         enum turn turn = run->input.turn;
         if (turn == TURN_ASIDE)
             continue;
-        if (run->owner == OWNER_LOOP && !run->input.reading)
+        if (run->owner == OWNER_LOOP && !run->input.reading && !must_yield(run))
             start_read(run);
         if (turn == TURN_REFUSED) {
             pipeline->reads_wait = true;

@@ -137,20 +137,11 @@ TEST(test_orientation)
 
 /* ---- keys ---- */
 
-static void set_key(const char *key, struct picture_file file)
-{
-    redisReply *reply =
-        redisCommand(w->client, "SET %s %b", key, file.bytes, file.length);
-    assert_non_null(reply);
-    freeReplyObject(reply);
-    picture_free(&file);
-}
-
 TEST(test_keys)
 {
     need_engine();
-    set_key("gpuimgd:img:logo", make_png(LOGO));
-    set_key("gpuimgd:img:base", make_png(.width = 97, .height = 61, .colour_type = 2));
+    world_set_picture(w, "gpuimgd:img:logo", make_png(LOGO));
+    world_set_picture(w, "gpuimgd:img:base", make_png(.width = 97, .height = 61, .colour_type = 2));
     cJSON *result = check_answer(
         w, "{'input':{'key':'gpuimgd:img:base'},'outputs':[{'output':'k0.png','ops':[{"
         "'op':'composite','input':{'key':'gpuimgd:img:logo'},'x':1,'y':2}]},"
@@ -170,7 +161,7 @@ TEST(test_keys)
     check_output(w, "k1.png", lay(one, load("opaque.jpg"), 40, 0, false), 0);
 
     /* New bytes under the same key are another overlay. */
-    set_key("gpuimgd:img:logo", make_png(.width = 31, .height = 17, .colour_type = 4));
+    world_set_picture(w, "gpuimgd:img:logo", make_png(.width = 31, .height = 17, .colour_type = 4));
     check_done(check_answer(w, "{'input':'rgb.png','output':'k4.png','ops':[{'op':'composite',"
                             "'input':{'key':'gpuimgd:img:logo'},'x':1,'y':2}]}"));
     check_output(w, "k4.png", lay(load("rgb.png"), load("gray-logo.png"), 1, 2, false), 0);
@@ -271,7 +262,7 @@ TEST(test_little_memory)
     enum { jobs = 24, keys = 6, side = 200 };
     need_engine();
     for (int k = 0; k < keys; k++)
-        set_key(text_of("little:img:%d", k), make_png(.width = side, .height = side,
+        world_set_picture(w, text_of("little:img:%d", k), make_png(.width = side, .height = side,
                                                       .colour_type = 6, .seed = (uint32_t)k));
     strcpy(w->ns, "little");
     struct process *daemon = start_ready(1, "--host_bytes=2M", "--input_bytes_max=512K",
@@ -287,28 +278,16 @@ TEST(test_little_memory)
     strcpy(w->ns, "gpuimgd");
 }
 
-/* The bytes of a JPEG, padded. */
-static struct picture_file padded(size_t bytes)
-{
-    struct picture_file file = make_jpeg(.width = 64, .height = 48);
-    assert_true(file.length <= bytes);
-    file.bytes = realloc(file.bytes, bytes);
-    assert_non_null(file.bytes);
-    memset(file.bytes + file.length, 0, bytes - file.length);
-    file.length = bytes;
-    return file;
-}
-
 /* An overlay of 4 MB and an input of 4.3 MB fit into the 8 MiB of the file pool, but only if the
  * memory in which the overlay was decoded leaves no gap between them. */
 TEST(test_beside_input)
 {
     static const char *const inputs[] = {"{'key':'beside:img:in'}", "'padded.jpg'"};
     need_engine();
-    set_key("beside:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
-    set_key("beside:img:noise", make_png(.width = 40, .height = 30, .colour_type = 6));
-    set_key("beside:img:in", padded(4300000));
-    world_put_picture(w, "padded.jpg", padded(4300000));
+    world_set_picture(w, "beside:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
+    world_set_picture(w, "beside:img:noise", make_png(.width = 40, .height = 30, .colour_type = 6));
+    world_set_picture(w, "beside:img:in", picture_padded(4300000));
+    world_put_picture(w, "padded.jpg", picture_padded(4300000));
     strcpy(w->ns, "beside");
     struct process *daemon = start_ready(1, "--host_bytes=16M", "--input_bytes_max=6M",
                                          "--workers=2", "--inflight=4");
@@ -327,7 +306,7 @@ TEST(test_beside_input)
 TEST(test_segments)
 {
     need_engine();
-    set_key("segments:img:logo", make_png(LOGO));
+    world_set_picture(w, "segments:img:logo", make_png(LOGO));
     put_jpeg("huge.jpg", .width = 64, .height = 48);
     assert_int_equal(truncate(in_path("huge.jpg"), 70 << 20), 0);
     strcpy(w->ns, "segments");
@@ -348,9 +327,10 @@ TEST(test_large_keys)
 {
     enum { jobs = 24, input_bytes = 5400 * 1024 };
     need_engine();
-    set_key("large:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
-    set_key("large:img:noise", make_png(.width = 300, .height = 300, .colour_type = 6));
-    set_key("large:img:in", padded(input_bytes));
+    world_set_picture(w, "large:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
+    world_set_picture(w, "large:img:noise",
+                      make_png(.width = 300, .height = 300, .colour_type = 6));
+    world_set_picture(w, "large:img:in", picture_padded(input_bytes));
     strcpy(w->ns, "large");
     struct process *daemon = start_ready(1, "--host_bytes=16M", "--input_bytes_max=6M",
                                          "--workers=4", "--inflight=16");

@@ -444,6 +444,39 @@ TEST(test_drain)
     freeReplyObject(redis_command(w->client, "FLUSHDB"));
 }
 
+/* A job holds an overlay of 4 MB, and its download takes a second. Until then there is no room for
+ * the input of the other job, which is not downloaded again and again meanwhile. */
+TEST(test_room_beside_overlay)
+{
+    struct picture_file padded = picture_padded(5400 * 1024);
+    world_set_picture(w, "gpuimgd:img:wide", make_jpeg(.width = 1100, .height = 900, .quality = 1));
+    web_server_put(server, "padded.jpg", padded.bytes, padded.length);
+    picture_free(&padded);
+    put_jpeg("room.jpg", .width = 2400, .height = 1800);
+    struct process *daemon =
+        start_daemon("--host_bytes=16M", "--input_bytes_max=6M", "--workers=2", "--inflight=4",
+                     "--url_timeout_s=1", "--attempts=1");
+    world_push(w, "{'id':'slow','input':{'url':'%s/silent?room'},'output':'r.png','ops':["
+                  "{'op':'composite','input':{'key':'gpuimgd:img:wide'}}]}", origin);
+    assert_true(await(10, web_server_count(server, "GET /silent?room") == 1));
+    /* These give memory back while the large job waits, which tries again. */
+    for (int i = 0; i < 2; i++)
+        world_push(w, "{'input':'room.jpg','output':'r%d.png'}", i);
+    world_push(w, "{'id':'large','input':{'url':'%s/file/padded.jpg'},'output':'l.png'}", origin);
+    check_done(check_next(w));
+    check_done(check_next(w));
+    cJSON *result = check_next(w);
+    check_has(result, "{'id':'slow'}");
+    check_ended(result, "dead", "input_unreadable");
+    result = check_next(w);
+    check_has(result, "{'id':'large'}");
+    check_done(result);
+    assert_in_range(web_server_count(server, "GET /file/padded.jpg"), 1, 3);
+    freeReplyObject(redis_command(w->client, "DEL gpuimgd:dead gpuimgd:dead:errors "
+                                             "gpuimgd:img:wide"));
+    stop(daemon);
+}
+
 /* The daemon dies during an upload: the job runs again and uploads the same bytes. */
 TEST(test_death)
 {
