@@ -143,6 +143,43 @@ TEST(test_trimmed_results_are_counted)
     expect_eval(SCRIPT_ID_FORGET, STREAM, "", "4");
 }
 
+/* A dead consumer has result 1. The others go on, and the stream is full. */
+TEST(test_a_pending_result_outlives_acknowledged_ones)
+{
+    lease(3);
+    fill(5);
+    make_group("a");
+    make_group("b");
+    read_some("a", 3);
+    read_some("b", 9);
+    expect("2", "XACK " STREAM " a 2-0 3-0");
+    expect("5", "XACK " STREAM " b 1-0 2-0 3-0 4-0 5-0");
+    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "5 9 1 A:1 n1 0 0 0", "0 1");
+    expect_entries("job 1 result r1 job 3 result r3 job 4 result r4 job 5 result r5 "
+                   "job 1 result n1");
+    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:2", "5 9 2 A:1 n2 0 0 0", "0 1");
+    expect_entries("job 1 result r1 job 4 result r4 job 5 result r5 job 1 result n1 "
+                   "job 2 result n2");
+    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:3", "5 9 3 A:1 n3 0 0 0", "1 1");
+    expect_entries("job 4 result r4 job 5 result r5 job 1 result n1 job 2 result n2 "
+                   "job 3 result n3");
+}
+
+/* The list of pending entries has more that are deleted than one look reads. Those after them are
+ * pending, too, so the oldest is lost, and counts as trimmed. */
+TEST(test_deleted_pending_entries_hide_none)
+{
+    lease(1);
+    fill(260);
+    make_group("a");
+    read_some("a", 260);
+    for (int i = 2; i <= 200; i++)
+        expect("1", "XDEL " STREAM " %d-0", i);
+    expect_eval(SCRIPT_ID_DONE, "t:lease " STREAM " t:job:1", "61 9 1 A:1 n1 0 0 0", "1 1");
+    expect("61", "XLEN " STREAM);
+    expect("1", "XDEL " STREAM " 201-0"); /* it is still there */
+}
+
 static void set_acl(const char *rule)
 {
     expect("OK", "ACL SETUSER default %s", rule);
