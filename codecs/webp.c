@@ -56,7 +56,7 @@ struct webp_parts {
     const uint8_t *icc, *exif, *xmp;
     size_t icc_bytes, exif_bytes, xmp_bytes;
     const uint8_t *vp8l, *alph; /* compressed pixels, or alpha */
-    size_t vp8l_bytes, alph_bytes;
+    size_t alph_bytes;
     bool has_pixels;      /* a chunk with pixels was found; libwebp reads no alpha after it */
 };
 
@@ -84,7 +84,7 @@ static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t byt
         parts->alph_bytes = bytes;
     } else if (memcmp(type, "VP8L", 4) == 0 && !parts->has_pixels) {
         parts->has_pixels = true;
-        take(&parts->vp8l, &parts->vp8l_bytes, data, bytes);
+        parts->vp8l = data;
     } else if (memcmp(type, "VP8 ", 4) == 0) {
         parts->has_pixels = true;
     }
@@ -168,15 +168,18 @@ static enum status refuse_rows(VP8StatusCode code, const WebPIDecoder *decoder, 
 
 /* ---- probe ---- */
 
-/* Returns the number of groups of Huffman codes in the image or its alpha. */
+/* Returns the number of groups of Huffman codes in the image or its alpha. libwebp reads a lossless
+ * image beyond the end of its chunk, to the end of what it is given. */
 static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFeatures *frame,
                            uint64_t deadline_ns)
 {
     enum { vp8l_header = 5, alph_header = 1, method_mask = 3, compressed = 1 };
     uint32_t width = (uint32_t)frame->width, height = (uint32_t)frame->height;
-    if (parts->vp8l && parts->vp8l_bytes > vp8l_header)
-        return vp8l_groups(parts->vp8l + vp8l_header, parts->vp8l_bytes - vp8l_header, width,
-                           height, deadline_ns);
+    size_t vp8l_bytes =
+        parts->vp8l ? (size_t)(parts->image + parts->image_bytes - parts->vp8l) : 0;
+    if (vp8l_bytes > vp8l_header)
+        return vp8l_groups(parts->vp8l + vp8l_header, vp8l_bytes - vp8l_header, width, height,
+                           deadline_ns);
     if (parts->alph && parts->alph_bytes > alph_header &&
         (parts->alph[0] & method_mask) == compressed)
         return vp8l_groups(parts->alph + alph_header, parts->alph_bytes - alph_header, width,
