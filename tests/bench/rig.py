@@ -2,6 +2,7 @@
 
 A Rig has a temporary folder. close() ends both processes and removes the folder.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,23 @@ def prefer_memory():
     """Lets temporary folders be in memory, unless $TMPDIR is set."""
     if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK):
         tempfile.tempdir = "/dev/shm"
+
+
+@contextlib.contextmanager
+def huge_memory():
+    """Temporary folders are on a tmpfs with huge pages, which needs root and free memory."""
+    before, folder = tempfile.tempdir, tempfile.mkdtemp(prefix="gpuimgd-huge-")
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "huge=within_size", "gpuimgd-bench", folder],
+                       check=True)
+        try:
+            tempfile.tempdir = folder
+            yield
+        finally:
+            tempfile.tempdir = before
+            subprocess.run(["umount", folder], check=True)
+    finally:
+        os.rmdir(folder)
 
 
 def cpu_s(pid):
