@@ -17,8 +17,8 @@
 #define VP8L_NUMBERS_BYTES (65536 * 4)
 
 /* Returns an upper bound on the number of groups. The stream begins after the header of 5 bytes of
- * a VP8L chunk, and goes to the end of the file or frame; or it is a compressed ALPH chunk after its
- * first byte. 0: libwebp refuses the stream before it allocates groups, or the deadline has
+ * a VP8L chunk, and goes to the end of the file or frame. Or it is a compressed ALPH chunk after
+ * its first byte. 0: libwebp refuses the stream before it allocates groups, or the deadline has
  * passed. */
 size_t vp8l_groups(const uint8_t *stream, size_t length, uint32_t width, uint32_t height,
                    uint64_t deadline_ns);

@@ -2,8 +2,9 @@
  * reads.c - the stage READ on the loop: loads inputs from files, Redis keys or URLs into the file
  * pool.
  *
- * Jobs are read in order of arrival: while a job waits for room, no later job is read. If only
- * zombies hold the room that a job needs, the job steps aside until a zombie returns its memory.
+ * Jobs are read in order of arrival: while a job waits for room, no later job is read, except jobs
+ * that hold overlays. If only zombies hold the room that a job needs, the job steps aside until a
+ * zombie returns its memory.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -164,9 +165,9 @@ static bool is_downloading(const struct job_run *run)
     return run->job.input.url && !run->overlays.key;
 }
 
-/* Jobs that wait for room keep the bytes of their inputs, and with them a part of the budget for
- * keys or that for downloads. If a job that holds overlays needs this budget, the others must give
- * it back: they may wait for the room of those overlays. They read their inputs again. */
+/* A job that waits for room keeps its loaded input, which counts towards the budget for keys or for
+ * downloads. This could deadlock: a job with overlays needs that budget, and the waiting job needs
+ * the room of these overlays. So waiting jobs drop their inputs, and read them again later. */
 static void free_budget_for(struct job_run *reader)
 {
     each_run (run, &reader->pipeline->stages[STAGE_READ])
@@ -182,8 +183,8 @@ static void free_budget(struct pipeline *pipeline)
             free_budget_for(run);
 }
 
-/* Whether free_budget would drop the bytes that this job reads next. It waits until the other read
- * has ended, instead of reading them again and again. */
+/* Whether free_budget would drop this job's input right after the read. Then the read waits until
+ * the job with overlays has read its own input. */
 static bool must_yield(const struct job_run *run)
 {
     if (run->overlays.held > 0 || !is_input_missing(run))
@@ -243,7 +244,7 @@ void reads_refuse(struct job_run *run)
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
     if (run->overlays.key_count > 0 && run->job.input.key)
-        drop_loaded(run); /* keys of overlays may need the queue's budget for it */
+        drop_loaded(run); /* its overlays from keys may need its part of the queue's budget */
     free_budget(pipeline);
 }
 
@@ -308,7 +309,10 @@ void reads_pump(struct pipeline *pipeline)
         enum turn turn = run->input.turn;
         if (turn == TURN_ASIDE)
             continue;
-        if (run->owner == OWNER_LOOP && !run->input.reading && !must_yield(run))
+        bool waits = run->owner == OWNER_LOOP && !run->input.reading;
+        if (waits && must_yield(run))
+            pipeline->reads_wait = true;
+        else if (waits)
             start_read(run);
         if (turn == TURN_REFUSED) {
             pipeline->reads_wait = true;

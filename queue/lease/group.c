@@ -156,8 +156,9 @@ uint32_t group_parked(const struct group *group)
     return (uint32_t)ends;
 }
 
-/* Drops the ends of a lane if its shard is away, or refuses only this lane's calls: RENEW may be
- * accepted meanwhile. Returns their number. */
+/* Drops the acknowledgements that wait in a lane if its shard is away, or if Redis has refused the
+ * lane's calls for longer than the lease: it may refuse DONE or NACK while it accepts RENEW.
+ * Returns the number of jobs. */
 static size_t drop_lane(struct lane *lane, bool away, double lease_ms)
 {
     uint64_t refused_ms = lane->refused ? uv_now(lane->queue->loop) - lane->refused_ms : 0;
@@ -173,14 +174,16 @@ void group_drop_ends(struct queue *queue)
     size_t dropped =
         drop_lane(&queue->done, away, lease_ms) + drop_lane(&queue->nack, away, lease_ms);
     if (dropped > 0) {
-        log_warning("%sRedis has not accepted the ends of %zu jobs for %g s: they are dropped, and "
-                    "the jobs run again", queue->mark, dropped, queue->options->lease_s);
-        /* The connection may still be up: Redis refuses, or this process stood still. */
+        log_warning("%sRedis has accepted no acknowledgements for %g s: those of %zu jobs are "
+                    "dropped, and the jobs will run again", queue->mark, queue->options->lease_s,
+                    dropped);
+        /* If the connection is still up, because Redis refuses calls or this process was suspended,
+         * no reconnect will send RESUME. */
         queue->dropped = true;
         if (queue->resumes_due < 1)
             queue->resumes_due = 1;
     }
-    queue_close_check(queue); /* nobody may wait for the shard any more */
+    queue_close_check(queue); /* a close may have waited only for them */
 }
 
 /* ---- bytes of calls ------------------------------------------------------------------------- */

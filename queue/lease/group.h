@@ -5,11 +5,12 @@
  * get the places in turn; a shard that waits for jobs holds none.
  *
  * A shard that is away (not connected, or refused) stops only its own jobs. Its running jobs end as
- * usual. Their ends wait for its Redis for lease_s; then the daemon drops them, because the leases
- * have expired. The jobs run again when the Redis is back.
+ * usual. The queue keeps their acknowledgements until Redis has accepted nothing for lease_s. Then
+ * it drops them, because the leases have expired and other shards need the memory, and the jobs run
+ * again when the Redis is back. A shard alone keeps them without a limit.
  *
- * One job on its last attempt runs alone in the daemon: while a shard has the right to run such
- * jobs, no other shard fetches.
+ * A job on its last attempt runs alone in the daemon: while a shard that is not away has the right
+ * to run such jobs, no other shard fetches.
  *
  * A lease names its queue: pass lease->queue to queue_ask, queue_done, queue_retry,
  * queue_give_back and queue_read. Loop thread only. */
@@ -32,7 +33,7 @@ const char *group_namespace(const struct group *group, uint32_t index);
 /* Sets how many more leases the daemon can take. `open` is false if it takes none for another
  * reason than full places: it is paused, it drains, or it cannot write outputs. */
 void group_set_places(struct group *group, uint32_t places, bool open);
-/* Number of ended leases that wait for a shard that is away. With one shard always 0. */
+/* Number of acknowledgements that wait for a shard that is away. With one shard always 0. */
 uint32_t group_parked(const struct group *group);
 
 /* What a status display shows of one shard. */
@@ -51,7 +52,7 @@ const struct queue_view *group_view(struct group *group);
 /* queue_publish, in each shard. */
 void group_publish(struct group *group, const char *text, double ttl_s);
 
-/* queue_close, for all shards. A second call changes the timeout. */
+/* queue_close, for all shards. A second call changes the timeout and the callback. */
 void group_close(struct group *group, double timeout_s, void (*closed)(void *context),
                  void *context);
 void group_destroy(struct group *group);

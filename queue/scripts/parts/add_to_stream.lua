@@ -1,5 +1,6 @@
--- Deletes at most `count` of the oldest entries that every group has acknowledged. An older one may be
--- pending: the consumer that has it may be dead. Looks at few entries, because it reads their results.
+-- A dead consumer can leave an old entry pending, and forget_read stops there. This deletes at most
+-- `count` entries after it that every group has acknowledged. It checks only the oldest entries, because
+-- XRANGE returns them with their results.
 local function forget_between(stream, count)
     local LOOK = 128
     local oldest = redis.pcall('XRANGE', stream, '-', '+', 'COUNT', LOOK)
@@ -12,7 +13,8 @@ local function forget_between(stream, count)
             redis.pcall('XPENDING', stream, name, oldest[1][1], oldest[#oldest][1], LOOK)
         if pending.err then return end
         for _, entry in ipairs(pending) do needed[entry[1]] = true end
-        -- Pending entries may be deleted, so there may be more of them than the reply has.
+        -- XPENDING also lists entries that are no longer in the stream, so a full reply may be
+        -- incomplete. Then all entries after its last ID are kept.
         if #pending == LOOK and is_before(pending[LOOK][1], last) then last = pending[LOOK][1] end
         for _, entry in ipairs(oldest) do
             if is_before(last, entry[1]) then needed[entry[1]] = true end
@@ -23,8 +25,8 @@ local function forget_between(stream, count)
     end
     if #gone > 0 then redis.pcall('XDEL', stream, unpack(gone)) end
 end
--- Adds the collected results to the stream. Only entries that some consumer group has not
--- acknowledged count as trimmed.
+-- Adds the collected results to the stream. Counts the entries that XTRIM deletes; acknowledged ones
+-- are deleted first, where possible, and are not counted.
 local function add_to_stream()
     for i = 1, #posted, 2 do
         redis.call('XADD', results, '*', 'job', posted[i], 'result', posted[i + 1])

@@ -1,5 +1,6 @@
 -- With results = stream, results go to the stream :results:stream, from which each consumer group
 -- reads all of them.
+
 -- Returns whether ID a is lower than ID b.
 local function is_before(a, b)
     local a_ms, a_count = a:match('(%d+)-(%d+)')
@@ -7,8 +8,7 @@ local function is_before(a, b)
     if a_ms ~= b_ms then return tonumber(a_ms) < tonumber(b_ms) end
     return tonumber(a_count) < tonumber(b_count)
 end
--- Returns the name of this consumer group, its number of pending entries, and the last ID that it
--- has read.
+-- Returns the name of this consumer group, its number of pending entries, and its last delivered ID.
 local function parts_of(group)
     local name, pending, last
     for i = 1, #group, 2 do
