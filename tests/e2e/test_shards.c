@@ -263,20 +263,32 @@ TEST(test_bad_options_are_refused)
 
 /* ---- two servers ----------------------------------------------------------------------------- */
 
-/* What an operator sees while shards 1 and 3 are away. */
+static bool metrics_have(const char *page, const char *line)
+{
+    struct http_reply reply = http_request(page, "GET", "/metrics");
+    bool found = strstr(reply.body, line) != NULL;
+    http_free(&reply);
+    return found;
+}
+
+/* What an operator sees while shards 1 and 3 are away. The daemon has read the lengths of the lists
+ * of the other shards after a RENEW. */
 static void check_page(const char *page)
 {
     static const char *const lines[] = {
         "gpuimgd_shard_up{namespace=\"gpuimgd\",shard=\"0\"} 1\n",
         "gpuimgd_shard_up{namespace=\"gpuimgd\",shard=\"3\"} 0\n",
-        "gpuimgd_shard_results{namespace=\"gpuimgd\",shard=\"3\"} 0\n",
-        "gpuimgd_shard_dead_jobs{namespace=\"gpuimgd\",shard=\"0\"} 0\n",
+        "gpuimgd_shard_results{namespace=\"gpuimgd\",shard=\"2\"} 1\n",
+        "gpuimgd_shard_dead_jobs{namespace=\"gpuimgd\",shard=\"0\"} 2\n",
         "gpuimgd_ready{namespace=\"gpuimgd\"} 1\n"};
-    struct http_reply reply = http_request(page, "GET", "/metrics");
+    redis_integer(w->client, "LPUSH {gpuimgd:2}:results text");
+    redis_integer(w->client, "LPUSH {gpuimgd:0}:dead text text");
     for (size_t i = 0; i < COUNT_OF(lines); i++)
-        assert_non_null(strstr(reply.body, lines[i]));
-    http_free(&reply);
-    reply = http_request(page, "GET", "/readyz");
+        if (!await(20, metrics_have(page, lines[i])))
+            fail_msg("/metrics has no line %s", lines[i]);
+    redis_integer(w->client, "DEL {gpuimgd:2}:results");
+    redis_integer(w->client, "DEL {gpuimgd:0}:dead");
+    struct http_reply reply = http_request(page, "GET", "/readyz");
     assert_int_equal(reply.status, 200);
     assert_non_null(strstr(reply.body, "running; shard 1: "));
     assert_non_null(strstr(reply.body, "; shard 3: "));
