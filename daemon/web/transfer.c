@@ -198,7 +198,6 @@ static void set_protocol(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy and its relatives */
     curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* transfer_judge checks each redirect */
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);

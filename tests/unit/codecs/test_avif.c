@@ -163,15 +163,16 @@ TEST(test_decode)
         }
 }
 
-/* Without loss in the AV1 coder, only the conversions round. */
+/* Without loss in the AV1 coder, only the conversions round; libavif 1.2 rounds 12 bits more. */
 TEST(test_depths)
 {
     for (uint32_t depth = 8; depth <= 12; depth += 2)
         for (int alpha = 0; alpha < 2; alpha++) {
+            int rounding = AVIF_VERSION >= 1000000 && depth == 12 ? 3 : 2;
             struct picture_file file = make_avif(.width = 70, .height = 50, .depth = depth,
                                                  .alpha = alpha);
             expect_as_libavif(&file);
-            assert_true(largest_error(alpha ? 4 : 3, alpha ? 4 : 3, 3) <= 2);
+            assert_true(largest_error(alpha ? 4 : 3, alpha ? 4 : 3, 3) <= rounding);
             picture_free(&file);
         }
 }
