@@ -2,9 +2,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,9 +21,13 @@
 /* ---- a fake file server ---------------------------------------------------------------------- */
 
 /* Replace the C library's functions. File times come from a server whose clock is ahead by
- * server_ahead_s, and O_EXCL may return a file that has a second name. */
+ * server_ahead_s, and O_EXCL may return a file that has a second name. A rename notes whether the
+ * file that it replaces is open. */
 static time_t server_ahead_s;
 static bool server_breaks_excl;
+static long server_type; /* of the filesystem; 0: the real one */
+static ino_t watched;    /* inode of the file to be replaced */
+static bool was_open;    /* during the last rename */
 
 static void as_served(struct stat *info)
 {
@@ -47,6 +54,35 @@ int fstatat(int folder, const char *restrict name, struct stat *restrict info, i
     int failed = next(folder, name, info, flags);
     as_served(info);
     return failed;
+}
+
+int fstatfs(int fd, struct statfs *info)
+{
+    static int (*next)(int, struct statfs *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "fstatfs");
+    int failed = next(fd, info);
+    if (server_type)
+        info->f_type = server_type;
+    return failed;
+}
+
+static bool is_open(ino_t inode)
+{
+    struct stat info;
+    bool found = false;
+    for (int fd = 0; fd < 256; fd++)
+        found |= fstat(fd, &info) == 0 && info.st_ino == inode;
+    return found;
+}
+
+int renameat(int from_folder, const char *from, int folder, const char *to)
+{
+    static int (*next)(int, const char *, int, const char *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "renameat");
+    was_open = is_open(watched);
+    return next(from_folder, from, folder, to);
 }
 
 /* ---- the test's folder ----------------------------------------------------------------------- */
@@ -334,6 +370,46 @@ TEST(files_that_are_refused_stay)
         files_output_end(&output);
     }
     assert_true(exists("out/new.png"));
+    assert_int_equal(stat_of("out/old.png").st_size, 4);
+}
+
+/* close() frees a replaced file, after the rename. NFS would move an open file aside first. */
+TEST(replaced_files_are_open_during_the_rename)
+{
+    static const struct {
+        long type;
+        bool open;
+    } cases[] = {{TMPFS_MAGIC, true}, {EXT4_SUPER_MAGIC, true}, {NFS_SUPER_MAGIC, false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        put("out/old.png", "old");
+        watched = stat_of("out/old.png").st_ino;
+        server_type = cases[i].type;
+        write_output("old.png");
+        server_type = 0;
+        assert_int_equal(was_open, cases[i].open);
+        assert_false(is_open(watched));
+        assert_int_equal(stat_of("out/old.png").st_size, 0);
+    }
+}
+
+/* Without a descriptor, the daemon cannot know which file it would replace. */
+TEST(files_that_cannot_be_opened_stay)
+{
+    struct files_output output;
+    struct error error = {0};
+    struct rlimit limit, none;
+    put("out/old.png", "kept");
+    assert_int_equal(files_output_begin(&files, &output, "old.png", 1, 1, 0, &error), STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = (struct rlimit){.rlim_max = limit.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    enum status status = files_output_place(&output, false, any_file, NULL, &error);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_int_equal(status, STATUS_WRITE_FAILED);
+    assert_string_equal(error.text, "the output \"old.png\" cannot be replaced: Too many open "
+                                    "files");
+    files_output_end(&output);
     assert_int_equal(stat_of("out/old.png").st_size, 4);
 }
 
