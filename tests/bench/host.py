@@ -10,7 +10,8 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 --huge-pages it is a tmpfs of its own with huge pages (root), where large files cost less. The works:
 
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
-  baseline files, the progressive files, or both ("mixed")
+  baseline files, the progressive files, or both ("mixed"). A few photographs are copied until there
+  are 64 files, because jobs that read one file at the same time slow each other down.
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
@@ -35,6 +36,7 @@ import contextlib
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import random
@@ -55,9 +57,11 @@ THUMBNAILS = [{"op": "resize", "width": 512, "height": 512}]
 SMALL_SIDE, SMALL_FILES, SMALL_QUALITY = 256, 64, 92
 LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max is 50 MP
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
+FILES_LEAST = 64   # with copies
 OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
 WARM_JOBS = 64
+WARM_TURNS_MAX, WARM_GAIN = 6, 1.1
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
 TORCH_TIMEOUT_S = 40
@@ -96,17 +100,26 @@ def read_head(path):
 
 def copy_photos(source, folder):
     """Copies the JPEGs to the folder, as 0.jpg, 1.jpg, ..., and returns them."""
-    photos = []
+    photos, found = [], find_photos(source)
+    copies = math.ceil(FILES_LEAST / max(1, len(found)))
+    for path, head in found * copies:
+        target = os.path.join(folder, f"{len(photos)}.jpg")
+        shutil.copyfile(path, target)
+        photos.append(Photo(target, *head))
+    return photos
+
+
+def find_photos(source):
+    """Returns path and head of each JPEG."""
+    found = []
     for place, folders, names in os.walk(source):
         folders.sort()
         for name in sorted(names):
             path = os.path.join(place, name)
             head = read_head(path) if name.lower().endswith((".jpg", ".jpeg")) else None
-            if head and MP_MIN <= head[0] * head[1] / 1e6 <= MP_MAX and len(photos) < FILES_MAX:
-                target = os.path.join(folder, f"{len(photos)}.jpg")
-                shutil.copyfile(path, target)
-                photos.append(Photo(target, *head))
-    return photos
+            if head and MP_MIN <= head[0] * head[1] / 1e6 <= MP_MAX and len(found) < FILES_MAX:
+                found.append((path, head))
+    return found
 
 
 def make_small(options, photos, folder):
@@ -348,13 +361,19 @@ def measure_rounds(work, daemons, options):
     if work.alone:
         times = max(ALONE_LEAST, 2 * options.rounds)
         return [daemons.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
-    # Longer and longer turns warm the pools and give the rate. A device that runs a hundred images
-    # at once needs several hundred jobs for its full rate.
+    # Longer and longer turns warm the pools and give the rate, until it no longer grows. A device
+    # that runs a hundred images at once needs several hundred jobs for its full rate. A virtual
+    # machine may get its memory when it is first used.
     count, turn = WARM_JOBS, daemons.turn(work, WARM_JOBS)
     while turn["wall_s"] < options.seconds / 2 and count < JOBS_MAX:
         count = min(4 * count, JOBS_MAX)
         turn = daemons.turn(work, count)
-    count = min(max(count, round(turn["images_s"] * options.seconds)), JOBS_MAX)
+    for _ in range(WARM_TURNS_MAX):
+        before = turn["images_s"]
+        count = min(max(count, round(before * options.seconds)), JOBS_MAX)
+        turn = daemons.turn(work, count)
+        if turn["images_s"] < WARM_GAIN * before:
+            break
     return [daemons.turn(work, count) for _ in range(options.rounds)]
 
 
