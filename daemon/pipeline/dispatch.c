@@ -198,10 +198,12 @@ static void charge_place(struct dispatch *dispatch, struct dispatch_charge *char
 {
     charge->state = DISPATCH_SENT;
     dispatch->jobs++;
-    if (charge->on_device)
+    if (charge->on_device) {
         add(&device_of(dispatch, charge)->sent, &charge->request, 1);
-    else
+    } else {
         dispatch->on_cores++;
+        dispatch->heap_bytes += (int64_t)charge->request.heap_bytes;
+    }
 }
 
 static void leave_device(struct dispatch *dispatch, struct dispatch_charge *charge,
@@ -224,8 +226,9 @@ static void release(struct dispatch *dispatch, struct dispatch_charge *charge, u
         return;
     leave_device(dispatch, charge, now_ns);
     dispatch->on_cores -= !charge->on_device;
+    dispatch->heap_bytes -= charge->on_device ? 0 : (int64_t)charge->request.heap_bytes;
     dispatch->jobs--;
-    assert(dispatch->on_cores >= 0 && dispatch->jobs >= 0);
+    assert(dispatch->on_cores >= 0 && dispatch->heap_bytes >= 0 && dispatch->jobs >= 0);
     *charge = (struct dispatch_charge){0};
 }
 
@@ -295,6 +298,8 @@ static bool cores_take(struct dispatch *dispatch, const struct dispatch_request 
     struct dispatch_device *device = &dispatch->devices[index];
     guess_latency(device, request, now_ns);
     forget(&dispatch->decode[request->kind], now_ns);
+    if (dispatch->heap_bytes + (int64_t)request->heap_bytes > dispatch->heap_room_bytes)
+        return false;
     if (!request->workers_busy && dispatch->jobs < dispatch->workers &&
         decode_ns(dispatch, request) < latency_ns(device, request))
         return true;
@@ -307,13 +312,14 @@ static bool cores_take(struct dispatch *dispatch, const struct dispatch_request 
 
 /* ---- public --------------------------------------------------------------------------------- */
 
-void dispatch_open(struct dispatch *dispatch, uint32_t workers, uint32_t device_count,
-                   const size_t *room_bytes)
+void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room_bytes,
+                   uint32_t device_count, const size_t *room_bytes)
 {
     assert(workers > 0 && device_count <= DEVICES_MAX);
     memset(dispatch, 0, sizeof *dispatch);
     pthread_mutex_init(&dispatch->lock, NULL);
     dispatch->workers = workers;
+    dispatch->heap_room_bytes = (int64_t)heap_room_bytes;
     dispatch->device_count = device_count;
     for (int kind = 0; kind < DISPATCH_KINDS; kind++)
         dispatch->decode[kind].slowdown = 1;

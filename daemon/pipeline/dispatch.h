@@ -2,7 +2,7 @@
  * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
  * A JPEG goes to the device that has the least work. A core gets it instead if a worker is free for
- * it and one of these holds:
+ * it, there is heap for its decoder, and one of these holds:
  *
  * - The host has little to do, and a core decodes the file in less time than the device takes for
  *   it alone: a slow device, or a progressive file with few pixels and many scans.
@@ -10,7 +10,9 @@
  *   for another one. Cores that decode do not read and write files meanwhile. They therefore help
  *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
  *   no task waits for a worker or they are faster than the devices.
- * - All devices stall or are out of service.
+ *
+ * Without heap, a job would wait in the line of admission.h, and jobs of the devices behind it. If
+ * all devices stall or are out of service, the cores get all jobs.
  *
  * The times and rates are measured for each kind of file:
  * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
@@ -45,6 +47,7 @@ struct dispatch_request {
     enum dispatch_rule rule;
     uint64_t pixels, file_bytes; /* of the file */
     uint64_t device_bytes;       /* device memory if a device decodes it, about */
+    uint64_t heap_bytes;         /* of the decoder if a core decodes it */
     uint32_t out_of_service;     /* a bit per device: 1 << index */
     bool workers_busy;           /* tasks wait for a worker */
 };
@@ -101,13 +104,15 @@ struct dispatch {
     pthread_mutex_t lock; /* guards all members below */
     uint32_t workers, device_count;
     int64_t jobs, on_cores; /* all jobs that have not ended, and those that cores decode */
+    int64_t heap_bytes, heap_room_bytes; /* of the jobs on cores, and its limit */
     struct dispatch_rate decode[DISPATCH_KINDS];
     struct dispatch_device devices[DEVICES_MAX];
 };
 
-/* Without devices, nothing is charged. */
-void dispatch_open(struct dispatch *dispatch, uint32_t workers, uint32_t device_count,
-                   const size_t *room_bytes);
+/* heap_room_bytes: for decoders on cores. room_bytes: memory of each device. Without devices,
+ * nothing is charged. */
+void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room_bytes,
+                   uint32_t device_count, const size_t *room_bytes);
 void dispatch_close(struct dispatch *dispatch); /* asserts that no charge is left */
 
 /* Chooses charge->on_device and charge->device, and charges the job. A previous charge of the job

@@ -185,6 +185,9 @@ static void open_admission(struct pipeline *pipeline)
     colour_cache_limit(host / HOST_COLOUR_PART);
 }
 
+/* The part of admission's heap that decoders of JPEGs leave to plans, results and other codecs. */
+#define HEAP_OTHERS_PART 4
+
 /* Half of the descriptors that the process may open. */
 static uint32_t inputs_open_max(void)
 {
@@ -200,7 +203,9 @@ static void open_dispatch(struct pipeline *pipeline)
     uint32_t count = engine_devices(parts->engine);
     for (uint32_t d = 0; d < count; d++)
         rooms[d] = engine_device_usage(parts->engine, d).budget;
-    dispatch_open(&pipeline->dispatch, (uint32_t)parts->options->workers, count, rooms);
+    size_t heap = admission_usage(&pipeline->admission).budget;
+    dispatch_open(&pipeline->dispatch, (uint32_t)parts->options->workers,
+                  heap - heap / HEAP_OTHERS_PART, count, rooms);
 }
 
 struct pipeline *pipeline_create(const struct pipeline_parts *parts)

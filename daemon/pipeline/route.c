@@ -35,6 +35,7 @@ static bool charge(struct job_run *run, enum dispatch_rule rule, size_t device_b
         .pixels = (uint64_t)run->info.width * run->info.height,
         .file_bytes = run->input.bytes,
         .device_bytes = device_bytes,
+        .heap_bytes = run->info.codec_bytes,
         .out_of_service = out_of_service(run->pipeline->parts.engine),
         .workers_busy = workers_are_busy(run->pipeline->parts.workers),
     };

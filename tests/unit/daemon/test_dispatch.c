@@ -36,6 +36,7 @@ struct host {
     double core_gp_s[DISPATCH_KINDS];
     double progressive, other; /* parts of the jobs */
     bool small;                /* images of 256 x 256 */
+    uint64_t heap_bytes;       /* for decoders on cores; 0: any number */
 };
 
 #define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 96}
@@ -46,6 +47,7 @@ struct load {
     uint64_t pixels, bytes;
     struct dispatch_charge charge;
     unsigned place;
+    uint64_t heap_bytes;    /* if a core decodes it */
     double fetched_ns, left_ns; /* left: of its time alone on the card */
     double demand;              /* the part of the card that it uses at full speed */
     double decode_ns, rest_ns;  /* of workers */
@@ -76,7 +78,8 @@ struct simulation {
     double credit[DISPATCH_KINDS][PLACES];
     struct load images[JOBS];
     size_t count, fetched, in_flight, on_cards, done;
-    struct line tasks[TASKS], waiting[2], running[2];
+    struct line admission, tasks[TASKS], waiting[2], running[2];
+    uint64_t heap_bytes;
     struct worker workers[64];
     double now_ns, longest_ns;
     size_t placed[DISPATCH_KINDS][PLACES];
@@ -168,7 +171,8 @@ static void choose(struct simulation *s, struct load *load)
     if (!s->split) {
         const struct dispatch_request request = {
             .kind = load->kind, .pixels = load->pixels, .file_bytes = load->bytes,
-            .device_bytes = 3 * load->pixels, .workers_busy = tasks_wait(s)};
+            .device_bytes = 3 * load->pixels, .heap_bytes = load->heap_bytes,
+            .workers_busy = tasks_wait(s)};
         dispatch_choose(&s->dispatch, &request, clock_of(s), &load->charge);
         load->place = load->charge.on_device ? load->charge.device : CORES;
     } else {
@@ -191,26 +195,48 @@ static size_t base(const struct simulation *s)
     return 2 * s->host->workers + 8 * s->host->cards + (s->host->small ? INFLIGHT_AHEAD_MAX : 0);
 }
 
+static void begin(struct simulation *s, struct load *load)
+{
+    if (load->place == CORES) {
+        push(&s->tasks[TASK_DECODE], load);
+        return;
+    }
+    dispatch_start(&s->dispatch, &load->charge, clock_of(s));
+    s->on_cards++;
+    assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
+    if (load->kind == DISPATCH_SEQUENTIAL) {
+        start_load(s, load->place, load);
+        return;
+    }
+    push(&s->waiting[load->place], load);
+    start_progressive(s, load->place);
+}
+
+/* As admission.c: no job overtakes one that waits for memory. */
+static void admit(struct simulation *s)
+{
+    uint64_t most = s->host->heap_bytes > 0 && !s->split ? s->host->heap_bytes : UINT64_MAX;
+    for (struct line *line = &s->admission; line->first < line->end;) {
+        struct load *load = line->images[line->first];
+        uint64_t bytes = load->place == CORES ? load->heap_bytes : 0;
+        if (s->heap_bytes + bytes > most)
+            return;
+        s->heap_bytes += bytes;
+        begin(s, pop(line));
+    }
+}
+
 static void end_task(struct simulation *s, struct worker *worker)
 {
     struct load *load = worker->load;
     worker->load = NULL;
     if (worker->task == TASK_READ) {
         choose(s, load);
-        if (load->place == CORES) {
-            push(&s->tasks[TASK_DECODE], load);
-            return;
-        }
-        dispatch_start(&s->dispatch, &load->charge, clock_of(s));
-        s->on_cards++;
-        assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
-        if (load->kind == DISPATCH_SEQUENTIAL) {
-            start_load(s, load->place, load);
-            return;
-        }
-        push(&s->waiting[load->place], load);
-        start_progressive(s, load->place);
+        push(&s->admission, load);
+        admit(s);
     } else if (worker->task == TASK_DECODE) {
+        s->heap_bytes -= load->heap_bytes;
+        admit(s);
         push(&s->tasks[TASK_WRITE], load);
     } else {
         dispatch_end(&s->dispatch, &load->charge, load->decode_ns / 1e6, clock_of(s));
@@ -306,6 +332,7 @@ static void fill(struct simulation *s)
                       : drawn < s->host->progressive + s->host->other ? DISPATCH_OTHER
                                                                       : DISPATCH_SEQUENTIAL;
         load->bytes = load->pixels / (load->kind == DISPATCH_PROGRESSIVE ? 4 : 6);
+        load->heap_bytes = load->kind == DISPATCH_PROGRESSIVE ? 6 * load->pixels : 0;
         load->decode_ns = (double)load->pixels / s->host->core_gp_s[load->kind];
         load->rest_ns = 100e3 + 0.15 * (double)load->pixels;
     }
@@ -323,7 +350,8 @@ static double simulate(const struct host *host, const struct split *split, size_
     s->split = split;
     s->count = count;
     fill(s);
-    dispatch_open(&s->dispatch, host->workers, host->cards, rooms);
+    dispatch_open(&s->dispatch, host->workers, host->heap_bytes > 0 ? host->heap_bytes : 64 * GIB,
+                  host->cards, rooms);
     while (s->done < count) {
         fetch(s);
         start_tasks(s);
@@ -412,6 +440,19 @@ TEST(one_card)
                        .cards = 1, .card = {H200}, .progressive = 0.3}, 0.15);
 }
 
+/* A progressive file without subsampling needs 6 bytes per pixel on a core. The many cores get only
+ * those that fit: others would wait, and jobs of the devices behind them. */
+TEST(memory_bounds_the_cores)
+{
+    struct host host = {.workers = 30, .core_gp_s = {0.1, 0.04, 0.03}, .cards = 1, .card = {H200},
+                        .progressive = 1, .heap_bytes = 800000000};
+    check_against_best("many cores, progressive", host, 0.1);
+    host.progressive = 0.3;
+    check_against_best("many cores, 30% progressive", host, 0.15);
+    host.heap_bytes = 200000000;
+    check_against_best("the same, little memory", host, 0.15);
+}
+
 /* The dispatcher knows nothing of these cards at first. */
 TEST(slow_cards)
 {
@@ -489,7 +530,7 @@ static const struct dispatch_request photograph = {
 static void open_alone(uint32_t devices, size_t room)
 {
     const size_t rooms[2] = {room, room};
-    dispatch_open(&alone, 16, devices, rooms);
+    dispatch_open(&alone, 16, 100 * MIB, devices, rooms);
 }
 
 static struct dispatch_charge sent_at(struct dispatch_request request, uint64_t now_ns)
