@@ -61,7 +61,7 @@ FILES_LEAST = 64   # with copies
 OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
 WARM_JOBS = 64
-WARM_TURNS_MAX, WARM_GAIN = 6, 1.1
+WARM_TURNS_MAX, WARM_GAIN = 12, 1.1
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
 TORCH_TIMEOUT_S = 40
@@ -361,20 +361,23 @@ def measure_rounds(work, daemons, options):
     if work.alone:
         times = max(ALONE_LEAST, 2 * options.rounds)
         return [daemons.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
-    # Longer and longer turns warm the pools and give the rate, until it no longer grows. A device
-    # that runs a hundred images at once needs several hundred jobs for its full rate. A virtual
-    # machine may get its memory when it is first used.
-    count, turn = WARM_JOBS, daemons.turn(work, WARM_JOBS)
-    while turn["wall_s"] < options.seconds / 2 and count < JOBS_MAX:
-        count = min(4 * count, JOBS_MAX)
+    # Turns become longer until they take the wanted time and their speed no longer grows: pools
+    # fill, a virtual machine may get its memory when it is first used, and a device that runs a
+    # hundred images at once needs several hundred jobs.
+    count, best, turns = WARM_JOBS, 0, []
+    for _ in range(WARM_TURNS_MAX + options.rounds):
         turn = daemons.turn(work, count)
-    for _ in range(WARM_TURNS_MAX):
-        before = turn["images_s"]
-        count = min(max(count, round(before * options.seconds)), JOBS_MAX)
-        turn = daemons.turn(work, count)
-        if turn["images_s"] < WARM_GAIN * before:
-            break
-    return [daemons.turn(work, count) for _ in range(options.rounds)]
+        turns.append(turn)
+        is_long = turn["wall_s"] >= options.seconds / 2 or count == JOBS_MAX
+        if not is_long or turn["images_s"] > WARM_GAIN * best:
+            turns.clear()
+            wanted = max(count, round(turn["images_s"] * options.seconds))
+            count = min(wanted, 4 * count, JOBS_MAX)
+        if len(turns) == options.rounds:
+            return turns
+        best = max(best, turn["images_s"])
+    raise Failed(f"the speed varies too much: {turn['images_s']:.0f} images/s in the last turn, "
+                 f"{best:.0f} in the best")
 
 
 def middle(turns):
