@@ -114,6 +114,12 @@
 #define HOST_FILES_PART 2
 #define HOST_KEPT_PART  8
 #define HOST_COLOUR_PART 32
+/* `auto` of pinned_bytes and host_bytes is an eighth of the memory, and at most this for each CPU.
+ * Fewer CPUs count as 16. A progressive JPEG of 8 MP without subsampling needs 48 MiB for its
+ * decoder, three eighths of a CPU's part of host_bytes. */
+#define AUTO_MEMORY_CPUS      16
+#define AUTO_PINNED_BYTES_CPU (256 * MIB)
+#define AUTO_HOST_BYTES_CPU   (128 * MIB)
 
 /* The share of the memory for input files that overlays may keep which no job uses. They give it
  * back when a file or another overlay needs it. */

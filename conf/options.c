@@ -296,18 +296,19 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* Not 0, which would be auto again. */
-static uint64_t memory_share(uint64_t memory_bytes, uint64_t divisor, uint64_t at_most)
+static uint64_t memory_share(uint64_t memory_bytes, uint64_t cpus, uint64_t per_cpu)
 {
-    uint64_t share = least(memory_bytes / divisor, at_most);
+    uint64_t at_most = per_cpu * (cpus > AUTO_MEMORY_CPUS ? cpus : AUTO_MEMORY_CPUS);
+    uint64_t share = least(memory_bytes / 8, at_most);
     return share > MIB ? share : MIB;
 }
 
-void options_resolve(struct options *options, uint64_t memory_bytes)
+void options_resolve(struct options *options, uint64_t memory_bytes, uint64_t cpus)
 {
     if (options->pinned_bytes == 0)
-        options->pinned_bytes = memory_share(memory_bytes, 8, 4 * GIB);
+        options->pinned_bytes = memory_share(memory_bytes, cpus, AUTO_PINNED_BYTES_CPU);
     if (options->host_bytes == 0) {
-        options->host_bytes = memory_share(memory_bytes, 8, 2 * GIB);
+        options->host_bytes = memory_share(memory_bytes, cpus, AUTO_HOST_BYTES_CPU);
         if (options->host_bytes < 2 * options->input_bytes_max)
             options->host_bytes = 2 * options->input_bytes_max;
     }

@@ -49,8 +49,8 @@ bool options_load(struct options *options, const char *file, FILE *paths,
 bool options_check(const struct options *options, struct error *error) MUST_CHECK;
 
 /* Replaces "auto" of pinned_bytes and host_bytes. The engine resolves streams and device_bytes;
- * workers and inflight depend on the engine. memory_bytes: what the process may use. */
-void options_resolve(struct options *options, uint64_t memory_bytes);
+ * workers and inflight depend on the engine. memory_bytes, cpus: what the process may use. */
+void options_resolve(struct options *options, uint64_t memory_bytes, uint64_t cpus);
 
 /* What the process may use (daemon/machine.h), and the engine that it has opened. */
 struct options_host {

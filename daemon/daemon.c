@@ -408,7 +408,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     struct options *options = daemon->options;
     struct machine machine;
     machine_read(&machine);
-    options_resolve(options, machine.memory_bytes);
+    options_resolve(options, machine.memory_bytes, machine.cpus);
     struct engine_config config = {
         .kind = options->engine,
         .devices = options->devices,

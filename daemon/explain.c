@@ -158,7 +158,7 @@ static void build_plan(struct job_run *run, const struct options *options)
         struct options resolved = *options;
         struct machine machine;
         machine_read(&machine);
-        options_resolve(&resolved, machine.memory_bytes);
+        options_resolve(&resolved, machine.memory_bytes, machine.cpus);
         struct pool *pool = pool_create("files", resolved.host_bytes / HOST_FILES_PART, MIB,
                                         &pool_backend_pages);
         struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;

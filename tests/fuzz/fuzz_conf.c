@@ -86,7 +86,7 @@ static void check_file(const char *path)
         options_adopt(&live, &options);
         check_bounds(&live);
         struct options_host host = {.memory_bytes = 2 * GIB, .cpus = 16, .others = 2};
-        options_resolve(&options, host.memory_bytes);
+        options_resolve(&options, host.memory_bytes, host.cpus);
         options_resolve_workers(&options, &host);
         FUZZ_MUST(options.workers >= 1 && options.pinned_bytes >= MIB);
         FUZZ_MUST(options.host_bytes / 2 >= options.input_bytes_max);

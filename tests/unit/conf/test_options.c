@@ -27,7 +27,7 @@ TEST(defaults_are_the_documented_ones)
     assert_int_equal(options.workers, 0);
     assert_true(options.sync_outputs);
     assert_true(options_check(&options, &error));
-    options_resolve(&options, 64 * GIB);
+    options_resolve(&options, 64 * GIB, 6);
     assert_int_equal(options.pinned_bytes, 4 * GIB);
     assert_int_equal(options.host_bytes, 2 * GIB);
     options_resolve_workers(&options, &(struct options_host){.memory_bytes = 64 * GIB, .cpus = 6});
@@ -37,6 +37,21 @@ TEST(defaults_are_the_documented_ones)
     assert_true(options.host_bytes >= 2 * options.input_bytes_max);
     options_clear(&options);
     options_clear(&options);
+}
+
+TEST(memory_follows_the_cpus)
+{
+    static const struct {
+        uint64_t memory_gib, cpus, pinned_gib, host_gib;
+    } rows[] = {{64, 1, 4, 2}, {64, 16, 4, 2}, {64, 24, 6, 3}, {256, 32, 8, 4}, {16, 64, 2, 2},
+                {512, 128, 32, 16}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct options options = fresh();
+        options_resolve(&options, rows[i].memory_gib * GIB, rows[i].cpus);
+        assert_int_equal(options.pinned_bytes, rows[i].pinned_gib * GIB);
+        assert_int_equal(options.host_bytes, rows[i].host_gib * GIB);
+        options_clear(&options);
+    }
 }
 
 TEST(workers_leave_cpus_to_others)
@@ -60,7 +75,7 @@ TEST(workers_leave_cpus_to_others)
 /* Resolves all options as the daemon does, and returns the bound on its memory. */
 static uint64_t resolve(struct options *options, const struct options_host *host)
 {
-    options_resolve(options, host->memory_bytes);
+    options_resolve(options, host->memory_bytes, host->cpus);
     options_resolve_workers(options, host);
     options_resolve_inflight(options, host->slots);
     return options_memory_max(options, host);
@@ -278,7 +293,7 @@ TEST(reload_takes_what_it_may)
 {
     struct options live = fresh(), next = fresh();
     struct error error = {0};
-    options_resolve(&live, 64 * GIB);
+    options_resolve(&live, 64 * GIB, 6);
     options_resolve_workers(&live, &(struct options_host){.memory_bytes = 64 * GIB, .cpus = 3});
     uint64_t workers = live.workers;
     assert_true(options_set(&next, "stats_interval_s", "3", &error));
