@@ -243,7 +243,8 @@ void ack_pump(struct lane *lane)
     if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0)
         return;
     uint64_t since = uv_now(queue->loop) - lane->sent_ms;
-    if (lane->waiting.length < queue->options->batch && since < GATHER_MS && !queue->closing) {
+    if (lane->waiting.length < queue->options->batch && since < GATHER_MS &&
+        !queue_is_closing(queue)) {
         queue_timer_start(queue, lane->timer, GATHER_MS - since);
         return;
     }

@@ -71,7 +71,7 @@ static void unblocked(void *context, redisReply *reply);
 
 bool fetch_may_wait(const struct queue *queue)
 {
-    return queue->idle && !queue->closing && !queue->view.paused && group_is_open(queue);
+    return queue->idle && !queue_is_closing(queue) && !queue->view.paused && group_is_open(queue);
 }
 
 /* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits
@@ -79,11 +79,9 @@ bool fetch_may_wait(const struct queue *queue)
  * wait ends after block_s. */
 static void leave_list(struct queue *queue)
 {
-    if (!queue->blocked || queue->waits_on_wake || queue->watch != WATCH_NOT ||
-        queue->unblocking || queue->blocking_id == 0)
-        return;
-    queue->unblocking = redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld",
-                                  queue->blocking_id);
+    if (queue->wait == WAIT_ON_JOBS && queue->watch == WATCH_NOT && queue->blocking_id != 0 &&
+        redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld", queue->blocking_id))
+        queue->wait = WAIT_UNBLOCKED;
 }
 
 static void identified(void *context, redisReply *reply)
@@ -103,17 +101,18 @@ static void block_pump(struct queue *queue)
     const char *ns = queue->options->namespace;
     listen_pump(queue);
     leave_list(queue);
-    if (!fetch_may_wait(queue) || queue->blocked || queue->blocking_refused ||
+    if (!fetch_may_wait(queue) || queue->wait != WAIT_NOT || queue->wait_refused ||
         !redis_up(queue->blocking))
         return;
     double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
-    queue->waits_on_wake = queue->watch == WATCH_NOT;
-    queue->blocked =
-        queue->waits_on_wake
+    enum queue_wait wait = queue->watch == WATCH_NOT ? WAIT_ON_WAKE : WAIT_ON_JOBS;
+    bool sent =
+        wait == WAIT_ON_WAKE
             ? redis_ask(queue->blocking, block_s + 3, unblocked, queue, "BLPOP %s:wake %.3f", ns,
                         block_s)
             : redis_ask(queue->blocking, block_s + 3, unblocked, queue,
                         "BLMOVE %s:jobs %s:jobs RIGHT RIGHT %.3f", ns, ns, block_s);
+    queue->wait = sent ? wait : WAIT_NOT;
 }
 
 void fetch_job_came(struct queue *queue)
@@ -138,14 +137,14 @@ static void take_wake_message(struct queue *queue, const redisReply *message)
 static void unblocked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->blocked = queue->unblocking = false;
-    if (queue->shut || !reply)
+    queue->wait = WAIT_NOT;
+    if (queue->life == LIFE_SHUT || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
             redis_drop(queue->blocking, reply->str);
         else
-            queue->blocking_refused = true; /* until the next idle timer */
+            queue->wait_refused = true; /* until the next idle timer */
     } else if (reply->type != REDIS_REPLY_NIL) {
         redis_mark_healthy(queue->blocking);
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
@@ -160,7 +159,7 @@ static void unblocked(void *context, redisReply *reply)
  * does not fetch either. */
 static bool is_watch_unused(const struct queue *queue)
 {
-    return queue->closing || !group_is_open(queue) ||
+    return queue_is_closing(queue) || !group_is_open(queue) ||
            (queue->group->count > 1 && !queue->idle && group_room(queue) == 0);
 }
 
@@ -219,7 +218,7 @@ static void looked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     queue->looking = false;
-    if (!queue->idle || queue->closing)
+    if (!queue->idle || queue_is_closing(queue))
         return;
     if (!reply) {
         fetch_wake(queue);
@@ -243,7 +242,7 @@ static void looked(void *context, redisReply *reply)
 
 void fetch_idle_over(struct queue *queue)
 {
-    queue->blocking_refused = false;
+    queue->wait_refused = false;
     if (queue->idle && group_is_open(queue) && queue_ready(queue) && !queue->looking) {
         struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
                                               "alone:owner", "watcher", "paused", "woken");
@@ -263,7 +262,7 @@ static void hand_out(struct queue *queue, struct entry *entry)
         queue->fetch_places--;
         group->reserved--;
     }
-    if (group->places == 0 || queue->closing) {
+    if (group->places == 0 || queue_is_closing(queue)) {
         entry->internal = true;
         ack_push(entry, ACK_BACK, NULL);
         return;
@@ -393,7 +392,7 @@ static void send_fetch(struct queue *queue, uint32_t places)
     script_call_number(call, may_run_alone);
     script_call_number(call, jobs_before_alone(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
-                           : queue->blocked && queue->waits_on_wake ? "wait" : "none");
+                           : queue->wait == WAIT_ON_WAKE ? "wait" : "none");
     queue->fetch_out = group->counter;
     queue->fetch_ms = uv_now(queue->loop);
     queue->fetch_places = places;
@@ -411,8 +410,9 @@ static void send_fetch(struct queue *queue, uint32_t places)
 
 bool fetch_is_possible(const struct queue *queue)
 {
-    return queue_ready(queue) && !queue->fetch_out && !queue->delivering && !queue->closing &&
-           group_is_open(queue) && !queue->done.refused && !queue->nack.refused &&
+    return queue_ready(queue) && !queue->fetch_out && !queue->delivering &&
+           !queue_is_closing(queue) && group_is_open(queue) && !queue->done.refused &&
+           !queue->nack.refused &&
            /* a job that runs alone starts after all other jobs have ended */
            !(queue->alone && group_busy(queue) > 0);
 }

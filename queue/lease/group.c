@@ -67,7 +67,7 @@ size_t group_busy(const struct queue *queue)
 /* A queue that fetches, or will when there is a place. */
 static bool is_active(const struct queue *queue)
 {
-    return queue_ready(queue) && !queue->idle && !queue->closing && !queue->done.refused &&
+    return queue_ready(queue) && !queue->idle && !queue_is_closing(queue) && !queue->done.refused &&
            !queue->nack.refused;
 }
 
@@ -135,7 +135,7 @@ void group_set_places(struct group *group, uint32_t places, bool open)
     group->places = places;
     group->open = open;
     each_queue (queue, group) {
-        if (!queue->started)
+        if (queue->life == LIFE_NEW)
             continue;
         fetch_check_watch(queue);
         fetch_wait(queue);

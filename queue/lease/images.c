@@ -162,7 +162,7 @@ static void leave_room(struct read *read)
 
 static bool can_send(const struct queue *queue)
 {
-    return !queue->shut && queue->redis && redis_up(queue->redis);
+    return queue->life != LIFE_SHUT && queue->redis && redis_up(queue->redis);
 }
 
 static void retry_later(struct read *read)

@@ -134,9 +134,9 @@ void lease_renew(struct queue *queue)
 void lease_pass_watch(struct queue *queue)
 {
     queue->watch = WATCH_NOT;
-    if (queue->shut || !redis_up(queue->redis))
+    if (queue->life == LIFE_SHUT || !redis_up(queue->redis))
         return;
-    if (queue->leaving)
+    if (queue->life == LIFE_LEAVING)
         (void)queue_leave(queue, "pass"); /* RENEW would add the daemon's name again */
     else
         send_renewal(queue, NULL, 0, "pass");
@@ -145,7 +145,7 @@ void lease_pass_watch(struct queue *queue)
 void lease_renew_due(struct queue *queue)
 {
     queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
-    if (queue->leaving) /* uncovered: moment */
+    if (queue->life == LIFE_LEAVING) /* uncovered: moment */
         return;
     if (queue->resumes_due > 0)
         lease_resume(queue);
@@ -184,8 +184,8 @@ void lease_resume(struct queue *queue)
     uint64_t end = queue->group->counter + 1;
     if (queue->fetch_out && queue->fetch_out < end)
         end = queue->fetch_out;
-    if (queue->reap_out && queue->reap_out < end)
-        end = queue->reap_out;
+    if (queue->reap.step == REAP_RUNS && queue->reap.counter < end)
+        end = queue->reap.counter;
     struct script_call *call = queue_call(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
     script_call_text(call, queue->options->namespace);
     script_call_text(call, queue->instance);
@@ -255,9 +255,10 @@ static uint64_t second_scan_ms(const struct queue *queue)
  * as it is. */
 static void note_scan(struct queue *queue, long long time, bool expired)
 {
-    if (queue->scan_time < 0 || queue->reap_second_scan || time < queue->scan_time) {
-        queue->scan_time = time;
-        queue->scan_loop_ms = uv_now(queue->loop);
+    struct reap *reap = &queue->reap;
+    if (reap->scan_time < 0 || reap->second_scan || time < reap->scan_time) {
+        reap->scan_time = time;
+        reap->scan_loop_ms = uv_now(queue->loop);
     }
     if (expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
         queue_timer_start(queue, TIMER_REAP, second_scan_ms(queue));
@@ -266,8 +267,9 @@ static void note_scan(struct queue *queue, long long time, bool expired)
 static void reaped(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    uint64_t counter = queue->reap_out;
-    queue->reap_out = 0;
+    struct reap *reap = &queue->reap;
+    uint64_t counter = reap->counter;
+    reap->step = REAP_NOT;
     if (!reply || !queue_accepts(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
         queue_close_check(queue);
         return;
@@ -282,15 +284,15 @@ static void reaped(void *context, redisReply *reply)
         log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
         fetch_wake(queue);
     }
-    if (script_reply_integer(reply, REAPED_MORE) == 1 || queue->reap_more) {
-        lease_reap(queue, queue->reap_expired);
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more) {
+        lease_reap(queue, reap->expired);
         queue_close_check(queue);
         return;
     }
-    if (queue->reap_listed && queue->names > NAMES_MAX)
-        queue->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
-                                                               (double)queue->names / NAMES_MAX);
-    if (queue->reap_expired)
+    if (reap->listed && reap->names > NAMES_MAX)
+        reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
+                                                              (double)reap->names / NAMES_MAX);
+    if (reap->expired)
         note_scan(queue, script_reply_integer(reply, REAPED_TIME),
                   script_reply_integer(reply, REAPED_EXPIRED) > 0);
     queue_close_check(queue);
@@ -310,13 +312,14 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
         log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
         script_call_format(call, "%s", name->str);
     }
-    queue->reap_more = gone > QUEUE_BATCH_MAX;
+    queue->reap.more = gone > QUEUE_BATCH_MAX;
 }
 
 /* `names`: of all daemons, or NULL. */
 static void send_reap(struct queue *queue, const redisReply *names)
 {
     const struct options *options = queue->options;
+    struct reap *reap = &queue->reap;
     struct script_call *call = queue_call(queue, SCRIPT_ID_REAP, "lease", "inst", "jobs", "alone",
                                           "alone:owner", "watcher");
     script_call_text(call, options->namespace);
@@ -326,26 +329,27 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
     script_call_number(call, QUEUE_BATCH_MAX);
-    if (queue->reap_second_scan)
-        script_call_number(call, (uint64_t)queue->scan_time);
+    if (reap->second_scan)
+        script_call_number(call, (uint64_t)reap->scan_time);
     else
         script_call_text(call, "-1");
-    queue->reap_listed = names != NULL;
-    queue->reap_more = false;
+    reap->listed = names != NULL;
+    reap->more = false;
     if (names)
         add_gone(call, queue, names);
-    queue->reap_out = queue->group->counter;
+    reap->counter = queue->group->counter;
+    reap->step = REAP_RUNS;
     if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
-        queue->reap_out = 0;
+        reap->step = REAP_NOT;
 }
 
 static void listed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->reap_listing = false;
-    if (!reply || queue->closing)
+    queue->reap.step = REAP_NOT;
+    if (!reply || queue_is_closing(queue))
         return;
-    queue->names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    queue->reap.names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     send_reap(queue, reply);
 }
 
@@ -353,17 +357,18 @@ static void listed(void *context, redisReply *reply)
  * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
 void lease_reap(struct queue *queue, bool expired_too)
 {
-    if (queue->reap_out || queue->reap_listing || queue->closing || !redis_up(queue->redis))
+    struct reap *reap = &queue->reap;
+    if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
         return;
-    queue->reap_expired = expired_too;
-    queue->reap_second_scan = expired_too && queue->scan_time >= 0 && /* by a clock without steps */
-                              uv_now(queue->loop) - queue->scan_loop_ms >= second_scan_ms(queue);
-    if (expired_too && uv_now(queue->loop) < queue->names_due_ms) {
+    reap->expired = expired_too;
+    reap->second_scan = expired_too && reap->scan_time >= 0 && /* by a clock without steps */
+                        uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
+    if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
         send_reap(queue, NULL);
         return;
     }
-    queue->reap_listing =
-        redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace);
+    if (redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace))
+        reap->step = REAP_LISTS;
 }
 
 void lease_reap_later(struct queue *queue)

@@ -48,7 +48,7 @@ static inline struct entry *entry_of(struct list_node *node)
 }
 
 enum queue_timer {
-    TIMER_WAIT,   /* Redis refused a call: send nothing until then */
+    TIMER_BACKOFF, /* Redis refused a call: send nothing until then */
     TIMER_FETCH,  /* GATHER_MS between FETCH calls */
     TIMER_IDLE,   /* the next LOOK */
     TIMER_START,  /* GATHER_MS between START calls, or a retry */
@@ -78,6 +78,41 @@ enum queue_watch {
     WATCH_NOT,         /* no: it waits for a message in NS:wake */
     WATCH,
     WATCH_ONLY_DAEMON  /* yes, and no other daemon is in the namespace */
+};
+
+/* The life of a queue; it only goes on to later states. */
+enum queue_life {
+    LIFE_NEW,     /* not connected yet */
+    LIFE_RUNS,
+    LIFE_CLOSING, /* takes no more jobs, and ends its leases */
+    LIFE_LEAVING, /* LEAVE was sent */
+    LIFE_SHUT     /* the handles are closing, or closed */
+};
+
+/* What the blocking connection waits for. Redis ends each wait after block_s. */
+enum queue_wait {
+    WAIT_NOT,
+    WAIT_ON_WAKE,  /* BLPOP of NS:wake */
+    WAIT_ON_JOBS,  /* BLMOVE of NS:jobs onto itself */
+    WAIT_UNBLOCKED /* the same, and CLIENT UNBLOCK was sent to end it */
+};
+
+/* REAP: first ZRANGE of NS:inst, unless it is too early to read the names again, then the script
+ * until it has nothing more to do. */
+enum reap_step { REAP_NOT, REAP_LISTS, REAP_RUNS };
+
+struct reap {
+    enum reap_step step;
+    uint64_t counter;      /* of the outstanding call, if it runs */
+    bool listed;           /* began with the names of NS:inst */
+    bool more;             /* more daemons are gone than one call may name */
+    bool expired;          /* this and its further calls also scan for expired leases */
+    bool second_scan;      /* and take the leases that had ended by scan_time */
+    long long scan_time;   /* Redis's time at the first scan, Unix ms; -1: no scan since the last
+                              connect */
+    uint64_t scan_loop_ms; /* the same moment, uv_now */
+    size_t names;          /* in NS:inst when it was read last */
+    uint64_t names_due_ms; /* not read again before this time, uv_now */
 };
 
 /* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
@@ -135,11 +170,9 @@ struct queue {
     uv_timer_t timers[TIMER_COUNT];
     unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
     size_t open_handles;
-    bool started, closing;
-    bool leaving;              /* LEAVE was sent */
+    enum queue_life life;
     unsigned leaves_out;       /* LEAVE without a reply */
-    bool shut;                 /* the handles are closing */
-    bool destroyed;
+    bool destroyed;            /* it is freed when all handles are closed */
     void (*closed)(void *context);
     void *closed_context;
 
@@ -148,7 +181,8 @@ struct queue {
     struct list asks, asked;   /* START questions: waiting, and those of the outstanding call */
     struct list reads;
 
-    uint64_t fetch_out, reap_out; /* counter of the outstanding call, or 0 */
+    struct reap reap;
+    uint64_t fetch_out;        /* counter of the outstanding call; 0: none */
     uint32_t fetch_places;     /* reserved for the outstanding FETCH */
     bool fetch_claims;         /* it may claim the right to run jobs alone */
     uint64_t turn, claim_turn; /* group->turns at the last FETCH, and at the last one that claims */
@@ -158,11 +192,9 @@ struct queue {
     bool idle;                 /* the last FETCH left NS:jobs empty, or NS:paused existed */
     enum queue_watch watch;
     bool looking;              /* a LOOK is outstanding */
-    bool blocked;              /* a BLMOVE or BLPOP is outstanding */
-    bool waits_on_wake;        /* this command is a BLPOP of NS:wake, not a BLMOVE of NS:jobs */
+    enum queue_wait wait;
+    bool wait_refused;         /* Redis refused the last wait; TIMER_IDLE tries again */
     long long blocking_id;     /* Redis's id of the connection `blocking`; 0: not known */
-    bool unblocking;           /* CLIENT UNBLOCK was sent to end this command */
-    bool blocking_refused;     /* Redis refused the last BLMOVE or BLPOP; TIMER_IDLE tries again */
     long long listener;        /* Redis's id of that connection; 0: not known */
     bool subscribed;           /* it gets messages */
     bool listen_refused;       /* Redis refused to report changes; a new connection asks again */
@@ -177,20 +209,10 @@ struct queue {
 
     int resumes_due;           /* RESUME calls still to send */
     bool dropped;              /* ends were dropped, and RESUME has not returned their jobs yet */
-    bool reap_listing;         /* the ZRANGE of NS:inst before a REAP is outstanding */
-    bool reap_listed;          /* this REAP began with the names of NS:inst */
-    uint64_t names_due_ms;     /* before this time no REAP reads NS:inst, uv_now */
-    size_t names;              /* in NS:inst when it was read last */
-    bool reap_more;            /* more daemons are gone than one REAP may name */
-    bool reap_expired;         /* this REAP and its further batches also scan for expired leases */
-    bool reap_second_scan;     /* and take the leases that had ended by scan_time */
-    long long scan_time;       /* Redis's time at the first scan, Unix ms; -1: no scan since the
-                                  last connect */
-    uint64_t scan_loop_ms;     /* the same moment, uv_now */
     bool server_checked;       /* version and eviction policy were checked */
 
-    bool waiting;              /* TIMER_WAIT runs */
-    uint64_t wait_ms;
+    bool backs_off;            /* TIMER_BACKOFF runs */
+    uint64_t backoff_ms;       /* how long next time */
     char logged_refusal[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the last refusal in the log */
     char reason[ERROR_TEXT_MAX + 32]; /* view.reason: an error of Redis and its explanation */
     struct queue_view view;
@@ -236,7 +258,12 @@ void group_drop_ends(struct queue *queue);
 struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
                         const struct options *options, const char *instance,
                         const struct queue_events *events, struct error *error);
-/* Connected, and Redis refused no call within the last pause (TIMER_WAIT does not run). */
+/* It takes no more jobs. */
+static inline bool queue_is_closing(const struct queue *queue)
+{
+    return queue->life >= LIFE_CLOSING;
+}
+/* Connected, and Redis refused no call of late (TIMER_BACKOFF does not run). */
 bool queue_ready(const struct queue *queue);
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* The same, unless the timer runs already. */

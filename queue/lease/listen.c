@@ -26,7 +26,7 @@ void listen_forget(struct queue *queue)
 
 static void refused(struct queue *queue, const char *error)
 {
-    if (!queue->listen_refused && !queue->closing)
+    if (!queue->listen_refused && !queue_is_closing(queue))
         log_info("%sRedis does not report changes of keys: %s; while all daemons are idle, a job "
                  "with a priority starts up to %g s later%s", queue->mark, error,
                  queue->options->block_s, redis_advice(error));

@@ -76,24 +76,32 @@ size_t queue_unacknowledged(const struct queue *queue)
     return queue->entries.length - queue->running.length;
 }
 
+/* ---- the life of the queue ---------------------------------------------------------------- */
+
+static void enter(struct queue *queue, enum queue_life life)
+{
+    assert(life > queue->life);
+    queue->life = life;
+}
+
 /* ---- refusals ----------------------------------------------------------------------------- */
 
 /* After shut(), queue->redis may be freed, and is NULL only when all handles are closed. */
 static bool is_connected(const struct queue *queue)
 {
-    return !queue->shut && queue->redis && redis_up(queue->redis);
+    return queue->life != LIFE_SHUT && queue->redis && redis_up(queue->redis);
 }
 
 bool queue_ready(const struct queue *queue)
 {
-    return is_connected(queue) && !queue->waiting;
+    return is_connected(queue) && !queue->backs_off;
 }
 
 static void on_timer(uv_timer_t *timer);
 
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
-    if (!queue->shut)
+    if (queue->life != LIFE_SHUT)
         uv_timer_start(&queue->timers[timer], on_timer, ms, 0);
 }
 
@@ -111,18 +119,20 @@ static void pump_all(struct queue *queue)
     fetch_pump(queue);
 }
 
-static void wait_out(struct queue *queue, const char *error, enum redis_refusal refusal)
+static void back_off(struct queue *queue, const char *error, enum redis_refusal refusal)
 {
-    uint64_t ms = queue->wait_ms;
+    uint64_t ms = queue->backoff_ms;
     if (refusal == REDIS_REFUSAL_AUTH)
         ms = (uint64_t)ceil(queue->options->auth_retry_s * 1000);
     else if (redis_error_is(error, "OOM")) /* uncovered: memory */
         ms = RETRY_OOM_MS;
-    queue->wait_ms = queue->wait_ms * 2 < RETRY_LAST_MS ? queue->wait_ms * 2 : RETRY_LAST_MS;
-    queue->waiting = true;
+    queue->backoff_ms *= 2;
+    if (queue->backoff_ms > RETRY_LAST_MS)
+        queue->backoff_ms = RETRY_LAST_MS;
+    queue->backs_off = true;
     snprintf(queue->reason, sizeof queue->reason, "Redis refuses: %s%s", error,
              redis_advice(error));
-    queue_timer_start(queue, TIMER_WAIT, ms);
+    queue_timer_start(queue, TIMER_BACKOFF, ms);
 }
 
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits)
@@ -139,7 +149,7 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
     if (refusal == REDIS_REFUSAL_RECONNECT)
         redis_drop(queue->redis, error);
     else if (waits)
-        wait_out(queue, error, refusal);
+        back_off(queue, error, refusal);
 }
 
 bool queue_accepts(struct queue *queue, enum script script, const redisReply *reply, size_t least,
@@ -154,7 +164,7 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
     queue->logged_refusal[script][0] = '\0';
     if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
         script == SCRIPT_ID_NACK) {
-        queue->wait_ms = RETRY_FIRST_MS;
+        queue->backoff_ms = RETRY_FIRST_MS;
         queue->reason[0] = '\0';
     }
     redis_mark_healthy(queue->redis);
@@ -210,12 +220,12 @@ static void main_up(void *context)
 {
     struct queue *queue = context;
     queue->view.connects++;
-    queue->waiting = false;
+    queue->backs_off = false;
     queue->reason[0] = '\0';
-    queue->wait_ms = RETRY_FIRST_MS;
+    queue->backoff_ms = RETRY_FIRST_MS;
     queue->idle = false;
     listen_forget(queue);
-    uv_timer_stop(&queue->timers[TIMER_WAIT]);
+    uv_timer_stop(&queue->timers[TIMER_BACKOFF]);
     /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
      * the next RENEW. */
     queue->resumes_due = 2;
@@ -229,7 +239,7 @@ static void main_up(void *context)
         lease_reap(queue, false);
     }
     /* After an outage all leases seem expired. The delay lets their daemons renew them. */
-    queue->scan_time = -1;
+    queue->reap.scan_time = -1;
     lease_reap_later(queue);
     pump_all(queue);
     read_pump(queue);
@@ -279,7 +289,7 @@ static void published(void *context, redisReply *reply)
 
 void queue_publish(struct queue *queue, const char *text, double ttl_s)
 {
-    if (queue_ready(queue) && !queue->publishing && !queue->closing)
+    if (queue_ready(queue) && !queue->publishing && !queue_is_closing(queue))
         queue->publishing =
             redis_ask(queue->redis, 0, published, queue, "SET %s:stats:%s %s PX %.0f",
                       queue->options->namespace, queue->instance, text, ceil(ttl_s * 1000));
@@ -374,11 +384,11 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     queue->loop = loop;
     queue->address = address;
     queue->events = *events;
-    queue->wait_ms = RETRY_FIRST_MS;
+    queue->backoff_ms = RETRY_FIRST_MS;
     /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(queue->random_state, sizeof queue->random_state);
     queue->horizon = -1;
-    queue->scan_time = -1;
+    queue->reap.scan_time = -1;
     list_init(&queue->entries);
     list_init(&queue->running);
     list_init(&queue->asks);
@@ -414,7 +424,7 @@ void queue_start(struct queue *queue)
         .random_state = queue->random_state};
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
-    assert(!queue->started);
+    assert(queue->life == LIFE_NEW);
     how.route = queue->route = route_create(queue->loop, &queue->address, &how);
     if (queue->route)
         queue->redis = redis_create(queue->loop, &how, &main_events);
@@ -430,7 +440,7 @@ void queue_start(struct queue *queue)
         queue->timers[i].data = queue;
     }
     queue->open_handles = TIMER_COUNT + 3;
-    queue->started = true;
+    enter(queue, LIFE_RUNS);
     queue->accepted_ms = uv_now(queue->loop);
     redis_start(queue->redis);
     redis_start(queue->blocking);
@@ -439,7 +449,7 @@ void queue_start(struct queue *queue)
 void queue_set_places(struct queue *queue, uint32_t places)
 {
     queue->group->places = places;
-    if (!queue->started)
+    if (queue->life == LIFE_NEW)
         return;
     fetch_check_watch(queue);
     fetch_pump(queue);
@@ -479,9 +489,9 @@ static void timer_closed(uv_handle_t *handle)
 
 static void shut(struct queue *queue)
 {
-    if (queue->shut) /* uncovered: moment */
+    if (queue->life == LIFE_SHUT) /* uncovered: moment */
         return;
-    queue->shut = true;
+    enter(queue, LIFE_SHUT);
     if (queue_unacknowledged(queue) > 0)
         log_warning("%sRedis did not acknowledge %zu finished jobs: they will run again",
                     queue->mark, queue_unacknowledged(queue));
@@ -519,11 +529,11 @@ bool queue_leave(struct queue *queue, const char *watch)
 
 void queue_close_check(struct queue *queue)
 {
-    if (!queue->closing || queue->leaving || queue->shut || queue->running.length > 0 ||
-        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap_out ||
+    if (queue->life != LIFE_CLOSING || queue->running.length > 0 ||
+        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap.step == REAP_RUNS ||
         (queue->dropped && redis_up(queue->redis))) /* RESUME returns their jobs first */
         return;
-    queue->leaving = true;
+    enter(queue, LIFE_LEAVING);
     if (!queue_leave(queue, "none"))
         shut(queue);
 }
@@ -531,11 +541,12 @@ void queue_close_check(struct queue *queue)
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context)
 {
-    if (!queue->started) { /* uncovered: moment */
+    if (queue->life == LIFE_NEW) { /* uncovered: moment */
         closed(context);
         return;
     }
-    queue->closing = true;
+    if (queue->life < LIFE_CLOSING) /* else a second call, with another timeout */
+        enter(queue, LIFE_CLOSING);
     queue->closed = closed;
     queue->closed_context = context;
     uv_timer_stop(&queue->timers[TIMER_IDLE]);
@@ -563,8 +574,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
     switch ((enum queue_timer)(timer - queue->timers)) {
-    case TIMER_WAIT:
-        queue->waiting = false;
+    case TIMER_BACKOFF:
+        queue->backs_off = false;
         pump_all(queue);
         return;
     case TIMER_IDLE: fetch_idle_over(queue); return;

@@ -187,7 +187,7 @@ void queue_publish(struct queue *queue, const char *text, double ttl_s);
 
 /* Drains the queue: fetches nothing more, waits for running leases and for all acknowledgements,
  * and closes the connections. Gives up waiting after timeout_s. Then calls `closed`, after which
- * queue_destroy may be called. */
+ * queue_destroy may be called. A second call before that sets another timeout. */
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context);
 /* Frees the queue and the leases that are left. A queue that was started but not closed is freed
