@@ -319,6 +319,7 @@ $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
 $(O)/tests/tools/fleet: $(O)/tests/tools/fleet_rig.o
+$(O)/tests/tools/chaos: $(patsubst %,$(O)/tests/tools/chaos_%.o,jobs kills results)
 $(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
 $(O)/tests/bench/bench_fleet: $(O)/tests/bench/queue_costs.o
 
