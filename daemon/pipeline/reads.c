@@ -2,9 +2,21 @@
  * reads.c - the stage READ on the loop: loads inputs from files, Redis keys or URLs into the file
  * pool.
  *
- * Jobs are read in order of arrival: while a job waits for room, no later job is read, except jobs
- * that hold overlays. If only zombies hold the room that a job needs, the job steps aside until a
- * zombie returns its memory.
+ * The steps of a job in this stage, and what follows each:
+ *
+ *   overlay   an overlay's key is read from Redis (input.reading), then a worker makes the overlay.
+ *             -> overlay, until it has no more keys that are not in memory; then load
+ *   load      the input is read from a key or a URL (input.reading). A file skips this step
+ *             -> work
+ *   work      a worker (owner) copies the input, or reads the file, into the file pool
+ *             -> the stage ADMIT; refused, if the pool has no room
+ *   refused   the job waits for room (TURN_REFUSED), and so do later jobs  -> overlay, load or work
+ *   aside     as refused, but only zombies hold the room (TURN_ASIDE), and later jobs do not wait
+ *             -> refused, when a zombie has returned its memory (reads_recall)
+ *
+ * start_read chooses among the first three. reads_wait is true while a job is refused, or must wait
+ * before the step load (must_yield). Then reads_pump starts jobs in order of arrival, and only jobs
+ * that hold overlays do not wait for their turn.
  */
 #include <stdlib.h>
 #include <unistd.h>
