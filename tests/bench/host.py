@@ -62,6 +62,7 @@ OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
 WARM_JOBS = 64
 WARM_TURNS_MAX, WARM_GAIN = 12, 1.1
+PROGRESSIVE_TURN = 3 # times as long, because a device needs up to half a second for such a file
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
 TORCH_TIMEOUT_S = 40
@@ -155,8 +156,8 @@ def make_large(options, photos, folder):
 class Work:
     """One kind of job on a set of files. make: makes the files on first use."""
 
-    def __init__(self, name, ops, photos, task=None, alone=False):
-        self.name, self.ops, self.photos = name, ops, photos
+    def __init__(self, name, ops, photos, task=None, alone=False, turn=1):
+        self.name, self.ops, self.photos, self.turn = name, ops, photos, turn
         self.task, self.alone = task, alone # task: what the other libraries call it
         self.expected = None                # digests of the CPU engine's outputs
 
@@ -184,8 +185,10 @@ def make_works(options, folder):
              for kind in ("baseline", "progressive")}
     works = [Work("baseline to edges", EDGES, kinds["baseline"], "edges"),
              Work("baseline to thumbnails", THUMBNAILS, kinds["baseline"], "thumbnails"),
-             Work("mixed to edges", EDGES, photos if all(kinds.values()) else [], "edges"),
-             Work("progressive to edges", EDGES, kinds["progressive"], "edges")]
+             Work("mixed to edges", EDGES, photos if all(kinds.values()) else [], "edges",
+                  turn=PROGRESSIVE_TURN),
+             Work("progressive to edges", EDGES, kinds["progressive"], "edges",
+                  turn=PROGRESSIVE_TURN)]
     makers = [("256 x 256 to edges", make_small, {"task": "edges"}),
               ("50 MP alone", make_large, {"alone": True})]
     for name, make, how in makers:
@@ -364,14 +367,14 @@ def measure_rounds(work, daemons, options):
     # Turns become longer until they take the wanted time and their speed no longer grows: pools
     # fill, a virtual machine may get its memory when it is first used, and a device that runs a
     # hundred images at once needs several hundred jobs.
-    count, best, turns = WARM_JOBS, 0, []
+    count, best, turns, seconds = WARM_JOBS, 0, [], options.seconds * work.turn
     for _ in range(WARM_TURNS_MAX + options.rounds):
         turn = daemons.turn(work, count)
         turns.append(turn)
-        is_long = turn["wall_s"] >= options.seconds / 2 or count == JOBS_MAX
+        is_long = turn["wall_s"] >= seconds / 2 or count == JOBS_MAX
         if not is_long or turn["images_s"] > WARM_GAIN * best:
             turns.clear()
-            wanted = max(count, round(turn["images_s"] * options.seconds))
+            wanted = max(count, round(turn["images_s"] * seconds))
             count = min(wanted, 4 * count, JOBS_MAX)
         if len(turns) == options.rounds:
             return turns
