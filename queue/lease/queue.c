@@ -504,12 +504,19 @@ static void shut(struct queue *queue)
     route_close(queue->route, part_closed, queue);
 }
 
+/* Not at once: the caller may be a connection that tells all connections of a new server, and would
+ * go on with connections and a route that are closed. */
+static void shut_soon(struct queue *queue)
+{
+    queue_timer_start(queue, TIMER_CLOSE, 0);
+}
+
 static void left(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     (void)reply;
     if (--queue->leaves_out == 0)
-        shut(queue);
+        shut_soon(queue);
 }
 
 bool queue_leave(struct queue *queue, const char *watch)
@@ -535,7 +542,7 @@ void queue_close_check(struct queue *queue)
         return;
     enter(queue, LIFE_LEAVING);
     if (!queue_leave(queue, "none"))
-        shut(queue);
+        shut_soon(queue);
 }
 
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),

@@ -1,6 +1,7 @@
 /* Tests of the queue while Redis is away, full or frozen, or refuses its commands. */
 #include "tests/fixtures/queue/queue_bench.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "tests/fixtures/line.h"
@@ -365,6 +366,43 @@ static long long connected(struct bench *bench)
 }
 
 /* Daemons that lose Redis at the same time retry after different random pauses. */
+/* Replaces hiredis's function: the next reply becomes that of a Cluster that moved the slot. */
+static bool next_is_moved;
+
+int redisReaderGetReply(redisReader *reader, void **reply)
+{
+    static int (*next)(redisReader *, void **);
+    static const char moved[] = "-MOVED 1 127.0.0.1:1\r\n";
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "redisReaderGetReply");
+    int status = next(reader, reply);
+    if (!next_is_moved || status != REDIS_OK || !*reply)
+        return status;
+    next_is_moved = false;
+    freeReplyObject(*reply);
+    redisReader *other = redisReaderCreate();
+    redisReaderFeed(other, moved, sizeof moved - 1);
+    status = next(other, reply);
+    redisReaderFree(other);
+    return status;
+}
+
+/* The reply to LEAVE changes the server for all connections, while the queue closes them. */
+TEST(test_slot_moves_while_the_queue_leaves)
+{
+    struct bench *bench = set_up_with_jobs(1);
+    finish_jobs(bench);
+    run_ms(bench, 50);
+    bench->closed = false;
+    queue_close(bench->queue, 5, on_closed, bench);
+    next_is_moved = true;
+    run_until(bench, bench->closed);
+    assert_false(next_is_moved);
+    queue_destroy(bench->queue);
+    bench->queue = NULL;
+    tear_down(bench);
+}
+
 TEST(test_reconnects_are_spread)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
