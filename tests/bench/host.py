@@ -10,8 +10,8 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 --huge-pages it is a tmpfs of its own with huge pages (root), where large files cost less. The works:
 
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
-  baseline files, the progressive files, or both ("mixed"). A few photographs are copied until there
-  are 64 files, because jobs that read one file at the same time slow each other down.
+  baseline files, the progressive files, or both ("mixed"). A few photographs are copied until
+  there are 64 files in all, because jobs that read one file at the same time slow each other down.
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
@@ -61,7 +61,7 @@ FILES_LEAST = 64   # with copies
 OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
 WARM_JOBS = 64
-WARM_TURNS_MAX, WARM_GAIN = 12, 1.1
+TURNS_MAX, SPREAD_MAX = 20, 1.2
 PROGRESSIVE_TURN = 3 # times as long, because a device needs up to half a second for such a file
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
@@ -364,23 +364,23 @@ def measure_rounds(work, daemons, options):
     if work.alone:
         times = max(ALONE_LEAST, 2 * options.rounds)
         return [daemons.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
-    # Turns become longer until they take the wanted time and their speed no longer grows: pools
-    # fill, a virtual machine may get its memory when it is first used, and a device that runs a
-    # hundred images at once needs several hundred jobs.
-    count, best, turns, seconds = WARM_JOBS, 0, [], options.seconds * work.turn
-    for _ in range(WARM_TURNS_MAX + options.rounds):
+    # Turns become longer until they take the wanted time, and go on until the last ones are about
+    # equally fast: pools fill, a virtual machine may get its memory when it is first used, and a
+    # device that runs a hundred images at once needs several hundred jobs.
+    count, turns, seconds = WARM_JOBS, [], options.seconds * work.turn
+    for _ in range(TURNS_MAX):
         turn = daemons.turn(work, count)
-        turns.append(turn)
-        is_long = turn["wall_s"] >= seconds / 2 or count == JOBS_MAX
-        if not is_long or turn["images_s"] > WARM_GAIN * best:
+        if turn["wall_s"] < 0.8 * seconds and count < JOBS_MAX:
             turns.clear()
-            wanted = max(count, round(turn["images_s"] * seconds))
-            count = min(wanted, 4 * count, JOBS_MAX)
-        if len(turns) == options.rounds:
-            return turns
-        best = max(best, turn["images_s"])
-    raise Failed(f"the speed varies too much: {turn['images_s']:.0f} images/s in the last turn, "
-                 f"{best:.0f} in the best")
+            count = min(4 * count, math.ceil(turn["images_s"] * seconds), JOBS_MAX)
+            continue
+        turns.append(turn)
+        speeds = [each["images_s"] for each in turns[-options.rounds:]]
+        if len(speeds) == options.rounds and max(speeds) <= SPREAD_MAX * min(speeds):
+            break
+    if not turns:
+        raise Failed(f"no turn took {seconds:g} s")
+    return turns[-options.rounds:] # the range shows if they still differ
 
 
 def middle(turns):
