@@ -520,8 +520,8 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
     return STATUS_OK;
 }
 
-/* Returns true if an open target makes no difference to a rename over it. On NFS it does: the
- * target is moved aside first, so that its name is missing for a moment. */
+/* Whether the target may be open while it is renamed over. On NFS it would be moved aside first
+ * ("silly rename"), so that its name is missing for a moment. */
 static bool may_stay_open(int target)
 {
     struct statfs info;
@@ -539,28 +539,31 @@ static bool may_stay_open(int target)
     }
 }
 
-static enum status check_target(struct files_output *output, int target,
-                                files_may_replace *may_replace, void *context, struct error *error)
+#define COMPARED "compared with the file that it replaces"
+
+static enum status ask_may_replace(struct files_output *output, int target,
+                                   files_may_replace *may_replace, void *context,
+                                   struct error *error)
 {
     struct stat info;
     if (fstat(target, &info) != 0)
-        return output_error(output, "replaced", error);
+        return output_error(output, COMPARED, error);
     struct files_identity identity = identity_of(&info);
     return may_replace(context, &identity, error);
 }
 
-/* The target stays open during the rename, so that close() frees its blocks. Otherwise the rename
- * frees them while it holds the locks of both folders and one of the whole filesystem. For 1.3 MB
- * in tmpfs this takes 0.18 ms, and all workers together replace no more than 5,600 files/s. */
+/* The kernel frees the blocks of a replaced file when its last reference ends. If that is the
+ * rename's own reference, it frees them while it holds the locks of both folders, and one lock for
+ * all renames between folders of the filesystem: 0.18 ms for 1.3 MB in tmpfs, for one worker at a
+ * time (tests/bench/FIGURES.md). So the target is open during the rename, and close() frees it. */
 static enum status replace(struct files_output *output, files_may_replace *may_replace,
                            void *context, struct error *error)
 {
-    enum status status = STATUS_OK;
     int target = openat(output->folder, output->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (target < 0 && errno != ENOENT)
-        return output_error(output, "replaced", error);
-    if (target >= 0)
-        status = check_target(output, target, may_replace, context, error);
+        return output_error(output, COMPARED, error);
+    enum status status =
+        target < 0 ? STATUS_OK : ask_may_replace(output, target, may_replace, context, error);
     if (target >= 0 && !may_stay_open(target)) {
         close(target);
         target = -1;
@@ -578,7 +581,7 @@ enum status files_output_place(struct files_output *output, bool sync,
 {
     if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
                   RENAME_NOREPLACE) != 0) {
-        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so there may be a file. */
+        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE; there may be a file or none. */
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return output_error(output, "renamed into place", error);
         if (replace(output, may_replace, context, error) != STATUS_OK)

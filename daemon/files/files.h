@@ -115,7 +115,8 @@ enum status files_output_finish(struct files_output *output, bool sync,
 typedef enum status files_may_replace(void *context, const struct files_identity *target,
                                       struct error *error);
 /* Renames the closed temporary file into place, then syncs its folder if `sync`. Calls may_replace
- * if a file with this name exists. If the name is a symbolic link, the link is replaced. */
+ * if a file with this name exists; if that file cannot be looked at, nothing is replaced. If the
+ * name is a symbolic link, the link is replaced. */
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;

@@ -220,13 +220,20 @@ static void leave_device(struct dispatch *dispatch, struct dispatch_charge *char
     charge->state = DISPATCH_RETURNED;
 }
 
+static void free_heap(struct dispatch *dispatch, struct dispatch_charge *charge)
+{
+    if (!charge->on_device)
+        dispatch->heap_bytes -= (int64_t)charge->request.heap_bytes;
+    charge->request.heap_bytes = 0;
+}
+
 static void release(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns)
 {
     if (charge->state == DISPATCH_NONE)
         return;
     leave_device(dispatch, charge, now_ns);
+    free_heap(dispatch, charge);
     dispatch->on_cores -= !charge->on_device;
-    dispatch->heap_bytes -= charge->on_device ? 0 : (int64_t)charge->request.heap_bytes;
     dispatch->jobs--;
     assert(dispatch->on_cores >= 0 && dispatch->heap_bytes >= 0 && dispatch->jobs >= 0);
     *charge = (struct dispatch_charge){0};
@@ -414,6 +421,15 @@ void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, 
     pthread_mutex_unlock(&dispatch->lock);
 }
 
+void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
+{
+    if (charge->state == DISPATCH_NONE)
+        return;
+    pthread_mutex_lock(&dispatch->lock);
+    free_heap(dispatch, charge);
+    pthread_mutex_unlock(&dispatch->lock);
+}
+
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
                   uint64_t now_ns)
 {
@@ -449,7 +465,7 @@ bool dispatch_is_idle(struct dispatch *dispatch)
 {
     pthread_mutex_lock(&dispatch->lock);
     bool idle = dispatch->jobs == 0;
-    assert(!idle || dispatch->on_cores == 0);
+    assert(!idle || (dispatch->on_cores == 0 && dispatch->heap_bytes == 0));
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_device *device = &dispatch->devices[d];
         assert(!idle || (device->sent.work_ns == 0 && device->sent.bytes == 0 &&

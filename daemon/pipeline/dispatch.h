@@ -1,8 +1,9 @@
 /*
  * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
- * A JPEG goes to the device that has the least work. A core gets it instead if a worker is free for
- * it, there is heap for its decoder, and one of these holds:
+ * If all devices stall or are out of service, the cores get all jobs. Otherwise a JPEG goes to the
+ * device that has the least work. A core gets it instead if the heap has room for its decoder, and
+ * one of these holds:
  *
  * - The host has little to do, and a core decodes the file in less time than the device takes for
  *   it alone: a slow device, or a progressive file with few pixels and many scans.
@@ -11,8 +12,8 @@
  *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
  *   no task waits for a worker or they are faster than the devices.
  *
- * Without heap, a job would wait in the line of admission.h, and jobs of the devices behind it. If
- * all devices stall or are out of service, the cores get all jobs.
+ * The heap is a part of admission.h's lane. A job for which the lane has no room would wait at the
+ * head of the line, and jobs that devices decode would wait behind it.
  *
  * The times and rates are measured for each kind of file:
  * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
@@ -104,13 +105,13 @@ struct dispatch {
     pthread_mutex_t lock; /* guards all members below */
     uint32_t workers, device_count;
     int64_t jobs, on_cores; /* all jobs that have not ended, and those that cores decode */
-    int64_t heap_bytes, heap_room_bytes; /* of the jobs on cores, and its limit */
+    int64_t heap_bytes, heap_room_bytes; /* of decoders on cores, until they end; the limit */
     struct dispatch_rate decode[DISPATCH_KINDS];
     struct dispatch_device devices[DEVICES_MAX];
 };
 
-/* heap_room_bytes: for decoders on cores. room_bytes: memory of each device. Without devices,
- * nothing is charged. */
+/* heap_room_bytes: for decoders on cores. room_bytes: memory of each device. If there is no device,
+ * no job is charged. */
 void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room_bytes,
                    uint32_t device_count, const size_t *room_bytes);
 void dispatch_close(struct dispatch *dispatch); /* asserts that no charge is left */
@@ -126,6 +127,8 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
                      bool learns);
+/* A core has decoded the job's file: its heap is free. Idempotent; nothing for jobs of devices. */
+void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge);
 /* The job has ended, at any point. decode_ms: of a worker; negative: nothing is learned.
  * Idempotent. */
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,

@@ -185,7 +185,8 @@ static void open_admission(struct pipeline *pipeline)
     colour_cache_limit(host / HOST_COLOUR_PART);
 }
 
-/* The part of admission's heap that decoders of JPEGs leave to plans, results and other codecs. */
+/* The part of admission's lane that decoders on cores leave to plans and results, which jobs on
+ * devices need, too. */
 #define HEAP_OTHERS_PART 4
 
 /* Half of the descriptors that the process may open. */

@@ -2,21 +2,25 @@
  * reads.c - the stage READ on the loop: loads inputs from files, Redis keys or URLs into the file
  * pool.
  *
- * The steps of a job in this stage, and what follows each:
+ * A job has up to three steps here; start_read chooses the next one:
  *
- *   overlay   an overlay's key is read from Redis (input.reading), then a worker makes the overlay.
- *             -> overlay, until it has no more keys that are not in memory; then load
- *   load      the input is read from a key or a URL (input.reading). A file skips this step
- *             -> work
- *   work      a worker (owner) copies the input, or reads the file, into the file pool
- *             -> the stage ADMIT; refused, if the pool has no room
- *   refused   the job waits for room (TURN_REFUSED), and so do later jobs  -> overlay, load or work
- *   aside     as refused, but only zombies hold the room (TURN_ASIDE), and later jobs do not wait
- *             -> refused, when a zombie has returned its memory (reads_recall)
+ *   overlay   for each key of an overlay that is not in memory: reads it (input.reading is set),
+ *             then a worker makes the overlay
+ *   load      if the input is a key or a URL: reads it (input.reading is set)
+ *   work      a worker takes the input, or the head of a file, into the file pool, and plans the
+ *             job. The job goes on to ADMIT, or with the same worker beyond
  *
- * start_read chooses among the first three. reads_wait is true while a job is refused, or must wait
- * before the step load (must_yield). Then reads_pump starts jobs in order of arrival, and only jobs
- * that hold overlays do not wait for their turn.
+ * A worker that lacks memory for an overlay or an input gives the job back. Its turn says how it
+ * waits for memory of others:
+ *
+ *   refused   at the head of the line: later jobs wait, too, except those that hold overlays.
+ *             reads_pump starts it again when memory was given back
+ *   aside     only zombies hold the memory (answered jobs whose worker still uses it): later jobs
+ *             pass. When a zombie has returned its memory, the job is refused again (reads_recall)
+ *
+ * A job that waits may have to drop the input that it has loaded (free_budget_for); it loads it
+ * again. While reads_wait is true, new jobs wait for reads_pump, which starts them in order of
+ * arrival.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -91,8 +91,10 @@ void stages_advance(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     enum stage next = run->stage + 1;
-    if (run->stage == STAGE_DECODE)
+    if (run->stage == STAGE_DECODE) {
         admission_keep_encoder(run);
+        dispatch_decoded(&pipeline->dispatch, &run->charge);
+    }
     if (run->stage == STAGE_GPU ||
         (run->stage == STAGE_DECODE && run->input.decoder == CODEC_ON_HOST))
         reads_release(run); /* a device may decline the file */

@@ -284,15 +284,15 @@ static void reaped(void *context, redisReply *reply)
         log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
         fetch_wake(queue);
     }
-    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more) {
-        lease_reap(queue, reap->expired);
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more_gone) {
+        lease_reap(queue, reap->scans_expired);
         queue_close_check(queue);
         return;
     }
-    if (reap->listed && reap->names > NAMES_MAX)
+    if (reap->has_names && reap->names > NAMES_MAX)
         reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
                                                               (double)reap->names / NAMES_MAX);
-    if (reap->expired)
+    if (reap->scans_expired)
         note_scan(queue, script_reply_integer(reply, REAPED_TIME),
                   script_reply_integer(reply, REAPED_EXPIRED) > 0);
     queue_close_check(queue);
@@ -312,7 +312,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
         log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
         script_call_format(call, "%s", name->str);
     }
-    queue->reap.more = gone > QUEUE_BATCH_MAX;
+    queue->reap.more_gone = gone > QUEUE_BATCH_MAX;
 }
 
 /* `names`: of all daemons, or NULL. */
@@ -333,8 +333,8 @@ static void send_reap(struct queue *queue, const redisReply *names)
         script_call_number(call, (uint64_t)reap->scan_time);
     else
         script_call_text(call, "-1");
-    reap->listed = names != NULL;
-    reap->more = false;
+    reap->has_names = names != NULL;
+    reap->more_gone = false;
     if (names)
         add_gone(call, queue, names);
     reap->counter = queue->group->counter;
@@ -360,7 +360,7 @@ void lease_reap(struct queue *queue, bool expired_too)
     struct reap *reap = &queue->reap;
     if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
         return;
-    reap->expired = expired_too;
+    reap->scans_expired = expired_too;
     reap->second_scan = expired_too && reap->scan_time >= 0 && /* by a clock without steps */
                         uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
     if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
@@ -368,7 +368,7 @@ void lease_reap(struct queue *queue, bool expired_too)
         return;
     }
     if (redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace))
-        reap->step = REAP_LISTS;
+        reap->step = REAP_READS_NAMES;
 }
 
 void lease_reap_later(struct queue *queue)

@@ -48,12 +48,13 @@ static inline struct entry *entry_of(struct list_node *node)
 }
 
 enum queue_timer {
-    TIMER_BACKOFF, /* Redis refused a call: send nothing until then */
+    TIMER_BACKOFF, /* Redis refused a call: no FETCH, START, DONE, NACK or LOOK until then */
     TIMER_FETCH,  /* GATHER_MS between FETCH calls */
     TIMER_IDLE,   /* the next LOOK */
     TIMER_START,  /* GATHER_MS between START calls, or a retry */
     TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
-    TIMER_RENEW, TIMER_REAP, TIMER_READ, TIMER_CLOSE,
+    TIMER_RENEW, TIMER_REAP, TIMER_READ,
+    TIMER_CLOSE,  /* closes the connections: after a timeout, or now */
     TIMER_COUNT
 };
 
@@ -82,10 +83,10 @@ enum queue_watch {
 
 /* The life of a queue; it only goes on to later states. */
 enum queue_life {
-    LIFE_NEW,     /* not connected yet */
+    LIFE_NEW,     /* before queue_start */
     LIFE_RUNS,
-    LIFE_CLOSING, /* takes no more jobs, and ends its leases */
-    LIFE_LEAVING, /* LEAVE was sent */
+    LIFE_CLOSING, /* takes no more jobs, and waits for the end of its leases */
+    LIFE_LEAVING, /* sends LEAVE, and waits for the reply */
     LIFE_SHUT     /* the handles are closing, or closed */
 };
 
@@ -94,20 +95,20 @@ enum queue_wait {
     WAIT_NOT,
     WAIT_ON_WAKE,  /* BLPOP of NS:wake */
     WAIT_ON_JOBS,  /* BLMOVE of NS:jobs onto itself */
-    WAIT_UNBLOCKED /* the same, and CLIENT UNBLOCK was sent to end it */
+    WAIT_UNBLOCKED /* as WAIT_ON_JOBS, and CLIENT UNBLOCK was sent to end it */
 };
 
-/* REAP: first ZRANGE of NS:inst, unless it is too early to read the names again, then the script
- * until it has nothing more to do. */
-enum reap_step { REAP_NOT, REAP_LISTS, REAP_RUNS };
+/* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
+ * script runs. If it has more to do than one call may, both steps follow again. */
+enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 
 struct reap {
     enum reap_step step;
-    uint64_t counter;      /* of the outstanding call, if it runs */
-    bool listed;           /* began with the names of NS:inst */
-    bool more;             /* more daemons are gone than one call may name */
-    bool expired;          /* this and its further calls also scan for expired leases */
-    bool second_scan;      /* and take the leases that had ended by scan_time */
+    uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
+    bool has_names;        /* the names were read for this call */
+    bool more_gone;        /* more daemons are gone than one call may name */
+    bool scans_expired;    /* this call and those that follow it also scan for expired leases */
+    bool second_scan;      /* the scan takes the leases that had ended by scan_time */
     long long scan_time;   /* Redis's time at the first scan, Unix ms; -1: no scan since the last
                               connect */
     uint64_t scan_loop_ms; /* the same moment, uv_now */
@@ -195,7 +196,7 @@ struct queue {
     enum queue_wait wait;
     bool wait_refused;         /* Redis refused the last wait; TIMER_IDLE tries again */
     long long blocking_id;     /* Redis's id of the connection `blocking`; 0: not known */
-    long long listener;        /* Redis's id of that connection; 0: not known */
+    long long listener;        /* Redis's id of the connection `listening`; 0: not known */
     bool subscribed;           /* it gets messages */
     bool listen_refused;       /* Redis refused to report changes; a new connection asks again */
     bool tracking;             /* the main connection has its changes reported to `listener` */
@@ -212,7 +213,7 @@ struct queue {
     bool server_checked;       /* version and eviction policy were checked */
 
     bool backs_off;            /* TIMER_BACKOFF runs */
-    uint64_t backoff_ms;       /* how long next time */
+    uint64_t backoff_ms;       /* length of the next one */
     char logged_refusal[SCRIPT_ID_COUNT][ERROR_TEXT_MAX]; /* the last refusal in the log */
     char reason[ERROR_TEXT_MAX + 32]; /* view.reason: an error of Redis and its explanation */
     struct queue_view view;
@@ -258,12 +259,12 @@ void group_drop_ends(struct queue *queue);
 struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
                         const struct options *options, const char *instance,
                         const struct queue_events *events, struct error *error);
-/* It takes no more jobs. */
+/* LIFE_CLOSING or later: it takes no more jobs. */
 static inline bool queue_is_closing(const struct queue *queue)
 {
     return queue->life >= LIFE_CLOSING;
 }
-/* Connected, and Redis refused no call of late (TIMER_BACKOFF does not run). */
+/* Connected, and TIMER_BACKOFF does not run. */
 bool queue_ready(const struct queue *queue);
 void queue_timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* The same, unless the timer runs already. */

@@ -42,14 +42,14 @@ TEST(defaults_are_the_documented_ones)
 TEST(memory_follows_the_cpus)
 {
     static const struct {
-        uint64_t memory_gib, cpus, pinned_gib, host_gib;
-    } rows[] = {{64, 1, 4, 2}, {64, 16, 4, 2}, {64, 24, 6, 3}, {256, 32, 8, 4}, {16, 64, 2, 2},
-                {512, 128, 32, 16}};
+        uint64_t memory_gib, cpus, pinned_mib, host_mib;
+    } rows[] = {{64, 1, 4096, 2048}, {64, 16, 4096, 2048}, {64, 17, 4352, 2176},
+                {256, 32, 8192, 4096}, {16, 64, 2048, 2048}, {512, 128, 32768, 16384}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct options options = fresh();
         options_resolve(&options, rows[i].memory_gib * GIB, rows[i].cpus);
-        assert_int_equal(options.pinned_bytes, rows[i].pinned_gib * GIB);
-        assert_int_equal(options.host_bytes, rows[i].host_gib * GIB);
+        assert_int_equal(options.pinned_bytes, rows[i].pinned_mib * MIB);
+        assert_int_equal(options.host_bytes, rows[i].host_mib * MIB);
         options_clear(&options);
     }
 }

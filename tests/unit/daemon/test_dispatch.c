@@ -236,6 +236,7 @@ static void end_task(struct simulation *s, struct worker *worker)
         admit(s);
     } else if (worker->task == TASK_DECODE) {
         s->heap_bytes -= load->heap_bytes;
+        dispatch_decoded(&s->dispatch, &load->charge);
         admit(s);
         push(&s->tasks[TASK_WRITE], load);
     } else {
@@ -651,6 +652,30 @@ TEST(memory_bounds_a_device)
     assert_in_range(on_device, 3, 6);
     for (size_t i = 0; i < COUNT_OF(charges); i++)
         dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+    dispatch_close(&alone);
+}
+
+/* Cores would decode these files first, but have heap for two of them. */
+TEST(heap_bounds_the_cores)
+{
+    struct dispatch_request scans = photograph;
+    struct dispatch_charge charges[5];
+    scans.kind = DISPATCH_PROGRESSIVE;
+    scans.pixels = 100000;
+    scans.file_bytes = 10000000;
+    scans.heap_bytes = 48 * MIB;
+    open_alone(1, GIB); /* and 100 MiB of heap */
+    for (size_t i = 0; i < COUNT_OF(charges); i++) {
+        if (i == 3) { /* twice, but the heap of one file is free */
+            dispatch_decoded(&alone, &charges[0]);
+            dispatch_decoded(&alone, &charges[0]);
+        }
+        charges[i] = sent_at(scans, NS_PER_S);
+        assert_int_equal(charges[i].on_device, i == 2 || i == 4);
+    }
+    for (size_t i = 0; i < COUNT_OF(charges); i++)
+        dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+    assert_true(dispatch_is_idle(&alone));
     dispatch_close(&alone);
 }
 

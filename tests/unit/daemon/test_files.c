@@ -407,8 +407,8 @@ TEST(files_that_cannot_be_opened_stay)
     enum status status = files_output_place(&output, false, any_file, NULL, &error);
     setrlimit(RLIMIT_NOFILE, &limit);
     assert_int_equal(status, STATUS_WRITE_FAILED);
-    assert_string_equal(error.text, "the output \"old.png\" cannot be replaced: Too many open "
-                                    "files");
+    assert_string_equal(error.text, "the output \"old.png\" cannot be compared with the file that "
+                                    "it replaces: Too many open files");
     files_output_end(&output);
     assert_int_equal(stat_of("out/old.png").st_size, 4);
 }
