@@ -220,10 +220,10 @@ static void leave_device(struct dispatch *dispatch, struct dispatch_charge *char
     charge->state = DISPATCH_RETURNED;
 }
 
+/* For a job on the cores. */
 static void free_heap(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
-    if (!charge->on_device)
-        dispatch->heap_bytes -= (int64_t)charge->request.heap_bytes;
+    dispatch->heap_bytes -= (int64_t)charge->request.heap_bytes;
     charge->request.heap_bytes = 0;
 }
 
@@ -232,8 +232,10 @@ static void release(struct dispatch *dispatch, struct dispatch_charge *charge, u
     if (charge->state == DISPATCH_NONE)
         return;
     leave_device(dispatch, charge, now_ns);
-    free_heap(dispatch, charge);
-    dispatch->on_cores -= !charge->on_device;
+    if (!charge->on_device) {
+        free_heap(dispatch, charge);
+        dispatch->on_cores--;
+    }
     dispatch->jobs--;
     assert(dispatch->on_cores >= 0 && dispatch->heap_bytes >= 0 && dispatch->jobs >= 0);
     *charge = (struct dispatch_charge){0};
@@ -423,7 +425,7 @@ void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, 
 
 void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
-    if (charge->state == DISPATCH_NONE)
+    if (charge->state == DISPATCH_NONE || charge->on_device)
         return;
     pthread_mutex_lock(&dispatch->lock);
     free_heap(dispatch, charge);

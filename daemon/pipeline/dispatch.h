@@ -12,8 +12,8 @@
  *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
  *   no task waits for a worker or they are faster than the devices.
  *
- * The heap is a part of admission.h's lane. A job for which the lane has no room would wait at the
- * head of the line, and jobs that devices decode would wait behind it.
+ * The heap is a part of admission.h's lane. If the lane has no room for a job, all later jobs wait,
+ * too, even if a device decodes them.
  *
  * The times and rates are measured for each kind of file:
  * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
@@ -127,7 +127,8 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
                      bool learns);
-/* A core has decoded the job's file: its heap is free. Idempotent; nothing for jobs of devices. */
+/* The file of a job on the cores is decoded: its heap is free. Idempotent. For other jobs it does
+ * nothing. */
 void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge);
 /* The job has ended, at any point. decode_ms: of a worker; negative: nothing is learned.
  * Idempotent. */

@@ -54,7 +54,8 @@ enum queue_timer {
     TIMER_START,  /* GATHER_MS between START calls, or a retry */
     TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
     TIMER_RENEW, TIMER_REAP, TIMER_READ,
-    TIMER_CLOSE,  /* closes the connections: after a timeout, or now */
+    TIMER_CLOSE,  /* the timeout of queue_close */
+    TIMER_SHUT,   /* all is done: closes the connections */
     TIMER_COUNT
 };
 

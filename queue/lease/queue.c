@@ -504,11 +504,11 @@ static void shut(struct queue *queue)
     route_close(queue->route, part_closed, queue);
 }
 
-/* Not at once: the caller may be a connection that tells all connections of a new server, and would
- * go on with connections and a route that are closed. */
+/* By a timer: the caller may be route.c, which is telling each connection that the server has
+ * changed. It must not find the connections closed and the route freed. */
 static void shut_soon(struct queue *queue)
 {
-    queue_timer_start(queue, TIMER_CLOSE, 0);
+    queue_timer_start(queue, TIMER_SHUT, 0);
 }
 
 static void left(void *context, redisReply *reply)
@@ -593,7 +593,8 @@ static void on_timer(uv_timer_t *timer)
         lease_reap(queue, true);
         return;
     case TIMER_READ: read_pump(queue); return;
-    case TIMER_CLOSE: shut(queue); return;
+    case TIMER_CLOSE:
+    case TIMER_SHUT: shut(queue); return;
     case TIMER_DONE: ack_pump(&queue->done); break;
     case TIMER_NACK: ack_pump(&queue->nack); break;
     case TIMER_FETCH:

@@ -1,0 +1,521 @@
+/*
+ * test_dispatch_host.c - simulates a host with cores and devices, and compares the dispatcher with
+ * the best fixed split between them.
+ *
+ * Service times are those of tests/bench/FIGURES.md: a core decodes 0.1 GP/s, a progressive file
+ * 0.04 GP/s. A device runs its jobs side by side. Alone, a job takes its latency; together, they
+ * take at least the sum of their work.
+ */
+#include <math.h>
+
+#include "conf/clock.h"
+#include "daemon/pipeline/dispatch.h"
+#include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/process.h"
+
+#include "tests/fixtures/test.h"
+
+#define JOBS     3000
+#define CORES    DEVICES_MAX /* a place that is no device */
+#define PLACES   (DEVICES_MAX + 1)
+#define NEVER_NS 1e18
+#define TICK_NS 1e8 /* the pipeline looks for places, also if nothing happens */
+
+/* ---- the simulated host --------------------------------------------------------------------- */
+
+struct card {
+    double work_gp_s[DISPATCH_KINDS]; /* together */
+    double slowdown;                  /* of one image alone; 1: H200 */
+    unsigned at_once;                 /* progressive files; more wait */
+    double stalls_ns, continues_ns;
+};
+
+struct host {
+    unsigned workers, cards;
+    struct card card[2];
+    double core_gp_s[DISPATCH_KINDS];
+    double progressive, other; /* parts of the jobs */
+    bool small;                /* images of 256 x 256 */
+    uint64_t heap_bytes;       /* for decoders on cores; 0: any number */
+};
+
+#define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 96}
+#define SIXTEEN_CORES .workers = 16, .core_gp_s = {0.10, 0.04, 0.03}
+
+struct load {
+    enum dispatch_kind kind;
+    uint64_t pixels, bytes;
+    struct dispatch_charge charge;
+    unsigned place;
+    uint64_t heap_bytes;    /* if a core decodes it */
+    double fetched_ns, left_ns; /* left: of its time alone on the card */
+    double demand;              /* the part of the card that it uses at full speed */
+    double decode_ns, rest_ns;  /* of workers */
+};
+
+struct line {
+    struct load *images[JOBS];
+    size_t first, end;
+};
+
+enum task { TASK_READ, TASK_DECODE, TASK_WRITE, TASKS };
+
+struct worker {
+    struct load *load; /* NULL: idle */
+    enum task task;
+    double ends_ns;
+};
+
+/* A fixed split: the parts of each kind per place. */
+struct split {
+    double part[DISPATCH_KINDS][PLACES];
+};
+
+struct simulation {
+    const struct host *host;
+    const struct split *split; /* NULL: the dispatcher decides */
+    struct dispatch dispatch;
+    double credit[DISPATCH_KINDS][PLACES];
+    struct load images[JOBS];
+    size_t count, fetched, in_flight, on_cards, done;
+    struct line admission, tasks[TASKS], waiting[2], running[2];
+    uint64_t heap_bytes;
+    struct worker workers[64];
+    double now_ns, longest_ns;
+    size_t placed[DISPATCH_KINDS][PLACES];
+};
+
+static void push(struct line *line, struct load *load)
+{
+    line->images[line->end++] = load;
+}
+
+static struct load *pop(struct line *line)
+{
+    return line->first < line->end ? line->images[line->first++] : NULL;
+}
+
+static double work_ns(const struct host *host, unsigned card, const struct load *load)
+{
+    return (double)load->pixels / host->card[card].work_gp_s[load->kind];
+}
+
+static double alone_ns(const struct host *host, unsigned card, const struct load *load)
+{
+    double scans = load->kind == DISPATCH_PROGRESSIVE ? 78 * (double)load->bytes : 0;
+    double alone = host->card[card].slowdown * (330e3 + 0.018 * (double)load->pixels + scans);
+    return fmax(alone, work_ns(host, card, load));
+}
+
+static bool is_stalled(const struct simulation *s, unsigned card)
+{
+    const struct card *c = &s->host->card[card];
+    return s->now_ns >= c->stalls_ns && s->now_ns < c->continues_ns;
+}
+
+/* The part of the card that each job may use: all get the same, unless they need less. */
+static double share_of_card(const struct simulation *s, unsigned card)
+{
+    const struct line *running = &s->running[card];
+    double share = 0;
+    for (int rounds = 0; rounds < 3; rounds++) {
+        double used = 0, others = 0;
+        for (size_t i = running->first; i < running->end; i++) {
+            double needs = running->images[i]->demand;
+            used += needs <= share ? needs : 0;
+            others += needs > share;
+        }
+        share = others > 0 ? (1 - used) / others : 1;
+    }
+    return is_stalled(s, card) ? 0 : share;
+}
+
+/* 1: as fast as alone. */
+static double speed(double share, const struct load *load)
+{
+    return fmin(1, share / load->demand);
+}
+
+static uint64_t clock_of(const struct simulation *s)
+{
+    return NS_PER_S + (uint64_t)s->now_ns;
+}
+
+static void start_load(struct simulation *s, unsigned card, struct load *load)
+{
+    load->left_ns = alone_ns(s->host, card, load);
+    load->demand = work_ns(s->host, card, load) / load->left_ns;
+    push(&s->running[card], load);
+}
+
+static void start_progressive(struct simulation *s, unsigned card)
+{
+    unsigned running = 0;
+    for (size_t i = s->running[card].first; i < s->running[card].end; i++)
+        running += s->running[card].images[i]->kind == DISPATCH_PROGRESSIVE;
+    for (struct load *load; running < s->host->card[card].at_once &&
+                            (load = pop(&s->waiting[card])); running++)
+        start_load(s, card, load);
+}
+
+static bool tasks_wait(const struct simulation *s)
+{
+    size_t waiting = 0;
+    for (int task = 0; task < TASKS; task++)
+        waiting += s->tasks[task].end - s->tasks[task].first;
+    return waiting > 0;
+}
+
+static void choose(struct simulation *s, struct load *load)
+{
+    if (!s->split) {
+        const struct dispatch_request request = {
+            .kind = load->kind, .pixels = load->pixels, .file_bytes = load->bytes,
+            .device_bytes = 3 * load->pixels, .heap_bytes = load->heap_bytes,
+            .workers_busy = tasks_wait(s)};
+        dispatch_choose(&s->dispatch, &request, clock_of(s), &load->charge);
+        load->place = load->charge.on_device ? load->charge.device : CORES;
+    } else {
+        double *credit = s->credit[load->kind], best = 0;
+        for (unsigned p = 0; p < PLACES; p++) {
+            credit[p] += s->split->part[load->kind][p];
+            if (credit[p] > best) {
+                best = credit[p];
+                load->place = p;
+            }
+        }
+        credit[load->place]--;
+    }
+    s->placed[load->kind][load->place]++;
+}
+
+/* `inflight` if it is auto, with the places that short jobs get. */
+static size_t base(const struct simulation *s)
+{
+    return 2 * s->host->workers + 8 * s->host->cards + (s->host->small ? INFLIGHT_AHEAD_MAX : 0);
+}
+
+static void begin(struct simulation *s, struct load *load)
+{
+    if (load->place == CORES) {
+        push(&s->tasks[TASK_DECODE], load);
+        return;
+    }
+    dispatch_start(&s->dispatch, &load->charge, clock_of(s));
+    s->on_cards++;
+    assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
+    if (load->kind == DISPATCH_SEQUENTIAL) {
+        start_load(s, load->place, load);
+        return;
+    }
+    push(&s->waiting[load->place], load);
+    start_progressive(s, load->place);
+}
+
+/* As admission.c: no job overtakes one that waits for memory. */
+static void admit(struct simulation *s)
+{
+    uint64_t most = s->host->heap_bytes > 0 && !s->split ? s->host->heap_bytes : UINT64_MAX;
+    for (struct line *line = &s->admission; line->first < line->end;) {
+        struct load *load = line->images[line->first];
+        uint64_t bytes = load->place == CORES ? load->heap_bytes : 0;
+        if (s->heap_bytes + bytes > most)
+            return;
+        s->heap_bytes += bytes;
+        begin(s, pop(line));
+    }
+}
+
+static void end_task(struct simulation *s, struct worker *worker)
+{
+    struct load *load = worker->load;
+    worker->load = NULL;
+    if (worker->task == TASK_READ) {
+        choose(s, load);
+        push(&s->admission, load);
+        admit(s);
+    } else if (worker->task == TASK_DECODE) {
+        s->heap_bytes -= load->heap_bytes;
+        dispatch_decoded(&s->dispatch, &load->charge);
+        admit(s);
+        push(&s->tasks[TASK_WRITE], load);
+    } else {
+        dispatch_end(&s->dispatch, &load->charge, load->decode_ns / 1e6, clock_of(s));
+        s->in_flight--;
+        s->done++;
+        s->longest_ns = fmax(s->longest_ns, s->now_ns - load->fetched_ns);
+    }
+}
+
+/* As pipeline.c: jobs on cards leave their places to others. */
+static void fetch(struct simulation *s)
+{
+    size_t most = base(s), ahead_max = (size_t)INFLIGHT_DEVICE_MAX * s->host->cards;
+    size_t ahead = s->split ? s->on_cards : dispatch_ahead(&s->dispatch, clock_of(s));
+    most += ahead < ahead_max ? ahead : ahead_max;
+    for (; s->fetched < s->count && s->in_flight < most; s->in_flight++) {
+        s->images[s->fetched].fetched_ns = s->now_ns;
+        push(&s->tasks[TASK_READ], &s->images[s->fetched++]);
+    }
+}
+
+static void start_tasks(struct simulation *s)
+{
+    for (unsigned w = 0; w < s->host->workers; w++) {
+        struct worker *worker = &s->workers[w];
+        for (int task = TASKS - 1; task >= 0 && !worker->load; task--) {
+            worker->load = pop(&s->tasks[task]);
+            worker->task = (enum task)task;
+            if (!worker->load)
+                continue;
+            struct load *load = worker->load;
+            worker->ends_ns = s->now_ns +
+                              (task == TASK_DECODE ? load->decode_ns : load->rest_ns / 2);
+        }
+    }
+}
+
+static double next_change_ns(const struct simulation *s)
+{
+    double next = (floor(s->now_ns / TICK_NS) + 1) * TICK_NS;
+    for (unsigned w = 0; w < s->host->workers; w++)
+        if (s->workers[w].load)
+            next = fmin(next, s->workers[w].ends_ns);
+    for (unsigned c = 0; c < s->host->cards; c++) {
+        const struct card *card = &s->host->card[c];
+        double share = share_of_card(s, c);
+        if (s->now_ns < card->stalls_ns)
+            next = fmin(next, card->stalls_ns);
+        else if (s->now_ns < card->continues_ns)
+            next = fmin(next, card->continues_ns);
+        for (size_t i = s->running[c].first; i < s->running[c].end && share > 0; i++) {
+            const struct load *load = s->running[c].images[i];
+            next = fmin(next, s->now_ns + load->left_ns / speed(share, load));
+        }
+    }
+    return next;
+}
+
+/* Moves the jobs on the card on by this time. */
+static void run_card(struct simulation *s, unsigned card, double ns)
+{
+    struct line *running = &s->running[card];
+    double share = share_of_card(s, card);
+    for (size_t i = running->first; i < running->end; i++)
+        running->images[i]->left_ns -= ns * speed(share, running->images[i]);
+}
+
+static void end_on_card(struct simulation *s, unsigned card)
+{
+    struct line *running = &s->running[card], old = *running;
+    running->first = running->end = 0;
+    for (size_t i = old.first; i < old.end; i++) {
+        struct load *load = old.images[i];
+        if (load->left_ns > 1) {
+            push(running, load);
+            continue;
+        }
+        dispatch_return(&s->dispatch, &load->charge, clock_of(s), true);
+        s->on_cards--;
+        push(&s->tasks[TASK_WRITE], load);
+    }
+    start_progressive(s, card);
+}
+
+static void fill(struct simulation *s)
+{
+    uint32_t state = 7;
+    for (size_t i = 0; i < s->count; i++) {
+        struct load *load = &s->images[i];
+        double drawn = test_random(&state) / 8 % 1000 / 1000.0;
+        load->pixels = s->host->small ? 256 * 256 : 2000000 + test_random(&state) / 8 % 8000000;
+        load->kind = drawn < s->host->progressive                   ? DISPATCH_PROGRESSIVE
+                      : drawn < s->host->progressive + s->host->other ? DISPATCH_OTHER
+                                                                      : DISPATCH_SEQUENTIAL;
+        load->bytes = load->pixels / (load->kind == DISPATCH_PROGRESSIVE ? 4 : 6);
+        load->heap_bytes = load->kind == DISPATCH_PROGRESSIVE ? 6 * load->pixels : 0;
+        load->decode_ns = (double)load->pixels / s->host->core_gp_s[load->kind];
+        load->rest_ns = 100e3 + 0.15 * (double)load->pixels;
+    }
+}
+
+static struct simulation simulation;
+
+/* Returns the time from the first fetch to the last end, in seconds. */
+static double simulate(const struct host *host, const struct split *split, size_t count)
+{
+    struct simulation *s = &simulation;
+    size_t rooms[2] = {32ull << 30, 32ull << 30};
+    memset(s, 0, sizeof *s);
+    s->host = host;
+    s->split = split;
+    s->count = count;
+    fill(s);
+    dispatch_open(&s->dispatch, host->workers, host->heap_bytes > 0 ? host->heap_bytes : 64 * GIB,
+                  host->cards, rooms);
+    while (s->done < count) {
+        fetch(s);
+        start_tasks(s);
+        double next = next_change_ns(s);
+        assert_true(next < 1000e9); /* else a job waits forever */
+        for (unsigned c = 0; c < host->cards; c++)
+            run_card(s, c, next - s->now_ns);
+        s->now_ns = next;
+        for (unsigned c = 0; c < host->cards; c++)
+            end_on_card(s, c);
+        for (unsigned w = 0; w < host->workers; w++)
+            if (s->workers[w].load && s->workers[w].ends_ns <= next)
+                end_task(s, &s->workers[w]);
+    }
+    assert_int_equal(dispatch_ahead(&s->dispatch, clock_of(s)), 0);
+    dispatch_close(&s->dispatch); /* asserts that all charges have ended */
+    return s->now_ns / 1e9;
+}
+
+/* ---- the best fixed split ------------------------------------------------------------------- */
+
+static const double parts[] = {0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
+
+/* Searches one number at a time: the part of a kind on the cores, or the part of the rest on the
+ * second card. Progressive files begin on the cards, then on the cores. */
+static double best_split(const struct host *host)
+{
+    double chosen[2][2] = {{0}}; /* kind; cores, second card */
+    double best = NEVER_NS;
+    for (int start = 0; start < 2; start++) {
+        chosen[DISPATCH_PROGRESSIVE][0] = start;
+        for (int dial = 0; dial < 4; dial++) {
+            int kind = dial / 2, of_card = dial % 2;
+            double kept = chosen[kind][of_card];
+            if ((of_card && host->cards == 1) ||
+                (kind == DISPATCH_PROGRESSIVE && host->progressive == 0))
+                continue;
+            for (size_t i = 0; i < COUNT_OF(parts); i++) {
+                struct split split = {.part[DISPATCH_OTHER][CORES] = 1};
+                chosen[kind][of_card] = parts[i];
+                for (int k = 0; k < 2; k++) {
+                    split.part[k][CORES] = chosen[k][0];
+                    split.part[k][0] = (1 - chosen[k][0]) * (1 - chosen[k][1]);
+                    split.part[k][1] = (1 - chosen[k][0]) * chosen[k][1];
+                }
+                double took = simulate(host, &split, JOBS);
+                if (took < best) {
+                    best = took;
+                    kept = parts[i];
+                }
+            }
+            chosen[kind][of_card] = kept;
+        }
+    }
+    return best;
+}
+
+/* Checks that the dispatcher takes at most 1 + `more` times as long as the best split. A slow build
+ * does not search for the best split: with ThreadSanitizer, it would take minutes. */
+static void check_against_best(const char *name, struct host host, double more)
+{
+    double best = patience(1) > 1 ? INFINITY : best_split(&host);
+    double took = simulate(&host, NULL, JOBS);
+    print_message("# %s: %.3f s, best split %.3f s, ratio %.2f; longest job %.0f ms; on the cores "
+                  "%zu sequential and %zu progressive\n", name, took, best, took / best,
+                  simulation.longest_ns / 1e6, simulation.placed[DISPATCH_SEQUENTIAL][CORES],
+                  simulation.placed[DISPATCH_PROGRESSIVE][CORES]);
+    if (took > best * (1 + more))
+        fail_msg("%s: %.3f s; the best split takes %.3f s", name, took, best);
+    assert_true(simulation.longest_ns < 5e9);
+}
+
+TEST(one_card)
+{
+    check_against_best("256 x 256", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
+                                                  .small = true}, 0.15);
+    check_against_best("sequential", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200}},
+                       0.15);
+    check_against_best("30% progressive", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
+                       .progressive = 0.3}, 0.15);
+    check_against_best("progressive", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
+                       .progressive = 1}, 0.1);
+    check_against_best("30% progressive, 30% PNG", (struct host){SIXTEEN_CORES, .cards = 1,
+                       .card = {H200}, .progressive = 0.3, .other = 0.3}, 0.05);
+    check_against_best("two cores", (struct host){.workers = 2, .core_gp_s = {0.1, 0.04, 0.03},
+                       .cards = 1, .card = {H200}, .progressive = 0.3}, 0.15);
+}
+
+/* A progressive file without subsampling needs 6 bytes per pixel on a core. The many cores get only
+ * those that fit: if one waits for memory, all later jobs wait, too. */
+TEST(memory_bounds_the_cores)
+{
+    struct host host = {.workers = 30, .core_gp_s = {0.1, 0.04, 0.03}, .cards = 1, .card = {H200},
+                        .progressive = 1, .heap_bytes = 800000000};
+    check_against_best("many cores, progressive", host, 0.1);
+    host.progressive = 0.3;
+    check_against_best("many cores, 30% progressive", host, 0.15);
+    host.heap_bytes = 200000000;
+    check_against_best("the same, little memory", host, 0.15);
+}
+
+/* The dispatcher knows nothing of these cards at first. */
+TEST(slow_cards)
+{
+    static const struct card small = {.work_gp_s = {1.5, 0.8}, .slowdown = 4, .at_once = 60};
+    static const struct card tiny = {.work_gp_s = {0.3, 0.2}, .slowdown = 10, .at_once = 8};
+    static const struct card narrow = {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 8};
+    struct host host = {SIXTEEN_CORES, .cards = 1, .card = {small}};
+    check_against_best("small card, sequential", host, 0.1);
+    host.progressive = 0.3;
+    check_against_best("small card, 30% progressive", host, 0.15);
+    host.card[0] = tiny;
+    check_against_best("tiny card, 30% progressive", host, 0.15);
+    host.card[0] = narrow;
+    check_against_best("few jobs at once, 30% progressive", host, 0.15);
+}
+
+TEST(slow_cores)
+{
+    struct host host = {.workers = 16, .core_gp_s = {0.01, 0.04, 0.03}, .cards = 1,
+                        .card = {{.work_gp_s = {1.5, 0.8}, .slowdown = 4, .at_once = 60}}};
+    check_against_best("slow cores, sequential", host, 0.15);
+    host.progressive = 0.3;
+    check_against_best("slow cores, 30% progressive", host, 0.15);
+}
+
+TEST(two_cards)
+{
+    static const struct card quarter = {.work_gp_s = {7.5, 3}, .slowdown = 4, .at_once = 96};
+    struct host host = {SIXTEEN_CORES, .cards = 2, .card = {H200, H200}};
+    check_against_best("two equal cards", host, 0.1);
+    assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.4, JOBS * 0.6);
+    host.card[1] = quarter;
+    check_against_best("two cards, one a quarter as fast", host, 0.1);
+    assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.1, JOBS * 0.35);
+    host.progressive = 0.3;
+    check_against_best("the same, 30% progressive", host, 0.2);
+}
+
+/* A card that stops keeps its jobs. The others end. */
+TEST(a_card_that_stalls)
+{
+    struct host host = {SIXTEEN_CORES, .cards = 1, .card = {H200}};
+    host.card[0].stalls_ns = 1e8;
+    host.card[0].continues_ns = 1.1e9;
+    simulate(&host, NULL, JOBS);
+    /* 250 jobs of 60 ms are what 16 cores do meanwhile. */
+    assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][CORES], 200, 1000);
+    host.cards = 2;
+    host.card[1] = (struct card)H200;
+    assert_true(simulate(&host, NULL, JOBS) < 1.3);
+    assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.5, JOBS);
+}
+
+/* The device does nothing at first, because it gets memory. It must not look slow for long. */
+TEST(a_slow_start_is_made_up_for)
+{
+    struct host host = {SIXTEEN_CORES, .cards = 1, .card = {H200}, .progressive = 1};
+    double took = simulate(&host, NULL, JOBS);
+    host.card[0].continues_ns = 1e9;
+    double later = simulate(&host, NULL, JOBS);
+    print_message("# progressive: %.3f s; %.3f s if the card is late by 1 s\n", took, later);
+    assert_true(later < took + 1.3);
+}
+
+TEST_MAIN()
