@@ -476,7 +476,8 @@ enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error)
 {
-    *output = (struct files_output){.fd = -1, .folder = -1, .path = path, .user = files->user};
+    *output = (struct files_output){.fd = -1, .folder = -1, .replaced = -1, .path = path,
+                                    .user = files->user};
     output->folder = open_parent(files, path, &output->name);
     output->own_folder = output->folder >= 0 && output->folder != files->output_root;
     if (output->folder < 0 || !choose_temporary_folder(files, output))
@@ -555,7 +556,8 @@ static enum status ask_may_replace(struct files_output *output, int target,
 /* The kernel frees the blocks of a replaced file when its last reference ends. If that is the
  * rename's own reference, it frees them while it holds the locks of both folders, and one lock for
  * all renames between folders of the filesystem: 0.18 ms for 1.3 MB in tmpfs, for one worker at a
- * time (tests/bench/FIGURES.md). So the target is open during the rename, and close() frees it. */
+ * time (tests/bench/FIGURES.md). So the target is open during the rename, and the close of
+ * output->replaced frees it. */
 static enum status replace(struct files_output *output, files_may_replace *may_replace,
                            void *context, struct error *error)
 {
@@ -564,15 +566,13 @@ static enum status replace(struct files_output *output, files_may_replace *may_r
         return output_error(output, COMPARED, error);
     enum status status =
         target < 0 ? STATUS_OK : ask_may_replace(output, target, may_replace, context, error);
-    if (target >= 0 && !may_stay_open(target)) {
+    if (target >= 0 && may_stay_open(target))
+        output->replaced = target;
+    else if (target >= 0)
         close(target);
-        target = -1;
-    }
     if (status == STATUS_OK && renameat(output->temporary_folder, output->temporary_name,
                                         output->folder, output->name) != 0)
         status = output_error(output, "renamed into place", error);
-    if (target >= 0)
-        close(target);
     return status;
 }
 
@@ -597,10 +597,12 @@ void files_output_end(struct files_output *output)
 {
     if (output->fd >= 0)
         close(output->fd);
+    if (output->replaced >= 0)
+        close(output->replaced);
     if (output->is_temporary)
         unlinkat(output->temporary_folder, output->temporary_name, 0);
     if (output->own_folder)
         close(output->folder);
     output->own_folder = output->is_temporary = false;
-    output->fd = output->folder = -1;
+    output->fd = output->folder = output->replaced = -1;
 }

@@ -126,6 +126,9 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
     bool suspects_disk = disk_may_be_why(sink.file.reason);
     if (suspects_disk)
         disk_lack_room(disk);
+    /* The kernel frees the replaced file while the result is on its way. */
+    worker_close_later(tools, sink.file.replaced);
+    sink.file.replaced = -1;
     files_output_end(&sink.file);
     disk_occupy(disk, -sink.occupied);
     output->bytes = sink.sink.total;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
@@ -155,11 +156,18 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
     return stays;
 }
 
+void worker_close_later(struct worker_tools *tools, int descriptor)
+{
+    if (tools->closes >= 0)
+        close(tools->closes);
+    tools->closes = descriptor;
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES),
-                                 malloc(sizeof(struct jpeg_frame)), worker->number, worker};
+                                 malloc(sizeof(struct jpeg_frame)), worker->number, worker, -1};
     bool usable = tools.codec && tools.sink && tools.frame, stays = true;
     if (!usable) /* uncovered: memory */
         log_error("no memory for the codecs of a worker thread; the thread ends");
@@ -167,6 +175,7 @@ static void *worker_main(void *argument)
         worker->handed_on = false;
         task->run(task, &tools);
         stays = finish_task(worker, worker->handed_on ? NULL : task);
+        worker_close_later(&tools, -1);
     }
     codec_context_destroy(tools.codec);
     free(tools.sink);

@@ -27,6 +27,7 @@ struct worker_tools {
     struct jpeg_frame *frame;
     uint32_t number; /* of the worker, from 0; a replacement gets a new number */
     struct worker *worker; /* for workers_hand_on */
+    int closes;            /* a descriptor, or -1; use worker_close_later */
 };
 
 struct worker_task {
@@ -52,6 +53,10 @@ void workers_submit(struct workers *workers, struct worker_task *task);
 /* For task->run, at its end: the task is not finished. Another thread will submit it again, and may
  * do so as soon as it learns of the task: tell it after this call, and do not use the task then. */
 void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
+
+/* For task->run: the worker closes the descriptor when the task is finished, so that nobody waits
+ * for a long close(). An earlier descriptor of the task is closed now. -1: none. */
+void worker_close_later(struct worker_tools *tools, int descriptor);
 
 /* Calls done for all finished tasks now. */
 void workers_collect(struct workers *workers);

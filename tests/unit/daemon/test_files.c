@@ -28,6 +28,7 @@ static bool server_breaks_excl;
 static long server_type; /* of the filesystem; 0: the real one */
 static ino_t watched;    /* inode of the file to be replaced */
 static bool was_open;    /* during the last rename */
+static bool stayed_open; /* until the end of the last output of write_as */
 
 static void as_served(struct stat *info)
 {
@@ -312,6 +313,7 @@ static enum status write_as(const char *path, struct error *error)
         status = files_output_finish(&output, false, error);
     if (status == STATUS_OK)
         status = files_output_place(&output, false, any_file, NULL, error);
+    stayed_open = output.replaced >= 0 && is_open(watched);
     files_output_end(&output);
     return status;
 }
@@ -373,8 +375,8 @@ TEST(files_that_are_refused_stay)
     assert_int_equal(stat_of("out/old.png").st_size, 4);
 }
 
-/* close() frees a replaced file, after the rename. NFS would move an open file aside first. */
-TEST(replaced_files_are_open_during_the_rename)
+/* NFS would move an open file aside first. */
+TEST(replaced_files_are_open_until_the_end)
 {
     static const struct {
         long type;
@@ -387,6 +389,7 @@ TEST(replaced_files_are_open_during_the_rename)
         write_output("old.png");
         server_type = 0;
         assert_int_equal(was_open, cases[i].open);
+        assert_int_equal(stayed_open, cases[i].open);
         assert_false(is_open(watched));
         assert_int_equal(stat_of("out/old.png").st_size, 0);
     }

@@ -1,4 +1,5 @@
 /* Tests of the worker threads: priorities, withdrawal, and a worker that hangs. */
+#include <fcntl.h>
 #include <semaphore.h>
 #include <unistd.h>
 
@@ -199,6 +200,40 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
     workers_submit(bench.workers, &b.task);
     run_until_done(2);
     assert_string_equal(bench.order, "ab");
+    bench_end();
+}
+
+static int first_ends[2], second_ends[2]; /* pipes */
+
+static bool is_open(int descriptor)
+{
+    return fcntl(descriptor, F_GETFD) >= 0;
+}
+
+static void close_both(struct worker_task *task, struct worker_tools *tools)
+{
+    (void)task;
+    worker_close_later(tools, first_ends[1]);
+    assert_true(is_open(first_ends[1]));
+    worker_close_later(tools, second_ends[1]);
+    assert_false(is_open(first_ends[1]));
+    assert_true(is_open(second_ends[1]));
+}
+
+/* A worker closes the last descriptor of a task when the task is finished. */
+TEST(descriptors_are_closed_later)
+{
+    char byte;
+    bench_open(1);
+    assert_int_equal(pipe(first_ends), 0);
+    assert_int_equal(pipe(second_ends), 0);
+    struct note note = note_of('x', 0, false);
+    note.task.run = close_both;
+    workers_submit(bench.workers, &note.task);
+    run_until_done(1);
+    assert_int_equal(read(second_ends[0], &byte, 1), 0); /* returns when it is closed */
+    close(first_ends[0]);
+    close(second_ends[0]);
     bench_end();
 }
 
