@@ -50,7 +50,7 @@ struct dispatch_request {
     uint64_t device_bytes;       /* device memory if a device decodes it, about */
     uint64_t heap_bytes;         /* of the decoder if a core decodes it */
     uint32_t out_of_service;     /* a bit per device: 1 << index */
-    bool workers_busy;           /* tasks wait for a worker */
+    bool workers_busy;           /* more tasks wait than there are idle workers */
 };
 
 enum dispatch_state {

@@ -208,8 +208,11 @@ static bool start_thread(struct workers *workers)
 
 bool workers_are_busy(struct workers *workers)
 {
+    size_t waiting = 0;
     pthread_mutex_lock(&workers->lock);
-    bool busy = first_waiting(workers) != NULL;
+    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+        waiting += workers->waiting[priority].length;
+    bool busy = waiting > workers->idle;
     pthread_mutex_unlock(&workers->lock);
     return busy;
 }

@@ -74,7 +74,7 @@ struct workers_usage {
     double busy_s; /* of all threads since the start; of a given-up one until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
-/* Whether tasks wait for a worker. Any thread. */
+/* Whether more tasks wait than there are idle workers, which take one each. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
 /* Stops all threads after their current tasks; does not wait for threads given up. Run the loop

@@ -158,12 +158,15 @@ static void start_progressive(struct simulation *s, unsigned card)
         start_load(s, card, load);
 }
 
-static bool tasks_wait(const struct simulation *s)
+/* As workers_are_busy. The worker that asks has left its task, but is not idle. */
+static bool workers_are_short(const struct simulation *s)
 {
-    size_t waiting = 0;
+    size_t waiting = 0, idle = 0;
     for (int task = 0; task < TASKS; task++)
         waiting += s->tasks[task].end - s->tasks[task].first;
-    return waiting > 0;
+    for (unsigned w = 0; w < s->host->workers; w++)
+        idle += !s->workers[w].load;
+    return waiting > idle - 1;
 }
 
 static void choose(struct simulation *s, struct load *load)
@@ -172,7 +175,7 @@ static void choose(struct simulation *s, struct load *load)
         const struct dispatch_request request = {
             .kind = load->kind, .pixels = load->pixels, .file_bytes = load->bytes,
             .device_bytes = 3 * load->pixels, .heap_bytes = load->heap_bytes,
-            .workers_busy = tasks_wait(s)};
+            .workers_busy = workers_are_short(s)};
         dispatch_choose(&s->dispatch, &request, clock_of(s), &load->charge);
         load->place = load->charge.on_device ? load->charge.device : CORES;
     } else {

@@ -203,6 +203,29 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
     bench_end();
 }
 
+/* Only tasks that no idle worker will take make the workers busy. */
+TEST(workers_are_busy_if_tasks_must_wait)
+{
+    bench_open(1);
+    struct note gate = note_of('g', 0, true);
+    struct note a = note_of('a', 0, false), b = note_of('b', 0, false);
+    submit_and_wait(&gate);
+    assert_false(workers_are_busy(bench.workers));
+    workers_submit(bench.workers, &a.task);
+    assert_true(workers_are_busy(bench.workers));
+    sem_post(&bench.gate);
+    run_until_done(2);
+    size_t tries = 40, idle = 0;
+    for (size_t i = 0; i < tries; i++) {
+        usleep((useconds_t)(patience(1e-3) * 1e6)); /* the worker waits, or almost always does */
+        workers_submit(bench.workers, &b.task);
+        idle += !workers_are_busy(bench.workers);
+        run_until_done(bench.done + 1);
+    }
+    assert_true(idle > tries / 2);
+    bench_end();
+}
+
 static int first_ends[2], second_ends[2]; /* pipes */
 
 static bool is_open(int descriptor)
