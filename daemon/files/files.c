@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -409,6 +410,28 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
     return STATUS_OK;
 }
 
+static uint32_t filesystem_of(int fd)
+{
+    struct statfs info;
+    return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
+}
+
+bool files_read_cached(int fd, uint8_t *bytes, uint64_t from, uint64_t to)
+{
+    /* A tmpfs is in memory, but does not know RWF_NOWAIT. */
+    int flags = filesystem_of(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
+    while (from < to) {
+        struct iovec piece = {bytes + from, to - from};
+        ssize_t got = preadv2(fd, &piece, 1, (off_t)from, flags);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        from += (uint64_t)got;
+    }
+    return true;
+}
+
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /* Errors of the disk (ENOSPC, EIO) are write_failed, which is retried; path_refused is final. */
@@ -525,10 +548,7 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
  * ("silly rename"), so that its name is missing for a moment. */
 static bool may_stay_open(int target)
 {
-    struct statfs info;
-    if (fstatfs(target, &info) != 0)
-        return false;
-    switch ((uint32_t)info.f_type) {
+    switch (filesystem_of(target)) {
     case TMPFS_MAGIC:
     case EXT4_SUPER_MAGIC: /* also ext2 and ext3 */
     case XFS_SUPER_MAGIC:

@@ -82,6 +82,9 @@ enum status files_open_input(const struct files *files, const char *path, uint64
  * grown. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t from, uint64_t size,
                              struct error *error) MUST_CHECK;
+/* Reads the bytes from `from` to `to` to the same offsets of `bytes`, without waiting for a disk or
+ * a server. false: they are not all in the kernel's memory, or the file has ended. */
+bool files_read_cached(int fd, uint8_t *bytes, uint64_t from, uint64_t to) MUST_CHECK;
 
 /* An output from files_output_begin to files_output_end. One thread at a time. */
 struct files_output {

@@ -11,6 +11,7 @@
 #include "codecs/jpeg/header.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/split_read.h"
 #include "gpu/jpeg/codec.h"
 
 static uint32_t out_of_service(const struct engine *engine)
@@ -154,8 +155,8 @@ bool route_put_file(struct job_run *run, struct worker_tools *tools)
     /* The additional byte of files_read_input is before the end of the frame. */
     if (!run->input.is_open)
         memcpy(input, run->input.file.memory, run->input.bytes);
-    else if (files_read_input(run->input.fd, run->job.input.path, input, 0, run->input.bytes,
-                              &run->error) != STATUS_OK)
+    else if (split_read(run->pipeline->parts.workers, run->input.fd, run->job.input.path, input,
+                        run->input.bytes, &run->error) != STATUS_OK)
         return false;
     run->input.seen = input;
     run->input.seen_bytes = run->input.bytes;

@@ -206,6 +206,14 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
+uint32_t workers_idle(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    uint32_t idle = workers->idle;
+    pthread_mutex_unlock(&workers->lock);
+    return idle;
+}
+
 bool workers_are_busy(struct workers *workers)
 {
     size_t waiting = 0;

@@ -61,7 +61,8 @@ void worker_close_later(struct worker_tools *tools, int descriptor);
 /* Calls done for all finished tasks now. */
 void workers_collect(struct workers *workers);
 
-/* Cancels a task that no worker has started; done is not called. false: it is too late. */
+/* Cancels a task that no worker has started; done is not called. false: it is too late. Any
+ * thread. */
 bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
 /* Replaces the worker that hangs in this task by a new thread. If the old thread returns, the loop
@@ -74,6 +75,8 @@ struct workers_usage {
     double busy_s; /* of all threads since the start; of a given-up one until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
+/* The threads that wait for tasks. Any thread. */
+uint32_t workers_idle(struct workers *workers);
 /* Whether more tasks wait than there are idle workers, which take one each. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
