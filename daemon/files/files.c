@@ -389,8 +389,9 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
                              struct error *error)
 {
     uint64_t have = from;
+    ssize_t got;
     do { /* one byte more than expected, to find a file that has grown */
-        ssize_t got = pread(fd, bytes + have, size + 1 - have, (off_t)have);
+        got = pread(fd, bytes + have, size + 1 - have, (off_t)have);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -402,7 +403,7 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
                              "the input \"%s\" shrank from %" PRIu64 " to %" PRIu64
                              " bytes while it was read", path, size, have);
         have += (uint64_t)got;
-    } while (have < size);
+    } while (got < 0 || have < size);
     if (have > size)
         return error_set(error, STATUS_INPUT_UNREADABLE,
                          "the input \"%s\" grew beyond %" PRIu64 " bytes while it was read", path,
@@ -416,10 +417,14 @@ static uint32_t filesystem_of(int fd)
     return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
 }
 
-bool files_read_cached(int fd, uint8_t *bytes, uint64_t from, uint64_t to)
+/* A tmpfs is in memory, but does not know RWF_NOWAIT. */
+int files_cache_flags(int fd)
 {
-    /* A tmpfs is in memory, but does not know RWF_NOWAIT. */
-    int flags = filesystem_of(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
+    return filesystem_of(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
+}
+
+bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_t to)
+{
     while (from < to) {
         struct iovec piece = {bytes + from, to - from};
         ssize_t got = preadv2(fd, &piece, 1, (off_t)from, flags);
@@ -546,9 +551,9 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
 
 /* Whether the target may be open while it is renamed over. On NFS it would be moved aside first
  * ("silly rename"), so that its name is missing for a moment. */
-static bool may_stay_open(int target)
+static bool may_stay_open(uint32_t filesystem)
 {
-    switch (filesystem_of(target)) {
+    switch (filesystem) {
     case TMPFS_MAGIC:
     case EXT4_SUPER_MAGIC: /* also ext2 and ext3 */
     case XFS_SUPER_MAGIC:
@@ -576,8 +581,7 @@ static enum status ask_may_replace(struct files_output *output, int target,
 /* The kernel frees the blocks of a replaced file when its last reference ends. If that is the
  * rename's own reference, it frees them while it holds the locks of both folders, and one lock for
  * all renames between folders of the filesystem: 0.18 ms for 1.3 MB in tmpfs, for one worker at a
- * time (tests/bench/FIGURES.md). So the target is open during the rename, and the close of
- * output->replaced frees it. */
+ * time (tests/bench/FIGURES.md). So the target is open during the rename, and a close frees it. */
 static enum status replace(struct files_output *output, files_may_replace *may_replace,
                            void *context, struct error *error)
 {
@@ -586,13 +590,18 @@ static enum status replace(struct files_output *output, files_may_replace *may_r
         return output_error(output, COMPARED, error);
     enum status status =
         target < 0 ? STATUS_OK : ask_may_replace(output, target, may_replace, context, error);
-    if (target >= 0 && may_stay_open(target))
-        output->replaced = target;
-    else if (target >= 0)
+    uint32_t filesystem = target < 0 ? 0 : filesystem_of(target);
+    if (target >= 0 && !may_stay_open(filesystem)) {
         close(target);
+        target = -1;
+    }
     if (status == STATUS_OK && renameat(output->temporary_folder, output->temporary_name,
                                         output->folder, output->name) != 0)
         status = output_error(output, "renamed into place", error);
+    if (target >= 0 && status == STATUS_OK && filesystem == TMPFS_MAGIC)
+        output->replaced = target;
+    else if (target >= 0)
+        close(target);
     return status;
 }
 

@@ -82,9 +82,12 @@ enum status files_open_input(const struct files *files, const char *path, uint64
  * grown. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t from, uint64_t size,
                              struct error *error) MUST_CHECK;
+/* Flags for files_read_cached. May wait for a file server. */
+int files_cache_flags(int fd);
 /* Reads the bytes from `from` to `to` to the same offsets of `bytes`, without waiting for a disk or
- * a server. false: they are not all in the kernel's memory, or the file has ended. */
-bool files_read_cached(int fd, uint8_t *bytes, uint64_t from, uint64_t to) MUST_CHECK;
+ * a server as far as the kernel can avoid it. false: they are not all in the kernel's memory, the
+ * file has ended, or its filesystem cannot tell (overlayfs, NFS, FUSE). */
+bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_t to) MUST_CHECK;
 
 /* An output from files_output_begin to files_output_end. One thread at a time. */
 struct files_output {
@@ -98,8 +101,8 @@ struct files_output {
     const char *user;               /* files->user, for messages */
     const char *name;               /* last component of path */
     struct files_identity identity; /* of the temporary file; the rename keeps it */
-    int replaced;                   /* the file that was replaced, if files_output_place has left
-                                     * it open; -1: none. The caller may take the descriptor */
+    int replaced;                   /* the replaced file, which files_output_place has left open;
+                                     * -1: none. The caller may take the descriptor */
     int reason;                     /* errno of the step that failed; 0: no failure */
 };
 
@@ -121,8 +124,8 @@ typedef enum status files_may_replace(void *context, const struct files_identity
                                       struct error *error);
 /* Renames the closed temporary file into place, then syncs its folder if `sync`. Calls may_replace
  * if a file with this name exists; if that file cannot be looked at, nothing is replaced. If the
- * name is a symbolic link, the link is replaced. On local filesystems, sets output->replaced: the
- * close of that descriptor frees the file's blocks, for 0.1 ms per MB in tmpfs. */
+ * name is a symbolic link, the link is replaced. In a tmpfs, it leaves the replaced file open: the
+ * close of output->replaced frees its memory, which takes 0.1 ms per MB. */
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;

@@ -10,7 +10,7 @@
  * - The device is fed: it has so many jobs of this kind that one more would only wait, or no memory
  *   for another one. Cores that decode do not read and write files meanwhile. They therefore help
  *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
- *   no task waits for a worker or they are faster than the devices.
+ *   an idle worker is left, or they are faster than the devices.
  *
  * The heap is a part of admission.h's lane. If the lane has no room for a job, all later jobs wait,
  * too, even if a device decodes them.

@@ -103,6 +103,7 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
         .disk = disk,
         .occupied = SINK_BYTES};
+    worker_close_later(tools, -1); /* frees what the job's previous output has replaced */
     disk_occupy(disk, sink.occupied);
     enum status status =
         files_output_begin(run->pipeline->parts.files, &sink.file,
@@ -277,6 +278,8 @@ void job_run_encode(struct job_run *run, struct worker_tools *tools)
         suspects_disk |= encode_output(run, i, tools);
     measure_results(run);
     job_run_judge_outputs(run);
+    if (suspects_disk)
+        worker_close_later(tools, -1); /* the disk may lack just this room */
     bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
     (void)works; /* run->disk_error has the result; if it is unset, the job itself failed */
 }

@@ -158,9 +158,9 @@ static bool finish_task(struct worker *worker, struct worker_task *task)
 
 void worker_close_later(struct worker_tools *tools, int descriptor)
 {
-    if (tools->closes >= 0)
-        close(tools->closes);
-    tools->closes = descriptor;
+    if (tools->to_close >= 0)
+        close(tools->to_close);
+    tools->to_close = descriptor;
 }
 
 static void *worker_main(void *argument)
@@ -206,21 +206,28 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-uint32_t workers_idle(struct workers *workers)
+/* Under the lock. An idle thread that was woken and does not run yet still takes a task. */
+static size_t waiting_tasks(const struct workers *workers)
+{
+    size_t waiting = 0;
+    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+        waiting += workers->waiting[priority].length;
+    return waiting;
+}
+
+uint32_t workers_spare(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    uint32_t idle = workers->idle;
+    size_t waiting = waiting_tasks(workers);
+    uint32_t spare = waiting < workers->idle ? workers->idle - (uint32_t)waiting : 0;
     pthread_mutex_unlock(&workers->lock);
-    return idle;
+    return spare;
 }
 
 bool workers_are_busy(struct workers *workers)
 {
-    size_t waiting = 0;
     pthread_mutex_lock(&workers->lock);
-    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
-        waiting += workers->waiting[priority].length;
-    bool busy = waiting > workers->idle;
+    bool busy = waiting_tasks(workers) > workers->idle;
     pthread_mutex_unlock(&workers->lock);
     return busy;
 }

@@ -1,7 +1,7 @@
 /*
  * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
- * The loop submits tasks, and workers run them, highest priority first. Finished tasks are
+ * Workers run the submitted tasks, highest priority first. Finished tasks are
  * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If tasks
  * finish often, those marked `patient` wait up to 2 ms for others, and many share one wake-up. The
  * loop wakes one idle worker at a time, which wakes the next one if more tasks wait. A worker that
@@ -27,7 +27,7 @@ struct worker_tools {
     struct jpeg_frame *frame;
     uint32_t number; /* of the worker, from 0; a replacement gets a new number */
     struct worker *worker; /* for workers_hand_on */
-    int closes;            /* a descriptor, or -1; use worker_close_later */
+    int to_close;          /* a descriptor, or -1; use worker_close_later */
 };
 
 struct worker_task {
@@ -47,15 +47,18 @@ struct workers;
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 /* Sets a function that is called after each batch of calls of `done`. At first there is none. */
 void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context);
-/* Any thread. The caller owns the task and keeps it valid until done is called. */
+/* Any thread. The caller owns the task and keeps it valid until it is finished: until done is
+ * called, it is withdrawn, or run has called workers_hand_on. */
 void workers_submit(struct workers *workers, struct worker_task *task);
 
-/* For task->run, at its end: the task is not finished. Another thread will submit it again, and may
- * do so as soon as it learns of the task: tell it after this call, and do not use the task then. */
+/* For task->run, at its end: the worker has nothing more to do with the task, and done is not
+ * called. Another thread may submit the task again, or free it, as soon as it learns of this: tell
+ * it after this call, and do not use the task then. */
 void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
 
-/* For task->run: the worker closes the descriptor when the task is finished, so that nobody waits
- * for a long close(). An earlier descriptor of the task is closed now. -1: none. */
+/* For task->run: the worker closes the descriptor after the task, so that its result does not wait
+ * for a long close(). That close must not hang, because the worker would not be replaced. An
+ * earlier descriptor of the task is closed now; with -1, only that is done. */
 void worker_close_later(struct worker_tools *tools, int descriptor);
 
 /* Calls done for all finished tasks now. */
@@ -75,9 +78,9 @@ struct workers_usage {
     double busy_s; /* of all threads since the start; of a given-up one until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
-/* The threads that wait for tasks. Any thread. */
-uint32_t workers_idle(struct workers *workers);
-/* Whether more tasks wait than there are idle workers, which take one each. Any thread. */
+/* The idle threads that are left if each waiting task gets one. Any thread. */
+uint32_t workers_spare(struct workers *workers);
+/* Whether more tasks wait than threads are idle. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
 /* Stops all threads after their current tasks; does not wait for threads given up. Run the loop
