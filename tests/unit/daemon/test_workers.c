@@ -209,8 +209,7 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
 TEST(workers_are_busy_if_tasks_must_wait)
 {
     bench_open(1);
-    struct note gate = note_of('g', 0, true);
-    struct note a = note_of('a', 0, false), b = note_of('b', 0, false);
+    struct note gate = note_of('g', 0, true), a = note_of('a', 0, false);
     submit_and_wait(&gate);
     assert_false(workers_are_busy(bench.workers));
     workers_submit(bench.workers, &a.task);
@@ -219,9 +218,10 @@ TEST(workers_are_busy_if_tasks_must_wait)
     run_until_done(2);
     for (size_t i = 0; i < 40; i++) {
         assert_true(await(20, workers_spare(bench.workers) == 1));
-        workers_submit(bench.workers, &b.task);
+        workers_submit(bench.workers, &gate.task);
         assert_false(workers_are_busy(bench.workers));
         assert_int_equal(workers_spare(bench.workers), 0);
+        sem_post(&bench.gate);
         run_until_done(bench.done + 1);
     }
     bench_end();
