@@ -123,7 +123,8 @@ static const char *device_daemon(void)
 static struct process *start_with_memory(const char *jpeg, const char *device_bytes)
 {
     const struct process_options how = {.program = device_daemon()};
-    const char *const options[] = {"--engine=cuda", "--streams=2", text_of("--jpeg=%s", jpeg),
+    const char *const options[] = {"--engine=cuda", "--streams=2", "--workers=4",
+                                   text_of("--jpeg=%s", jpeg),
                                    "--stats_interval_s=0",
                                    device_bytes ? text_of("--device_bytes=%s", device_bytes) : NULL,
                                    NULL};
@@ -229,6 +230,41 @@ TEST(files_equal_those_of_the_cpu)
 TEST(files_do_not_depend_on_the_choice)
 {
     compare_engines("auto");
+}
+
+/* A file of 9 MiB, most of them zeros after its end. */
+static void put_nine_mib(const char *name)
+{
+    static const unsigned char zeros[MIB];
+    struct picture_file file =
+        make_jpeg(.width = 900, .height = 600, .quality = 100, .subsampling = 444);
+    assert_true(file.length > MIB); /* more than one piece */
+    while (file.length < 9 * MIB)
+        picture_insert(&file, file.length, zeros, sizeof zeros);
+    world_put_picture(w, name, file);
+}
+
+static void run_nine_mib(const char *engine, const char *decoder)
+{
+    cJSON *result = check_answer(
+        w, "{'input':'nine.jpg','output':'%s-nine.jpg','ops':['sobel']}", engine);
+    assert_string_equal(json_text(result, "error.message"), "");
+    assert_string_equal(json_text(result, "decoder"), decoder);
+    cJSON_Delete(result);
+}
+
+/* Several workers read such a file if a device decodes it. */
+TEST(a_file_of_many_pieces_equals_that_of_the_cpu)
+{
+    put_nine_mib("nine.jpg");
+    struct process *daemon = start_on_device("cuda");
+    for (int i = 0; i < 3; i++)
+        run_nine_mib("cuda", "cuda:0");
+    check_stop(daemon);
+    daemon = start_on_cpu();
+    run_nine_mib("cpu", "cpu");
+    check_stop(daemon);
+    compare("cuda-nine.jpg", "cpu-nine.jpg");
 }
 
 /* A photograph of a camera, with a profile, EXIF and XMP. large: its header is longer than
