@@ -156,7 +156,7 @@ endif
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
-           daemon/telemetry daemon/http daemon/selfcheck daemon/web
+           daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)

@@ -13,10 +13,10 @@
 
 #include "conf/options.h"
 #include "daemon/files/files.h"
-#include "daemon/pipeline/workers.h"
 #include "daemon/telemetry/snapshot.h"
 #include "daemon/telemetry/trace.h"
 #include "daemon/web/fetcher.h"
+#include "daemon/workers/workers.h"
 #include "gpu/engine/engine.h"
 #include "queue/lease/group.h"
 

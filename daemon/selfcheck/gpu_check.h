@@ -11,8 +11,8 @@
 
 #include <uv.h>
 
-#include "daemon/pipeline/workers.h"
 #include "daemon/selfcheck/test_image.h"
+#include "daemon/workers/workers.h"
 
 struct gpu_check;
 

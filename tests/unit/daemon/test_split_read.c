@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "conf/limits.h"
-#include "daemon/pipeline/split_read.h"
-#include "daemon/pipeline/workers.h"
+#include "daemon/workers/split_read.h"
+#include "daemon/workers/workers.h"
 #include "tests/fixtures/process.h"
 #include "tests/fixtures/test.h"
 

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "daemon/pipeline/waker.h"
+#include "daemon/workers/waker.h"
 #include "tests/fixtures/test.h"
 
 #define THREADS 4

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/workers.h"
+#include "daemon/workers/workers.h"
 #include "tests/fixtures/process.h"
 #include "tests/fixtures/test.h"
 

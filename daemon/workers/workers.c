@@ -1,4 +1,4 @@
-#include "daemon/pipeline/workers.h"
+#include "daemon/workers/workers.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/waker.h"
+#include "daemon/workers/waker.h"
 
 /* If tasks finish often, the loop collects them at this interval, or when so many patient tasks are
  * finished. More wake-ups gain nothing: the calls to Redis that end jobs are 2 ms apart, or have 32

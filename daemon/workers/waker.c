@@ -1,4 +1,4 @@
-#include "daemon/pipeline/waker.h"
+#include "daemon/workers/waker.h"
 
 #include <errno.h>
 #include <stdint.h>

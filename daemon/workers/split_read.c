@@ -1,4 +1,4 @@
-#include "daemon/pipeline/split_read.h"
+#include "daemon/workers/split_read.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -7,7 +7,7 @@
 
 #include "conf/limits.h"
 #include "daemon/files/files.h"
-#include "daemon/pipeline/workers.h"
+#include "daemon/workers/workers.h"
 
 /* A smaller file takes a thread at most 4 ms, and helpers need some 0.2 ms until all have begun. */
 #define SPLIT_BYTES_LEAST (8 * MIB)
