@@ -1,12 +1,12 @@
 /*
  * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
- * Workers run the submitted tasks, highest priority first. Finished tasks are
- * collected in a list. A waker wakes the loop once, and the loop takes the whole list. If tasks
- * finish often, those marked `patient` wait up to 2 ms for others, and many share one wake-up. The
- * loop wakes one idle worker at a time, which wakes the next one if more tasks wait. A worker that
- * hangs is given up (workers_give_up): a new thread replaces it, and the old thread ends if its
- * task ever returns. Loop thread only, unless a function says otherwise.
+ * Workers run the submitted tasks, highest priority first. Finished tasks are collected in a list.
+ * A waker wakes the loop once, and the loop takes the whole list. If tasks finish often, those
+ * marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is woken
+ * at a time, and wakes the next one if more tasks wait. A worker that hangs is given up
+ * (workers_give_up): a new thread replaces it, and the old thread ends if its task ever returns.
+ * Loop thread only, unless a function says otherwise.
  */
 #pragma once
 

@@ -12,14 +12,13 @@
 #include "daemon/pipeline/dispatch.h"
 #include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/process.h"
-
 #include "tests/fixtures/test.h"
 
 #define JOBS     3000
 #define CORES    DEVICES_MAX /* a place that is no device */
 #define PLACES   (DEVICES_MAX + 1)
 #define NEVER_NS 1e18
-#define TICK_NS 1e8 /* the pipeline looks for places, also if nothing happens */
+#define TICK_NS  1e8 /* the pipeline looks for places, also if nothing happens */
 
 /* ---- the simulated host --------------------------------------------------------------------- */
 

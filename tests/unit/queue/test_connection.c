@@ -365,7 +365,6 @@ static long long connected(struct bench *bench)
     return count;
 }
 
-/* Daemons that lose Redis at the same time retry after different random pauses. */
 /* Replaces hiredis's function: the next reply becomes that of a Cluster that moved the slot. */
 static bool next_is_moved;
 
@@ -403,6 +402,7 @@ TEST(test_slot_moves_while_the_queue_leaves)
     tear_down(bench);
 }
 
+/* Daemons that lose Redis at the same time retry after different random pauses. */
 TEST(test_reconnects_are_spread)
 {
     struct bench *all[DAEMONS] = {set_up(redis_server_start(NULL))}, *first = all[0];
