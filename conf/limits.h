@@ -229,7 +229,7 @@
  * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.
  * Worker: segments or chunks kept while it reads a header, and the profile in them; the profile of
  * the input, while this is the header of an overlay; its write buffer; 8 MiB for parsed operations,
- * a plan under construction, and an encoder.
+ * a plan under construction, an encoder, and a piece of a mapped output.
  * Job: struct job_run, small JSON, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)

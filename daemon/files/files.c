@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -535,6 +536,65 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
         bytes += count;
         length -= (size_t)count;
     }
+    return STATUS_OK;
+}
+
+/* Opens the temporary file again, because a map that is written needs O_RDWR. Outputs are not
+ * opened so at first, because some file servers allow only to write. */
+static int reopen(const struct files_output *output)
+{
+    struct stat info;
+    int fd = openat(output->temporary_folder, output->temporary_name,
+                    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, &info) == 0 && info.st_dev == output->identity.device &&
+                   info.st_ino == output->identity.inode))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* For a tmpfs, st_blksize is the largest page that it tries to allocate for a file of this
+ * length. */
+static bool has_huge_pages(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) != 0 || info.st_blksize > sysconf(_SC_PAGESIZE);
+}
+
+uint8_t *files_output_map(struct files_output *output, size_t length)
+{
+    void *map = MAP_FAILED;
+    if (filesystem_of(output->fd) != TMPFS_MAGIC || lseek(output->fd, 0, SEEK_END) != 0)
+        return NULL;
+    int fd = reopen(output);
+    if (fd < 0)
+        return NULL;
+    if (ftruncate(fd, (off_t)length) == 0 && !has_huge_pages(fd))
+        map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* A store to a page that the tmpfs cannot allocate, or that another process has cut off, would end
+ * this process. So process_vm_writev copies the bytes: it then fails, or copies fewer. After the
+ * copy the pages are removed from the map, but stay in the file, so that they do not count as the
+ * process's memory. Each thread removes its own pieces, which is faster than to leave all of them
+ * to one munmap. */
+bool files_map_write(uint8_t *map, const uint8_t *bytes, uint64_t from, uint64_t to)
+{
+    size_t size = to - from;
+    const struct iovec source = {(void *)(bytes + from), size}, target = {map + from, size};
+    ssize_t copied = process_vm_writev(getpid(), &source, 1, &target, 1, 0);
+    madvise(map + from, size, MADV_DONTNEED);
+    return copied == (ssize_t)size;
+}
+
+enum status files_output_unmap(struct files_output *output, uint8_t *map, size_t length,
+                               bool written, struct error *error)
+{
+    munmap(map, length);
+    if (written && lseek(output->fd, (off_t)length, SEEK_SET) < 0)
+        return output_error(output, "written", error);
     return STATUS_OK;
 }
 

@@ -111,10 +111,25 @@ struct files_output {
 enum status files_output_begin(struct files *files, struct files_output *output,
                                const char *path, uint64_t job, uint64_t fetch, size_t index,
                                struct error *error) MUST_CHECK;
-/* Appends to the temporary file. Errors of this and the next two functions: write_failed,
- * path_refused. */
+/* Appends to the temporary file. Errors of this, files_output_unmap, files_output_finish and
+ * files_output_place: write_failed, path_refused. */
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
                                struct error *error) MUST_CHECK;
+/* Maps the empty temporary file, so that several threads can write its first `length` bytes:
+ * write(2) lets one thread at a time into a file. NULL: the file is not in a tmpfs, is not empty,
+ * or has huge pages (then one thread is as fast), or the system refuses the map. The file may then
+ * already have this length: write at least as many bytes with files_output_write. If it is mapped,
+ * call files_output_unmap. */
+uint8_t *files_output_map(struct files_output *output, size_t length) MUST_CHECK;
+/* Copies the bytes from `from` to `to` to the same offsets of the map. `from` is a multiple of the
+ * page size, and so is `to`, unless it is the end. false: not all is copied, because a page cannot
+ * be allocated, another process has shortened the file, or the system refuses the call. Any
+ * thread. */
+bool files_map_write(uint8_t *map, const uint8_t *bytes, uint64_t from, uint64_t to) MUST_CHECK;
+/* Ends the map. written: all of its bytes are written, and files_output_write appends to them. If
+ * not, write at least `length` bytes with files_output_write, from the start. */
+enum status files_output_unmap(struct files_output *output, uint8_t *map, size_t length,
+                               bool written, struct error *error) MUST_CHECK;
 /* Closes the complete temporary file, after fsync if `sync`. May block for as long as the disk
  * needs. */
 enum status files_output_finish(struct files_output *output, bool sync,

@@ -4,12 +4,14 @@
 
 #include "codecs/quality.h"
 #include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/workers/split.h"
 
 /* ---- to a file ------------------------------------------------------------------------------ */
 
 struct path_sink {
     struct codec_sink sink;
     struct files_output file;
+    struct workers *workers;
     struct disk *disk;
     int64_t occupied; /* its part of disk->occupied */
 };
@@ -17,7 +19,7 @@ struct path_sink {
 static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
 {
     struct path_sink *self = container_of(sink, struct path_sink, sink);
-    enum status status = files_output_write(&self->file, sink->buffer, used, error);
+    enum status status = split_write(self->workers, &self->file, sink->buffer, used, error);
     if (status == STATUS_OK) {
         self->occupied += (int64_t)used;
         disk_occupy(self->disk, (int64_t)used);
@@ -101,6 +103,7 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
     struct disk *disk = &run->pipeline->disk;
     struct path_sink sink = {
         .sink = {.buffer = tools->sink, .capacity = SINK_BYTES, .flush = flush_to_file},
+        .workers = run->pipeline->parts.workers,
         .disk = disk,
         .occupied = SINK_BYTES};
     worker_close_later(tools, -1); /* frees what the job's previous output has replaced */

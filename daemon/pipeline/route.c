@@ -11,7 +11,7 @@
 #include "codecs/jpeg/header.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
-#include "daemon/workers/split_read.h"
+#include "daemon/workers/split.h"
 #include "gpu/jpeg/codec.h"
 
 static uint32_t out_of_service(const struct engine *engine)
