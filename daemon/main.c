@@ -176,6 +176,7 @@ int main(int argc, char **argv)
     struct error error = {0};
     log_init();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails instead */
     umask(022);
     int status = parse(&line, argc, argv);
     if (status >= 0)

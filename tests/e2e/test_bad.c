@@ -3,6 +3,7 @@
  * a message that names the key and its limit, and its neighbours succeed.
  */
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -458,6 +459,20 @@ TEST(test_output_is_a_folder)
     assert_non_null(strstr(json_text(result, "error.message"), "folder.png"));
     cJSON_Delete(result);
     assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+}
+
+/* The kernel sends SIGXFSZ, which would end the daemon. */
+TEST(test_a_limit_of_the_file_size)
+{
+    const struct rlimit limit = {1000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+    pid_t daemon = w->daemons[0].pid;
+    assert_int_equal(prlimit(daemon, RLIMIT_FSIZE, &limit, NULL), 0);
+    cJSON *result = check_answer(w, "{'input':'good.jpg','output':'large.png'}");
+    assert_int_equal(prlimit(daemon, RLIMIT_FSIZE, &none, NULL), 0);
+    assert_non_null(strstr(json_text(result, "error.message"), "File too large"));
+    check_ended(result, "dead", "write_failed");
+    assert_int_equal(text_file_count(w->out, ".tmp"), 0);
+    check_done(check_answer(w, "{'input':'good.jpg','output':'large.png'}"));
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
