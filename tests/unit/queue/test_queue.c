@@ -19,6 +19,20 @@ TEST(test_fetches_and_acks_in_batches)
     tear_down(bench);
 }
 
+/* A list would cost Redis a fifth of its time. */
+TEST(test_many_leases_are_in_a_skip_list)
+{
+    struct bench *bench = set_up_started();
+    push(bench, 8);
+    queue_set_places(bench->queue, 8);
+    run_until(bench, bench->leased == 8);
+    assert_string_equal(redis_text(bench->redis, "OBJECT ENCODING t:lease"), "skiplist");
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 8);
+    assert_int_equal(redis_integer(bench->redis, "ZCOUNT t:lease 1 +inf"), 8);
+    finish_jobs(bench);
+    tear_down(bench);
+}
+
 TEST(test_wakes_up_when_idle)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
