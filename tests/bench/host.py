@@ -12,6 +12,8 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
   baseline files, the progressive files, or both ("mixed"). A few photographs are copied until
   there are 64 files in all, because jobs that read one file at the same time slow each other down.
+- thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, and three JPEG sizes
+  per job (1200, 640 and 320 pixels)
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
@@ -53,7 +55,12 @@ import chart
 from rig import Rig, TICKS, cpu_s, huge_memory, prefer_memory
 
 EDGES = ["grayscale", "sobel"]
-THUMBNAILS = [{"op": "resize", "width": 512, "height": 512}]
+def fit(side):
+    return [{"op": "resize", "width": side, "height": side}]
+
+
+THUMBNAILS = fit(512)
+THREE_SIZES = [("jpg", fit(side)) for side in (1200, 640, 320)]
 SMALL_SIDE, SMALL_FILES, SMALL_QUALITY = 256, 64, 92
 LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max is 50 MP
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
@@ -154,11 +161,12 @@ def make_large(options, photos, folder):
 
 
 class Work:
-    """One kind of job on a set of files. make: makes the files on first use."""
+    """One kind of job on a set of files. outputs: suffix and operations of each output."""
 
-    def __init__(self, name, ops, photos, task=None, alone=False, turn=1):
+    def __init__(self, name, ops, photos, task=None, alone=False, turn=1, outputs=None):
         self.name, self.ops, self.photos, self.turn = name, ops, photos, turn
         self.task, self.alone = task, alone # task: what the other libraries call it
+        self.outputs = outputs or [("jpg", ops)]
         self.expected = None                # digests of the CPU engine's outputs
 
     @property
@@ -166,16 +174,21 @@ class Work:
         return sum(photo.mp for photo in self.photos) / len(self.photos)
 
     @property
-    def outputs(self):
-        """A multiple of the number of files, so that an output always has the same input."""
+    def kept(self):
+        """Jobs whose outputs are kept. A multiple of the number of files, so that an output always
+        has the same input."""
         return len(self.photos) * max(1, OUTPUTS // len(self.photos))
 
-    def output(self, number):
-        return f"{self.name.replace(' ', '-')}-{number % self.outputs}.jpg"
+    def names(self, number):
+        """The outputs' names."""
+        base = f"{self.name.replace(' ', '-')}-{number % self.kept}"
+        return [f"{base}-{i}.{suffix}" for i, (suffix, _) in enumerate(self.outputs)]
 
     def job(self, number):
+        outputs = [{"output": name, "ops": ops}
+                   for name, (_, ops) in zip(self.names(number), self.outputs)]
         return json.dumps({"input": self.photos[number % len(self.photos)].name,
-                           "output": self.output(number), "ops": self.ops})
+                           **(outputs[0] if len(outputs) == 1 else {"outputs": outputs})})
 
 
 def make_works(options, folder):
@@ -189,6 +202,12 @@ def make_works(options, folder):
                   turn=PROGRESSIVE_TURN),
              Work("progressive to edges", EDGES, kinds["progressive"], "edges",
                   turn=PROGRESSIVE_TURN)]
+    for name, outputs in [("thumbnails as WebP", [("webp", THUMBNAILS)]),
+                          ("thumbnails as AVIF", [("avif", THUMBNAILS)]),
+                          ("thumbnails as PNG", [("png", THUMBNAILS)]),
+                          ("edges as PNG", [("png", EDGES)]),
+                          ("three sizes", THREE_SIZES)]:
+        works.append(Work(f"baseline to {name}", None, kinds["baseline"], outputs=outputs))
     makers = [("256 x 256 to edges", make_small, {"task": "edges"}),
               ("50 MP alone", make_large, {"alone": True})]
     for name, make, how in makers:
@@ -351,12 +370,13 @@ class Daemons(Rig):
 
     def digests(self, work):
         found = []
-        for number in range(work.outputs):
-            path = os.path.join(self.out, work.output(number))
-            if os.path.exists(path):
-                with open(path, "rb") as file:
-                    found.append((number % len(work.photos),
-                                  hashlib.blake2b(file.read(), digest_size=16).digest()))
+        for number in range(work.kept):
+            for i, name in enumerate(work.names(number)):
+                path = os.path.join(self.out, name)
+                if os.path.exists(path):
+                    with open(path, "rb") as file:
+                        found.append(((number % len(work.photos), i),
+                                      hashlib.blake2b(file.read(), digest_size=16).digest()))
         return found
 
 
@@ -398,7 +418,7 @@ def measure_daemons(work, daemons, options):
     digests = daemons.digests(work)
     if work.expected is None:
         return row, dict(digests)
-    same = sum(work.expected.get(number) == digest for number, digest in digests)
+    same = sum(work.expected.get(which) == digest for which, digest in digests)
     row["same"] = same / len(digests) if digests else None
     return row, None
 
@@ -591,8 +611,9 @@ def open_contestants(options, folder):
 
 
 def run_work(work, contestants, options, report):
-    floor = report.add(work, "codec floor", lambda: measure_floor(work, options))
-    report.floors[work.name] = floor.get("mp_s")
+    if work.ops: # bench_floor writes one JPEG
+        floor = report.add(work, "codec floor", lambda: measure_floor(work, options))
+        report.floors[work.name] = floor.get("mp_s")
     for each in contestants:
         report.add(work, each.name, lambda each=each: each.measure(work, options))
     if work.task:
