@@ -3,7 +3,15 @@
  *
  * This is the only header that gpu/ includes from codecs/. struct image does not own its pixels.
  * Rows run from top to bottom. Channels are interleaved: 1 gray, 3 RGB, 4 RGBA with alpha that is
- * not premultiplied. The bytes between the end of a row and `stride` are undefined padding.
+ * not premultiplied.
+ *
+ * The padding rule. Each row starts at a multiple of STRIDE_ALIGN and owns the next
+ * image_stride(width, channels) bytes: its pixels and up to STRIDE_ALIGN - 1 bytes of padding.
+ * Passes and codecs may read and write the bytes that the rows of their images own, and no others.
+ * What they read from padding must not change a pixel, and they may leave anything in it. So a
+ * kernel accesses a row in aligned units of up to STRIDE_ALIGN bytes, and only in units that hold a
+ * byte of the row's pixels. The input of a pass may be a rectangle of a larger image
+ * (gpu/plan/pass.h): its padding is then pixels of that image, which the pass only reads.
  */
 #pragma once
 
@@ -41,7 +49,7 @@ static inline size_t buffer_align(size_t bytes)
     return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
-/* Returns the bytes of a row, padded to STRIDE_ALIGN. */
+/* Returns the bytes that a row owns: those of its pixels, padded to STRIDE_ALIGN. */
 static inline size_t image_stride(uint32_t width, uint32_t channels)
 {
     size_t row = (size_t)width * channels;

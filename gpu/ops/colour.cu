@@ -41,7 +41,6 @@ struct by_product {
     }
 };
 
-/* Rows start at multiples of 32 bytes, and their padding may be read and written. */
 template <typename By, int FROM, int TO>
 static __global__ void __launch_bounds__(THREADS) colour_kernel(const colour_args a)
 {
@@ -50,11 +49,11 @@ static __global__ void __launch_bounds__(THREADS) colour_kernel(const colour_arg
     if (item >= a.threads)
         return;
     int y = item / a.row_threads, x = (item - y * a.row_threads) * THREAD_PIXELS;
-    const uint8_t *source = a.from + (size_t)y * a.from_stride + (size_t)x * FROM;
-    uint8_t *row = a.to + (size_t)y * a.to_stride + (size_t)x * TO;
+    const uint8_t *source = a.from + (size_t)y * a.from_stride;
+    uint8_t *row = a.to + (size_t)y * a.to_stride;
     uint32_t words[FROM];
     unrolled_for (int k = 0; k < FROM; k++)
-        words[k] = word_at(source + 4 * k);
+        words[k] = row_get<uint32_t>(source, x * FROM + 4 * k, a.width * FROM);
     uint8_t result[THREAD_PIXELS * TO];
     unrolled_for (int p = 0; p < THREAD_PIXELS; p++) {
         uint8_t pixel[FROM];
@@ -65,9 +64,10 @@ static __global__ void __launch_bounds__(THREADS) colour_kernel(const colour_arg
             result[p * TO + 3] = pixel[FROM - 1];
     }
     unrolled_for (int k = 0; k < TO; k++)
-        word_at(row + 4 * k) = (uint32_t)result[4 * k] | (uint32_t)result[4 * k + 1] << 8 |
-                               (uint32_t)result[4 * k + 2] << 16 |
-                               (uint32_t)result[4 * k + 3] << 24;
+        row_put<uint32_t>(row, x * TO + 4 * k, a.width * TO,
+                            (uint32_t)result[4 * k] | (uint32_t)result[4 * k + 1] << 8 |
+                                (uint32_t)result[4 * k + 2] << 16 |
+                                (uint32_t)result[4 * k + 3] << 24);
 }
 
 template <typename By, int FROM, int TO>

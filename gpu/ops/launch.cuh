@@ -110,6 +110,37 @@ SIMT const uint32_t &word_at(const void *at)
     return *static_cast<const uint32_t *>(at);
 }
 
+/*
+ * ---- access to the rows of an image, by the padding rule of codecs/image.h ----
+ *
+ * Unit: uint8_t, uint32_t or uint4. `offset` is in bytes from the first pixel of the row, and the
+ * address of the unit is a multiple of its size. row_bytes: of the row's pixels.
+ */
+
+/* Whether the unit holds a byte of the row: only then may it be read or written. */
+template <typename Unit> SIMT bool row_holds(int offset, int row_bytes)
+{
+    static_assert(STRIDE_ALIGN % sizeof(Unit) == 0, "a unit must end within the padding");
+    return offset > -(int)sizeof(Unit) && offset < row_bytes;
+}
+
+/* A unit of the input, which nothing writes while the kernel runs; 0: the row does not hold it. The
+ * unit's bytes outside the row are undefined. */
+template <typename Unit> SIMT Unit row_get(const uint8_t *row, int offset, int row_bytes)
+{
+    Unit unit = {};
+    if (row_holds<Unit>(offset, row_bytes))
+        unit = __ldg(reinterpret_cast<const Unit *>(row + offset));
+    return unit;
+}
+
+/* Does nothing if the row does not hold the unit. */
+template <typename Unit> SIMT void row_put(uint8_t *row, int offset, int row_bytes, Unit unit)
+{
+    if (row_holds<Unit>(offset, row_bytes))
+        *reinterpret_cast<Unit *>(row + offset) = unit;
+}
+
 /* The images of a pass, for its kernels; args structs derive from it. */
 struct pass_images {
     const uint8_t *from;

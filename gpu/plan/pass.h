@@ -3,13 +3,12 @@
  *
  * A plan has one chain of passes per result, which starts at the decoded image. A pass reads one
  * image and writes another one that does not overlap it. The plan has laid out both in its
- * buffers. A pass may write the padding between the end of a row and its stride, and must not
- * depend on padding.
+ * buffers. codecs/image.h has the rule for the padding of rows.
  *
  * The input may be a rectangle of a larger image, so that a crop costs nothing. The rows of the
  * rectangle start at addresses that are STRIDE_ALIGNed, `stride` bytes apart. The bytes after the
  * end of a row belong to other pixels. Only orient, pad and rotate also accept a rectangle at any
- * address.
+ * address. Their aligned units may then begin before the row, but still hold a byte of it.
  *
  * A pass may return values. Its work space is then in the output buffer, is downloaded with the
  * results, and is converted to JSON at the end. A pass that only computes values writes no image:
