@@ -28,7 +28,7 @@ CFLAGS  ?= -O2 -g
 CUDA_ARCHS ?= 75 80 86 89 90 100 120
 
 VERSION = 0.2.0
-LIBS    = libuv hiredis libjpeg libpng libcjson inih libsystemd
+LIBS    = libuv hiredis libjpeg libpng libcjson libsystemd
 
 # V=1 prints the commands.
 V ?= 0
@@ -138,7 +138,7 @@ CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNING
 LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
 
 LDLIBS_CTL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) \
-             $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson inih) -lm -pthread $(LDLIBS)
+             $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson) -lm -pthread $(LDLIBS)
 
 ifeq ($(HAVE_CUDA),yes)
   CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))

@@ -1,58 +1,196 @@
-/* file.c - reads the configuration file and its conf.d folder with inih. */
+/* file.c - reads the configuration file and its conf.d folder. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ini.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "conf/clock.h"
+#include "conf/limits.h"
 #include "conf/options.h"
 #include "conf/text.h"
 
-struct reading {
+#define BLANKS "\t\v\f\r "
+
+/* One call of options_load. */
+struct loading {
     struct options *options;
-    struct error *error;
-    char last[64]; /* option of the line before */
+    FILE *paths;
+    struct errors *errors;
+    double pipe_until_s; /* clock_now_s: end of the wait for data in pipes */
 };
 
-/* inih's handler: 0 stops with this line's number. */
-static int handle_key(void *user, const char *section, const char *name, const char *value)
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+/* Waits for data. Returns false at once for a terminal, and at the deadline for a pipe. */
+static bool await_data(int fd, const struct stat *info, double until_s)
 {
-    struct reading *reading = user;
-    if (*section && strcmp(section, "gpuimgd") != 0)
-        return error_refuse(reading->error, "section [%s] is unknown; put options into no section "
-                            "or into [gpuimgd]", section);
-    if (!value) /* uncovered: promise */
-        return error_refuse(reading->error, "option %s has no value", name);
-    /* inih takes an indented line for a continuation of the value above and calls again with the
-     * same name. */
-    if (strcmp(name, reading->last) == 0)
-        return error_refuse(reading->error,
-                            "option %s is set twice, or the line after it is indented", name);
-    if (*value == '"' || *value == '\'')
-        return error_refuse(reading->error, "option %s is %s; remove the quotes", name, value);
-    if (strstr(value, " #"))
-        return error_refuse(reading->error, "option %s is \"%s\"; a comment after a value must "
-                            "begin with \" ;\"", name, value);
-    text_copy(reading->last, sizeof reading->last, name);
-    return options_set(reading->options, name, value, reading->error);
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    double left_s = until_s - clock_now_s();
+    return S_ISFIFO(info->st_mode) && left_s > 0 && poll(&wait, 1, (int)(left_s * 1e3) + 1) != 0;
 }
 
-static bool load_file(struct options *options, const char *path, FILE *paths, struct error *error)
+/* Reads up to CONF_BYTES_MAX + 1 bytes. Returns false with errno set. */
+static bool read_bytes(int fd, const struct stat *info, double until_s, char *bytes, size_t *length)
 {
-    struct error inner = {0};
-    struct reading reading = {.options = options, .error = &inner};
-    int line = ini_parse(path, handle_key, &reading);
-    if (line == 0 && paths)
-        fprintf(paths, "%s\n", path);
-    if (line == 0)
-        return true;
-    if (line == -1)
-        return error_refuse(error, "cannot open %s: %s", path, strerror(errno));
-    if (line < 0) /* uncovered: memory */
-        return error_refuse(error, "out of memory for %s", path);
-    return error_refuse(error, "%s line %d: %s", path, line,
-                        inner.status ? inner.text : "the line must be \"name = value\"");
+    ssize_t count = 1;
+    for (*length = 0; count > 0 && *length <= CONF_BYTES_MAX;) {
+        count = read(fd, bytes + *length, CONF_BYTES_MAX + 1 - *length);
+        if (count > 0)
+            *length += (size_t)count;
+        else if (count < 0 &&
+                 (errno == EINTR || (errno == EAGAIN && await_data(fd, info, until_s))))
+            count = 1;
+    }
+    return count >= 0;
 }
+
+static const char *refused_kind(mode_t mode)
+{
+    return S_ISDIR(mode)                                         ? "it is a folder"
+           : !S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode) ? "it is no file"
+                                                                 : NULL;
+}
+
+/* Returns the malloc'd content of a file, a pipe or /dev/null, or NULL. Opening a FIFO without a
+ * writer does not block, and neither does reading one whose writer is silent. */
+static char *read_file(const char *path, double pipe_until_s, size_t *length, struct error *error)
+{
+    struct stat info = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        error_refuse(error, "cannot open %s: %s", path, strerror(errno));
+        if (fd >= 0) /* uncovered: promise */
+            close(fd);
+        return NULL;
+    }
+    const char *kind = refused_kind(info.st_mode);
+    char *bytes = kind ? NULL : malloc(CONF_BYTES_MAX + 1);
+    if (kind)
+        error_refuse(error, "cannot read %s: %s", path, kind);
+    else if (!bytes) /* uncovered: memory */
+        error_refuse(error, "out of memory for %s", path);
+    else if (!read_bytes(fd, &info, pipe_until_s, bytes, length))
+        error_refuse(error, "cannot read %s: %s", path,
+                     errno == EAGAIN ? "no data within 1 s" : strerror(errno));
+    else if (*length == 0 && S_ISFIFO(info.st_mode))
+        error_refuse(error, "cannot read %s: it is a pipe to which no process writes", path);
+    else if (*length > CONF_BYTES_MAX)
+        error_refuse(error, "cannot read %s: it has more than %llu bytes", path, CONF_BYTES_MAX);
+    close(fd);
+    if (error->status == STATUS_OK)
+        return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* Cuts blanks at the end of text[0..length) and returns the new length. */
+static size_t trim(const char *text, size_t length)
+{
+    while (length > 0 && strchr(BLANKS, text[length - 1]))
+        length--;
+    return length;
+}
+
+/* Returns the length of a line before a comment: a ";" after a blank. */
+static size_t uncommented_bytes(const char *line)
+{
+    for (const char *at = strchr(line, ';'); at; at = strchr(at + 1, ';'))
+        if (at > line && strchr(BLANKS, at[-1]))
+            return (size_t)(at - line);
+    return strlen(line);
+}
+
+static bool take_section(char *line, struct error *error)
+{
+    char *end = strchr(line, ']');
+    if (!end)
+        return error_refuse(error, "the section has no \"]\"");
+    *end = '\0';
+    return !line[1] || strcmp(line + 1, "gpuimgd") == 0 ||
+           error_refuse(error,
+                        "section [%.100s] is unknown; put options into no section or into "
+                        "[gpuimgd]",
+                        line + 1);
+}
+
+static bool take_option(struct options *options, char *line, struct error *error)
+{
+    size_t end = strcspn(line, "=:");
+    if (!line[end] || end == 0)
+        return error_refuse(error, "the line must be \"name = value\"");
+    char *value = line + end + 1 + strspn(line + end + 1, BLANKS);
+    line[trim(line, end)] = '\0';
+    if (*value == '"' || *value == '\'')
+        return error_refuse(error, "option %.100s is %.100s; remove the quotes", line, value);
+    if (strstr(value, " #"))
+        return error_refuse(error,
+                            "option %.60s is \"%.100s\"; a comment after a value must begin "
+                            "with \" ;\"",
+                            line, value);
+    return options_set(options, line, value, error);
+}
+
+/* Takes a line without its end. `continues`: an option may be above it. */
+static bool take_line(struct options *options, char *line, size_t length, bool *continues,
+                      struct error *error)
+{
+    if (memchr(line, '\0', length))
+        return error_refuse(error, "the line has a NUL byte; is this a text file in UTF-8?");
+    line[trim(line, length)] = '\0';
+    size_t indent = strspn(line, BLANKS);
+    line += indent;
+    if (!*line || *line == '#' || *line == ';')
+        return true;
+    if (indent > 0 && *continues)
+        return error_refuse(error, "the line is indented, as if it continued the line above it; an "
+                                   "option and its value are in one line");
+    *continues = *line != '[';
+    line[trim(line, uncommented_bytes(line))] = '\0';
+    return *line == '[' ? take_section(line, error) : take_option(options, line, error);
+}
+
+/* There is room for a NUL after the last line. */
+static void take_lines(struct loading *loading, const char *path, char *line, const char *end)
+{
+    char shown[CONF_PATH_SHOWN_BYTES];
+    bool continues = false;
+    text_escape_end(shown, sizeof shown, path, strlen(path));
+    for (int number = 1; line < end; number++) {
+        char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t length = (size_t)((next ? next : end) - line);
+        struct error fault = {0};
+        if (!take_line(loading->options, line, length, &continues, &fault))
+            errors_addf(loading->errors, "%s line %d: %s", shown, number, fault.text);
+        line += length + 1;
+    }
+}
+
+static void take_file(struct loading *loading, const char *path)
+{
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    struct error error = {0};
+    size_t length = 0;
+    uint32_t before = loading->errors->count;
+    char *bytes = read_file(path, loading->pipe_until_s, &length, &error);
+    if (!bytes) {
+        errors_add(loading->errors, &error);
+        return;
+    }
+    bool marked = length >= 3 && memcmp(bytes, byte_order_mark, 3) == 0;
+    take_lines(loading, path, bytes + (marked ? 3 : 0), bytes + length);
+    if (loading->paths && loading->errors->count == before)
+        fprintf(loading->paths, "%s\n", path);
+    free(bytes);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static int is_conf(const struct dirent *entry)
 {
@@ -61,26 +199,43 @@ static int is_conf(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-bool options_load(struct options *options, const char *file, FILE *paths, struct error *error)
+static void take_folder(struct loading *loading, const char *folder)
 {
-    if (!load_file(options, file, paths, error))
-        return false;
-    const char *slash = strrchr(file, '/');
-    char *folder = NULL;
-    if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) < 0)
-        return error_refuse(error, "out of memory for %s", file); /* uncovered: memory */
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_conf, alphasort);
-    bool ok = count >= 0 || errno == ENOENT || /* conf.d is optional */ /* uncovered: promise */
-              error_refuse(error, "cannot read %s: %s", folder, strerror(errno));
+    if (count < 0 && errno != ENOENT) /* conf.d is optional */
+        errors_addf(loading->errors, "cannot read %s: %s", folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         char *path = NULL;
-        if (ok && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            ok = load_file(options, path, paths, error);
+        if (asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
+            take_file(loading, path);
+        else /* uncovered: memory */
+            errors_addf(loading->errors, "out of memory for %s", folder);
         free(path);
         free(entries[i]);
     }
     free(entries);
+}
+
+bool options_load(struct options *options, const char *file, FILE *paths, struct errors *errors)
+{
+    struct loading loading = {options, paths, errors, clock_now_s() + CONF_PIPE_S};
+    uint32_t before = errors->count;
+    const char *slash = strrchr(file, '/');
+    char *folder = NULL;
+    take_file(&loading, file);
+    if (asprintf(&folder, "%.*sconf.d", slash ? (int)(slash - file + 1) : 0, file) >= 0)
+        take_folder(&loading, folder);
+    else /* uncovered: memory */
+        errors_addf(errors, "out of memory for %s", file);
     free(folder);
-    return ok;
+    return errors->count == before;
+}
+
+bool options_load_default(struct options *options, const char *file, FILE *paths,
+                          struct errors *errors)
+{
+    struct stat info;
+    bool missing = lstat(file, &info) != 0 && errno == ENOENT;
+    return missing || options_load(options, file, paths, errors);
 }

@@ -254,6 +254,18 @@
  * The first start on a new kind of GPU compiles the kernels. */
 #define START_S_MAX 180
 
+/* A configuration file. All options at their longest, with their comments, take under 100 KiB. */
+#define CONF_BYTES_MAX (1 * MIB)
+/* How long the reader of a configuration waits for data in pipes: a shell's <(...) needs a moment.
+ * A reload blocks the loop for this time at most. */
+#define CONF_PIPE_S 1
+/* Errors of a configuration show at most this much of a path, and OPTION_SHOWN_BYTES of a value,
+ * so that the sentence fits ERROR_TEXT_MAX. */
+#define CONF_PATH_SHOWN_BYTES 100
+#define OPTION_SHOWN_BYTES    80
+/* A file of another format has an error in each line. */
+#define ERRORS_SAID_MAX 100
+
 /* Length of an error message: the item, its value and the limit. Longer texts are cut. */
 #define ERROR_TEXT_MAX 320
 

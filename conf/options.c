@@ -48,7 +48,9 @@ static const struct row *find_row(const char *name)
 
 static bool fail(struct error *error, const struct row *row, const char *value, const char *must)
 {
-    return error_refuse(error, "option %s is \"%s\"; it must be %s", row->name, value, must);
+    char shown[OPTION_SHOWN_BYTES];
+    text_escape(shown, sizeof shown, value, strlen(value));
+    return error_refuse(error, "option %s is \"%s\"; it must be %s", row->name, shown, must);
 }
 
 static bool set_text(const struct row *row, struct options *options, const char *value,
@@ -57,8 +59,9 @@ static bool set_text(const struct row *row, struct options *options, const char 
     size_t length = strlen(value);
     if (length < (size_t)row->min)
         return fail(error, row, value, "set");
-    if (length > (size_t)row->max) /* uncovered: memory */
-        return fail(error, row, value, "shorter");
+    if (length > (size_t)row->max)
+        return error_refuse(error, "option %s has %zu bytes; it must have at most %.0f", row->name,
+                            length, row->max);
     char *copy = strdup(value);
     if (!copy) /* uncovered: memory */
         return error_refuse(error, "out of memory for option %s", row->name);
@@ -260,32 +263,48 @@ static bool is_place_of_results(const char *text)
            strcmp(text, "none") == 0;
 }
 
-bool options_check(const struct options *options, struct error *error)
+/* Adds an error unless the value is good. */
+static void check_text(struct errors *errors, const char *name, const char *value, bool good,
+                       const char *must)
 {
-    if (!is_engine(options->engine))
-        return fail(error, find_row("engine"), options->engine, "auto, cuda or cpu");
-    if (!is_engine(options->jpeg))
-        return fail(error, find_row("jpeg"), options->jpeg, "auto, cuda or cpu");
-    if (!is_place_of_results(options->results))
-        return fail(error, find_row("results"), options->results, "list, stream, id or none");
-    if (!are_devices(options->devices))
-        return fail(error, find_row("devices"), options->devices,
-                    "all, a list like 0,2, or UUIDs (GPU-..., MIG-...) separated by commas");
-    if (!log_level_parse(options->log_level))
-        return fail(error, find_row("log_level"), options->log_level,
-                    "error, warning, info or debug");
+    struct error error = {0};
+    if (good)
+        return;
+    fail(&error, find_row(name), value, must);
+    errors_add(errors, &error);
+}
+
+static bool is_printable(const char *text)
+{
+    while (*text > ' ' && *text < 0x7F)
+        text++;
+    return !*text;
+}
+
+bool options_check(const struct options *options, struct errors *errors)
+{
+    uint32_t before = errors->count;
+    check_text(errors, "engine", options->engine, is_engine(options->engine), "auto, cuda or cpu");
+    check_text(errors, "jpeg", options->jpeg, is_engine(options->jpeg), "auto, cuda or cpu");
+    check_text(errors, "results", options->results, is_place_of_results(options->results),
+               "list, stream, id or none");
+    check_text(errors, "devices", options->devices, are_devices(options->devices),
+               "all, a list like 0,2, or UUIDs (GPU-..., MIG-...) separated by commas");
+    check_text(errors, "log_level", options->log_level, log_level_parse(options->log_level) != 0,
+               "error, warning, info or debug");
+    check_text(errors, "namespace", options->namespace, is_printable(options->namespace),
+               "printable ASCII without spaces");
     if (options->renew_s > options->lease_s / 3)
-        return error_refuse(error, "option renew_s is %g; it must be at most a third of lease_s, "
-                            "which is %g", options->renew_s, options->lease_s);
+        errors_addf(errors,
+                    "option renew_s is %g; it must be at most a third of lease_s, which "
+                    "is %g",
+                    options->renew_s, options->lease_s);
     if (options->host_bytes && options->input_bytes_max > options->host_bytes / 2)
-        return error_refuse(error, "option input_bytes_max is %" PRIu64 "; it must be at most half "
-                            "of host_bytes, which is %" PRIu64, options->input_bytes_max,
-                            options->host_bytes);
-    for (const char *at = options->namespace; *at; at++)
-        if (*at <= ' ' || *at >= 0x7F)
-            return fail(error, find_row("namespace"), options->namespace,
-                        "printable ASCII without spaces");
-    return true;
+        errors_addf(errors,
+                    "option input_bytes_max is %" PRIu64 "; it must be at most half of "
+                    "host_bytes, which is %" PRIu64,
+                    options->input_bytes_max, options->host_bytes);
+    return errors->count == before;
 }
 
 /* ---- auto --------------------------------------------------------------------------------- */

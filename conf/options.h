@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "conf/errors.h"
 #include "conf/status.h"
 
 #define OPTION_TYPE_TEXT    char *
@@ -42,11 +43,16 @@ bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
 /* Reads the file, then conf.d. Options may be in no section or in [gpuimgd]. Writes the path of
- * each file to `paths`, one per line, unless it is NULL. */
+ * each good file to `paths`, one per line, unless it is NULL. Adds all errors, by file and line,
+ * and returns false if there are any. Of several lines for one option the last one counts. */
 bool options_load(struct options *options, const char *file, FILE *paths,
-                  struct error *error) MUST_CHECK;
+                  struct errors *errors) MUST_CHECK;
+/* The same for a file that may be missing. */
+bool options_load_default(struct options *options, const char *file, FILE *paths,
+                          struct errors *errors) MUST_CHECK;
 
-bool options_check(const struct options *options, struct error *error) MUST_CHECK;
+/* Checks values that are not numbers, and relations of options. Adds all errors. */
+bool options_check(const struct options *options, struct errors *errors) MUST_CHECK;
 
 /* Replaces "auto" of pinned_bytes and host_bytes. The engine resolves streams and device_bytes;
  * workers and inflight depend on the engine. memory_bytes, cpus: what the process may use. */

@@ -273,12 +273,18 @@ static void check_memory(const struct daemon *daemon)
                 mib(options->host_bytes), mib(options->input_bytes_max), mib(bytes));
 }
 
+static void say_error(const char *text)
+{
+    log_error("%s", text);
+}
+
 static void reload(struct daemon *daemon)
 {
     struct options fresh;
     struct error error = {0};
+    struct errors errors = {.say = say_error};
     notify_reloading();
-    if (daemon->load(daemon->load_context, &fresh, &error)) {
+    if (daemon->load(daemon->load_context, &fresh, &errors)) {
         options_adopt(daemon->options, &fresh);
         group_reload(daemon->group);
         check_memory(daemon);
@@ -288,7 +294,7 @@ static void reload(struct daemon *daemon)
             log_error("%s; jobs go on with the old prefixes", error.text);
         log_info("configuration reloaded");
     } else {
-        log_error("reload failed, the old configuration stays: %s", error.text);
+        log_error("reload failed, the old configuration stays");
     }
     options_clear(&fresh);
     monitor_reload(daemon->monitor);

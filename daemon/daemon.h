@@ -8,8 +8,8 @@
 enum exit_status { EXIT_OK = 0, EXIT_USAGE = 64, EXIT_FAULT = 70, EXIT_CONFIGURATION = 78 };
 
 /* Reads the defaults, then the file, then the command line, for a reload. A later source overrides
- * an earlier one. */
-typedef bool daemon_load(void *context, struct options *options, struct error *error);
+ * an earlier one. Adds all errors, and returns false if there are any. */
+typedef bool daemon_load(void *context, struct options *options, struct errors *errors);
 
 /* Runs until a signal or a fault ends the daemon. A reload changes *options. If *abrupt is true, a
  * thread or device still uses memory: the caller must end the process with _exit. */

@@ -36,7 +36,7 @@ static const char usage[] =
     "\n"
     "  -c FILE   configuration file (default " DEFAULT_FILE ", if it exists);\n"
     "            the files conf.d/*.conf in the same folder are read after it\n"
-    "  -t        check the configuration, print the names of the files read, and exit\n"
+    "  -t        check the configuration, print its files or all its errors, and exit\n"
     "  --explain JOBFILE\n"
     "            print how the daemon would run the job in JOBFILE (-: standard input), and exit\n"
     "            with 0, or with 1 if the job would fail; reads the input, but needs no Redis\n"
@@ -52,20 +52,30 @@ static const char usage[] =
     "\n"
     "Options (default), as --name=value or --name value:\n";
 
-static bool load(void *context, struct options *options, struct error *error)
+static bool load_sources(const struct command_line *line, struct options *options,
+                         struct errors *errors)
 {
-    const struct command_line *line = context;
-    const char *file = line->file ? line->file : DEFAULT_FILE;
-    if (!options_init(options, error)) /* uncovered: memory */
-        return false;
-    if ((line->file || access(file, F_OK) == 0) &&
-        !options_load(options, file, line->test ? stdout : NULL, error))
-        return false;
-    for (int i = 0; i < line->count; i++)
-        if (!options_set(options, line->settings[i].name, line->settings[i].value, error))
-            return false;
-    return options_check(options, error) && shard_check(options, error) &&
-           web_check(options->metrics_listen, error) && fetcher_check(options, error);
+    FILE *paths = line->test ? stdout : NULL;
+    bool good = line->file ? options_load(options, line->file, paths, errors)
+                           : options_load_default(options, DEFAULT_FILE, paths, errors);
+    for (int i = 0; i < line->count; i++) {
+        struct error error = {0};
+        if (!options_set(options, line->settings[i].name, line->settings[i].value, &error))
+            good = errors_add(errors, &error);
+    }
+    return good;
+}
+
+static bool load(void *context, struct options *options, struct errors *errors)
+{
+    struct error error = {0}, web = {0}, shard = {0};
+    if (!options_init(options, &error)) /* uncovered: memory */
+        return errors_add(errors, &error);
+    bool good = load_sources(context, options, errors);
+    good = options_check(options, errors) && good;
+    good = (shard_check(options, &shard) || errors_add(errors, &shard)) && good;
+    good = (web_check(options->metrics_listen, &web) || errors_add(errors, &web)) && good;
+    return fetcher_check(options, errors) && good;
 }
 
 /* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". 0:
@@ -169,11 +179,24 @@ static void look_at_folder(const char *option, const char *path)
         log_warning("option %s is \"%s\", which is not a folder", option, path);
 }
 
+/* Only a warning, for the same reason: the service has its own environment and credentials. */
+static void look_at_keys(const struct options *options)
+{
+    struct error error = {0};
+    if (!fetcher_check_keys(options, &error))
+        log_warning("%s; without keys the daemon does not start", error.text);
+}
+
+static void say_error(const char *text)
+{
+    log_error("%s", text);
+}
+
 int main(int argc, char **argv)
 {
     static struct command_line line;
     struct options options;
-    struct error error = {0};
+    struct errors errors = {.say = say_error};
     log_init();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails instead */
@@ -181,14 +204,14 @@ int main(int argc, char **argv)
     int status = parse(&line, argc, argv);
     if (status >= 0)
         return status;
-    if (!load(&line, &options, &error)) {
-        log_error("%s", error.text);
+    if (!load(&line, &options, &errors)) {
         if (!line.test)
-            notify_status("%s", error.text);
+            notify_status("%s", errors.first.text);
         status = EXIT_CONFIGURATION;
     } else if (line.test) {
         look_at_folder("input_root", options.input_root);
         look_at_folder("output_root", options.output_root);
+        look_at_keys(&options);
         puts("the configuration is good");
         status = EXIT_OK;
     } else if (line.explain) {

@@ -40,7 +40,6 @@ need_build() {
     need_library libjpeg libjpeg62-turbo-dev
     need_library libpng libpng-dev
     need_library libcjson libcjson-dev
-    need_library inih libinih-dev
     need_library libsystemd libsystemd-dev
     want_library libmicrohttpd libmicrohttpd-dev
     want_library libcurl libcurl4-openssl-dev

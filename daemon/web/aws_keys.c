@@ -9,12 +9,9 @@
 
 #define LINE_BYTES 4096
 
-static bool check(const struct aws_keys *keys, const char *place, struct error *error)
+static bool is_whole(const struct aws_keys *keys)
 {
-    if (*keys->id && *keys->secret)
-        return true;
-    return error_refuse(error, "option url_prefixes: %.120s has no access key, or one that is too "
-                        "long", place);
+    return *keys->id && *keys->secret;
 }
 
 static bool read_environment(struct aws_keys *keys, struct error *error)
@@ -28,7 +25,10 @@ static bool read_environment(struct aws_keys *keys, struct error *error)
         if (value && !text_copy(places[i], sizes[i], value))
             *places[i] = '\0';
     }
-    return check(keys, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment", error);
+    return is_whole(keys) ||
+           error_refuse(error,
+                        "option url_prefixes has aws:, but AWS_ACCESS_KEY_ID and "
+                        "AWS_SECRET_ACCESS_KEY in the environment have no keys, or too long ones");
 }
 
 /* A line "name = value". A longer value than fits counts as missing. */
@@ -69,5 +69,9 @@ bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *
         take_line(keys, line);
     fclose(file);
     explicit_bzero(line, sizeof line);
-    return check(keys, path, error);
+    return is_whole(keys) ||
+           error_refuse(error,
+                        "option url_prefixes: %.120s has no access key, or one that is too "
+                        "long",
+                        path);
 }

@@ -5,12 +5,16 @@
 
 #include "daemon/web/networks.h"
 
-bool fetcher_check(const struct options *options, struct error *error)
+bool fetcher_check(const struct options *options, struct errors *errors)
 {
     struct prefixes prefixes;
     struct networks networks;
-    bool good = prefixes_parse(&prefixes, options->url_prefixes, error);
-    good = networks_parse(&networks, options->url_networks, error) && good;
+    struct error prefix = {0}, network = {0};
+    bool good =
+        prefixes_parse(&prefixes, options->url_prefixes, &prefix) || errors_add(errors, &prefix);
+    good = (networks_parse(&networks, options->url_networks, &network) ||
+            errors_add(errors, &network)) &&
+           good;
     prefixes_clear(&prefixes);
     networks_clear(&networks);
     return good;
@@ -26,6 +30,14 @@ static bool take_prefixes(struct prefixes *prefixes, const struct options *optio
     prefixes_clear(good ? prefixes : &fresh);
     if (good)
         *prefixes = fresh;
+    return good;
+}
+
+bool fetcher_check_keys(const struct options *options, struct error *error)
+{
+    struct prefixes prefixes = {0};
+    bool good = take_prefixes(&prefixes, options, error);
+    prefixes_clear(&prefixes);
     return good;
 }
 

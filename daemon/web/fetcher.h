@@ -36,8 +36,10 @@ struct transfer_request {
     void *context;
 };
 
-/* Checks the options url_prefixes and url_networks. */
-bool fetcher_check(const struct options *options, struct error *error) MUST_CHECK;
+/* Checks the options url_prefixes and url_networks. Adds the first error of each. */
+bool fetcher_check(const struct options *options, struct errors *errors) MUST_CHECK;
+/* Reads the keys of url_prefixes that fetcher_check has accepted. Fails if one is missing. */
+bool fetcher_check_keys(const struct options *options, struct error *error) MUST_CHECK;
 
 /* options, which are live, and totals must outlive the fetcher. NULL: an option is wrong, a key for
  * signing is missing, or memory is short. */

@@ -377,29 +377,38 @@ static void parse(struct ctl *ctl, int argc, char **argv)
     ctl->json = ctl_value(ctl, "json") != NULL;
 }
 
-static bool load(struct ctl *ctl, struct error *error)
+static void say_error(const char *text)
 {
-    const char *file = ctl->file ? ctl->file : DEFAULT_FILE;
+    ctl_say("%s", text);
+}
+
+static bool set(struct ctl *ctl, const char *name, const char *value, struct errors *errors)
+{
+    struct error error = {0};
+    return !value || options_set(&ctl->options, name, value, &error) || errors_add(errors, &error);
+}
+
+static bool load(struct ctl *ctl, struct errors *errors)
+{
     struct options *options = &ctl->options;
+    struct error error = {0};
     static const char *const direct[] = {"redis", "namespace"};
-    if (!options_init(options, error) ||
-        ((ctl->file || access(file, F_OK) == 0) && !options_load(options, file, NULL, error)))
-        return false;
+    if (!options_init(options, &error)) /* uncovered: memory */
+        return errors_add(errors, &error);
+    bool good = ctl->file ? options_load(options, ctl->file, NULL, errors)
+                          : options_load_default(options, DEFAULT_FILE, NULL, errors);
     for (int i = 0; i < ctl->setting_count; i++)
-        if (!options_set(options, ctl->settings[i].name, ctl->settings[i].value, error))
-            return false; /* uncovered: slip */
-    for (size_t i = 0; i < 2; i++) {
-        const char *value = ctl_value(ctl, direct[i]);
-        if (value && !options_set(options, direct[i], value, error))
-            return false;
-    }
-    return options_check(options, error) && ctl_open_shards(ctl, error);
+        good = set(ctl, ctl->settings[i].name, ctl->settings[i].value, errors) && good;
+    for (size_t i = 0; i < 2; i++)
+        good = set(ctl, direct[i], ctl_value(ctl, direct[i]), errors) && good;
+    good = options_check(options, errors) && good;
+    return good && (ctl_open_shards(ctl, &error) || errors_add(errors, &error));
 }
 
 int main(int argc, char **argv)
 {
     struct ctl ctl = {0};
-    struct error error = {0};
+    struct errors errors = {.say = say_error};
     log_init();
     signal(SIGPIPE, SIG_IGN);
     const char *name = argc > 1 ? argv[1] : "-h";
@@ -415,10 +424,8 @@ int main(int argc, char **argv)
         ctl_usage(&ctl, "put the command before \"%s\"", name);
     find_command(&ctl, name);
     parse(&ctl, --argc, ++argv);
-    if (!load(&ctl, &error)) {
-        ctl_say("%s", error.text);
+    if (!load(&ctl, &errors))
         ctl_end(&ctl, CTL_CONFIGURATION);
-    }
     if (optind < argc && !*ctl.command->operands)
         ctl_usage(&ctl, "%s takes no operand, but got \"%s\"", name, argv[optind]);
     ctl_end(&ctl, ctl.command->run(&ctl, argc - optind, argv + optind));

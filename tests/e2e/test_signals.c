@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -92,6 +93,65 @@ TEST(test_check_of_configuration)
     check_run("-t", option, 78, "line", false);
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
 }
+
+/* All errors of all sources in one run. */
+TEST(test_check_names_all_errors)
+{
+    static const char *const said[] = {
+        "gpuimgd.conf line 8: there is no option \"no_such_key\"",
+        "gpuimgd.conf line 9: option streams is \"x\"",
+        "option log_level is \"loud\"",
+        "option renew_s is 20; it must be at most a third of lease_s",
+        "option redis has 2 addresses, but option shards is 1",
+        "option url_networks has \"nowhere\"",
+        "option attempts is \"0\"",
+    };
+    char *out, *err;
+    write_config("no_such_key = 1\nstreams = x\nlog_level = loud\nrenew_s = 20\n"
+                 "redis = a:1 b:1\nurl_networks = nowhere\n");
+    for (int program = 0; program < 2; program++) {
+        if (program == 0) {
+            assert_int_equal(run_once(text_of("-c%s", config_path()), "--attempts=0", &out, &err),
+                             78);
+        } else {
+            struct ctl_run run = ctl_run(w, "ctl status -c %s --attempts=0", config_path());
+            assert_int_equal(run.status, 78);
+            err = strdup(run.err);
+            out = NULL;
+        }
+        /* gpuimgctl has no URLs, and looks at the servers later. */
+        for (size_t i = 0; i < COUNT_OF(said); i++)
+            if ((program == 0 || (i != 4 && i != 5)) && !strstr(err, said[i]))
+                fail_msg("not \"%s\" in %s", said[i], err);
+        free(out);
+        free(err);
+    }
+}
+
+#ifdef GPUIMGD_CURL
+/* Only warnings: the service may have an environment and credentials that this user has not. */
+TEST(test_check_looks_for_keys)
+{
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"};
+    write_config("url_prefixes = https://h/ aws:eu\n");
+    const char *option = text_of("-c%s", config_path());
+    for (size_t i = 0; i < 2; i++)
+        unsetenv(names[i]);
+    check_run("-t", option, 0, "or too long ones; without keys the daemon does not start", false);
+    check_run(option, NULL, 78, "have no keys", false);
+    for (size_t i = 0; i < 2; i++)
+        setenv(names[i], "key", 1);
+    char *out, *err;
+    assert_int_equal(run_once("-t", option, &out, &err), 0);
+    assert_null(strstr(err, "keys"));
+    free(out);
+    free(err);
+    for (size_t i = 0; i < 2; i++)
+        unsetenv(names[i]);
+    write_config("url_prefixes = https://h/ aws:eu:photos\n");
+    check_run("-t", option, 0, "credential \"photos\"", false);
+}
+#endif
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
@@ -383,6 +443,35 @@ TEST(test_bad_reload_runs_on)
     assert_true(process_logged(daemon, log_mark, "streams", 10));
     push_jobs(1, 2);
     check_done(check_next(w));
+    check_stop(daemon);
+}
+
+/* Replaces the file by something that cannot be read: the daemon keeps its options, and jobs run.
+ */
+TEST(test_reload_of_what_is_no_file)
+{
+    write_config("stats_interval_s = 0\n");
+    struct process *daemon = start_with_config();
+    for (int kind = 0; kind < 3; kind++) {
+        unlink(config_path());
+        if (kind == 0)
+            assert_int_equal(mkdir(config_path(), 0700), 0);
+        else if (kind == 1)
+            assert_int_equal(mkfifo(config_path(), 0600), 0);
+        size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
+        process_signal(daemon, SIGHUP);
+        assert_true(process_logged(daemon, log_mark,
+                                   kind == 0   ? "it is a folder"
+                                   : kind == 1 ? "it is a pipe to which no process writes"
+                                               : "No such file",
+                                   10));
+        assert_true(process_logged(daemon, log_mark, "the old configuration stays", 10));
+        assert_true(process_noted(daemon, mark, "READY=1", 10));
+        push_jobs(1, 2);
+        check_done(check_next(w));
+        if (kind == 0)
+            assert_int_equal(rmdir(config_path()), 0);
+    }
     check_stop(daemon);
 }
 

@@ -78,10 +78,11 @@ static void check_file(const char *path)
     struct error error = {0};
     must_init(&options);
     must_init(&live);
-    bool good = options_load(&options, path, NULL, &error);
-    FUZZ_MUST(good == (error.text[0] == '\0'));
+    struct errors errors = {0};
+    bool good = options_load(&options, path, NULL, &errors);
+    FUZZ_MUST(good == (errors.count == 0) && good == (errors.first.text[0] == '\0'));
     check_bounds(&options);
-    if (good && options_check(&options, &error) && shard_check(&options, &error)) {
+    if (good && options_check(&options, &errors) && shard_check(&options, &error)) {
         check_shards(&options);
         options_adopt(&live, &options);
         check_bounds(&live);
@@ -91,7 +92,7 @@ static void check_file(const char *path)
         FUZZ_MUST(options.workers >= 1 && options.pinned_bytes >= MIB);
         FUZZ_MUST(options.host_bytes / 2 >= options.input_bytes_max);
     } else {
-        FUZZ_MUST(error.text[0] != '\0');
+        FUZZ_MUST(error.text[0] != '\0' || errors.first.text[0] != '\0');
     }
     options_clear(&live);
     options_clear(&options);

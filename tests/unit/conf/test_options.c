@@ -1,9 +1,13 @@
 /* Tests of the option table: values, files, checks, reload, and the generated sample file. */
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/limits.h"
 #include "conf/options.h"
+#include "tests/fixtures/process.h"
 #include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
 
@@ -18,7 +22,6 @@ static struct options fresh(void)
 TEST(defaults_are_the_documented_ones)
 {
     struct options options = fresh();
-    struct error error = {0};
     assert_string_equal(options.redis, "127.0.0.1:6379");
     assert_string_equal(options.namespace, "gpuimgd");
     assert_true(options.lease_s == 30 && options.renew_s == 5 && options.reap_s == 10);
@@ -26,7 +29,7 @@ TEST(defaults_are_the_documented_ones)
     assert_int_equal(options.pixels_max, 50000000);
     assert_int_equal(options.workers, 0);
     assert_true(options.sync_outputs);
-    assert_true(options_check(&options, &error));
+    assert_true(options_check(&options, &(struct errors){0}));
     options_resolve(&options, 64 * GIB, 6);
     assert_int_equal(options.pinned_bytes, 4 * GIB);
     assert_int_equal(options.host_bytes, 2 * GIB);
@@ -224,9 +227,11 @@ TEST(relations_are_checked)
         struct options options = fresh();
         struct error error = {0};
         assert_true(options_set(&options, rows[i].name, rows[i].value, &error));
-        bool ok = options_check(&options, &error);
-        if (ok != !rows[i].refusal || (!ok && !strstr(error.text, rows[i].refusal)))
-            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value, ok ? "accepted" : error.text);
+        struct errors errors = {0};
+        bool ok = options_check(&options, &errors);
+        if (ok != !rows[i].refusal || (!ok && !strstr(errors.first.text, rows[i].refusal)))
+            fail_msg("%s = \"%s\": %s", rows[i].name, rows[i].value,
+                     ok ? "accepted" : errors.first.text);
         options_clear(&options);
     }
 }
@@ -241,7 +246,7 @@ TEST(files_are_read_in_order)
     char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128];
     assert_non_null(mkdtemp(folder));
     struct options options = fresh();
-    struct error error = {0};
+    struct errors errors = {0};
     snprintf(path, sizeof path, "%s/conf.d", folder);
     mkdir(path, 0755);
     snprintf(path, sizeof path, "%s/conf.d/20-b.conf", folder);
@@ -255,7 +260,7 @@ TEST(files_are_read_in_order)
     char *told = NULL, expected[512];
     size_t size;
     FILE *out = open_memstream(&told, &size);
-    assert_true(options_load(&options, path, out, &error));
+    assert_true(options_load(&options, path, out, &errors));
     fclose(out);
     snprintf(expected, sizeof expected,
              "%s/gpuimgd.conf\n%s/conf.d/10-a.conf\n%s/conf.d/20-b.conf\n", folder, folder, folder);
@@ -264,27 +269,241 @@ TEST(files_are_read_in_order)
     assert_int_equal(options.streams, 7);
     assert_int_equal(options.workers, 3);
     assert_string_equal(options.namespace, "images");
+    options_clear(&options);
+    text_file_remove_folder(folder);
+}
 
-    static const char *const bad[][2] = {
-        {"streams = 5\n\nstreems = 5\n", "gpuimgd.conf line 3: there is no option \"streems\""},
-        {"[other]\nstreams = 5\n", "section [other] is unknown"},
-        {"streams\n", "line 1"},
-        {"output_root = /srv/out\n  stats_log = /x\n",
-         "line 2: option output_root is set twice, or the"},
-        {"redis = \"127.0.0.1:6379\"\n", "\"127.0.0.1:6379\"; remove the quotes"},
-        {"log_level = debug # loud\n", "line 1: option log_level is \"debug # loud\"; a comment "
-                                       "after a value must begin with \" ;\""},
+/* Loads these bytes. Returns whether they are good, with the first error. */
+static bool load_bytes(struct options *options, const char *bytes, size_t length,
+                       struct errors *errors)
+{
+    char folder[] = "/tmp/gpuimgd-options-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/gpuimgd.conf", folder);
+    assert_true(text_file_write(path, bytes, length));
+    bool good = options_load(options, path, NULL, errors);
+    text_file_remove_folder(folder);
+    return good;
+}
+
+TEST(lines_with_a_fault_are_named)
+{
+#define BYTES(text) text, sizeof text - 1
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *fault;
+    } rows[] = {
+        {BYTES("streams = 5\n\nstreems = 5\n"),
+         "gpuimgd.conf line 3: there is no option \"streems\""},
+        {BYTES("[other]\nstreams = 5\n"), "line 1: section [other] is unknown"},
+        {BYTES("[gpuimgd\nstreams = 5\n"), "line 1: the section has no \"]\""},
+        {BYTES("streams\n"), "line 1: the line must be \"name = value\""},
+        {BYTES("= 5"), "line 1: the line must be \"name = value\""},
+        {BYTES("output_root = /srv/out\n  stats_log = /x\n"), "line 2: the line is indented"},
+        {BYTES("redis = \"127.0.0.1:6379\"\n"), "\"127.0.0.1:6379\"; remove the quotes"},
+        {BYTES("log_level = debug # loud\n"),
+         "line 1: option log_level is \"debug # loud\"; a comment after a value must begin with "
+         "\" ;\""},
+        {BYTES("workers = 3\nstre\0ams = 4\n"), "line 2: the line has a NUL byte"},
+        {BYTES("# \0\n"), "line 1: the line has a NUL byte"},
+        {BYTES("\xFF\xFEw\0o\0"), "line 1: the line has a NUL byte; is this a text file in UTF-8?"},
     };
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        error = (struct error){0};
-        write_file(path, bad[i][0]);
-        assert_false(options_load(&options, path, NULL, &error));
-        if (!strstr(error.text, bad[i][1]))
-            fail_msg("%s: %s", bad[i][0], error.text);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct options options = fresh();
+        struct errors errors = {0};
+        bool good = load_bytes(&options, rows[i].bytes, rows[i].length, &errors);
+        if (good || errors.count != 1 || !strstr(errors.first.text, rows[i].fault))
+            fail_msg("%s: %u errors: %s", rows[i].bytes, errors.count, errors.first.text);
+        options_clear(&options);
     }
-    error = (struct error){0};
-    assert_false(options_load(&options, "/nonexistent/gpuimgd.conf", NULL, &error));
-    assert_non_null(strstr(error.text, "cannot open"));
+}
+
+TEST(forms_of_lines)
+{
+    static const char *const texts[] = {
+        "workers = 3",
+        "workers=3\n",
+        "workers : 3\n",
+        "\xEF\xBB\xBFworkers = 3\r\n",
+        "\n\t\n; c\n  # c\nworkers\t=\t3 ; c = d\n",
+        "workers = 2\nstreams = 4\nworkers = 3",
+        "[gpuimgd] ; c\nworkers = 3\n  ; c\n\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct options options = fresh();
+        struct errors errors = {0};
+        if (!load_bytes(&options, texts[i], strlen(texts[i]), &errors) || options.workers != 3)
+            fail_msg("%s: %s", texts[i], errors.first.text);
+        options_clear(&options);
+    }
+}
+
+/* A line of any length is one line: a value and a comment do not set other options. */
+TEST(long_lines_stay_whole)
+{
+    static const size_t lengths[] = {10, 197, 198, 199, 200, 201, 1022, 4095, 16384, 100000};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        for (int form = 0; form < 3; form++) {
+            static const char *const heads[] = {"# ", "; ", "output_root = /o ; "};
+            struct options options = fresh();
+            struct errors errors = {0};
+            const char *text =
+                text_of("%s%0*dworkers = 3\nstreams = 5\n", heads[form], (int)lengths[i], 0);
+            assert_true(load_bytes(&options, text, strlen(text), &errors));
+            assert_int_equal(options.workers, 0);
+            assert_int_equal(options.streams, 5);
+            options_clear(&options);
+        }
+    }
+}
+
+TEST(values_reach_their_bound)
+{
+    struct options options = fresh();
+    struct errors errors = {0};
+    const char *value = text_of("%0*d", 16384, 7);
+    const char *text = text_of("redis = %s\nworkers = 3\n", value);
+    assert_true(load_bytes(&options, text, strlen(text), &errors));
+    assert_string_equal(options.redis, value);
+    text = text_of("workers = 3\nredis = %s8\nengine = cpu\n", value);
+    assert_false(load_bytes(&options, text, strlen(text), &errors));
+    assert_non_null(strstr(errors.first.text, "gpuimgd.conf line 2: option redis has 16385 bytes; "
+                                              "it must have at most 16384"));
+    assert_string_equal(options.engine, "cpu");
+    /* A message has the bound in spite of a long value. */
+    errors = (struct errors){0};
+    text = text_of("workers = x%s", value);
+    assert_false(load_bytes(&options, text, strlen(text), &errors));
+    assert_non_null(strstr(errors.first.text, "a whole number from 1 to 1024"));
+    options_clear(&options);
+}
+
+TEST(a_file_has_a_bound)
+{
+    struct options options = fresh();
+    struct errors errors = {0};
+    char *text = malloc(CONF_BYTES_MAX + 1);
+    memset(text, '\n', CONF_BYTES_MAX + 1);
+    assert_true(load_bytes(&options, text, CONF_BYTES_MAX, &errors));
+    assert_false(load_bytes(&options, text, CONF_BYTES_MAX + 1, &errors));
+    assert_non_null(strstr(errors.first.text, "it has more than 1048576 bytes"));
+    free(text);
+    options_clear(&options);
+}
+
+static unsigned said;
+
+static void count_said(const char *text)
+{
+    assert_non_null(text);
+    said++;
+}
+
+TEST(all_errors_are_said)
+{
+    struct options options = fresh();
+    struct errors errors = {.say = count_said};
+    static const char text[] = "a = 1\nworkers = x\nengine = gpu\nstreams = 3\nrenew_s = 20\n";
+    said = 0;
+    assert_false(load_bytes(&options, text, strlen(text), &errors));
+    assert_false(options_check(&options, &errors));
+    assert_int_equal(errors.count, 4);
+    assert_int_equal(said, 4);
+    assert_int_equal(options.streams, 3);
+    /* A file that is none: the messages are bounded. */
+    errors.count = said = 0;
+    char lines[2000];
+    memset(lines, '\n', sizeof lines);
+    for (size_t i = 0; i < sizeof lines; i += 2)
+        lines[i] = 'x';
+    assert_false(load_bytes(&options, lines, sizeof lines, &errors));
+    assert_int_equal(errors.count, 1000);
+    assert_int_equal(said, ERRORS_SAID_MAX + 1);
+    options_clear(&options);
+}
+
+static void check_unreadable(const char *path, const char *fault, double seconds)
+{
+    struct options options = fresh();
+    struct errors errors = {0};
+    double begin_s = clock_now_s();
+    assert_false(options_load(&options, path, NULL, &errors));
+    assert_non_null(strstr(errors.first.text, path));
+    if (!strstr(errors.first.text, fault))
+        fail_msg("%s: %s", path, errors.first.text);
+    assert_true(clock_now_s() - begin_s < patience(seconds));
+    options_clear(&options);
+}
+
+/* conf.d: the fault is the same there. */
+TEST(what_is_no_file_is_refused_at_once)
+{
+    char folder[] = "/tmp/gpuimgd-options-XXXXXX", extra[128];
+    assert_non_null(mkdtemp(folder));
+    const char *path = text_of("%s/gpuimgd.conf", folder);
+    check_unreadable(path, "No such file", 0.5);
+    check_unreadable(folder, "it is a folder", 0.5);
+    check_unreadable("/dev/zero", "it has more than", 0.5);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    check_unreadable(path, "it is a pipe to which no process writes", 0.5);
+    int silent = open(path, O_RDWR); /* a writer that sends nothing */
+    assert_true(silent >= 0);
+    check_unreadable(path, "no data within 1 s", 3);
+    close(silent);
+    unlink(path);
+    write_file(path, "workers = 3\n");
+    assert_int_equal(mkdir(text_of("%s/conf.d", folder), 0700), 0);
+    snprintf(extra, sizeof extra, "%s/conf.d/x.conf", folder);
+    assert_int_equal(mkfifo(extra, 0600), 0);
+    struct options options = fresh();
+    struct errors errors = {0};
+    assert_false(options_load(&options, path, NULL, &errors));
+    assert_non_null(strstr(errors.first.text, "conf.d/x.conf: it is a pipe"));
+    unlink(extra);
+    assert_int_equal(symlink("nowhere", extra), 0);
+    errors = (struct errors){0};
+    assert_false(options_load(&options, path, NULL, &errors));
+    assert_non_null(strstr(errors.first.text, "conf.d/x.conf: No such file"));
+    options_clear(&options);
+    text_file_remove_folder(folder);
+}
+
+/* Pipes with data, such as <(...) of a shell, are read to their end. */
+TEST(a_pipe_is_read)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t writer = fork();
+    if (writer == 0) {
+        static const char text[] = "workers = 3\nstreams = 5\n";
+        for (const char *at = text; *at; at++)
+            if (write(ends[1], at, 1) == 1 && at[0] == '\n')
+                usleep(20000);
+        _exit(0);
+    }
+    close(ends[1]);
+    struct options options = fresh();
+    struct errors errors = {0};
+    assert_true(options_load(&options, text_of("/dev/fd/%d", ends[0]), NULL, &errors));
+    assert_int_equal(options.workers, 3);
+    assert_int_equal(options.streams, 5);
+    close(ends[0]);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+    options_clear(&options);
+}
+
+TEST(only_a_default_file_may_be_missing)
+{
+    char folder[] = "/tmp/gpuimgd-options-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const char *path = text_of("%s/gpuimgd.conf", folder);
+    struct options options = fresh();
+    struct errors errors = {0};
+    assert_true(options_load_default(&options, path, NULL, &errors));
+    assert_false(options_load(&options, path, NULL, &errors));
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_false(options_load_default(&options, path, NULL, &errors));
     options_clear(&options);
     text_file_remove_folder(folder);
 }

@@ -569,10 +569,11 @@ TEST(test_without_libcurl)
     struct options options;
     struct error error = {0};
     assert_true(options_init(&options, &error));
-    assert_true(fetcher_check(&options, &error));
+    struct errors errors = {0};
+    assert_true(fetcher_check(&options, &errors));
     assert_true(options_set(&options, "url_prefixes", "https://h/", &error));
-    assert_false(fetcher_check(&options, &error));
-    assert_non_null(strstr(error.text, "no libcurl"));
+    assert_false(fetcher_check(&options, &errors));
+    assert_non_null(strstr(errors.first.text, "no libcurl"));
     options_clear(&options);
 }
 
