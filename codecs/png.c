@@ -277,6 +277,9 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
 {
     info->width = png_get_image_width(state->png, state->info);
     info->height = png_get_image_height(state->png, state->info);
+    /* Again: libpng also reads an IHDR after ancillary chunks. */
+    if (codec_check_size("PNG", info->width, info->height, limits, state->error) != STATUS_OK)
+        return;
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);

@@ -108,6 +108,17 @@ TEST(test_size_limits)
     rig_reads_once(picture_png_huge(0, 10), STATUS_DECODE_FAILED, NULL);
 }
 
+/* libpng reads ancillary chunks before IHDR, so the size is not where it usually is. */
+TEST(test_size_after_a_chunk)
+{
+    struct picture_file file = make_png(.width = 40, .height = 30, .colour_type = 2);
+    picture_png_insert(&file, "IHDR", "teXt", "a\0b", 3);
+    rig_reads(&file, STATUS_OK, NULL);
+    rig.limits.pixels_max = 40 * 30 - 1;
+    rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "the PNG is 40 x 30 pixels; at most 1199 pixels");
+    picture_free(&file);
+}
+
 /* A chunk that would inflate to megabytes is dropped; the image is read with normal memory. */
 TEST(test_bombs)
 {
