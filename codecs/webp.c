@@ -50,7 +50,8 @@ enum { FLAG_ANIMATION = 0x02, FLAG_XMP = 0x04, FLAG_EXIF = 0x08, FLAG_ALPHA = 0x
 struct webp_parts {
     const uint8_t *image; /* the whole file, or the image of a frame: libwebp reads both */
     size_t image_bytes;
-    bool may_animate;     /* by the header */
+    unsigned flags;       /* of VP8X; 0: the file has none. Parts that it does not announce do not
+                             count, as in libwebp's demuxer */
     bool animated;
     uint32_t x, y;        /* of the frame on its canvas */
     const uint8_t *icc, *exif, *xmp;
@@ -73,11 +74,11 @@ static void take(const uint8_t **data, size_t *bytes, const uint8_t *found, size
 static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t bytes)
 {
     const uint8_t *data = type + CHUNK_BYTES;
-    if (memcmp(type, "ICCP", 4) == 0) {
+    if (memcmp(type, "ICCP", 4) == 0 && parts->flags & FLAG_ICC) {
         take(&parts->icc, &parts->icc_bytes, data, bytes);
-    } else if (memcmp(type, "EXIF", 4) == 0) {
+    } else if (memcmp(type, "EXIF", 4) == 0 && parts->flags & FLAG_EXIF) {
         take(&parts->exif, &parts->exif_bytes, data, bytes);
-    } else if (memcmp(type, "XMP ", 4) == 0) {
+    } else if (memcmp(type, "XMP ", 4) == 0 && parts->flags & FLAG_XMP) {
         take(&parts->xmp, &parts->xmp_bytes, data, bytes);
     } else if (memcmp(type, "ALPH", 4) == 0 && !parts->has_pixels) {
         parts->alph = data; /* libwebp reads the last one */
@@ -99,7 +100,7 @@ static enum status walk(const uint8_t *bytes, size_t end, const struct codec_lim
         size_t data = codec_le32(bytes + at + 4), left = end - at - CHUNK_BYTES;
         bool is_frame = memcmp(bytes + at, "ANMF", 4) == 0;
         data = data < left ? data : left;
-        if (is_frame && data >= ANMF_BYTES && parts->may_animate && !parts->animated) {
+        if (is_frame && data >= ANMF_BYTES && parts->flags & FLAG_ANIMATION && !parts->animated) {
             const uint8_t *frame = bytes + at + CHUNK_BYTES;
             parts->animated = true;
             parts->x = 2 * codec_le24(frame);
@@ -116,25 +117,49 @@ static enum status walk(const uint8_t *bytes, size_t end, const struct codec_lim
     return STATUS_OK;
 }
 
+/* Refuses an image that does not begin with a chunk of one of three types. libwebp also reads an
+ * image without chunks, and a frame that is a whole file: take_chunk would not see its groups. */
+static enum status check_first(const uint8_t *at, size_t length, const char types[3][5],
+                               const char *what, struct error *error)
+{
+    char first[5] = "";
+    if (length < 4)
+        return STATUS_OK; /* libwebp reports the end of the data */
+    for (int i = 0; i < 3; i++)
+        if (memcmp(at, types[i], 4) == 0)
+            return STATUS_OK;
+    for (int i = 0; i < 4; i++)
+        first[i] = at[i] >= ' ' && at[i] <= '~' ? (char)at[i] : '?';
+    return error_set(error, STATUS_DECODE_FAILED,
+                     "the first chunk of the WebP%s is \"%s\"; it must be \"%s\", \"%s\" or \"%s\"",
+                     what, first, types[0], types[1], types[2]);
+}
+
 static enum status find_parts(const uint8_t *bytes, size_t length,
                               const struct codec_limits *limits, struct webp_parts *parts,
                               struct error *error)
 {
+    static const char first_types[3][5] = {"VP8 ", "VP8L", "VP8X"};
+    static const char frame_types[3][5] = {"ALPH", "VP8 ", "VP8L"};
     size_t end = (size_t)codec_le32(bytes + 4) + CHUNK_BYTES;
     *parts = (struct webp_parts){.image = bytes, .image_bytes = length};
     end = end < length ? end : length;
+    if (check_first(bytes + RIFF_BYTES, length - RIFF_BYTES, first_types, "", error) != STATUS_OK)
+        return error->status;
     if (codec_has_bytes(bytes, end, RIFF_BYTES, "VP8X", 4) && end > RIFF_BYTES + CHUNK_BYTES)
-        parts->may_animate = (bytes[RIFF_BYTES + CHUNK_BYTES] & FLAG_ANIMATION) != 0;
+        parts->flags = bytes[RIFF_BYTES + CHUNK_BYTES];
     enum status status = STATUS_OK;
     if (end > RIFF_BYTES)
         status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
-    if (!parts->animated)
+    if (status != STATUS_OK || !parts->animated)
         return status;
     parts->vp8l = parts->alph = NULL; /* only those of the frame count */
     parts->has_pixels = false;
-    if (status == STATUS_OK)
-        status = walk(parts->image, parts->image_bytes, limits, parts, error);
-    return status;
+    parts->flags = 0; /* a frame has no metadata of its own */
+    if (check_first(parts->image, parts->image_bytes, frame_types, "'s first frame", error) !=
+        STATUS_OK)
+        return error->status;
+    return walk(parts->image, parts->image_bytes, limits, parts, error);
 }
 
 /* ---- errors ---- */
