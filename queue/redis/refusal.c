@@ -27,6 +27,10 @@ enum redis_refusal redis_refusal(const char *error)
     };
     if (strncmp(error, "NOSCRIPT", 8) == 0)
         return REDIS_REFUSAL_NOSCRIPT;
+    /* Redis 7 says this of a command in a script; 7.0 without the code NOPERM. */
+    if (strstr(error, "The user executing the script can't ") ||
+        strstr(error, "ACL failure in script"))
+        return REDIS_REFUSAL_AUTH;
     /* AUTH answers ERR if no password is set, and on servers older than Redis 6. */
     if (strncmp(error, "ERR AUTH", 8) == 0 || strncmp(error, "ERR invalid password", 20) == 0)
         return REDIS_REFUSAL_AUTH; /* uncovered: server */

@@ -39,19 +39,21 @@ redis.call('ZREM', cancel, '')
 
 local last = tonumber(redis.call('ZSCORE', cancel, id) or 0)
 local serial = string.format('%.0f', math.max(FENCED + now, last + 1))
-redis.call('ZADD', cancel, serial, id)
-redis.call('LPUSH', jobs, '@cancel:' .. serial .. ':' .. id)
 local numbered = redis.pcall('GET', jobs:sub(1, -5) .. 'seq')
-redis.call('ZADD', cancel, type(numbered) == 'string' and tonumber(numbered) or 0, id .. '\n')
+numbered = not is_mistyped(numbered) and tonumber(numbered or 0) or 0
+-- The fences come first: a fence without its cancel does nothing.
+redis.call('LPUSH', jobs, '@cancel:' .. serial .. ':' .. id)
+local limits = {serial, id, numbered, id .. '\n'}
 local lists = priority_lists()
 if existing(unpack(lists)) > 0 then
     for _, key in ipairs(lists) do
         if type(redis.pcall('LPUSHX', key, '@cancel:' .. serial .. ':' .. id)) ~= 'table' and
             redis.call('EXISTS', key) == 1 then
-            redis.call('ZADD', cancel, serial, id .. '\n' .. key:sub(-1))
+            limits[#limits + 1], limits[#limits + 2] = serial, id .. '\n' .. key:sub(-1)
         end
     end
 end
+redis.call('ZADD', cancel, unpack(limits))
 wake(waits, woken, 'LPUSH', 'cancel:' .. serial .. ':' .. id)
 
 local kept = redis.pcall('GET', KEYS[5])

@@ -11,6 +11,7 @@
 --       stale (the job is gone)}
 --
 -- If the reply key holds another type than a list, the result goes to KEYS 2.
+-- The leases end last, after all that an ACL may deny.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends it again and gets -1.
 local lease, results = KEYS[1], KEYS[2]
 local results_max, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -47,26 +48,30 @@ while a <= #ARGV do
     end
     local one = {number = number, result = result, id_key = id_key, unique = unique, waits = waits,
                  woken = woken, reply_key = reply_key, listed = goes_to ~= '-', values = values}
-    if redis.pcall('HGET', job, 'token') == token then
+    local found = redis.pcall('HGET', job, 'token')
+    if found == token then
         ended[#ended + 1], numbers[#numbers + 1], jobs[#jobs + 1] = one, number, job
         mine = mine or own(token)
         reply[#reply + 1] = 1
     else
-        reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
+        reply[#reply + 1] = (is_mistyped(found) or redis.call('EXISTS', job) == 1) and 0 or -1
     end
 end
 if wrong then return wrong end
 if #ended == 0 then return reply end
 
--- The first write: it only frees memory, which a Redis over maxmemory permits.
-checked('zset', 'ZREM', lease, unpack(numbers))
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
+checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
-redis.pcall('SREM', mine, unpack(numbers))
+local any_reply
 for _, one in ipairs(ended) do
     for _, value in ipairs(one.values or {}) do store(unpack(value)) end
-    post(one.number, one.result, one.id_key, one.reply_key, one.listed)
+    keep(one.result, one.id_key)
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
+    any_reply = any_reply or one.reply_key
 end
+may_post(lease:sub(1, -6) .. 'never', any_reply)
+for _, one in ipairs(ended) do post(one.number, one.result, one.reply_key, one.listed) end
 if is_stream then
     -- Here, so that they cost the list nothing.
 -- include parts/stream.lua
@@ -75,6 +80,8 @@ if is_stream then
 elseif #posted > 0 then
     push_bounded(results, results_max, unpack(posted))
 end
+redis.call('ZREM', lease, unpack(numbers))
+redis.pcall('SREM', mine, unpack(numbers))
 redis.call('DEL', unpack(jobs))
 reply[1] = trimmed
 return reply

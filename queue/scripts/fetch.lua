@@ -20,6 +20,8 @@
 -- NS:shares. Reads, and may set, NS:protocol (parts/protocol.lua); so do RENEW and REAP.
 -- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many as it may take, so
 -- that a million of them do not block other jobs. It moves more while :jobs is short.
+-- If an ACL denies a command or a key, no job is taken: entries leave their lists last, after their
+-- leases are stored.
 -- Crash windows: one atomic step. If the reply is lost, the daemon does not know its leases, and
 -- RESUME gives them back with their attempt. If the daemon dies, they expire (REAP).
 local jobs, delayed, alone, owner, lease, inst, seq, cancel, paused, watcher, wake, woken =
@@ -54,6 +56,8 @@ end
 -- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
+-- Entries are removed by LTRIM, after their leases were stored. Redis must permit it now.
+redis.call('LTRIM', ns .. ':never', 0, -1)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
     return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
 end
@@ -75,7 +79,7 @@ local dropped = 0
 local function used(number, state)
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'state', 'attempt')
-    if job.err or job[1] ~= state or redis.call('HEXISTS', key, 'raw') == 0 then
+    if is_mistyped(job) or job[1] ~= state or redis.call('HEXISTS', key, 'raw') == 0 then
         dropped = dropped + 1
         return nil
     end
@@ -85,14 +89,14 @@ end
 -- include parts/push_back.lua
 -- Makes a job ready. A job with one attempt left goes to :alone instead.
 local function ready(number, attempt, push, list)
-    if attempt >= 1 and attempts - attempt <= 1 then
-        redis.call('HSET', ns .. ':job:' .. number, 'state', 'alone')
+    local is_last = attempt >= 1 and attempts - attempt <= 1
+    if is_last then
         waiting_alone = redis.call('LPUSH', alone, number)
     else
-        redis.call('HSET', ns .. ':job:' .. number, 'state', 'ready')
         push_back(push, list, '@' .. number)
         has_lists = has_lists or list
     end
+    redis.call('HSET', ns .. ':job:' .. number, 'state', is_last and 'alone' or 'ready')
 end
 -- include parts/woken.lua
 
@@ -105,17 +109,17 @@ if next_due and tonumber(next_due) <= now then
                      'LIMIT', 0, math.max(places, 64))
 end
 for i = #due, 1, -1 do
-    redis.call('ZREM', delayed, due[i])
     local attempt = used(due[i], 'delayed')
     local waits =
         attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows', 'list')
+    if waits then
+        ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH', waits[3])
+    end
     if waits and waits[1] then
         redis.pcall('SREM', ns .. ':waits:' .. waits[1], due[i])
         redis.call('HDEL', ns .. ':job:' .. due[i], 'waits')
     end
-    if waits then
-        ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH', waits[3])
-    end
+    redis.call('ZREM', delayed, due[i])
 end
 
 -- include parts/own.lua
@@ -124,8 +128,11 @@ end
 -- Leases a job. raw: the text of a new job, whose number was assigned just now. list: the priority
 -- of the list that it was taken from, or nil.
 local reply, mine, ends = {0, 0, 0, 0, 0, 0, 0, {}}, {}, {}
+local head = #reply
 local function take(number, attempt, raw, list)
     local job = ns .. ':job:' .. number
+    local count, last = #mine, #reply
+    mine[count + 1], reply[last + 1], reply[last + 2] = number, number, attempt
     if raw then
         redis.call('HSET', job, 'raw', raw, 'state', 'leased', 'token', token, 'owner', me,
                    'attempt', attempt)
@@ -133,16 +140,19 @@ local function take(number, attempt, raw, list)
         redis.call('HSET', job, 'state', 'leased', 'token', token, 'owner', me, 'attempt', attempt)
     end
     if list then redis.call('HSET', job, 'list', list) end
-    local count, last = #mine, #reply
-    ends[2 * count + 1], ends[2 * count + 2], mine[count + 1] = expiry, number, number
-    reply[last + 1], reply[last + 2] = number, attempt
+    ends[2 * count + 1], ends[2 * count + 2] = expiry, number
     reply[last + 3] = text_of(job, raw, bytes_max)
 end
 
+-- For each list, how many entries at its right end this call takes.
+local taken = {}
+
 local function take_alone()
+    taken[alone] = 0
     while true do
-        local number = redis.call('RPOP', alone)
+        local number = redis.call('LINDEX', alone, -1 - taken[alone])
         if not number then return false end
+        taken[alone] = taken[alone] + 1
         local attempt = used(number, 'alone')
         if attempt then
             take(number, attempt + 1)
@@ -152,16 +162,19 @@ local function take_alone()
 end
 
 local claimed = false
-if ARGV[8] == '1' and (holder == me or (not holder and waiting_alone > 0)) then
-    claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
-end
-if claimed then
-    redis.call('SET', owner, me, 'PX', lease_ms)
-elseif holder == me then
-    redis.call('DEL', owner)
+local function claim()
+    if ARGV[8] == '1' and (holder == me or (not holder and waiting_alone > 0)) then
+        claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
+    end
+    if claimed then
+        redis.call('SET', owner, me, 'PX', lease_ms)
+    elseif holder == me then
+        redis.call('DEL', owner)
+    end
 end
 
 -- Skips numbers in use: somebody may have deleted or lowered :seq.
+local assigned = {}
 local function new_numbers(count)
     local numbers = {}
     while #numbers < count do
@@ -176,6 +189,7 @@ local function new_numbers(count)
             if free or redis.call('EXISTS', keys[i]) == 0 then numbers[#numbers + 1] = some[i] end
         end
     end
+    assigned[#assigned + 1] = numbers
     return numbers
 end
 
@@ -187,14 +201,14 @@ local function pass_fence(member, serial, last)
     end
 end
 
-if is_waking and not claimed then
-    move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
-end
-
--- Leases the jobs of some entries of a list.
-local function take_entries(entries, list)
+-- Leases the jobs of up to `count` entries of a list, from its right end. Returns their number.
+local function take_entries(key, count, list)
+    local before = taken[key] or 0
+    local entries = redis.call('LRANGE', key, -before - count, -before - 1)
     local named, fences, fresh, last = {}, {}, 0, 0
-    for i, entry in ipairs(entries) do
+    taken[key] = before + #entries
+    for i = #entries, 1, -1 do
+        local entry = entries[i]
         if entry:byte() == 64 then -- '@'
             named[i] = #entry <= 17 and entry:match('^@(%d+)$')
             fences[i] = entry:match('^@cancel:(%d+):.')
@@ -206,7 +220,8 @@ local function take_entries(entries, list)
         end
     end
     local numbers, next_fresh = new_numbers(fresh), 1
-    for i, entry in ipairs(entries) do
+    for i = #entries, 1, -1 do
+        local entry = entries[i]
         if fences[i] then
             local id = entry:match(':.-:(.*)')
             pass_fence(list and id .. '\n' .. list or id, fences[i],
@@ -219,10 +234,11 @@ local function take_entries(entries, list)
             next_fresh = next_fresh + 1
         end
     end
+    return #entries
 end
 
 -- The number of forged entries that a call drops is bounded, so that no call takes long.
-local pops = claimed and 0 or 2 * places + 64
+local pops
 -- Takes entries of all lists. Returns the jobs left.
 local function take_shares()
     local shares, left = ns .. ':shares', 0
@@ -234,15 +250,15 @@ local function take_shares()
         share(lanes, math.min(places - #mine, pops))
         for _, lane in ipairs(lanes) do
             if lane.count > 0 then
-                local entries = redis.call('RPOP', lane.key, lane.count)
-                lane.count, pops, popped = 0, pops - #entries, true
-                take_entries(entries, lane.list or nil)
+                -- Trims nothing: this list may be readable only.
+                if lane.list then redis.call('LTRIM', lane.key, 0, -1) end
+                pops = pops - take_entries(lane.key, lane.count, lane.list or nil)
+                lane.count, popped = 0, true
             end
         end
     end
     local positions_next = close_lanes(lanes, kept)
     if positions_next then
-        -- An error here, if an ACL denies the key, would lose the entries that were taken.
         redis.pcall('SET', shares, positions_next)
     elseif positions then
         redis.pcall('DEL', shares)
@@ -256,18 +272,19 @@ local function take_shares()
 end
 
 local left
-if has_lists then
-    left = take_shares()
-else
+local function take_jobs()
+    if has_lists then return take_shares() end
     while #mine < places and pops > 0 do
-        local entries = redis.call('RPOP', jobs, math.min(places - #mine, pops))
-        if not entries then break end
-        pops = pops - #entries
-        take_entries(entries)
+        local count = take_entries(jobs, math.min(places - #mine, pops))
+        if count == 0 then break end
+        pops = pops - count
     end
-    left = redis.call('LLEN', jobs)
+    return redis.call('LLEN', jobs) - (taken[jobs] or 0)
 end
-if #mine > 0 then
+
+local function store_leases()
+    if #mine == 0 then return end
+    own_add(token, mine)
     -- Redis keeps a small sorted set of short members in one list, in which it compares each new
     -- member with the others: 2 us per job. After a long member the set is a skip list, until it is
     -- empty.
@@ -275,12 +292,12 @@ if #mine > 0 then
     if long then redis.call('ZADD', lease, expiry, long) end
     redis.call('ZADD', lease, unpack(ends))
     if long then redis.call('ZREM', lease, long) end
-    own_add(token, mine)
 end
 
 -- If all lists are empty, all jobs before each fence were taken, even if a fence itself was lost.
-if over >= 0 then over = horizon(cancel) end
-if left == 0 and over >= FENCED then
+local function pass_all_fences()
+    if over >= 0 then over = horizon(cancel) end
+    if left > 0 or over < FENCED then return end
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
         pass_fence(member, nil, redis.call('GET', seq) or 0)
     end
@@ -313,7 +330,48 @@ local function settle_watch()
     if watching ~= me then redis.call('DEL', wake) end
     return others and 1 or 2
 end
-local watches = settle_watch()
+
+local watches
+local function lease_jobs()
+    claim()
+    if is_waking and not claimed then
+        move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
+    end
+    pops = claimed and 0 or 2 * places + 64
+    left = take_jobs()
+    pass_all_fences()
+    watches = settle_watch()
+    store_leases()
+end
+
+-- All entries are still in their lists. Each of these commands has succeeded in this call, or only
+-- frees memory.
+local function undo()
+    local fresh = {}
+    for _, numbers in ipairs(assigned) do
+        for _, number in ipairs(numbers) do
+            fresh[number] = true
+            redis.pcall('HDEL', ns .. ':job:' .. number, 'raw', 'state', 'token', 'owner',
+                        'attempt', 'list')
+        end
+    end
+    for i, number in ipairs(mine) do
+        if not fresh[number] then
+            redis.pcall('HSET', ns .. ':job:' .. number, 'attempt', reply[head + 3 * i - 1] - 1,
+                        'state', taken[alone] and 'alone' or 'ready')
+        end
+    end
+    redis.pcall('ZREM', lease, '', unpack(mine))
+end
+
+local stored, failure = pcall(lease_jobs)
+if not stored then
+    undo()
+    return type(failure) == 'table' and failure or redis.error_reply(failure)
+end
+for key, count in pairs(taken) do
+    if count > 0 then redis.call('LTRIM', key, 0, -1 - count) end
+end
 
 if is_waking or #due > 0 then
     next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]

@@ -17,6 +17,8 @@
 -- priority of its list, if it had one, as first members.
 -- The delay grows fourfold with each attempt, to one hour at most, and never exceeds the time until
 -- the job expires.
+-- If an ACL denies a command, the leases before it have ended, and this one has not, or is left to
+-- REAP.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends the call again and gets 0
 -- or -1, because the token is gone.
 local lease, results, jobs, delayed, alone, dead, woken =
@@ -42,9 +44,9 @@ local function give_up(raw, list, result)
     local errors = dead .. ':errors'
     local record = string.format('{"of":"%s","time":%.3f', digest_of(raw), now / 1000)
     if list then record = record .. ',"list":' .. list end
-    push_bounded(dead, dead_max, raw)
     redis.call('LPUSH', errors, record .. (result:byte() == 123 and ',' .. result:sub(2) or '}'))
-    redis.call('LTRIM', errors, 0, redis.call('LLEN', dead) + SLACK - 1)
+    push_bounded(dead, dead_max, raw)
+    redis.pcall('LTRIM', errors, 0, redis.call('LLEN', dead) + SLACK - 1)
 end
 
 -- include parts/push_back.lua
@@ -57,8 +59,28 @@ end
 local k, a = 8, 6
 -- include parts/arguments.lua
 
+local function delay(one, attempt, expires)
+    local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS), expires)
+    redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
+    redis.call('HDEL', one.job, 'token', 'owner')
+    redis.call('HSET', one.job, 'state', 'delayed')
+    redis.call('ZREM', lease, one.number)
+end
+
+local function dead_letter(one, list)
+    local raw = redis.call('HGET', one.job, 'raw') or ''
+    for _, value in ipairs(one.values) do store(unpack(value)) end
+    if one.result ~= '' then keep(one.result, one.id_key) end
+    if one.unique then release(one.number, one.unique, one.waits, woken) end
+    may_post(lease:sub(1, -6) .. 'never', one.reply_key)
+    give_up(raw, list, one.result)
+    if one.result ~= '' then post(one.number, one.result, one.reply_key, one.goes_to ~= '-') end
+    redis.call('ZREM', lease, one.number)
+    redis.call('DEL', one.job)
+end
+
 local reply = {0}
-while a <= #ARGV do
+local function end_next()
     local number, token, kind, result = next_arg(), next_arg(), next_arg(), next_arg()
     local has_id, goes_to = next_arg(), next_arg()
     local job = next_key()
@@ -71,31 +93,30 @@ while a <= #ARGV do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
     end
     local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list')
-    if found.err or found[1] ~= token then
+    if is_mistyped(found) or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
         local attempt = tonumber(found[2]) or 1
-        -- The first write: it only frees memory, which a Redis over maxmemory permits.
-        redis.call('ZREM', lease, number)
-        redis.pcall('SREM', own(token), number)
-        redis.call('HDEL', job, 'token', 'owner')
+        local one = {number = number, job = job, result = result, id_key = id_key, unique = unique,
+                     waits = waits, reply_key = reply_key, goes_to = goes_to, values = values}
         if kind == 'back' then
             requeue(job, number, math.max(0, attempt - 1), found[4])
         elseif attempt < attempts then
-            local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS),
-                                 tonumber(found[3]) or math.huge)
-            redis.call('HSET', job, 'state', 'delayed')
-            redis.call('ZADD', delayed, string.format('%.0f', due), number)
+            delay(one, attempt, tonumber(found[3]) or math.huge)
         else
-            give_up(redis.call('HGET', job, 'raw') or '', found[4], result)
-            for _, value in ipairs(values) do store(unpack(value)) end
-            if result ~= '' then post(number, result, id_key, reply_key, goes_to ~= '-') end
-            redis.call('DEL', job)
-            if unique then release(number, unique, waits, woken) end
+            dead_letter(one, found[4])
         end
+        redis.pcall('SREM', own(token), number)
         reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
     end
 end
+
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
+redis.call('ZREM', lease, '')
+local ended, failure = pcall(function()
+    while a <= #ARGV do end_next() end
+end)
+-- Also after a failure: the dead jobs before it have ended.
 if is_stream then
     -- Here, so that they cost the list nothing.
 -- include parts/stream.lua
@@ -103,6 +124,9 @@ if is_stream then
     if #posted > 0 then add_to_stream() end
 elseif #posted > 0 then
     push_bounded(results, results_max, unpack(posted))
+end
+if not ended then
+    return type(failure) == 'table' and failure or redis.error_reply(failure)
 end
 reply[1] = trimmed
 return reply

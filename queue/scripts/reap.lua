@@ -53,10 +53,11 @@ local reply = {0, 0, now, redis.call('ZCOUNT', lease, string.format('(%.0f', loo
                                      string.format('%.0f', now))}
 for i = 9, #ARGV do
     local theirs = own(ARGV[i] .. ':')
-    local numbers = redis.pcall('SRANDMEMBER', theirs, math.max(0, limit + 1 - #over))
-    if numbers.err then redis.call('DEL', theirs) end
+    if wrong_type(theirs, 'set') then redis.call('DEL', theirs) end
+    local numbers = redis.call('SRANDMEMBER', theirs, math.max(0, limit + 1 - #over))
     for _, number in ipairs(numbers) do
-        if redis.pcall('HGET', ns .. ':job:' .. number, 'owner') == ARGV[i] then
+        local holder = redis.pcall('HGET', ns .. ':job:' .. number, 'owner')
+        if not is_mistyped(holder) and holder == ARGV[i] then
             over[#over + 1] = number
         else
             redis.call('SREM', theirs, number)
@@ -66,8 +67,8 @@ end
 
 local seen, buried = {}, {}
 local function bury(key, number, attempt)
-    redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
     redis.call('ZADD', lease, string.format('%.0f', now + lease_ms), number)
+    redis.call('HSET', key, 'state', 'burying', 'token', token, 'owner', me)
     buried[#buried + 1] = number
     reply[#reply + 1] = number
     reply[#reply + 1] = attempt
@@ -75,8 +76,6 @@ local function bury(key, number, attempt)
 end
 
 local function put_back(key, number, attempt, list)
-    redis.call('ZREM', lease, number)
-    redis.call('HDEL', key, 'token', 'owner')
     requeue(key, number, attempt, list)
     reply[1] = reply[1] + 1
 end
@@ -85,8 +84,7 @@ for i = 1, math.min(#over, limit) do
     local number = over[i]
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'attempt', 'owner', 'list')
-    if job[2] then redis.pcall('SREM', own(job[2] .. ':'), number) end
-    if job.err or redis.call('HEXISTS', key, 'raw') == 0 then
+    if is_mistyped(job) or redis.call('HEXISTS', key, 'raw') == 0 then
         redis.call('ZREM', lease, number)
     elseif not seen[number] then
         seen[number] = true
@@ -97,6 +95,7 @@ for i = 1, math.min(#over, limit) do
             put_back(key, number, attempt, job[3])
         end
     end
+    if job[2] then redis.pcall('SREM', own(job[2] .. ':'), number) end
 end
 if #buried > 0 then own_add(token, buried) end
 if #over > limit then reply[2] = 1 end

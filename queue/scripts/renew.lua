@@ -55,10 +55,12 @@ end
 local reply, mine = {held and 1 or 0, over, watches}, {}
 for i = 5, #ARGV, 2 do
     local number, token = ARGV[i], me .. ':' .. ARGV[i + 1]
-    if redis.pcall('HGET', KEYS[7 + (i - 5) / 2], 'token') == token then
+    local found = redis.pcall('HGET', KEYS[7 + (i - 5) / 2], 'token')
+    if found == token then
         redis.call('ZADD', lease, expiry, number)
         mine[#mine + 1] = number
     else
+        is_mistyped(found)
         reply[#reply + 1] = number .. ':' .. ARGV[i + 1]
     end
 end

@@ -17,6 +17,9 @@ local ns, me, attempts, fetch_end = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumbe
 local wrong = wrong_type(lease, 'zset') or wrong_type(jobs, 'list') or wrong_type(alone, 'list')
 if wrong then return wrong end
 
+-- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
+redis.call('ZREM', lease, '')
+
 local known = {}
 for i = 5, #ARGV do known[ARGV[i]:match('^%d+')] = true end
 
@@ -26,7 +29,7 @@ for i = 5, #ARGV do known[ARGV[i]:match('^%d+')] = true end
 local MOST = 64
 local mine, unknown = own(me .. ':'), {}
 local numbers = redis.pcall('SMEMBERS', mine)
-for _, number in ipairs(numbers.err and {} or numbers) do
+for _, number in ipairs(is_mistyped(numbers) and {} or numbers) do
     if not known[number] then unknown[#unknown + 1] = number end
 end
 
@@ -34,7 +37,7 @@ local given, more = 0, 0
 for _, number in ipairs(unknown) do
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt', 'list')
-    local fetch = not job.err and job[1] == me and job[2] and job[2]:match(':(%d+)$')
+    local fetch = not is_mistyped(job) and job[1] == me and job[2] and job[2]:match(':(%d+)$')
     if not fetch then
         redis.call('SREM', mine, number) -- the daemon has no lease on this job any more
     elseif tonumber(fetch) < fetch_end then
@@ -43,15 +46,13 @@ for _, number in ipairs(unknown) do
             break
         end
         given = given + 1
-        redis.call('SREM', mine, number)
         if job[3] == 'burying' then -- charged no attempt: leave it to the next REAP
-            redis.call('HDEL', key, 'owner', 'token')
             redis.call('ZADD', lease, 0, number)
-        else
-            redis.call('ZREM', lease, number)
             redis.call('HDEL', key, 'owner', 'token')
+        else
             requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1), job[5])
         end
+        redis.call('SREM', mine, number)
     end
 end
 return {given, more}

@@ -24,10 +24,12 @@ if oldest then text = redis.call('LINDEX', dead, -1) end
 local place = oldest and redis.call('LLEN', dead) - 1 or redis.call('LPOS', dead, text)
 if not place or place < 0 then return 0 end
 local record = error_of(errors_around(errors, place, place), text, place)
+-- Removes nothing. If Redis denies LREM, the job must not be pushed.
+redis.call('LREM', jobs:sub(1, -5) .. 'never', 0, '')
+local list = record and record:match('^{"of":"[^"]*","time":[%d.]+,"list":(%d)')
+if ARGV[2] ~= '0' then push_back('LPUSH', list, text) end
 -- From the end where the job is: others may have the same text.
 local count = oldest and -1 or 1
 redis.call('LREM', dead, count, text)
 if record then redis.call('LREM', errors, count, record) end
-local list = record and record:match('^{"of":"[^"]*","time":[%d.]+,"list":(%d)')
-if ARGV[2] ~= '0' then push_back('LPUSH', list, text) end
 return 1

@@ -30,18 +30,19 @@ local k, a = 4, 3
 -- include parts/arguments.lua
 -- include parts/own.lua
 
+-- The lease ends last: if Redis denies a command before, the job is still leased, or left to REAP.
 local function wait(one, due)
     local attempt = math.max(0, (tonumber(one.attempt) or 1) - 1)
-    redis.call('ZREM', lease, one.number)
-    redis.pcall('SREM', own(one.token), one.number)
-    redis.call('HDEL', one.job, 'token', 'owner')
-    redis.call('HSET', one.job, 'state', 'delayed', 'attempt', attempt)
-    redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
     if one.waits then
         if redis.call('TYPE', one.waits).ok ~= 'set' then redis.call('DEL', one.waits) end
         redis.call('SADD', one.waits, one.number)
         redis.call('HSET', one.job, 'waits', one.id)
     end
+    redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
+    redis.call('HDEL', one.job, 'token', 'owner')
+    redis.call('HSET', one.job, 'state', 'delayed', 'attempt', attempt)
+    redis.call('ZREM', lease, one.number)
+    redis.pcall('SREM', own(one.token), one.number)
     return 2, ''
 end
 
@@ -73,7 +74,7 @@ end
 -- only jobs that waited for it: a dead job that is pushed again is a retry.
 local function kept_result(one)
     local kept = redis.pcall('GET', one.result)
-    if type(kept) ~= 'string' then return nil end
+    if is_mistyped(kept) or not kept then return nil end
     -- Only the members at the start of the result: its `meta` may hold the text of another result.
     local number, at = kept:match('"job":(%d+),()')
     local status = number and (kept:match('^"status":"(%a+)"', at)
@@ -86,9 +87,10 @@ end
 -- Returns nil if this job is the first with its id, else the decision.
 local function follow(one)
     local first = redis.pcall('GET', one.unique)
+    if is_mistyped(first) then first = nil end
     if first == one.number then return nil end
-    if type(first) == 'string' and
-        redis.pcall('HGET', ns .. ':job:' .. first, 'id') == one.id then
+    local id = first and redis.pcall('HGET', ns .. ':job:' .. first, 'id')
+    if id and not is_mistyped(id) and id == one.id then
         redis.call('HSET', one.job, 'follows', first)
         return wait(one, now + follow_ms)
     end
@@ -122,7 +124,7 @@ while a <= #ARGV do
     end
     local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'list')
     local ruling, kept
-    if found.err or found[1] ~= one.token then
+    if is_mistyped(found) or found[1] ~= one.token then
         ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
     else
         one.attempt, one.follows, one.list = found[2], found[3], found[4]

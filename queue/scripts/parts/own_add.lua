@@ -2,8 +2,8 @@
 -- NS:job:N.
 local function own_add(token, numbers)
     local key = own(token)
-    if type(redis.pcall('SADD', key, unpack(numbers))) == 'table' then
-        redis.call('DEL', key)
-        redis.call('SADD', key, unpack(numbers))
-    end
+    local added = redis.pcall('SADD', key, unpack(numbers))
+    if type(added) ~= 'table' then return end
+    if wrong_type(key, 'set') then redis.call('DEL', key) end
+    redis.call('SADD', key, unpack(numbers))
 end

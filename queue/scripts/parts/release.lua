@@ -3,7 +3,8 @@
 -- rest, the cost would be quadratic.
 -- The set's name contains the time, because job numbers may repeat after Redis lost data.
 local function release(number, unique, waits, list)
-    if redis.pcall('GET', unique) ~= number then return end
-    redis.call('DEL', unique)
+    local first = redis.pcall('GET', unique)
+    if is_mistyped(first) or first ~= number then return end
     wake(waits, list, 'RPUSH', number .. ':' .. table.concat(redis.call('TIME'), '.'))
+    redis.call('DEL', unique)
 end

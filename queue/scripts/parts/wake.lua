@@ -4,6 +4,6 @@
 -- push: LPUSH to move this set before the sets already in NS:woken, RPUSH to move it after them.
 local function wake(waits, list, push, name)
     if redis.call('TYPE', waits).ok ~= 'set' then return end
-    redis.call('RENAME', waits, list .. ':' .. name)
     redis.call(push, list, name)
+    redis.call('RENAME', waits, list .. ':' .. name)
 end

@@ -3,11 +3,11 @@
 local function wake_one(number, push)
     local key = ns .. ':job:' .. number
     local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt', 'list')
-    if job.err or job[1] ~= 'delayed' or not job[2] then return end
-    redis.call('ZREM', delayed, number)
+    if is_mistyped(job) or job[1] ~= 'delayed' or not job[2] then return end
+    ready(number, tonumber(job[3]) or 0, push, job[4])
     redis.pcall('SREM', ns .. ':waits:' .. job[2], number)
     redis.call('HDEL', key, 'waits')
-    ready(number, tonumber(job[3]) or 0, push, job[4])
+    redis.call('ZREM', delayed, number)
 end
 
 local function move_woken(count)
@@ -15,14 +15,12 @@ local function move_woken(count)
         local name = redis.call('LINDEX', woken, 0)
         if not name then return end
         local set = woken .. ':' .. name
-        local numbers = redis.pcall('SPOP', set, count)
-        if numbers.err then
-            redis.call('DEL', set)
-            numbers = {}
-        end
-        if #numbers < count then redis.call('LPOP', woken) end
-        count = count - math.max(1, #numbers)
+        if wrong_type(set, 'set') then redis.call('DEL', set) end
+        local numbers = redis.call('SRANDMEMBER', set, count)
         local push = name:match('^cancel:') and 'RPUSH' or 'LPUSH'
         for _, number in ipairs(numbers) do wake_one(number, push) end
+        if #numbers > 0 then redis.call('SREM', set, unpack(numbers)) end
+        if #numbers < count then redis.call('LPOP', woken) end
+        count = count - math.max(1, #numbers)
     end
 end
