@@ -157,6 +157,16 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
            (codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0);
 }
 
+uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
+                                uint32_t channels, const struct encoder_settings *settings)
+{
+    enum { slower = 4 }; /* old processors, and two threads that share one */
+    const struct codec *codec = codec_of(format);
+    uint64_t pixels = (uint64_t)width * height;
+    return codec->encoder_blind_ns ? slower * pixels * codec->encoder_blind_ns(channels, settings)
+                                   : 0;
+}
+
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error)

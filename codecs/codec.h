@@ -159,6 +159,12 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
 
+/* The longest time, in ns, for which the encoder runs before it looks at the deadline again:
+ * measured for the slowest images, and multiplied for slower and shared processors. 0: some
+ * milliseconds. */
+uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
+                                uint32_t channels, const struct encoder_settings *settings);
+
 /* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. Errors: encode_failed,
  * out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,

@@ -57,6 +57,9 @@ struct codec {
     /* NULL if the encoder holds only a few rows. */
     size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
+    /* The longest time between two looks at the deadline, in ns per pixel, as measured for noise,
+     * gradients and periodic images. NULL if it is short. */
+    uint64_t (*encoder_blind_ns)(uint32_t channels, const struct encoder_settings *settings);
     size_t metadata_copies; /* that the encoder holds at once, besides the caller's */
     void (*close)(void *state); /* frees the contents of the state; NULL if there are none */
 };

@@ -5,6 +5,9 @@
 
 /* A tick this much later than the one before it means that the whole process was stopped. */
 #define SLEPT_S 1
+/* The process ends if hanging workers have occupied all threads or slots for so many times the
+ * grace, 60 s by default: by then a slow file server or disk has answered. */
+#define HUNG_GRACES 12
 
 void job_run_set_late(const struct job_run *run, struct error *error)
 {
@@ -33,7 +36,8 @@ static bool is_under_way(const struct job_run *run)
     return atomic_load(&run->timing.deadline_ns) != CLOCK_STANDS;
 }
 
-/* Whether the job is grace_s past its deadline, not counting time before awake_ns. */
+/* Whether the job is grace_s past its deadline, not counting time before awake_ns, and the time
+ * that a codec may need before it looks at the deadline. */
 static bool is_overdue(const struct job_run *run, uint64_t now_ns, double grace_s)
 {
     uint64_t from_ns = atomic_load(&run->timing.deadline_ns);
@@ -41,21 +45,31 @@ static bool is_overdue(const struct job_run *run, uint64_t now_ns, double grace_
         return false;
     if (from_ns < run->pipeline->awake_ns)
         from_ns = run->pipeline->awake_ns;
-    return now_ns > clock_after_s(from_ns, grace_s);
+    return now_ns > clock_after_s(from_ns + atomic_load(&run->timing.blind_ns), grace_s);
 }
 
-/* false: too many workers hang. A zombie occupies its slot as long as its worker hangs. */
-static bool replace_worker(struct job_run *run, const struct error *error)
+static void replace_worker(struct job_run *run, const struct error *error)
 {
-    struct pipeline *pipeline = run->pipeline;
-    struct workers *workers = pipeline->parts.workers;
     char label[LABEL_BYTES];
     log_error("job %s: a worker hangs in stage %s and is replaced", job_run_label(run, label),
               stage_name(atomic_load(&run->at)));
-    bool replaced = workers_give_up(workers, &run->worker_task);
+    workers_give_up(run->pipeline->parts.workers, &run->worker_task);
     job_run_abandon(run, error);
-    return replaced && workers_given_up(workers) < pipeline->parts.options->workers &&
-           pipeline->zombies.length < pipeline->parts.options->inflight;
+}
+
+/* Slow workers return, but those that wait for a file server may never do so. Therefore the process
+ * ends only if as many threads as there are workers, or as many slots as `inflight`, have been
+ * occupied for a long time. A zombie occupies its slot as long as its worker hangs. */
+static bool is_usable(struct pipeline *pipeline, uint64_t now_ns)
+{
+    const struct options *options = pipeline->parts.options;
+    bool full = workers_away(pipeline->parts.workers) >= options->workers ||
+                pipeline->zombies.length >= options->inflight;
+    if (!full)
+        pipeline->hung_ns = 0;
+    else if (pipeline->hung_ns < pipeline->awake_ns || pipeline->hung_ns == 0)
+        pipeline->hung_ns = now_ns;
+    return !full || now_ns < clock_after_s(pipeline->hung_ns, HUNG_GRACES * options->hang_grace_s);
 }
 
 /* Ends a job that was withdrawn. If its device failed, the job keeps that error, which is retried.
@@ -71,21 +85,20 @@ static void end_late(struct job_run *run, const struct error *late)
 }
 
 /* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns
- * ends here only after the grace. The engine ends its jobs itself. false: as replace_worker. */
-static bool check_deadline(struct job_run *run, uint64_t now)
+ * ends here only after the grace. The engine ends its jobs itself. */
+static void check_deadline(struct job_run *run, uint64_t now)
 {
     struct pipeline *pipeline = run->pipeline;
     if (now < atomic_load(&run->timing.deadline_ns))
-        return true;
+        return;
     struct error error = {0};
     job_run_set_late(run, &error);
     if (job_run_withdraw(run)) { /* uncovered: moment */
         end_late(run, &error);
-        return true;
+        return;
     }
-    if (job_run_is_on_device(run) || !is_overdue(run, now, pipeline->parts.options->hang_grace_s))
-        return true;
-    return replace_worker(run, &error);
+    if (!job_run_is_on_device(run) && is_overdue(run, now, pipeline->parts.options->hang_grace_s))
+        replace_worker(run, &error);
 }
 
 /* Returns jobs that waited too long to the queue, for a daemon that has free workers or memory. The
@@ -109,7 +122,6 @@ void pipeline_on_tick(uv_timer_t *timer)
 {
     struct pipeline *pipeline = timer->data;
     uint64_t now = clock_now_ns();
-    bool usable = true;
     /* After a stop of the whole process (SIGSTOP, a suspended host) the workers do not hang: their
      * grace starts now. */
     if (now > clock_after_s(pipeline->ticked_ns, SLEPT_S))
@@ -117,10 +129,9 @@ void pipeline_on_tick(uv_timer_t *timer)
     pipeline->ticked_ns = now;
     workers_collect(pipeline->parts.workers);
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
-        each_run (run, &pipeline->stages[stage])
-            usable = check_deadline(run, now) && usable;
+        each_run(run, &pipeline->stages[stage]) check_deadline(run, now);
     send_back_waiting(pipeline, now);
-    if (!usable)
+    if (!is_usable(pipeline, now))
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
     pipeline_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)

@@ -9,10 +9,11 @@
  * A worker carries a job through several stages and to a device. The device's thread submits it to
  * the workers again. The loop then sees the job only at its start and at its end.
  *
- * While a worker or the engine owns a job, the loop reads only three members besides the state.
+ * While a worker or the engine owns a job, the loop reads only four members besides the state.
  * `outcome` is set by the loop; a worker checks it before it renames a file. `at` is the stage that
- * the worker has reached. timing.deadline_ns is the deadline. A zombie is a job that was answered
- * while a worker or the engine still owned it; its slot is free after they return it.
+ * the worker has reached. timing.deadline_ns is the deadline, to which timing.blind_ns adds. A
+ * zombie is a job that was answered while a worker or the engine still owned it; its slot is free
+ * after they return it.
  */
 #pragma once
 
@@ -189,6 +190,8 @@ struct job_run_timing {
     uint64_t entered_ns;     /* when the job entered its stage */
     _Atomic uint64_t deadline_ns; /* CLOCK_STANDS while the clock is stopped */
     uint64_t left_ns;        /* rest of timeout_s while the clock is stopped */
+    _Atomic uint64_t blind_ns; /* the longest time for which the codec that runs now does not look
+                                  at the deadline; 0: a short time */
     uint64_t waits_until_ns; /* if the clock is stopped at this time, the job goes back */
     uint64_t transfer_ns;    /* when the download or the uploads began */
     double download_ms, upload_ms; /* 0: none */

@@ -48,6 +48,22 @@ struct encode_request job_run_encode_request(struct job_run *run, size_t index)
     };
 }
 
+static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,
+                                  struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct encode_request request = job_run_encode_request(run, index);
+    struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
+                                     run->reserved.memory.output);
+    if (request.encoder.max_bytes > 0) {
+        if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
+                               &output->quality, &output->error) != STATUS_OK)
+            return output->error.status;
+        request.encoder.quality = output->quality;
+    }
+    return codec_encode(tools->codec, &image, &request, sink, &output->error);
+}
+
 /* Encodes the variant, or passes on the file that the device has encoded. */
 static enum status write_encoded(struct job_run *run, size_t index, struct codec_sink *sink,
                                  struct worker_tools *tools)
@@ -55,16 +71,13 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
     struct job_run_output *output = &run->outputs[index];
     uint8_t *results = run->reserved.memory.output;
     if (output->encoder == CODEC_ON_HOST) {
-        struct encode_request request = job_run_encode_request(run, index);
-        struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
-                                         results);
-        if (request.encoder.max_bytes > 0) {
-            if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
-                                   &output->quality, &output->error) != STATUS_OK)
-                return output->error.status;
-            request.encoder.quality = output->quality;
-        }
-        return codec_encode(tools->codec, &image, &request, sink, &output->error);
+        const struct plan_variant *variant = &run->plan.variants[output->variant];
+        atomic_store(&run->timing.blind_ns,
+                     codec_encoder_blind_ns(output->format, variant->width, variant->height,
+                                            variant->channels, &run->job.outputs[index].encoder));
+        enum status status = encode_on_host(run, index, sink, tools);
+        atomic_store(&run->timing.blind_ns, 0);
+        return status;
     }
     size_t bytes;
     sink->buffer = (uint8_t *)plan_encoded(&run->plan, output->variant, results, &bytes);

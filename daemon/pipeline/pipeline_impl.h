@@ -58,6 +58,7 @@ struct pipeline {
     uv_timer_t tick;
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last resumed after a stop (SIGSTOP), or 0 */
+    uint64_t hung_ns;  /* since when hanging workers occupy all threads or slots, or 0 */
     void (*drained)(void *context);
     void *drained_context;
 };

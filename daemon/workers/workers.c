@@ -35,11 +35,12 @@ struct workers {
     struct list finished;
     bool notified;         /* the loop was woken and will take `finished` */
     bool collects;         /* `timer` runs: the loop will take `finished` without being woken */
-    struct list threads;   /* struct worker, without threads given up */
+    struct list threads;   /* struct worker, without those given up; under the lock */
     bool stopping;
-    uint32_t given_up;
+    uint32_t count;        /* of threads that shall work */
+    uint32_t given_up;     /* since the start */
     uint32_t started;      /* threads since the start */
-    uint32_t away;         /* threads given up that still run; under the lock */
+    uint32_t away;         /* threads given up that have not returned; under the lock */
     uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
     struct waker waker;
     uv_timer_t timer;      /* this and the following: the loop's own */
@@ -132,22 +133,36 @@ void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct
     tools->worker->handed_on = true;
 }
 
-/* task: NULL after workers_hand_on. false: the worker was given up and must not use `workers`
- * again. */
+/* Under the lock. A worker that was given up returns. It works again if none has replaced it.
+ * false: its thread ends. */
+static bool come_back(struct worker *worker)
+{
+    struct workers *workers = worker->workers;
+    workers->away--;
+    worker->given_up = workers->stopping || workers->threads.length >= workers->count;
+    if (worker->given_up)
+        pthread_detach(worker->thread);
+    else
+        list_push(&workers->threads, &worker->node);
+    return !worker->given_up;
+}
+
+/* task: NULL after workers_hand_on. false: the worker must not use `workers` again. */
 static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
     uint64_t now_ns = clock_now_ns();
+    bool notify = false;
     pthread_mutex_lock(&workers->lock);
-    bool stays = !worker->given_up, notify = false;
-    if (!stays)
-        workers->away--;
+    bool was_away = worker->given_up;
     if (task) {
         leave_task(worker, task, now_ns);
         list_push(&workers->finished, &task->node);
         /* The loop may be gone when the task of a given-up thread returns. */
-        notify = (stays || !workers->stopping) && !can_wait(workers, task) && must_notify(workers);
+        notify =
+            !(was_away && workers->stopping) && !can_wait(workers, task) && must_notify(workers);
     }
+    bool stays = !was_away || come_back(worker);
     if (notify && !stays)
         waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
@@ -181,7 +196,7 @@ static void *worker_main(void *argument)
     free(tools.sink);
     free(tools.frame);
     if (!stays)
-        free(worker); /* the thread is detached */
+        free(worker); /* come_back has detached the thread */
     return NULL;
 }
 
@@ -283,6 +298,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     }
     uv_timer_init(loop, &workers->timer);
     workers->timer.data = workers;
+    workers->count = count;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
@@ -335,25 +351,34 @@ bool workers_withdraw(struct workers *workers, struct worker_task *task)
     return withdrawn;
 }
 
-bool workers_give_up(struct workers *workers, struct worker_task *task)
+void workers_give_up(struct workers *workers, struct worker_task *task)
 {
     pthread_mutex_lock(&workers->lock);
     struct worker *worker = task->worker;
+    bool may_replace = worker && workers->away < workers->count;
     if (worker) {
         worker->given_up = true;
         list_remove(&workers->threads, &worker->node);
-        pthread_detach(worker->thread);
         workers->given_up++;
         workers->away++;
         workers->busy_ns += clock_now_ns() - worker->began_ns;
     }
     pthread_mutex_unlock(&workers->lock);
-    return !worker || start_thread(workers);
+    if (may_replace && !start_thread(workers)) /* uncovered: memory */
+        log_error("no thread can be started in place of one that hangs");
 }
 
 uint32_t workers_given_up(const struct workers *workers)
 {
     return workers->given_up;
+}
+
+uint32_t workers_away(struct workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    uint32_t away = workers->away;
+    pthread_mutex_unlock(&workers->lock);
+    return away;
 }
 
 struct workers_usage workers_usage(struct workers *workers)
@@ -380,7 +405,7 @@ void workers_stop(struct workers *workers)
     workers->stopping = true;
     pthread_cond_broadcast(&workers->wanted);
     pthread_mutex_unlock(&workers->lock);
-    /* Only the loop changes this list, so it needs no lock here. */
+    /* Now only the loop changes this list, so it needs no lock here. */
     for (struct list_node *node; (node = list_pop(&workers->threads));) {
         struct worker *worker = container_of(node, struct worker, node);
         pthread_join(worker->thread, NULL);

@@ -6,6 +6,8 @@
  * marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is woken
  * at a time, and wakes the next one if more tasks wait. A worker that hangs is given up
  * (workers_give_up): a new thread replaces it, and the old thread ends if its task ever returns.
+ * There are at most twice as many threads as workers. If more hang, they are not replaced, and work
+ * again when they return.
  * Loop thread only, unless a function says otherwise.
  */
 #pragma once
@@ -68,10 +70,13 @@ void workers_collect(struct workers *workers);
  * thread. */
 bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
-/* Replaces the worker that hangs in this task by a new thread. If the old thread returns, the loop
- * still calls task->done. false: no new thread could be started. */
-bool workers_give_up(struct workers *workers, struct worker_task *task);
-uint32_t workers_given_up(const struct workers *workers);
+/* Gives up the worker that hangs in this task, and replaces it by a new thread, unless as many
+ * threads as `count` are away already. If the old thread returns, the loop still calls
+ * task->done. */
+void workers_give_up(struct workers *workers, struct worker_task *task);
+uint32_t workers_given_up(const struct workers *workers); /* since the start */
+/* Those that were given up and have not returned. */
+uint32_t workers_away(struct workers *workers);
 
 struct workers_usage {
     uint32_t threads, busy; /* now, without threads given up */

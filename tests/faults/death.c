@@ -398,6 +398,44 @@ static void hung_worker_comes_back(struct rig *rig)
     rig_saw_terminated(rig, daemon);
 }
 
+/* More slow jobs than workers: each costs its own result. */
+static void slow_ones_come_back(struct rig *rig)
+{
+    enum { slow = 6 };
+    const char *fault = text_of("run=encode,action=hang,match=victim,seconds=%g", patience(0.8));
+    struct process *daemon =
+        rig_start(rig, 0, fault, "--workers=2", rig_option_s("hang_grace_s", 0.1), NULL);
+    for (int i = 0; i < slow; i++) {
+        const char *id = text_of("victim%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png','timeout_s':%g}", id,
+                      id, patience(0.2));
+    }
+    rig_wait(rig, 20);
+    rig_push(rig, "n", 3);
+    rig_wait(rig, 20);
+    size_t late = 0;
+    for (size_t i = 0; i < slow; i++)
+        late += strcmp(rig->jobs[i].code, "timeout") == 0;
+    rig_saw(rig, "%zu timeouts", late);
+    rig_saw_if(rig, process_log_count(daemon, 0, "is replaced") > 2, "more than 2 replaced");
+    rig_saw_done(rig, "n");
+    rig_saw_terminated(rig, daemon);
+}
+
+/* libwebp does not look at the deadline while it encodes alpha. Its worker does not hang. */
+static void encoder_without_a_deadline(struct rig *rig)
+{
+    struct picture_png png = {.width = 300, .height = 300, .colour_type = 6};
+    world_put_picture(&rig->world, "alpha.png", picture_png(&png));
+    struct process *daemon = rig_start(rig, 0, NULL, "--hang_grace_s=0.05", NULL);
+    rig_push_text(rig, "victim0",
+                  "{'id':'victim0','input':'alpha.png','timeout_s':0.15,"
+                  "'output':{'path':'late.webp','effort':6},'ops':[]}");
+    rig_wait_jobs(rig, 30, "victim0");
+    rig_saw(rig, "%zu workers replaced", process_log_count(daemon, 0, "is replaced"));
+    rig_saw_if(rig, text_file_count(rig->world.out, "late.webp") == 0, "no late picture");
+}
+
 #define AGAIN "killed by 9; 3 done once; victim0: done, attempt 2"
 #define STALE "stopped; victim0: done, attempt 2; by the other; exit 0; its DONE was stale"
 #define AT_ONCE "drains; waits; exit 0; within 15 s; victim0: done, attempt 1"
@@ -439,12 +477,13 @@ const struct fault_case death_faults[] = {
          .with = {"stopped"}),
     CASE("a poisonous job among 30", "abort at each attempt", poison,
          "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; 3 deaths a "
-         "poison at most; 1 in :dead", .number = {1}),
+         "poison at most; 1 in :dead",
+         .number = {1}),
     CASE("four poisonous jobs among 30", "abort at each attempt", poison,
          "15 done once; 15 done once; poison0: dead attempts_exhausted, attempt 3; poison1: dead "
          "attempts_exhausted, attempt 3; poison2: dead attempts_exhausted, attempt 3; poison3: "
-         "dead attempts_exhausted, attempt 3; 3 deaths a poison at most; 4 in :dead", .number = {4},
-         .slow = true, .limit_s = 150),
+         "dead attempts_exhausted, attempt 3; 3 deaths a poison at most; 4 in :dead",
+         .number = {4}, .slow = true, .limit_s = 150),
     CASE("3 of 4 workers at once", "they hang", three_of_four_workers_hang,
          "victim0: failed timeout, attempt 1; victim1: failed timeout, attempt 1; victim2: failed "
          "timeout, attempt 1; 3 workers replaced; 12 done once"),
@@ -459,5 +498,10 @@ const struct fault_case death_faults[] = {
          "all answered; in their order; 8 done once; all at attempt 1; some went back"),
     CASE("a worker", "it comes back after its replacement", hung_worker_comes_back,
          "victim0: failed timeout, attempt 1; 3 done once; 3 done once; no late picture; exit 0"),
+    CASE("6 jobs, 2 workers", "each is slower than its timeout and the grace", slow_ones_come_back,
+         "6 timeouts; more than 2 replaced; 3 done once; exit 0"),
+    CASE("a WebP with alpha, effort 6", "its encoder cannot be interrupted",
+         encoder_without_a_deadline,
+         "victim0: failed timeout, attempt 1; 0 workers replaced; no late picture"),
     {.name = NULL},
 };

@@ -139,14 +139,49 @@ TEST(a_worker_that_hangs_is_replaced)
     bench_open(1);
     struct note stuck = note_of('s', 0, true), a = note_of('a', 0, false);
     submit_and_wait(&stuck);
-    assert_true(workers_give_up(bench.workers, &stuck.task));
+    workers_give_up(bench.workers, &stuck.task);
     assert_int_equal(workers_given_up(bench.workers), 1);
+    assert_int_equal(workers_away(bench.workers), 1);
     workers_submit(bench.workers, &a.task);
     run_until_done(1);
     assert_string_equal(bench.order, "a");
     /* The old thread returns after all: its task is handed in, and the thread ends. */
     sem_post(&bench.gate);
     run_until_done(2);
+    assert_int_equal(workers_away(bench.workers), 0);
+    assert_int_equal(workers_given_up(bench.workers), 1);
+    assert_int_equal(workers_usage(bench.workers).threads, 1);
+    bench_end();
+}
+
+/* There is one replacement for each worker. If that hangs, too, tasks wait until a thread returns,
+ * which then runs them. */
+TEST(a_worker_that_was_not_replaced_works_again)
+{
+    bench_open(1);
+    struct note stuck = note_of('s', 0, true), again = note_of('t', 0, true),
+                a = note_of('a', 0, false), b = note_of('b', 0, false);
+    submit_and_wait(&stuck);
+    workers_give_up(bench.workers, &stuck.task);
+    submit_and_wait(&again);
+    workers_give_up(bench.workers, &again.task);
+    assert_int_equal(workers_away(bench.workers), 2);
+    assert_int_equal(workers_usage(bench.workers).threads, 0);
+    workers_submit(bench.workers, &a.task);
+    usleep(5000);
+    assert_string_equal(bench.order, "");
+    sem_post(&bench.gate); /* one of them returns and runs `a` */
+    run_until_done(2);
+    assert_string_equal(bench.order, "a");
+    assert_int_equal(workers_away(bench.workers), 1);
+    assert_int_equal(workers_usage(bench.workers).threads, 1);
+    sem_post(&bench.gate); /* the other one is not needed */
+    run_until_done(3);
+    workers_submit(bench.workers, &b.task);
+    run_until_done(4);
+    assert_string_equal(bench.order, "ab");
+    assert_int_equal(workers_away(bench.workers), 0);
+    assert_int_equal(workers_usage(bench.workers).threads, 1);
     bench_end();
 }
 
@@ -193,10 +228,10 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
     workers_submit(bench.workers, &a.task);
     while (workers_usage(bench.workers).busy == 0)
         usleep(1000);
-    assert_true(workers_give_up(bench.workers, &a.task));
+    workers_give_up(bench.workers, &a.task);
     sem_post(&bench.gate);
     sem_wait(&bench.begun);
-    assert_true(workers_give_up(bench.workers, &a.task)); /* no worker runs it */
+    workers_give_up(bench.workers, &a.task); /* no worker runs it */
     assert_int_equal(workers_given_up(bench.workers), 1);
     workers_submit(bench.workers, &a.task);
     workers_submit(bench.workers, &b.task);
