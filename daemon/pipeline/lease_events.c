@@ -53,8 +53,14 @@ static void parse(struct job_run *run, const struct lease *lease)
     const struct options *options = run->pipeline->parts.options;
     struct job_rules rules = {run->bounds.ns, options->job_timeout_s};
     if (!lease->raw) {
-        error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
-                  lease->raw_bytes, JOB_BYTES_MAX);
+        if (lease->raw_bytes > JOB_BYTES_MAX)
+            error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
+                      lease->raw_bytes, JOB_BYTES_MAX);
+        else
+            error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes, but Redis breaks the "
+                      "connection when it sends them; at most %zu were asked for; raise its "
+                      "client-output-buffer-limit, or the limit of a proxy",
+                      lease->raw_bytes, lease->raw_bytes_max);
         return;
     }
     enum status status = job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error);

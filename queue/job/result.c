@@ -195,6 +195,32 @@ char *result_deny(const char *result, const char *key, const struct error *error
     return text;
 }
 
+/* ---- result_shorten ------------------------------------------------------------------------- */
+
+char *result_shorten(const char *result, const struct error *error)
+{
+    static const char *const kept[] = {"id", "job", "shard", "attempt", "daemon"};
+    char *text = NULL;
+    struct error ignored = {0};
+    cJSON *root = json_parse(result, strlen(result), "meta", &ignored);
+    cJSON *brief = cJSON_CreateObject();
+    const char *status = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "status"));
+    bool whole = status && brief;
+    for (size_t i = 0; whole && i < sizeof kept / sizeof *kept; i++) {
+        cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(root, kept[i]);
+        whole = !item || json_set(brief, kept[i], item);
+        if (whole && strcmp(kept[i], "shard") == 0)
+            whole = json_set(brief, "status",
+                             cJSON_CreateString(strcmp(status, "done") == 0 ? "failed" : status)) &&
+                    json_set(brief, "error", error_json(error));
+    }
+    if (whole)
+        text = cJSON_PrintUnformatted(brief);
+    cJSON_Delete(brief);
+    cJSON_Delete(root);
+    return text;
+}
+
 /* ---- result_repeat -------------------------------------------------------------------------- */
 
 static bool set_meta(cJSON *root, const struct job *job)

@@ -55,3 +55,7 @@ char *result_repeat(const char *kept, const struct job *job, uint64_t number);
  * output and, if the job was done, of the job. Returns a new text, which the caller frees, or NULL
  * if memory is short. */
 char *result_deny(const char *result, const char *key, const struct error *error);
+
+/* Returns a result that says only which job failed, why, and where: Redis did not take the whole
+ * one. The caller frees it. Returns NULL if memory is short. */
+char *result_shorten(const char *result, const struct error *error);

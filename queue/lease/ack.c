@@ -1,8 +1,8 @@
 /* ack.c - ends leases by DONE and NACK, in batches.
  *
  * A lane sends one call at a time; leases that end meanwhile form the next batch. If a call gets no
- * reply, Redis may have run it. Its leases are sent again, and the reply "the job is gone" then
- * means success. */
+ * reply, Redis may have run it. Its leases are sent again, one by one (isolate.c), and the reply "the
+ * job is gone" then means success. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,10 @@ static void put_back(struct lane *lane, bool sent_before)
     list_each_back_safe(node, before, &lane->sent) {
         list_remove(&lane->sent, node);
         entry_of(node)->sent_before |= sent_before;
-        list_push_front(&lane->waiting, node);
+        if (entry_of(node)->doubtful)
+            list_push(&lane->waiting, node); /* the others go first */
+        else
+            list_push_front(&lane->waiting, node);
     }
 }
 
@@ -124,14 +127,19 @@ static void answered(void *context, redisReply *reply)
     struct lane *lane = context;
     struct queue *queue = lane->queue;
     struct list_node *node;
-    if (!reply) {
-        put_back(lane, true);
+    if (!reply || queue_is_cut(reply)) {
+        group_give_bytes(lane);
+        isolate_lost(lane);
+        queue_lost(queue, lane->script);
+        if (reply)
+            queue_refused(queue, lane->script, reply, true);
         if (queue_ready(queue)) /* still connected: memory was short to send the command again */
             queue_timer_start(queue, lane->timer, RETRY_FIRST_MS); /* uncovered: moment */
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM") &&
-        denial_probe(lane, reply->str))
+    if (reply->type == REDIS_REPLY_ERROR &&
+        ((redis_error_is(reply->str, "NOPERM") && denial_probe(lane, reply->str)) ||
+         isolate_refused(lane, reply->str)))
         return;
     if (!queue_accepts(queue, lane->script, reply, 1 + lane->sent.length, true)) {
         put_back(lane, reply->type != REDIS_REPLY_ERROR);
@@ -199,18 +207,30 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     }
 }
 
-/* Returns the bytes of the batch. */
+/* Returns the bytes of the batch. A doubtful end is a batch of its own. */
 static size_t take_batch(struct lane *lane)
 {
     size_t bytes = 0;
+    bool doubtful = false;
     while (!list_empty(&lane->waiting) && lane->sent.length < lane->queue->options->batch) {
         struct entry *entry = entry_of(list_first(&lane->waiting));
-        if (!list_empty(&lane->sent) && bytes + entry->bytes > BATCH_BYTES)
+        if (!list_empty(&lane->sent) &&
+            (doubtful || entry->doubtful || bytes + entry->bytes > BATCH_BYTES))
             break;
         bytes += entry->bytes;
+        doubtful = entry->doubtful;
         list_push(&lane->sent, list_pop(&lane->waiting));
     }
+    if (doubtful)
+        isolate_ask_bound(lane->queue);
     return bytes;
+}
+
+/* A doubtful end waits until Redis has answered another call on this connection: then the
+ * connection works, and breaks because of this end. queue_accepts calls ack_pump. */
+static bool must_wait(const struct lane *lane)
+{
+    return !lane->queue->proved && entry_of(list_first(&lane->waiting))->doubtful;
 }
 
 static struct script_call *build_call(struct lane *lane)
@@ -236,11 +256,21 @@ static struct script_call *build_call(struct lane *lane)
     return call;
 }
 
+struct script_call *ack_control(struct lane *lane)
+{
+    struct list sent = lane->sent;
+    list_init(&lane->sent);
+    struct script_call *call = build_call(lane);
+    lane->sent = sent;
+    return call;
+}
+
 void ack_pump(struct lane *lane)
 {
     struct queue *queue = lane->queue;
     finish_lost(lane);
-    if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0)
+    if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0 ||
+        must_wait(lane))
         return;
     uint64_t since = uv_now(queue->loop) - lane->sent_ms;
     if (lane->waiting.length < queue->options->batch && since < GATHER_MS &&

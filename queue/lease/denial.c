@@ -43,17 +43,22 @@ static void drop_value(struct entry *entry, size_t index)
     *value = entry->values[--entry->value_count];
 }
 
-static bool deny_value(struct entry *entry, size_t index, const char *reason)
+bool denial_note(struct entry *entry, const struct error *error)
 {
-    struct error *error = calloc(1, sizeof *error);
-    if (!error)
+    struct error *copy = malloc(sizeof *copy);
+    if (!copy)
         return false;
-    error_set(error, STATUS_PATH_REFUSED, "Redis does not let this daemon write the key \"%.80s\" "
-              "(%.80s); permit it for the daemon's user or name another key",
-              entry->values[index].key, reason);
+    *copy = *error;
+    free((struct error *)entry->lease.denied);
+    entry->lease.denied = copy;
+    return true;
+}
+
+bool denial_drop_value(struct entry *entry, size_t index, const struct error *error)
+{
     char *result = result_deny(entry->result, entry->values[index].key, error);
-    if (!result) {
-        free(error);
+    if (!result || !denial_note(entry, error)) {
+        free(result);
         return false;
     }
     char text[LABEL_BYTES];
@@ -61,10 +66,17 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
              error->text);
     free(entry->result);
     entry->result = result;
-    free((struct error *)entry->lease.denied);
-    entry->lease.denied = error;
     drop_value(entry, index);
     return true;
+}
+
+static bool deny_value(struct entry *entry, size_t index, const char *reason)
+{
+    struct error error = {0};
+    error_set(&error, STATUS_PATH_REFUSED, "Redis does not let this daemon write the key \"%.80s\" "
+              "(%.80s); permit it for the daemon's user or name another key",
+              entry->values[index].key, reason);
+    return denial_drop_value(entry, index, &error);
 }
 
 static bool leave_out(struct entry *entry, const char *reason)

@@ -43,7 +43,8 @@ static char *take_string(redisReply *reply, size_t *bytes)
     return text;
 }
 
-struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter)
+struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter,
+                          size_t text_bytes_max)
 {
     uint64_t number;
     redisReply *text = index + 2 < reply->elements ? reply->element[index + 2] : NULL;
@@ -60,6 +61,7 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
         entry->lease.raw = take_string(text, &entry->lease.raw_bytes);
     } else if (script_reply_is_array(text, 2) && text->element[1]->type == REDIS_REPLY_STRING) {
         entry->lease.raw_bytes = (size_t)script_reply_integer(text, 0);
+        entry->lease.raw_bytes_max = text_bytes_max;
         entry->lease.head = take_string(text->element[1], &entry->lease.head_bytes);
     }
     return entry;
@@ -88,6 +90,8 @@ static void identified(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     queue->blocking_id = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    if (reply)
+        redis_reset_backoff(queue->blocking);
 }
 
 void fetch_blocking_up(struct queue *queue)
@@ -306,7 +310,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
 {
     queue->delivering = true;
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
-        struct entry *entry = fetch_entry(queue, reply, i, counter);
+        struct entry *entry = fetch_entry(queue, reply, i, counter, queue->fetch_text_bytes);
         if (!entry) { /* out of memory; RESUME gives the lease back */
             if (queue->resumes_due < 1)
                 queue->resumes_due = 1;
@@ -333,6 +337,10 @@ static void fetched(void *context, redisReply *reply)
     queue->fetch_out = 0;
     queue->fetch_claims = false;
     if (!reply) {
+        if (queue->proved &&
+            limit_lost(&queue->fetch_limit, queue->fetch_places, uv_now(queue->loop)))
+            redis_reset_backoff(queue->redis);
+        queue_lost(queue, SCRIPT_ID_FETCH);
         release_places(queue);
         /* Other shards may use the places. This queue sends again only if it is still connected:
          * then memory was short. */
@@ -346,6 +354,7 @@ static void fetched(void *context, redisReply *reply)
         fetch_pump(queue);
         return;
     }
+    limit_accepted(&queue->fetch_limit, uv_now(queue->loop));
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
     note_lengths(queue, reply->element[REPLY_LENGTHS]);
@@ -379,6 +388,7 @@ static void send_fetch(struct queue *queue, uint32_t places)
     bool may_run_alone = queue->alone ? group->alone_taken < ALONE_RUN_MAX
                                       : uv_now(queue->loop) >= group->alone_rest_ms &&
                                             group_may_claim(queue);
+    queue->fetch_text_bytes = limit_text_bytes(&queue->fetch_limit);
     struct script_call *call = queue_call(queue, SCRIPT_ID_FETCH, "jobs", "delayed", "alone",
                                           "alone:owner", "lease", "inst", "seq", "cancel", "paused",
                                           "watcher", "wake", "woken");
@@ -388,7 +398,7 @@ static void send_fetch(struct queue *queue, uint32_t places)
     script_call_number(call, places);
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
-    script_call_number(call, JOB_BYTES_MAX);
+    script_call_number(call, queue->fetch_text_bytes);
     script_call_number(call, may_run_alone);
     script_call_number(call, jobs_before_alone(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
@@ -410,7 +420,7 @@ static void send_fetch(struct queue *queue, uint32_t places)
 
 bool fetch_is_possible(const struct queue *queue)
 {
-    return queue_ready(queue) && !queue->fetch_out && !queue->delivering &&
+    return queue_may_send(queue, SCRIPT_ID_FETCH) && !queue->fetch_out && !queue->delivering &&
            !queue_is_closing(queue) && group_is_open(queue) && !queue->done.refused &&
            !queue->nack.refused &&
            /* a job that runs alone starts after all other jobs have ended */
@@ -428,8 +438,8 @@ bool fetch_is_due(struct queue *queue, uint32_t places)
 
 void fetch_send(struct queue *queue, uint32_t places)
 {
-    uint64_t batch = queue->options->batch;
-    send_fetch(queue, places < batch ? places : (uint32_t)batch);
+    uint32_t batch = limit_count(&queue->fetch_limit, (uint32_t)queue->options->batch);
+    send_fetch(queue, places < batch ? places : batch);
 }
 
 void fetch_wait(struct queue *queue)

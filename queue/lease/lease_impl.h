@@ -31,6 +31,8 @@ struct entry {
     enum ack_kind kind;
     bool internal;      /* not known to the daemon: no event is sent for it */
     bool sent_before;   /* an earlier call had no reply: Redis may have run it */
+    bool doubtful;      /* and may have broken the connection: it is sent alone (isolate.c) */
+    unsigned cuts;      /* connections that broke, or refusals, while it was sent alone */
     bool unique;
     bool ended;         /* START ended the lease in Redis; no call is needed */
     struct ask *ask;    /* the pending START question, or NULL */
@@ -106,6 +108,7 @@ enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 struct reap {
     enum reap_step step;
     uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
+    uint32_t count;        /* the most leases that it takes */
     bool has_names;        /* the names were read for this call */
     bool more_gone;        /* more daemons are gone than one call may name */
     bool scans_expired;    /* this call and those that follow it also scan for expired leases */
@@ -154,6 +157,13 @@ struct group {
     void *closed_context;
 };
 
+/* How many jobs the calls of a script may name (limit.c). */
+struct limit {
+    uint32_t most;       /* 0: as many as usual */
+    unsigned losses;     /* connections that broke in a row while a reply was awaited */
+    uint64_t changed_ms; /* uv_now */
+};
+
 struct queue {
     struct group *group;
     uint32_t shard;            /* index in the group */
@@ -186,9 +196,15 @@ struct queue {
     struct reap reap;
     uint64_t fetch_out;        /* counter of the outstanding call; 0: none */
     uint32_t fetch_places;     /* reserved for the outstanding FETCH */
+    size_t fetch_text_bytes;   /* the largest text that the last FETCH asked for */
     bool fetch_claims;         /* it may claim the right to run jobs alone */
     uint64_t turn, claim_turn; /* group->turns at the last FETCH, and at the last one that claims */
     uint64_t accepted_ms;      /* when Redis last accepted a call, uv_now */
+    bool proved;               /* Redis has answered a call on this connection */
+    uint32_t broken;           /* bit S: the last call of script S had no reply */
+    struct limit fetch_limit, start_limit, reap_limit;
+    unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
+    size_t blamed_bytes;       /* of an end that Redis did not take; 0: none yet */
     uint64_t fetch_ms;         /* time of the last FETCH, uv_now */
     bool delivering;           /* inside a loop over `leased` events: do not FETCH */
     bool idle;                 /* the last FETCH left NS:jobs empty, or NS:paused existed */
@@ -273,6 +289,13 @@ void queue_timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms
 /* Handles a reply that is an error or has an unexpected form: logs it once. `waits`: sends nothing
  * more for a while. */
 void queue_refused(struct queue *queue, enum script script, const redisReply *reply, bool waits);
+/* Whether Redis closes the connection after this reply, because it cannot take the call. */
+bool queue_is_cut(const redisReply *reply);
+/* A call had no reply: it may be the reason. Until a call of this script is accepted, the pauses
+ * before reconnects grow, and calls of it are sent only after Redis has answered another call. */
+void queue_lost(struct queue *queue, enum script script);
+/* queue_ready, and the connection has answered a call if calls of this script may break it. */
+bool queue_may_send(const struct queue *queue, enum script script);
 /* Returns true if the reply is an array of at least `least` elements; else calls queue_refused. */
 bool queue_accepts(struct queue *queue, enum script script, const redisReply *reply, size_t least,
                    bool waits);
@@ -311,7 +334,8 @@ void fetch_check_watch(struct queue *queue);
 void fetch_idle_over(struct queue *queue);
 /* Creates an entry from number, attempt and text at `index` of a reply. Takes the text out of the
  * reply. Returns NULL if memory is short or the reply has another form. */
-struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter);
+struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, uint64_t counter,
+                          size_t text_bytes_max);
 
 void fetch_blocking_up(struct queue *queue); /* the blocking connection is new */
 /* Returns true if the daemon is idle and could fetch a job. */
@@ -334,6 +358,8 @@ void start_free_all(struct queue *queue);
 void ack_pump(struct lane *lane);
 /* Queues the end of a lease. `answer` may be NULL. */
 void ack_push(struct entry *entry, enum ack_kind kind, const struct queue_answer *answer);
+/* A call of the lane that ends the leases in lane->sent; ack_control: that ends none. */
+struct script_call *ack_control(struct lane *lane);
 /* Drops the ends that are not sent, without a call. Returns their number. */
 size_t ack_drop(struct lane *lane);
 
@@ -343,6 +369,30 @@ size_t ack_drop(struct lane *lane);
  * true if there were any. Returns false if there is no such key or no probe could be sent. */
 bool denial_probe(struct lane *lane, const char *error);
 void ack_probed(struct lane *lane, bool some);
+/* The job has failed with this error: notes it for the daemon. false: memory is short. */
+bool denial_note(struct entry *entry, const struct error *error);
+/* Leaves out a value: its output and the job have failed. false: memory is short. */
+bool denial_drop_value(struct entry *entry, size_t index, const struct error *error);
+
+/* isolate.c */
+/* The call of the lane had no reply: all its ends wait again, and are doubtful. */
+void isolate_lost(struct lane *lane);
+/* Redis refused the call with an error that no permission explains. Returns true if ack_probed
+ * will be called: whether the only end of the call was the reason is asked first. */
+bool isolate_refused(struct lane *lane, const char *error);
+/* Redis did not take this end alone. Returns true if the end has become smaller. */
+bool isolate_cut(struct entry *entry);
+void isolate_ask_bound(struct queue *queue); /* for the error of a job */
+
+/* limit.c */
+/* How many jobs the next call may name: at most `most`. */
+uint32_t limit_count(const struct limit *limit, uint32_t most);
+/* A call for so many jobs had no reply, on a connection that worked before. Returns true if the next
+ * call will be smaller. */
+bool limit_lost(struct limit *limit, uint32_t count, uint64_t now_ms);
+void limit_accepted(struct limit *limit, uint64_t now_ms);
+/* The largest text of a job that the next reply may contain, bytes. */
+size_t limit_text_bytes(const struct limit *limit);
 
 /* lease.c */
 void lease_renew(struct queue *queue);

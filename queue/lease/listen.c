@@ -57,6 +57,7 @@ static void subscribed(void *context, redisReply *reply)
     }
     queue->subscribed = queue->listener > 0;
     redis_mark_healthy(queue->listening);
+    redis_reset_backoff(queue->listening);
     listen_pump(queue);
 }
 

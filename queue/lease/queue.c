@@ -152,9 +152,37 @@ void queue_refused(struct queue *queue, enum script script, const redisReply *re
         back_off(queue, error, refusal);
 }
 
+bool queue_is_cut(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "Protocol error");
+}
+
+void queue_lost(struct queue *queue, enum script script)
+{
+    queue->broken |= 1u << script;
+}
+
+bool queue_may_send(const struct queue *queue, enum script script)
+{
+    return queue_ready(queue) && (queue->proved || !(queue->broken >> script & 1));
+}
+
+/* The connection works: calls that may break it can be sent now. */
+static void prove(struct queue *queue)
+{
+    if (queue->proved)
+        return;
+    queue->proved = true;
+    queue_timer_ensure(queue, TIMER_DONE, 0); /* also sends FETCH */
+    queue_timer_ensure(queue, TIMER_NACK, 0);
+    queue_timer_ensure(queue, TIMER_START, 0);
+}
+
 bool queue_accepts(struct queue *queue, enum script script, const redisReply *reply, size_t least,
                    bool waits)
 {
+    if (!queue_is_cut(reply))
+        prove(queue);
     if (!script_reply_is_array(reply, least)) {
         queue_refused(queue, script, reply, waits);
         return false;
@@ -168,6 +196,9 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
         queue->reason[0] = '\0';
     }
     redis_mark_healthy(queue->redis);
+    queue->broken &= ~(1u << script);
+    if (queue->broken == 0)
+        redis_reset_backoff(queue->redis);
     queue->accepted_ms = uv_now(queue->loop);
     return true;
 }
@@ -220,6 +251,7 @@ static void main_up(void *context)
 {
     struct queue *queue = context;
     queue->view.connects++;
+    queue->proved = false;
     queue->backs_off = false;
     queue->reason[0] = '\0';
     queue->backoff_ms = RETRY_FIRST_MS;

@@ -30,6 +30,8 @@ struct lease {
                                is longer than JOB_BYTES_MAX. The daemon may free it before the lease
                                ends, and set it to NULL */
     size_t raw_bytes;
+    size_t raw_bytes_max;   /* if raw is NULL: the most bytes that Redis may send. Less than
+                               JOB_BYTES_MAX if it breaks the connection when it sends more */
     char *head;             /* if raw is NULL: the first bytes of the JSON, JOB_EXCERPT_BYTES_MAX at
                                most, or NULL */
     size_t head_bytes;

@@ -93,6 +93,10 @@ static void answered(void *context, redisReply *reply)
     struct list_node *node;
     bool waits = false;
     if (!reply) {
+        if (queue->proved && limit_lost(&queue->start_limit, (uint32_t)queue->asked.length,
+                                        uv_now(queue->loop)))
+            redis_reset_backoff(queue->redis);
+        queue_lost(queue, SCRIPT_ID_START);
         put_back(queue, true);
         if (queue_ready(queue)) /* the link is up: memory was short to send again */
             queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
@@ -103,6 +107,7 @@ static void answered(void *context, redisReply *reply)
         put_back(queue, reply->type != REDIS_REPLY_ERROR);
         return;
     }
+    limit_accepted(&queue->start_limit, uv_now(queue->loop));
     for (size_t i = 0; (node = list_pop(&queue->asked)) != NULL; i += 2) {
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);
@@ -159,9 +164,10 @@ static struct script_call *build_call(struct queue *queue)
 
 void start_pump(struct queue *queue)
 {
-    if (!queue_ready(queue) || queue->asked.length > 0)
+    if (!queue_may_send(queue, SCRIPT_ID_START) || queue->asked.length > 0)
         return;
-    while (!list_empty(&queue->asks) && queue->asked.length < queue->options->batch) {
+    uint32_t most = limit_count(&queue->start_limit, (uint32_t)queue->options->batch);
+    while (!list_empty(&queue->asks) && queue->asked.length < most) {
         struct ask *ask = ask_of(list_pop(&queue->asks));
         if (!ask->entry) {
             ask_free(ask);

@@ -37,6 +37,7 @@ struct redis {
     bool suspect;            /* redis_drop was called, redis_mark_healthy not yet */
     uv_timer_t retry;
     uint64_t backoff_ms;
+    uint64_t up_ms;          /* when it was last made, uv_now */
     char refusal[ERROR_TEXT_MAX]; /* the first error reply of the handshake */
     char last_logged[ERROR_TEXT_MAX]; /* the last reason that was logged */
     void (*closed)(void *context);
@@ -88,9 +89,12 @@ static void detach_link(struct redis *redis, const char *reason, uint64_t delay_
     link_cancel_calls(link);
 }
 
-/* Randomized, so that daemons that lost the same Redis do not reconnect at the same moment. */
+/* Randomized, so that daemons that lost the same Redis do not reconnect at the same moment. After a
+ * connection that lasted, the pauses begin again. */
 static uint64_t next_backoff(struct redis *redis)
 {
+    if (redis->up && uv_now(redis->loop) - redis->up_ms >= 2 * BACKOFF_LAST_MS)
+        redis_reset_backoff(redis);
     uint64_t now_ms = redis->backoff_ms;
     redis->backoff_ms = now_ms * 2 < BACKOFF_LAST_MS ? now_ms * 2 : BACKOFF_LAST_MS;
     return (uint64_t)((double)now_ms * (0.25 + 0.75 * erand48(redis->options.random_state)));
@@ -206,7 +210,6 @@ static void log_up(struct redis *redis)
 {
     char endpoint[REDIS_ENDPOINT_TEXT_MAX];
     redis->suspect = false;
-    redis->backoff_ms = BACKOFF_FIRST_MS;
     redis->last_logged[0] = '\0';
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     bool varies = route_varies(redis->options.route);
@@ -228,6 +231,7 @@ static void finish_handshake(struct redis *redis)
         return;
     }
     redis->up = true;
+    redis->up_ms = uv_now(redis->loop);
     if (!redis->suspect)
         log_up(redis);
     redis->events.up(redis->events.context);
@@ -436,6 +440,11 @@ void redis_mark_healthy(struct redis *redis)
 {
     if (redis->up && redis->suspect)
         log_up(redis);
+}
+
+void redis_reset_backoff(struct redis *redis)
+{
+    redis->backoff_ms = BACKOFF_FIRST_MS;
 }
 
 void redis_drop(struct redis *redis, const char *reason)

@@ -80,6 +80,9 @@ bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, v
  * with each attempt, and an unchanged reason is not logged again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_mark_healthy(struct redis *redis);
+/* The server accepts the calls of this connection: if the connection breaks, the first pause is
+ * short again. To connect alone does not suffice: a call may break each connection. */
+void redis_reset_backoff(struct redis *redis);
 
 /* Closes the connection for good. Outstanding commands get a NULL reply. `closed` runs from the
  * loop after the struct has been freed. */

@@ -56,6 +56,7 @@ static bool note_master(struct route *route, const char *host, const char *port)
         return false;
     route->asking = false;
     redis_mark_healthy(route->sentinel);
+    redis_reset_backoff(route->sentinel);
     set_server(route, &master);
     return true;
 }

@@ -1,0 +1,153 @@
+/* isolate.c - finds the end of a lease that Redis does not take, so that the other ends can go on.
+ *
+ * Redis closes the connection when it gets more than proto-max-bulk-len or client-query-buffer-limit
+ * permits, and proxies have such limits, too; some answer with an error instead. The daemon cannot
+ * tell this from a broken connection. Therefore the ends of a call without a reply become doubtful:
+ * each is sent alone, after the others, and after Redis has answered a call on the new connection.
+ * If an end is large and CUTS_MAX connections break under it, it is sent without its outputs in
+ * Redis, and at last with a short result. The job has failed then. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/log.h"
+#include "queue/job/result.h"
+#include "queue/lease/lease_impl.h"
+
+/* An end of at most this size is never the reason: all servers and proxies take more. */
+#define BLAMED_BYTES_LEAST (16 * KIB)
+#define CUTS_MAX 3
+
+/* ---- the bound ------------------------------------------------------------------------------ */
+
+/* Reply: {"proto-max-bulk-len", "536870912"}, or an error, because CONFIG may be denied. */
+static void bound_read(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    if (reply && script_reply_is_array(reply, 2) &&
+        reply->element[1]->type == REDIS_REPLY_STRING)
+        queue->bulk_max = strtoull(reply->element[1]->str, NULL, 10);
+}
+
+void isolate_ask_bound(struct queue *queue)
+{
+    if (queue->bulk_max == 0)
+        redis_ask(queue->redis, 0, bound_read, queue, "CONFIG GET proto-max-bulk-len");
+}
+
+/* Whether a text or value is not longer than Redis says that it takes. */
+static bool is_within_bound(const struct queue *queue, size_t bytes)
+{
+    return queue->bulk_max > 0 && bytes <= queue->bulk_max;
+}
+
+static void set_error(struct queue *queue, struct error *error, size_t bytes, const char *what)
+{
+    char bound[64] = "is not known";
+    if (queue->bulk_max > 0)
+        snprintf(bound, sizeof bound, "is %llu", (unsigned long long)queue->bulk_max);
+    error_set(error, STATUS_PATH_REFUSED,
+              "Redis does not take the %zu bytes of %s: it breaks the connection, or refuses them; "
+              "its proto-max-bulk-len %s, and it or a proxy may have a lower limit; raise it, or "
+              "make the output smaller", bytes, what, bound);
+}
+
+/* ---- leaving out ---------------------------------------------------------------------------- */
+
+static bool drop_values(struct entry *entry)
+{
+    struct queue *queue = entry->queue;
+    bool all = true, whole = true;
+    for (size_t i = 0; i < entry->value_count; i++)
+        all &= is_within_bound(queue, entry->values[i].bytes);
+    for (size_t i = entry->value_count; i > 0; i--) {
+        const struct queue_value *value = &entry->values[i - 1];
+        if (!all && is_within_bound(queue, value->bytes))
+            continue;
+        struct error error = {0};
+        char what[128];
+        snprintf(what, sizeof what, "the output for the key \"%.80s\"", value->key);
+        set_error(queue, &error, value->bytes, what);
+        whole &= denial_drop_value(entry, i - 1, &error);
+    }
+    return whole;
+}
+
+static bool shorten_result(struct entry *entry)
+{
+    struct error error = {0};
+    char label[LABEL_BYTES];
+    size_t bytes = strlen(entry->result);
+    set_error(entry->queue, &error, bytes, "the result");
+    char *result = result_shorten(entry->result, &error);
+    if (!result || !denial_note(entry, &error)) {
+        free(result);
+        return false;
+    }
+    log_warning("job %s failed: %s: %s", queue_entry_label(entry, label),
+                status_name(error.status), error.text);
+    entry->bytes -= bytes - strlen(result);
+    free(entry->result);
+    entry->result = result;
+    return true;
+}
+
+bool isolate_cut(struct entry *entry)
+{
+    struct queue *queue = entry->queue;
+    bool is_known = queue->blamed_bytes > 0 && entry->bytes >= queue->blamed_bytes;
+    if (entry->bytes <= BLAMED_BYTES_LEAST || (++entry->cuts < CUTS_MAX && !is_known))
+        return false;
+    size_t bytes = entry->bytes;
+    bool some = entry->value_count > 0 ? drop_values(entry) : shorten_result(entry);
+    entry->cuts = 0;
+    if (some && !is_known)
+        queue->blamed_bytes = bytes;
+    return some;
+}
+
+/* ---- calls without a reply ------------------------------------------------------------------ */
+
+void isolate_lost(struct lane *lane)
+{
+    bool alone = lane->sent.length == 1;
+    struct list_node *node;
+    while ((node = list_pop(&lane->sent)) != NULL) {
+        struct entry *entry = entry_of(node);
+        if (alone && entry->doubtful)
+            (void)isolate_cut(entry);
+        entry->sent_before = entry->doubtful = true;
+        list_push(&lane->waiting, node);
+    }
+}
+
+/* ---- calls that Redis refuses --------------------------------------------------------------- */
+
+/* The reply to a call without leases, which the lane sent after Redis had refused an end alone. If
+ * Redis takes this call, the end is the reason. */
+static void control_answered(void *context, redisReply *reply)
+{
+    struct lane *lane = context;
+    bool taken = reply && script_reply_is_array(reply, 1);
+    if (taken)
+        (void)isolate_cut(entry_of(list_first(&lane->sent)));
+    lane->probes--;
+    ack_probed(lane, taken);
+}
+
+bool isolate_refused(struct lane *lane, const char *error)
+{
+    struct queue *queue = lane->queue;
+    bool alone = lane->sent.length == 1;
+    if (redis_refusal(error) != REDIS_REFUSAL_OTHER || redis_error_is(error, "WRONGTYPE"))
+        return false;
+    struct entry *entry = entry_of(list_first(&lane->sent));
+    list_each(node, &lane->sent)
+        entry_of(node)->doubtful = true;
+    if (!alone || entry->bytes <= BLAMED_BYTES_LEAST)
+        return false;
+    snprintf(lane->denied, sizeof lane->denied, "%s", error);
+    if (!script_call_send(ack_control(lane), queue->redis, control_answered, lane))
+        return false;
+    lane->probes++;
+    return true;
+}
