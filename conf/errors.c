@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 
 bool errors_add(struct errors *errors, const struct error *error)
@@ -24,6 +25,7 @@ bool errors_addf(struct errors *errors, const char *format, ...)
     va_start(args, format);
     vsnprintf(error.text, sizeof error.text, format, args);
     va_end(args);
+    mask_text(error.text, MASK_MESSAGE);
     text_make_printable(error.text);
     return errors_add(errors, &error);
 }

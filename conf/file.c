@@ -1,15 +1,12 @@
 /* file.c - reads the configuration file and its conf.d folder. */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "conf/clock.h"
+#include "conf/content.h"
 #include "conf/limits.h"
 #include "conf/options.h"
 #include "conf/text.h"
@@ -23,70 +20,6 @@ struct loading {
     struct errors *errors;
     double pipe_until_s; /* clock_now_s: end of the wait for data in pipes */
 };
-
-/* ---- bytes ---------------------------------------------------------------------------------- */
-
-/* Waits for data. Returns false at once for a terminal, and at the deadline for a pipe. */
-static bool await_data(int fd, const struct stat *info, double until_s)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    double left_s = until_s - clock_now_s();
-    return S_ISFIFO(info->st_mode) && left_s > 0 && poll(&wait, 1, (int)(left_s * 1e3) + 1) != 0;
-}
-
-/* Reads up to CONF_BYTES_MAX + 1 bytes. Returns false with errno set. */
-static bool read_bytes(int fd, const struct stat *info, double until_s, char *bytes, size_t *length)
-{
-    ssize_t count = 1;
-    for (*length = 0; count > 0 && *length <= CONF_BYTES_MAX;) {
-        count = read(fd, bytes + *length, CONF_BYTES_MAX + 1 - *length);
-        if (count > 0)
-            *length += (size_t)count;
-        else if (count < 0 &&
-                 (errno == EINTR || (errno == EAGAIN && await_data(fd, info, until_s))))
-            count = 1;
-    }
-    return count >= 0;
-}
-
-static const char *refused_kind(mode_t mode)
-{
-    return S_ISDIR(mode)                                         ? "it is a folder"
-           : !S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode) ? "it is no file"
-                                                                 : NULL;
-}
-
-/* Returns the malloc'd content of a file, a pipe or /dev/null, or NULL. Opening a FIFO without a
- * writer does not block, and neither does reading one whose writer is silent. */
-static char *read_file(const char *path, double pipe_until_s, size_t *length, struct error *error)
-{
-    struct stat info = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        error_refuse(error, "cannot open %s: %s", path, strerror(errno));
-        if (fd >= 0) /* uncovered: promise */
-            close(fd);
-        return NULL;
-    }
-    const char *kind = refused_kind(info.st_mode);
-    char *bytes = kind ? NULL : malloc(CONF_BYTES_MAX + 1);
-    if (kind)
-        error_refuse(error, "cannot read %s: %s", path, kind);
-    else if (!bytes) /* uncovered: memory */
-        error_refuse(error, "out of memory for %s", path);
-    else if (!read_bytes(fd, &info, pipe_until_s, bytes, length))
-        error_refuse(error, "cannot read %s: %s", path,
-                     errno == EAGAIN ? "no data within 1 s" : strerror(errno));
-    else if (*length == 0 && S_ISFIFO(info.st_mode))
-        error_refuse(error, "cannot read %s: it is a pipe to which no process writes", path);
-    else if (*length > CONF_BYTES_MAX)
-        error_refuse(error, "cannot read %s: it has more than %llu bytes", path, CONF_BYTES_MAX);
-    close(fd);
-    if (error->status == STATUS_OK)
-        return bytes;
-    free(bytes);
-    return NULL;
-}
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
@@ -178,7 +111,7 @@ static void take_file(struct loading *loading, const char *path)
     struct error error = {0};
     size_t length = 0;
     uint32_t before = loading->errors->count;
-    char *bytes = read_file(path, loading->pipe_until_s, &length, &error);
+    char *bytes = content_read(path, loading->pipe_until_s, &length, &error);
     if (!bytes) {
         errors_add(loading->errors, &error);
         return;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 
 #define LINE_MAX_BYTES 2048
@@ -68,6 +69,7 @@ void log_text(enum log_level level, const char *text)
     int start = write_prefix(line, sizeof line, level);
     /* A message that is too long is cut, not dropped. Leave room for the newline. */
     text_copy(line + start, sizeof line - (size_t)start - 1, text);
+    mask_text(line + start, MASK_MESSAGE);
     text_make_printable(line + start);
     size_t length = strlen(line);
     line[length++] = '\n';

@@ -2,9 +2,10 @@
  * log.h - writes log messages to standard error, one line per message.
  *
  * If standard error goes to journald (see JOURNAL_STREAM), a line begins with the <N> priority
- * prefix of sd-daemon(3). Otherwise it begins with a UTC timestamp and the level. Control
- * characters in a message become '?'. All functions except log_init are thread-safe. Lines of
- * different threads do not mix, because one write(2) writes one line.
+ * prefix of sd-daemon(3). Otherwise it begins with a UTC timestamp and the level. Secrets of URLs
+ * are removed from a message (mask.h), and control characters become '?'. All functions except
+ * log_init are thread-safe. Lines of different threads do not mix, because one write(2) writes one
+ * line.
  */
 #pragma once
 

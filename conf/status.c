@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 
 static const struct {
@@ -37,6 +38,7 @@ static void set(struct error *error, enum status status, const char *format, va_
         return;
     error->status = status;
     vsnprintf(error->text, sizeof error->text, format, args);
+    mask_text(error->text, MASK_MESSAGE);
     text_make_printable(error->text);
 }
 

@@ -75,7 +75,8 @@ const char *status_meaning(enum status status);
 bool status_retryable(enum status status);
 
 /* Sets the status and a printf-style message, unless an error is already set. Returns the status of
- * the error. Control characters and invalid UTF-8 become '?': the text goes into JSON and logs. */
+ * the error. Secrets of URLs are removed (mask.h), and
+ * control characters and invalid UTF-8 become '?': the text goes into JSON and logs. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for functions that return bool. Always false. */

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
+#include "conf/mask.h"
+#include "conf/text.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "gpu/jpeg/codec.h"
 
@@ -23,7 +25,8 @@ static const char *name_with_suffix(const struct job_place *place, char text[JOB
 {
     if (!place->url)
         return place->path;
-    const char *host = strstr(job_place_name(place, text), "://");
+    text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
+    const char *host = strstr(text, "://");
     return host ? strchr(host + 3, '/') : NULL;
 }
 
@@ -72,7 +75,7 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     const char *other = path ? format_foreign_suffix(path) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
-    char text[40], known[FORMAT_LIST_BYTES];
+    char text[40], known[FORMAT_LIST_BYTES], shown[64];
     const char *name = output_name(run, index, text);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
@@ -80,8 +83,9 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
                          "%s, or set a format", name, path, other,
                          format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", known));
     if (output->format && !asked)
-        return error_set(error, STATUS_BAD_JOB, "%s.format is \"%.60s\"; it must be %s", name,
-                         output->format, format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
+        return error_set(error, STATUS_BAD_JOB, "%s.format is \"%s\"; it must be %s", name,
+                         mask_copy(shown, sizeof shown, output->format),
+                         format_list(FORMAT_NAMES, 0, "\"%s\"", " or ", known));
     if (asked && meant && asked != meant)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.format is \"%s\", but the suffix of \"%.100s\" means %s; omit the "

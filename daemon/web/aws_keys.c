@@ -1,13 +1,11 @@
 #include "daemon/web/aws_keys.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/content.h"
 #include "conf/text.h"
-
-#define LINE_BYTES 4096
 
 static bool is_whole(const struct aws_keys *keys)
 {
@@ -31,28 +29,71 @@ static bool read_environment(struct aws_keys *keys, struct error *error)
                         "AWS_SECRET_ACCESS_KEY in the environment have no keys, or too long ones");
 }
 
-/* A line "name = value". A longer value than fits counts as missing. */
-static void take_line(struct aws_keys *keys, char *line)
+/* A file of ~/.aws/credentials has profiles: "[name]" and the lines after it. */
+struct profiles {
+    struct aws_keys now;    /* the profile being read */
+    struct aws_keys chosen; /* [default] or lines without a profile; else the first profile */
+    bool is_default, has_default;
+};
+
+static void end_profile(struct profiles *profiles)
 {
-    char *value = strchr(line, '=');
-    if (!value)
-        return;
-    *value++ = '\0';
-    value += strspn(value, " \t");
-    value[strcspn(value, " \t\r\n")] = '\0';
+    const struct aws_keys *now = &profiles->now;
+    bool empty = !*now->id && !*now->secret;
+    bool first = !*profiles->chosen.id && !*profiles->chosen.secret;
+    if (!empty && !profiles->has_default && (profiles->is_default || first)) {
+        profiles->chosen = *now;
+        profiles->has_default = profiles->is_default;
+    }
+    explicit_bzero(&profiles->now, sizeof profiles->now);
+}
+
+/* A longer value than fits counts as missing. */
+static void set_key(struct aws_keys *keys, const char *name, const char *value)
+{
+    static const char *const names[] = {"aws_access_key_id", "aws_secret_access_key",
+                                        "aws_session_token"};
+    char *const places[] = {keys->id, keys->secret, keys->token};
+    const size_t sizes[] = {sizeof keys->id, sizeof keys->secret, sizeof keys->token};
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0 && !text_copy(places[i], sizes[i], value))
+            *places[i] = '\0';
+}
+
+/* "[name]" or "name = value". */
+static void take_line(struct profiles *profiles, char *line)
+{
     line += strspn(line, " \t");
-    line[strcspn(line, " \t")] = '\0';
-    if (strcmp(line, "aws_access_key_id") == 0 && strlen(value) < sizeof keys->id)
-        strcpy(keys->id, value);
-    else if (strcmp(line, "aws_secret_access_key") == 0 && strlen(value) < sizeof keys->secret)
-        strcpy(keys->secret, value);
-    else if (strcmp(line, "aws_session_token") == 0 && strlen(value) < sizeof keys->token)
-        strcpy(keys->token, value);
+    char *value = strchr(line, '=');
+    if (*line == '[') {
+        end_profile(profiles);
+        size_t blanks = strspn(line + 1, " \t");
+        size_t length = strcspn(line + 1 + blanks, " \t]");
+        profiles->is_default = length == 7 && strncmp(line + 1 + blanks, "default", 7) == 0;
+    } else if (value && *line != '#' && *line != ';') {
+        *value++ = '\0';
+        value += strspn(value, " \t");
+        value[strcspn(value, " \t\r")] = '\0';
+        line[strcspn(line, " \t")] = '\0';
+        set_key(&profiles->now, line, value);
+    }
+}
+
+static void read_profiles(struct aws_keys *keys, char *text)
+{
+    struct profiles profiles = {.is_default = true};
+    for (char *line; (line = strsep(&text, "\n"));)
+        take_line(&profiles, line);
+    end_profile(&profiles);
+    *keys = profiles.chosen;
+    explicit_bzero(&profiles, sizeof profiles);
 }
 
 bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *error)
 {
-    char path[4096], line[LINE_BYTES];
+    char path[4096];
+    size_t length;
+    struct error fault = {0};
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
     *keys = (struct aws_keys){0};
     if (!*credential)
@@ -62,16 +103,15 @@ bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *
                             "CREDENTIALS_DIRECTORY is not set; use LoadCredential= in the unit",
                             credential);
     snprintf(path, sizeof path, "%s/%s", folder, credential);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_refuse(error, "option url_prefixes: %.200s: %s", path, strerror(errno));
-    while (fgets(line, sizeof line, file))
-        take_line(keys, line);
-    fclose(file);
-    explicit_bzero(line, sizeof line);
+    char *text = content_read(path, 0, &length, &fault);
+    if (!text)
+        return error_refuse(error, "option url_prefixes: %s", fault.text);
+    read_profiles(keys, text);
+    explicit_bzero(text, length);
+    free(text);
     return is_whole(keys) ||
            error_refuse(error,
-                        "option url_prefixes: %.120s has no access key, or one that is too "
-                        "long",
+                        "option url_prefixes: %.120s has no access key in [default] or its "
+                        "first profile, or one that is too long",
                         path);
 }

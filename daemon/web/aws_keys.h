@@ -17,5 +17,6 @@ struct aws_keys {
 };
 
 /* credential "": from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Else from the
- * file $CREDENTIALS_DIRECTORY/credential, which has lines like those of ~/.aws/credentials. */
+ * file $CREDENTIALS_DIRECTORY/credential, which has lines like those of ~/.aws/credentials. All
+ * keys are those of one profile: [default], or else the first one. */
 bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *error) MUST_CHECK;

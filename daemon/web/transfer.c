@@ -237,10 +237,11 @@ static bool sign(struct transfer *transfer, const struct prefix *prefix)
 
 static bool set_target(struct transfer *transfer, const struct prefix *prefix)
 {
-    char *signing = prefix->is_signed ? url_text_for_signing(&transfer->url) : NULL;
-    const char *text = prefix->is_signed ? signing : transfer->url.text;
+    bool signs = prefix->is_signed && !transfer->strayed;
+    char *signing = signs ? url_text_for_signing(&transfer->url) : NULL;
+    const char *text = signs ? signing : transfer->url.text;
     bool good = text && curl_easy_setopt(transfer->easy, CURLOPT_URL, text) == CURLE_OK &&
-                (!prefix->is_signed || sign(transfer, prefix));
+                (!signs || sign(transfer, prefix));
     free(signing);
     if (good && is_upload(transfer)) {
         curl_easy_setopt(transfer->easy, CURLOPT_UPLOAD, 1L);
@@ -323,6 +324,16 @@ static bool is_success(const struct transfer *transfer, long status)
     return is_upload(transfer) ? status >= 200 && status < 300 : status == 200;
 }
 
+/* A server must not get a signature for a URL that it chose: only a job may name what the keys of a
+ * prefix open. Servers of one prefix may redirect within it. */
+static bool stays_in_prefix(const struct transfer *transfer, const struct url *target)
+{
+    const struct prefixes *prefixes = fetcher_prefixes(transfer->fetcher);
+    struct error ignored = {0};
+    const struct prefix *from = prefixes_match(prefixes, &transfer->url, &ignored);
+    return from && from == prefixes_match(prefixes, target, &ignored);
+}
+
 /* true: the next request is prepared. */
 static bool follow(struct transfer *transfer)
 {
@@ -342,6 +353,7 @@ static bool follow(struct transfer *transfer)
     if (url_is_https(from) && !url_is_https(&target))
         error_set(error, STATUS_PATH_REFUSED, "\"%.*s\" is redirected from https to http",
                   URL_SHOWN(from));
+    transfer->strayed |= !stays_in_prefix(transfer, &target);
     url_clear(&transfer->url);
     transfer->url = target;
     transfer->redirects++;

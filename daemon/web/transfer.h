@@ -20,6 +20,7 @@ struct transfer {
     CURL *easy;            /* NULL in the line */
     struct curl_slist *headers;
     unsigned redirects;    /* followed so far */
+    bool strayed; /* a redirect has left the prefix of its URL: nothing is signed any more */
 
     uint8_t *bytes;        /* of a download */
     size_t length, capacity; /* capacity: counted by the fetcher */

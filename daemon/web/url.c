@@ -184,35 +184,46 @@ char *url_text_for_signing(const struct url *url)
 
 /* ---- the path ------------------------------------------------------------------------------- */
 
-/* A server may decode %2F and %5C, or cut a segment at ";". A segment that could then be "." or
- * ".." is refused, because it could leave the prefix. */
-struct segment {
-    unsigned dots;
-    bool other, ended;
-};
-
-/* false: the segment that this byte ends could be "." or "..". */
-static bool next_byte(struct segment *segment, unsigned char c)
+/* Decodes a path until no %XX is left, in place, as several servers in a row may do. */
+static void decode_fully(char *path)
 {
-    if (c == '/' || c == '\\' || c == '\0') {
-        bool good = segment->other || segment->dots == 0 || segment->dots > 2;
-        *segment = (struct segment){0};
-        return good;
+    char *to = path;
+    for (const char *from = path; *from; from++) {
+        *to++ = *from;
+        int c;
+        while (to - path >= 3 && to[-3] == '%' && (c = decode(to - 3)) >= 0) {
+            to -= 2;
+            to[-1] = (char)(c ? c : '?'); /* not the end of the text */
+        }
     }
-    if (c == ';')
-        segment->ended = true;
-    if (!segment->ended) {
-        segment->dots += c == '.';
-        segment->other |= c != '.';
+    *to = '\0';
+}
+
+/* A server may decode %2F, %5C and %252F, or cut a segment at ";". A segment that could then be "."
+ * or ".." is refused, because it could leave the prefix. */
+static bool has_dots(const char *path)
+{
+    char decoded[JOB_URL_BYTES_MAX + 1];
+    if (!text_copy(decoded, sizeof decoded, path)) /* uncovered: promise */
+        return true;
+    decode_fully(decoded);
+    for (const char *at = decoded;; at++) {
+        size_t dots = strspn(at, "."), length = strcspn(at, "/\\;");
+        if (length == dots && (dots == 1 || dots == 2))
+            return true;
+        at += strcspn(at, "/\\");
+        if (!*at)
+            return false;
     }
-    return true;
 }
 
 /* Writes the normal form of the path and returns its end; NULL: `fault` says why it is refused. */
 static char *put_path(char *to, const char *path, const char **fault)
 {
-    struct segment segment = {0};
-    *fault = "has a part \".\" or \"..\"";
+    if (has_dots(path)) {
+        *fault = "has a part \".\" or \"..\"";
+        return NULL;
+    }
     for (const char *at = path; *at; at++) {
         int c = (unsigned char)*at;
         bool encoded = c == '%';
@@ -222,8 +233,6 @@ static char *put_path(char *to, const char *path, const char **fault)
             *fault = c < 0 ? "has a % without two hexadecimal digits" : "has a control character";
             return NULL;
         }
-        if (!next_byte(&segment, (unsigned char)c))
-            return NULL;
         if (encoded)
             at += 2;
         if (is_unreserved((unsigned char)c) || (!encoded && c < 0x80 && !strchr("\"<>^`{|}", c)))
@@ -231,7 +240,7 @@ static char *put_path(char *to, const char *path, const char **fault)
         else
             to = put_encoded(to, (unsigned char)c);
     }
-    return next_byte(&segment, '\0') ? to : NULL;
+    return to;
 }
 
 /* The query stays as it is, except that bytes outside of ASCII are encoded. */
@@ -327,7 +336,7 @@ static const char *split(CURLU *handle, struct parts *parts)
 
 static const char *join(struct url *url, const struct parts *parts)
 {
-    const char *fault;
+    const char *fault = NULL;
     size_t query = parts->query ? strlen(parts->query) : 0;
     size_t most = strlen(parts->host) + 3 * (strlen(parts->path) + query) + 32;
     char *to = url->text = malloc(most);

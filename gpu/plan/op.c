@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 
 #define OP_PARAMS_MAX 12
 #define OPS_MAX 64 /* the fuzzer relies on this limit */
+#define SHOWN_BYTES   41 /* of a name or a value of a job */
 #define PLACE_BYTES 96 /* enough for "outputs[15].ops[31] " and a name */
 
 const struct op *op_find(const char *name)
@@ -69,13 +71,13 @@ static const char *say_place(const struct op_item *item, char text[PLACE_BYTES])
 static enum status unknown_name(const struct op_item *item, const char *name)
 {
     const char *names[OPS_MAX] = {NULL};
-    char text[ERROR_TEXT_MAX], place[PLACE_BYTES];
+    char text[ERROR_TEXT_MAX], place[PLACE_BYTES], shown[SHOWN_BYTES];
     assert(op_count < OPS_MAX);
     for (size_t i = 0; i < op_count; i++)
         names[i] = op_table[i]->name;
     suggest(text, sizeof(text), name, names, op_count, "it must be ");
-    return error_set(item->error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%.40s\"; %s",
-                     say_place(item, place), name, text);
+    return error_set(item->error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%s\"; %s",
+                     say_place(item, place), mask_copy(shown, sizeof shown, name), text);
 }
 
 enum status op_refuse(const struct op_item *item, const char *format, ...)
@@ -91,14 +93,15 @@ enum status op_refuse(const struct op_item *item, const char *format, ...)
 static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
-    char text[120];
+    char text[120], shown[SHOWN_BYTES];
     size_t count = 0;
     op_each_param (param, op) {
         assert(count < OP_PARAMS_MAX);
         names[count++] = param->name;
     }
     suggest(text, sizeof(text), name, names, count, count ? "there is " : "it has none");
-    return op_refuse(item, ": there is no parameter \"%.40s\"; %s", name, text);
+    return op_refuse(item, ": there is no parameter \"%s\"; %s",
+                     mask_copy(shown, sizeof shown, name), text);
 }
 
 /* ---- one reader per kind ---- */
@@ -160,14 +163,15 @@ static enum status read_boolean(const struct reading *r, void *value)
 static enum status read_word(const struct reading *r, void *value)
 {
     const char *word = r->given->valuestring;
-    char list[120];
+    char list[120], shown[SHOWN_BYTES];
     for (int i = 0; r->param->words[i]; i++) {
         *(int *)value = i;
         if (strcmp(r->param->words[i], word) == 0)
             return STATUS_OK;
     }
     join_words(list, sizeof(list), r->param->words, " or ");
-    return op_refuse(r->item, ": %s is \"%.40s\"; it must be %s", r->name, word, list);
+    return op_refuse(r->item, ": %s is \"%s\"; it must be %s", r->name,
+                     mask_copy(shown, sizeof shown, word), list);
 }
 
 static enum status read_integers(const struct reading *r, void *value)

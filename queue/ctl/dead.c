@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
@@ -25,15 +26,34 @@ enum verb { LIST, SHOW, RETRY, DROP, VERBS };
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
+/* Without secrets of URLs, which --json shows. */
 static const char *input_of(const cJSON *job)
 {
+    static char shown[JOB_URL_BYTES_MAX + 1];
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(job, "input");
-    if (cJSON_IsString(input))
-        return input->valuestring;
-    static char shown[JOB_URL_BYTES_MAX + 1]; /* the URL without its query */
     const char *path = show_text(input, "path"), *url = show_text(input, "url");
-    text_copy_url(shown, sizeof shown, url);
-    return *path ? path : *url ? shown : show_text(input, "key");
+    return mask_copy(shown, sizeof shown,
+                     cJSON_IsString(input) ? input->valuestring
+                     : *path               ? path
+                     : *url                ? url
+                                           : show_text(input, "key"));
+}
+
+/* A job as it was sent, without secrets of URLs, until the next call. */
+static const char *masked_job(const char *text)
+{
+    static char *masked;
+    free(masked);
+    masked = strdup(text);
+    if (masked)
+        mask_text(masked, MASK_VALUE);
+    return masked ? masked : "(no memory)";
+}
+
+static const char *id_of(const cJSON *job)
+{
+    static char shown[JOB_ID_BYTES_MAX + 1];
+    return mask_copy(shown, sizeof shown, show_text(job, "id"));
 }
 
 /* The record of a job's death. If an older version of the daemon wrote none, the stored result of
@@ -103,7 +123,7 @@ static void print_whole(const struct ctl *ctl, long long number, const cJSON *jo
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
     out_put("%s", show_place(ctl, number, place));
     if (*show_text(job, "id"))
-        out_put(" %s", show_text(job, "id"));
+        out_put(" %s", id_of(job));
     out_end();
     out_line("input    %s", job ? input_of(job) : "");
     out_put("error    ");
@@ -114,7 +134,7 @@ static void print_whole(const struct ctl *ctl, long long number, const cJSON *jo
         out_line("attempt  %.0f, by %s, as job %s%.0f", show_number(death, "attempt"),
                  show_text(death, "daemon"), ctl_shard_text(ctl, "%u:", shard),
                  show_number(death, "job"));
-    out_line("job      %s", text);
+    out_line("job      %s", masked_job(text));
 }
 
 /* Prints one line, or with `whole` everything known about the job. record: the record of its
@@ -129,8 +149,8 @@ static void print_one(struct ctl *ctl, long long number, const char *text, const
     } else if (whole) {
         print_whole(ctl, number, job, text, death);
     } else {
-        out_put("%5s  %-16s %s: ", show_place(ctl, number, place),
-                show_text(job, "id"), job ? input_of(job) : text);
+        out_put("%5s  %-16s %s: ", show_place(ctl, number, place), id_of(job),
+                job ? input_of(job) : masked_job(text));
         put_error(death);
     }
     cJSON_Delete(death);
@@ -366,8 +386,8 @@ static void say_one(const struct ctl *ctl, const struct choice *choice, bool ret
     } else {
         out_put("%s %s", retry ? "retried" : "dropped", show_place(ctl, choice->number, place));
         if (*show_text(job, "id"))
-            out_put(" %s", show_text(job, "id"));
-        out_line(": %s", job ? input_of(job) : choice->entry->str);
+            out_put(" %s", id_of(job));
+        out_line(": %s", job ? input_of(job) : masked_job(choice->entry->str));
     }
     cJSON_Delete(job);
 }

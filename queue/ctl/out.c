@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 
 /* Pending bytes of standard output: complete lines, then the current line from offset `line`. */
@@ -152,8 +153,10 @@ void out_error(const char *format, va_list args)
     int length = vasprintf(&text, format, args);
     if (out.status)
         out_status("");
-    if (length >= 0)
+    if (length >= 0) {
+        mask_text(text, MASK_MESSAGE);
         text_make_printable(text);
+    }
     if (length >= 0 && (length = asprintf(&line, "gpuimgctl: %s\n", text)) >= 0) {
         (void)write_all(STDERR_FILENO, line, (size_t)length);
         free(line);

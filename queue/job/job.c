@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "conf/limits.h"
+#include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/job/json.h"
 
@@ -35,6 +36,7 @@ static const char *const metadata_words[] = {"icc", "exif", "xmp", NULL}; /* the
 struct check {
     const struct job_rules *rules;
     struct error *error;
+    bool no_urls; /* of an operation's input */
 };
 
 /* Both set the error and evaluate to false, so that a check can return them. */
@@ -47,7 +49,7 @@ static const char *shown(const cJSON *value)
     static char text[SHOWN_MAX + 4];
     char *json = cJSON_PrintUnformatted(value);
     if (json)
-        json[job_excerpt_bytes(json, strlen(json))] = '\0';
+        mask_text(json, MASK_VALUE);
     bool fits = text_copy(text, SHOWN_MAX, json ? json : "?");
     if (!fits) {
         text_make_printable(text); /* the cut may have split a UTF-8 sequence */
@@ -75,6 +77,7 @@ static bool check_keys(const struct check *check, const cJSON *object, const cha
 {
     const cJSON *item;
     size_t count = 0;
+    char key[SHOWN_MAX + 1];
     while (known[count])
         count++;
     cJSON_ArrayForEach(item, object)
@@ -82,14 +85,21 @@ static bool check_keys(const struct check *check, const cJSON *object, const cha
         if (is_one_of(item->string, known))
             continue;
         const char *near = text_nearest(item->string, known, count);
+        mask_copy(key, sizeof key, item->string);
         if (near)
-            return refuse(check, "%s has the unknown key \"%.60s\"; did you mean \"%s\"?", where,
-                          item->string, near);
-        if (known == job_keys && is_one_of(item->string, output_keys))
-            return refuse(check, "%s has the unknown key \"%s\"; it belongs in an output: "
-                          "\"output\":{\"path\":...,\"%s\":...}", where, item->string,
-                          item->string);
-        return refuse(check, "%s has the unknown key \"%.60s\"", where, item->string);
+            return refuse(check, "%s has the unknown key \"%s\"; did you mean \"%s\"?", where, key,
+                          near);
+        if (known == job_keys && is_one_of(key, input_keys))
+            return refuse(check,
+                          "%s has the unknown key \"%s\"; it belongs in the input or an "
+                          "output: \"input\":{\"%s\":...}",
+                          where, key, key);
+        if (known == job_keys && is_one_of(key, output_keys))
+            return refuse(check,
+                          "%s has the unknown key \"%s\"; it belongs in an output: "
+                          "\"output\":{\"path\":...,\"%s\":...}",
+                          where, key, key);
+        return refuse(check, "%s has the unknown key \"%s\"", where, key);
     }
     return true;
 }
@@ -172,6 +182,10 @@ static bool check_path(const struct check *check, const cJSON *item, const char 
 {
     if (!cJSON_IsString(item))
         return refuse(check, "%s is %s; it must be a string", where, shown(item));
+    if (mask_is_url(item->valuestring))
+        return refuse_as(check, STATUS_PATH_REFUSED, "%s %s is a URL; %s", where, shown(item),
+                         check->no_urls ? "an overlay must be a path or a key"
+                                        : "write {\"url\": \"https://...\"}");
     const char *fault = path_fault(item->valuestring);
     return !fault ||
            refuse_as(check, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
@@ -204,7 +218,7 @@ static bool check_url(const struct check *check, const cJSON *item, const char *
         return refuse(check, "%s is %s; it must be a string", where, shown(item));
     const char *url = item->valuestring;
     char text[2 * SHOWN_MAX];
-    text_copy_url(text, sizeof text, url);
+    mask_copy(text, sizeof text, url);
     if (strlen(url) > JOB_URL_BYTES_MAX)
         return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" is longer than %d bytes", where,
                          text, JOB_URL_BYTES_MAX);
@@ -299,7 +313,7 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
 enum status job_check_place(const cJSON *item, const char *where, const struct job_rules *rules,
                             struct job_place *place, struct error *error)
 {
-    const struct check check = {rules, error};
+    const struct check check = {rules, error, .no_urls = true};
     return read_place(&check, item, where, input_keys, place) ? STATUS_OK : error->status;
 }
 
@@ -401,15 +415,18 @@ static bool same_place(const struct job_place *a, const struct job_place *b)
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
 {
     const struct job_place *place = &job->outputs[index].place;
-    const char *name = place->path ? place->path : place->key;
-    if (!name)
+    char name[SHOWN_MAX + 1];
+    if (!place->path && !place->key)
         return true;
+    mask_copy(name, sizeof name, place->path ? place->path : place->key);
     if (place->key && same_place(place, &job->input))
-        return refuse(check, "both keys are \"%.60s\"; the output must have another name than the "
-                      "input", name);
+        return refuse(check,
+                      "both keys are \"%s\"; the output must have another name than the "
+                      "input",
+                      name);
     for (size_t i = 0; i < index; i++)
         if (same_place(place, &job->outputs[i].place))
-            return refuse(check, "two outputs are \"%.60s\"", name);
+            return refuse(check, "two outputs are \"%s\"", name);
     return true;
 }
 
@@ -627,7 +644,7 @@ static void note_input(struct job *job)
 enum status job_parse(struct job *job, const char *text, size_t length,
                       const struct job_rules *rules, struct error *error)
 {
-    struct check check = {rules, error};
+    struct check check = {rules, error, .no_urls = false};
     memset(job, 0, offsetof(struct job, outputs));
     memset(job->background, 255, sizeof job->background);
     job->timeout_s = rules->timeout_s;

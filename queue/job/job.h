@@ -32,7 +32,8 @@ static inline bool job_place_is_in_memory(const struct job_place *place)
 {
     return place->key || place->url;
 }
-/* What to show of a place, without secrets: into `text` if it is a URL. NULL: no place. */
+/* What to show of a place, without secrets: in `text` if it is a URL, or a path or key that looks
+ * like one. NULL: no place. */
 const char *job_place_name(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1]);
 
 /* A point in time. Absolute: Unix seconds of Redis's clock. Relative: seconds after a daemon first
@@ -117,11 +118,12 @@ const char *job_name_text(char text[JOB_NAME_BYTES], struct job_name name);
 /* A label shows the last bytes of a long input name. Most file systems allow file names of 255
  * bytes, but a folder and a file name rarely exceed 160. A result has the whole name. */
 #define LABEL_INPUT_BYTES_MAX 160
-#define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + JOB_NAME_BYTES)
+/* With the blanks and the parentheses between them. */
+#define LABEL_BYTES (LABEL_INPUT_BYTES_MAX + JOB_ID_BYTES_MAX + JOB_NAME_BYTES + 8)
 
-/* The length of a job's text up to the first query of a URL. Logs and results quote no more of a
- * job that cannot be parsed, because a query can hold a signature. */
-size_t job_excerpt_bytes(const char *text, size_t length);
+/* Writes the beginning of a job's text, for logs and results of a job that cannot be parsed, and
+ * returns it. Secrets of URLs are removed (conf/mask.h), and control characters are escaped. */
+const char *job_excerpt(char excerpt[JOB_EXCERPT_BYTES_MAX + 1], const char *text, size_t length);
 
 /* Write a name of the job for log lines, and return it. Any thread. label_input writes the input's
  * name with control characters escaped; if it is unknown, the beginning of the job's text, or ""

@@ -3,25 +3,43 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "conf/limits.h"
+#include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/job/job.h"
 
 static_assert(JOB_EXCERPT_BYTES_MAX <= LABEL_INPUT_BYTES_MAX, "an excerpt fits a label");
 
-const char *job_place_name(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1])
+/* No good path has "//", and no good key begins with a scheme: clients find them by their names,
+ * even if those are made from URLs. "http:/host" can be a path. */
+static bool is_misplaced_url(const struct job_place *place)
 {
-    if (place->url)
-        text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
-    return place->url ? text : place->path ? place->path : place->key;
+    return place->key ? mask_is_url(place->key)
+                      : strstr(place->path, "//") || strncasecmp(place->path, "http", 4) == 0;
 }
 
-size_t job_excerpt_bytes(const char *text, size_t length)
+const char *job_place_name(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1])
 {
-    const char *scheme = memmem(text, length, "://", 3);
-    const char *query = scheme ? memchr(scheme, '?', length - (size_t)(scheme - text)) : NULL;
-    return query ? (size_t)(query - text) : length;
+    const char *name = place->path ? place->path : place->key;
+    if (place->url) {
+        text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
+        mask_text(text, MASK_VALUE);
+        return text;
+    }
+    return name && is_misplaced_url(place) ? mask_copy(text, JOB_URL_BYTES_MAX + 1, name) : name;
+}
+
+const char *job_excerpt(char excerpt[JOB_EXCERPT_BYTES_MAX + 1], const char *text, size_t length)
+{
+    char masked[4096]; /* a URL before the last byte of the excerpt ends here */
+    size_t bytes = length < sizeof masked ? length : sizeof masked;
+    bool cut = bytes == sizeof masked || length == JOB_EXCERPT_BYTES_MAX; /* of a packed job */
+    memcpy(masked, text, bytes);
+    bytes = mask_bytes(masked, bytes, cut ? MASK_CUT : MASK_VALUE);
+    text_escape(excerpt, JOB_EXCERPT_BYTES_MAX + 1, masked, bytes);
+    return excerpt;
 }
 
 const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
@@ -33,7 +51,7 @@ const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *
     if (given)
         text_escape_end(name, LABEL_INPUT_BYTES_MAX + 1, given, strlen(given));
     else if (text)
-        text_escape(name, JOB_EXCERPT_BYTES_MAX + 1, text, job_excerpt_bytes(text, length));
+        job_excerpt(name, text, length);
     return name;
 }
 
@@ -50,7 +68,8 @@ const char *label_job(char label[LABEL_BYTES], struct job_name which, const stru
                       const char *text, size_t length)
 {
     char number[JOB_NAME_BYTES], name[LABEL_INPUT_BYTES_MAX + 1];
-    const char *id = job && job->id ? job->id : "";
+    char id[JOB_ID_BYTES_MAX + 1];
+    mask_copy(id, sizeof id, job && job->id ? job->id : "");
     label_input(name, job, text, length);
     snprintf(label, LABEL_BYTES, "%s%s%s%s%s%s", job_name_text(number, which), *id ? " " : "", id,
              *name ? " (" : "", name, *name ? ")" : "");

@@ -39,13 +39,13 @@ static void write_image(struct writer *writer, const char *format, uint32_t widt
         writer_number(writer, "bytes", bytes);
 }
 
-/* Without the query of a URL, which can hold a signature. */
 static void write_place(struct writer *writer, const struct job_place *place)
 {
-    char url[JOB_URL_BYTES_MAX + 1];
-    writer_text(writer, "path", place->path);
-    writer_text(writer, "key", place->key);
-    writer_text(writer, "url", place->url ? job_place_name(place, url) : NULL);
+    char text[JOB_URL_BYTES_MAX + 1];
+    const char *name = job_place_name(place, text);
+    writer_text(writer, "path", place->path ? name : NULL);
+    writer_text(writer, "key", place->key ? name : NULL);
+    writer_text(writer, "url", place->url ? name : NULL);
 }
 
 static void write_input(struct writer *writer, const struct result *result)
@@ -54,9 +54,7 @@ static void write_input(struct writer *writer, const struct result *result)
     const struct job_place *named = result->job ? &result->job->named : &nowhere;
     char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
     if (!job_place_is_given(named) && result->text) {
-        text_escape(excerpt, sizeof excerpt, result->text,
-                    job_excerpt_bytes(result->text, result->text_bytes));
-        writer_text(writer, "text", excerpt);
+        writer_text(writer, "text", job_excerpt(excerpt, result->text, result->text_bytes));
     }
     if (!job_place_is_given(named) && !result->input_format && !result->input_bytes)
         return;

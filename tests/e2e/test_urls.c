@@ -134,6 +134,81 @@ TEST(test_many)
     stop(daemon);
 }
 
+/* ---- secrets -------------------------------------------------------------------------------- */
+
+/* Jobs that are refused, or whose URL is where none belongs. The texts of jobs are shown in
+ * results, the log, the trace, and by gpuimgctl. */
+TEST(test_secrets_are_not_shown)
+{
+    static const char *const jobs[] = {
+        "{\"input\":\"https://h.example/x?sig=SECRET\",\"output\":\"x.png\"}",
+        "{\"input\":\"HTTPS:/h.example/x?sig=SECRET\",\"output\":\"x.png\"}",
+        "{\"input\":\"//h.example/x?sig=SECRET\",\"output\":\"x.png\"}",
+        "{\"input\":\"a https://h.example/x y?sig=SECRET\",\"output\":\"x.png\"}",
+        "{\"input\":\"https:%2F%2Fh.example%2Fx%3Fsig=SECRET\",\"output\":\"x.png\"}",
+        "{\"input\":{\"path\":\"https://h.example/x?sig=SECRET\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"key\":\"https://h.example/x?sig=SECRET\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"https:\\/\\/h.example\\/x?sig=SECRET\"},\"ouput\":\"x\"}",
+        "{\"input\":{\"url\":\"https:\\u002f\\u002fh.example/x?sig=SECRET\"},\"ouput\":\"x\"}",
+        "{\"input\":{\"url\":[\"https://h.example/x?sig=SECRET\"]},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"https://user:SECRET@h.example/x\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"https://user:SEC/SECRET@h.example/x\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"https://h.example/x;sig=SECRET\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"https://h.example/x#SECRET\"},\"output\":\"x.png\"}",
+        "{\"input\":{\"url\":\"s3:h.example/x?sig=SECRET\"},\"output\":\"x.png\"}",
+        "[{\"input\":{\"url\":\"https:\\/\\/h.example\\/x?sig=SECRET\"}}]",
+        "[\"https://user:SECRETSECRETSECRETSECRETSECRETSECRETSECRET@h.example/x\"]",
+        "{\"url\":\"https:\\/\\/h.example\\/x?sig=SECRET\",\"output\":\"x.png\"}",
+        "{\"https://h.example/x?sig=SECRET\":1,\"input\":\"p.jpg\",\"output\":\"x.png\"}",
+        "{\"input\":\"p.jpg\",\"output\":\"https://h.example/x.png?sig=SECRET\"}",
+        "{\"input\":\"p.jpg\",\"output\":\"x.png\",\"reply_to\":\"https://h/?SECRET\"}",
+        "{\"input\":\"p.jpg\",\"output\":{\"path\":\"x.png\",\"format\":\"https://h/?SECRET\"}}",
+        "{\"input\":\"p.jpg\",\"output\":\"x.png\",\"ops\":[\"https://h.example/x?sig=SECRET\"]}",
+        "{\"input\":\"p.jpg\",\"output\":\"x.png\",\"ops\":[{\"op\":\"composite\",\"input\":"
+        "\"https://h.example/x?sig=SECRET\"}]}",
+        "{\"input\":\"p.jpg\",\"output\":\"x.png\",\"ops\":[{\"op\":\"composite\",\"input\":"
+        "{\"url\":\"https://h.example/x?sig=SECRET\"}}]}",
+        "{\"input\":\"p.jpg\",\"output\":\"x.png\",\"ops\":[{\"op\":\"resize\",\"width\":9,"
+        "\"height\":9,\"fit\":\"https://user:SECRETSECRETSECRETSECRETSECRET@h.example/x\"}]}",
+        "{\"input\":\"https://h.example/x?sig=SECRET\",",
+        "https://h.example/x?sig=SECRET",
+    };
+    const char *trace = text_of("%s/trace.json", w->folder);
+    struct process *daemon = start_daemon(text_of("--trace=%s", trace), "--log_level=debug");
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        world_push_bytes(w, jobs[i], strlen(jobs[i]));
+        cJSON *result = check_next(w);
+        char *text = cJSON_PrintUnformatted(result);
+        if (strstr(text, "SEC") || !strcmp(json_text(result, "status"), "done"))
+            fail_msg("%s: %s", jobs[i], text);
+        free(text);
+        cJSON_Delete(result);
+    }
+    /* Results are found by the id, so they repeat it. */
+    world_push(w, "{'id':'https://h/?SECRET','input':'none.jpg','output':'x.png'}");
+    check_failed(check_next(w), "input_missing", NULL, NULL);
+    char *log = process_log(daemon);
+    if (strstr(log, "SEC"))
+        fail_msg("%.300s", strstr(log, "SEC") - 200);
+    free(log);
+    stop(daemon);
+    char *text = text_file_read(trace);
+    assert_null(strstr(text, "SEC"));
+    free(text);
+}
+
+TEST(test_urls_as_plain_strings)
+{
+    struct process *daemon = start_daemon("--attempts=3");
+    check_failed(check_answer(w, "{'input':'%s/file/p.jpg?secret','output':'x.png'}", origin),
+                 "path_refused", "is a URL; write {\"url\": \"https://...\"}", NULL);
+    check_failed(check_answer(w, "{'input':'p.jpg','output':{'path':'%s/x.png?secret'}}", origin),
+                 "path_refused", "is a URL; write {\"url\": \"https://...\"}", NULL);
+    check_failed(check_answer(w, "{'url':'%s/file/p.jpg?secret','output':'x.png'}", origin),
+                 "bad_job", "\"input\":{\"url\":...}", NULL);
+    stop(daemon);
+}
+
 /* ---- explain --------------------------------------------------------------------------------- */
 
 /* Runs gpuimgd --explain on a job of this URL. */

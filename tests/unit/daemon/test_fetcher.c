@@ -6,6 +6,7 @@
 #include "daemon/web/fetcher.h"
 #include "tests/fixtures/process.h"
 #include "tests/fixtures/test.h"
+#include "tests/fixtures/text_file.h"
 #include "tests/fixtures/web_server.h"
 
 #ifdef GPUIMGD_CURL
@@ -560,6 +561,67 @@ TEST(test_signed_requests, IN_RIG)
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
     unsetenv("AWS_SESSION_TOKEN");
+}
+
+static bool was_signed(const char *request)
+{
+    char *head = web_server_head(rig.server, request);
+    assert_non_null(head);
+    bool is_signed = strcasestr(head, "authorization") || strcasestr(head, "x-amz-");
+    free(head);
+    return is_signed;
+}
+
+/* A server must not choose what the keys of another prefix sign: not by a redirect into it, and not
+ * by one that comes back. Within the prefix of the job's URL, it may. */
+TEST(test_redirects_are_signed_within_a_prefix, IN_RIG)
+{
+    setenv("AWS_ACCESS_KEY_ID", "AKID", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "SECRET", 1);
+    static const struct {
+        const char *prefixes; /* %1$s: the server */
+        bool is_signed;
+    } rows[] = {
+        {"%1$s/file/ aws:eu %1$s/redirect/", false},
+        {"%1$s/file/ aws:eu %1$s/redirect/ aws:us", false},
+        {"%1$s/ aws:eu", true},
+        {"%1$s/", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char prefixes[256], path[128];
+        snprintf(prefixes, sizeof prefixes, rows[i].prefixes, rig.origin);
+        set("url_prefixes", prefixes);
+        struct error error = {0};
+        if (rig.fetcher && !fetcher_reload(rig.fetcher, &error))
+            fail_msg("%s", error.text);
+        snprintf(path, sizeof path, "r%zu", i);
+        free(store(path, 10));
+        snprintf(path, sizeof path, "/redirect/307/file/r%zu", i);
+        struct outcome outcome = get(path);
+        assert_int_equal(outcome.error.status, STATUS_OK);
+        drop(&outcome);
+        snprintf(path, sizeof path, "GET /file/r%zu ", i);
+        assert_true(was_signed(path) == rows[i].is_signed);
+        snprintf(path, sizeof path, "/redirect/307/file/u%zu", i);
+        outcome = put(path, "bytes", 5);
+        assert_int_equal(outcome.error.status, STATUS_OK);
+        snprintf(path, sizeof path, "PUT /file/u%zu ", i);
+        assert_true(was_signed(path) == rows[i].is_signed);
+    }
+    /* Out of a signed prefix and back. */
+    set("url_prefixes", text_of("%s/redirect/302 aws:eu %s/file/ aws:eu %s/redirect/", rig.origin,
+                                rig.origin, rig.origin));
+    struct error error = {0};
+    assert_true(fetcher_reload(rig.fetcher, &error));
+    free(store("back", 10));
+    struct outcome outcome = get("/redirect/302/redirect/307/file/back");
+    assert_int_equal(outcome.error.status, STATUS_OK);
+    drop(&outcome);
+    assert_true(was_signed("GET /redirect/302"));
+    assert_false(was_signed("GET /redirect/307"));
+    assert_false(was_signed("GET /file/back "));
+    unsetenv("AWS_ACCESS_KEY_ID");
+    unsetenv("AWS_SECRET_ACCESS_KEY");
 }
 
 #else

@@ -1,6 +1,7 @@
 /* Tests of the normal form of URLs, of prefixes, and of the addresses that URLs may lead to. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 
 #include "conf/text.h"
 #include "daemon/web/networks.h"
@@ -57,7 +58,7 @@ TEST(test_normal_form)
         {"https://h/a+b,c;d=e:f@g", "https://h/a+b,c;d=e:f@g"},
         {"https://h/a//b", "https://h/a//b"},
         {"https://h/.../a..b/..c/.d", "https://h/.../a..b/..c/.d"},
-        {"https://h/%252e%252e/", "https://h/%252e%252e/"},
+        {"https://h/100%25/%252e%252e.png", "https://h/100%25/%252e%252e.png"},
         {"https://h/a?b=../..&c=%2E", "https://h/a?b=../..&c=%2E"},
         {"https://h?q", "https://h/?q"},
         {"https://0x7f.1/", "https://127.0.0.1/"},
@@ -109,6 +110,16 @@ TEST(test_refused)
         {"https://h/a%2f..%2fb", "\"..\""},
         {"https://h/a/..%5cb", "\"..\""},
         {"https://h/a/..;x/b", "\"..\""},
+        {"https://h/a/%252e%252e/b", "\"..\""},
+        {"https://h/a/%25252E./b", "\"..\""},
+        {"https://h/a/%25%32%65%252e", "\"..\""},
+        {"https://h/a/%25%32%35%32%65.", "\"..\""},
+        {"https://h/a%252f..%252fb", "\"..\""},
+        {"https://h/a/..%255Cb", "\"..\""},
+        {"https://h/a/..%253Bx/b", "\"..\""},
+        {"https://h/a/%2e%2e;x", "\"..\""},
+        {"https://h/%2500/%252e%252e/b", "\"..\""},
+        {"https://h/;x/../b", "\"..\""},
         {"https://h./", "neither a name"},
         {"https://.h/", "neither a name"},
         {"https://h\xC3\xA9/", "neither a name"},
@@ -356,6 +367,69 @@ TEST(test_keys)
     assert_non_null(strstr(error.text, "No such file"));
     remove(path);
     remove(folder);
+    unsetenv("CREDENTIALS_DIRECTORY");
+}
+
+/* Each row: a file, and the id, the secret and the token that are used; NULL: none. */
+TEST(test_keys_are_those_of_one_profile)
+{
+    static const char *const rows[][4] = {
+        {"[default]\naws_access_key_id=A\naws_secret_access_key=B\naws_session_token=C\n"
+         "[other]\naws_access_key_id=D\naws_secret_access_key=E\naws_session_token=F\n",
+         "A", "B", "C"},
+        {"[other]\naws_access_key_id=D\naws_secret_access_key=E\naws_session_token=F\n"
+         "[ default ]\r\naws_access_key_id=A\r\naws_secret_access_key=B\r\n",
+         "A", "B", ""},
+        {"aws_access_key_id=A\naws_secret_access_key=B\n[other]\naws_session_token=F\n", "A", "B",
+         ""},
+        {"[one]\nregion = eu\n[two]\naws_access_key_id=A\naws_secret_access_key=B\n[three]\n"
+         "aws_access_key_id=D\naws_secret_access_key=E\naws_session_token=F",
+         "A", "B", ""},
+        {"[default]\naws_access_key_id=A\n[other]\naws_secret_access_key=E\n", NULL, NULL, NULL},
+        {"#aws_access_key_id=X\naws_access_key_id=A\n;aws_secret_access_key=X\n"
+         "aws_secret_access_key=B\n",
+         "A", "B", ""},
+        {"", NULL, NULL, NULL},
+    };
+    char folder[] = "/tmp/gpuimgd-keys.XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/key", folder);
+    setenv("CREDENTIALS_DIRECTORY", folder, 1);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct aws_keys keys;
+        struct error error = {0};
+        assert_true(text_file_write(path, rows[i][0], strlen(rows[i][0])));
+        assert_true(aws_keys_read(&keys, "key", &error) == (rows[i][1] != NULL));
+        if (!rows[i][1])
+            continue;
+        assert_string_equal(keys.id, rows[i][1]);
+        assert_string_equal(keys.secret, rows[i][2]);
+        assert_string_equal(keys.token, rows[i][3]);
+    }
+    text_file_remove_folder(folder);
+    unsetenv("CREDENTIALS_DIRECTORY");
+}
+
+/* The end of a long comment is no line of its own. */
+TEST(test_long_lines_of_keys)
+{
+    char folder[] = "/tmp/gpuimgd-keys.XXXXXX", path[64];
+    struct aws_keys keys;
+    struct error error = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/key", folder);
+    setenv("CREDENTIALS_DIRECTORY", folder, 1);
+    const char *text = text_of("aws_access_key_id=A\naws_secret_access_key=B\n#%04094d"
+                               "aws_access_key_id=X\n",
+                               0);
+    assert_true(text_file_write(path, text, strlen(text)));
+    assert_true(aws_keys_read(&keys, "key", &error));
+    assert_string_equal(keys.id, "A");
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_false(aws_keys_read(&keys, "key", &error));
+    assert_non_null(strstr(error.text, "no process writes"));
+    text_file_remove_folder(folder);
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
