@@ -46,7 +46,7 @@ struct image_info {
     /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
     uint8_t *icc;            /* ICC profile, for any colours */
     size_t icc_bytes;
-    uint8_t *exif;           /* EXIF data from its TIFF header on, without a thumbnail */
+    uint8_t *exif;           /* EXIF data from its TIFF header on, without images */
     size_t exif_bytes;       /* at most EXIF_KEPT_BYTES_MAX */
     uint16_t exif_space;     /* its tag ColorSpace; 0: it has none */
     uint8_t *xmp;            /* the main XMP packet: text without zero bytes */

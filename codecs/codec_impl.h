@@ -121,8 +121,8 @@ bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info) M
 /* Drops a gray ICC profile from an image with colours: it does not apply to them. is_gray: whether
  * the file has one colour channel, with or without alpha. */
 void codec_fit_icc(struct image_info *info, bool is_gray);
-/* Copies EXIF data without its thumbnail, and an XMP packet, if limits->metadata has them. The blob
- * is as for exif_orientation. Return false if there is no memory. */
+/* Copy EXIF data and an XMP packet without images, if limits->metadata has them. The blob is as for
+ * exif_orientation. Return false if there is no memory. */
 bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
                      struct image_info *info) MUST_CHECK;
 bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
@@ -132,10 +132,17 @@ bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, si
  * header, or with "Exif\0\0" before it, as in a JPEG's APP1. Returns 1 if the blob is invalid: an
  * image is not refused because of a hint. */
 int exif_orientation(const uint8_t *blob, size_t bytes);
-/* Removes the thumbnail, which shows the input: its directory is unlinked, and its bytes are zeroed
- * or cut off. tiff: from the TIFF header on. Returns the new size, or 0 if it is not TIFF. */
-size_t exif_drop_thumbnail(uint8_t *tiff, size_t bytes);
+/* Copies the tags that describe the photograph into new TIFF data of at most EXIF_KEPT_BYTES_MAX,
+ * which the caller frees: no thumbnail, no MakerNote and no other bytes. The blob is as for
+ * exif_orientation. *to stays NULL if it is not TIFF, has no such tags, or they are too large.
+ * Returns false if there is no memory. */
+bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
 /* Returns the tag ColorSpace; 0: there is none. */
 uint16_t exif_colour_space(const uint8_t *tiff, size_t bytes);
 /* See image_info_fit_metadata. space: the tag of an output that is not in sRGB. */
 void exif_fit(uint8_t *tiff, size_t bytes, uint16_t space, const struct metadata_fit *fit);
+
+/* Copies an XMP packet, which the caller frees, without xmp:Thumbnails, other images and the name
+ * of an extension. *to stays NULL if the packet is not well-formed XML without a document type, or
+ * has more than XMP_BYTES_MAX then. Returns false if there is no memory. */
+bool xmp_copy(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;

@@ -97,16 +97,9 @@ bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, siz
 {
     if (!(limits->metadata & METADATA_EXIF) || info->exif)
         return true;
-    if (codec_has_bytes(blob, bytes, 0, "Exif\0\0", 6)) {
-        blob += 6;
-        bytes -= 6;
-    }
-    if (!codec_keep(blob, bytes, EXIF_KEPT_BYTES_MAX, &info->exif, &info->exif_bytes))
+    if (!exif_copy(blob, bytes, &info->exif, &info->exif_bytes))
         return false;
-    info->exif_bytes = info->exif ? exif_drop_thumbnail(info->exif, info->exif_bytes) : 0;
-    if (info->exif_bytes == 0)
-        drop(&info->exif);
-    else
+    if (info->exif)
         info->exif_space = exif_colour_space(info->exif, info->exif_bytes);
     return true;
 }
@@ -116,7 +109,7 @@ bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, si
 {
     if (!(limits->metadata & METADATA_XMP) || info->xmp || memchr(packet, 0, bytes) != NULL)
         return true;
-    return codec_keep(packet, bytes, XMP_BYTES_MAX, &info->xmp, &info->xmp_bytes);
+    return xmp_copy(packet, bytes, &info->xmp, &info->xmp_bytes);
 }
 
 /* ---- profiles ------------------------------------------------------------------------------- */

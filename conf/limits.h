@@ -81,12 +81,14 @@
 #define ICC_BYTES_MAX (4 * MIB)
 /* Memory of lcms2 while it computes the tables of a profile, which it expands to 16 bits. */
 #define COLOUR_BUILD_BYTES_MAX (20 * MIB)
-/* JPEG limits an APP1 segment to 64 KiB; PNG's eXIf chunks get the same limit. */
-#define EXIF_BYTES_MAX (64 * KIB)
+/* The EXIF of a JPEG has at most 64 KiB. Other formats hold more, mostly MakerNote. */
+#define EXIF_BYTES_MAX (1 * MIB)
 /* Metadata that outputs keep must fit one APP1 segment of a JPEG, after its length and its name:
  * "Exif\0\0", or 29 bytes for XMP, for which its specification allows two bytes less. */
 #define EXIF_KEPT_BYTES_MAX 65527
 #define XMP_BYTES_MAX 65502
+/* A packet with thumbnails may be larger than what is left of it. Reading it takes milliseconds. */
+#define XMP_SOURCE_BYTES_MAX (4 * MIB)
 
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */

@@ -59,41 +59,27 @@ TEST(test_not_upright)
     picture_free(&exif);
 }
 
-TEST(test_thumbnail)
-{
-    for (int i = 0; i < 4; i++) {
-        size_t after = i / 2 * 100;
-        struct picture_file exif = camera_exif(i % 2, 6, 40, 30, after);
-        size_t length = exif_drop_thumbnail(exif.bytes, exif.length);
-        assert_int_equal(length, exif.length - (after == 0 ? CAMERA_THUMBNAIL_BYTES : 0));
-        assert_null(memchr(exif.bytes, 'T', length));
-        assert_true(after == 0 || exif.bytes[length - 1] == 'A');
-        assert_int_equal(exif_drop_thumbnail(exif.bytes, length), length);
-        assert_int_equal(camera_value(&exif, CAMERA_WIDTH), 40);
-        picture_free(&exif);
-    }
-    uint8_t other[] = "not TIFF data";
-    assert_int_equal(exif_drop_thumbnail(other, sizeof other), 0);
-}
-
 /* Every value of every byte: no access outside the data, and no value outside its field. */
 TEST(test_broken)
 {
     struct picture_file exif = camera_exif(false, 6, 40, 30, 10);
     for (size_t at = 0; at < exif.length - CAMERA_THUMBNAIL_BYTES; at++)
         for (int value = 0; value < 256; value += 15) {
-            struct picture_file bad = picture_cut(&exif, exif.length);
+            struct picture_file bad = picture_cut(&exif, exif.length), copy = {NULL, 0};
             bad.bytes[at] = (uint8_t)value;
-            size_t length = exif_drop_thumbnail(bad.bytes, bad.length);
-            assert_true(length <= bad.length);
-            exif_fit(bad.bytes, length, exif_colour_space(bad.bytes, length), &turned);
-            assert_in_range(exif_orientation(bad.bytes, length), 1, 8);
+            assert_true(exif_copy(bad.bytes, bad.length, &copy.bytes, &copy.length));
+            exif_fit(bad.bytes, bad.length, exif_colour_space(bad.bytes, bad.length), &turned);
+            exif_fit(copy.bytes, copy.length, 1, &turned);
+            assert_in_range(exif_orientation(bad.bytes, bad.length), 1, 8);
             picture_free(&bad);
+            picture_free(&copy);
         }
     for (size_t length = 0; length < exif.length; length += 3) {
-        struct picture_file part = picture_cut(&exif, length);
-        exif_fit(part.bytes, exif_drop_thumbnail(part.bytes, length), 1, &turned);
+        struct picture_file part = picture_cut(&exif, length), copy = {NULL, 0};
+        assert_true(exif_copy(part.bytes, length, &copy.bytes, &copy.length));
+        exif_fit(part.bytes, length, 1, &turned);
         picture_free(&part);
+        picture_free(&copy);
     }
     picture_free(&exif);
 }
@@ -210,7 +196,7 @@ TEST(test_kept)
         struct picture_file file = make_file(from, &exif, &xmp);
         probe(&file, METADATA_EXIF | METADATA_XMP);
         assert_int_equal(rig.info.orientation, 6);
-        assert_int_equal(rig.info.exif_bytes, exif.length - CAMERA_THUMBNAIL_BYTES);
+        assert_int_equal(rig.info.exif_bytes, camera_exif_kept(0));
         assert_int_equal(rig.info.xmp_bytes, xmp.length);
         assert_memory_equal(rig.info.xmp, xmp.bytes, xmp.length);
         struct metadata_fit fit = {.upright = true, .in_srgb = true, .width = 16, .height = 24};
@@ -266,7 +252,7 @@ TEST(test_read_again)
         assert_int_equal(codec_read_metadata(rig.context, file.bytes, file.length, &rig.limits,
                                              &rig.info, &error), STATUS_OK);
         assert_memory_equal(rig.info.xmp, xmp.bytes, xmp.length);
-        assert_int_equal(rig.info.exif_bytes, exif.length - CAMERA_THUMBNAIL_BYTES);
+        assert_int_equal(rig.info.exif_bytes, camera_exif_kept(0));
         image_info_drop_metadata(&rig.info);
         assert_int_equal(codec_read_metadata(rig.context, none.bytes, none.length, &rig.limits,
                                              &rig.info, &error), STATUS_INTERNAL);
@@ -280,33 +266,31 @@ TEST(test_read_again)
 }
 
 /* The largest packet fits one segment of a JPEG; a larger one, which the other formats can hold, is
- * left out. */
+ * left out, and of EXIF the longest value. Room for pointers to directories counts. */
 TEST(test_limits)
 {
+    const size_t exif_most = EXIF_KEPT_BYTES_MAX - 1 - (2 * 18 + 6);
     struct image image = rig_picture(16, 24, 3, 1);
     for (size_t i = 0; i < 2 * FORMAT_COUNT; i++) {
         size_t more = i % 2;
         int format = (int)i / 2;
         if (!has(format))
             continue;
-        struct picture_file exif = camera_exif(true, 1, 9, 9, 0), xmp = {NULL, 0};
-        struct picture_file tail =
-            picture_garbage(EXIF_KEPT_BYTES_MAX + more - exif.length, 1);
-        size_t thumbnail_at = exif.length - CAMERA_THUMBNAIL_BYTES;
-        picture_insert(&exif, thumbnail_at, tail.bytes, tail.length);
-        picture_free(&tail);
-        xmp = picture_garbage(XMP_BYTES_MAX + more, 1);
+        size_t comment = exif_most - camera_exif_kept(6) + 6 + more;
+        struct picture_file exif = camera_exif(true, 1, 9, 9, comment);
+        struct picture_file xmp = picture_garbage(XMP_BYTES_MAX + more, 1);
+        assert_int_equal(camera_exif_kept(comment), exif_most + 2 * more);
         memset(xmp.bytes, 'x', xmp.length);
         struct picture_file file =
             make_file(format == FORMAT_jpeg ? FORMAT_png : format, &exif, &xmp);
         probe(&file, METADATA_ALL);
-        assert_int_equal(rig.info.exif != NULL, more == 0);
+        assert_int_equal(rig.info.exif_bytes, more == 0 ? exif_most : camera_exif_kept(0));
         assert_int_equal(rig.info.xmp_bytes, more == 0 ? XMP_BYTES_MAX : 0);
         if (more == 0) {
             struct picture_file made = encode(&image, format);
             image_info_clear(&rig.info);
             rig_reads(&made, STATUS_OK, NULL);
-            assert_int_equal(rig.info.exif_bytes, EXIF_KEPT_BYTES_MAX);
+            assert_int_equal(rig.info.exif_bytes, exif_most);
             assert_int_equal(rig.info.xmp_bytes, XMP_BYTES_MAX);
             picture_free(&made);
         }

@@ -1,0 +1,148 @@
+/* Tests of the XMP that outputs keep. */
+#include "tests/fixtures/codec_rig.h"
+
+#include "codecs/codec_impl.h"
+#include "codecs/xml.h"
+
+/* Copies a text. NULL: nothing is kept. free() it. */
+static char *copy(const char *packet)
+{
+    uint8_t *to = NULL;
+    size_t bytes = 0;
+    assert_true(xmp_copy((const uint8_t *)packet, strlen(packet), &to, &bytes));
+    char *text = to ? strndup((char *)to, bytes) : NULL;
+    free(to);
+    return text;
+}
+
+static void expect(const char *packet, const char *wanted)
+{
+    char *got = copy(packet);
+    if (wanted)
+        assert_non_null(got);
+    else
+        assert_null(got);
+    if (wanted)
+        assert_string_equal(got, wanted);
+    free(got);
+}
+
+#define HEAD                                                                                       \
+    "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n<x:xmpmeta "              \
+    "xmlns:x='adobe:ns:meta/'><rdf:RDF "                                                           \
+    "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description rdf:about=\"\""
+#define TAIL "</rdf:Description></rdf:RDF></x:xmpmeta>\n   \n<?xpacket end='w'?>"
+#define XMP  " xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\""
+#define GIMG " xmlns:g=\"http://ns.adobe.com/xap/1.0/g/img/\""
+
+TEST(test_other_properties_stay)
+{
+    static const char *const packets[] = {
+        HEAD ">" TAIL,
+        HEAD XMP " xmp:Rating = '4'\n\txmp:Label=\"a &lt; b > c\"  >text &amp; <!-- <a> --> "
+                 "more" TAIL,
+        HEAD XMP "><xmp:CreatorTool>Thumbnails</xmp:CreatorTool><a:ThumbnailsOff xmlns:a=\"b\"/>"
+                 TAIL,
+        HEAD " xmlns:p=\"http://ns.google.com/photos/1.0/panorama/\" p:UsePanoramaViewer=\"True\"/>"
+             "</rdf:RDF></x:xmpmeta>",
+        "plain text",
+    };
+    for (size_t i = 0; i < COUNT_OF(packets); i++)
+        expect(packets[i], packets[i]);
+}
+
+TEST(test_thumbnails)
+{
+    static const char alt[] = "<rdf:Alt><rdf:li rdf:parseType=\"Resource\"><g:format>JPEG"
+                              "</g:format><g:image>/9j/4AAQ</g:image></rdf:li></rdf:Alt>";
+    static const char *const names[] = {"xmp:Thumbnails", "xap:Thumbnails", "Thumbnails"};
+    char packet[2000];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        snprintf(packet, sizeof packet, "%s%s%s><a/><%s\n>%s<!-- </%s> --></%s ><b/>%s", HEAD, XMP,
+                 GIMG, names[i], alt, names[i], names[i], TAIL);
+        expect(packet, HEAD XMP GIMG "><a/><b/>" TAIL);
+        snprintf(packet, sizeof packet, "%s%s><%s/><b/>%s", HEAD, XMP, names[i], TAIL);
+        expect(packet, HEAD XMP "><b/>" TAIL);
+    }
+    /* Nested elements of the same name, and the image under another property. */
+    expect(HEAD XMP "><xmp:Thumbnails><xmp:Thumbnails>A</xmp:Thumbnails>B</xmp:Thumbnails>C" TAIL,
+           HEAD XMP ">C" TAIL);
+    expect(HEAD "><v:Version xmlns:v=\"v\"><i:image xmlns:i='http://ns.adobe.com/xap/1.0/g/img/'>"
+           "/9j/</i:image></v:Version>" TAIL, HEAD "><v:Version xmlns:v=\"v\"></v:Version>" TAIL);
+    expect(HEAD "><image xmlns='http://ns.adobe.com/xap/1.0/g/img/'>/9j/</image>" TAIL,
+           HEAD ">" TAIL);
+}
+
+/* The photograph before it was edited, its depth, its sound, and the name of the extension that is
+ * dropped. */
+TEST(test_attributes)
+{
+    static const char *const names[] = {
+        "http://ns.google.com/photos/1.0/image/", "http://ns.google.com/photos/1.0/depthmap/",
+        "http://ns.google.com/photos/1.0/audio/", "http://ns.adobe.com/xmp/note/"};
+    char packet[2000], wanted[2000];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        snprintf(packet, sizeof packet, "%s xmlns:q='%s' a:b='c'\n q:Data = \"/9j/>\" q:Mime='x' "
+                 "xmlns:a='a'>text%s", HEAD, names[i], TAIL);
+        snprintf(wanted, sizeof wanted, "%s xmlns:q='%s' a:b='c' xmlns:a='a'>text%s", HEAD,
+                 names[i], TAIL);
+        expect(packet, wanted);
+    }
+}
+
+/* An image that the scanner cannot find stays hidden in none of these. */
+TEST(test_broken)
+{
+    static const char *const packets[] = {
+        "", "<", "<a", "<a>", "</a>", "<a></a></a>", "<a b></a>", "<a b=c></a>", "<a b=\"c></a>",
+        "<a b='<'></a>", "<a b='1'c='2'></a>", "<!DOCTYPE x [<!ENTITY y 'z'>]><a>&y;</a>",
+        "<!-- <a></a>", "<? <a></a>", "<![CDATA[ <a></a>", "< a></a>", "<a/ ></a>", "<a></a",
+        "<a></ a>", "<>", "<!>"};
+    for (size_t i = 0; i < COUNT_OF(packets); i++)
+        expect(packets[i], NULL);
+    static const char whole[] = HEAD XMP " xmp:Rating='4'><a b=\"c\"/>" TAIL;
+    for (size_t length = 0; length < strlen(whole); length++) {
+        char *part = strndup(whole, length), *got = copy(part);
+        assert_true(!got || strcmp(got, part) == 0);
+        free(got);
+        free(part);
+    }
+}
+
+/* With its thumbnails, a packet may be larger than one that is kept. */
+TEST(test_sizes)
+{
+    for (int i = 0; i < 4; i++) {
+        size_t image = i < 2 ? 1 << 20 : XMP_SOURCE_BYTES_MAX, kept = XMP_BYTES_MAX + (i == 1);
+        struct picture_file packet = picture_garbage(kept, 1);
+        memset(packet.bytes, 'x', kept);
+        uint8_t *value = malloc(image);
+        memset(value, 'A', image);
+        picture_insert(&packet, 9, "<xmp:Thumbnails></xmp:Thumbnails>", 33);
+        picture_insert(&packet, 9 + 16, value, image - (i == 3 ? 33 + kept : 0));
+        uint8_t *to = NULL;
+        size_t bytes = 0;
+        assert_true(xmp_copy(packet.bytes, packet.length, &to, &bytes));
+        assert_int_equal(bytes, i == 0 || i == 3 ? kept : 0);
+        free(to);
+        free(value);
+        picture_free(&packet);
+    }
+}
+
+/* Thousands of declarations of one namespace. */
+TEST(test_many_prefixes)
+{
+    struct picture_file packet = picture_empty();
+    picture_insert(&packet, 0, "<a", 2);
+    for (int i = 0; i < 1000; i++)
+        picture_insert(&packet, packet.length, " xmlns:p='http://ns.adobe.com/xmp/note/'", 40);
+    picture_insert(&packet, packet.length, "/>", 2);
+    uint8_t *to = NULL;
+    size_t bytes = 0;
+    assert_true(xmp_copy(packet.bytes, packet.length, &to, &bytes));
+    assert_null(to);
+    picture_free(&packet);
+}
+
+TEST_MAIN(.name = "xmp")
