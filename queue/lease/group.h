@@ -9,8 +9,8 @@
  * it drops them, because the leases have expired and other shards need the memory, and the jobs run
  * again when the Redis is back. A shard alone keeps them without a limit.
  *
- * A job on its last attempt runs alone in the daemon: while a shard that is not away has the right
- * to run such jobs, no other shard fetches.
+ * A job that may have killed a daemon runs its last attempt alone in the daemon: while a shard that
+ * is not away has the right to run such jobs, no other shard fetches.
  *
  * A lease names its queue: pass lease->queue to queue_ask, queue_done, queue_retry,
  * queue_give_back and queue_read. Loop thread only. */

@@ -41,7 +41,8 @@ struct lease {
                                this counter form the token, which identifies the lease in Redis */
     bool marked;            /* a cancel may apply to the job: if the job has an id, call queue_ask
                                before it starts */
-    bool alone;             /* the last attempt; no other job may run at the same time */
+    bool alone;             /* the last attempt of a job that may have killed a daemon; no other job
+                               may run at the same time */
     bool lost;              /* another daemon has the job: write no output, post no result */
     bool settled;           /* the daemon has ended the lease; Redis may not have acknowledged it */
     const struct error *denied; /* set if Redis denied the key of an output: the job failed even

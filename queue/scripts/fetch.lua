@@ -87,16 +87,17 @@ local function used(number, state)
 end
 
 -- include parts/push_back.lua
--- Makes a job ready. A job with one attempt left goes to :alone instead.
-local function ready(number, attempt, push, list)
-    local is_last = attempt >= 1 and attempts - attempt <= 1
-    if is_last then
+-- Makes a job ready. A job with one attempt left goes to :alone instead if `crashed` is set
+-- (parts/requeue.lua).
+local function ready(number, attempt, push, list, crashed)
+    local alone_next = crashed and attempt >= 1 and attempts - attempt <= 1
+    if alone_next then
         waiting_alone = redis.call('LPUSH', alone, number)
     else
         push_back(push, list, '@' .. number)
         has_lists = has_lists or list
     end
-    redis.call('HSET', ns .. ':job:' .. number, 'state', is_last and 'alone' or 'ready')
+    redis.call('HSET', ns .. ':job:' .. number, 'state', alone_next and 'alone' or 'ready')
 end
 -- include parts/woken.lua
 
@@ -111,9 +112,10 @@ end
 for i = #due, 1, -1 do
     local attempt = used(due[i], 'delayed')
     local waits =
-        attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows', 'list')
+        attempt and redis.call('HMGET', ns .. ':job:' .. due[i], 'waits', 'follows', 'list',
+                               'crashed')
     if waits then
-        ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH', waits[3])
+        ready(due[i], attempt, waits[1] and waits[2] and 'LPUSH' or 'RPUSH', waits[3], waits[4])
     end
     if waits and waits[1] then
         redis.pcall('SREM', ns .. ':waits:' .. waits[1], due[i])

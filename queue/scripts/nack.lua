@@ -62,7 +62,7 @@ local k, a = 8, 6
 local function delay(one, attempt, expires)
     local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS), expires)
     redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
-    redis.call('HDEL', one.job, 'token', 'owner')
+    redis.call('HDEL', one.job, 'token', 'owner', 'crashed')
     redis.call('HSET', one.job, 'state', 'delayed')
     redis.call('ZREM', lease, one.number)
 end
@@ -92,7 +92,7 @@ local function end_next()
     for i = 1, tonumber(next_arg()) do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
     end
-    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list')
+    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list', 'crashed')
     if is_mistyped(found) or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
@@ -100,7 +100,7 @@ local function end_next()
         local one = {number = number, job = job, result = result, id_key = id_key, unique = unique,
                      waits = waits, reply_key = reply_key, goes_to = goes_to, values = values}
         if kind == 'back' then
-            requeue(job, number, math.max(0, attempt - 1), found[4])
+            requeue(job, number, math.max(0, attempt - 1), found[4], found[5])
         elseif attempt < attempts then
             delay(one, attempt, tonumber(found[3]) or math.huge)
         else

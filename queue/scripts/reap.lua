@@ -76,7 +76,8 @@ local function bury(key, number, attempt)
 end
 
 local function put_back(key, number, attempt, list)
-    requeue(key, number, attempt, list)
+    redis.call('HSET', key, 'crashed', 1)
+    requeue(key, number, attempt, list, true)
     reply[1] = reply[1] + 1
 end
 

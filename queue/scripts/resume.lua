@@ -36,7 +36,8 @@ end
 local given, more = 0, 0
 for _, number in ipairs(unknown) do
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt', 'list')
+    local job = redis.pcall('HMGET', key, 'owner', 'token', 'state', 'attempt', 'list',
+                            'crashed')
     local fetch = not is_mistyped(job) and job[1] == me and job[2] and job[2]:match(':(%d+)$')
     if not fetch then
         redis.call('SREM', mine, number) -- the daemon has no lease on this job any more
@@ -50,7 +51,7 @@ for _, number in ipairs(unknown) do
             redis.call('ZADD', lease, 0, number)
             redis.call('HDEL', key, 'owner', 'token')
         else
-            requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1), job[5])
+            requeue(key, number, math.max(0, (tonumber(job[4]) or 1) - 1), job[5], job[6])
         end
         redis.call('SREM', mine, number)
     end

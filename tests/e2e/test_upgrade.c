@@ -72,7 +72,8 @@ TEST(test_an_incompatible_daemon_waits)
  *     held-1                       unique, runs. A second one waits for it
  *     later                        waits for its time
  *     late                         waited for its time and is cancelled: to be woken
- *     again                        failed once; waits in NS:alone, and its daemon has the right
+ *     again                        was lost with a daemon; waits in NS:alone, and its next one has
+ *                                  the right
  *     held-2, held-3               run, with a priority
  *     urgent, slow, plain, reply, key, gone   wait in lists; `gone` is cancelled */
 #define ENDS                                                                                       \
@@ -83,7 +84,7 @@ static struct process *start_held(size_t index, const char *inflight)
 {
     const struct process_options how = {.program = getenv("GPUIMGD_FAULTY"), .unprivileged = true};
     const char *const extra[] = {"--workers=4", inflight, "--attempts=2", "--lease_s=60",
-                                 "--retry_delay_s=0.1", NULL};
+                                 "--block_s=0.2", NULL};
     setenv("GPUIMGD_FAULT", "run=decode,action=hang,match=held", 1);
     struct process *daemon = world_start_with(w, index, &how, extra);
     unsetenv("GPUIMGD_FAULT");
@@ -135,7 +136,10 @@ static void leave_keys(void)
     push_to("", "later", ",\"not_before\":\"+3\"");
     push_to("", "late", ",\"not_before\":\"+3600\"");
     assert_true(world_until(w, 10, 3, "ZCARD gpuimgd:delayed"));
-    push_in("", "again", "walled/", "");
+    freeReplyObject(redis_command(
+        w->client, "HSET gpuimgd:job:900 raw %s state alone attempt 1 crashed 1",
+        "{\"id\":\"again\",\"input\":\"p.jpg\",\"output\":\"walled/again.png\"}"));
+    redis_integer(w->client, "LPUSH gpuimgd:alone 900");
     assert_true(world_until(w, 10, 1, "EXISTS gpuimgd:alone:owner"));
     assert_int_equal(chmod(out_path("walled"), 0755), 0);
 

@@ -2,9 +2,9 @@
 -- jobs that wait there. Cancelled jobs go before them, because they only need a result.
 local function wake_one(number, push)
     local key = ns .. ':job:' .. number
-    local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt', 'list')
+    local job = redis.pcall('HMGET', key, 'state', 'waits', 'attempt', 'list', 'crashed')
     if is_mistyped(job) or job[1] ~= 'delayed' or not job[2] then return end
-    ready(number, tonumber(job[3]) or 0, push, job[4])
+    ready(number, tonumber(job[3]) or 0, push, job[4], job[5])
     redis.pcall('SREM', ns .. ':waits:' .. job[2], number)
     redis.call('HDEL', key, 'waits')
     redis.call('ZREM', delayed, number)

@@ -33,7 +33,7 @@ static const char layout[] =
     "redis.call('ZADD', 't:cancel', 4000000000000001, 'z') "
     "redis.call('RPUSH', 't:jobs:9', 'p1', '@2', 'p2') redis.call('RPUSH', 't:jobs:2', 'p3') "
     "job(1, 'ready', 1) job(2, 'ready', 0, 'list', 9) "
-    "delay(3, 1, 1) delay(4, 2, 2) delay(5, 3, 0, 'waits', 'u', 'follows', 12) "
+    "delay(3, 1, 1) delay(4, 2, 2, 'crashed', 1) delay(5, 3, 0, 'waits', 'u', 'follows', 12) "
     "redis.call('SADD', 't:waits:u', 5) "
     "for n = 6, 7 do "
     "  delay(n, 1e13, 0, 'waits', 'v', 'follows', 99) redis.call('SADD', 't:woken:W', n) "

@@ -86,7 +86,7 @@ TEST(test_resume_gives_back_what_is_unknown)
     fetch("A", 2, 1, 1, 0, "2 -1 0 0 2 1 b");
     fetch("B", 1, 1, 1, 0, "1 -1 0 0 3 1 c");
     fetch("A", 3, 1, 1, 0, "0 -1 0 0 4 1 d");
-    redis_integer(redis, "HSET t:job:1 attempt 3"); /* with two attempts used, it goes to :alone */
+    redis_integer(redis, "HSET t:job:1 attempt 3 crashed 1"); /* two attempts used: to :alone */
     /* Job 2 is known, 3 belongs to B, and 4 is from a fetch whose reply is on its way. */
     expect_eval(SCRIPT_ID_RESUME, RESUME_KEYS, "t A 3 3 2:2", "1 0");
     expect("1", "LRANGE t:alone 0 -1");
@@ -195,10 +195,9 @@ TEST(test_nack_retry_waits_longer_each_time_then_dead)
     assert_in_range(reply->element[1]->integer, 300, 400); /* four times as long */
     freeReplyObject(reply);
     redis_integer(redis, "ZADD t:delayed 1 1");
-    fetch("A", 5, 1, 1, 1, "0 -1 0 1"); /* the last attempt waits until no job runs */
-    fetch("A", 6, 1, 1, 0, "0 -1 0 1 1 3 a");
+    fetch("A", 5, 1, 1, 1, "0 -1 0 0 1 3 a"); /* beside other jobs: no daemon died */
     expect("0", "EXISTS t:img:v");
-    nack("1", "A:6", "retry", "0 2");
+    nack("1", "A:5", "retry", "0 2");
     expect("bytes", "GET t:img:v");
     assert_in_range(redis_integer(redis, "TTL t:img:v"), 90, 100);
     expect("a", "LRANGE t:dead 0 -1");
@@ -244,6 +243,39 @@ TEST(test_alone)
     fetch("A", 4, 8, 1, 0, "1 -1 2 1 2 3 two");
     fetch("A", 5, 8, 1, 0, "0 -1 0 0 4 1 normal"); /* no more alone jobs: it releases the right */
     expect("nil", "GET t:alone:owner");
+}
+
+/* Only a job whose last attempt ended by REAP runs its last one alone: it may kill its daemon. */
+TEST(test_only_a_job_that_crashed_runs_alone)
+{
+    expect("2", "LPUSH t:jobs a b");
+    fetch("A", 1, 2, 1, 0, "0 -1 0 0 1 1 a 2 1 b");
+    expire("1");
+    nack("2", "A:1", "retry", "0 1");
+    reap("B", 1, "", "1 0");
+    expect("ready 1 1", "HMGET t:job:1 state attempt crashed");
+    redis_integer(redis, "ZADD t:delayed 1 2");
+    fetch("A", 2, 2, 1, 0, "0 -1 0 0 2 2 b 1 2 a");
+    nack("2", "A:2", "retry", "0 1");
+    expire("1");
+    reap("B", 1, "", "1 0");
+    expect("alone 2 1", "HMGET t:job:1 state attempt crashed");
+    redis_integer(redis, "ZADD t:delayed 1 2");
+    fetch("A", 3, 9, 1, 0, "1 -1 0 1 1 3 a"); /* b waits until the job alone has ended */
+    nack("1", "A:3", "back", "0 1");          /* a drain: it did not fail */
+    expect("alone 2 1", "HMGET t:job:1 state attempt crashed");
+    fetch("A", 4, 9, 0, 0, "0 -1 0 0 2 3 b");
+    expect("1", "LLEN t:alone");
+}
+
+/* An attempt that ended with an error has shown that the job does not kill its daemon. */
+TEST(test_an_error_after_a_crash_ends_the_suspicion)
+{
+    redis_integer(redis, "HSET t:job:1 raw a state leased attempt 2 token A:1 owner A crashed 1");
+    nack("1", "A:1", "retry", "0 1");
+    expect("delayed nil", "HMGET t:job:1 state crashed");
+    redis_integer(redis, "ZADD t:delayed 1 1");
+    fetch("A", 2, 2, 1, 1, "0 -1 0 0 1 3 a");
 }
 
 TEST(test_alone_is_released_when_it_may_not_go_on)
