@@ -179,7 +179,6 @@ void group_drop_ends(struct queue *queue)
                     dropped);
         /* If the connection is still up, because Redis refuses calls or this process was suspended,
          * no reconnect will send RESUME. */
-        queue->dropped = true;
         if (queue->resumes_due < 1)
             queue->resumes_due = 1;
     }

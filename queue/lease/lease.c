@@ -61,11 +61,8 @@ bool lease_runs_alone(const struct queue *queue)
 
 enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
 
-static void renewed(void *context, redisReply *reply)
+static void note_renewal(struct queue *queue, const redisReply *reply)
 {
-    struct queue *queue = context;
-    if (!reply)
-        return;
     if (!queue_accepts(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
@@ -89,24 +86,36 @@ static void renewed(void *context, redisReply *reply)
     queue->lengths_due = false;
 }
 
+static void renewed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->renews_out--;
+    if (reply)
+        note_renewal(queue, reply);
+    queue_close_check(queue);
+}
+
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
                          const char *watch)
 {
     bool paused = queue->group->places == 0 && !group_runs_jobs(queue->group);
-    const char *right = (queue->alone && !paused) || queue->fetch_out ? "keep" : "drop";
+    bool keeps_right = (queue->alone && !paused) || queue->fetch_out;
     struct script_call *call = queue_call(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
                                           "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
         script_call_job_key(call, entries[i]->lease.number);
     script_call_text(call, queue->instance);
     script_call_ms(call, queue->options->lease_s);
-    script_call_text(call, right);
+    if (keeps_right)
+        script_call_text(call, "keep");
+    else
+        script_call_number(call, queue->group->counter);
     script_call_text(call, watch);
     for (size_t i = 0; i < count; i++) {
         script_call_number(call, entries[i]->lease.number);
         script_call_number(call, entries[i]->lease.fetch);
     }
-    script_call_send(call, queue->redis, renewed, queue);
+    queue->renews_out += script_call_send(call, queue->redis, renewed, queue);
 }
 
 void lease_renew(struct queue *queue)
@@ -158,10 +167,13 @@ void lease_renew_due(struct queue *queue)
 static void resumed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
+    queue->resumes_out--;
     if (!reply)
         return;
     if (!queue_accepts(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
-        queue->resumes_due++;
+        if (!queue_is_closing(queue)) /* else the leases expire */
+            queue->resumes_due++;
+        queue_close_check(queue);
         return;
     }
     long long given = script_reply_integer(reply, 0);
@@ -173,10 +185,8 @@ static void resumed(void *context, redisReply *reply)
     if (script_reply_integer(reply, 1) == 1) {
         queue->resumes_due++;
         lease_resume(queue);
-    } else if (queue->dropped && queue->resumes_due == 0) {
-        queue->dropped = false;
-        queue_close_check(queue);
     }
+    queue_close_check(queue);
 }
 
 void lease_resume(struct queue *queue)
@@ -198,8 +208,10 @@ void lease_resume(struct queue *queue)
             script_call_format(call, "%llu:%llu", (unsigned long long)lease->number,
                                (unsigned long long)lease->fetch);
     }
-    if (script_call_send(call, queue->redis, resumed, queue))
-        queue->resumes_due--;
+    if (!script_call_send(call, queue->redis, resumed, queue))
+        return;
+    queue->resumes_due--;
+    queue->resumes_out++;
 }
 
 /* ---- REAP --------------------------------------------------------------------------------- */

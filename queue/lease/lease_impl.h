@@ -226,7 +226,7 @@ struct queue {
     bool alone;                /* this daemon has the right to run jobs alone */
 
     int resumes_due;           /* RESUME calls still to send */
-    bool dropped;              /* ends were dropped, and RESUME has not returned their jobs yet */
+    unsigned resumes_out, renews_out; /* calls without a reply */
     bool server_checked;       /* version and eviction policy were checked */
 
     bool backs_off;            /* TIMER_BACKOFF runs */

@@ -566,11 +566,23 @@ bool queue_leave(struct queue *queue, const char *watch)
     return sent;
 }
 
+/* Leases that this daemon does not know return to the queue before its name goes. */
+static bool awaits_resume(struct queue *queue)
+{
+    if (!redis_up(queue->redis))
+        return false;
+    if (queue->resumes_due > 0 && queue->resumes_out == 0)
+        lease_resume(queue);
+    return queue->resumes_due > 0 || queue->resumes_out > 0;
+}
+
+/* LEAVE must be the last call that writes the daemon's name: after NOSCRIPT, a call that was sent
+ * before it is sent again. */
 void queue_close_check(struct queue *queue)
 {
     if (queue->life != LIFE_CLOSING || queue->running.length > 0 ||
-        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->reap.step == REAP_RUNS ||
-        (queue->dropped && redis_up(queue->redis))) /* RESUME returns their jobs first */
+        queue_unacknowledged(queue) > 0 || queue->fetch_out || queue->renews_out > 0 ||
+        queue->reap.step == REAP_RUNS || awaits_resume(queue))
         return;
     enter(queue, LIFE_LEAVING);
     if (!queue_leave(queue, "none"))

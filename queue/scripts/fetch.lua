@@ -67,8 +67,9 @@ local expiry = string.format('%.0f', now + lease_ms)
 checked('zset', 'ZADD', inst, expiry, me)
 if wrong then return wrong end
 
+-- include parts/alone.lua
 if is_paused then
-    if holder == me then redis.call('DEL', owner) end
+    if holder == me then end_right() end
     local lengths = has_lists and select(3, open_lanes(lists)) or {}
     for _, length in ipairs(lengths) do waiting = waiting + math.max(0, length) end
     return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths}
@@ -169,9 +170,9 @@ local function claim()
         claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
     end
     if claimed then
-        redis.call('SET', owner, me, 'PX', lease_ms)
+        take_right(ARGV[3])
     elseif holder == me then
-        redis.call('DEL', owner)
+        end_right()
     end
 end
 

@@ -9,6 +9,7 @@ local inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
 if redis.call('TYPE', inst).ok == 'zset' then redis.call('ZREM', inst, ARGV[1]) end
 if redis.call('TYPE', owner).ok == 'string' and redis.call('GET', owner) == ARGV[1] then
     redis.call('DEL', owner)
+    redis.pcall('DEL', owner .. ':fetch')
 end
 redis.call('DEL', KEYS[3], KEYS[4])
 -- include parts/watch.lua

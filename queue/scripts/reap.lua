@@ -33,6 +33,7 @@ local wrong = wrong_type(lease, 'zset') or wrong_type(inst, 'zset') or wrong_typ
     or wrong_type(alone, 'list') or wrong_type(owner, 'string')
 if wrong then return wrong end
 
+-- include parts/alone.lua
 -- include parts/now.lua
 -- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 redis.call('ZREM', lease, '')
@@ -104,7 +105,7 @@ if #over > limit then reply[2] = 1 end
 -- The name of a daemon that is gone stays in :inst until all its leases are taken.
 for i = 9, #ARGV do
     local name = ARGV[i]
-    if redis.call('GET', owner) == name then redis.call('DEL', owner) end
+    if redis.call('GET', owner) == name then end_right() end
     if redis.pcall('GET', watcher) == name then redis.call('DEL', watcher) end
     if redis.call('EXISTS', own(name .. ':')) == 1 then
         reply[2] = 1

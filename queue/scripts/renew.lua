@@ -1,13 +1,14 @@
 -- RENEW: extends the leases of a daemon, and its name in NS:inst.
 --
 -- KEYS  1 lease  2 inst  3 alone:owner  4 cancel  5 watcher  6 wake, then job:N of each lease
--- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, drop or none  4 the watch over :jobs:
---       keep, pass (to another daemon) or none; then for each lease number, fetch counter
+-- ARGV  1 INST  2 lease, ms  3 the right to run alone: keep, or the counter of the daemon's last
+--       FETCH, to end the right unless a later FETCH took it  4 the watch over :jobs: keep, pass (to
+--       another daemon) or none; then for each lease number, fetch counter
 -- Reply {1 if this daemon has the right to run alone, the highest job number that a cancel can
 --       apply to (-1: none), 1 if this daemon is the watcher of :jobs (2: and the only daemon, 0:
 --       it is not, -1: ARGV 4 was none), then "number:fetch counter" of each lost lease}
 --
--- Crash windows: one atomic step; a second call has the same effect.
+-- Crash windows: one atomic step; a second call has the same effect, also if Redis runs it late.
 local lease, inst, owner, watcher, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
 local me, lease_ms = ARGV[1], tonumber(ARGV[2])
 
@@ -27,11 +28,12 @@ local expiry = string.format('%.0f', now + lease_ms)
 redis.call('ZREM', lease, '')
 redis.call('ZADD', inst, expiry, me)
 
+-- include parts/alone.lua
 local held = redis.call('GET', owner) == me
 if held and ARGV[3] == 'keep' then
-    redis.call('PEXPIRE', owner, lease_ms)
-elseif held then
-    redis.call('DEL', owner)
+    keep_right()
+elseif held and is_taken_by(tonumber(ARGV[3])) then
+    end_right()
     held = false
 end
 

@@ -281,7 +281,7 @@ static void pass_time(void)
     pass_time_of("delayed", true);
     pass_time_of("lease", false);
     pass_time_of("inst", false);
-    redis_integer(w->client, "DEL gpuimgd:alone:owner");
+    redis_integer(w->client, "DEL gpuimgd:alone:owner gpuimgd:alone:owner:fetch");
 }
 
 /* This version takes over the keys that daemons of 0.2.0 left. */

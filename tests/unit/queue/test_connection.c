@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "queue/redis/script.h"
 #include "tests/fixtures/line.h"
 
 TEST(test_survives_redis_kill_and_restart)
@@ -247,6 +248,54 @@ TEST(test_cut_connection_and_resume)
     finish_jobs(bench);
     assert_int_equal(bench->stale, 0);
     tear_down(bench);
+}
+
+/* The same for a daemon that ends before its second RESUME is due. */
+TEST(test_close_returns_unknown_leases)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->config.renew_s = 600;
+    start_queue(bench);
+    run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
+    run_ms(bench, 50);
+    redis_integer(bench->redis, "HSET t:job:50 raw cut state leased attempt 1 owner %s token %s:0",
+                  bench->inst, bench->inst);
+    redis_integer(bench->redis, "ZADD t:lease 99999999999999 50");
+    redis_integer(bench->redis, "SADD t:leases:%s 50", bench->inst);
+    close_queue(bench, 10);
+    expect_text(bench, "@50", "LINDEX t:jobs 0");
+    expect_text(bench, "0", "HGET t:job:50 attempt");
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:lease t:inst"), 0);
+    tear_down(bench);
+}
+
+/* Redis knows LEAVE, and has lost the other scripts. So the RENEW that passes the watch on is sent
+ * twice: the second time after LEAVE, if LEAVE does not wait for it. */
+TEST(test_no_renew_follows_leave)
+{
+    struct bench *first = set_up(redis_server_start(NULL));
+    first->config.renew_s = 0.05;
+    struct bench *second = set_up_beside(first, "host2");
+    start_queue(first);
+    queue_set_places(first->queue, 1);
+    run_until(first, redis_integer(first->redis, "EXISTS t:watcher") == 1);
+    start_queue(second);
+    queue_set_places(second->queue, 1);
+    run_until(first, redis_integer(first->redis, "ZCARD t:inst") == 2);
+    run_ms(first, 300); /* a RENEW says that there are two daemons */
+    struct bench *watcher =
+        strcmp(redis_text(first->redis, "GET t:watcher"), first->inst) == 0 ? first : second;
+    struct bench *other = watcher == first ? second : first;
+    freeReplyObject(redis_command(first->redis, "SCRIPT FLUSH"));
+    freeReplyObject(
+        redis_command(first->redis, "SCRIPT LOAD %s", script_text(SCRIPT_ID_LEAVE)));
+    close_queue(watcher, 10);
+    assert_null(redis_string(first->redis, "ZSCORE t:inst %s", watcher->inst));
+    run_until(first, redis_integer(first->redis, "ZCARD t:inst") == 1);
+    close_queue(other, 10);
+    assert_int_equal(redis_integer(first->redis, "EXISTS t:inst t:watcher t:wake"), 0);
+    tear_down_beside(second);
+    tear_down(first);
 }
 
 TEST(test_frozen_redis_is_left_and_come_back_to)

@@ -73,10 +73,28 @@ TEST(test_renew_of_the_right_to_run_alone)
     expect("OK", "SET t:alone:owner A PX 100");
     expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none", "1 -1 -1");
     assert_true(redis_integer(redis, "PTTL t:alone:owner") > 5000);
-    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "B 10000 drop none", "0 -1 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "B 10000 7 none", "0 -1 -1");
     expect("A", "GET t:alone:owner");
-    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 drop none", "0 -1 -1");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 7 none", "0 -1 -1");
     expect("nil", "GET t:alone:owner");
+}
+
+/* Redis may run a RENEW after a later FETCH: the connection broke, or it had lost the script. */
+TEST(test_a_late_renew_does_not_end_the_right_of_a_later_fetch)
+{
+    redis_integer(redis, "HSET t:job:1 raw one state alone attempt 2");
+    redis_integer(redis, "HSET t:job:2 raw two state alone attempt 2");
+    expect("2", "LPUSH t:alone 1 2");
+    fetch("A", 5, 1, 1, 0, "0 -1 0 1 1 3 one");
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 4 none", "1 -1 -1");
+    fetch("B", 1, 1, 1, 0, "0 -1 0 0"); /* two jobs never run alone at the same time */
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 keep none", "1 -1 -1");
+    assert_in_range(redis_integer(redis, "PTTL t:alone:owner:fetch"), 5000, 10000);
+    expect_eval(SCRIPT_ID_RENEW, RENEW_KEYS, "A 10000 5 none", "0 -1 -1");
+    expect("0", "EXISTS t:alone:owner t:alone:owner:fetch");
+    fetch("B", 2, 1, 1, 0, "0 -1 0 1 2 3 two");
+    expect_eval(SCRIPT_ID_LEAVE, LEAVE_KEYS("B"), "B 1000", "1");
+    expect("0", "EXISTS t:alone:owner t:alone:owner:fetch");
 }
 
 TEST(test_resume_gives_back_what_is_unknown)
