@@ -4,6 +4,7 @@
 # `bench-linear`, `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb`
 # the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
+# CUDA=yes in the environment: the build includes the CUDA engine.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
 # would start a server.
 set -eu
@@ -21,6 +22,10 @@ need_command() { # command package
 need_library() { # pkg-config name, package
     has_library "$1" || missing="$missing $2"
 }
+# Only for packages that Debian's tools require by name.
+need_package() { # package
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] || missing="$missing $1"
+}
 need_module() { # Python module, package
     /usr/bin/python3 -c "import $1" 2>/dev/null || missing="$missing $2"
 }
@@ -33,6 +38,7 @@ want_library() { # pkg-config name, package
 
 need_build() {
     need_command "${CC:-cc}" gcc
+    [ "${CUDA:-no}" != yes ] || need_command g++ g++ # nvcc calls it
     [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
     need_command "$pkg_config" pkgconf
     need_library libuv libuv1-dev
@@ -120,6 +126,7 @@ elif [ "${1:-}" = manifests ]; then
 elif [ "${1:-}" = deb ]; then
     need_command dpkg-buildpackage dpkg-dev
     need_command dh debhelper
+    need_package build-essential
     need_command lintian lintian
 elif [ "${1:-}" = build ]; then
     need_build

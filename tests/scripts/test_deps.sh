@@ -42,6 +42,11 @@ goes_on() {
     said=$(grep 'going on without' <<<"$said")
     for package in "$@"; do has "$said" " $package " || return; done
 }
+stops_with_cuda() { CUDA=yes stops "$@"; }
+asks_for_no_compiler() {
+    CUDA=no deps build
+    not asked_for g++
+}
 asked_for() { grep -wF -- "$1" "$dir/asked"; }
 
 # pkg-config then finds every library except this one.
@@ -67,6 +72,11 @@ main() {
     check "the fault cases are skipped by name" skips_by_name tests/faults redis-server
     check "a script is skipped by name" skips_by_name tests/scripts/test_readme.sh redis-server
     check "make demo stops without Redis" stops "please install" demo
+    without g++
+    check "without nvcc, a build does not need g++" asks_for_no_compiler
+    check "with nvcc, which calls g++, it does" stops_with_cuda g++ build
+    without dpkg-query
+    check "make deb needs build-essential, which dpkg-buildpackage requires by name" stops build-essential deb
     without
     hide_library libuv
     check "without a library of the build, deps stops and names it" stops libuv1-dev
