@@ -1,5 +1,22 @@
 # gpuimgd - builds, tests and installs the daemon. `make help` lists the targets.
 
+# ---- jobs and goals ------------------------------------------------------------------------------
+# Builds on all cores, unless MAKEFLAGS has -j. While GNU Make 4.3 reads this file, its variable
+# MAKEFLAGS lacks -j, so the environment is searched. A -j on the command line replaces this one.
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS))$(shell \
+    printf '%s' "$$MAKEFLAGS $$GNUMAKEFLAGS" | sed 's/ -- .*//' | \
+    grep -oE '(^| )-?[A-Za-z]*j|--jobs' | tr -d '\n'),)
+  MAKEFLAGS += -j$(shell nproc)
+endif
+
+# Several goals are made one after the other, as in `make clean check`.
+ifneq ($(word 2,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+.PHONY: $(MAKECMDGOALS)
+$(MAKECMDGOALS):
+	@$(MAKE) --no-print-directory -f $(firstword $(MAKEFILE_LIST)) $@
+else
+
 # ---- variables for users ------------------------------------------------------------------------
 CUDA    ?= auto
 HTTP    ?= auto
@@ -23,9 +40,10 @@ DESTDIR ?=
 PKG_CONFIG ?= pkg-config
 NVCC    ?= $(firstword $(wildcard $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc))
 CFLAGS  ?= -O2 -g
-# Architectures with machine code in the binary, if this nvcc knows them. Later GPUs compile the PTX
-# of the newest one.
-CUDA_ARCHS ?= 75 80 86 89 90 100 120
+NVCCFLAGS ?= -O3
+# The GPUs with machine code in the binary: native (those of this host), all, or a list such as
+# "80 90" (gpu/cuda/targets.sh). By default `make` builds for native, and `make install` for all.
+CUDA_ARCHS ?=
 
 VERSION = 0.2.0
 LIBS    = libuv hiredis libjpeg libpng libcjson libsystemd
@@ -34,6 +52,12 @@ LIBS    = libuv hiredis libjpeg libpng libcjson libsystemd
 V ?= 0
 
 # ---- derived variables ---------------------------------------------------------------------------
+# On a fresh machine there is no pkg-config until `make deps` has installed it.
+HAVE_PKG_CONFIG := $(shell command -v $(PKG_CONFIG) 2>/dev/null)
+has_library = $(if $(HAVE_PKG_CONFIG),$(shell $(PKG_CONFIG) --exists '$(1)' && echo yes))
+# $(call once,NAME,VALUE): expands VALUE at the first use of the variable NAME only.
+once = $(eval $(1) := $(2))$($(1))
+
 O = build/$(VARIANT)
 say = $(if $(filter 0,$(V)),@echo "  $(1)	$(patsubst $(O)/%,%,$@)";)
 
@@ -72,7 +96,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 ifeq ($(HTTP),auto)
-  HAVE_HTTP := $(if $(shell $(PKG_CONFIG) --exists libmicrohttpd && echo yes),yes,no)
+  HAVE_HTTP := $(or $(call has_library,libmicrohttpd),no)
 else
   HAVE_HTTP := $(HTTP)
 endif
@@ -80,7 +104,7 @@ ifeq ($(HAVE_HTTP),yes)
   LIBS += libmicrohttpd
 endif
 ifeq ($(WEBP),auto)
-  HAVE_WEBP := $(if $(shell $(PKG_CONFIG) --exists libwebp && echo yes),yes,no)
+  HAVE_WEBP := $(or $(call has_library,libwebp),no)
 else
   HAVE_WEBP := $(WEBP)
 endif
@@ -88,7 +112,7 @@ ifeq ($(HAVE_WEBP),yes)
   LIBS += libwebp
 endif
 ifeq ($(AVIF),auto)
-  HAVE_AVIF := $(if $(shell $(PKG_CONFIG) --exists libavif && echo yes),yes,no)
+  HAVE_AVIF := $(or $(call has_library,libavif),no)
 else
   HAVE_AVIF := $(AVIF)
 endif
@@ -97,7 +121,7 @@ ifeq ($(HAVE_AVIF),yes)
 endif
 
 ifeq ($(CURL),auto)
-  HAVE_CURL := $(if $(shell $(PKG_CONFIG) --exists 'libcurl >= 7.88' && echo yes),yes,no)
+  HAVE_CURL := $(or $(call has_library,libcurl >= 7.88),no)
 else
   HAVE_CURL := $(CURL)
 endif
@@ -106,7 +130,7 @@ ifeq ($(HAVE_CURL),yes)
 endif
 
 ifeq ($(LCMS),auto)
-  HAVE_LCMS := $(if $(shell $(PKG_CONFIG) --exists lcms2 && echo yes),yes,no)
+  HAVE_LCMS := $(or $(call has_library,lcms2),no)
 else
   HAVE_LCMS := $(LCMS)
 endif
@@ -125,6 +149,9 @@ ifeq ($(WERROR),yes)
   NVCC_WERROR = -Werror all-warnings -Xcompiler -Werror
 endif
 
+CFLAGS_LIBS = $(call once,CFLAGS_LIBS,$(shell $(PKG_CONFIG) --cflags $(LIBS)))
+LDLIBS_LIBS = $(call once,LDLIBS_LIBS,$(shell $(PKG_CONFIG) --libs $(LIBS)))
+LDLIBS_CMOCKA = $(call once,LDLIBS_CMOCKA,$(shell $(PKG_CONFIG) --libs cmocka))
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CUDA)),-DGPUIMGD_CUDA) \
                $(if $(filter yes,$(HAVE_HTTP)),-DGPUIMGD_HTTP) \
@@ -134,21 +161,23 @@ CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_AVIF)),-DGPUIMGD_AVIF) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
-             $(COUNT) $(shell $(PKG_CONFIG) --cflags $(LIBS)) -pthread
-LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm -pthread $(LDLIBS)
+             $(COUNT) $(CFLAGS_LIBS) -pthread
+LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(LDLIBS_LIBS) -lm -pthread $(LDLIBS)
 
 LDLIBS_CTL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) \
              $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson) -lm -pthread $(LDLIBS)
 
 ifeq ($(HAVE_CUDA),yes)
   CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-  CUDA_KNOWN := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
-  CUDA_NATIVE := $(filter $(CUDA_KNOWN),$(CUDA_ARCHS))
-  NVCCFLAGS = -O3 -g -std=c++17 -lineinfo -fmad=false --threads 0 -I. -I$(O) -D_GNU_SOURCE \
-              -DGPUIMGD_CUDA -Xcompiler -Wall,-Wextra,-fno-strict-aliasing,-ffp-contract=off \
-              -Wno-deprecated-gpu-targets $(NVCC_WERROR) \
-              $(foreach a,$(CUDA_NATIVE),-gencode arch=compute_$(a),code=sm_$(a)) \
-              -gencode arch=compute_$(lastword $(CUDA_NATIVE)),code=compute_$(lastword $(CUDA_NATIVE))
+  # What kernels are compiled to, such as `sm_90 compute_90`: for this host, and for installation.
+  codes_of = $(shell gpu/cuda/targets.sh $(NVCC) $(1))$(if $(filter 0,$(.SHELLSTATUS)),,\
+               $(error gpu/cuda/targets.sh failed))
+  CUDA_CODES     = $(call once,CUDA_CODES,$(call codes_of,$(or $(CUDA_ARCHS),native)))
+  CUDA_CODES_ALL = $(call once,CUDA_CODES_ALL,$(call codes_of,$(or $(CUDA_ARCHS),all)))
+  gencode = $(foreach code,$(1),-gencode arch=compute_$(lastword $(subst _, ,$(code))),code=$(code))
+  NVCCFLAGS_ALL = $(NVCCFLAGS) -g -std=c++17 -fmad=false --threads 0 -Xfatbin -compress-all -I. -I$(O) \
+                  -D_GNU_SOURCE -DGPUIMGD_CUDA -Xcompiler -Wall,-Wextra,-fno-strict-aliasing,-ffp-contract=off \
+                  -Wno-deprecated-gpu-targets $(NVCC_WERROR)
   # The runtime is linked statically, so that the same binary starts with and without a driver.
   LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
 endif
@@ -158,6 +187,9 @@ ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/colour 
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
            daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
+# The daemon that `make install` installs. It shares all objects but those of the kernels with
+# $(O)/gpuimgd, unless that one has the same architectures.
+INSTALLED = $(O)/$(if $(filter yes,$(HAVE_CUDA)),$(if $(CUDA_ARCHS),,all-gpus/))gpuimgd
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
@@ -180,20 +212,22 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
-.PHONY: all help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-clients check-page \
+.PHONY: all all-gpus help deps demo check check-asan check-tsan check-valgrind check-service check-deb check-container check-manifests check-fresh check-tls check-urls check-metrics check-clients check-page \
         check-peers check-faults coverage documents \
         check-scale check-fleet check-upgrade chaos compare soak fuzz bench bench-peers bench-formats bench-linear bench-alone bench-host bench-gpu bench-cpu bench-queue bench-fleet bench-png bench-jpeg bench-progressive bench-encode bench-small contact-sheet install uninstall \
-        deb clean build-tests build-fuzz run-check say-cuda
+        deb clean build-tests build-fuzz run-check say-gpus say-all-gpus say-libraries
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: say-cuda $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
+all: say-gpus say-libraries $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
+all-gpus: say-all-gpus say-libraries $(INSTALLED) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
 ## make               build the daemon (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP= and AVIF=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make all-gpus      build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 ## make deps          install missing packages of the build and the tests (apt-get)
 ## make demo          install dependencies, build, run jobs on a private Redis and show the results
 ## make check         install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
@@ -205,7 +239,7 @@ help:
 ## make check-deb     test the Debian packages: lintian, install, upgrade, purge in a booted Debian tree (root)
 ## make check-container test the container image with podman: probes, drain on SIGTERM, restart (root)
 ## make check-manifests validate the Kubernetes manifests with kubernetes-validate from PyPI, which it installs into build/
-## make check-fresh   run make demo and make check in fresh trees of Debian 12 and 13 (root; FRESH="13 check")
+## make check-fresh   run make demo, make check and make deb in fresh trees of Debian 12 and 13 (root; FRESH="13 check nvcc")
 ## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
 ## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
 ## make check-metrics check /metrics, the alert rules and the dashboard with promtool
@@ -241,12 +275,19 @@ help:
 ## make deb           build Debian packages in build/deb (DEB_SUFFIX=+site1 sets your own version)
 ## make clean         remove build/
 
-say-cuda:
 ifeq ($(HAVE_CUDA),yes)
-	@echo "CUDA: $(NVCC), native code for $(CUDA_NATIVE:%=sm_%), PTX for later ones"
+say_codes = @echo "CUDA: $(NVCC): $(if $(filter sm_%,$(1)),machine code for $(filter sm_%,$(1)) and PTX of $(filter \
+  compute_%,$(1)) for later GPUs,PTX of $(1) alone because there is no GPU here; a driver compiles it at the first start)"
+say-gpus:
+	$(call say_codes,$(CUDA_CODES))
+say-all-gpus:
+	$(call say_codes,$(CUDA_CODES_ALL))
 else
+say-gpus say-all-gpus:
 	@echo "CUDA: no ($(if $(filter auto,$(CUDA_WANTED)),no nvcc found,CUDA=$(CUDA_WANTED))): building the CPU engine only"
 endif
+say-libraries:
+	@:
 ifneq ($(HAVE_HTTP),yes)
 	@echo "HTTP: no ($(if $(filter auto,$(HTTP)),no libmicrohttpd found,HTTP=$(HTTP))): metrics_listen will be refused"
 endif
@@ -264,9 +305,13 @@ ifneq ($(HAVE_AVIF),yes)
 endif
 
 deps:
-	@tests/deps.sh
+	@CUDA=$(HAVE_CUDA) tests/deps.sh
 
 $(O)/gpuimgd: $(OBJECTS)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
+
+$(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o)
+	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 
 $(O)/gpuimgctl: $(CTL)
@@ -285,15 +330,23 @@ $(O)/tests/%.o $(O)/tests/%.so: private COUNT =
 # cmocka passes each test a state that most do not use.
 $(O)/tests/%.o: private WARNINGS += -Wno-unused-parameter
 
-$(O)/%.cu.o: %.cu $(O)/flags
+$(O)/%.cu.o: %.cu $(O)/nvcc-flags
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,NVCC)$(NVCC) $(NVCCFLAGS_ALL) $(call gencode,$(CUDA_CODES)) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(O)/all-gpus/%.cu.o: %.cu $(O)/all-gpus/nvcc-flags
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCCFLAGS_ALL) $(call gencode,$(CUDA_CODES_ALL)) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+# Profilers show the lines of these kernels.
+$(O)/tests/bench/%.cu.o: NVCCFLAGS_ALL += -lineinfo
 
-# All objects depend on this file, which changes with CUDA=, WERROR= and the compiler.
+# All objects depend on these files, which change with CUDA=, WERROR=, the compilers and the GPUs.
+keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 $(O)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' | cmp -s - $@ || \
-	  echo '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) $(NVCCFLAGS)' > $@
+	$(call keep,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(NVCC) )
+$(O)/nvcc-flags: FORCE
+	$(call keep,$(NVCC) $(NVCCFLAGS_ALL) $(CUDA_CODES))
+$(O)/all-gpus/nvcc-flags: FORCE
+	$(call keep,$(NVCC) $(NVCCFLAGS_ALL) $(CUDA_CODES_ALL))
 
 # The Lua scripts as C strings.
 $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/scripts/embed.sh
@@ -315,9 +368,9 @@ $(O)/daemon/http/server.o: $(O)/daemon/http/status_page.inc
 
 # ---- tests ---------------------------------------------------------------------------------------
 $(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 $(O)/tests/tools/fleet: $(O)/tests/tools/fleet_rig.o
 $(O)/tests/tools/chaos: $(patsubst %,$(O)/tests/tools/chaos_%.o,jobs kills results)
 $(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
@@ -346,7 +399,7 @@ $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
 $(O)/tests/unit/queue/test_clock: | $(O)/tests/faults/shim_clock.so
 $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
 # The system calls of systemd's @system-service without @privileged that this architecture has.
 $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
@@ -390,9 +443,9 @@ $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(TEST_LIB) $(STANDIN_LIB)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 $(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 # The tests of the JPEG kernels, which call the CUDA runtime themselves, also run on a device.
 DEVICE_TESTS = $(if $(filter yes,$(HAVE_CUDA)),\
                  $(patsubst tests/cuda/%.c,$(O)/tests/device/%,$(wildcard tests/cuda/test_jpeg*.c)))
@@ -400,7 +453,7 @@ $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -I$(CUDA_HOME)/include $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(DEVICE_TESTS): $(O)/tests/device/%: $(O)/tests/device/%.o $(TEST_LIB) $(LIBRARY)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
 # A tool that calls the CUDA runtime. Without CUDA, it runs the kernels on the host.
 JPEG_DEVICE = $(O)/tests/tools/jpeg_device
@@ -408,11 +461,11 @@ $(O)/tests/tools/jpeg_device_main.o: tests/tools/jpeg_device_main.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(if $(filter yes,$(HAVE_CUDA)),$(CC) $(CPPFLAGS_ALL) -I$(CUDA_HOME)/include $(CFLAGS_ALL) -MMD -MP,$(STANDIN_CC)) -c -o $@ $<
 $(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(filter yes,$(HAVE_CUDA)),$(LIBRARY),$(STANDIN_LIB))
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
 # bench_gpu also times single copies and kernels, and NPP, if the toolkit has it.
 ifneq ($(and $(filter yes,$(HAVE_CUDA)),$(wildcard $(CUDA_HOME)/include/nppi.h)),)
-$(O)/tests/bench/bench_npp.cu.o: NVCCFLAGS += -DGPUIMGD_NPP
+$(O)/tests/bench/bench_npp.cu.o: NVCCFLAGS_ALL += -DGPUIMGD_NPP
 $(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei c,-lnpp$(l)) \
                                           -Wl,-rpath,$(CUDA_HOME)/lib64
 endif
@@ -433,7 +486,7 @@ endif
 endif
 
 # bench_png compares with those PNG libraries that are installed.
-PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(shell $(PKG_CONFIG) --exists $(l) && echo yes),$(l)))
+PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(call has_library,$(l)),$(l)))
 $(O)/tests/bench/png_peers: FORCE
 	@mkdir -p $(@D)
 	@echo '$(PNG_PEERS)' | cmp -s - $@ || echo '$(PNG_PEERS)' > $@
@@ -447,10 +500,10 @@ $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PN
 # Each fuzz target is built twice: with libFuzzer, and as a test that replays its seeds and corpus.
 FUZZ_SECONDS ?= 60
 $(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
-	$(call say,LD)$(CC) -fsanitize=fuzzer -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o \
                                       $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
-	$(call say,LD)$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs cmocka) $(LDLIBS_ALL)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
 build-fuzz: $(FUZZERS) $(REPLAYS)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(LATER) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
@@ -533,7 +586,7 @@ fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz CFLAGS="-O1 -g" build-fuzz
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 demo:
-	@tests/deps.sh demo
+	@CUDA=$(HAVE_CUDA) tests/deps.sh demo
 	@$(MAKE) --no-print-directory all
 	@tests/demo.sh $(O)/gpuimgd
 bench: deps
@@ -606,8 +659,8 @@ PAGES = $(notdir $(wildcard conf/man/*.[1-8]))
 # and folders that each daemon has alone.
 UNIT_PLACES = s|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g
 
-install: all
-	install -D -m 0755 $(O)/gpuimgd $(DESTDIR)$(sbindir)/gpuimgd
+install: all-gpus
+	install -D -m 0755 $(INSTALLED) $(DESTDIR)$(sbindir)/gpuimgd
 	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
 	install -D -m 0644 $(O)/queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
 	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d
@@ -651,13 +704,14 @@ uninstall:
 
 deb: deps
 	@tests/deps.sh deb
-	@CUDA="$(CUDA)" CUDA_ARCHS="$(CUDA_ARCHS)" NVCC="$(NVCC)" CC="$(CC)" systemd/debian/build.sh $(DEB_SUFFIX)
+	@CUDA="$(CUDA)" CUDA_ARCHS="$(or $(CUDA_ARCHS),all)" NVCC="$(NVCC)" CC="$(CC)" systemd/debian/build.sh $(DEB_SUFFIX)
 
 clean:
 	rm -rf build
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+-include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))
+endif # one goal

@@ -9,8 +9,8 @@ tree=$(mktemp -d /tmp/gpuimgd-installed.XXXXXX) || exit 1
 trap 'rm -rf "$tree"' EXIT
 readonly tree doc=$tree/usr/share/doc/gpuimgd man=$tree/usr/share/man
 
-# `-o all`: installs the existing build.
-install() { make -s -o all install "O=$build" "DESTDIR=$tree" prefix=/usr; }
+# `-o all-gpus`: installs the existing build, which `make` made.
+install() { make -s -o all-gpus install CUDA_ARCHS=native "O=$build" "DESTDIR=$tree" prefix=/usr; }
 
 # all_there FOLDER: each path on standard input exists below the folder; there is at least one.
 all_there() {

@@ -84,11 +84,11 @@ page_ctl_options() {
     { items $ctl DESCRIPTION Fl; items $ctl COMMANDS Fl Ic; } | sed -E 's/[^ ]+$/-&/'
 }
 
-# `-o all`: installs the existing build.
+# `-o all-gpus`: installs the existing build, which `make` made.
 installed() {
     local folder status=0
     folder=$(mktemp -d /tmp/gpuimgd-pages.XXXXXX) || return 1
-    make -s -o all install "O=$build" "DESTDIR=$folder" prefix=/usr &&
+    make -s -o all-gpus install CUDA_ARCHS=native "O=$build" "DESTDIR=$folder" prefix=/usr &&
         same "$(basename -a $man/*.[0-9])" "$(find "$folder/usr/share/man" -type f -printf '%f\n')" &&
         make -s uninstall "O=$build" "DESTDIR=$folder" prefix=/usr &&
         equal "$(find "$folder" -type f)" "$folder/etc/gpuimgd/gpuimgd.conf" || status=1

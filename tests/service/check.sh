@@ -29,7 +29,7 @@ prepare() {
     make_base "$work/base" "$(host_codename)" systemd-sysv dbus redis-server redis-tools "${packages[@]}"
     copy=$(mktemp -d "$work/run.XXXXXX")
     copy_base "$work/base/." "$copy"
-    make -s --no-print-directory install DESTDIR="$copy" prefix=/usr
+    make -s --no-print-directory install CUDA_ARCHS="${CUDA_ARCHS:-native}" DESTDIR="$copy" prefix=/usr
     put_check tests/service/inside.sh tests/tools/system_service.calls
     # inside.sh starts these itself.
     rm -f "$copy"/etc/systemd/system/*.wants/{redis-server,gpuimgd}.service \
