@@ -12,11 +12,16 @@
 --
 -- unique:ID has the number of the first unique job with that id, from its START until the DONE or
 -- the last NACK. Both delete the job's hash, so the number is void if that job has no hash or
--- another id.
+-- another id. Also writes NS:jobs, NS:jobs:0 to :9 and NS:alone, if the first job's entry there was
+-- deleted.
 -- Crash windows: one atomic step. If the reply is lost, the daemon asks again. A lease that has
 -- ended is then stale; all other answers are the same.
 local lease, delayed, cancel = KEYS[1], KEYS[2], KEYS[3]
 local ns, follow_ms = ARGV[1], tonumber(ARGV[2])
+local jobs, alone = ns .. ':jobs', ns .. ':alone'
+
+-- A follower asks again after this time if the first job is in a list.
+local AGAIN_MS = 10000
 
 -- include parts/wrong_type.lua
 local wrong = wrong_type(lease, 'zset') or wrong_type(delayed, 'zset') or wrong_type(cancel, 'zset')
@@ -29,6 +34,7 @@ redis.call('ZREM', lease, '')
 local k, a = 4, 3
 -- include parts/arguments.lua
 -- include parts/own.lua
+-- include parts/push_back.lua
 
 -- The lease ends last: if Redis denies a command before, the job is still leased, or left to REAP.
 local function wait(one, due)
@@ -84,15 +90,50 @@ local function kept_result(one)
     end
 end
 
+-- The lists of the first job may have been deleted by hand; its followers would wait for ever. Puts
+-- it back if it is not where its state says. Only a scan could tell whether a list has its entry.
+-- Therefore it goes back to an empty list at once, and to another one if a follower asks again.
+-- Returned jobs are taken first, so that it has rarely an entry then; FETCH drops a second one.
+local function put_back_first(first, one, job, state, list, returned)
+    local asks_again = one.follows == first and now - (tonumber(returned) or 0) >= AGAIN_MS
+    if state == 'delayed' then
+        if not redis.call('ZSCORE', delayed, first) then redis.call('ZADD', delayed, now, first) end
+    elseif state == 'leased' or state == 'burying' then
+        -- If its daemon is alive, RENEW corrects this; else REAP takes it.
+        if not redis.call('ZSCORE', lease, first) then redis.call('ZADD', lease, now, first) end
+    elseif state == 'alone' then
+        if asks_again or redis.call('LLEN', alone) == 0 then redis.call('RPUSH', alone, first) end
+    elseif asks_again or (redis.call('LLEN', jobs) == 0 and
+                          not (list and redis.call('EXISTS', jobs .. ':' .. list) == 1)) then
+        push_back('RPUSH', list, '@' .. first)
+    end
+    if asks_again then redis.call('HSET', job, 'returned', now) end
+end
+
+local STATES = {ready = true, alone = true, delayed = true, leased = true, burying = true}
+-- Returns the state of a job that holds an id; nil if there is no such job. Puts it back if its
+-- entry was deleted.
+local function state_of_first(first, one)
+    local job = ns .. ':job:' .. first
+    local found = redis.pcall('HMGET', job, 'id', 'state', 'list', 'returned')
+    if is_mistyped(found) or found[1] ~= one.id or not STATES[found[2]] or
+        redis.call('HEXISTS', job, 'raw') == 0 then
+        return nil
+    end
+    put_back_first(first, one, job, unpack(found, 2))
+    return found[2]
+end
+
 -- Returns nil if this job is the first with its id, else the decision.
 local function follow(one)
     local first = redis.pcall('GET', one.unique)
     if is_mistyped(first) then first = nil end
     if first == one.number then return nil end
-    local id = first and redis.pcall('HGET', ns .. ':job:' .. first, 'id')
-    if id and not is_mistyped(id) and id == one.id then
+    local state = first and state_of_first(first, one)
+    if state then
         redis.call('HSET', one.job, 'follows', first)
-        return wait(one, now + follow_ms)
+        local is_queued = state == 'ready' or state == 'alone'
+        return wait(one, now + (is_queued and math.min(AGAIN_MS, follow_ms) or follow_ms))
     end
     local kept = kept_result(one)
     if kept then return 4, kept end
