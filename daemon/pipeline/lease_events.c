@@ -54,8 +54,8 @@ static void parse(struct job_run *run, const struct lease *lease)
     struct job_rules rules = {run->bounds.ns, options->job_timeout_s};
     if (!lease->raw) {
         if (lease->raw_bytes > JOB_BYTES_MAX)
-            error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are allowed",
-                      lease->raw_bytes, JOB_BYTES_MAX);
+            error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes; at most %llu are "
+                      "allowed", lease->raw_bytes, JOB_BYTES_MAX);
         else
             error_set(&run->error, STATUS_BAD_JSON, "the job has %zu bytes, but Redis breaks the "
                       "connection when it sends them; at most %zu were asked for; raise its "

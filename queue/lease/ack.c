@@ -1,8 +1,8 @@
 /* ack.c - ends leases by DONE and NACK, in batches.
  *
  * A lane sends one call at a time; leases that end meanwhile form the next batch. If a call gets no
- * reply, Redis may have run it. Its leases are sent again, one by one (isolate.c), and the reply "the
- * job is gone" then means success. */
+ * reply, Redis may have run it. Its leases are sent again, one by one (isolate.c), and the reply
+ * "the job is gone" then means success. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -387,8 +387,8 @@ void isolate_ask_bound(struct queue *queue); /* for the error of a job */
 /* limit.c */
 /* How many jobs the next call may name: at most `most`. */
 uint32_t limit_count(const struct limit *limit, uint32_t most);
-/* A call for so many jobs had no reply, on a connection that worked before. Returns true if the next
- * call will be smaller. */
+/* A call for so many jobs had no reply, on a connection that worked before. Returns true if the
+ * next call will be smaller. */
 bool limit_lost(struct limit *limit, uint32_t count, uint64_t now_ms);
 void limit_accepted(struct limit *limit, uint64_t now_ms);
 /* The largest text of a job that the next reply may contain, bytes. */

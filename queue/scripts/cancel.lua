@@ -15,7 +15,7 @@
 local jobs, cancel, woken, waits = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
-local ID_BYTES_MAX, KEPT = 128, 20000
+local ID_BYTES_MAX = 128
 
 -- include parts/wrong_type.lua
 -- include parts/protocol.lua
@@ -33,8 +33,7 @@ end
 -- include parts/wake.lua
 -- Over maxmemory, Redis permits writes after a first write that only frees memory: this
 -- deletes the oldest cancels whose fences have been taken. A ZREM that removes nothing counts, too.
-local passed = redis.call('ZCOUNT', cancel, '-inf', '(' .. FENCED)
-if passed >= KEPT then redis.call('ZREMRANGEBYRANK', cancel, 0, passed - KEPT) end
+forget_cancels(cancel, 1)
 redis.call('ZREM', cancel, '')
 
 local last = tonumber(redis.call('ZSCORE', cancel, id) or 0)

@@ -299,7 +299,10 @@ end
 
 -- If all lists are empty, all jobs before each fence were taken, even if a fence itself was lost.
 local function pass_all_fences()
-    if over >= 0 then over = horizon(cancel) end
+    if over >= 0 then
+        forget_cancels(cancel, 0)
+        over = horizon(cancel)
+    end
     if left > 0 or over < FENCED then return end
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
         pass_fence(member, nil, redis.call('GET', seq) or 0)

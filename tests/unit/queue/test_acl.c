@@ -90,7 +90,8 @@ static const struct script_case {
 
 /* Patterns that together permit every key; one of them is left out. */
 static const char *const families[] = {
-    "t:alone", "t:alone:owner", "t:alone:owner:fetch", "t:cancel", "t:dead", "t:dead:errors", "t:delayed", "t:img:*",
+    "t:alone", "t:alone:owner", "t:alone:owner:fetch", "t:cancel", "t:dead", "t:dead:errors",
+    "t:delayed", "t:img:*",
     "t:inst", "t:job:*[02468]", "t:job:*[13579]", "t:jobs", "t:jobs:2", "t:jobs:9",
     "t:jobs:[0-13-8]", "t:lease", "t:leases:*", "t:never", "t:paused", "t:protocol", "t:reply:*",
     "t:result:*", "t:results", "t:results:stream", "t:seq", "t:shares", "t:unique:*", "t:waits:*",

@@ -19,7 +19,8 @@ static struct queue_value value_of(const char *key, size_t bytes)
 /* Ends a job with two outputs in Redis, of a few bytes and of LARGE_BYTES. */
 static void end_large(struct bench *bench, struct lease *lease, bool dead)
 {
-    struct queue_value values[] = {value_of("t:img:small", 9), value_of("t:img:large", LARGE_BYTES)};
+    struct queue_value values[] = {value_of("t:img:small", 9),
+                                   value_of("t:img:large", LARGE_BYTES)};
     struct queue_answer answer = {
         .result = strdup(text_of("{\"id\":\"large\",\"job\":%llu,\"status\":\"%s\",\"outputs\":["
                                  OUTPUT("t:img:small") "," OUTPUT("t:img:large") "]}",
@@ -120,9 +121,9 @@ TEST(test_a_result_that_is_too_large)
     done(bench, bench->leases[0]);
     run_until(bench, bench->settled == 2);
     assert_int_equal(bench->denied, 1);
-    const char *start = text_of("{\"id\":\"x\",\"job\":%llu,\"status\":\"failed\",\"error\":{\"code\":"
-                                "\"path_refused\",\"message\":\"Redis does not take the 31458",
-                                1ull), *text = redis_text(bench->redis, "GET t:result:x");
+    const char *start = "{\"id\":\"x\",\"job\":1,\"status\":\"failed\",\"error\":{\"code\":"
+                        "\"path_refused\",\"message\":\"Redis does not take the 31458";
+    const char *text = redis_text(bench->redis, "GET t:result:x");
     assert_memory_equal(text, start, strlen(start));
     assert_non_null(strstr(text, "},\"attempt\":1,\"daemon\":\"h:1\"}"));
     tear_down(bench);

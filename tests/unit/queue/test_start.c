@@ -564,6 +564,20 @@ TEST(test_old_cancels_make_room)
     expect("2", "ZSCORE t:cancel id1");
 }
 
+/* A backlog of cancels is forgotten in steps. */
+TEST(test_each_call_forgets_few_cancels)
+{
+    freeReplyObject(redis_command(redis, "EVAL %s 0", "for n = 1, 100000 do "
+                                  "redis.call('ZADD', 't:cancel', n, 'c' .. n) end"));
+    cancel("x", "nil");
+    expect("99938", "ZCARD t:cancel"); /* 64 less, and two more */
+    expect("1", "DEL t:jobs");
+    for (int i = 1; i <= 1300; i++)
+        freeReplyObject(fetch_some(text_of("t A %d 1 10000 3 20 1 0", i), 0));
+    expect("20000", "ZCARD t:cancel");
+    expect("c80002", "ZRANGE t:cancel 1 1"); /* the oldest are gone */
+}
+
 /* ---- the pause ---------------------------------------------------------------------------- */
 
 TEST(test_paused_nothing_is_taken)
