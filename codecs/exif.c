@@ -2,15 +2,37 @@
 #include "codecs/codec_impl.h"
 #include "codecs/tiff.h"
 
+/* Returns the offset of the orientation and sets its size; 0: there is none. EXIF says one SHORT.
+ * Pillow and libvips rotate by the first value of any integer type of 2 or 4 bytes. */
+static size_t orientation_at(const struct tiff *tiff, unsigned *bytes)
+{
+    struct tiff_directory directory = tiff_first_directory(tiff);
+    size_t entry = tiff_find(tiff, &directory, TAG_ORIENTATION), values_bytes;
+    if (entry == 0)
+        return 0;
+    switch (tiff_number(tiff, entry + 2, 2)) {
+    case TIFF_SHORT:
+    case TIFF_SSHORT:
+        *bytes = 2;
+        break;
+    case TIFF_LONG:
+    case TIFF_SLONG:
+        *bytes = 4;
+        break;
+    default:
+        return 0;
+    }
+    return tiff_values(tiff, entry, &values_bytes);
+}
+
 int exif_orientation(const uint8_t *blob, size_t bytes)
 {
     struct tiff tiff;
+    unsigned own_bytes;
     if (!tiff_open(&tiff, blob, bytes))
         return 1;
-    struct tiff_directory directory = tiff_first_directory(&tiff);
-    size_t entry = tiff_find(&tiff, &directory, TAG_ORIENTATION);
-    uint32_t value =
-        tiff_value_bytes(&tiff, entry) == 2 ? tiff_number(&tiff, entry + 8, 2) : 0;
+    size_t at = orientation_at(&tiff, &own_bytes);
+    uint32_t value = at != 0 ? tiff_number(&tiff, at, own_bytes) : 1;
     return value >= 1 && value <= ORIENTATION_MAX ? (int)value : 1;
 }
 
@@ -47,8 +69,10 @@ void exif_fit(uint8_t *data, size_t bytes, uint16_t space, const struct metadata
     if (!tiff_open(&tiff, data, bytes))
         return;
     struct tiff_directory main = tiff_first_directory(&tiff), exif = exif_directory(&tiff, &main);
-    if (fit->upright)
-        set_value(data, &tiff, &main, TAG_ORIENTATION, 1);
+    unsigned own_bytes;
+    size_t at = fit->upright ? orientation_at(&tiff, &own_bytes) : 0;
+    if (at != 0)
+        tiff_write(data + at, 1, own_bytes, tiff.little);
     set_value(data, &tiff, &main, TAG_IMAGE_WIDTH, fit->width);
     set_value(data, &tiff, &main, TAG_IMAGE_LENGTH, fit->height);
     set_value(data, &tiff, &exif, TAG_PIXEL_WIDTH, fit->width);

@@ -15,7 +15,13 @@
 #define TIFF_HEADER_BYTES 8
 #define TIFF_ENTRY_BYTES  12
 
-enum tiff_type { TIFF_ASCII = 2, TIFF_SHORT = 3, TIFF_LONG = 4, TIFF_RATIONAL = 5 };
+enum tiff_type {
+    TIFF_SHORT = 3,
+    TIFF_LONG = 4,
+    TIFF_RATIONAL = 5,
+    TIFF_SSHORT = 8,
+    TIFF_SLONG = 9
+};
 
 /* TIFF 6.0 and EXIF 2.32. */
 enum tiff_tag {

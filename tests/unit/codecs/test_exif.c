@@ -17,6 +17,36 @@ TEST(test_blob)
     picture_free(&exif);
 }
 
+/* Pillow and libvips rotate by the first value of these types. A copy for an output that is upright
+ * must not rotate it again. */
+TEST(test_types)
+{
+    static const struct {
+        uint8_t type, count;
+        uint8_t value[4];
+        int orientation;
+    } rows[] = {{3, 1, {0, 6, 0, 0}, 6},  {4, 1, {0, 0, 0, 6}, 6}, {8, 1, {0, 6, 0, 0}, 6},
+                {9, 1, {0, 0, 0, 6}, 6},  {3, 2, {0, 6, 0, 3}, 6}, {1, 1, {6, 6, 6, 6}, 1},
+                {2, 2, {'6', 0, 0, 0}, 1}, {6, 1, {6, 0, 0, 6}, 1}, {7, 4, {0, 6, 0, 6}, 1},
+                {3, 0, {0, 6, 0, 6}, 1},  {4, 1, {0, 6, 0, 0}, 1}, {4, 1, {0, 1, 0, 6}, 1},
+                {9, 1, {255, 255, 255, 255}, 1}, {11, 1, {0, 0, 0, 6}, 1}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        uint8_t blob[26] = "MM\0*\0\0\0\10\0\1\1\22";
+        const struct metadata_fit upright = {.upright = true, .width = 1, .height = 1};
+        uint8_t *copy = NULL;
+        size_t bytes = 0;
+        blob[13] = rows[i].type;
+        blob[17] = rows[i].count;
+        memcpy(blob + 18, rows[i].value, 4);
+        assert_int_equal(exif_orientation(blob, sizeof blob), rows[i].orientation);
+        assert_true(exif_copy(blob, sizeof blob, &copy, &bytes));
+        assert_int_equal(exif_orientation(copy, bytes), rows[i].orientation);
+        exif_fit(copy, bytes, 0, &upright);
+        assert_int_equal(exif_orientation(copy, bytes), 1);
+        free(copy);
+    }
+}
+
 TEST(test_broken_blob)
 {
     struct picture_file exif = picture_exif(6, true, false);
