@@ -46,7 +46,7 @@ NVCCFLAGS ?= -O3
 CUDA_ARCHS ?=
 
 VERSION = 0.2.0
-LIBS    = libuv hiredis libjpeg libpng libcjson libsystemd
+LIBS    = libuv hiredis libjpeg libpng zlib libcjson libsystemd
 
 # V=1 prints the commands.
 V ?= 0

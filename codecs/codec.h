@@ -23,7 +23,8 @@ struct codec_limits {
     uint32_t jpeg_warnings_max;
     size_t kept_bytes_max;   /* memory that a decode may keep in the context for the next decode,
                                 which then needs no new pages from the kernel */
-    bool lenient;            /* accept a truncated or corrupt JPEG */
+    bool lenient;            /* accept a truncated or corrupt JPEG, and a PNG without its end or
+                                with damaged ancillary chunks */
     unsigned metadata;       /* METADATA_EXIF, METADATA_XMP: what a probe copies, besides the
                                 profile */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
@@ -37,14 +38,13 @@ struct image_info {
     uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
-    bool icc_is_damaged;     /* it has a profile that is damaged or too large; icc is NULL */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
     size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
                                 of a progressive JPEG that libjpeg decodes, otherwise a few rows */
     /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
-    uint8_t *icc;            /* ICC profile, for any colours */
+    uint8_t *icc;            /* ICC profile for the file's colours; NULL also if it is damaged */
     size_t icc_bytes;
     uint8_t *exif;           /* EXIF data from its TIFF header on, without images */
     size_t exif_bytes;       /* at most EXIF_KEPT_BYTES_MAX */

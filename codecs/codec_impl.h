@@ -115,11 +115,11 @@ bool codec_icc_is_rgb(const uint8_t *icc, size_t bytes);
 /* Copies metadata, if its size is 1 to `most` bytes. Returns false if there is no memory. */
 bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to,
                 size_t *to_length) MUST_CHECK;
-/* Copies an ICC profile for any colours, or sets info->icc_is_damaged. Returns false if there is no
- * memory. */
+/* Copies an ICC profile for any colours, unless it is damaged or too large. Returns false if there
+ * is no memory. */
 bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info) MUST_CHECK;
-/* Drops a gray ICC profile from an image with colours: it does not apply to them. is_gray: whether
- * the file has one colour channel, with or without alpha. */
+/* Drops an ICC profile for other colours than the file's: it does not apply to them. Gray pixels
+ * may have one for RGB. is_gray: whether the file has one colour channel, with or without alpha. */
 void codec_fit_icc(struct image_info *info, bool is_gray);
 /* Copy EXIF data and an XMP packet without images, if limits->metadata has them. The blob is as for
  * exif_orientation. Return false if there is no memory. */

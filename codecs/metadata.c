@@ -87,8 +87,7 @@ bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to, 
 
 bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info)
 {
-    info->icc_is_damaged = !codec_icc_is_valid(icc, bytes);
-    return info->icc_is_damaged ||
+    return !codec_icc_is_valid(icc, bytes) ||
            codec_keep(icc, bytes, ICC_BYTES_MAX, &info->icc, &info->icc_bytes);
 }
 
@@ -145,7 +144,9 @@ bool image_info_icc_is_cmyk(const struct image_info *info)
 
 void codec_fit_icc(struct image_info *info, bool is_gray)
 {
-    if (!is_gray && info->icc && is_for(info->icc, info->icc_bytes, "GRAY"))
+    const char *wanted = info->cmyk ? "CMYK" : "RGB ";
+    if (info->icc && !is_for(info->icc, info->icc_bytes, wanted) &&
+        !(is_gray && is_for(info->icc, info->icc_bytes, "GRAY")))
         image_info_clear_icc(info);
 }
 

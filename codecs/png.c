@@ -32,7 +32,8 @@ struct png_state {
     struct error *error;
     bool encoding;
     bool out_of_memory; /* an allocation of libpng failed: the next error has this cause */
-    bool has_gray_icc;  /* a file with colours has a profile for gray, which libpng omits */
+    bool lenient;       /* accept damage that costs no pixel */
+    bool has_all_rows;  /* the rest of the file is read for its errors alone */
     const uint8_t *bytes;
     size_t length, at;        /* at: offset of the next byte that libpng reads */
     uint64_t deadline_ns;     /* of decoding */
@@ -56,6 +57,13 @@ static const char *position(const struct png_state *state, char text[POSITION_BY
     return text;
 }
 
+/* Ends a lenient decode if all rows are there. */
+static void accept_end(struct png_state *state)
+{
+    if (state->lenient && state->has_all_rows)
+        longjmp(state->jump, 1);
+}
+
 static _Noreturn void on_error(png_structp png, png_const_charp message)
 {
     struct png_state *state = png_get_error_ptr(png);
@@ -63,6 +71,9 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
                          : state->encoding    ? STATUS_ENCODE_FAILED
                                               : STATUS_DECODE_FAILED;
     char text[POSITION_BYTES];
+    /* An error of the stream may mean wrong rows. */
+    if (status == STATUS_DECODE_FAILED && strncmp(message, "IDAT: ", 6) != 0)
+        accept_end(state);
     codec_fail(state, status, "the PNG cannot be %s, %s: %s",
                state->encoding ? "written" : "decoded", position(state, text), message);
 }
@@ -80,15 +91,11 @@ static bool is_harmless(const char *message)
 }
 
 /* Makes a warning about IDAT chunks an error: only IDAT holds pixels. libpng merely warns about a
- * zlib error after the last row, but a wrong checksum may mean wrong rows. Of a profile that it
- * omits, only the warning says why (png_icc_check_header). */
+ * zlib error after the last row, but a wrong checksum may mean wrong rows. */
 static void on_warning(png_structp png, png_const_charp message)
 {
-    struct png_state *state = png_get_error_ptr(png);
     if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
         on_error(png, message);
-    if (strstr(message, "Gray color space not permitted on RGB PNG") != NULL)
-        state->has_gray_icc = true;
 }
 
 /* Its counterpart is NULL: libpng then calls free(). */
@@ -122,9 +129,12 @@ static void source_read(png_structp png, png_bytep to, size_t count)
 {
     struct png_state *state = png_get_io_ptr(png);
     char text[POSITION_BYTES];
-    if (count > state->length - state->at)
-        codec_fail(state, STATUS_DECODE_FAILED, "the PNG's data ends %s (at byte %zu)",
-                   position(state, text), state->length);
+    if (count > state->length - state->at) {
+        accept_end(state);
+        codec_fail(state, STATUS_DECODE_FAILED, "the PNG's data ends %s (at byte %zu)%s",
+                   position(state, text), state->length,
+                   state->has_all_rows ? ": it has no complete IEND chunk" : "");
+    }
     memcpy(to, state->bytes + state->at, count);
     size_t piece = state->at / CODEC_BYTES_PER_CHECK;
     state->at += count;
@@ -132,7 +142,8 @@ static void source_read(png_structp png, png_bytep to, size_t count)
         stop_late_decode(state);
 }
 
-/* Returns the first chunk of a type before IEND, or NULL. */
+/* Returns the first chunk of a type before IEND, or NULL. A wrong CRC, which only a lenient decode
+ * survives, hides a chunk. */
 static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
                                  size_t *data_bytes)
 {
@@ -141,7 +152,8 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
         size_t count = codec_u32(bytes + at);
         if (count > length - at - CHUNK_OVERHEAD || memcmp(bytes + at + 4, "IEND", 4) == 0)
             return NULL;
-        if (memcmp(bytes + at + 4, type, 4) == 0) {
+        if (memcmp(bytes + at + 4, type, 4) == 0 &&
+            crc32(0, bytes + at + 4, (uInt)(4 + count)) == codec_u32(bytes + at + 8 + count)) {
             *data_bytes = count;
             return bytes + at + 8;
         }
@@ -162,7 +174,8 @@ static _Noreturn void refuse_library(struct png_state *state)
 }
 
 /* Reads the file up to the first IDAT. Call only after setjmp(state->jump). Skips ancillary chunks,
- * except iCCP if want_icc is true, but checks their CRC. Benign errors are warnings: libpng drops
+ * except iCCP if want_icc is true, but checks their CRC: a lenient decode drops damaged ones.
+ * Benign errors are warnings: libpng drops
  * an invalid profile and keeps the image. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
@@ -171,6 +184,7 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
     state->bytes = bytes;
     state->length = length;
     state->deadline_ns = limits->deadline_ns;
+    state->lenient = limits->lenient;
     state->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, state, on_error, on_warning,
                                           state, allocate, NULL);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
@@ -180,7 +194,8 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
     png_set_user_limits(png, limits->side_max, limits->side_max);
     png_set_chunk_malloc_max(png, PNG_CHUNK_BYTES_MAX);
     png_set_chunk_cache_max(png, PNG_CHUNKS_MAX);
-    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT,
+                       state->lenient ? PNG_CRC_WARN_DISCARD : PNG_CRC_ERROR_QUIT);
     png_set_benign_errors(png, 1);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     if (want_icc)
@@ -191,36 +206,41 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
 
 /* ---- probe ---- */
 
+/* Whether a tRNS chunk counts. libpng drops its values if a PLTE chunk follows. */
+static bool has_transparency(const struct png_state *state)
+{
+    int count = 0;
+    return png_get_valid(state->png, state->info, PNG_INFO_tRNS) != 0 &&
+           png_get_tRNS(state->png, state->info, NULL, &count, NULL) != 0 && count > 0;
+}
+
 static uint32_t channels_of(const struct png_state *state)
 {
     int type = png_get_color_type(state->png, state->info);
-    if ((type & PNG_COLOR_MASK_ALPHA) != 0 ||
-        png_get_valid(state->png, state->info, PNG_INFO_tRNS) != 0)
+    if ((type & PNG_COLOR_MASK_ALPHA) != 0 || has_transparency(state))
         return 4;
     return (type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
 }
 
+/* libpng omits invalid profiles, and those for other colours than the file's. */
 static void read_icc(struct png_state *state, struct image_info *info)
 {
     png_charp name;
     int compression;
     png_bytep profile;
     png_uint_32 bytes;
-    check_memory(state);
     size_t chunk_bytes;
-    /* libpng omits invalid profiles, and those for RGB in gray files or for gray in others. */
-    info->icc_is_damaged =
-        !state->has_gray_icc &&
-        (png_get_color_type(state->png, state->info) & PNG_COLOR_MASK_COLOR) != 0 &&
-        find_chunk(state->bytes, state->length, "iCCP", &chunk_bytes) != NULL;
-    if (png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
-            PNG_INFO_iCCP ||
-        !codec_icc_is_valid(profile, bytes)) /* uncovered: batch */
+    check_memory(state);
+    /* libpng uses a profile even if it then finds its CRC to be wrong. */
+    if (state->lenient && !find_chunk(state->bytes, state->length, "iCCP", &chunk_bytes))
         return;
-    info->icc_is_damaged = false;
-    if (!codec_keep(profile, bytes, ICC_BYTES_MAX, &info->icc, &info->icc_bytes))
+    if (png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
+        PNG_INFO_iCCP)
+        return;
+    if (!codec_keep_icc(profile, bytes, info))
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for a colour profile of %u bytes",
                    bytes);
+    codec_fit_icc(info, (png_get_color_type(state->png, state->info) & PNG_COLOR_MASK_COLOR) == 0);
 }
 
 /* Reads the text of an iTXt chunk after its name: two bytes about compression, a language and a
@@ -346,6 +366,7 @@ static void decode_rows(struct png_state *state, const struct image *dst)
                 stop_late_decode(state);
         }
     state->pass = state->passes - 1; /* for messages about chunks after the pixels */
+    state->has_all_rows = true;
     png_read_end(state->png, NULL);
 }
 

@@ -56,13 +56,9 @@
 /* libjpeg writes 10 scans. A hostile file may have thousands, and each costs a pass over the whole
  * image. */
 #define JPEG_SCANS_DEFAULT 100
-/* A 64 MiB file of full segments has 1,000. libjpeg walks its list of segments for each new one, so
- * 100,000 empty segments (400 KB) would take half a minute. */
+/* A 64 MiB file of full segments has 1,000. */
 #define JPEG_SEGMENTS_MAX 4096
-/* Memory for APP1 and APP2 segments while the header is read, before the job is admitted. EXIF and
- * the largest profile fit after 12 MiB of XMP (depth maps). */
-#define JPEG_KEPT_BYTES_MAX (4 * ICC_BYTES_MAX)
-/* The same for the boxes, the profile, which libavif reads a second time from them, EXIF and XMP of
+/* Memory for the boxes, the profile, which libavif reads a second time from them, EXIF and XMP of
  * an AVIF. libavif copies EXIF and XMP up to two times. */
 #define AVIF_KEPT_BYTES_MAX (10 * MIB)
 /* libavif's memory for the items, properties and tracks of a file. 256 AV1 streams need 2.5 MiB
@@ -285,8 +281,7 @@ static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB
                                                           QUEUE_BATCH_MAX) +
                                           2 * 2 * CALL_SMALL_BYTES + 2 * MIB,
               "the memory of two shards must hold the replies and calls that the base does not");
-static_assert(HEAP_WORKER_BYTES >= JPEG_KEPT_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
-                  HEAP_WORKER_BYTES >=
+static_assert(HEAP_WORKER_BYTES >=
                       2 * AVIF_KEPT_BYTES_MAX + AVIF_ENTRIES_BYTES_MAX + AVIF_IMAGES_BYTES +
                           2 * ICC_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&

@@ -43,11 +43,13 @@ static boolean source_fill(j_decompress_ptr reader)
         jpeg_stop_late_decode(state);
         return TRUE;
     }
-    char text[JPEG_POSITION_BYTES];
-    if (!state->limits->lenient)
-        codec_fail(state, STATUS_DECODE_FAILED, "the JPEG's data ends %s (at byte %llu)",
-                   jpeg_position(state, text), (unsigned long long)state->source_bytes);
-    WARNMS(reader, JWRN_JPEG_EOF);
+    /* libjpeg asks for more bytes than it needs: an end marker shows which rows are there. If any
+     * are missing, it warns. */
+    state->ends_early = true;
+    if (state->limits->lenient)
+        WARNMS(reader, JWRN_JPEG_EOF);
+    else if (reader->output_height == 0)
+        jpeg_fail_at_end(state, "");
     state->source.next_input_byte = end;
     state->source.bytes_in_buffer = sizeof end;
     return TRUE;
@@ -78,6 +80,7 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
         .skip_input_data = source_skip, .resync_to_restart = jpeg_resync_to_restart,
         .term_source = source_ignore};
     state->source_bytes = length;
+    state->ends_early = false;
     state->scans.count = state->next_span = 0;
     state->rest = bytes;
     state->rest_bytes = length;
@@ -142,50 +145,10 @@ static enum status read_colour(const struct jpeg_decompress_struct *reader,
     }
 }
 
-/* Returns the first APP1 segment that begins with this name; NULL: there is none. */
-static jpeg_saved_marker_ptr find_app1(const struct jpeg_decompress_struct *reader,
-                                       const char *name, size_t length)
-{
-    jpeg_saved_marker_ptr marker = reader->marker_list;
-    while (marker != NULL && !(marker->marker == JPEG_MARKER_EXIF &&
-                               codec_has_bytes(marker->data, marker->data_length, 0, name, length)))
-        marker = marker->next;
-    return marker;
-}
-
-static void read_exif_and_xmp(struct jpeg_state *state, struct image_info *info)
-{
-    jpeg_saved_marker_ptr exif = find_app1(&state->reader, JPEG_EXIF_NAME, JPEG_EXIF_NAME_BYTES);
-    jpeg_saved_marker_ptr xmp = find_app1(&state->reader, JPEG_XMP_NAME, JPEG_XMP_NAME_BYTES);
-    if (exif != NULL)
-        info->orientation = exif_orientation(exif->data, exif->data_length);
-    if ((exif != NULL && !codec_keep_exif(state->limits, exif->data, exif->data_length, info)) ||
-        (xmp != NULL && !codec_keep_xmp(state->limits, xmp->data + JPEG_XMP_NAME_BYTES,
-                                        xmp->data_length - JPEG_XMP_NAME_BYTES, info)))
-        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a JPEG");
-}
-
-static void read_icc(struct jpeg_decompress_struct *reader, struct image_info *info)
-{
-    unsigned bytes = 0;
-    if (!jpeg_read_icc_profile(reader, &info->icc, &bytes)) {
-        for (jpeg_saved_marker_ptr at = reader->marker_list; at != NULL; at = at->next)
-            info->icc_is_damaged |=
-                at->marker == JPEG_MARKER_ICC &&
-                codec_has_bytes(at->data, at->data_length, 0, JPEG_ICC_NAME, sizeof JPEG_ICC_NAME);
-        return;
-    }
-    info->icc_bytes = bytes;
-    info->icc_is_damaged = !codec_icc_is_valid(info->icc, info->icc_bytes);
-    if (info->icc_is_damaged)
-        image_info_clear_icc(info);
-    codec_fit_icc(info, reader->jpeg_color_space == JCS_GRAYSCALE);
-}
-
 static void read_info(struct jpeg_state *state, struct image_info *info)
 {
     struct jpeg_decompress_struct *reader = &state->reader;
-    jpeg_keep_segments(state, true);
+    jpeg_note_segments(state);
     jpeg_read_header(reader, TRUE);
     info->width = reader->image_width;
     info->height = reader->image_height;
@@ -195,9 +158,8 @@ static void read_info(struct jpeg_state *state, struct image_info *info)
             STATUS_OK ||
         read_colour(reader, info, state->error) != STATUS_OK)
         return;
-    read_exif_and_xmp(state, info);
     info->codec_bytes = decoder_bytes(reader);
-    read_icc(reader, info);
+    jpeg_read_metadata(state, info);
 }
 
 enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
@@ -319,6 +281,8 @@ static void decode_rows(struct jpeg_state *state, const uint8_t *bytes, size_t l
     else
         read_rows(reader, dst);
     jpeg_finish_decompress(reader); /* reads to the end marker */
+    if (state->ends_early && !state->limits->lenient)
+        jpeg_fail_at_end(state, ": it has no end marker");
 }
 
 static enum status decode_once(struct jpeg_state *state, const uint8_t *bytes, size_t length,

@@ -143,7 +143,7 @@ static bool read_segment(struct jpeg_state *state, const uint8_t *at, size_t len
     case JPEG_APP0:
         return false;
     default: /* APPn or COM; those of the header are counted already */
-        return ++state->segments <= JPEG_SEGMENTS_MAX;
+        return ++state->segments_seen <= JPEG_SEGMENTS_MAX;
     }
 }
 

@@ -35,6 +35,14 @@ static enum status status_of(const struct jpeg_state *state, int code)
     }
 }
 
+/* Rows are upsampled, and reach the caller, later than they are decoded. */
+static uint32_t decoded_rows(const struct jpeg_decompress_struct *reader)
+{
+    uint64_t rows = (uint64_t)reader->input_iMCU_row * (unsigned)reader->max_v_samp_factor *
+                    (unsigned)reader->min_DCT_scaled_size;
+    return rows < reader->output_height ? (uint32_t)rows : reader->output_height;
+}
+
 const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES])
 {
     const struct jpeg_decompress_struct *reader = &state->reader;
@@ -43,9 +51,16 @@ const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITIO
     if (reader->output_scanline == 0 && reader->input_scan_number > 1)
         snprintf(text, JPEG_POSITION_BYTES, "in scan %d", reader->input_scan_number);
     else
-        snprintf(text, JPEG_POSITION_BYTES, "after %u of %u rows", reader->output_scanline,
+        snprintf(text, JPEG_POSITION_BYTES, "after %u of %u rows", decoded_rows(reader),
                  reader->output_height);
     return text;
+}
+
+_Noreturn void jpeg_fail_at_end(struct jpeg_state *state, const char *what)
+{
+    char text[JPEG_POSITION_BYTES];
+    codec_fail(state, STATUS_DECODE_FAILED, "the JPEG's data ends %s (at byte %llu)%s",
+               jpeg_position(state, text), (unsigned long long)state->source_bytes, what);
 }
 
 static _Noreturn void on_error(j_common_ptr common)
@@ -68,38 +83,20 @@ static bool loses_pixels(int code)
            code == JWRN_JPEG_EOF || code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION;
 }
 
-void jpeg_keep_segments(struct jpeg_state *state, bool keep)
-{
-    unsigned bytes_each = keep ? 0xFFFF : 0;
-    jpeg_save_markers(&state->reader, JPEG_MARKER_EXIF, bytes_each);
-    jpeg_save_markers(&state->reader, JPEG_MARKER_ICC, bytes_each);
-}
-
-static void count_segment(struct jpeg_state *state, int marker, int bytes)
-{
-    if (++state->segments > JPEG_SEGMENTS_MAX)
-        codec_fail(state, STATUS_DECODE_LIMIT,
-                   "the JPEG has more than %d APPn and COM segments, which is the limit",
-                   JPEG_SEGMENTS_MAX);
-    if (marker != JPEG_MARKER_EXIF && marker != JPEG_MARKER_ICC)
-        return;
-    state->kept_bytes += (uint64_t)bytes;
-    if (state->kept_bytes > JPEG_KEPT_BYTES_MAX)
-        jpeg_keep_segments(state, false);
-}
-
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg_state *state = common->client_data;
-    /* While libjpeg reads a header, this is its only call for each APPn and COM segment. It makes
-     * no such call for an APP0 or APP14 that it parses, but it does not keep those. */
+    /* libjpeg's only call for each APPn and COM segment that it skips. It makes no such call for an
+     * APP0 or APP14 that it parses. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
-        count_segment(state, common->err->msg_parm.i[0], common->err->msg_parm.i[1]);
+        jpeg_count_segment(state);
     /* Encoders do not warn. If there is a row decoder, libjpeg warns of the missing first scan. */
     if (level >= 0 || state->limits == NULL || state->row_decoder != NULL)
         return;
     common->err->num_warnings++;
     if (loses_pixels(common->err->msg_code)) {
+        if (!state->limits->lenient && state->ends_early)
+            jpeg_fail_at_end(state, "");
         if (!state->limits->lenient)
             on_error(common);
         return;
@@ -151,8 +148,7 @@ static void on_progress(j_common_ptr common)
 void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *error)
 {
     state->error = error;
-    state->warnings = state->segments = state->monitor_calls = 0;
-    state->kept_bytes = 0;
+    state->warnings = state->segments_seen = state->monitor_calls = 0;
     state->row_decoder = NULL;
     common->err = jpeg_std_error(&state->errors);
     state->errors.error_exit = on_error;

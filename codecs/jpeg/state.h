@@ -56,6 +56,20 @@ struct jpeg_scans {
     size_t count;
 };
 
+/* A segment of the file without its marker and length; borrowed. NULL: there is none. */
+struct jpeg_segment {
+    const uint8_t *bytes;
+    size_t length;
+};
+
+/* The metadata in a header. */
+struct jpeg_segments {
+    struct jpeg_segment exif, xmp;
+    struct jpeg_segment icc[256]; /* parts of the profile, by their number from 1 */
+    unsigned icc_count;           /* of all parts, by the first one */
+    bool icc_is_damaged;          /* numbers that do not fit */
+};
+
 struct jpeg_state {
     jmp_buf jump;
     struct jpeg_error_mgr errors;
@@ -77,10 +91,11 @@ struct jpeg_state {
     struct jpeg_scans scans; /* the parts of the source to read; empty: all of it */
     size_t next_span;
     uint64_t source_bytes;
+    bool ends_early; /* the reader has received an end marker that the file does not have */
     const uint8_t *rest; /* the bytes that the reader has not received yet */
     size_t rest_bytes;
-    uint64_t kept_bytes;
-    uint32_t warnings, segments, monitor_calls;
+    struct jpeg_segments segments; /* after jpeg_note_segments */
+    uint32_t warnings, segments_seen, monitor_calls;
 };
 
 /* ---- jpeg.c ---- */
@@ -91,8 +106,8 @@ void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *err
 /* Returns the decoder's position in the image, for messages. */
 #define JPEG_POSITION_BYTES 64
 const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES]);
-/* Starts or stops keeping the segments with EXIF data and profiles. */
-void jpeg_keep_segments(struct jpeg_state *state, bool keep);
+/* Fails because the file ends. what: the end of the message. */
+_Noreturn void jpeg_fail_at_end(struct jpeg_state *state, const char *what);
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
 /* ---- decode.c, encode.c, frame.c ---- */
@@ -112,6 +127,15 @@ codec_frame_fn jpeg_read_frame;
  * interval of the reader by those of later scans. */
 bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
                      size_t length);
+
+/* ---- segments.c ---- */
+
+/* Counts an APPn or COM segment against JPEG_SEGMENTS_MAX. */
+void jpeg_count_segment(struct jpeg_state *state);
+/* Notes the places of metadata. Call before jpeg_read_header. */
+void jpeg_note_segments(struct jpeg_state *state);
+/* Copies the metadata that was noted. Call after jpeg_read_header, with info->cmyk set. */
+void jpeg_read_metadata(struct jpeg_state *state, struct image_info *info);
 
 /* ---- markers.c ---- */
 

@@ -299,7 +299,6 @@ static void set_profile(const struct job_run *run, struct plan_source *source)
 {
     source->icc = run->info.icc;
     source->icc_bytes = run->info.icc_bytes;
-    source->icc_is_damaged = run->info.icc_is_damaged;
 }
 
 /* Chooses how the input is decoded, and returns the resulting source image. A scaled decode is used

@@ -148,7 +148,7 @@ enum status colour_take(const uint8_t *icc, size_t bytes, enum colour_intent int
     struct colour *made = NULL;
     const char *fault = icc_open(&profile, icc, bytes);
     if (fault)
-        return error_set(error, STATUS_BAD_OP, "%s", fault);
+        return error_set(error, STATUS_DECODE_FAILED, "%s", fault);
     *colour = look_up(icc, bytes, intent);
     if (*colour)
         return STATUS_OK;

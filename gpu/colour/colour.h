@@ -28,7 +28,8 @@ struct colour {
 
 /* Returns the tables of a profile, which the caller releases. Takes them from the cache, or
  * computes them, which takes up to a tenth of a second, and as much memory as
- * COLOUR_BUILD_BYTES_MAX. `error` receives bad_op or out_of_memory; its text names the reason. */
+ * COLOUR_BUILD_BYTES_MAX. Errors: decode_failed if the profile is damaged or describes no image,
+ * unsupported_format if this program cannot use it, out_of_memory. */
 enum status colour_take(const uint8_t *icc, size_t bytes, enum colour_intent intent,
                         struct colour **colour, struct error *error) MUST_CHECK;
 void colour_release(struct colour *colour); /* takes NULL */

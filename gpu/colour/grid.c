@@ -23,7 +23,7 @@ enum status colour_build_grid(const struct icc *icc, enum colour_intent intent,
                               struct colour **colour, struct error *error)
 {
     (void)icc, (void)intent, (void)colour;
-    return error_set(error, STATUS_BAD_OP,
+    return error_set(error, STATUS_UNSUPPORTED_FORMAT,
                      "it has tables, which only lcms2 reads, and gpuimgd was built without lcms2; "
                      "omit to_srgb, or install liblcms2-dev and build again");
 }
@@ -297,10 +297,10 @@ static enum status build(cmsContext context, const struct icc *icc,
                                    [COLOUR_INKS] = sizeof(struct colour_inks)};
     cmsHTRANSFORM transform = open_transform(context, icc, conversion);
     if (!transform && own.exhausted)
-        return error_set(error, STATUS_BAD_OP, "lcms2 needs more than %llu bytes for it",
-                         COLOUR_BUILD_BYTES_MAX);
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "lcms2 needs more than %llu bytes for it", COLOUR_BUILD_BYTES_MAX);
     if (!transform)
-        return error_set(error, STATUS_BAD_OP, "lcms2 refuses it: %s",
+        return error_set(error, STATUS_DECODE_FAILED, "lcms2 refuses it: %s",
                          own.text[0] ? own.text : "its tags are damaged or missing");
     *colour = colour_create(conversion->kind, bytes[conversion->kind]);
     bool filled = *colour && fill(context, icc, transform, conversion, *colour);
@@ -315,7 +315,7 @@ enum status colour_build_grid(const struct icc *icc, enum colour_intent intent,
 {
     struct conversion conversion;
     if (!choose(icc, &conversion))
-        return error_set(error, STATUS_BAD_OP, "it is neither for gray, RGB nor CMYK");
+        return error_set(error, STATUS_DECODE_FAILED, "it is neither for gray, RGB nor CMYK");
     conversion.intent = intent == COLOUR_RELATIVE ? INTENT_RELATIVE_COLORIMETRIC
                                                   : INTENT_PERCEPTUAL;
     memset(&own, 0, sizeof(own));

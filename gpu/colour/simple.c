@@ -83,7 +83,7 @@ static enum status build_gray(const struct icc *icc, struct colour **colour, str
 {
     struct icc_curve curve;
     if (!icc_read_curve(icc, GRAY_CURVE, &curve))
-        return error_set(error, STATUS_BAD_OP, "its curve of gray is damaged");
+        return error_set(error, STATUS_DECODE_FAILED, "its curve of gray is damaged");
     *colour = colour_create(COLOUR_GRAY, 0);
     if (!*colour)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the tables of a profile");
@@ -192,7 +192,7 @@ enum status colour_build_simple(const struct icc *icc, struct colour **colour, s
     if (icc->space == ICC_SPACE_GRAY)
         return build_gray(icc, colour, error);
     if (!read_primaries(icc, &primaries))
-        return error_set(error, STATUS_BAD_OP,
+        return error_set(error, STATUS_DECODE_FAILED,
                          "it has no valid curves and colorants of red, green and blue");
     bool same = is_srgb(&primaries);
     *colour = colour_create(same ? COLOUR_SAME : COLOUR_MATRIX,
@@ -204,7 +204,8 @@ enum status colour_build_simple(const struct icc *icc, struct colour **colour, s
     struct colour_matrix *matrix = (*colour)->tables;
     multiply(&primaries, rows);
     if (!write_rows(matrix, rows))
-        return error_set(error, STATUS_BAD_OP, "its colorants are far outside of real colours");
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "its colorants are far outside of real colours");
     write_curves(matrix, &primaries);
     return STATUS_OK;
 }

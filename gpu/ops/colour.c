@@ -109,23 +109,23 @@ static enum status add_tables(struct chain *chain, const struct colour *colour)
     return STATUS_OK;
 }
 
-/* Converts the chain's image from the profile of its source. A profile for other colours than the
- * image's does nothing. Errors: those of colour_take, as refusals of the current operation. */
+/* Converts the chain's image from the profile of its source. A damaged profile, and one for other
+ * colours than the image's, do nothing, as in browsers and libvips. A profile that this program
+ * cannot use is a refusal of the current operation. */
 static enum status convert_to_srgb(struct chain *chain, enum colour_intent intent)
 {
     const struct plan_source *source = &chain->plan->source;
     struct error error = {0};
-    if (source->icc_is_damaged)
-        return op_refuse(chain->item, ": the input's ICC profile is damaged, or larger than %llu "
-                         "bytes; omit to_srgb, or remove the profile", ICC_BYTES_MAX);
     enum icc_space space = source->icc_bytes > 0 ? icc_space(source->icc, source->icc_bytes)
                                                  : ICC_SPACE_NONE;
     if (chain->in_srgb || space == ICC_SPACE_NONE || space == ICC_SPACE_OTHER ||
-        (space == ICC_SPACE_CMYK) != chain->cmyk)
+        (space == ICC_SPACE_CMYK) != source->cmyk || source->cmyk != chain->cmyk)
         return STATUS_OK;
     enum status status =
         colour_take(source->icc, source->icc_bytes, intent, chain->colour, &error);
-    if (status == STATUS_BAD_OP)
+    if (status == STATUS_DECODE_FAILED)
+        return STATUS_OK;
+    if (status == STATUS_UNSUPPORTED_FORMAT)
         return op_refuse(chain->item, ": the input's ICC profile cannot be used: %s", error.text);
     if (status)
         return error_set(chain->error, status, "%s", error.text);
@@ -163,13 +163,13 @@ const struct op op_to_srgb = {
     .name = "to_srgb",
     .help = "Converts from the input's ICC profile to sRGB, as lcms2",
     .definition =
-        "Without a profile, with a profile of sRGB, or with one for other colours than the "
-        "image's, pixels stay: lcms2 refuses to apply a gray profile to RGB, and browsers ignore "
-        "it. The output has no profile, which means sRGB. Black becomes black "
-        "(black point compensation), alpha stays. Colour pixels of a YCbCr JPEG become RGB "
-        "first. The profile of a CMYK JPEG is applied before the first operation that does more "
-        "than move pixels; without to_srgb, each of its colours is C K / 255, rounded. The "
-        "conversion is a pass of its own, but for gray it is a table.\n\n"
+        "Without a profile, with a profile of sRGB, with a damaged one, or with one for other "
+        "colours than the image's, pixels stay, as in browsers and libvips. The output has no "
+        "profile, which means sRGB. Black becomes black (black point compensation), alpha stays. "
+        "Colour pixels of a YCbCr JPEG become RGB first. The profile of a CMYK JPEG is applied "
+        "before the first operation that does more than move pixels; without to_srgb, each of its "
+        "colours is C K / 255, rounded. The conversion is a pass of its own, but for gray it is a "
+        "table.\n\n"
         "A profile with a curve and a colorant per channel: linear light L = round(16384 "
         "curve(v / 255)) of each colour, a matrix M = round(16384 m) to linear sRGB, with m the "
         "inverse of sRGB's colorants times those of the profile, then sRGB's curve of (M L + 8192) "

@@ -42,7 +42,6 @@ struct plan_source {
     const uint8_t *icc;               /* the file's profile, for any colours; borrowed, and used
                                          by plan_build alone */
     size_t icc_bytes;                 /* 0: none */
-    bool icc_is_damaged;              /* it has one, which cannot be used */
     struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
     int orientation;                  /* EXIF 1..8, applied before all operations; 1: none */

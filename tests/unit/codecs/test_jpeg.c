@@ -338,7 +338,7 @@ TEST(test_warning_limit)
     picture_free(&file);
 }
 
-/* For each empty segment libjpeg walks over all earlier ones: 400 KB could take half a minute. */
+/* Millions of empty segments. */
 TEST(test_segment_limit)
 {
     enum { SEGMENT = 4, MANY = 1000000 };
@@ -362,26 +362,81 @@ TEST(test_segment_limit)
     free(segments);
 }
 
-/* Large segments use memory before a job is admitted, so only a limited amount is kept. */
-TEST(test_kept_segments)
+/* EXIF and the profile after 32 MiB of other segments with their markers. */
+TEST(test_late_segments)
 {
-    enum { segment_bytes = 2 + 65535, many = 2 * JPEG_KEPT_BYTES_MAX / segment_bytes };
-    struct picture_file icc = picture_icc(400, "RGB ");
+    enum { segment_bytes = 2 + 65535, many = 512 };
+    struct picture_file icc = picture_icc(70000, "RGB ");
     uint8_t *segments = calloc(many, segment_bytes);
     assert_non_null(segments);
     for (size_t i = 0; i < many; i++)
-        memcpy(segments + i * segment_bytes, "\xFF\xE1\xFF\xFFhttp://ns.adobe.com/", 24);
-    for (int i = 0; i < 2; i++) {
-        size_t count = i == 0 ? many / 4 : many;
+        memcpy(segments + i * segment_bytes,
+               i % 2 ? "\xFF\xE1\xFF\xFFhttp://ns.adobe.com/" : "\xFF\xE2\xFF\xFFMPF\0", 9);
+    struct picture_file file = make_jpeg(.width = 9, .height = 7, .icc = icc.bytes,
+                                         .icc_bytes = icc.length, .orientation = 6);
+    picture_insert(&file, 2, segments, (size_t)many * segment_bytes);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.orientation, 6);
+    assert_int_equal(rig.info.icc_bytes, icc.length);
+    assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
+    free(segments);
+    picture_free(&file);
+    picture_free(&icc);
+}
+
+/* Parts of a profile in any order. Numbers that do not fit make it unusable, as in libjpeg. */
+TEST(test_parts_of_a_profile)
+{
+    static const struct {
+        uint8_t first, first_of, second, second_of;
+        bool is_whole;
+    } rows[] = {{1, 2, 2, 2, true}, {1, 2, 1, 2, false}, {0, 2, 2, 2, false}, {1, 2, 3, 2, false},
+                {1, 3, 2, 3, false}, {1, 2, 2, 3, false}, {1, 0, 2, 0, false},
+                {255, 255, 1, 255, false}};
+    struct picture_file icc = picture_icc(70000, "RGB ");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct picture_file file = make_jpeg(.width = 9, .height = 7, .icc = icc.bytes,
                                              .icc_bytes = icc.length);
-        picture_insert(&file, 2, segments, count * segment_bytes);
+        uint8_t *first = memmem(file.bytes, file.length, "ICC_PROFILE", 12);
+        uint8_t *second = memmem(first + 12, file.length - 100, "ICC_PROFILE", 12);
+        assert_non_null(second);
+        first[12] = rows[i].first;
+        first[13] = rows[i].first_of;
+        second[12] = rows[i].second;
+        second[13] = rows[i].second_of;
         rig_reads(&file, STATUS_OK, NULL);
-        assert_int_equal(rig.info.icc_bytes, i == 0 ? 400 : 0);
+        assert_int_equal(rig.info.icc_bytes, rows[i].is_whole ? icc.length : 0);
         picture_free(&file);
     }
-    free(segments);
     picture_free(&icc);
+}
+
+/* All rows are there, but no end marker; or less. */
+TEST(test_truncated_counts_rows)
+{
+    static const struct picture_jpeg kinds[] = {
+        {.width = 60, .height = 45}, {.width = 60, .height = 45, .subsampling = 444},
+        {.width = 60, .height = 45, .colour = PICTURE_GRAY},
+        {.width = 60, .height = 45, .colour = PICTURE_CMYK},
+        {.width = 60, .height = 45, .restart_rows = 1}};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct picture_file file = picture_jpeg(&kinds[i]);
+        rig_reads_once(picture_cut(&file, file.length - 2), STATUS_DECODE_FAILED,
+                       "ends after 45 of 45 rows (at byte ");
+        assert_non_null(strstr(rig.error.text, "): it has no end marker"));
+        rig_reads_once(picture_cut(&file, file.length - 40), STATUS_DECODE_FAILED,
+                       i % 4 == 0 ? "ends after 32 of 45 rows" : "ends after 40 of 45 rows");
+        assert_null(strstr(rig.error.text, "end marker"));
+        rig.limits.lenient = true;
+        rig_reads_once(picture_cut(&file, file.length - 2), STATUS_OK, NULL);
+        rig.limits.lenient = false;
+        picture_free(&file);
+    }
+    struct picture_file file = make_jpeg(.width = 60, .height = 45, .progressive = true);
+    rig_reads_once(picture_cut(&file, file.length - 2), STATUS_DECODE_FAILED,
+                   "ends after 45 of 45 rows (at byte ");
+    assert_non_null(strstr(rig.error.text, "): it has no end marker"));
+    picture_free(&file);
 }
 
 TEST(test_unsupported)
@@ -643,23 +698,27 @@ TEST(test_profile)
     }
 }
 
-/* A profile for other colours than RGB is read, but not written. One for gray needs gray pixels. */
-TEST(test_profile_not_rgb)
+/* A profile counts if it is for the file's colours. Gray may also have one for RGB. Only those for
+ * RGB are written. */
+TEST(test_profile_of_other_colours)
 {
-    for (int i = 0; i < 4; i++) {
-        struct picture_file icc = picture_icc(500, i == 1 ? "CMYK" : "GRAY");
+    static const char *const spaces[] = {"GRAY", "RGB ", "CMYK", "Lab "};
+    static const struct {
+        enum picture_colour colour;
+        const char *kept; /* of `spaces` */
+    } rows[] = {{PICTURE_GRAY, "yynn"}, {PICTURE_YCBCR, "nynn"}, {PICTURE_RGB, "nynn"},
+                {PICTURE_CMYK, "nnyn"}, {PICTURE_YCCK, "nnyn"}};
+    for (size_t i = 0; i < COUNT_OF(rows) * COUNT_OF(spaces); i++) {
+        size_t row = i / COUNT_OF(spaces), space = i % COUNT_OF(spaces);
+        struct picture_file icc = picture_icc(500, spaces[space]);
         struct picture_file file =
             make_jpeg(.width = 16, .height = 16, .icc = icc.bytes, .icc_bytes = icc.length,
-                      .colour = i == 0   ? PICTURE_GRAY
-                                : i == 2 ? PICTURE_RGB
-                                         : PICTURE_YCBCR);
+                      .colour = rows[row].colour);
+        bool kept = rows[row].kept[space] == 'y';
         rig_reads(&file, STATUS_OK, NULL);
-        assert_int_equal(rig.info.icc_bytes, i < 2 ? icc.length : 0);
-        if (i < 2)
-            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
-        assert_false(image_info_icc_is_rgb(&rig.info));
-        assert_int_equal(image_info_icc_is_cmyk(&rig.info), i == 1);
-        assert_false(rig.info.icc_is_damaged);
+        assert_int_equal(rig.info.icc_bytes, kept ? icc.length : 0);
+        assert_int_equal(image_info_icc_is_rgb(&rig.info), kept && space == 1);
+        assert_int_equal(image_info_icc_is_cmyk(&rig.info), kept && space == 2);
         picture_free(&file);
         picture_free(&icc);
     }
@@ -676,7 +735,6 @@ TEST(test_profile_damaged)
         assert_int_equal(rig_decode(&rig, &file, DECODE_COLOUR), STATUS_OK);
         assert_null(rig.info.icc);
         assert_int_equal(rig.info.icc_bytes, 0);
-        assert_true(rig.info.icc_is_damaged);
         picture_free(&file);
         picture_free(&icc);
     }
