@@ -18,6 +18,7 @@
 #include "daemon/monitor.h"
 #include "daemon/notify.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/program_pages.h"
 #include "daemon/selfcheck/gpu_check.h"
 #include "daemon/selfcheck/jpeg_check.h"
 #include "daemon/selfcheck/selftest.h"
@@ -431,8 +432,11 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     daemon->test_image = test_image_create(error);
     if (!daemon->test_image || !selftest_run(daemon->engine, daemon->test_image, error))
         return false;
-    return strcmp(options->jpeg, "cpu") == 0 || !engine_prepare_codecs(daemon->engine) ||
-           jpeg_check_run(daemon->engine, error);
+    if (strcmp(options->jpeg, "cpu") != 0 && engine_prepare_codecs(daemon->engine) &&
+        !jpeg_check_run(daemon->engine, error))
+        return false;
+    program_pages_release();
+    return true;
 }
 
 static bool open_trace(struct daemon *daemon, struct error *error)
