@@ -24,6 +24,7 @@ CURL    ?= auto
 LCMS    ?= auto
 WEBP    ?= auto
 AVIF    ?= auto
+TLS     ?= auto
 VARIANT ?= release
 WERROR  ?= no
 prefix  ?= /usr/local
@@ -120,6 +121,15 @@ ifeq ($(HAVE_AVIF),yes)
   LIBS += libavif
 endif
 
+ifeq ($(TLS),auto)
+  HAVE_TLS := $(or $(call has_library,openssl),no)
+else
+  HAVE_TLS := $(TLS)
+endif
+ifeq ($(HAVE_TLS),yes)
+  LIBS += openssl
+endif
+
 ifeq ($(CURL),auto)
   HAVE_CURL := $(or $(call has_library,libcurl >= 7.88),no)
 else
@@ -158,14 +168,15 @@ CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
                $(if $(filter yes,$(HAVE_CURL)),-DGPUIMGD_CURL) \
                $(if $(filter yes,$(HAVE_LCMS)),-DGPUIMGD_LCMS) \
                $(if $(filter yes,$(HAVE_WEBP)),-DGPUIMGD_WEBP) \
-               $(if $(filter yes,$(HAVE_AVIF)),-DGPUIMGD_AVIF) $(CPPFLAGS)
+               $(if $(filter yes,$(HAVE_AVIF)),-DGPUIMGD_AVIF) \
+               $(if $(filter yes,$(HAVE_TLS)),-DGPUIMGD_TLS) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(CFLAGS_LIBS) -pthread
 LDLIBS_ALL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(LDLIBS_LIBS) -lm -pthread $(LDLIBS)
 
 LDLIBS_CTL = $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) \
-             $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson) -lm -pthread $(LDLIBS)
+             $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson $(filter openssl,$(LIBS))) -lm -pthread $(LDLIBS)
 
 ifeq ($(HAVE_CUDA),yes)
   CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -226,7 +237,7 @@ all-gpus: say-all-gpus say-libraries $(INSTALLED) $(O)/gpuimgctl $(O)/queue/ctl/
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 
-## make               build the daemon (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP= and AVIF=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## make               build the daemon (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 ## make all-gpus      build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 ## make deps          install missing packages of the build and the tests (apt-get)
 ## make demo          install dependencies, build, run jobs on a private Redis and show the results
@@ -240,7 +251,7 @@ help:
 ## make check-container test the container image with podman: probes, drain on SIGTERM, restart (root)
 ## make check-manifests validate the Kubernetes manifests with kubernetes-validate from PyPI, which it installs into build/
 ## make check-fresh   run make demo, make check and make deb in fresh trees of Debian 12 and 13 (root; FRESH="13 check nvcc")
-## make check-tls     test Redis over TLS, with the stunnel recipe of gpuimgd.conf(5)
+## make check-tls     test Redis over TLS, by itself and with the stunnel recipe of gpuimgd.conf(5)
 ## make check-urls    test URLs with nginx and with an S3 server from PyPI, which it installs into build/
 ## make check-metrics check /metrics, the alert rules and the dashboard with promtool
 ## make check-clients kill consumers of a stream, and of a list, 20 times while 4,000 jobs run
@@ -302,6 +313,9 @@ ifneq ($(HAVE_WEBP),yes)
 endif
 ifneq ($(HAVE_AVIF),yes)
 	@echo "AVIF: no ($(if $(filter auto,$(AVIF)),no libavif found,AVIF=$(AVIF))): jobs with AVIF files will fail"
+endif
+ifneq ($(HAVE_TLS),yes)
+	@echo "TLS: no ($(if $(filter auto,$(TLS)),no OpenSSL found,TLS=$(TLS))): rediss:// will be refused"
 endif
 
 deps:

@@ -8,6 +8,7 @@
 #include "conf/clock.h"
 #include "conf/content.h"
 #include "conf/limits.h"
+#include "conf/mask.h"
 #include "conf/options.h"
 #include "conf/text.h"
 
@@ -55,18 +56,20 @@ static bool take_section(char *line, struct error *error)
 
 static bool take_option(struct options *options, char *line, struct error *error)
 {
+    char shown[OPTION_SHOWN_BYTES];
     size_t end = strcspn(line, "=:");
     if (!line[end] || end == 0)
         return error_refuse(error, "the line must be \"name = value\"");
     char *value = line + end + 1 + strspn(line + end + 1, BLANKS);
     line[trim(line, end)] = '\0';
+    mask_copy(shown, sizeof shown, value);
     if (*value == '"' || *value == '\'')
-        return error_refuse(error, "option %.100s is %.100s; remove the quotes", line, value);
+        return error_refuse(error, "option %.100s is %s; remove the quotes", line, shown);
     if (strstr(value, " #"))
         return error_refuse(error,
-                            "option %.60s is \"%.100s\"; a comment after a value must begin "
+                            "option %.60s is \"%s\"; a comment after a value must begin "
                             "with \" ;\"",
-                            line, value);
+                            line, shown);
     return options_set(options, line, value, error);
 }
 

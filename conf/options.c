@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conf/log.h"
+#include "conf/mask.h"
 #include "conf/text.h"
 
 enum kind { TEXT, SECONDS, COUNT, BYTES, BOOL };
@@ -48,8 +49,9 @@ static const struct row *find_row(const char *name)
 
 static bool fail(struct error *error, const struct row *row, const char *value, const char *must)
 {
-    char shown[OPTION_SHOWN_BYTES];
-    text_escape(shown, sizeof shown, value, strlen(value));
+    char masked[2 * OPTION_SHOWN_BYTES], shown[OPTION_SHOWN_BYTES];
+    mask_copy(masked, sizeof masked, value);
+    text_escape(shown, sizeof shown, masked, strlen(masked));
     return error_refuse(error, "option %s is \"%s\"; it must be %s", row->name, shown, must);
 }
 
@@ -294,6 +296,9 @@ bool options_check(const struct options *options, struct errors *errors)
                "error, warning, info or debug");
     check_text(errors, "namespace", options->namespace, is_printable(options->namespace),
                "printable ASCII without spaces");
+    if (!*options->redis_tls_cert_file != !*options->redis_tls_key_file)
+        errors_addf(errors, "options redis_tls_cert_file and redis_tls_key_file must both be set, "
+                            "or neither");
     if (options->renew_s > options->lease_s / 3)
         errors_addf(errors,
                     "option renew_s is %g; it must be at most a third of lease_s, which "
@@ -386,7 +391,7 @@ static void print_value(const struct row *row, const struct options *options, ch
 {
     switch (row->kind) {
     case TEXT:
-        snprintf(text, size, "%s", *(char **)field(row, options));
+        mask_copy(text, size, *(char **)field(row, options));
         break;
     case BOOL:
         snprintf(text, size, "%s", *(bool *)field(row, options) ? "yes" : "no");

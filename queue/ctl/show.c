@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/limits.h"
+#include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/ctl/out.h"
 
@@ -64,6 +65,12 @@ const char *show_rate(double rate, char text[SHOW_BYTES])
         return show_count(round(rate), text);
     snprintf(text, SHOW_BYTES, "%.1f", fmax(rate, 0));
     return text;
+}
+
+const char *show_redis(const char *redis)
+{
+    static char text[JOB_URL_BYTES_MAX + 1];
+    return mask_copy(text, sizeof text, redis);
 }
 
 const char *show_text(const cJSON *json, const char *name)

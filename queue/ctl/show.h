@@ -19,6 +19,9 @@ const char *show_age(double seconds, char text[SHOW_BYTES]);
 /* A rate per second: "3.2", "1,234". One decimal place below ten, otherwise none. */
 const char *show_rate(double rate, char text[SHOW_BYTES]);
 
+/* The option redis without passwords of its URLs, until the next call. */
+const char *show_redis(const char *redis);
+
 /* A member of a JSON object: a string, or "" if absent; a number, or 0 if absent. The JSON owns the
  * string. */
 const char *show_text(const cJSON *json, const char *name);

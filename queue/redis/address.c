@@ -3,17 +3,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
+#include "queue/redis/tls.h"
 
-#define SENTINEL_SCHEME "sentinel://"
 #define REDIS_PORT "6379"
 #define SENTINEL_PORT "26379"
 
 static enum status refuse(struct error *error, const char *text, const char *why)
 {
-    return error_set(error, STATUS_BAD_JOB, "the Redis address \"%.100s\" %s", text, why);
+    char shown[100];
+    return error_set(error, STATUS_BAD_JOB, "the Redis address \"%s\" %s",
+                     mask_copy(shown, sizeof shown, text), why);
 }
 
 static bool is_port(const char *text)
@@ -138,18 +142,106 @@ static enum status parse_sentinels(struct redis_address *address, const char *te
     return parse_list(address, at + 1, SENTINEL_PORT, error);
 }
 
+/* ---- URLs --------------------------------------------------------------------------------- */
+
+/* Decodes %XX of text[0..length). Returns false if the result is empty, does not fit, or has a NUL.
+ */
+static bool decode(char *to, size_t size, const char *text, size_t length)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++, used++) {
+        unsigned byte = (unsigned char)text[i];
+        if (used + 1 >= size)
+            return false;
+        if (byte == '%') {
+            if (length - i < 3 || sscanf(text + i + 1, "%2x", &byte) != 1 ||
+                strspn(text + i + 1, "0123456789abcdefABCDEF") < 2 || byte == 0)
+                return false;
+            i += 2;
+        }
+        to[used] = (char)byte;
+    }
+    to[used] = '\0';
+    return used > 0;
+}
+
+/* "user:password", ":password" or "password"; text[0..length). */
+static enum status parse_user(struct redis_address *address, const char *text, size_t length,
+                              const char *url, struct error *error)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t user = colon ? (size_t)(colon - text) : 0, skipped = colon ? user + 1 : 0;
+    if (!decode(address->password, sizeof address->password, text + skipped, length - skipped))
+        return refuse(error, url,
+                      "has no password before its @, one of more than 1023 bytes, or a "
+                      "% without two hexadecimal digits");
+    if (user > 0 && !decode(address->user, sizeof address->user, text, user))
+        return refuse(error, url,
+                      "has a user of more than 255 bytes, or a % without two "
+                      "hexadecimal digits");
+    return STATUS_OK;
+}
+
+static enum status parse_database(struct redis_address *address, const char *text, const char *url,
+                                  struct error *error)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] || digits > 6)
+        return refuse(error, url, "must end in /DATABASE, a number, or in no path");
+    if (digits > 0)
+        address->database = strtol(text, NULL, 10);
+    return STATUS_OK;
+}
+
+/* `text` is the URL after "redis://" or "rediss://". */
+static enum status parse_url(struct redis_address *address, const char *text, const char *url,
+                             struct error *error)
+{
+    char list[REDIS_ENDPOINTS_MAX * REDIS_ENDPOINT_TEXT_MAX];
+    const char *at = strrchr(text, '@');
+    if (strpbrk(at ? at : text, "?#"))
+        return refuse(error, url, "has a query or a fragment; set options instead");
+    if (at && parse_user(address, text, (size_t)(at - text), url, error) != STATUS_OK)
+        return error->status;
+    text = at ? at + 1 : text;
+    size_t length = strcspn(text, "/");
+    if (text[length] && parse_database(address, text + length + 1, url, error) != STATUS_OK)
+        return error->status;
+    if (length >= sizeof list)
+        return refuse(error, url, "names too many servers");
+    snprintf(list, sizeof list, "%.*s", (int)length, text);
+    return parse_list(address, list, REDIS_PORT, error);
+}
+
 enum status redis_address_parse(struct redis_address *address, const char *text,
                                 struct error *error)
 {
-    size_t scheme = strlen(SENTINEL_SCHEME);
+    static const struct {
+        const char *name;
+        bool tls, sentinels;
+    } schemes[] = {{"redis://", false, false},
+                   {"rediss://", true, false},
+                   {"sentinel://", false, true},
+                   {"sentinels://", true, true}};
     memset(address, 0, sizeof *address);
-    if (strncmp(text, SENTINEL_SCHEME, scheme) == 0)
-        return parse_sentinels(address, text + scheme, error);
-    if (strncmp(text, "rediss://", 9) == 0)
-        return refuse(error, text, "asks for TLS, which gpuimgd does not support; use stunnel");
+    address->database = -1;
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t length = strlen(schemes[i].name);
+        if (strncasecmp(text, schemes[i].name, length) != 0)
+            continue;
+        address->tls = schemes[i].tls;
+        if (address->tls && !tls_is_built())
+            return refuse(error, text,
+                          "asks for TLS, but this gpuimgd was built without OpenSSL; "
+                          "build it with libssl-dev, or use the stunnel recipe of "
+                          "gpuimgd.conf(5)");
+        return schemes[i].sentinels ? parse_sentinels(address, text + length, error)
+                                    : parse_url(address, text + length, text, error);
+    }
     if (strstr(text, "://"))
         return refuse(error, text,
-                      "is a URL; write host:port, unix:/path or sentinel://MASTER@host:port");
+                      "is another URL; write host:port, redis://host:port, "
+                      "rediss://host:port, unix:/path or sentinel://MASTER@host:port");
     if (strncmp(text, "unix:", 5) == 0)
         return parse_socket(address, text, error);
     return parse_list(address, text, REDIS_PORT, error);

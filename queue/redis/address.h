@@ -7,6 +7,8 @@
 /* Seed nodes of a Cluster, or Sentinels. Three or five are usual. */
 #define REDIS_ENDPOINTS_MAX 16
 #define REDIS_MASTER_BYTES_MAX 128
+#define REDIS_USER_BYTES_MAX     256
+#define REDIS_PASSWORD_BYTES_MAX 1024
 /* "[host]:port" with its NUL. */
 #define REDIS_ENDPOINT_TEXT_MAX 272
 
@@ -18,14 +20,20 @@ struct redis_endpoint {
 };
 
 struct redis_address {
+    bool tls;                                /* of all servers, Sentinels included */
+    char user[REDIS_USER_BYTES_MAX];         /* of a URL; "": the default user */
+    char password[REDIS_PASSWORD_BYTES_MAX]; /* "": the URL has none, and the options count */
+    long database;                           /* of a URL; -1: the option counts */
     char master[REDIS_MASTER_BYTES_MAX]; /* its name in Sentinel; "": no Sentinels, but servers */
     size_t count;
     struct redis_endpoint endpoints[REDIS_ENDPOINTS_MAX];
 };
 
 /* Accepts "host" (port 6379), "host:port", "[v6]:port", a list of these separated by commas,
- * "unix:/path" and "sentinel://MASTER@host:port,..." (port 26379). Fails with STATUS_BAD_JOB and a
- * sentence in `error` for everything else, rediss:// included. */
+ * "unix:/path", "sentinel://MASTER@host:port,..." (port 26379), and
+ * "redis://[user:password@]LIST[/database]". "rediss://" and "sentinels://" are the same with TLS;
+ * a build without OpenSSL refuses them. Fails with STATUS_BAD_JOB and a sentence in `error` for
+ * everything else. */
 enum status redis_address_parse(struct redis_address *address, const char *text,
                                 struct error *error) MUST_CHECK;
 

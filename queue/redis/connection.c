@@ -283,31 +283,51 @@ __attribute__((format(printf, 2, 3))) static bool send_handshake(struct redis *r
     return sent;
 }
 
+/* The user and the password of the URL, or of the options. Returns false after a failure. */
+static bool send_auth(struct redis *redis)
+{
+    const struct options *conf = redis->options.conf;
+    const struct redis_address *address = route_address(redis->options.route);
+    bool is_sentinel = redis->options.is_sentinel, from_url = *address->password;
+    const char *username = from_url      ? address->user
+                           : is_sentinel ? conf->sentinel_username
+                                         : conf->redis_username;
+    const char *file = is_sentinel ? conf->sentinel_password_file : conf->redis_password_file;
+    char reason[ERROR_TEXT_MAX];
+    if (!from_url && (!file || !*file))
+        return true;
+    char *password =
+        from_url ? strdup(address->password) : read_password(file, reason, sizeof reason);
+    if (!password) {
+        fail_auth(redis, from_url ? "out of memory for the password" : reason);
+        return false;
+    }
+    bool sent = username && *username ? send_handshake(redis, "AUTH %s %s", username, password)
+                                      : send_handshake(redis, "AUTH %s", password);
+    explicit_bzero(password, strlen(password));
+    free(password);
+    if (!sent) /* uncovered: moment */
+        fail(redis, "the connection broke while it was made");
+    return sent;
+}
+
+static unsigned database_of(const struct redis *redis)
+{
+    long database = route_address(redis->options.route)->database;
+    return redis->options.is_sentinel ? 0
+           : database >= 0            ? (unsigned)database
+                                      : (unsigned)redis->options.conf->redis_database;
+}
+
 static void connected(void *context)
 {
     struct redis *redis = context;
-    const struct options *conf = redis->options.conf;
-    bool is_sentinel = redis->options.is_sentinel;
-    const char *username = is_sentinel ? conf->sentinel_username : conf->redis_username;
-    const char *file = is_sentinel ? conf->sentinel_password_file : conf->redis_password_file;
-    char reason[ERROR_TEXT_MAX];
     bool ok = true;
     redis->refusal[0] = '\0';
-    if (file && *file) {
-        char *password = read_password(file, reason, sizeof reason);
-        if (!password) {
-            fail_auth(redis, reason);
-            return;
-        }
-        if (username && *username)
-            ok = send_handshake(redis, "AUTH %s %s", username, password);
-        else
-            ok = send_handshake(redis, "AUTH %s", password);
-        explicit_bzero(password, strlen(password));
-        free(password);
-    }
-    if (ok && conf->redis_database > 0 && !is_sentinel)
-        ok = send_handshake(redis, "SELECT %u", (unsigned)conf->redis_database);
+    if (!send_auth(redis))
+        return;
+    if (database_of(redis) > 0)
+        ok = send_handshake(redis, "SELECT %u", database_of(redis));
     if (ok && route_requires_master(redis->options.route))
         ok = send_handshake(redis, "ROLE");
     if (!ok || !send_handshake(redis, "PING"))
@@ -377,6 +397,8 @@ void redis_start(struct redis *redis)
         forget_addresses(redis);
     redis->at = here;
     redis->link = link_new(redis->loop, &events, connect_timeout_ms(redis));
+    if (redis->link && route_address(redis->options.route)->tls)
+        link_use_tls(redis->link, redis->options.conf, redis->at.host);
     if (!redis->link) /* uncovered: memory */
         uv_timer_start(&redis->retry, retry_cb, BACKOFF_LAST_MS, 0);
     else if (here.is_unix)

@@ -10,6 +10,7 @@
 #include "conf/limits.h"
 #include "conf/list.h"
 #include "conf/text.h"
+#include "queue/redis/tls.h"
 
 #define READ_BYTES (64 * KIB)
 /* The reader frees a larger buffer after each reply. A reply to FETCH with small jobs fits. */
@@ -20,6 +21,8 @@
 #define SENT_BYTES_PER_MS (32 * KIB)
 /* A timer that fires this late shows that this process was suspended: the timeout starts again. */
 #define SLEPT_MS 200
+/* Records that are made of commands and not written yet; another quarter may be made. */
+#define RECORDS_BYTES_MAX (256 * KIB)
 /* Progress of at most this many bytes is ignored: it may be the end of a small command. */
 #define SENT_BYTES_LEAST (64 * KIB)
 
@@ -51,6 +54,12 @@ struct link {
     uv_connect_t connect;
     redisReader *reader;
     struct list calls;
+    const struct options *conf; /* this and the next four: of TLS; NULL without */
+    const char *host;
+    struct tls *tls;         /* of the current address, from its connect */
+    struct list writes;      /* commands that are not records yet */
+    int64_t waiting_bytes;   /* of `writes` */
+    size_t record_bytes;     /* made, and still in the stream's queue */
     int64_t given_bytes;     /* written to the stream since the link exists */
     int64_t sent_bytes;      /* of given_bytes, delivered when last measured */
     char *read_buffer;
@@ -58,12 +67,21 @@ struct link {
 
 struct write {
     uv_write_t request;
+    struct list_node node; /* in `writes`, with TLS */
+    size_t length, done;   /* of the command; of the command and the body, with TLS */
     struct link_body body;
     char command[];
 };
 
+struct records {
+    uv_write_t request;
+    size_t length;
+    char bytes[];
+};
+
 static void open_next(struct link *link);
 static bool next_address(struct link *link);
+static void written(uv_write_t *request, int status);
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
@@ -71,6 +89,9 @@ static void free_when_closed(struct link *link)
 {
     if (link->stream_open || link->timer_open)
         return;
+    for (struct list_node *node; (node = list_pop(&link->writes));)
+        written(&container_of(node, struct write, node)->request, UV_ECANCELED);
+    tls_free(link->tls);
     if (link->reader)
         redisReaderFree(link->reader);
     if (link->found)
@@ -141,7 +162,8 @@ static int64_t sent_bytes(struct link *link)
     if (!link->is_unix && uv_fileno(&link->at.handle, &fd) == 0 &&
         ioctl(fd, SIOCOUTQ, &held) != 0) /* uncovered: promise */
         held = 0;
-    return link->given_bytes - (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
+    return link->given_bytes - link->waiting_bytes -
+           (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
 }
 
 /* Returns true if a large command made progress since the last measurement. A small command, for
@@ -159,7 +181,10 @@ static void connect_timed_out(struct link *link)
     if (!link->stream_open && !link->found)
         link->events.lookup_timed_out(link->events.context);
     else if (!next_address(link)) /* uncovered: moment */
-        fail(link, "no connection within %g s", (double)link->connect_ms / 1000);
+        fail(link,
+             link->tls ? "no TLS handshake within %g s; does the server speak TLS on this port?"
+                       : "no connection within %g s",
+             (double)link->connect_ms / 1000);
 }
 
 static void timer_cb(uv_timer_t *timer)
@@ -239,6 +264,93 @@ static bool start_write(struct link *link, struct write *write, size_t length)
     return uv_write(&write->request, &link->at.stream, parts, 2, written) == 0;
 }
 
+/* ---- records of TLS ----------------------------------------------------------------------- */
+
+static void pump(struct link *link);
+
+static void records_written(uv_write_t *request, int status)
+{
+    struct records *records = container_of(request, struct records, request);
+    struct link *link = request->data;
+    (void)status; /* after a failed write, reading ends too */
+    link->record_bytes -= records->length;
+    free(records);
+    if (!link->closing && link->connected)
+        pump(link);
+}
+
+/* Writes all records that TLS has made. */
+static void flush_records(struct link *link)
+{
+    size_t length = tls_waiting(link->tls);
+    struct records *records = length > 0 ? malloc(sizeof *records + length) : NULL;
+    if (!records) /* without memory, the records stay for the next flush */
+        return;
+    records->length = length;
+    records->request.data = link;
+    tls_take(link->tls, records->bytes, length);
+    uv_buf_t part = uv_buf_init(records->bytes, (unsigned)length);
+    int count = uv_try_write(&link->at.stream, &part, 1);
+    size_t done = count > 0 ? (size_t)count : 0;
+    skip(&part, &done);
+    link->record_bytes += length;
+    if (part.len > 0 &&
+        uv_write(&records->request, &link->at.stream, &part, 1, records_written) == 0)
+        return;
+    link->record_bytes -= length; /* written, or reading ends with the error */
+    free(records);
+}
+
+/* The next piece of a command and its body. */
+static size_t next_piece(const struct write *write, const char **bytes)
+{
+    bool in_body = write->done >= write->length;
+    size_t at = in_body ? write->done - write->length : write->done;
+    size_t left = (in_body ? write->body.length : write->length) - at;
+    *bytes = (in_body ? write->body.bytes : write->command) + at;
+    return left < TLS_PIECE_BYTES ? left : TLS_PIECE_BYTES;
+}
+
+/* Makes records of the oldest command. Returns false after a fault: reading reports it, or the
+ * command times out. */
+static bool make_records(struct link *link, struct write *write)
+{
+    const char *bytes;
+    size_t length = next_piece(write, &bytes);
+    if (!tls_write(link->tls, bytes, length))
+        return false;
+    write->done += length;
+    link->waiting_bytes -= (int64_t)length;
+    if (write->done == write->length + write->body.length) {
+        list_remove(&link->writes, &write->node);
+        written(&write->request, 0);
+    }
+    return true;
+}
+
+/* Turns commands into records while few of those wait, so that a large body is not in memory
+ * twice. What the socket takes at once is written at once; records_written goes on with the
+ * rest. */
+static void pump(struct link *link)
+{
+    struct list_node *node;
+    bool good = true;
+    while (good && link->record_bytes < RECORDS_BYTES_MAX && (node = list_first(&link->writes))) {
+        good = make_records(link, container_of(node, struct write, node));
+        if (tls_waiting(link->tls) >= RECORDS_BYTES_MAX / 4)
+            flush_records(link);
+    }
+    flush_records(link);
+}
+
+static bool start_tls_write(struct link *link, struct write *write)
+{
+    link->waiting_bytes += (int64_t)(write->length + write->body.length);
+    list_push(&link->writes, &write->node);
+    pump(link);
+    return true;
+}
+
 bool link_send(struct link *link, const char *command, size_t length, const struct link_body *body,
                uint64_t timeout_ms, link_reply_cb callback, void *context)
 {
@@ -248,8 +360,11 @@ bool link_send(struct link *link, const char *command, size_t length, const stru
     body = body ? body : &none;
     if (write && call) {
         write->body = *body;
+        write->length = length;
+        write->done = 0;
         memcpy(write->command, command, length);
-        if (!start_write(link, write, length)) { /* uncovered: memory */
+        if (link->tls ? !start_tls_write(link, write)
+                      : !start_write(link, write, length)) { /* uncovered: memory */
             free(call);
             call = NULL;
         }
@@ -318,6 +433,52 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init(link->read_buffer, READ_BYTES);
 }
 
+/* Returns false if the link was closed meanwhile. */
+static bool take_replies(struct link *link, const char *bytes, size_t length)
+{
+    if (redisReaderFeed(link->reader, bytes, length) != REDIS_OK) {
+        fail(link, "out of memory for a reply"); /* uncovered: memory */
+        return false;
+    }
+    restart_timeout(link); /* after a partial reply, too */
+    parse(link);
+    return !link->closing;
+}
+
+/* Goes on with the handshake. Returns false until it is complete. */
+static bool shake_hands(struct link *link)
+{
+    struct error error = {0};
+    bool complete = tls_handshake(link->tls, &error);
+    flush_records(link); /* an alert, too */
+    if (error.status != STATUS_OK) {
+        fail(link, "%s", error.text);
+    } else if (complete) {
+        link->connected = true;
+        link->events.connected(link->events.context);
+    }
+    return complete && !link->closing;
+}
+
+static void take_records(struct link *link, const uv_buf_t *buffer, size_t length)
+{
+    struct error error = {0};
+    if (!tls_receive(link->tls, buffer->base, length)) { /* uncovered: memory */
+        fail(link, "out of memory for a reply");
+        return;
+    }
+    if (!link->connected && !shake_hands(link))
+        return;
+    /* The buffer is free again: TLS has copied the records. */
+    for (size_t count; (count = tls_read(link->tls, link->read_buffer, READ_BYTES, &error)) > 0;)
+        if (!take_replies(link, link->read_buffer, count))
+            return;
+    if (error.status != STATUS_OK)
+        fail(link, "%s", error.text);
+    else
+        pump(link); /* TLS itself may have made records */
+}
+
 static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
 {
     struct link *link = stream->data;
@@ -325,15 +486,15 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
         return;
     if (bytes < 0) {
         fail(link, bytes == UV_EOF ? "the server closed the connection%s" : "%s",
-             bytes == UV_EOF ? "" : uv_strerror((int)bytes));
+             bytes != UV_EOF                 ? uv_strerror((int)bytes)
+             : link->tls && !link->connected ? " in the TLS handshake"
+                                             : "");
         return;
     }
-    if (redisReaderFeed(link->reader, buffer->base, (size_t)bytes) != REDIS_OK) {
-        fail(link, "out of memory for a reply"); /* uncovered: memory */
-        return;
-    }
-    restart_timeout(link); /* after a partial reply, too */
-    parse(link);
+    if (link->tls)
+        take_records(link, buffer, (size_t)bytes);
+    else
+        take_replies(link, buffer->base, (size_t)bytes);
 }
 
 /* ---- connecting --------------------------------------------------------------------------- */
@@ -346,6 +507,8 @@ static bool next_address(struct link *link)
     link->next = link->next->ai_next;
     uv_timer_stop(&link->timer);
     uv_close(&link->at.handle, stream_closed); /* which calls open_next */
+    tls_free(link->tls);
+    link->tls = NULL;
     return true;
 }
 
@@ -356,6 +519,22 @@ static void start_connect_timer(struct link *link)
     for (struct addrinfo *at = link->next; at && at->ai_next; at = at->ai_next)
         count++;
     uv_timer_start(&link->timer, timer_cb, left_ms / count, 0);
+}
+
+static void start_tls(struct link *link)
+{
+    struct error error = {0};
+    link->tls = tls_new(link->conf, link->host, &error);
+    if (link->tls)
+        shake_hands(link);
+    else
+        fail(link, "%s", error.text);
+}
+
+void link_use_tls(struct link *link, const struct options *conf, const char *host)
+{
+    link->conf = conf;
+    link->host = host;
 }
 
 static void connected(uv_connect_t *request, int status)
@@ -372,15 +551,18 @@ static void connected(uv_connect_t *request, int status)
         uv_tcp_nodelay(&link->at.tcp, 1);
         uv_tcp_keepalive(&link->at.tcp, 1, KEEPALIVE_S);
     }
-    link->reader = redisReaderCreate();
-    if (link->reader)
+    if (!link->reader && (link->reader = redisReaderCreate()))
         link->reader->maxbuf = REPLY_BYTES_KEPT;
     if (!link->reader || uv_read_start(&link->at.stream, alloc_cb, read_cb) != 0) {
         fail(link, "out of memory for a connection"); /* uncovered: memory */
         return;
     }
-    link->connected = true;
-    link->events.connected(link->events.context);
+    if (link->conf) {
+        start_tls(link);
+    } else {
+        link->connected = true;
+        link->events.connected(link->events.context);
+    }
 }
 
 static void open_next(struct link *link)
@@ -430,6 +612,7 @@ struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_
     link->read_buffer = buffer;
     link->connect.data = link;
     list_init(&link->calls);
+    list_init(&link->writes);
     uv_timer_init(loop, &link->timer);
     link->timer.data = link;
     link->timer_open = true;

@@ -16,6 +16,8 @@
 #include <netdb.h>
 #include <uv.h>
 
+#include "conf/options.h"
+
 struct link;
 
 /* `reply` is NULL if the connection broke first: Redis may or may not have run the command. The
@@ -41,6 +43,10 @@ struct link *link_new(uv_loop_t *loop, const struct link_events *events, uint64_
  * again and is divided among the addresses. */
 void link_open(struct link *link, struct addrinfo *addresses, uint64_t connect_ms);
 void link_open_socket(struct link *link, const char *path);
+/* Call before link_open: the connection gets TLS, and the certificate of the server must have the
+ * name `host`. `connected` comes after the handshake, which has the same timeout. Both are
+ * borrowed. */
+void link_use_tls(struct link *link, const struct options *conf, const char *host);
 
 /* The rest of an encoded command, which is not copied. `release` is called once it is written,
  * usually inside link_send. */

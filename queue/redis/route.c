@@ -196,6 +196,11 @@ bool route_requires_master(const struct route *route)
     return route->sentinel != NULL;
 }
 
+const struct redis_address *route_address(const struct route *route)
+{
+    return &route->address;
+}
+
 bool route_varies(const struct route *route)
 {
     return route->sentinel || route->moved || route->address.count > 1;

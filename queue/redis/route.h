@@ -35,6 +35,8 @@ bool route_server(struct route *route, struct redis_endpoint *endpoint);
 bool route_is_server(const struct route *route, const struct redis_endpoint *endpoint);
 /* Returns true if a server must report the role "master" before it is used. */
 bool route_requires_master(const struct route *route);
+/* TLS, the user and the database of the address. */
+const struct redis_address *route_address(const struct route *route);
 /* Returns true if the server can change, so that log lines should name it. */
 bool route_varies(const struct route *route);
 

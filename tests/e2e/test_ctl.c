@@ -64,7 +64,7 @@ TEST(test_wrong_arguments)
     ctl_expect(w, 64, "ctl dead $at drop #1", "a bare # begins a comment in a shell", NULL);
     ctl_expect(w, 64, "ctl dead $at drop 1 --all", "drop the operand \"1\"", NULL);
     ctl_expect(w, 78, "ctl status --namespace=''", "option namespace is \"\"", NULL);
-    ctl_expect(w, 78, "ctl status --redis=rediss://x", "rediss", NULL);
+    ctl_expect(w, 78, "ctl status --redis=http://x", "http", NULL);
     ctl_expect(w, 78, "ctl status -c missing.conf", "missing.conf", NULL);
     assert_int_equal(redis_integer(w->client, "DBSIZE"), 0);
 }

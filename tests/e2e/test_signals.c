@@ -73,7 +73,7 @@ TEST(test_command_line)
     check_run("--workers=many", NULL, 78, "workers", false);
     check_run("--workers=100000", NULL, 78, "1024", false);
     check_run("--engine=quantum", NULL, 78, "engine", false);
-    check_run("--redis=rediss://127.0.0.1:6380", NULL, 78, "TLS", false);
+    check_run("--redis=http://127.0.0.1:6380", NULL, 78, "rediss://", false);
     check_run("--input_root=/does/not/exist", NULL, 78, "input_root", false);
     check_run("-c", "/does/not/exist.conf", 78, "/does/not/exist.conf", false);
 }

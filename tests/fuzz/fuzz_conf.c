@@ -120,6 +120,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
         "log_level = debug\nsync_outputs = off\ndevices = 0,2\nengine = cpu\n",
         "lease_s = 3\nrenew_s = 1\n# a comment\n; another\n\n",
         "redis = rediss://host:1\n",
+        "redis = redis://u%41:p%40@[::1]:1,b/3\n",
+        "redis = sentinels://m@host,host:1\nredis_tls_name = x\n",
         "shards = 3\nredis = a:1, b:2 unix:/c\nnamespace = {a}\n",
         "redis = a b\n",
         "lease_s = 3\nrenew_s = 2\n",

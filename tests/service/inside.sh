@@ -204,7 +204,7 @@ broken_configuration() {
     chapter "start with a broken configuration"
     systemctl stop "$unit"
     start_is_refused "workers = many" 'workers.*many|many.*workers'
-    start_is_refused "redis = rediss://redis.example.com:6380" 'rediss://.*TLS.*stunnel'
+    start_is_refused "redis = http://redis.example.com:6380" 'is another URL; write.*rediss://'
     start_is_refused "input_root = $in/missing" 'input_root.*missing'
 }
 start_is_refused() { # line of the configuration, expected text in the journal

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests a Redis that only accepts TLS through the stunnel recipe of gpuimgd.conf(5):
-# tests/service/tls.sh DAEMON (make check-tls)
+# Tests a Redis that only accepts TLS: by the daemon itself, if it was built with OpenSSL, and
+# through the stunnel recipe of gpuimgd.conf(5): tests/service/tls.sh DAEMON (make check-tls)
 #
 # The script creates the certificates. It reads the recipe from the page, and replaces only its
 # addresses and the file of the authority's certificate. Prints TAP.
@@ -48,12 +48,12 @@ stop_tunnel() {
 
 # ---- the daemon ----------------------------------------------------------------------------------
 
-start_daemon() {
+start_daemon() { # address of Redis, options
     echo "$REDISCLI_AUTH" >"$dir/password"
-    run_daemon "$program" -c /dev/null "--redis=unix:$tunnel" "--redis_password_file=$dir/password" \
-        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=1
+    run_daemon "$program" -c /dev/null "--redis=$1" "--redis_password_file=$dir/password" \
+        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=1 "${@:2}"
 }
-logged() { tail -n "+$mark" "$log" | grep -E "$1" || { tail -12 "$log" "$dir/stunnel.log"; false; }; }
+logged() { tail -n "+$mark" "$log" | grep -E "$1" || { tail -n 12 "$log" "$dir/stunnel.log" 2>/dev/null; false; }; }
 set_mark() { mark=$(($(wc -l <"$log") + 1)); }
 push() { ask_redis LPUSH gpuimgd:jobs "{\"id\":\"$1\",\"input\":\"a.jpg\",\"output\":\"$1.png\"}"; }
 answered() { # id
@@ -73,26 +73,52 @@ refused() { # authority, host, stunnel's message: the waiting job is not fetched
     stop_tunnel
 }
 
+without_openssl() {
+    check "rediss:// is refused" not "$program" -c /dev/null -t "--redis=$address"
+    check "the message names the recipe" has \
+        "$("$program" -c /dev/null -t "--redis=$address" 2>&1)" 'the stunnel recipe of gpuimgd.conf(5)'
+}
+# The waiting job is not taken from a server whose certificate is refused.
+by_itself() {
+    local address=rediss://127.0.0.1:$port ours=--redis_tls_ca_file=$dir/ours.pem
+    local name=--redis_tls_name=redis.example.com
+    chapter "rediss://"
+    "$program" -c /dev/null -t "--redis=$address" >/dev/null 2>&1 || { without_openssl; return; }
+    start_daemon "$address" "$ours" "$name"
+    push itself >/dev/null
+    check "the daemon runs jobs" answered itself
+    stop_daemon
+    push later >/dev/null
+    for options in "--redis_tls_ca_file=$dir/theirs.pem $name" "$ours" "$name"; do
+        mark=1 # of a new log
+        # shellcheck disable=SC2086 # two options
+        start_daemon "$address" $options
+        check "the server is refused with $options" within 10 logged 'certificate of the server is refused'
+        check "the job waits" waits
+        stop_daemon
+    done
+    start_daemon "$address" "$ours" "$name"
+    check "with the right authority and name it runs" answered later
+    stop_daemon
+}
+
 main() {
     mark=1
     mkdir "$dir/in" "$dir/out"
     printf 'P3 2 2 255 9 8 7 6 5 4 3 2 1 0 9 8\n' | cjpeg -outfile "$dir/in/a.jpg"
     authority ours && authority theirs && certificate ours redis.example.com ||
         { cat "$dir/openssl.log"; exit 1; }
-    chapter "rediss://"
-    check "rediss:// is refused" not "$program" -c /dev/null -t --redis=rediss://redis.example.com:6379
-    check "the message says what to do" has \
-        "$("$program" -c /dev/null -t --redis=rediss://redis.example.com:6379 2>&1)" \
-        'asks for TLS, which gpuimgd does not support; use stunnel'
-
     chapter "a Redis with TLS alone"
     check "gpuimgd.conf(5) has a recipe" has "$(recipe)" "verifyChain = yes"
     start_redis "$dir" --tls-port --port 0 --requirepass "$REDISCLI_AUTH" \
         --tls-cert-file "$dir/redis.example.com.pem" --tls-key-file "$dir/redis.example.com.key" \
         --tls-ca-cert-file "$dir/ours.pem" --tls-auth-clients no || exit 1
     check "it does not answer without TLS" not timeout 5 redis-cli -p "$port" PING
+    by_itself
+
+    chapter "stunnel"
     start_tunnel ours redis.example.com
-    start_daemon
+    start_daemon "unix:$tunnel"
     push first >/dev/null
     check "through stunnel, with a password, the daemon runs jobs" answered first
 

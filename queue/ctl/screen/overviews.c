@@ -146,7 +146,7 @@ static cJSON *row_json(const struct overviews *all, const struct ctl_shard *shar
     cJSON *row = all->read[shard->index] ? overview_json(part) : cJSON_CreateObject();
     cJSON_DeleteItemFromObjectCaseSensitive(row, "daemons");
     cJSON_AddNumberToObject(row, "shard", shard->index);
-    cJSON_AddStringToObject(row, "redis", shard->options.redis);
+    cJSON_AddStringToObject(row, "redis", show_redis(shard->options.redis));
     cJSON_AddStringToObject(row, "namespace", shard->options.namespace);
     if (shard->away)
         cJSON_AddStringToObject(row, "away", shard->why);

@@ -90,7 +90,7 @@ static void print_shard(const struct overviews *all, const struct ctl_shard *sha
     out_put("  %5u", shard->index);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         out_put(" %9s", show_count((double)part->counts[columns[i]], count));
-    out_line("  %s%s", shard->options.redis, part->paused ? "  paused" : "");
+    out_line("  %s%s", show_redis(shard->options.redis), part->paused ? "  paused" : "");
 }
 
 static void print_shards(const struct ctl *ctl, const struct overviews *all)
@@ -107,10 +107,10 @@ static void print_screen(const struct ctl *ctl, const struct overviews *all)
 {
     const struct overview *sum = &all->sum;
     if (ctl_is_sharded(ctl))
-        out_line("%s, namespace %s, %u shards", ctl->options.redis, ctl->options.namespace,
-                 ctl->shard_count);
+        out_line("%s, namespace %s, %u shards", show_redis(ctl->options.redis),
+                 ctl->options.namespace, ctl->shard_count);
     else
-        out_line("%s, namespace %s", ctl->options.redis, ctl->options.namespace);
+        out_line("%s, namespace %s", show_redis(ctl->options.redis), ctl->options.namespace);
     out_end();
     print_queue(all);
     out_end();

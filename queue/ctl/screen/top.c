@@ -338,7 +338,7 @@ static void draw(struct top *top, const struct overviews *all)
     const struct overview *overview = &all->sum;
     if (top->screen)
         out_raw(HOME);
-    out_put("gpuimgctl top: %s, namespace %s%s", top->ctl->options.redis,
+    out_put("gpuimgctl top: %s, namespace %s%s", show_redis(top->ctl->options.redis),
             top->ctl->options.namespace, top->keys >= 0 ? "   (q ends)" : "");
     end_line(top);
     end_line(top);

@@ -468,7 +468,7 @@ static void look_for_daemons(struct submit *submit)
     snprintf(submit->progress.note, sizeof submit->progress.note, "%s", why ? why : "");
     if (why && !submit->notified_idle) {
         ctl_say("%s on %s with the namespace %s: the jobs wait, and stay there after Ctrl-C", why,
-                submit->ctl->options.redis, submit->ctl->options.namespace);
+                show_redis(submit->ctl->options.redis), submit->ctl->options.namespace);
         submit->notified_idle = true;
     }
     overviews_clear(&all);

@@ -11,6 +11,12 @@
 
 /* ---- a fake resolver ------------------------------------------------------------------------- */
 
+#ifdef GPUIMGD_TLS
+#define HAS_TLS true
+#else
+#define HAS_TLS false
+#endif
+
 #define DEAD_NAME "dead.test" /* no answer before release_resolver */
 
 static sem_t resolver_release;
@@ -132,7 +138,7 @@ TEST(test_addresses)
         {"[::1]", true}, {"unix:/run/redis.sock", true}, {"h:65535", true},
         {"h:65536", false}, {"h:0", false}, {"h:", false}, {"h:6a", false}, {":1", false},
         {"", false}, {"::1", false}, {"[::1", false}, {"[]:1", false}, {"[::1]x", false},
-        {"unix:relative", false}, {"rediss://h:1", false}, {"redis://h:1", false},
+        {"unix:relative", false}, {"http://h:1", false}, {"redis://h:1", true},
         {"a:1,b:2,[::1]:3", true}, {"a,b", true}, {"a:1,", false}, {",a:1", false},
         {"a:1,,b:1", false}, {"a:1,unix:/s", false}, {"a:1, b:1", true},
         {"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", true}, {"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", false},
@@ -162,6 +168,65 @@ TEST(test_addresses)
             queue_destroy(queue);
     }
     assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static bool parses(const char *text)
+{
+    struct redis_address address;
+    struct error error = {0};
+    bool good = redis_address_parse(&address, text, &error) == STATUS_OK;
+    assert_true(good == (error.status == STATUS_OK));
+    return good;
+}
+
+TEST(test_forms_of_urls)
+{
+    static const char *const good[] = {
+        "REDIS://h",     "redis://:p@h:1/0", "redis://u:p@[::1]:1,b:2/15",
+        "redis://p@h",   "redis://h/",       "redis://:a%40b@h",
+    };
+    static const char *const bad[] = {
+        "redis://h/x",     "redis://h/1?a=b", "redis://@h", "redis://u:@h",   "redis://:%zz@h",
+        "redis://:%4@h",   "redis://:%00@h",  "redis://",   "redis:///1",     "redis://h#f",
+        "redis://unix:/s", "sentinels://h",   "rediss://",  "redis://h:0/1",  "redis://h/12345678",
+    };
+    static const char *const tls[] = {"rediss://h:1", "rediss://:p@a:1,b:2", "sentinels://m@h"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!parses(good[i]))
+            fail_msg("%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (parses(bad[i]))
+            fail_msg("%s", bad[i]);
+    for (size_t i = 0; i < sizeof tls / sizeof *tls; i++)
+        assert_true(parses(tls[i]) == HAS_TLS);
+}
+
+TEST(test_urls)
+{
+    struct redis_address address;
+    struct error error = {0};
+    assert_int_equal(redis_address_parse(&address, "redis://us%65r:p%40%3A:/@[::1]:1,b/12", &error),
+                     STATUS_OK);
+    assert_string_equal(address.user, "user");
+    assert_string_equal(address.password, "p@::/");
+    assert_int_equal(address.database, 12);
+    assert_int_equal(address.count, 2);
+    assert_string_equal(address.endpoints[0].host, "::1");
+    assert_string_equal(address.endpoints[1].port, "6379");
+    assert_false(address.tls);
+    assert_int_equal(redis_address_parse(&address, "h:1", &error), STATUS_OK);
+    assert_string_equal(address.password, "");
+    assert_int_equal(address.database, -1);
+    /* No message has the password, and a build without OpenSSL says what to do. */
+    assert_int_equal(redis_address_parse(&address, "redis://u:SECRET@h:0", &error),
+                     STATUS_BAD_JOB);
+    assert_null(strstr(error.text, "SECRET"));
+    error_clear(&error);
+    if (!HAS_TLS) {
+        assert_int_equal(redis_address_parse(&address, "rediss://h", &error), STATUS_BAD_JOB);
+        assert_non_null(strstr(error.text, "built without OpenSSL"));
+        assert_non_null(strstr(error.text, "the stunnel recipe of gpuimgd.conf(5)"));
+    }
 }
 
 TEST(test_servers_on_this_host)

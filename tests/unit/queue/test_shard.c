@@ -92,11 +92,12 @@ TEST(bad_options_are_refused)
     static const struct {
         const char *ns, *redis, *shards, *says;
     } cases[] = {
-        {"n", "a:1 b:2", "1", "option redis has 2 addresses, but option shards is 1; each address "
+        {"n", "a:1 b:2", "1",
+         "option redis has 2 addresses, but option shards is 1; each address "
          "needs a shard: set shards to 2 or more"},
         {"n", "a b c d", "3", "option redis has 4 addresses, but option shards is 3"},
         {"n", "a:1 b:0", "2", "\"b:0\" must end in a port from 1 to 65535"},
-        {"n", "a:1 rediss://b", "2", "asks for TLS"},
+        {"n", "a:1 http://b", "2", "is another URL"},
         {"n", "a:1 unix:b", "2", "must name an absolute path"},
         {"n", "  ", "2", "it must name a server"},
         {"a{b}", "a:1", "2", "option namespace is \"a{b}\"; with 2 shards it must have no braces"},
