@@ -2,7 +2,8 @@
 # Runs the tests of a build folder: tests/run.sh build/release [name-part ...]
 # `tests/run.sh build/release peers` runs only the comparisons with other libraries.
 # Environment:
-#   GPUIMGD_TEST_JOBS=N      programs that run at the same time; default: one per processor
+#   GPUIMGD_TEST_JOBS=N      programs that run at the same time; default: one per processor and two
+#                            more, because tests wait more than they compute
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
 #   GPUIMGD_TEST_AGAIN=1     leave out the scripts that check sources and texts: the tests of another
@@ -14,7 +15,7 @@ set -u
 build=$1
 shift
 parts=("$@")
-at_once=${GPUIMGD_TEST_JOBS:-$(nproc)}
+at_once=${GPUIMGD_TEST_JOBS:-$(($(nproc) + 2))}
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export GPUIMGD=${GPUIMGD_INSTEAD:-$PWD/$build/gpuimgd} # or a wrapper
 export GPUIMGCTL=$PWD/$build/gpuimgctl

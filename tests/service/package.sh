@@ -48,6 +48,16 @@ lintian_is_content() { # --allow-root: this runs as root
         "$debs"/*.changes 2>&1) && equal "$said" "" || { echo "$said"; false; }
 }
 
+# With machine code for all supported GPUs, if it was built with nvcc.
+daemon_is_small() {
+    local unpacked bytes
+    unpacked=$(mktemp -d "$work/unpacked.XXXXXX")
+    dpkg-deb -x "$debs"/gpuimgd_*.deb "$unpacked"
+    bytes=$(stat -c %s "$unpacked/usr/sbin/gpuimgd")
+    rm -rf "$unpacked"
+    less "$bytes" 40000000
+}
+
 main() {
     local status=0
     need_root
@@ -55,6 +65,7 @@ main() {
     only_one
     prepare
     boot || status=$?
+    outside "the daemon has less than 40 MB" daemon_is_small
     outside "lintian finds no error and nothing to warn of" lintian_is_content
     report $status
 }
