@@ -1,5 +1,6 @@
 # README.md as `make install` puts it beside the files that it names: with their places there, and
 # without what is about the source tree.
+/^!\[The status page/,/^$/d
 /^## Figures/,$d
 /^| folder | holds |/,/^A folder includes/d
 s/ Before installation, use `man -l [^`]*`.//

@@ -184,7 +184,7 @@ def labels(documents):
 
 
 def memory(documents):
-    """The formulas of README.md, for one GPU with 8 streams and all of its jobs."""
+    """The formulas of gpuimgd.conf(5), for one GPU with 8 streams and all of its jobs."""
     limits = Path("conf/limits.h").read_text()
 
     def limit(name):
