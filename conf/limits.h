@@ -218,7 +218,8 @@
 
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
- * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c attacks it.
+ * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c
+ * attacks it.
  * URLs add url_bytes, one input, and TRANSFER_BYTES per url_connections: gpuimgd.conf(5).
  * The CUDA engine adds STREAM_JPEG_BYTES per stream, PROGRESSIVE_STREAMS x PROGRESSIVE_JPEG_BYTES
  * per device, and the memory of the CUDA driver.

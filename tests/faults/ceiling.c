@@ -4,7 +4,8 @@
  * Both workers hang while the daemon fetches as many jobs as it can, with `inflight` 4,096. Then
  * Redis is stopped and the workers continue, so that each job keeps its memory. Redis continues
  * when the daemon is idle. The maximum resident memory must be below the sum of pinned_bytes,
- * host_bytes and the constants of gpuimgd.conf(5) (conf/limits.h). At last each job must have its result.
+ * host_bytes and the constants of gpuimgd.conf(5) (conf/limits.h). At last each job must have its
+ * result.
  */
 #include <stdlib.h>
 #include <string.h>
