@@ -53,9 +53,10 @@ static void set_state(struct admission *admission, struct job_run *run, enum res
     reserved->state = state;
     if (reserved->by_device)
         return;
-    admission->jobs += counts - counted;
-    admission->bytes += counts ? reserved->asked_bytes : 0;
-    admission->bytes -= counted ? reserved->asked_bytes : 0;
+    uint32_t priority = run->worker_task.rank.priority;
+    admission->jobs[priority] += counts - counted;
+    admission->bytes[priority] += counts ? reserved->asked_bytes : 0;
+    admission->bytes[priority] -= counted ? reserved->asked_bytes : 0;
 }
 
 void admission_wait(struct job_run *run)
@@ -132,10 +133,15 @@ size_t admission_need(const struct job_run *run)
  * rule. */
 static bool is_soon(const struct admission *admission, const struct job_run *run, size_t bytes)
 {
-    if (run->reserved.by_device || admission->jobs < admission->jobs_now ||
-        admission->bytes + bytes <= admission->jobs_max * SMALL_JOB_BYTES)
+    size_t jobs = 0, all_bytes = bytes;
+    for (uint32_t p = run->worker_task.rank.priority; p < JOB_PRIORITIES; p++) {
+        jobs += admission->jobs[p];
+        all_bytes += admission->bytes[p];
+    }
+    if (run->reserved.by_device || jobs < admission->jobs_now ||
+        all_bytes <= admission->jobs_max * SMALL_JOB_BYTES)
         return true;
-    return admission->jobs < admission->jobs_max &&
+    return jobs < admission->jobs_max &&
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 

@@ -7,17 +7,18 @@
  * memory stays reserved after admission_release: admission_settle releases it when Redis has
  * acknowledged them.
  *
- * A job gets all of its memory at once. Waiting jobs form a line and are admitted in order: while
- * a job waits, later jobs wait, too. A zombie is an answered job whose worker or engine still uses
- * its memory (job_run.h). A job that needs the memory of zombies leaves the line until a zombie
- * returns its memory.
+ * A job gets all of its memory at once. Waiting jobs form a line and are admitted in the order of
+ * conf/rank.h: while a job waits, those after it wait, too. A zombie is an answered job whose
+ * worker or engine still uses its memory (job_run.h). A job that needs the memory of zombies leaves
+ * the line until a zombie returns its memory.
  *
  * The loop admits the jobs of STAGE_ADMIT. A worker that runs a small job admits it by itself if
  * the line is empty. The owner of a job releases its memory.
  *
  * A job that no worker can start soon would only hold memory. Therefore a job is admitted only if
  * one of these conditions holds:
- * - a device decodes and encodes it: devices run many jobs at once. These do not count below;
+ * - a device decodes and encodes it: devices run many jobs at once. These do not count below, and
+ *   neither do jobs of lower priorities, because the job overtakes them at the workers;
  * - fewer than jobs_now jobs are admitted;
  * - all admitted jobs and this job together need at most SMALL_JOB_BYTES * jobs_max bytes;
  * - fewer than jobs_max jobs are admitted, and this job needs at most SMALL_JOB_BYTES or fits into
@@ -40,8 +41,9 @@ struct admission {
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t line;                         /* length of the line */
     size_t holders;                      /* jobs that hold memory */
-    size_t jobs, jobs_now, jobs_max;     /* those that need workers, and the two limits */
-    size_t bytes;                        /* memory that these jobs requested */
+    size_t jobs_now, jobs_max;
+    size_t jobs[JOB_PRIORITIES];         /* those that need workers, of each priority */
+    size_t bytes[JOB_PRIORITIES];        /* memory that these jobs requested */
     bool is_short;                       /* the last refused job lacked memory */
 };
 

@@ -43,7 +43,7 @@ void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
     struct list *to = list_of(run->pipeline, stage, owner);
     if (from != to) {
         list_remove(from, &run->node);
-        list_push(to, &run->node);
+        rank_push(to, &run->node, JOB_RUN_RANK);
         atomic_fetch_add(&run->pipeline->inflight,
                          (from == &run->pipeline->free) - (to == &run->pipeline->free));
     }

@@ -242,6 +242,9 @@ struct job_run {
                                                        was parsed */
 };
 
+/* For rank_push into a list of jobs. */
+#define JOB_RUN_RANK RANK_OFFSET(struct job_run, node, worker_task.rank)
+
 #define job_run_at(pointer) container_of(pointer, struct job_run, node)
 /* The jobs of a list, from the first to the last; the body may move the current job. */
 #define each_run(run, list)                                                                        \
@@ -255,8 +258,9 @@ struct job_run {
 /* Whether the tables above list the move or the decision. */
 bool job_run_may_move(enum stage stage, enum owner owner, enum stage to_stage, enum owner to_owner);
 bool job_run_may_decide(enum outcome from, enum outcome to);
-/* Loop only. Asserts that the move is legal, and appends the job to the list of its new state. If
- * that is the same list, the job keeps its position. */
+/* Loop only. Asserts that the move is legal, and moves the job to the list of its new state, after
+ * the jobs that it does not overtake there (conf/rank.h). If that is the same list, the job keeps
+ * its position. */
 void job_run_move(struct job_run *run, enum stage stage, enum owner owner);
 /* Loop only. Asserts that the decision is legal. */
 void job_run_decide(struct job_run *run, enum outcome outcome);

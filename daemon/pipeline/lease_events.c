@@ -34,6 +34,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     pipeline->parts.totals->attempts++;
     run->worker_task.run = job_run_task_run;
     run->worker_task.done = job_run_task_done;
+    run->worker_task.rank = ranks_next(&pipeline->ranks, lease->priority);
     run->timing.fetched_ns = clock_now_ns();
     run->timing.deadline_ns = CLOCK_STANDS;
     bound_wait(run, run->timing.fetched_ns);

@@ -171,15 +171,13 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
     snapshot->pools[SNAPSHOT_CODECS] = admission_usage(&pipeline->admission);
 }
 
-/* One admitted job per worker and engine slot, and half as many more that are ready to follow. If
- * the configuration allows no extra slots (ahead_max 0), `inflight` is the limit. */
+/* One admitted job per worker and engine slot, and half as many more that are ready to follow. More
+ * would only hold memory, whose pages the loop would have to take from the kernel. */
 static void open_admission(struct pipeline *pipeline)
 {
     const struct pipeline_parts *parts = &pipeline->parts;
     size_t now = parts->options->workers + engine_slots(parts->engine), most = now + (now + 1) / 2;
     size_t host = parts->options->host_bytes;
-    if (parts->ahead_max == 0)
-        now = most = parts->options->inflight;
     admission_open(&pipeline->admission, parts->engine,
                    host - host / HOST_FILES_PART - host / HOST_KEPT_PART, now, most);
     colour_cache_limit(host / HOST_COLOUR_PART);

@@ -46,6 +46,7 @@ struct pipeline {
     struct list stages[STAGE_COUNT];
     struct list zombies;
 
+    struct ranks ranks; /* of the jobs: their order in each line */
     double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
     bool paused;
     _Atomic bool failed; /* set on the loop; a worker checks it before each stage */

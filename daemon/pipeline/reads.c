@@ -19,8 +19,8 @@
  *             pass. When a zombie has returned its memory, the job is refused again (reads_recall)
  *
  * A job that waits may have to drop the input that it has loaded (free_budget_for); it loads it
- * again. While reads_wait is true, new jobs wait for reads_pump, which starts them in order of
- * arrival.
+ * again. While reads_wait is true, new jobs wait for reads_pump, which starts them in the order of
+ * conf/rank.h, unless they overtake all that wait.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -122,6 +122,7 @@ static void *start_download(struct job_run *run)
         .direction = METRICS_DOWNLOAD,
         .url = run->job.input.url,
         .bytes_max = run->bounds.input_bytes_max,
+        .rank = run->worker_task.rank,
         .begun = on_download_begun,
         .done = on_downloaded,
         .context = run,
@@ -160,7 +161,8 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
 
 static void *request_key(struct job_run *run, const char *key, queue_read_cb callback)
 {
-    return queue_read(run->queue, key, run->bounds.input_bytes_max, callback, run);
+    return queue_read(run->queue, key, run->bounds.input_bytes_max, &run->worker_task.rank,
+                      callback, run);
 }
 
 /* Whether the input must be read from Redis or downloaded. */
@@ -239,12 +241,31 @@ static void start_read(struct job_run *run)
     stages_move(run, STAGE_ACK);
 }
 
+static bool is_waiting(const struct job_run *run)
+{
+    return run->owner == OWNER_LOOP && !run->input.reading;
+}
+
+/* Whether the job has overtaken all reads that wait. */
+static bool is_first(const struct job_run *run)
+{
+    each_run(other, &run->pipeline->stages[STAGE_READ])
+    {
+        if (other == run)
+            return !must_yield(run);
+        if (other->input.turn == TURN_REFUSED ||
+            (is_waiting(other) && other->input.turn != TURN_ASIDE))
+            return false;
+    }
+    return false;
+}
+
 /* A job that has read the key of an overlay does not wait in the line: the jobs before it may need
  * its memory, or its part of the queue's budget. */
 void reads_enter(struct job_run *run)
 {
     bool holds = run->overlays.held > 0 || run->overlays.loaded;
-    if (!run->pipeline->reads_wait || holds) /* else reads_pump starts it */
+    if (!run->pipeline->reads_wait || holds || is_first(run)) /* else reads_pump starts it */
         start_read(run);
     else
         free_budget(run->pipeline);
@@ -325,7 +346,7 @@ void reads_pump(struct pipeline *pipeline)
         enum turn turn = run->input.turn;
         if (turn == TURN_ASIDE)
             continue;
-        bool waits = run->owner == OWNER_LOOP && !run->input.reading;
+        bool waits = is_waiting(run);
         if (waits && must_yield(run))
             pipeline->reads_wait = true;
         else if (waits)

@@ -116,11 +116,20 @@ void stages_advance(struct job_run *run)
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
+/* Whether the job has passed the last line when a worker begins this stage. */
+static bool leaves_lines(const struct job_run *run, enum stage stage)
+{
+    return stage == STAGE_ENCODE ||
+           (stage == STAGE_DECODE && engine_is_synchronous(run->pipeline->parts.engine));
+}
+
 static void run_stage(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
     uint64_t begin_ns = clock_now_ns();
     job_run_start_clock(run);
+    if (leaves_lines(run, stage))
+        ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
     fault_point("run", stage_name(stage), run->job.id);
     stage_table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
@@ -175,6 +184,7 @@ static bool begin_compute(struct job_run *run)
         .memory = &run->reserved.memory,
         .deadline_ns = run->timing.deadline_ns,
         .alone = run->alone,
+        .rank = run->worker_task.rank,
         .done = on_computed,
     };
     return !run->plan.idle;

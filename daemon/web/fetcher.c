@@ -322,7 +322,7 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
         return NULL;
     transfer->fetcher = fetcher;
     transfer->request = *request;
-    list_push(&fetcher->line, &transfer->node);
+    rank_push(&fetcher->line, &transfer->node, RANK_OFFSET(struct transfer, node, request.rank));
     pump_soon(fetcher);
     return transfer;
 }

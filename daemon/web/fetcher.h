@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "conf/options.h"
+#include "conf/rank.h"
 #include "daemon/telemetry/metrics.h"
 #include "daemon/web/prefixes.h"
 
@@ -24,6 +25,7 @@ struct transfer_request {
     enum metrics_direction direction;
     const char *url;       /* this, body and mime: borrowed until `done` or fetcher_cancel */
     uint64_t bytes_max;    /* of a download */
+    struct rank rank;      /* of the job: its order in the line */
     const uint8_t *body;   /* this and the next two: of an upload */
     size_t body_bytes;
     const char *mime;

@@ -30,6 +30,7 @@ struct workers {
     pthread_mutex_t lock;
     pthread_cond_t wanted;
     struct list waiting[WORKERS_PRIORITIES];
+    struct ranks ranks;    /* for tasks of no job; under the lock */
     uint32_t idle;         /* threads that wait for `wanted` */
     bool waking;           /* one of them was woken and does not run yet */
     struct list finished;
@@ -51,13 +52,25 @@ struct workers {
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-/* The waiting tasks of the highest priority; NULL: no task waits. */
+#define TASK_RANK RANK_OFFSET(struct worker_task, node, rank)
+
+/* Whether the first task of `line` overtakes that of `first`. */
+static bool goes_before(const struct list *line, const struct list *first)
+{
+    return rank_overtakes(rank_at(line->head.next, TASK_RANK),
+                          rank_at(first->head.next, TASK_RANK));
+}
+
+/* The waiting tasks whose first one runs next; NULL: no task waits. */
 static struct list *first_waiting(struct workers *workers)
 {
-    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--)
-        if (!list_empty(&workers->waiting[priority]))
-            return &workers->waiting[priority];
-    return NULL;
+    struct list *first = NULL;
+    for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
+        struct list *line = &workers->waiting[priority];
+        if (!list_empty(line) && (!first || goes_before(line, first)))
+            first = line;
+    }
+    return first;
 }
 
 /* Under the lock. true: the caller must wake the loop. */
@@ -107,6 +120,7 @@ static struct worker_task *take_task(struct worker *worker)
         task->worker = worker;
         worker->task = task;
         worker->began_ns = clock_now_ns();
+        ranks_serve(&workers->ranks, &task->rank);
     }
     bool wakes = must_wake(workers);
     pthread_mutex_unlock(&workers->lock);
@@ -333,7 +347,9 @@ void workers_submit(struct workers *workers, struct worker_task *task)
     task->worker = NULL;
     task->patient = false;
     task->waiting = true;
-    list_push(&workers->waiting[task->priority], &task->node);
+    if (task->rank.at == 0)
+        task->rank = ranks_next(&workers->ranks, 0);
+    rank_push(&workers->waiting[task->priority], &task->node, TASK_RANK);
     bool wakes = must_wake(workers);
     pthread_mutex_unlock(&workers->lock);
     if (wakes)

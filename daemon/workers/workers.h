@@ -1,10 +1,11 @@
 /*
  * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
- * Workers run the submitted tasks, highest priority first. Finished tasks are collected in a list.
- * A waker wakes the loop once, and the loop takes the whole list. If tasks finish often, those
- * marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is woken
- * at a time, and wakes the next one if more tasks wait. A worker that hangs is given up
+ * Workers run the submitted tasks, highest priority first, but a task overtakes those of jobs that
+ * are less urgent (conf/rank.h), whatever their priority is. Finished tasks are collected in a
+ * list. A waker wakes the loop once, and the loop takes the whole list. If tasks finish often,
+ * those marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is
+ * woken at a time, and wakes the next one if more tasks wait. A worker that hangs is given up
  * (workers_give_up): a new thread replaces it, and the old thread ends if its task ever returns.
  * There are at most twice as many threads as workers. If more hang, they are not replaced, and work
  * again when they return.
@@ -17,6 +18,7 @@
 #include "codecs/codec.h"
 #include "codecs/jpeg/frame.h"
 #include "conf/list.h"
+#include "conf/rank.h"
 
 #define WORKERS_PRIORITIES 4
 
@@ -35,6 +37,7 @@ struct worker_tools {
 struct worker_task {
     struct list_node node;
     uint32_t priority;                                            /* 0 .. 3; 3 runs first */
+    struct rank rank; /* of the job; all zero: it gets the next one of priority 0 */
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
     bool patient; /* run sets it if done may be called 2 ms later */

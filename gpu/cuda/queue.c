@@ -126,7 +126,8 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
     } else if (task->plan->idle || decline(device->engine, task)) {
         finish(device, task);
     } else {
-        list_push(&device->queues[queue_of(task)], &task->node);
+        rank_push(&device->queues[queue_of(task)], &task->node,
+                  RANK_OFFSET(struct engine_task, node, rank));
     }
 }
 

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "conf/list.h"
+#include "conf/rank.h"
 #include "conf/status.h"
 #include "gpu/engine/pool.h"
 #include "gpu/plan/plan.h"
@@ -67,6 +68,7 @@ struct engine_task {
     struct engine_memory *memory;
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
     bool alone;            /* never batched with other tasks */
+    struct rank rank;      /* of the job: its order in the device's queues */
     bool is_check;         /* runs even if its device is DEVICE_OUT */
     void (*done)(struct engine_task *task); /* Called on the device's thread. It delays all tasks of
                                                the device, so it must be short and must not wait.

@@ -26,6 +26,7 @@ enum {
     REPLY_PAUSED,
     REPLY_WATCH,
     REPLY_LENGTHS,
+    REPLY_LISTS,
     REPLY_HEAD
 };
 
@@ -57,6 +58,7 @@ struct entry *fetch_entry(struct queue *queue, redisReply *reply, size_t index, 
     entry->lease.number = number;
     entry->lease.attempt = (uint32_t)reply->element[index + 1]->integer;
     entry->lease.fetch = counter;
+    entry->lease.priority = PRIORITY_DEFAULT;
     if (text->type == REDIS_REPLY_STRING) {
         entry->lease.raw = take_string(text, &entry->lease.raw_bytes);
     } else if (script_reply_is_array(text, 2) && text->element[1]->type == REDIS_REPLY_STRING) {
@@ -306,6 +308,13 @@ static void note_dropped(struct queue *queue, long long dropped)
     queue->view.dropped += (uint64_t)dropped;
 }
 
+/* The priority of the lease with this index. */
+static uint32_t priority_of(const redisReply *lists, size_t index)
+{
+    char list = lists->type == REDIS_REPLY_STRING && index < lists->len ? lists->str[index] : '-';
+    return list >= '0' && list <= '9' ? (uint32_t)(list - '0') : PRIORITY_DEFAULT;
+}
+
 static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
 {
     queue->delivering = true;
@@ -316,6 +325,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
                 queue->resumes_due = 1;
             continue;
         }
+        entry->lease.priority = priority_of(reply->element[REPLY_LISTS], (i - REPLY_HEAD) / 3);
         entry->lease.alone = queue->alone;
         entry->lease.marked = (long long)entry->lease.number <= queue->horizon;
         hand_out(queue, entry);

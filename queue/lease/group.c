@@ -103,27 +103,47 @@ static void sort_by_turn(struct queue **queues, uint32_t count)
     }
 }
 
-/* The free places for one of so many queues. */
-static uint32_t share(const struct group *group, uint32_t queues)
+/* An equal part of all places, held or free, for each queue that has jobs. A shard whose calls or
+ * jobs take longer holds its places longer, so that equal parts of the free ones would give it most
+ * of them. */
+static size_t fair_share(const struct group *group)
 {
-    return (group->places - group->reserved + queues - 1) / queues;
+    size_t places = group->places, active = 0;
+    each_queue(queue, group)
+    {
+        places += queue_ready(queue) ? queue->entries.length : 0;
+        active += is_active(queue);
+    }
+    return active > 0 ? (places + active - 1) / active : 0;
+}
+
+/* The free places that the queue may take now. */
+static uint32_t room_of(const struct queue *queue, size_t share)
+{
+    size_t held = queue->entries.length + queue->fetch_places, room = group_room(queue);
+    size_t left = share > held ? share - held : 0;
+    return (uint32_t)(left < room ? left : room);
 }
 
 void group_fetch(struct group *group)
 {
     struct queue *queues[SHARDS_MAX];
-    uint32_t count = 0, due = 0;
+    uint32_t due = 0;
     if (group->places <= group->reserved)
         return;
-    each_queue (queue, group)
-        if (!queue->idle && fetch_is_possible(queue) && group_room(queue) > 0)
-            queues[count++] = queue;
-    for (uint32_t i = 0; i < count; i++)
-        if (fetch_is_due(queues[i], share(group, count)))
-            queues[due++] = queues[i];
+    size_t share = fair_share(group);
+    each_queue(queue, group)
+    {
+        uint32_t room = !queue->idle && fetch_is_possible(queue) ? room_of(queue, share) : 0;
+        if (room > 0 && fetch_is_due(queue, room))
+            queues[due++] = queue;
+    }
     sort_by_turn(queues, due);
-    for (uint32_t i = 0; i < due && group->places > group->reserved; i++)
-        fetch_send(queues[i], share(group, due - i));
+    for (uint32_t i = 0; i < due; i++) {
+        uint32_t room = room_of(queues[i], share);
+        if (room > 0)
+            fetch_send(queues[i], room);
+    }
 }
 
 void group_set_places(struct group *group, uint32_t places, bool open)

@@ -1,8 +1,8 @@
 /* group.h - the shards of a daemon, each a queue of its own, as one source of jobs.
  *
  * The shards share the daemon's places. A place is reserved for each job that an outstanding FETCH
- * may bring, so the leases of all shards never exceed the places. If several shards have jobs, they
- * get the places in turn; a shard that waits for jobs holds none.
+ * may bring, so the leases of all shards never exceed the places. If several shards have jobs, each
+ * may hold an equal part of the places; a shard that waits for jobs holds none.
  *
  * A shard that is away (not connected, or refused) stops only its own jobs. Its running jobs end as
  * usual. The queue keeps their acknowledgements until Redis has accepted nothing for lease_s. Then

@@ -22,6 +22,7 @@ static const char unexpected[] = "a reply of an unexpected form";
 
 struct read {
     struct list_node node;
+    struct rank rank;
     struct queue *queue;
     uint64_t bytes_max;
     queue_read_cb callback;
@@ -356,8 +357,8 @@ void read_down(struct queue *queue, const char *reason)
     } while (spent);
 }
 
-void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
-                 void *context)
+void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, const struct rank *rank,
+                 queue_read_cb callback, void *context)
 {
     size_t length = strlen(key) + 1;
     struct read *read = calloc(1, sizeof *read + length);
@@ -368,7 +369,8 @@ void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue
     read->bytes_max = bytes_max;
     read->callback = callback;
     read->context = context;
-    list_push(&queue->reads, &read->node);
+    read->rank = rank ? *rank : (struct rank){0};
+    rank_push(&queue->reads, &read->node, RANK_OFFSET(struct read, node, rank));
     start(read);
     return read;
 }

@@ -258,8 +258,8 @@ size_t group_busy(const struct queue *queue);
 bool group_may_claim(const struct queue *queue);
 /* The queue has the right: an older right of a shard that was away meanwhile ends. */
 void group_claimed(struct queue *queue);
-/* Sends FETCH for the queues that can fetch, the one that fetched least recently first, with an
- * equal share of the places each. */
+/* Sends FETCH for the queues that can fetch, the one that fetched least recently first. Each may
+ * hold an equal share of the places. */
 void group_fetch(struct group *group);
 bool group_runs_jobs(const struct group *group);
 /* Counts the bytes of a call that a lane is about to send. false: it must wait for other calls, or

@@ -15,6 +15,7 @@
 #include "conf/limits.h"
 #include "conf/list.h"
 #include "conf/options.h"
+#include "conf/rank.h"
 #include "conf/status.h"
 #include "queue/job/job.h"
 
@@ -37,6 +38,7 @@ struct lease {
     size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
+    uint32_t priority;      /* of the list that it came from */
     uint64_t fetch;         /* counter of the FETCH call. The name of this daemon process (INST) and
                                this counter form the token, which identifies the lease in Redis */
     bool marked;            /* a cancel may apply to the job: if the job has an id, call queue_ask
@@ -172,12 +174,13 @@ void queue_give_back(struct queue *queue, struct lease *lease);
  * READS_* in limits.h bound the memory of all reads, over all shards. Therefore the owner of the
  * bytes must call queue_read_release with their length after freeing them.
  *
+ * rank: of the job, which decides the order of reads that wait for room; NULL: it overtakes none.
  * Returns a handle for queue_read_cancel, after which the callback is not called. Returns NULL if
  * memory is short. */
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
                               const struct error *error);
-void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, queue_read_cb callback,
-                 void *context);
+void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, const struct rank *rank,
+                 queue_read_cb callback, void *context);
 void queue_read_release(struct queue *queue, size_t length);
 void queue_read_cancel(struct queue *queue, void *handle);
 

@@ -212,7 +212,8 @@ static void on_leased(void *context, struct lease *lease)
         abort();
     if (!task->job.input.key)
         answer(task, bench.files[photo_of(&task->job)].length);
-    else if (!queue_read(clerk->queue, task->job.input.key, INPUT_BYTES_DEFAULT, on_read, task))
+    else if (!queue_read(clerk->queue, task->job.input.key, INPUT_BYTES_DEFAULT, NULL, on_read,
+                         task))
         abort();
 }
 

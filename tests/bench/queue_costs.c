@@ -27,6 +27,7 @@
 #define IDLE_S 1.0
 #define SLEEP_S 0.003 /* of Redis before a cold call */
 #define COLD_CALLS 192
+#define HEAD           9 /* members of the reply of FETCH before the jobs */
 #define INST "host-000001:0b7c9c2e-1c7f-4d15-9f7e-3f4e1d2c5b6a:4026531836:12345:6789012"
 #define RESULT                                                                                     \
     "{\"job\":123456,\"status\":\"done\",\"input\":{\"path\":\"in.jpg\",\"format\":\"jpeg\","      \
@@ -169,9 +170,9 @@ static void make_fetch(struct meter *meter, unsigned i)
 
 static void read_fetch(struct meter *meter, const redisReply *reply)
 {
-    for (size_t i = 8; i + 2 < reply->elements; i += 3)
+    for (size_t i = HEAD; i + 2 < reply->elements; i += 3)
         meter->numbers[meter->leased++] = strtoull(reply->element[i]->str, NULL, 10);
-    if (reply->elements != 8 + 3 * meter->items)
+    if (reply->elements != HEAD + 3 * meter->items)
         abort();
 }
 

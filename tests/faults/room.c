@@ -126,6 +126,36 @@ static void health_while_one_waits(struct rig *rig)
     rig_saw_jobs(rig, "large");
 }
 
+/* One worker runs the victim while others wait for it, for memory and for room for their inputs.
+ * urgent: a job that is pushed then to list 9, fetched, and answered first. */
+static void an_urgent_job_overtakes(struct rig *rig)
+{
+    world_put_photo(&rig->world, "large.jpg", 1500, 1200);
+    rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), "--workers=1",
+              "--inflight=12", "--job_timeout_s=600", NULL);
+    rig_push_text(rig, "victim", "{'id':'victim','input':'p.jpg','output':'v.png'}");
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it hangs");
+    for (int i = 0; i < 6; i++) {
+        const char *id = text_of("large%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':'%s.jpg'}", id, id);
+    }
+    rig_saw_if(rig, world_until(&rig->world, 20, 7, "ZCARD gpuimgd:lease"), "6 wait");
+    rig_expects(rig, "urgent");
+    freeReplyObject(redisCommand(rig->world.client, "LPUSH gpuimgd:jobs:9 %s",
+                                 "{\"id\":\"urgent\",\"input\":\"p.jpg\",\"output\":\"u.png\"}"));
+    rig_saw_if(rig, world_until(&rig->world, 20, 8, "ZCARD gpuimgd:lease"), "fetched");
+    rig_lower(rig, "hung");
+    world_until(&rig->world, 20, 8, "LLEN gpuimgd:results");
+    for (int i = -1; i >= -2; i--) {
+        char *text = redis_string(rig->world.client, "LINDEX gpuimgd:results %d", i);
+        cJSON *result = cJSON_Parse(text);
+        rig_saw(rig, "%s", json_text(result, "id"));
+        cJSON_Delete(result);
+        free(text);
+    }
+    rig_wait_done(rig, 20, "large");
+}
+
 const struct fault_case room_faults[] = {
     CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
          "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
@@ -140,5 +170,7 @@ const struct fault_case room_faults[] = {
          "it hangs; victim: failed timeout, attempt 1; /healthz 200; 1 wait for memory; /healthz "
          "503; /readyz 503; /healthz 200; /healthz 503; /healthz 200; 1 done once; large: done, "
          "attempt 1"),
+    CASE("6 jobs that wait for one worker", "a job of list 9", an_urgent_job_overtakes,
+         "it hangs; 6 wait; fetched; victim; urgent; 6 done once"),
     {.name = NULL},
 };

@@ -117,10 +117,33 @@ TEST(no_more_than_can_soon_begin)
     for (int twice = 0; twice < 2; twice++)
         for (size_t i = 0; i < COUNT_OF(all); i++)
             admission_release(all[i]);
-    assert_int_equal(admission->jobs, 0);
-    assert_int_equal(admission->bytes, 0);
+    assert_int_equal(admission->jobs[0], 0);
+    assert_int_equal(admission->bytes[0], 0);
     assert_false(admission_is_short(admission));
     assert_int_equal(pinned_used(), 0);
+}
+
+/* Jobs of lower priorities do not keep an urgent one from being ready: it overtakes them at the
+ * workers. */
+TEST(less_urgent_ones_do_not_count)
+{
+    struct job_run large[JOBS - 1], urgent = run_of(1, 40 * MIB), other = run_of(1, 40 * MIB);
+    urgent.worker_task.rank.priority = 9;
+    for (size_t i = 0; i < COUNT_OF(large); i++) {
+        large[i] = run_of(1, 10 * MIB);
+        large[i].worker_task.rank.priority = 4;
+        assert_true(admission_pass(&large[i]));
+    }
+    other.worker_task.rank.priority = 4;
+    admission_wait(&other);
+    assert_false(admission_try(&other));
+    assert_true(admission_try(&urgent));
+    admission_release(&urgent);
+    admission_release(&other);
+    for (size_t i = 0; i < COUNT_OF(large); i++)
+        admission_release(&large[i]);
+    for (size_t p = 0; p < JOB_PRIORITIES; p++)
+        assert_int_equal(admission->jobs[p] + admission->bytes[p], 0);
 }
 
 /* A device runs more jobs at once than there are workers, and needs no memory of libjpeg. */

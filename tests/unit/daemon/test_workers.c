@@ -100,6 +100,30 @@ TEST(what_is_nearest_its_end_goes_first)
     bench_end();
 }
 
+/* A task of a more urgent job goes first at any stage, but not before one of a lower rank. A task
+ * of no job is overtaken, too. */
+TEST(urgent_tasks_overtake)
+{
+    static const struct {
+        char letter;
+        uint32_t priority;
+        struct rank rank;
+    } cases[] = {{'a', 0, {32, 4}}, {'b', 1, {64, 4}}, {'n', 0, {0, 0}}, {'c', 0, {96, 4}},
+                 {'u', 0, {33, 9}}, {'v', 0, {34, 9}}, {'w', 2, {65, 6}}};
+    struct note notes[COUNT_OF(cases)], gate = note_of('g', 0, true);
+    bench_open(1);
+    submit_and_wait(&gate);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        notes[i] = note_of(cases[i].letter, cases[i].priority, false);
+        notes[i].task.rank = cases[i].rank;
+        workers_submit(bench.workers, &notes[i].task);
+    }
+    sem_post(&bench.gate);
+    run_until_done(1 + COUNT_OF(cases));
+    assert_string_equal(bench.order, "wbauvcn");
+    bench_end();
+}
+
 /* No task waits while a worker is idle, although one wake-up at a time is under way. */
 TEST(each_idle_worker_gets_a_task)
 {

@@ -191,7 +191,7 @@ TEST(test_destroy_without_close)
     push(bench, 1);
     queue_set_places(bench->queue, 2);
     run_until(bench, bench->leased == 1);
-    queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+    queue_read(bench->queue, "t:img:a", 4, NULL, on_read, bench);
     queue_destroy(bench->queue);
     bench->queue = NULL;
     tear_down(bench);

@@ -18,7 +18,7 @@ TEST(test_read)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int before = bench->reads;
-        assert_non_null(queue_read(bench->queue, cases[i].key, cases[i].max, on_read, bench));
+        assert_non_null(queue_read(bench->queue, cases[i].key, cases[i].max, NULL, on_read, bench));
         run_until(bench, bench->reads == before + 1);
         assert_int_equal(bench->read_status, cases[i].status);
         if (cases[i].status == STATUS_OK) {
@@ -28,15 +28,15 @@ TEST(test_read)
     }
     /* Reads cancelled before and after they were sent get no callback. */
     int before = bench->reads;
-    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
+    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, NULL, on_read, bench));
     run_ms(bench, 50);
     redis_server_kill9(bench->server);
     run_until(bench, queue_view(bench->queue)->state == QUEUE_CONNECTING);
-    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, on_read, bench));
+    queue_read_cancel(bench->queue, queue_read(bench->queue, "t:img:a", 4, NULL, on_read, bench));
     assert_int_equal(bench->reads, before);
     /* If Redis stays away, the read ends with input_unreadable. */
     bench->config.connect_timeout_s = 0.1;
-    queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+    queue_read(bench->queue, "t:img:a", 4, NULL, on_read, bench);
     redis_server_restart(bench->server);
     reconnect(bench);
     run_until(bench, bench->reads == before + 1);
@@ -52,7 +52,7 @@ TEST(test_refused_reads_wait_for_their_own_retry)
     freeReplyObject(redis_command(bench->redis, "ACL SETUSER default -getrange"));
     run_until(bench, queue_view(bench->queue)->state == QUEUE_READY);
     for (int i = 0; i < 12; i++) {
-        queue_read(bench->queue, "t:img:a", 4, on_read, bench);
+        queue_read(bench->queue, "t:img:a", 4, NULL, on_read, bench);
         run_ms(bench, 10);
     }
     assert_int_equal(bench->reads, 0);
@@ -73,10 +73,10 @@ TEST(test_large_reads_take_turns)
     freeReplyObject(redis_command(bench->redis, "SET t:img:small %b", large,
                                   (size_t)QUEUE_READ_LARGE - 1));
     for (int i = 0; i < 7; i++)
-        last = queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+        last = queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, NULL, on_read, bench);
     run_until(bench, bench->reads == 4);
     for (int i = 0; i < 6; i++)
-        queue_read(bench->queue, "t:img:small", QUEUE_READ_LARGE, on_read, bench);
+        queue_read(bench->queue, "t:img:small", QUEUE_READ_LARGE, NULL, on_read, bench);
     run_until(bench, bench->reads == 10);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 10);
@@ -93,14 +93,14 @@ TEST(test_large_reads_take_turns)
     freeReplyObject(redis_command(bench->redis, "SET t:img:large %b", large,
                                   (size_t)QUEUE_READ_LARGE));
     for (int i = 0; i < 5; i++) {
-        queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE - 1, on_read, bench);
+        queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE - 1, NULL, on_read, bench);
         run_until(bench, bench->reads == 13 + i);
         assert_int_equal(bench->read_status, STATUS_INPUT_TOO_LARGE);
     }
     /* Three slots are still taken, so the second of the next reads waits. */
-    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, NULL, on_read, bench);
     run_until(bench, bench->reads == 18);
-    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, on_read, bench);
+    queue_read(bench->queue, "t:img:large", QUEUE_READ_LARGE, NULL, on_read, bench);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 18);
     queue_read_release(bench->queue, QUEUE_READ_LARGE);
@@ -119,8 +119,8 @@ TEST(test_bytes_take_turns)
     freeReplyObject(redis_command(bench->redis, "SET t:img:part %b", bytes, part));
     freeReplyObject(redis_command(bench->redis, "SET t:img:whole %b", bytes, whole));
     for (int i = 0; i < 3; i++)
-        queue_read(bench->queue, "t:img:part", whole, on_read, bench);
-    queue_read(bench->queue, "t:img:whole", whole, on_read, bench);
+        queue_read(bench->queue, "t:img:part", whole, NULL, on_read, bench);
+    queue_read(bench->queue, "t:img:whole", whole, NULL, on_read, bench);
     run_until(bench, bench->reads == 2);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 2);
@@ -132,7 +132,7 @@ TEST(test_bytes_take_turns)
     queue_read_release(bench->queue, part);
     run_until(bench, bench->reads == 4);
     assert_int_equal(bench->length, whole);
-    queue_read(bench->queue, "t:img:part", whole, on_read, bench);
+    queue_read(bench->queue, "t:img:part", whole, NULL, on_read, bench);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, 4);
     queue_read_release(bench->queue, whole);
@@ -147,7 +147,7 @@ TEST(test_small_reads_take_turns)
     struct bench *bench = set_up_started();
     redis_integer(bench->redis, "SETRANGE t:img:small 0 12345");
     for (int i = 0; i < READS_SMALL_MAX + 3; i++)
-        queue_read(bench->queue, "t:img:small", MIB, on_read, bench);
+        queue_read(bench->queue, "t:img:small", MIB, NULL, on_read, bench);
     run_until(bench, bench->reads == READS_SMALL_MAX);
     run_ms(bench, 50);
     assert_int_equal(bench->reads, READS_SMALL_MAX);
@@ -158,7 +158,7 @@ TEST(test_small_reads_take_turns)
     /* A read of a missing key frees its slot. */
     queue_read_release(bench->queue, bench->length);
     for (int i = 4; i <= 8; i++) {
-        queue_read(bench->queue, "t:img:none", MIB, on_read, bench);
+        queue_read(bench->queue, "t:img:none", MIB, NULL, on_read, bench);
         run_until(bench, bench->reads == READS_SMALL_MAX + i);
         assert_int_equal(bench->read_status, STATUS_INPUT_MISSING);
     }

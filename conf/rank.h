@@ -1,0 +1,75 @@
+/*
+ * rank.h - the order of jobs with different priorities in every line of the daemon.
+ *
+ * The rule is that of FETCH (queue/PROTOCOL.md, Priorities): while jobs of several priorities wait,
+ * priority P gets a share in proportion to 2^P. Each job gets a rank when it is fetched: the rank
+ * of the job that was served last, or of the last job with its priority if that is higher, plus 512
+ * / 2^P. A job overtakes another one in a line if its priority is higher and its rank lower. So a
+ * job of priority 9 overtakes all jobs of NS:jobs that wait, but of each 33 jobs that start, one
+ * comes from there. Jobs with the same priority never overtake each other.
+ *
+ * The lines: reads, downloads, admission, workers, and the queues of each device. What already runs
+ * goes on.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/limits.h"
+#include "conf/list.h"
+
+/* Of the jobs of NS:jobs. */
+#define PRIORITY_DEFAULT 4
+
+/* All zero: no job's. It overtakes nothing and is not overtaken. */
+struct rank {
+    uint64_t at;
+    uint32_t priority; /* 0 to 9; 9 is the most urgent */
+};
+
+/* The state from which ranks are assigned. All zero at first. */
+struct ranks {
+    _Atomic uint64_t served;       /* highest rank of a job that was served */
+    uint64_t last[JOB_PRIORITIES]; /* rank of the last job with each priority; of one thread */
+};
+
+static inline struct rank ranks_next(struct ranks *ranks, uint32_t priority)
+{
+    uint64_t served = atomic_load(&ranks->served), *last = &ranks->last[priority];
+    *last = (*last > served ? *last : served) + (1u << (JOB_PRIORITIES - 1 - priority));
+    return (struct rank){*last, priority};
+}
+
+/* A job leaves the last line. Any thread. */
+static inline void ranks_serve(struct ranks *ranks, const struct rank *rank)
+{
+    uint64_t served = atomic_load(&ranks->served);
+    while (rank->at > served && !atomic_compare_exchange_weak(&ranks->served, &served, rank->at))
+        continue;
+}
+
+static inline bool rank_overtakes(const struct rank *rank, const struct rank *other)
+{
+    return rank->priority > other->priority && rank->at < other->at;
+}
+
+/* Distance from a list's node to the rank in the same struct. */
+#define RANK_OFFSET(type, node, rank)                                                              \
+    ((ptrdiff_t)offsetof(type, rank) - (ptrdiff_t)offsetof(type, node))
+
+static inline const struct rank *rank_at(const struct list_node *node, ptrdiff_t offset)
+{
+    return (const struct rank *)((const char *)node + offset);
+}
+
+/* Appends to a line, after the last node that it does not overtake. */
+static inline void rank_push(struct list *line, struct list_node *node, ptrdiff_t offset)
+{
+    struct list_node *after = &line->head;
+    while (after->prev != &line->head &&
+           rank_overtakes(rank_at(node, offset), rank_at(after->prev, offset)))
+        after = after->prev;
+    list_insert_before(line, after, node);
+}
