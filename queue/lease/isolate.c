@@ -4,8 +4,8 @@
  * client-query-buffer-limit permits, and proxies have such limits, too; some answer with an error
  * instead. The daemon cannot tell this from a broken connection. Therefore the ends of a call
  * without a reply become doubtful: each is sent alone, after the others, and after Redis has
- * answered a call on the new connection. If an end is large and CUTS_MAX connections break under it,
- * it is sent without its outputs in Redis, and at last with a short result. The job has failed
+ * answered a call on the new connection. If an end is large and CUTS_MAX connections break under
+ * it, it is sent without its outputs in Redis, and at last with a short result. The job has failed
  * then. */
 #include <stdlib.h>
 #include <string.h>
