@@ -25,10 +25,18 @@ struct codec_limits {
                                 which then needs no new pages from the kernel */
     bool lenient;            /* accept a truncated or corrupt JPEG, and a PNG without its end or
                                 with damaged ancillary chunks */
-    unsigned metadata;       /* METADATA_EXIF, METADATA_XMP: what a probe copies, besides the
-                                profile */
+    unsigned metadata;       /* METADATA_EXIF, METADATA_XMP, METADATA_COPYRIGHT: what a probe
+                                copies, besides the profile */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
+};
+
+enum density_unit { DENSITY_NONE, DENSITY_INCH, DENSITY_CM, DENSITY_METRE };
+
+/* Pixels per unit, for prints. */
+struct image_density {
+    uint32_t x, y;
+    enum density_unit unit; /* DENSITY_NONE: unknown */
 };
 
 /* The contents of a file's header. */
@@ -43,6 +51,7 @@ struct image_info {
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
     size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
                                 of a progressive JPEG that libjpeg decodes, otherwise a few rows */
+    struct image_density density; /* as stored, before EXIF orientation */
     /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
     uint8_t *icc;            /* ICC profile for the file's colours; NULL also if it is damaged */
     size_t icc_bytes;
@@ -51,6 +60,10 @@ struct image_info {
     uint16_t exif_space;     /* its tag ColorSpace; 0: it has none */
     uint8_t *xmp;            /* the main XMP packet: text without zero bytes */
     size_t xmp_bytes;        /* at most XMP_BYTES_MAX */
+    uint8_t *notice_exif;    /* METADATA_COPYRIGHT: EXIF and XMP of artist, copyright and credit */
+    size_t notice_exif_bytes;
+    uint8_t *notice_xmp;
+    size_t notice_xmp_bytes;
 };
 
 struct decode_request {
@@ -70,6 +83,7 @@ struct encode_request {
     size_t exif_bytes;
     const uint8_t *xmp;
     size_t xmp_bytes;
+    struct image_density density; /* written to JPEG and PNG, which have a place for it */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
     unsigned restart_interval; /* MCUs between two restart markers of a JPEG, for the self-test; 0:
                                   none */

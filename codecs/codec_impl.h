@@ -127,6 +127,9 @@ bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, siz
                      struct image_info *info) MUST_CHECK;
 bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
                     struct image_info *info) MUST_CHECK;
+/* The same for the notice in Photoshop's resources of a JPEG, if XMP has none. */
+bool codec_keep_iptc(const struct codec_limits *limits, const uint8_t *resources, size_t bytes,
+                     struct image_info *info) MUST_CHECK;
 
 /* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob begins with the TIFF
  * header, or with "Exif\0\0" before it, as in a JPEG's APP1. Returns 1 if the blob is invalid: an
@@ -137,6 +140,10 @@ int exif_orientation(const uint8_t *blob, size_t bytes);
  * exif_orientation. *to stays NULL if it is not TIFF, has no such tags, or they are too large.
  * Returns false if there is no memory. */
 bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+/* The same with only the tags Artist and Copyright. */
+bool exif_notice(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+/* Returns the resolution, rounded; DENSITY_NONE: there is none. */
+struct image_density exif_density(const uint8_t *blob, size_t bytes);
 /* Returns the tag ColorSpace; 0: there is none. */
 uint16_t exif_colour_space(const uint8_t *tiff, size_t bytes);
 /* See image_info_fit_metadata. space: the tag of an output that is not in sRGB. */
@@ -146,3 +153,14 @@ void exif_fit(uint8_t *tiff, size_t bytes, uint16_t space, const struct metadata
  * of an extension. *to stays NULL if the packet is not well-formed XML without a document type, or
  * has more than XMP_BYTES_MAX then. Returns false if there is no memory. */
 bool xmp_copy(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+
+/* Makes an XMP packet of the creator, rights, credit, usage terms and web statement of another one,
+ * or of IPTC in Photoshop's resources. *to stays NULL if there are none, or they are too large.
+ * Return false if there is no memory. */
+bool xmp_notice(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+bool iptc_notice(const uint8_t *resources, size_t bytes, uint8_t **to,
+                 size_t *to_bytes) MUST_CHECK;
+
+/* Converts a density to pixels per inch or metre. Returns false if a number is not 1 to `most`. */
+bool codec_convert_density(const struct image_density *from, enum density_unit unit, uint32_t most,
+                           struct image_density *to);

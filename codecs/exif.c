@@ -36,6 +36,35 @@ int exif_orientation(const uint8_t *blob, size_t bytes)
     return value >= 1 && value <= ORIENTATION_MAX ? (int)value : 1;
 }
 
+/* A positive rational, rounded; 0: there is no such tag. */
+static uint32_t read_rational(const struct tiff *tiff, const struct tiff_directory *directory,
+                              enum tiff_tag tag)
+{
+    size_t entry = tiff_find(tiff, directory, tag), bytes;
+    if (entry == 0 || tiff_number(tiff, entry + 2, 2) != TIFF_RATIONAL)
+        return 0;
+    size_t at = tiff_values(tiff, entry, &bytes);
+    uint64_t over = at != 0 ? tiff_number(tiff, at, 4) : 0;
+    uint64_t under = at != 0 ? tiff_number(tiff, at + 4, 4) : 0;
+    return under > 0 ? (uint32_t)((over + under / 2) / under) : 0;
+}
+
+struct image_density exif_density(const uint8_t *blob, size_t bytes)
+{
+    enum { cm = 3 };
+    struct tiff tiff;
+    struct image_density density = {0};
+    if (!tiff_open(&tiff, blob, bytes))
+        return density;
+    struct tiff_directory main = tiff_first_directory(&tiff);
+    density.x = read_rational(&tiff, &main, TAG_X_RESOLUTION);
+    density.y = read_rational(&tiff, &main, TAG_Y_RESOLUTION);
+    if (density.x > 0 && density.y > 0)
+        density.unit = tiff_value(&tiff, &main, TAG_RESOLUTION_UNIT) == cm ? DENSITY_CM
+                                                                           : DENSITY_INCH;
+    return density;
+}
+
 /* The Exif IFD, to which IFD 0 points. */
 static struct tiff_directory exif_directory(const struct tiff *tiff,
                                             const struct tiff_directory *main)

@@ -32,6 +32,8 @@ static const struct tags exif_tags[] = {
     {0xA000, 0xA004}, {0xA20B, 0xA20C}, {0xA20E, 0xA210}, {0xA214, 0xA215}, {0xA217, 0xA217},
     {0xA300, 0xA302}, {0xA401, 0xA40C}, {0xA420, 0xA420}, {0xA430, 0xA43C}, {0xA460, 0xA462},
     {0xA500, 0xA500}, {0, 0}};
+static const struct tags notice_tags[] = {
+    {TAG_ARTIST, TAG_ARTIST}, {TAG_COPYRIGHT, TAG_COPYRIGHT}, {0, 0}};
 static const struct tags gps_tags[] = {{0x0000, 0x001F}, {0, 0}};
 static const struct tags interop_tags[] = {{0x0001, 0x0002}, {0x1000, 0x1002}, {0, 0}};
 
@@ -181,6 +183,16 @@ static void choose_all(struct copy *copy)
     add_entries(copy, IFD_EXIF, exif_at, exif_tags);
     add_entries(copy, IFD_GPS, tiff_value(tiff, &main, TAG_GPS_IFD), gps_tags);
     add_entries(copy, IFD_INTEROP, tiff_value(tiff, &exif, TAG_INTEROP_IFD), interop_tags);
+}
+
+static void choose_notice(struct copy *copy)
+{
+    add_entries(copy, IFD_MAIN, tiff_number(&copy->from, 4, 4), notice_tags);
+}
+
+/* After the entries were chosen. */
+static void finish(struct copy *copy)
+{
     remove_images(copy);
     remove_longest(copy);
     add_child(copy, IFD_EXIF, TAG_INTEROP_IFD, IFD_INTEROP);
@@ -217,12 +229,14 @@ static void write_directory(const struct copy *copy, enum ifd ifd, uint8_t *to)
     }
 }
 
-bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes)
+static bool copy_chosen(const uint8_t *blob, size_t bytes, void choose(struct copy *copy),
+                        uint8_t **to, size_t *to_bytes)
 {
     struct copy copy = {.length = 0};
     if (!tiff_open(&copy.from, blob, bytes))
         return true;
-    choose_all(&copy);
+    choose(&copy);
+    finish(&copy);
     assert(copy.length <= EXIF_KEPT_BYTES_MAX);
     if (copy.ifds[IFD_MAIN].count == 0)
         return true;
@@ -236,4 +250,14 @@ bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes
         if (copy.ifds[i].count > 0)
             write_directory(&copy, (enum ifd)i, *to);
     return true;
+}
+
+bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes)
+{
+    return copy_chosen(blob, bytes, choose_all, to, to_bytes);
+}
+
+bool exif_notice(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes)
+{
+    return copy_chosen(blob, bytes, choose_notice, to, to_bytes);
 }

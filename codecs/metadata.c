@@ -17,6 +17,8 @@ void image_info_drop_metadata(struct image_info *info)
     drop(&info->icc);
     drop(&info->exif);
     drop(&info->xmp);
+    drop(&info->notice_exif);
+    drop(&info->notice_xmp);
 }
 
 void image_info_clear_icc(struct image_info *info)
@@ -29,13 +31,15 @@ void image_info_clear(struct image_info *info)
 {
     image_info_drop_metadata(info);
     info->icc_bytes = info->exif_bytes = info->xmp_bytes = 0;
+    info->notice_exif_bytes = info->notice_xmp_bytes = 0;
 }
 
 size_t image_info_metadata_bytes(const struct image_info *info, unsigned kinds)
 {
     return (kinds & METADATA_ICC ? info->icc_bytes : 0) +
            (kinds & METADATA_EXIF ? info->exif_bytes : 0) +
-           (kinds & METADATA_XMP ? info->xmp_bytes : 0);
+           (kinds & METADATA_XMP ? info->xmp_bytes : 0) +
+           (kinds & METADATA_COPYRIGHT ? info->notice_exif_bytes + info->notice_xmp_bytes : 0);
 }
 
 /* Takes one kind of metadata of the file that was probed again. false: it is another size. */
@@ -54,17 +58,23 @@ enum status codec_read_metadata(struct codec_context *context, const uint8_t *by
 {
     struct image_info again;
     if ((info->icc || info->icc_bytes == 0) && (info->exif || info->exif_bytes == 0) &&
-        (info->xmp || info->xmp_bytes == 0))
+        (info->xmp || info->xmp_bytes == 0) &&
+        (info->notice_exif || info->notice_exif_bytes == 0) &&
+        (info->notice_xmp || info->notice_xmp_bytes == 0))
         return STATUS_OK;
     enum status status = codec_probe(context, bytes, length, limits, &again, error);
     if (status == STATUS_OK &&
         !(take(&again.icc, again.icc_bytes, &info->icc, info->icc_bytes) &&
           take(&again.exif, again.exif_bytes, &info->exif, info->exif_bytes) &&
-          take(&again.xmp, again.xmp_bytes, &info->xmp, info->xmp_bytes)))
+          take(&again.xmp, again.xmp_bytes, &info->xmp, info->xmp_bytes) &&
+          take(&again.notice_exif, again.notice_exif_bytes, &info->notice_exif,
+               info->notice_exif_bytes) &&
+          take(&again.notice_xmp, again.notice_xmp_bytes, &info->notice_xmp,
+               info->notice_xmp_bytes)))
         status = error_set(error, STATUS_INTERNAL,
                            "the metadata has %zu bytes, but had %zu when it was probed",
-                           again.icc_bytes + again.exif_bytes + again.xmp_bytes,
-                           info->icc_bytes + info->exif_bytes + info->xmp_bytes);
+                           image_info_metadata_bytes(&again, METADATA_ALL),
+                           image_info_metadata_bytes(info, METADATA_ALL));
     image_info_clear(&again);
     if (status != STATUS_OK)
         image_info_drop_metadata(info);
@@ -94,21 +104,34 @@ bool codec_keep_icc(const uint8_t *icc, size_t bytes, struct image_info *info)
 bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, size_t bytes,
                      struct image_info *info)
 {
-    if (!(limits->metadata & METADATA_EXIF) || info->exif)
-        return true;
-    if (!exif_copy(blob, bytes, &info->exif, &info->exif_bytes))
+    if (info->density.unit == DENSITY_NONE)
+        info->density = exif_density(blob, bytes);
+    if (limits->metadata & METADATA_EXIF && !info->exif &&
+        !exif_copy(blob, bytes, &info->exif, &info->exif_bytes))
         return false;
     if (info->exif)
         info->exif_space = exif_colour_space(info->exif, info->exif_bytes);
-    return true;
+    return !(limits->metadata & METADATA_COPYRIGHT) || info->notice_exif ||
+           exif_notice(blob, bytes, &info->notice_exif, &info->notice_exif_bytes);
 }
 
 bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,
                     struct image_info *info)
 {
-    if (!(limits->metadata & METADATA_XMP) || info->xmp || memchr(packet, 0, bytes) != NULL)
+    if (memchr(packet, 0, bytes) != NULL)
         return true;
-    return xmp_copy(packet, bytes, &info->xmp, &info->xmp_bytes);
+    if (limits->metadata & METADATA_XMP && !info->xmp &&
+        !xmp_copy(packet, bytes, &info->xmp, &info->xmp_bytes))
+        return false;
+    return !(limits->metadata & METADATA_COPYRIGHT) || info->notice_xmp ||
+           xmp_notice(packet, bytes, &info->notice_xmp, &info->notice_xmp_bytes);
+}
+
+bool codec_keep_iptc(const struct codec_limits *limits, const uint8_t *resources, size_t bytes,
+                     struct image_info *info)
+{
+    return !(limits->metadata & METADATA_COPYRIGHT) || info->notice_xmp ||
+           iptc_notice(resources, bytes, &info->notice_xmp, &info->notice_xmp_bytes);
 }
 
 /* ---- profiles ------------------------------------------------------------------------------- */
@@ -148,6 +171,34 @@ void codec_fit_icc(struct image_info *info, bool is_gray)
     if (info->icc && !is_for(info->icc, info->icc_bytes, wanted) &&
         !(is_gray && is_for(info->icc, info->icc_bytes, "GRAY")))
         image_info_clear_icc(info);
+}
+
+/* ---- density -------------------------------------------------------------------------------- */
+
+/* Pixels per unit in 1/10000 of a pixel per metre. */
+static uint64_t per_metre(uint32_t number, enum density_unit unit)
+{
+    enum { scale = 10000 };
+    uint64_t scaled = (uint64_t)number * scale;
+    if (unit == DENSITY_INCH)
+        return scaled * 5000 / 127; /* an inch is 127/5000 m */
+    return unit == DENSITY_CM ? 100 * scaled : scaled;
+}
+
+static uint64_t convert(uint32_t number, enum density_unit from, enum density_unit to)
+{
+    uint64_t one = per_metre(1, to);
+    return from == to ? number : (per_metre(number, from) + one / 2) / one;
+}
+
+bool codec_convert_density(const struct image_density *from, enum density_unit unit, uint32_t most,
+                           struct image_density *to)
+{
+    if (from->unit == DENSITY_NONE)
+        return false;
+    uint64_t x = convert(from->x, from->unit, unit), y = convert(from->y, from->unit, unit);
+    *to = (struct image_density){(uint32_t)x, (uint32_t)y, unit};
+    return x >= 1 && x <= most && y >= 1 && y <= most;
 }
 
 /* ---- for an output -------------------------------------------------------------------------- */

@@ -262,6 +262,18 @@ static bool keep_xmp(const struct codec_limits *limits, const uint8_t *at, size_
     return codec_keep_xmp(limits, at, (size_t)(end - at), info);
 }
 
+static void read_density(const struct png_state *state, struct image_info *info)
+{
+    enum { chunk_bytes = 9, metre = 1 };
+    size_t bytes;
+    const uint8_t *chunk = find_chunk(state->bytes, state->length, "pHYs", &bytes);
+    if (chunk == NULL || bytes != chunk_bytes || chunk[8] != metre)
+        return;
+    struct image_density density = {codec_u32(chunk), codec_u32(chunk + 4), DENSITY_METRE};
+    if (density.x > 0 && density.y > 0)
+        info->density = density;
+}
+
 /* Both chunks may come after the pixels, but libpng has read only up to the pixels. */
 static void read_exif_and_xmp(struct png_state *state, const struct codec_limits *limits,
                               struct image_info *info)
@@ -272,7 +284,7 @@ static void read_exif_and_xmp(struct png_state *state, const struct codec_limits
         info->orientation = exif_orientation(exif, exif_bytes);
     bool kept = exif == NULL || codec_keep_exif(limits, exif, exif_bytes, info);
     const uint8_t *from = state->bytes;
-    for (const uint8_t *at; kept && limits->metadata & METADATA_XMP &&
+    for (const uint8_t *at; kept && limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT) &&
                             (at = find_chunk(from, rest, "iTXt", &bytes)) != NULL;) {
         if (codec_has_bytes(at, bytes, 0, XMP_NAME, sizeof XMP_NAME))
             kept = keep_xmp(limits, at + sizeof XMP_NAME, bytes - sizeof XMP_NAME, info);
@@ -303,6 +315,7 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
+    read_density(state, info); /* before that of EXIF */
     read_exif_and_xmp(state, limits, info);
     read_icc(state, info);
 }
@@ -459,6 +472,9 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_benign_errors(png, 1);
+    struct image_density density;
+    if (codec_convert_density(&request->density, DENSITY_METRE, PNG_UINT_31_MAX, &density))
+        png_set_pHYs(png, state->info, density.x, density.y, PNG_RESOLUTION_METER);
     if (request->icc != NULL && src->channels >= 3 &&
         can_write_profile(request->icc, request->icc_bytes))
         png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,

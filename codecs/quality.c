@@ -128,9 +128,13 @@ enum status codec_find_quality(struct codec_context *context, const struct image
     *quality = search.fits.quality;
     if (search.fits.quality > 0)
         return STATUS_OK;
+    size_t metadata = (request->icc ? request->icc_bytes : 0) +
+                      (request->exif ? request->exif_bytes : 0) +
+                      (request->xmp ? request->xmp_bytes : 0);
     return error_set(error, STATUS_ENCODE_FAILED,
-                     "the %s has %llu bytes at quality %d, the lowest, but max_bytes is %d; raise "
-                     "max_bytes, or make the image smaller", format_title(request->format),
-                     (unsigned long long)search.above.bytes, search.above.quality,
+                     "the %s has %llu bytes at quality %d, the lowest, with %zu bytes of metadata, "
+                     "but max_bytes is %d; raise max_bytes, keep less metadata, or make the image "
+                     "smaller", format_title(request->format),
+                     (unsigned long long)search.above.bytes, search.above.quality, metadata,
                      request->encoder.max_bytes);
 }

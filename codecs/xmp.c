@@ -1,5 +1,5 @@
 /*
- * xmp.c - copies XMP packets for outputs.
+ * xmp.c - copies XMP packets for outputs, and makes packets of a copyright notice.
  *
  * A property is recognized by its namespace, whatever prefix the packet has for it. Prefixes count
  * for the whole packet, wherever they are declared: more is removed then, never less.
@@ -14,8 +14,15 @@
 enum namespace {
     SPACE_NONE,
     SPACE_IMAGES, /* all of its properties are images, sound or depth */
-    SPACE_NOTE
+    SPACE_NOTE,
+    SPACE_DC,
+    SPACE_PHOTOSHOP,
+    SPACE_RIGHTS
 };
+
+#define URI_DC        "http://purl.org/dc/elements/1.1/"
+#define URI_PHOTOSHOP "http://ns.adobe.com/photoshop/1.0/"
+#define URI_RIGHTS    "http://ns.adobe.com/xap/1.0/rights/"
 
 static const struct {
     const char *uri;
@@ -26,6 +33,9 @@ static const struct {
     {"http://ns.google.com/photos/1.0/depthmap/", SPACE_IMAGES},
     {"http://ns.google.com/photos/1.0/audio/", SPACE_IMAGES},
     {"http://ns.adobe.com/xmp/note/", SPACE_NOTE},
+    {URI_DC, SPACE_DC},
+    {URI_PHOTOSHOP, SPACE_PHOTOSHOP},
+    {URI_RIGHTS, SPACE_RIGHTS},
 };
 
 #define PREFIXES_MAX 64
@@ -169,4 +179,223 @@ bool xmp_copy(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_byte
     output = (struct output){(char *)*to, 0};
     put_packet(&from, &output);
     return true;
+}
+
+/* ---- a notice ------------------------------------------------------------------------------- */
+
+/* The properties of a notice, in the order of the packet. Their text is copied, in a packet that is
+ * made here, so that nothing else of the input is in it. */
+static const struct property {
+    enum namespace space;
+    const char *name;  /* with the prefix of the packet */
+    const char *array; /* its values are the items of such an array; NULL: one text */
+    unsigned iptc;     /* the dataset of IPTC-IIM 4.2, record 2, with the same meaning; 0: none */
+} properties[] = {{SPACE_DC, "dc:creator", "Seq", 80},
+                  {SPACE_DC, "dc:rights", "Alt", 116},
+                  {SPACE_PHOTOSHOP, "photoshop:Credit", NULL, 110},
+                  {SPACE_RIGHTS, "xmpRights:UsageTerms", "Alt", 0},
+                  {SPACE_RIGHTS, "xmpRights:WebStatement", NULL, 0}};
+
+enum { PROPERTY_COUNT = sizeof properties / sizeof properties[0], VALUES_MAX = 16 };
+
+struct notice {
+    struct xml_span values[PROPERTY_COUNT][VALUES_MAX];
+    size_t counts[PROPERTY_COUNT];
+    bool is_plain; /* the values are bytes; otherwise they are XML text */
+};
+
+static bool is_blank(struct xml_span text)
+{
+    while (text.bytes > 0 && memchr(" \t\r\n", text.at[text.bytes - 1], 4))
+        text.bytes--;
+    return text.bytes == 0;
+}
+
+/* Of an alternative in several languages, and of a text, the first value counts. */
+static void add_value(struct notice *notice, size_t property, struct xml_span value)
+{
+    const char *array = properties[property].array;
+    size_t most = array && strcmp(array, "Seq") == 0 ? VALUES_MAX : 1;
+    if (!is_blank(value) && notice->counts[property] < most)
+        notice->values[property][notice->counts[property]++] = value;
+}
+
+/* Returns the number of the property with this name; PROPERTY_COUNT: it is in no notice. */
+static size_t find_property(const struct packet *packet, struct xml_span name)
+{
+    size_t i = 0;
+    while (i < PROPERTY_COUNT && !(is_in(packet, name, properties[i].space) &&
+                                   xml_is(xml_local(name), strchr(properties[i].name, ':') + 1)))
+        i++;
+    return i;
+}
+
+/* A property is an element, or an attribute of a description. */
+static void read_xmp(struct notice *notice, const struct packet *packet)
+{
+    struct xml_span rest = packet->text;
+    struct xml_token token;
+    size_t property = PROPERTY_COUNT, depth = 0; /* in the property's element */
+    while ((token = xml_next(&rest)).kind != XML_END) {
+        bool is_open = token.kind == XML_OPEN;
+        struct xml_span attributes = token.attributes;
+        struct xml_attribute attribute;
+        while (depth == 0 && (is_open || token.kind == XML_EMPTY) &&
+               xml_next_attribute(&attributes, &attribute)) {
+            size_t named = xml_prefix(attribute.name).bytes > 0
+                               ? find_property(packet, attribute.name)
+                               : PROPERTY_COUNT;
+            if (named < PROPERTY_COUNT)
+                add_value(notice, named, attribute.value);
+        }
+        if (depth == 0 && is_open)
+            property = find_property(packet, token.name);
+        if (property == PROPERTY_COUNT)
+            continue;
+        if (token.kind == XML_TEXT && depth > 0)
+            add_value(notice, property, token.whole);
+        depth += is_open;
+        depth -= token.kind == XML_CLOSE;
+        if (depth == 0)
+            property = PROPERTY_COUNT;
+    }
+}
+
+static void put_text(struct output *output, const char *text)
+{
+    put(output, (struct xml_span){text, strlen(text)});
+}
+
+static bool is_utf8(struct xml_span text)
+{
+    for (size_t i = 0; i < text.bytes;) {
+        unsigned char c = (unsigned char)text.at[i++];
+        int more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : c >= 0xE0 && c < 0xF0 ? 2
+                   : c >= 0xF0 && c < 0xF5 ? 3 : -1;
+        if (more < 0 || (size_t)more > text.bytes - i)
+            return false;
+        for (; more > 0; more--, i++)
+            if (((unsigned char)text.at[i] & 0xC0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+/* Bytes of IPTC as XML text. Those that are not UTF-8 are Latin-1. */
+static void put_plain(struct output *output, struct xml_span text)
+{
+    bool utf8 = is_utf8(text);
+    for (size_t i = 0; i < text.bytes; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        char two[2] = {(char)(0xC0 | c >> 6), (char)(0x80 | (c & 0x3F))};
+        if (c == '&' || c == '<' || c == '>')
+            put_text(output, c == '&' ? "&amp;" : c == '<' ? "&lt;" : "&gt;");
+        else if (c >= 0x80 && !utf8)
+            put(output, (struct xml_span){two, 2});
+        else if (c >= ' ')
+            put(output, (struct xml_span){text.at + i, 1});
+    }
+}
+
+static void put_property(const struct notice *notice, size_t property, struct output *output)
+{
+    const char *name = properties[property].name, *array = properties[property].array;
+    const char *before[] = {"<", name, ">", array ? "<rdf:" : "", array ? array : "",
+                            array ? ">" : ""};
+    const char *after[] = {array ? "</rdf:" : "", array ? array : "", array ? ">" : "", "</", name,
+                           ">"};
+    bool is_alt = array && strcmp(array, "Alt") == 0;
+    if (notice->counts[property] == 0)
+        return;
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
+        put_text(output, before[i]);
+    for (size_t i = 0; i < notice->counts[property]; i++) {
+        struct xml_span value = notice->values[property][i];
+        put_text(output, !array ? "" : is_alt ? "<rdf:li xml:lang=\"x-default\">" : "<rdf:li>");
+        if (notice->is_plain)
+            put_plain(output, value);
+        else
+            put(output, value);
+        put_text(output, array ? "</rdf:li>" : "");
+    }
+    for (size_t i = 0; i < sizeof after / sizeof after[0]; i++)
+        put_text(output, after[i]);
+}
+
+static void put_notice(const struct notice *notice, struct output *output)
+{
+    put_text(output, "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "
+                     "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">"
+                     "<rdf:Description rdf:about=\"\" xmlns:dc=\"" URI_DC "\" "
+                     "xmlns:photoshop=\"" URI_PHOTOSHOP "\" xmlns:xmpRights=\"" URI_RIGHTS "\">");
+    for (size_t i = 0; i < PROPERTY_COUNT; i++)
+        put_property(notice, i, output);
+    put_text(output, "</rdf:Description></rdf:RDF></x:xmpmeta>");
+}
+
+/* Without a property, there is no notice. */
+static bool write_notice(const struct notice *notice, uint8_t **to, size_t *to_bytes)
+{
+    struct output output = {NULL, 0};
+    size_t count = 0;
+    for (size_t i = 0; i < PROPERTY_COUNT; i++)
+        count += notice->counts[i];
+    put_notice(notice, &output);
+    if (count == 0 || output.bytes > XMP_BYTES_MAX)
+        return true;
+    *to = malloc(output.bytes);
+    if (!*to)
+        return false;
+    *to_bytes = output.bytes;
+    output = (struct output){(char *)*to, 0};
+    put_notice(notice, &output);
+    return true;
+}
+
+bool xmp_notice(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_bytes)
+{
+    struct packet from;
+    struct notice notice = {.is_plain = false};
+    if (bytes > XMP_SOURCE_BYTES_MAX || !open_packet(&from, packet, bytes))
+        return true;
+    read_xmp(&notice, &from);
+    return write_notice(&notice, to, to_bytes);
+}
+
+/* IPTC-IIM 4.2, 1.5: a marker, a record, a dataset, and a length. Extended ones end the search. */
+static void read_iptc(struct notice *notice, const uint8_t *bytes, size_t length)
+{
+    enum { head = 5, marker = 0x1C, record = 2, extended = 0x8000 };
+    for (size_t at = 0; length - at >= head && bytes[at] == marker;) {
+        size_t count = (size_t)bytes[at + 3] << 8 | bytes[at + 4];
+        if (count >= extended || count > length - at - head)
+            return;
+        for (size_t i = 0; i < PROPERTY_COUNT; i++)
+            if (properties[i].iptc != 0 && bytes[at + 1] == record &&
+                bytes[at + 2] == properties[i].iptc)
+                add_value(notice, i, (struct xml_span){(const char *)bytes + at + head, count});
+        at += head + count;
+    }
+}
+
+bool iptc_notice(const uint8_t *resources, size_t bytes, uint8_t **to, size_t *to_bytes)
+{
+    enum { head = 6, iptc = 0x0404 };
+    struct notice notice = {.is_plain = true};
+    for (size_t at = 0; bytes - at > head && memcmp(resources + at, "8BIM", 4) == 0;) {
+        const uint8_t *resource = resources + at;
+        size_t name = (size_t)resource[head] + 1, size_at = head + name + name % 2;
+        if (bytes - at < size_at + 4)
+            break;
+        size_t count = codec_u32(resource + size_at), data = size_at + 4;
+        if (count > bytes - at - data)
+            break;
+        if (((unsigned)resource[4] << 8 | resource[5]) == iptc)
+            read_iptc(&notice, resource + data, count);
+        size_t next = data + count + count % 2;
+        if (next > bytes - at)
+            break;
+        at += next;
+    }
+    return write_notice(&notice, to, to_bytes);
 }

@@ -17,7 +17,14 @@ enum encoder_parameter {
 };
 
 /* Metadata of an input that an output may keep: a set of bits. */
-enum metadata { METADATA_ICC = 1, METADATA_EXIF = 2, METADATA_XMP = 4, METADATA_ALL = 7 };
+enum metadata {
+    METADATA_ICC = 1,
+    METADATA_EXIF = 2,
+    METADATA_XMP = 4,
+    METADATA_COPYRIGHT = 8, /* of EXIF, XMP and IPTC, in EXIF and XMP of their own */
+    METADATA_DENSITY = 16,  /* also of an output that has another size */
+    METADATA_ALL = 31
+};
 
 /* The bit of a parameter in format.parameters. */
 #define TAKES(name) (1u << PARAMETER_##name)

@@ -60,6 +60,15 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     writer->restart_interval = state->request->restart_interval;
     if (settings->subsampling == SUBSAMPLING_GRAY)
         jpeg_set_colorspace(writer, JCS_GRAYSCALE);
+    struct image_density density;
+    if (codec_convert_density(&state->request->density,
+                              state->request->density.unit == DENSITY_CM ? DENSITY_CM
+                                                                         : DENSITY_INCH,
+                              UINT16_MAX, &density)) {
+        writer->density_unit = (UINT8)density.unit;
+        writer->X_density = (UINT16)density.x;
+        writer->Y_density = (UINT16)density.y;
+    }
     if (writer->num_components == 3) {
         struct jpeg_sampling sampling = jpeg_sampling_of(settings->subsampling);
         writer->comp_info[0].h_samp_factor = sampling.h;

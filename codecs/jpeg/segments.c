@@ -50,6 +50,9 @@ static void note_segment(struct jpeg_segments *segments, int marker, const uint8
     if (marker == JPEG_MARKER_ICC && length >= ICC_HEAD_BYTES &&
         is_named(bytes, length, JPEG_ICC_NAME, sizeof JPEG_ICC_NAME))
         note_profile(segments, bytes, length);
+    else if (marker == JPEG_MARKER_IPTC &&
+             is_named(bytes, length, JPEG_IPTC_NAME, sizeof JPEG_IPTC_NAME))
+        note(&segments->iptc, bytes + sizeof JPEG_IPTC_NAME, length - sizeof JPEG_IPTC_NAME);
     else if (marker != JPEG_MARKER_EXIF)
         return;
     else if (is_named(bytes, length, JPEG_EXIF_NAME, JPEG_EXIF_NAME_BYTES))
@@ -80,6 +83,7 @@ void jpeg_note_segments(struct jpeg_state *state)
     memset(&state->segments, 0, sizeof state->segments);
     jpeg_set_marker_processor(&state->reader, JPEG_MARKER_EXIF, on_segment);
     jpeg_set_marker_processor(&state->reader, JPEG_MARKER_ICC, on_segment);
+    jpeg_set_marker_processor(&state->reader, JPEG_MARKER_IPTC, on_segment);
 }
 
 /* Joins the parts of the profile. Returns false if there is no memory. */
@@ -107,13 +111,26 @@ static bool keep_profile(const struct jpeg_segments *segments, struct image_info
     return true;
 }
 
+/* JFIF's units are those of enum density_unit. */
+static void read_density(const struct jpeg_decompress_struct *reader, struct image_info *info)
+{
+    if (reader->saw_JFIF_marker &&
+        (reader->density_unit == DENSITY_INCH || reader->density_unit == DENSITY_CM) &&
+        reader->X_density > 0 && reader->Y_density > 0)
+        info->density = (struct image_density){reader->X_density, reader->Y_density,
+                                               (enum density_unit)reader->density_unit};
+}
+
 void jpeg_read_metadata(struct jpeg_state *state, struct image_info *info)
 {
-    const struct jpeg_segment *exif = &state->segments.exif, *xmp = &state->segments.xmp;
+    const struct jpeg_segment *exif = &state->segments.exif, *xmp = &state->segments.xmp,
+                              *iptc = &state->segments.iptc;
+    read_density(&state->reader, info);
     if (exif->bytes)
         info->orientation = exif_orientation(exif->bytes, exif->length);
     if ((exif->bytes && !codec_keep_exif(state->limits, exif->bytes, exif->length, info)) ||
         (xmp->bytes && !codec_keep_xmp(state->limits, xmp->bytes, xmp->length, info)) ||
+        (iptc->bytes && !codec_keep_iptc(state->limits, iptc->bytes, iptc->length, info)) ||
         !keep_profile(&state->segments, info))
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a JPEG");
     codec_fit_icc(info, state->reader.jpeg_color_space == JCS_GRAYSCALE);

@@ -14,6 +14,7 @@
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
+#define JPEG_MARKER_IPTC (JPEG_APP0 + 13)
 /* The names at the beginning of segments, with their zero bytes: EXIF 2.32, 4.7.2; XMP part 3,
  * 1.1.3; ICC.1:2022, B.4. */
 #define JPEG_EXIF_NAME       "Exif\0"
@@ -21,6 +22,7 @@
 #define JPEG_XMP_NAME        "http://ns.adobe.com/xap/1.0/"
 #define JPEG_XMP_NAME_BYTES  29
 #define JPEG_ICC_NAME        "ICC_PROFILE"
+#define JPEG_IPTC_NAME       "Photoshop 3.0"
 /* Markers of ISO/IEC 10918-1, table B.1, that jpeglib.h does not define. */
 #define JPEG_MARKER_SOF0 0xC0
 #define JPEG_MARKER_SOF1 0xC1
@@ -65,6 +67,7 @@ struct jpeg_segment {
 /* The metadata in a header. */
 struct jpeg_segments {
     struct jpeg_segment exif, xmp;
+    struct jpeg_segment iptc;     /* Photoshop's resources */
     struct jpeg_segment icc[256]; /* parts of the profile, by their number from 1 */
     unsigned icc_count;           /* of all parts, by the first one */
     bool icc_is_damaged;          /* numbers that do not fit */

@@ -27,25 +27,58 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     return status;
 }
 
+/* The input's density, if the output has the input's size in pixels, or by request. */
+static struct image_density choose_density(const struct job_run *run, size_t index)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    const struct image_info *info = &run->info;
+    struct image_density density = info->density;
+    bool is_turned = run->job.orient && info->orientation >= 5;
+    uint32_t width = is_turned ? info->height : info->width;
+    uint32_t height = is_turned ? info->width : info->height;
+    bool is_same = variant->width == width && variant->height == height;
+    if (is_turned) {
+        density.x = info->density.y;
+        density.y = info->density.x;
+    }
+    if (output->metadata & METADATA_DENSITY || (is_same && run->job.outputs[index].metadata != 0))
+        return density;
+    return (struct image_density){.unit = DENSITY_NONE};
+}
+
+/* The whole EXIF or XMP, or its notice. */
+static void choose_metadata(const struct job_run *run, unsigned metadata,
+                            struct encode_request *request)
+{
+    const struct image_info *info = &run->info;
+    if (metadata & METADATA_ICC) {
+        request->icc = info->icc;
+        request->icc_bytes = info->icc_bytes;
+    }
+    bool notice = metadata & METADATA_COPYRIGHT;
+    bool exif = metadata & METADATA_EXIF && info->exif, xmp = metadata & METADATA_XMP && info->xmp;
+    request->exif = exif ? info->exif : notice ? info->notice_exif : NULL;
+    request->exif_bytes = exif ? info->exif_bytes : notice ? info->notice_exif_bytes : 0;
+    request->xmp = xmp ? info->xmp : notice ? info->notice_xmp : NULL;
+    request->xmp_bytes = xmp ? info->xmp_bytes : notice ? info->notice_xmp_bytes : 0;
+}
+
 struct encode_request job_run_encode_request(struct job_run *run, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    struct image_info *info = &run->info;
     const struct metadata_fit fit = {.upright = run->job.orient, .in_srgb = output->in_srgb,
                                      .width = variant->width, .height = variant->height};
-    image_info_fit_metadata(info, &fit);
-    return (struct encode_request){
+    struct encode_request request = {
         .format = output->format,
         .encoder = run->job.outputs[index].encoder,
-        .icc = output->metadata & METADATA_ICC ? info->icc : NULL,
-        .icc_bytes = info->icc_bytes,
-        .exif = output->metadata & METADATA_EXIF ? info->exif : NULL,
-        .exif_bytes = info->exif_bytes,
-        .xmp = output->metadata & METADATA_XMP ? info->xmp : NULL,
-        .xmp_bytes = info->xmp_bytes,
+        .density = choose_density(run, index),
         .deadline_ns = run->timing.deadline_ns,
     };
+    image_info_fit_metadata(&run->info, &fit);
+    choose_metadata(run, output->metadata, &request);
+    return request;
 }
 
 static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,

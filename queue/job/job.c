@@ -29,7 +29,8 @@ static const char *const output_keys[] = {"path", "key", "url", "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
                                           "metadata", "ttl_s", NULL};
-static const char *const metadata_words[] = {"icc", "exif", "xmp", NULL}; /* the bits' order */
+/* In the order of the bits. */
+static const char *const metadata_words[] = {"icc", "exif", "xmp", "copyright", "density", NULL};
 
 /* The context of the checks below. Their argument `where` is the key as messages name it:
  * "outputs[2].output". */
@@ -349,7 +350,7 @@ static bool read_metadata(const struct check *check, const cJSON *object, const 
         output->metadata |= ok ? 1u << i : 0;
     }
     return ok || refuse(check, "%s.metadata is %s; it must be \"none\", or a list of \"icc\", "
-                        "\"exif\" and \"xmp\"", where, shown(list));
+                        "\"exif\", \"xmp\", \"copyright\" and \"density\"", where, shown(list));
 }
 
 static bool read_output(const struct check *check, const cJSON *item, const char *where,

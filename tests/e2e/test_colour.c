@@ -286,6 +286,113 @@ TEST(test_metadata_without_orientation)
     check_tags("as.jpg", "6,80,50,65535,-,4,6,-,");
 }
 
+/* EXIF with an artist, a model and a place; XMP with a credit and a serial number. */
+static void put_photograph(const char *name)
+{
+    static const char exif[] =
+        "MM\0*\0\0\0\10\0\4\1\20\0\2\0\0\0\13\0\0\0\102\1\22\0\3\0\0\0\1\0\6\0\0"
+        "\1\73\0\2\0\0\0\13\0\0\0\116\210\45\0\4\0\0\0\1\0\0\0\132\0\0\0\0"
+        "\0\0\0\0SERIAL-CAM\0\0Ann Artist\0\0\0\1\0\1\0\2\0\0\0\2N\0\0\0\0\0\0\0";
+    static const char xmp[] =
+        "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:Description "
+        "xmlns:p=\"http://ns.adobe.com/photoshop/1.0/\" p:Credit=\"Her agency\""
+        " aux:SerialNumber=\"SERIAL-XMP\"/></x:xmpmeta>";
+    struct picture_file file = make_jpeg(.width = 80, .height = 50);
+    camera_put_in_jpeg(&file,
+                       &(struct picture_file){(uint8_t *)(uintptr_t)exif, sizeof exif - 1},
+                       &(struct picture_file){(uint8_t *)(uintptr_t)xmp, sizeof xmp - 1});
+    world_put_picture(w, name, file);
+}
+
+static bool out_has(const char *name, const char *text)
+{
+    struct picture_file file = picture_load(out_path(name));
+    bool has = memmem(file.bytes, file.length, text, strlen(text)) != NULL;
+    picture_free(&file);
+    return has;
+}
+
+TEST(test_copyright)
+{
+    need_engine();
+    put_photograph("photograph.jpg");
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
+        const char *name = text_of("notice.%s", suffixes[i]);
+        check_done(check_answer(w, "{'input':'photograph.jpg','outputs':[{'output':{'path':'%s',"
+                                   "'metadata':['copyright']}},{'output':{'path':'all.%s',"
+                                   "'metadata':['exif','xmp','copyright']}},"
+                                   "{'output':'plain.%s'}]}", name, suffixes[i], suffixes[i]));
+        assert_true(out_has(name, "Ann Artist"));
+        assert_true(out_has(name, "Her agency"));
+        assert_false(out_has(name, "SERIAL"));
+        assert_true(out_has(text_of("all.%s", suffixes[i]), "SERIAL-CAM"));
+        assert_true(out_has(text_of("all.%s", suffixes[i]), "SERIAL-XMP"));
+        assert_false(out_has(text_of("plain.%s", suffixes[i]), "Ann Artist"));
+    }
+}
+
+/* ---- density -------------------------------------------------------------------------------- */
+
+/* In JFIF, whose segment is the first: unit, x, y. */
+enum { JFIF_UNIT_AT = 13 };
+
+static void check_jfif(const char *name, unsigned unit, unsigned x, unsigned y)
+{
+    struct picture_file file = picture_load(out_path(name));
+    const uint8_t *at = file.bytes + JFIF_UNIT_AT;
+    assert_int_equal(at[0], unit);
+    assert_int_equal(at[1] << 8 | at[2], x);
+    assert_int_equal(at[3] << 8 | at[4], y);
+    picture_free(&file);
+}
+
+/* x and y: pixels per metre; 0: there is no pHYs. */
+static void check_phys(const char *name, unsigned x, unsigned y)
+{
+    struct picture_file file = picture_load(out_path(name));
+    const uint8_t *at = memmem(file.bytes, file.length, "pHYs", 4);
+    assert_int_equal(at != NULL, x > 0);
+    if (at) {
+        assert_int_equal(at[4] << 24 | at[5] << 16 | at[6] << 8 | at[7], x);
+        assert_int_equal(at[8] << 24 | at[9] << 16 | at[10] << 8 | at[11], y);
+        assert_int_equal(at[12], 1);
+    }
+    picture_free(&file);
+}
+
+TEST(test_density)
+{
+    need_engine();
+    for (int turned = 0; turned < 2; turned++) {
+        struct picture_file file = make_jpeg(.width = 80, .height = 50);
+        struct picture_file exif = picture_exif(turned ? 6 : 1, true, true);
+        memcpy(file.bytes + JFIF_UNIT_AT, (const uint8_t[]){1, 300 >> 8, 300 & 255, 0, 150}, 5);
+        /* After JFIF. */
+        uint8_t head[] = {0xFF, 0xE1, 0, (uint8_t)(exif.length + 2)};
+        picture_insert(&file, 20, exif.bytes, exif.length);
+        picture_insert(&file, 20, head, sizeof head);
+        picture_free(&exif);
+        world_put_picture(w, "print.jpg", file);
+        check_done(check_answer(
+            w, "{'input':'print.jpg','outputs':[{'output':'same.jpg'},{'output':'same.png'},"
+               "{'output':{'path':'none.jpg','metadata':'none'}},"
+               "{'output':'small.jpg','ops':[{'op':'resize','width':20}]},"
+               "{'output':'small.png','ops':[{'op':'resize','width':20}]},"
+               "{'output':{'path':'wanted.jpg','metadata':['density']},'ops':[{'op':'resize',"
+               "'width':20}]},{'output':{'path':'wanted.png','metadata':['density']},'ops':"
+               "[{'op':'resize','width':20}]}]}"));
+        unsigned x = turned ? 150 : 300, y = turned ? 300 : 150;
+        unsigned x_metre = turned ? 5906 : 11811, y_metre = turned ? 11811 : 5906;
+        check_jfif("same.jpg", 1, x, y);
+        check_phys("same.png", x_metre, y_metre);
+        check_jfif("none.jpg", 0, 1, 1);
+        check_jfif("small.jpg", 0, 1, 1);
+        check_phys("small.png", 0, 0);
+        check_jfif("wanted.jpg", 1, x, y);
+        check_phys("wanted.png", x_metre, y_metre);
+    }
+}
+
 int main(void)
 {
     return run_on_engines();

@@ -160,8 +160,8 @@ TEST(test_max_bytes_too_low)
     cJSON *result = check_answer(w, "{'input':'photo.jpg','output':{'path':'none.jpg',"
                                     "'max_bytes':700}}");
     assert_null(json_at(result, "outputs.0.quality"));
-    check_failed(result, "encode_failed", "bytes at quality 1, the lowest, but max_bytes is 700; "
-                 "raise max_bytes, or make the image smaller", NULL);
+    check_failed(result, "encode_failed", "bytes at quality 1, the lowest, with 0 bytes of "
+                 "metadata, but max_bytes is 700; raise max_bytes, keep less metadata, or", NULL);
     assert_null(text_file_bytes(out_path("none.jpg"), &(size_t){0}));
     /* The other outputs are written. */
     result = check_answer(w, "{'input':'photo.jpg','outputs':[{'output':{'path':'none.jpg',"

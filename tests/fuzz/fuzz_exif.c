@@ -15,6 +15,13 @@ static void check_changes(const uint8_t *bytes, size_t length)
     uint8_t *first = NULL, *second = NULL;
     size_t kept = 0, again = 0;
     FUZZ_MUST(exif_copy(bytes, length, &first, &kept) && kept <= EXIF_KEPT_BYTES_MAX);
+    uint8_t *notice = NULL;
+    size_t notice_bytes = 0;
+    FUZZ_MUST(exif_notice(bytes, length, &notice, &notice_bytes) && notice_bytes <= length + 64);
+    free(notice);
+    struct image_density density = exif_density(bytes, length), metre;
+    if (codec_convert_density(&density, DENSITY_METRE, UINT32_MAX, &metre))
+        FUZZ_MUST(metre.x > 0 && metre.y > 0);
     FUZZ_MUST(exif_copy(first, kept, &second, &again));
     FUZZ_MUST(again == kept && (kept == 0 || memcmp(first, second, kept) == 0));
     uint16_t space = exif_colour_space(first, kept);

@@ -69,12 +69,36 @@ def display_p3():
     return head.ljust(128, b"\0") + table + data
 
 
+def directory(at, tags):
+    """Returns a TIFF directory at this offset, with its values after it. A tag is (number, type,
+    count, bytes of the values)."""
+    table, values = struct.pack(">H", len(tags)), b""
+    end = at + 2 + 12 * len(tags) + 4
+    for tag, kind, count, data in tags:
+        table += struct.pack(">HHI", tag, kind, count)
+        table += data.ljust(4, b"\0") if len(data) <= 4 else struct.pack(">I", end + len(values))
+        values += data + bytes(len(data) % 2) if len(data) > 4 else b""
+    return table + bytes(4) + values
+
+
 def exif():
-    """Returns an APP1 segment with make, orientation 6 and the uncalibrated colour space."""
-    tag = struct.Struct(">HHII")
-    tiff = b"MM\0*\0\0\0\x08" + struct.pack(">H", 3) + tag.pack(0x10F, 2, 6, 68) + \
-        tag.pack(0x112, 3, 1, 6 << 16) + tag.pack(0x8769, 4, 1, 50) + bytes(4) + \
-        struct.pack(">H", 1) + tag.pack(0xA001, 3, 1, 0xFFFF << 16) + bytes(4) + b"Apple\0"
+    """Returns an APP1 segment as a phone writes it: make, orientation 6, artist, copyright, a place,
+    and a MakerNote of 35 kB with the serial number."""
+    def text(tag, value):
+        return tag, 2, len(value) + 1, value.encode() + b"\0"
+    note = b"Apple iOS\0SERIAL-0815".ljust(35000, b"\xAA")
+    main = [text(0x10F, "Apple"), (0x112, 3, 1, b"\0\6"), text(0x13B, "Ann Artist"),
+            text(0x8298, "(c) 2024 Ann Artist"), (0x8769, 4, 1, bytes(4)),
+            (0x8825, 4, 1, bytes(4))]
+    own = [(0x927C, 7, len(note), note), (0xA001, 3, 1, b"\xFF\xFF"),
+           text(0xA431, "SERIAL-4711")]
+    place = [text(1, "N"), (2, 5, 3, struct.pack(">6I", 52, 1, 31, 1, 0, 1))]
+    own_at = 8 + len(directory(8, main))
+    place_at = own_at + len(directory(own_at, own))
+    main[4] = (0x8769, 4, 1, struct.pack(">I", own_at))
+    main[5] = (0x8825, 4, 1, struct.pack(">I", place_at))
+    tiff = b"MM\0*\0\0\0\x08" + directory(8, main) + directory(own_at, own) + \
+        directory(place_at, place)
     return b"\xff\xe1" + struct.pack(">H", 8 + len(tiff)) + b"Exif\0\0" + tiff
 
 

@@ -86,6 +86,8 @@ begin_output() {
 }
 image_is() { equal "$(head -c 20 "$1" | tr '\n' ' ' | cut -d' ' -f1-3)" "P6 $2"; }
 colours() { photo_site colours "$1" "$result" "$output_number"; }
+# The tag of the GPS directory.
+place_is_in() { LC_ALL=C grep -aqP "\x88\x25\0\x04\0\0\0\x01" "$1"; }
 # Big-endian EXIF stores the tag of the orientation, its type, its count and its value.
 orientation_is() { LC_ALL=C grep -aqP "\x01\x12\0\x03\0\0\0\x01\0\\x0$2" "$1"; }
 
@@ -121,8 +123,12 @@ check_square() {
     check "its size" image_is "$dir/square.ppm" "320 320"
     check "it has no profile" not grep -aq ICC_PROFILE "$file"
     check "the photo's EXIF has orientation 6" orientation_is "$photo" 6
-    check "the EXIF of this file has orientation 1" orientation_is "$file" 1
-    check "it still names the phone" grep -aq Apple "$file"
+    check "this file names no orientation" not orientation_is "$file" 6
+    check "it names the artist and the copyright" grep -aq '(c) 2024 Ann Artist' "$file"
+    check "it names no phone" not grep -aq Apple "$file"
+    check "it has no serial number" not grep -aq SERIAL "$file"
+    check "the photo's EXIF has a place" place_is_in "$photo"
+    check "this file has none" not place_is_in "$file"
     check "it has at most 15,000 bytes" less "$(stat -c %s "$file")" 15001
     check "its colours are sRGB, its place is right, and the watermark is there" \
         colours "$dir/square.ppm"

@@ -300,4 +300,82 @@ TEST(test_hostile)
     }
 }
 
+/* ---- the notice and the density ---- */
+
+TEST(test_notice)
+{
+    struct data data = begin(true), to = {{NULL, 0}, true};
+    size_t who = append(&data, "Ann Artist", 12), what = append(&data, "(c) 2024 Ann", 14);
+    size_t gps = DIRECTORY(&data, 0, {1, 2, 2, 0x4E000000});
+    size_t exif = DIRECTORY(&data, 0, {0xA431, 2, 4, 0x34373131});
+    put_at(&data, 4, (uint32_t)data.file.length, 4);
+    DIRECTORY(&data, 0, {0x010F, 2, 4, 0x41424300}, {0x0112, 3, 1, 6}, {0x013B, 2, 11, who},
+              {0x8298, 2, 13, what}, {0x8769, 4, 1, exif}, {0x8825, 4, 1, gps});
+    assert_true(exif_notice(data.file.bytes, data.file.length, &to.file.bytes, &to.file.length));
+    assert_int_equal(get_at(&to, 8, 2), 2);
+    assert_memory_equal(to.file.bytes + value(&to, 8, 0x013B), "Ann Artist", 11);
+    assert_memory_equal(to.file.bytes + value(&to, 8, 0x8298), "(c) 2024 Ann", 13);
+    assert_int_equal(to.file.length, 8 + 2 + 24 + 4 + 12 + 14);
+    picture_free(&data.file);
+    picture_free(&to.file);
+    data = begin(false);
+    put_at(&data, 4, 8, 4);
+    DIRECTORY(&data, 0, {0x0112, 3, 1, 6});
+    assert_true(exif_notice(data.file.bytes, data.file.length, &to.file.bytes, &to.file.length));
+    assert_null(to.file.bytes);
+    picture_free(&data.file);
+}
+
+TEST(test_density)
+{
+    static const struct {
+        uint32_t over, under, unit, type;
+        struct image_density wanted;
+    } rows[] = {{300, 1, 2, 5, {300, 72, DENSITY_INCH}},   {300, 1, 3, 5, {300, 72, DENSITY_CM}},
+                {5999, 20, 0, 5, {300, 72, DENSITY_INCH}}, {1, 3, 2, 5, {0, 72, DENSITY_NONE}},
+                {300, 0, 2, 5, {0, 72, DENSITY_NONE}},     {300, 1, 2, 4, {0, 72, DENSITY_NONE}},
+                {0xFFFFFFFF, 1, 2, 5, {0xFFFFFFFF, 72, DENSITY_INCH}}};
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        struct data data = begin(i % 2);
+        size_t x = append(&data, NULL, 8), y = append(&data, NULL, 8);
+        put_at(&data, x, rows[i / 2].over, 4);
+        put_at(&data, x + 4, rows[i / 2].under, 4);
+        put_at(&data, y, 72, 4);
+        put_at(&data, y + 4, 1, 4);
+        put_at(&data, 4, (uint32_t)data.file.length, 4);
+        DIRECTORY(&data, 0, {0x011A, rows[i / 2].type, 1, x}, {0x011B, 5, 1, y},
+                  {0x0128, 3, 1, rows[i / 2].unit});
+        struct image_density got = exif_density(data.file.bytes, data.file.length);
+        assert_int_equal(got.unit, rows[i / 2].wanted.unit);
+        assert_int_equal(got.x, rows[i / 2].wanted.x);
+        assert_int_equal(got.y, 72);
+        picture_free(&data.file);
+    }
+}
+
+TEST(test_convert_density)
+{
+    struct image_density to;
+    for (uint32_t dpi = 1; dpi <= 65535; dpi++) {
+        struct image_density from = {dpi, 72, DENSITY_INCH}, metre;
+        assert_true(codec_convert_density(&from, DENSITY_METRE, UINT32_MAX, &metre));
+        assert_true(codec_convert_density(&metre, DENSITY_INCH, UINT16_MAX, &to));
+        assert_int_equal(to.x, dpi);
+        assert_int_equal(to.y, 72);
+        assert_int_equal(metre.y, 2835);
+    }
+    assert_true(codec_convert_density(&(struct image_density){118, 118, DENSITY_CM}, DENSITY_INCH,
+                                      UINT16_MAX, &to));
+    assert_int_equal(to.x, 300);
+    assert_false(codec_convert_density(&(struct image_density){1, 1, DENSITY_METRE}, DENSITY_INCH,
+                                       UINT16_MAX, &to));
+    assert_false(codec_convert_density(&(struct image_density){65536, 1, DENSITY_INCH},
+                                       DENSITY_INCH, UINT16_MAX, &to));
+    assert_false(codec_convert_density(&(struct image_density){1, 1, DENSITY_NONE}, DENSITY_INCH,
+                                       UINT16_MAX, &to));
+    assert_false(codec_convert_density(&(struct image_density){UINT32_MAX, UINT32_MAX,
+                                                               DENSITY_INCH},
+                                       DENSITY_METRE, UINT32_MAX, &to));
+}
+
 TEST_MAIN(.name = "exif_copy", .each_setup = rig_setup, .each_teardown = rig_teardown)

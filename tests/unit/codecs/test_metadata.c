@@ -302,6 +302,36 @@ TEST(test_limits)
     free(image.pixels);
 }
 
+/* ---- density ---- */
+
+/* From JPEG and PNG to both. */
+TEST(test_density)
+{
+    struct image image = rig_picture(16, 24, 3, 1);
+    static const struct image_density densities[] = {
+        {300, 150, DENSITY_INCH}, {118, 59, DENSITY_CM}, {11811, 5906, DENSITY_METRE}};
+    for (size_t i = 0; i < 4 * COUNT_OF(densities); i++) {
+        const char *first = i % 2 ? "png" : "jpeg", *second = i / 2 % 2 ? "png" : "jpeg";
+        struct picture_file made = rig_encode_as(&image, first, .encoder = encoder_defaults,
+                                                 .density = densities[i / 4]);
+        rig_reads(&made, STATUS_OK, NULL);
+        struct picture_file again = rig_encode_as(&image, second, .encoder = encoder_defaults,
+                                                  .density = rig.info.density);
+        picture_free(&made);
+        rig_reads(&again, STATUS_OK, NULL);
+        bool cm = rig.info.density.unit == DENSITY_CM, inch = rig.info.density.unit == DENSITY_INCH;
+        uint32_t x = cm ? 118 : inch ? 300 : 11811, y = cm ? 59 : inch ? 150 : 5906;
+        assert_in_range(rig.info.density.x, x == 11811 ? 11800 : x, x); /* 118 per cm */
+        assert_in_range(rig.info.density.y, y == 5906 ? 5900 : y, y);
+        assert_true(i / 2 % 2 || cm || inch);
+        picture_free(&again);
+    }
+    struct picture_file none = rig_encode_as(&image, "png", .encoder = encoder_defaults);
+    rig_reads_once(none, STATUS_OK, NULL);
+    assert_int_equal(rig.info.density.unit, DENSITY_NONE);
+    free(image.pixels);
+}
+
 /* ---- XMP ---- */
 
 TEST(test_xmp_upright)

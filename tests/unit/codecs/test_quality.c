@@ -196,10 +196,15 @@ TEST(test_find_quality)
     assert_int_equal(find(&image, &request, &quality), STATUS_ENCODE_FAILED);
     char wanted[200];
     snprintf(wanted, sizeof wanted,
-             "the JPEG has %llu bytes at quality 1, the lowest, but max_bytes is %d; raise "
-             "max_bytes, or make the image smaller", (unsigned long long)sizes[1],
-             request.encoder.max_bytes);
+             "the JPEG has %llu bytes at quality 1, the lowest, with 0 bytes of metadata, but "
+             "max_bytes is %d; raise max_bytes, keep less metadata, or make the image smaller",
+             (unsigned long long)sizes[1], request.encoder.max_bytes);
     assert_string_equal(rig.error.text, wanted);
+    uint8_t exif[3000] = "II*";
+    request.exif = exif;
+    request.exif_bytes = sizeof exif;
+    assert_int_equal(find(&image, &request, &quality), STATUS_ENCODE_FAILED);
+    assert_non_null(strstr(rig.error.text, "with 3000 bytes of metadata"));
     request.deadline_ns = 1;
     assert_int_equal(find(&image, &request, &quality), STATUS_TIMEOUT);
     free(image.pixels);

@@ -145,4 +145,128 @@ TEST(test_many_prefixes)
     picture_free(&packet);
 }
 
+/* ---- the notice ---- */
+
+static char *notice(bool is_iptc, const void *bytes, size_t length)
+{
+    uint8_t *to = NULL;
+    size_t count = 0;
+    assert_true(is_iptc ? iptc_notice(bytes, length, &to, &count)
+                        : xmp_notice(bytes, length, &to, &count));
+    char *text = to ? strndup((char *)to, count) : NULL;
+    free(to);
+    return text;
+}
+
+#define NOTICE_HEAD                                                                                \
+    "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "                                              \
+    "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">"                                   \
+    "<rdf:Description rdf:about=\"\" "                                                             \
+    "xmlns:dc=\"http://purl.org/dc/elements/1.1/\" "                                               \
+    "xmlns:photoshop=\"http://ns.adobe.com/photoshop/1.0/\" "                                      \
+    "xmlns:xmpRights=\"http://ns.adobe.com/xap/1.0/rights/\">"
+#define NOTICE_TAIL "</rdf:Description></rdf:RDF></x:xmpmeta>"
+#define SPACES                                                                                     \
+    " xmlns:d=\"http://purl.org/dc/elements/1.1/\" "                                               \
+    "xmlns:ps='http://ns.adobe.com/photoshop/1.0/' "                                               \
+    "xmlns:r=\"http://ns.adobe.com/xap/1.0/rights/\" xmlns:exif=\"http://ns.adobe.com/exif/1.0/\""
+
+static void expect_notice(const char *packet, const char *wanted)
+{
+    char *got = notice(false, packet, strlen(packet));
+    if (!wanted)
+        assert_null(got);
+    else
+        assert_string_equal(got ? got : "", wanted);
+    free(got);
+}
+
+/* Elements and attributes, under any prefix; nothing else is copied. */
+TEST(test_notice)
+{
+    expect_notice(HEAD SPACES " exif:GPSLatitude=\"52,31N\" ps:Credit=\"A &amp; B > C\" "
+                  "r:WebStatement='https://h/'><d:creator>\n <rdf:Seq>\n <rdf:li>Ann</rdf:li>\n"
+                  "<rdf:li>Bob &lt;b@h&gt;</rdf:li></rdf:Seq></d:creator><d:title><rdf:Alt>"
+                  "<rdf:li>Title</rdf:li></rdf:Alt></d:title><d:rights><rdf:Alt><rdf:li "
+                  "xml:lang=\"x-default\">(c) Ann</rdf:li><rdf:li xml:lang=\"de\">(c) A.</rdf:li>"
+                  "</rdf:Alt></d:rights><exif:SerialNumber>4711</exif:SerialNumber>" TAIL,
+                  NOTICE_HEAD "<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>Bob &lt;b@h&gt;"
+                  "</rdf:li></rdf:Seq></dc:creator><dc:rights><rdf:Alt><rdf:li "
+                  "xml:lang=\"x-default\">(c) Ann</rdf:li></rdf:Alt></dc:rights>"
+                  "<photoshop:Credit>A &amp; B > C</photoshop:Credit><xmpRights:WebStatement>"
+                  "https://h/</xmpRights:WebStatement>" NOTICE_TAIL);
+    expect_notice(HEAD SPACES "><ps:Credit>C</ps:Credit><r:UsageTerms><rdf:Alt><rdf:li>U</rdf:li>"
+                  "</rdf:Alt></r:UsageTerms>" TAIL,
+                  NOTICE_HEAD "<photoshop:Credit>C</photoshop:Credit><xmpRights:UsageTerms>"
+                  "<rdf:Alt><rdf:li xml:lang=\"x-default\">U</rdf:li></rdf:Alt>"
+                  "</xmpRights:UsageTerms>" NOTICE_TAIL);
+    expect_notice(HEAD SPACES " creator=\"no namespace\"><d:title>T</d:title><d:rights/>" TAIL,
+                  NULL);
+    expect_notice(HEAD " xmlns:dc=\"another\" dc:creator=\"Ann\">" TAIL, NULL);
+    expect_notice(HEAD SPACES "><d:creator>Ann</d:creator>", NULL); /* no end */
+}
+
+/* Long and many values stay in their bounds. */
+TEST(test_notice_bounds)
+{
+    struct picture_file packet = picture_empty();
+    static const char head[] = HEAD SPACES "><d:creator><rdf:Seq>", item[] = "<rdf:li>Ann</rdf:li>",
+                      tail[] = "</rdf:Seq></d:creator>" TAIL;
+    picture_insert(&packet, 0, head, sizeof head - 1);
+    for (int i = 0; i < 3000; i++)
+        picture_insert(&packet, packet.length, item, sizeof item - 1);
+    picture_insert(&packet, packet.length, tail, sizeof tail - 1);
+    char *got = notice(false, packet.bytes, packet.length);
+    assert_non_null(got);
+    assert_true(strlen(got) < 1000);
+    free(got);
+    uint8_t *text = malloc(XMP_BYTES_MAX);
+    memset(text, 'x', XMP_BYTES_MAX);
+    picture_insert(&packet, sizeof head - 1 + 8, text, XMP_BYTES_MAX);
+    assert_null(notice(false, packet.bytes, packet.length));
+    free(text);
+    picture_free(&packet);
+}
+
+/* ---- IPTC ---- */
+
+/* Photoshop's resources: a resolution, and IPTC of these bytes. */
+static struct picture_file resources(const char *iptc, size_t length)
+{
+    struct picture_file file = picture_empty();
+    picture_insert(&file, 0, "8BIM\3\355\3abc\0\0\0\3xyz\0", 18);
+    picture_insert(&file, file.length, "8BIM\4\4\0\0\0\0\0", 11);
+    picture_insert(&file, file.length, &(uint8_t){(uint8_t)length}, 1);
+    picture_insert(&file, file.length, iptc, length);
+    if (length % 2)
+        picture_insert(&file, file.length, "", 1);
+    return file;
+}
+
+TEST(test_iptc)
+{
+    static const char iptc[] = "\34\2\0\0\2\0\4\34\2\120\0\3Ann\34\2\120\0\3B\344r\34\2\5\0\5Title"
+                               "\34\2\164\0\5<c> &\34\2\156\0\3\303\244\1";
+    struct picture_file file = resources(iptc, sizeof iptc - 1);
+    char *got = notice(true, file.bytes, file.length);
+    assert_string_equal(got ? got : "",
+                        NOTICE_HEAD "<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>B\303\244r"
+                        "</rdf:li></rdf:Seq></dc:creator><dc:rights><rdf:Alt><rdf:li "
+                        "xml:lang=\"x-default\">&lt;c&gt; &amp;</rdf:li></rdf:Alt></dc:rights>"
+                        "<photoshop:Credit>\303\244</photoshop:Credit>" NOTICE_TAIL);
+    free(got);
+    for (size_t length = 0; length < file.length; length++) {
+        struct picture_file part = picture_cut(&file, length);
+        free(notice(true, part.bytes, length));
+        picture_free(&part);
+    }
+    uint32_t random = 7;
+    for (int i = 0; i < 3000; i++) {
+        struct picture_file bad = picture_damage(&file, 0, file.length, &random);
+        free(notice(true, bad.bytes, bad.length));
+        picture_free(&bad);
+    }
+    picture_free(&file);
+}
+
 TEST_MAIN(.name = "xmp")

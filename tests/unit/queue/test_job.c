@@ -244,7 +244,8 @@ TEST(test_metadata)
         const char *list;
         unsigned kinds;
     } rows[] = {{"\"none\"", 0}, {"[]", 0}, {"[\"xmp\"]", METADATA_XMP},
-                {"[\"exif\",\"icc\"]", METADATA_ICC | METADATA_EXIF}};
+                {"[\"exif\",\"icc\"]", METADATA_ICC | METADATA_EXIF},
+                {"[\"density\",\"copyright\"]", METADATA_COPYRIGHT | METADATA_DENSITY}};
     struct error error = {0};
     struct job job;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -297,8 +298,8 @@ TEST(test_output_options)
         {"\"metadata\":\"none\"", STATUS_OK, NULL}, {"\"metadata\":[]", STATUS_OK, NULL},
         {"\"metadata\":[\"icc\",\"exif\",\"xmp\"]", STATUS_OK, NULL},
         {"\"metadata\":\"exif\"", STATUS_BAD_JOB,
-         "output.metadata is \"exif\"; it must be \"none\", or a list of \"icc\", \"exif\" and "
-         "\"xmp\""},
+         "output.metadata is \"exif\"; it must be \"none\", or a list of \"icc\", \"exif\", "
+         "\"xmp\", \"copyright\" and \"density\""},
         {"\"metadata\":[\"iptc\"]", STATUS_BAD_JOB, "output.metadata is [\"iptc\"]; it must be"},
         {"\"metadata\":[\"icc\",1]", STATUS_BAD_JOB, "output.metadata is [\"icc\",1]"},
         {"\"metadata\":{}", STATUS_BAD_JOB, "output.metadata is {}"},
