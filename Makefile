@@ -723,6 +723,8 @@ deb: deps
 clean:
 	rm -rf build
 
+# Compilers write these files. Without this rule, make searches for a way to make each of them.
+$(O)/%.d: ;
 -include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
