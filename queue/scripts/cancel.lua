@@ -29,6 +29,7 @@ end
 
 -- include parts/now.lua
 -- include parts/horizon.lua
+-- include parts/forget_cancels.lua
 -- include parts/lists.lua
 -- include parts/wake.lua
 -- Over maxmemory, Redis permits writes after a first write that only frees memory: this

@@ -65,8 +65,10 @@ checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
 local any_reply
 for _, one in ipairs(ended) do
-    for _, value in ipairs(one.values or {}) do store(unpack(value)) end
-    keep(one.result, one.id_key)
+    if one.values then
+        for _, value in ipairs(one.values) do store(unpack(value)) end
+    end
+    if one.id_key then keep(one.result, one.id_key) end
     if one.unique then release(one.number, one.unique, one.waits, one.woken) end
     any_reply = any_reply or one.reply_key
 end

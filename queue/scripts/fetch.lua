@@ -57,8 +57,6 @@ end
 -- The first write: it only frees memory (here: none), which a Redis over maxmemory permits.
 checked('zset', 'ZREM', lease, '')
 if wrong then return wrong end
--- Entries are removed by LTRIM, after their leases were stored. Redis must permit it now.
-redis.call('LTRIM', ns .. ':never', 0, -1)
 if counter and not (counter:match('^%d+$') and #counter <= 15) then
     return redis.error_reply('WRONGTYPE ' .. seq .. ' is not a number of at most 15 digits')
 end
@@ -70,7 +68,7 @@ if wrong then return wrong end
 
 -- include parts/alone.lua
 if is_paused then
-    if holder == me then end_right() end
+    if holder == me then end_right(owner) end
     local lengths = has_lists and select(3, open_lanes(lists)) or {}
     for _, length in ipairs(lengths) do waiting = waiting + math.max(0, length) end
     return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths, ''}
@@ -153,11 +151,10 @@ end
 local taken = {}
 
 local function take_alone()
-    taken[alone] = 0
     while true do
-        local number = redis.call('LINDEX', alone, -1 - taken[alone])
+        local number = redis.call('LINDEX', alone, -1 - (taken[alone] or 0))
         if not number then return false end
-        taken[alone] = taken[alone] + 1
+        taken[alone] = (taken[alone] or 0) + 1
         local attempt = used(number, 'alone')
         if attempt then
             take(number, attempt + 1)
@@ -167,16 +164,6 @@ local function take_alone()
 end
 
 local claimed = false
-local function claim()
-    if ARGV[8] == '1' and (holder == me or (not holder and waiting_alone > 0)) then
-        claimed = tonumber(ARGV[9]) > 0 or (places > 0 and take_alone())
-    end
-    if claimed then
-        take_right(ARGV[3])
-    elseif holder == me then
-        end_right()
-    end
-end
 
 -- Skips numbers in use: somebody may have deleted or lowered :seq.
 local assigned = {}
@@ -210,8 +197,9 @@ end
 local function take_entries(key, count, list)
     local before = taken[key] or 0
     local entries = redis.call('LRANGE', key, -before - count, -before - 1)
-    local named, fences, fresh, last = {}, {}, 0, 0
+    if #entries == 0 then return 0 end
     taken[key] = before + #entries
+    local named, fences, fresh, last = {}, {}, 0, 0
     for i = #entries, 1, -1 do
         local entry = entries[i]
         if entry:byte() == 64 then -- '@'
@@ -277,40 +265,6 @@ local function take_shares()
 end
 
 local left
-local function take_jobs()
-    if has_lists then return take_shares() end
-    while #mine < places and pops > 0 do
-        local count = take_entries(jobs, math.min(places - #mine, pops))
-        if count == 0 then break end
-        pops = pops - count
-    end
-    return redis.call('LLEN', jobs) - (taken[jobs] or 0)
-end
-
-local function store_leases()
-    if #mine == 0 then return end
-    own_add(token, mine)
-    -- Redis keeps a small sorted set of short members in one list, in which it compares each new
-    -- member with the others: 2 us per job. After a long member the set is a skip list, until it is
-    -- empty.
-    local long = #mine >= 8 and string.rep('-', 65)
-    if long then redis.call('ZADD', lease, expiry, long) end
-    redis.call('ZADD', lease, unpack(ends))
-    if long then redis.call('ZREM', lease, long) end
-end
-
--- If all lists are empty, all jobs before each fence were taken, even if a fence itself was lost.
-local function pass_all_fences()
-    if over >= 0 then
-        forget_cancels(cancel, 0)
-        over = horizon(cancel)
-    end
-    if left > 0 or over < FENCED then return end
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64)) do
-        pass_fence(member, nil, redis.call('GET', seq) or 0)
-    end
-end
-
 -- include parts/watch.lua
 -- If jobs are left, wakes one more daemon. A watcher that takes the last job passes the watch on,
 -- so that jobs go to all daemons in turn. If there is no watcher, a daemon that finds no job
@@ -339,22 +293,66 @@ local function settle_watch()
     return others and 1 or 2
 end
 
-local watches
-local function lease_jobs()
-    claim()
-    if is_waking and not claimed then
-        move_woken(math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
-    end
-    pops = claimed and 0 or 2 * places + 64
-    left = take_jobs()
-    pass_all_fences()
-    watches = settle_watch()
-    store_leases()
+-- From here on, an error must not end the script: jobs would be leased, and still be in their lists.
+-- Runs a step, unless one before has failed. Returns its first value, or nil.
+local failure
+local function try(step, ...)
+    if failure then return nil end
+    local good, result = pcall(step, ...)
+    if good then return result end
+    failure = result
 end
 
--- All entries are still in their lists. Each of these commands has succeeded in this call, or only
--- frees memory.
-local function undo()
+if ARGV[8] == '1' and (holder == me or (not holder and waiting_alone > 0)) then
+    claimed = tonumber(ARGV[9]) > 0 or (places > 0 and try(take_alone)) or false
+end
+if claimed then
+    try(take_right, owner, me, lease_ms, ARGV[3])
+elseif holder == me then
+    try(end_right, owner)
+end
+if is_waking and not claimed then
+    try(move_woken, math.ceil(places / 2) + math.max(0, 64 - redis.call('LLEN', jobs)))
+end
+pops = claimed and 0 or 2 * places + 64
+if has_lists then
+    left = try(take_shares)
+else
+    local count = 1
+    while #mine < places and pops > 0 and count > 0 do
+        count = try(take_entries, jobs, math.min(places - #mine, pops)) or 0
+        pops = pops - count
+    end
+    left = redis.call('LLEN', jobs) - (taken[jobs] or 0)
+end
+if over >= 0 then
+-- include parts/forget_cancels.lua
+    try(forget_cancels, cancel, 0)
+    over = horizon(cancel)
+    -- If all lists are empty, all jobs before each fence were taken, even if a fence was lost.
+    local fenced = left == 0 and over >= FENCED
+        and try(redis.call, 'ZRANGEBYSCORE', cancel, FENCED, '+inf', 'LIMIT', 0, 64) or {}
+    for _, member in ipairs(fenced) do
+        try(pass_fence, member, nil, redis.call('GET', seq) or 0)
+    end
+end
+local watches = try(settle_watch)
+if #mine > 0 then
+    -- LTRIM removes the entries below. Redis must permit it.
+    try(redis.call, 'LTRIM', ns .. ':never', 0, -1)
+    try(own_add, token, mine)
+    -- Redis keeps a small sorted set of short members in one list, in which it compares each new
+    -- member with the others: 2 us per job. After a long member the set is a skip list, until it is
+    -- empty.
+    local long = #mine >= 8 and string.rep('-', 65)
+    if long then try(redis.call, 'ZADD', lease, expiry, long) end
+    try(redis.call, 'ZADD', lease, unpack(ends))
+    if long then try(redis.call, 'ZREM', lease, long) end
+end
+
+if failure then
+    -- Removes what was written. Each of these commands has succeeded in this call, or only frees
+    -- memory.
     local fresh = {}
     for _, numbers in ipairs(assigned) do
         for _, number in ipairs(numbers) do
@@ -370,16 +368,9 @@ local function undo()
         end
     end
     redis.pcall('ZREM', lease, '', unpack(mine))
-end
-
-local stored, failure = pcall(lease_jobs)
-if not stored then
-    undo()
     return type(failure) == 'table' and failure or redis.error_reply(failure)
 end
-for key, count in pairs(taken) do
-    if count > 0 then redis.call('LTRIM', key, 0, -1 - count) end
-end
+for key, count in pairs(taken) do redis.call('LTRIM', key, 0, -1 - count) end
 
 if is_waking or #due > 0 then
     next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]

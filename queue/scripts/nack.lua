@@ -70,7 +70,7 @@ end
 local function dead_letter(one, list)
     local raw = redis.call('HGET', one.job, 'raw') or ''
     for _, value in ipairs(one.values) do store(unpack(value)) end
-    if one.result ~= '' then keep(one.result, one.id_key) end
+    if one.id_key and one.result ~= '' then keep(one.result, one.id_key) end
     if one.unique then release(one.number, one.unique, one.waits, woken) end
     may_post(lease:sub(1, -6) .. 'never', one.reply_key)
     give_up(raw, list, one.result)

@@ -105,7 +105,7 @@ if #over > limit then reply[2] = 1 end
 -- The name of a daemon that is gone stays in :inst until all its leases are taken.
 for i = 9, #ARGV do
     local name = ARGV[i]
-    if redis.call('GET', owner) == name then end_right() end
+    if redis.call('GET', owner) == name then end_right(owner) end
     if redis.pcall('GET', watcher) == name then redis.call('DEL', watcher) end
     if redis.call('EXISTS', own(name .. ':')) == 1 then
         reply[2] = 1

@@ -31,10 +31,12 @@ redis.call('ZADD', inst, expiry, me)
 -- include parts/alone.lua
 local held = redis.call('GET', owner) == me
 if held and ARGV[3] == 'keep' then
-    keep_right()
-elseif held and is_taken_by(tonumber(ARGV[3])) then
-    end_right()
-    held = false
+    redis.call('PEXPIRE', owner, lease_ms)
+    redis.pcall('PEXPIRE', owner .. ':fetch', lease_ms)
+elseif held then
+    local last = redis.pcall('GET', owner .. ':fetch')
+    held = type(last) == 'string' and tonumber(last) > tonumber(ARGV[3])
+    if not held then end_right(owner) end
 end
 
 -- include parts/watch.lua

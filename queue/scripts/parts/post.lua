@@ -4,7 +4,7 @@
 local posted, trimmed = {}, 0
 -- Keeps a result for NS:result:ID.
 local function keep(result, id_key)
-    if id_key then redis.call('SET', id_key, result, 'PX', ttl_ms) end
+    redis.call('SET', id_key, result, 'PX', ttl_ms)
 end
 -- Raises an error if Redis denies a command that comes after the first LPUSH. These change nothing.
 local function may_post(never, reply_key)
