@@ -20,12 +20,17 @@
 
 /* ---- resolving below a root ----------------------------------------------------------------- */
 
-/* Creates a folder and syncs its parent, so that the folder survives a crash. */
-static bool make_folder(int parent, const char *name)
+/* false: errno is set, or *error if the output must end. */
+static bool make_folder(int parent, const char *name, const struct files_making *making,
+                        struct error *error)
 {
+    if (making->may_go_on && making->may_go_on(making->context, error) != STATUS_OK) {
+        errno = ECANCELED;
+        return false;
+    }
     if (mkdirat(parent, name, 0755) != 0)
         return errno == EEXIST;
-    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = making->sync ? openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         fsync(fd); /* errors are ignored: the fsync of the file reports them, too */
         close(fd);
@@ -50,8 +55,10 @@ static void close_keep_errno(int fd)
     errno = saved;
 }
 
-/* Opens a subfolder. make: create it if it is missing. Returns a descriptor, or -1 with errno. */
-static int step_into(int folder, const char *name, size_t length, bool make)
+/* Opens a subfolder. making: create it if it is missing; NULL: do not. Returns a descriptor, or -1
+ * with errno. */
+static int step_into(int folder, const char *name, size_t length, const struct files_making *making,
+                     struct error *error)
 {
     int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     char part[NAME_MAX + 1];
@@ -62,21 +69,22 @@ static int step_into(int folder, const char *name, size_t length, bool make)
     memcpy(part, name, length);
     part[length] = '\0';
     int next = openat(folder, part, flags);
-    if (next < 0 && errno == ENOENT && make && make_folder(folder, part))
+    if (next < 0 && errno == ENOENT && making && make_folder(folder, part, making, error))
         next = openat(folder, part, flags);
     return next;
 }
 
 /* Finds the parent folder of path below root, one component at a time: O_NOFOLLOW alone checks only
- * the last component, and openat2 does not exist in the service (RestrictSUIDSGID= hides it). make:
- * create missing folders. Sets *name to the last component. Returns root if path has no other
- * component, else a new descriptor, or -1 with errno. */
-static int walk_to_parent(int root, const char *path, bool make, const char **name)
+ * the last component, and openat2 does not exist in the service (RestrictSUIDSGID= hides it).
+ * making and error: as step_into. Sets *name to the last component. Returns root if path has no
+ * other component, else a new descriptor, or -1 with errno. */
+static int walk_to_parent(int root, const char *path, const struct files_making *making,
+                          const char **name, struct error *error)
 {
     int folder = root;
     *name = path;
     for (const char *slash; folder >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
-        int next = step_into(folder, *name, (size_t)(slash - *name), make);
+        int next = step_into(folder, *name, (size_t)(slash - *name), making, error);
         if (folder != root)
             close_keep_errno(folder);
         folder = next;
@@ -93,7 +101,7 @@ static int walk_to_parent(int root, const char *path, bool make, const char **na
 static int open_beneath(int root, const char *path, int flags)
 {
     const char *name;
-    int folder = walk_to_parent(root, path, false, &name);
+    int folder = walk_to_parent(root, path, NULL, &name, NULL);
     int fd = folder >= 0 ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW) : -1;
     if (folder != root)
         close_keep_errno(folder);
@@ -460,9 +468,10 @@ static enum status output_error(struct files_output *output, const char *step, s
 
 /* Opens the folder of an output and creates it if it is missing. Returns output_root itself, a new
  * descriptor, or -1 with errno. */
-static int open_parent(const struct files *files, const char *path, const char **name)
+static int open_parent(const struct files *files, const char *path,
+                       const struct files_making *making, const char **name, struct error *error)
 {
-    int folder = walk_to_parent(files->output_root, path, true, name);
+    int folder = walk_to_parent(files->output_root, path, making, name, error);
     if (folder < 0 || folder == files->output_root)
         return folder;
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* unlike O_PATH, for fsync */
@@ -501,13 +510,19 @@ static enum status check_created(struct files_output *output, struct error *erro
                      "file; does another program write to its folder?", output->path);
 }
 
-enum status files_output_begin(struct files *files, struct files_output *output,
-                               const char *path, uint64_t job, uint64_t fetch, size_t index,
-                               struct error *error)
+enum status files_output_begin(struct files *files, struct files_output *output, const char *path,
+                               uint64_t job, uint64_t fetch, size_t index,
+                               const struct files_making *making, struct error *error)
 {
+    static const struct files_making none;
+    struct error ended = {0};
     *output = (struct files_output){.fd = -1, .folder = -1, .replaced = -1, .path = path,
                                     .user = files->user};
-    output->folder = open_parent(files, path, &output->name);
+    output->folder = open_parent(files, path, making ? making : &none, &output->name, &ended);
+    if (ended.status != STATUS_OK) {
+        *error = ended;
+        return error->status;
+    }
     output->own_folder = output->folder >= 0 && output->folder != files->output_root;
     if (output->folder < 0 || !choose_temporary_folder(files, output))
         return output_error(output, "given a folder", error);

@@ -106,11 +106,21 @@ struct files_output {
     int reason;                     /* errno of the step that failed; 0: no failure */
 };
 
+/* How missing folders are created. A path may have a thousand of them, and each fsync takes some
+ * milliseconds. */
+struct files_making {
+    bool sync; /* sync the parent of each new folder, so that the folder survives a crash */
+    /* Optional. Called before each folder is created; any error but STATUS_OK ends the output. */
+    enum status (*may_go_on)(void *context, struct error *error);
+    void *context;
+};
+
 /* Creates the parent folders (mode 0755) and a temporary file (0644). job, fetch and index make its
- * name unique. Call files_output_end in any case. Errors: path_refused, write_failed. */
-enum status files_output_begin(struct files *files, struct files_output *output,
-                               const char *path, uint64_t job, uint64_t fetch, size_t index,
-                               struct error *error) MUST_CHECK;
+ * name unique. making NULL: all zero. Call files_output_end in any case. Errors: path_refused,
+ * write_failed, those of may_go_on. */
+enum status files_output_begin(struct files *files, struct files_output *output, const char *path,
+                               uint64_t job, uint64_t fetch, size_t index,
+                               const struct files_making *making, struct error *error) MUST_CHECK;
 /* Appends to the temporary file. Errors of this, files_output_unmap, files_output_finish and
  * files_output_place: write_failed, path_refused. */
 enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,

@@ -51,7 +51,7 @@ static bool write_file(struct disk *disk, uint64_t bytes, const uint8_t *buffer,
     struct files_output output;
     uint64_t number = atomic_fetch_add(&disk->tries, 1);
     enum status status =
-        files_output_begin(disk->pipeline->parts.files, &output, "try", 0, 0, number, error);
+        files_output_begin(disk->pipeline->parts.files, &output, "try", 0, 0, number, NULL, error);
     if (status == STATUS_OK)
         status = write_some(&output, bytes, buffer, error);
     files_output_end(&output);

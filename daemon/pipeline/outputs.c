@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codecs/quality.h"
+#include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 #include "daemon/workers/split.h"
 
@@ -142,6 +143,18 @@ static enum status may_replace(void *context, const struct files_identity *targe
     return STATUS_OK;
 }
 
+static enum status may_go_on(void *context, struct error *error)
+{
+    struct job_run *run = context;
+    if (clock_now_ns() >= atomic_load(&run->timing.deadline_ns))
+        job_run_set_late(run, error);
+    else if (atomic_load(&run->outcome) == OUTCOME_CANCELLED)
+        return error_set(error, STATUS_CANCELLED,
+                         "the job was cancelled while the folders of an "
+                         "output were created");
+    return error->status;
+}
+
 /* true: the write failed, and the disk may be at fault. */
 static bool encode_to_path(struct job_run *run, size_t index, struct worker_tools *tools)
 {
@@ -152,12 +165,12 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
         .workers = run->pipeline->parts.workers,
         .disk = disk,
         .occupied = SINK_BYTES};
+    struct files_making making = {run->bounds.sync, may_go_on, run};
     worker_close_later(tools, -1); /* frees what the job's previous output has replaced */
     disk_occupy(disk, sink.occupied);
-    enum status status =
-        files_output_begin(run->pipeline->parts.files, &sink.file,
-                           run->job.outputs[index].place.path, run->number,
-                           run->fetch, index, &output->error);
+    enum status status = files_output_begin(run->pipeline->parts.files, &sink.file,
+                                            run->job.outputs[index].place.path, run->number,
+                                            run->fetch, index, &making, &output->error);
     if (status == STATUS_OK)
         status = write_encoded(run, index, &sink.sink, tools);
     if (status == STATUS_OK)

@@ -282,7 +282,7 @@ TEST(outputs_appear_whole)
 {
     struct error error = {0};
     struct files_output output;
-    enum status status = files_output_begin(&files, &output, "a/b/cat.png", 7, 1, 0, &error);
+    enum status status = files_output_begin(&files, &output, "a/b/cat.png", 7, 1, 0, NULL, &error);
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(files_output_write(&output, (const uint8_t *)"meow", 4, &error), STATUS_OK);
     assert_false(exists("out/a/b/cat.png"));
@@ -294,21 +294,79 @@ TEST(outputs_appear_whole)
     assert_int_equal(info.st_size, 4);
     assert_int_equal(info.st_mode & 0777, 0644);
 
-    assert_int_equal(files_output_begin(&files, &output, "dog.png", 8, 1, 0, &error), STATUS_OK);
+    assert_int_equal(files_output_begin(&files, &output, "dog.png", 8, 1, 0, NULL, &error),
+                     STATUS_OK);
     files_output_end(&output);
     files_output_end(&output);
-    assert_int_equal(files_output_begin(&files, &output, "dog.png", 9, 1, 0, &error), STATUS_OK);
+    assert_int_equal(files_output_begin(&files, &output, "dog.png", 9, 1, 0, NULL, &error),
+                     STATUS_OK);
     assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
     files_output_end(&output);
     assert_false(exists("out/dog.png"));
     assert_int_equal(rmdir(at("out/.gpuimgd")), 0); /* nothing was left in it */
 }
 
+static unsigned syncs; /* calls of fsync */
+
+/* Replaces the C library's function. */
+int fsync(int descriptor)
+{
+    syncs++;
+    return (int)syscall(SYS_fsync, descriptor);
+}
+
+static enum status stop_after(void *context, struct error *error)
+{
+    unsigned *left = context;
+    return (*left)-- > 0 ? STATUS_OK : error_set(error, STATUS_TIMEOUT, "too late");
+}
+
+static enum status begin_and_end(const char *path, const struct files_making *making)
+{
+    struct error error = {0};
+    struct files_output output;
+    enum status status = files_output_begin(&files, &output, path, 7, 1, 0, making, &error);
+    files_output_end(&output);
+    return status;
+}
+
+/* Only new folders are synced, and only if outputs are. */
+TEST(folders_are_synced_with_outputs)
+{
+    enum { depth = 300 };
+    char path[2 * depth + 8] = "";
+    for (size_t i = 0; i < depth; i++)
+        memcpy(path + 2 * i, "d/", 3);
+    memcpy(path + 2 * depth, "x", 2);
+    syncs = 0;
+    assert_int_equal(begin_and_end(path, NULL), STATUS_OK);
+    assert_int_equal(syncs, 0);
+    path[0] = 'e';
+    assert_int_equal(begin_and_end(path, &(struct files_making){.sync = true}), STATUS_OK);
+    assert_int_equal(syncs, depth);
+    assert_int_equal(begin_and_end(path, &(struct files_making){.sync = true}), STATUS_OK);
+    assert_int_equal(syncs, depth);
+}
+
+/* The deadline and a cancel end the output before the next folder is made. */
+TEST(many_folders_can_be_interrupted)
+{
+    unsigned left = 2;
+    struct files_making making = {.may_go_on = stop_after, .context = &left};
+    assert_int_equal(begin_and_end("f/g/h/i/x", &making), STATUS_TIMEOUT);
+    assert_true(exists("out/f/g"));
+    assert_false(exists("out/f/g/h"));
+    left = 2;
+    assert_int_equal(begin_and_end("f/g/h/i/x", &making), STATUS_OK);
+    left = 0;
+    assert_int_equal(begin_and_end("f/g/h/i/x", &making), STATUS_OK); /* nothing is missing */
+}
+
 /* Begins, finishes and places an output; stops at the first error. */
 static enum status write_as(const char *path, struct error *error)
 {
     struct files_output output;
-    enum status status = files_output_begin(&files, &output, path, 7, 1, 0, error);
+    enum status status = files_output_begin(&files, &output, path, 7, 1, 0, NULL, error);
     if (status == STATUS_OK)
         status = files_output_finish(&output, false, error);
     if (status == STATUS_OK)
@@ -363,8 +421,9 @@ TEST(files_that_are_refused_stay)
     for (int old = 0; old < 2; old++) {
         struct error error = {0};
         asked = (struct files_identity){0};
-        assert_int_equal(files_output_begin(&files, &output, old ? "old.png" : "new.png", 1,
-                                            1, 0, &error), STATUS_OK);
+        assert_int_equal(
+            files_output_begin(&files, &output, old ? "old.png" : "new.png", 1, 1, 0, NULL, &error),
+            STATUS_OK);
         assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
         assert_int_equal(files_output_place(&output, false, refuse_file, &asked, &error),
                          old ? STATUS_BAD_JOB : STATUS_OK);
@@ -403,7 +462,8 @@ TEST(files_that_cannot_be_opened_stay)
     struct error error = {0};
     struct rlimit limit, none;
     put("out/old.png", "kept");
-    assert_int_equal(files_output_begin(&files, &output, "old.png", 1, 1, 0, &error), STATUS_OK);
+    assert_int_equal(files_output_begin(&files, &output, "old.png", 1, 1, 0, NULL, &error),
+                     STATUS_OK);
     assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
     getrlimit(RLIMIT_NOFILE, &limit);
     none = (struct rlimit){.rlim_max = limit.rlim_max};

@@ -352,7 +352,7 @@ static void files_end(void)
 static enum status write_parts(size_t head, size_t end, size_t tail, struct error *error)
 {
     struct files_output output;
-    enum status status = files_output_begin(&files, &output, "out.jpg", 1, 1, 0, error);
+    enum status status = files_output_begin(&files, &output, "out.jpg", 1, 1, 0, NULL, error);
     if (status == STATUS_OK && head > 0)
         status = files_output_write(&output, bench.expected, head, error);
     if (status == STATUS_OK)
