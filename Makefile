@@ -450,6 +450,15 @@ $(O)/tests/cuda/gpu/%.o: gpu/%.c $(O)/flags
 $(O)/tests/cuda/gpu/%.cu.o: gpu/%.cu $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(STANDIN_CC) -O2 -x c -c -o $@ $<
+# Kernels of gpu/ops on the host, for test_passes, which is skipped without a C++ compiler. With
+# more checks than those of the memory of the passes, they would compile for minutes.
+HOST_SANITIZE = $(if $(filter asan,$(VARIANT)),-fsanitize=address --param asan-stack=0 -fno-sanitize-address-use-after-scope)
+HOST_KERNELS := $(if $(shell command -v $(CXX)),$(patsubst %,$(O)/tests/cuda/%.o,$(wildcard gpu/ops/*.cu)))
+$(O)/tests/cuda/gpu/ops/%.cu.o: gpu/ops/%.cu $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 $(if $(filter asan,$(VARIANT)),-O0,-O1) -D__CUDACC__ -D__CUDA_ARCH_LIST__=0 -DGPUIMGD_CUDA -I. -I$(O) -Itests/cuda \
+	  -include cuda_runtime.h -D_GNU_SOURCE $(filter-out -O% -std=%,$(CFLAGS)) -ffp-contract=off -fno-strict-aliasing \
+	  -fno-exceptions -fno-rtti -fno-threadsafe-statics -Wall -Wextra -Wno-unknown-pragmas $(HOST_SANITIZE) -MMD -MP -x c++ -c -o $@ $<
 # Instrumented, the functions that switch coroutines would leave frames on ThreadSanitizer's stack,
 # until it overflows.
 $(O)/tests/cuda/simt.o: CFLAGS_ALL += $(if $(filter tsan,$(VARIANT)),-fno-sanitize=thread)
@@ -458,11 +467,15 @@ $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(TEST_LIB) $(STANDIN_LIB)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
-$(STANDIN_OWN): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
+$(O)/tests/cuda/test_passes: $(O)/tests/cuda/test_passes.o $(O)/tests/cuda/pass_rig.o $(TEST_LIB) $(HOST_KERNELS) \
+                             $(if $(HOST_KERNELS),$(filter-out %/launchers.o,$(STANDIN_LIB)),$(STANDIN_LIB))
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
-# The tests of the JPEG kernels, which call the CUDA runtime themselves, also run on a device.
-DEVICE_TESTS = $(if $(filter yes,$(HAVE_CUDA)),\
-                 $(patsubst tests/cuda/%.c,$(O)/tests/device/%,$(wildcard tests/cuda/test_jpeg*.c)))
+$(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
+	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
+# The tests of kernels, which call the CUDA runtime themselves, also run on a device.
+DEVICE_TESTS = $(if $(filter yes,$(HAVE_CUDA)),$(patsubst tests/cuda/%.c,$(O)/tests/device/%,\
+                 $(wildcard tests/cuda/test_jpeg*.c) tests/cuda/test_passes.c))
+$(O)/tests/device/test_passes: $(O)/tests/device/pass_rig.o
 $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -I$(CUDA_HOME)/include $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -728,6 +741,6 @@ $(O)/%.d: ;
 -include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
          $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
-         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
+         $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(HOST_KERNELS:.o=.d) $(O)/tests/cuda/pass_rig.d $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))
 endif # one goal

@@ -141,6 +141,7 @@ else
     need_build
     need_library cmocka libcmocka-dev
     want_command redis-server redis-server
+    want_command "${CXX:-g++}" g++
     want_command redis-cli redis-tools
     want_command djpeg libjpeg-turbo-progs
     want_command mandoc mandoc

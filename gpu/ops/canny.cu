@@ -275,9 +275,8 @@ static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COL
     __syncthreads();
     for (int i = threadIdx.x; i < rows * (TILE_WIDTH / PIECE); i += THREADS) {
         int row = i / (TILE_WIDTH / PIECE), column = i % (TILE_WIDTH / PIECE) * PIECE;
-        if (x0 + column < a.tile.width)
-            piece_at(a.tile.to + (size_t)(y0 + row) * a.tile.to_stride + x0 + column) =
-                piece_at(&memory.marks[row][column]);
+        row_put(a.tile.to + (size_t)(y0 + row) * a.tile.to_stride, x0 + column, a.tile.width,
+                piece_at(&memory.marks[row][column]));
     }
 }
 

@@ -95,7 +95,7 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
             uint8_t *to = memory.ring[m % (STRIP_AHEAD + 1)][k];
             unrolled_for (int j = 0; j < (pieces + WARP - 1) / WARP; j++) {
                 int piece = walk.lane + j * WARP, offset = left + piece * 16;
-                if (piece < pieces && offset >= 0 && offset < a.width * 3)
+                if (piece < pieces && row_holds<uint4>(offset, a.width * 3))
                     __pipeline_memcpy_async(to + piece * 16, row + offset, 16);
             }
         }
@@ -163,9 +163,9 @@ SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_wal
     unrolled_for (int i = 0; i < 2 * pieces / WARP; i++) {
         int piece = walk.lane + i * WARP, k = piece / pieces, within = (piece - k * pieces) * 16;
         int offset = walk.x0 * 3 + within;
-        if (j + k < walk.rows && offset < a.width * 3)
-            piece_at(a.to + (size_t)(walk.y0 + j + k) * a.to_stride + offset) =
-                piece_at(memory.stage[k] + within);
+        if (j + k < walk.rows)
+            row_put(a.to + (size_t)(walk.y0 + j + k) * a.to_stride, offset, a.width * 3,
+                    piece_at(memory.stage[k] + within));
     }
 }
 

@@ -141,7 +141,7 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
          item += gridDim.x * SWEEP_WARPS) {
         int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
         int x = x0 + lane * LANE_PIXELS;
-        if (x >= a.width)
+        if (!row_holds<uint4>(x, a.width))
             continue;
         uint4 pixels = piece_at(a.from + (size_t)y * a.from_stride + x);
         piece_at(a.to + (size_t)y * a.to_stride + x) =

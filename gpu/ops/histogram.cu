@@ -59,12 +59,8 @@ template <int C>
 SIMT void gray_load(gray_part<C> *held, const uint8_t *row, int x0, int width, int lane)
 {
     if constexpr (C == 1) {
-        unrolled_for (int m = 0; m < 4; m++) {
-            int x = gray_place<1>(x0, lane, m);
-            held->words[m] = 0;
-            if (x < width)
-                held->words[m] = __ldg(&word_at(row + x));
-        }
+        unrolled_for (int m = 0; m < 4; m++)
+            held->words[m] = row_get<uint32_t>(row, gray_place<1>(x0, lane, m), width);
     } else {
         row_load<C>(&held->part, row, x0, width, lane);
     }
@@ -88,15 +84,11 @@ template <int C>
 SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int width)
 {
     if constexpr (C == 3) {
-        int x = x0 + lane * LANE_PIXELS;
-        if (x < width)
-            piece_at(row + x) = make_uint4(words[0], words[1], words[2], words[3]);
+        row_put(row, x0 + lane * LANE_PIXELS, width,
+                make_uint4(words[0], words[1], words[2], words[3]));
     } else {
-        unrolled_for (int m = 0; m < 4; m++) {
-            int x = gray_place<C>(x0, lane, m);
-            if (x < width)
-                word_at(row + x) = words[m];
-        }
+        unrolled_for (int m = 0; m < 4; m++)
+            row_put(row, gray_place<C>(x0, lane, m), width, words[m]);
     }
 }
 

@@ -89,6 +89,17 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     return status == cudaSuccess ? status : cudaGetLastError();
 }
 
+/* The dynamic shared memory of the block, aligned to 16. */
+SIMT void *dynamic_shared()
+{
+#ifdef SIMT_HOST
+    return simt_dynamic_shared();
+#else
+    extern __shared__ uint4 shared[];
+    return shared;
+#endif
+}
+
 /* The 16 bytes, or the word, at an aligned address. */
 SIMT uint4 &piece_at(void *at)
 {
@@ -113,15 +124,16 @@ SIMT const uint32_t &word_at(const void *at)
 /*
  * ---- access to the rows of an image, by the padding rule of codecs/image.h ----
  *
- * Unit: uint8_t, uint32_t or uint4. `offset` is in bytes from the first pixel of the row, and the
- * address of the unit is a multiple of its size. row_bytes: of the row's pixels.
+ * Unit: uint32_t or uint4. `offset` is in bytes from the first pixel of an aligned row, and a
+ * multiple of the unit's size. row_bytes: of the row's pixels. load.cuh is for rectangles at any
+ * address.
  */
 
 /* Whether the unit holds a byte of the row: only then may it be read or written. */
 template <typename Unit> SIMT bool row_holds(int offset, int row_bytes)
 {
     static_assert(STRIDE_ALIGN % sizeof(Unit) == 0, "a unit must end within the padding");
-    return offset > -(int)sizeof(Unit) && offset < row_bytes;
+    return (unsigned)offset < (unsigned)row_bytes; /* no unit before the row holds a byte of it */
 }
 
 /* A unit of the input, which nothing writes while the kernel runs; 0: the row does not hold it. The

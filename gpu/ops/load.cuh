@@ -9,20 +9,24 @@
 
 #include "gpu/ops/launch.cuh"
 
+/* The aligned piece at `at`, if it holds a byte of the row. The row may start within a piece. */
+SIMT uint4 load_piece(const uint8_t *row, int at, int row_bytes)
+{
+    uint4 piece = make_uint4(0, 0, 0, 0);
+    if (at > -(int)sizeof(piece) && at < row_bytes)
+        piece = __ldg(&piece_at(row + at));
+    return piece;
+}
+
 /* Loads 16 bytes at `offset` of a row with bytes 0..row_bytes - 1. Bytes outside the row are
- * undefined. A piece is read only if it contains a byte of the row, because it is then inside the
- * buffer. */
+ * undefined. */
 template <bool SKEWED> SIMT uint4 load_16(const uint8_t *row, int offset, int row_bytes, int skew)
 {
     int at = SKEWED ? offset - skew : offset;
-    uint4 low = make_uint4(0, 0, 0, 0);
-    if (at > -16 && at < row_bytes)
-        low = __ldg(&piece_at(row + at));
+    uint4 low = load_piece(row, at, row_bytes);
     if constexpr (!SKEWED)
         return low;
-    uint4 high = make_uint4(0, 0, 0, 0);
-    if (at > -32 && at + 16 < row_bytes)
-        high = __ldg(&piece_at(row + at + 16));
+    uint4 high = load_piece(row, at + 16, row_bytes);
     /* Shifts by words, then by bytes. skew is the same for the whole launch. */
     bool two = skew & 8, one = skew & 4;
     uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;

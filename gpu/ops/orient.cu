@@ -82,8 +82,8 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     unrolled_for (int k = 0; k < ROWS; k++) {
         int y = group * ROWS + k;
         if (y < a.height)
-            piece_at(a.to + (size_t)y * a.to_stride + to_offset) =
-                MIRROR ? mirror_16<C>(pieces[k]) : pieces[k];
+            row_put(a.to + (size_t)y * a.to_stride, to_offset, row_bytes,
+                    MIRROR ? mirror_16<C>(pieces[k]) : pieces[k]);
     }
 }
 
@@ -127,11 +127,8 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
             make_uint4(words[4 * j], words[4 * j + 1], words[4 * j + 2], words[4 * j + 3]);
     __syncwarp();
     uint8_t *row = a.to + (size_t)y * a.to_stride;
-    unrolled_for (int j = 0; j < 3; j++) {
-        int offset = x0 * 3 + (lane + j * WARP) * 16;
-        if (offset < row_bytes)
-            piece_at(row + offset) = stage[lane + j * WARP];
-    }
+    unrolled_for (int j = 0; j < 3; j++)
+        row_put(row, x0 * 3 + (lane + j * WARP) * 16, row_bytes, stage[lane + j * WARP]);
 }
 
 /* ---- axes swapped ---- */
@@ -177,13 +174,11 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
         out[2][k] = __byte_perm(high0, high1, 0x5410);
         out[3][k] = __byte_perm(high0, high1, 0x7632);
     }
-    int x = x0 + 16 * g;
-    if (x >= a.width)
-        return;
     unrolled_for (int c = 0; c < 4; c++) {
         uint8_t *row = tile_row<1>(a, y0, 4 * w + c);
         if (row)
-            piece_at(row + x) = make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]);
+            row_put(row, x0 + 16 * g, a.width,
+                    make_uint4(out[c][0], out[c][1], out[c][2], out[c][3]));
     }
 }
 
@@ -196,10 +191,9 @@ SIMT void tile_write_rgba(const orient_args &a, const uint8_t *bytes, int x0, in
         uint32_t r[4];
         unrolled_for (int i = 0; i < 4; i++)
             r[i] = word_at(bytes + tile_piece<4>(4 * g + i, w / 4) + w % 4 * 4);
-        int x = x0 + 4 * g;
         uint8_t *row = tile_row<4>(a, y0, w);
-        if (row && x < a.width)
-            piece_at(row + (size_t)x * 4) = make_uint4(r[0], r[1], r[2], r[3]);
+        if (row)
+            row_put(row, (x0 + 4 * g) * 4, a.width * 4, make_uint4(r[0], r[1], r[2], r[3]));
     }
 }
 
@@ -233,9 +227,9 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
         int i = threadIdx.x + j * THREADS, line = i / tile::pieces;
         int offset = (i - line * tile::pieces) * 16;
         uint8_t *row = tile_row<3>(a, y0, line);
-        if (row && x0 * 3 + offset < a.width * 3)
-            piece_at(row + x0 * 3 + offset) =
-                piece_at(bytes + line * tile::row_bytes + line / 4 * 16 + offset);
+        if (row)
+            row_put(row, x0 * 3 + offset, a.width * 3,
+                    piece_at(bytes + line * tile::row_bytes + line / 4 * 16 + offset));
     }
 }
 

@@ -67,7 +67,7 @@ template <int C> static __global__ void __launch_bounds__(THREADS) pad_kernel(pa
         piece.z = select_word(piece.z, fill.z, offset + 8, a.start, end);
         piece.w = select_word(piece.w, fill.w, offset + 12, a.start, end);
     }
-    piece_at(a.to + (size_t)y * a.to_stride + offset) = piece;
+    row_put(a.to + (size_t)y * a.to_stride, offset, a.width * C, piece);
 }
 
 template <int FROM, int TO>

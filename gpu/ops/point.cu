@@ -100,16 +100,14 @@ SIMT void gray_stretch(row_part<C> *part, const point_args &a, uint8_t *row, int
     if constexpr (C == 4) {
         unrolled_for (int j = 0; j < 4; j++) {
             uint32_t word = gray_four_rgba(part->words[j], a.gray);
-            int x = x0 + (lane + j * WARP) * 4;
-            if (x < a.width)
-                word_at(row + x) = AFTER ? look_up<false>(word, tables[POINT_AFTER]) : word;
+            row_put(row, x0 + (lane + j * WARP) * 4, a.width,
+                    AFTER ? look_up<false>(word, tables[POINT_AFTER]) : word);
         }
     } else {
         row_turn_rgb(part, stage, lane);
         uint4 pixels = gray_lane_rgb(*part, a.gray);
-        int x = x0 + lane * LANE_PIXELS;
-        if (x < a.width)
-            piece_at(row + x) = AFTER ? look_up_four<false>(pixels, tables[POINT_AFTER]) : pixels;
+        row_put(row, x0 + lane * LANE_PIXELS, a.width,
+                AFTER ? look_up_four<false>(pixels, tables[POINT_AFTER]) : pixels);
     }
 }
 
@@ -120,13 +118,11 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
     uint4 *w = part->words;
     if constexpr (C == 4) {
         unrolled_for (int j = 0; j < 4; j++) {
-            int x = x0 + (lane + j * WARP) * 4;
             w[j] = make_uint4(mix_rgba<BEFORE, AFTER>(w[j].x, a, tables),
                               mix_rgba<BEFORE, AFTER>(w[j].y, a, tables),
                               mix_rgba<BEFORE, AFTER>(w[j].z, a, tables),
                               mix_rgba<BEFORE, AFTER>(w[j].w, a, tables));
-            if (x < a.width)
-                piece_at(row + x * 4) = w[j];
+            row_put(row, (x0 + (lane + j * WARP) * 4) * 4, a.width * 4, w[j]);
         }
     } else {
         if constexpr (BEFORE) {
@@ -137,12 +133,9 @@ SIMT void matrix_stretch(row_part<C> *part, const point_args &a, uint8_t *row, i
         unrolled_for (int k = 0; k < 12; k += 3)
             mix_four_rgb(reinterpret_cast<uint32_t *>(w) + k, a.matrix);
         row_turn_rgb(part, stage, lane, true);
-        unrolled_for (int j = 0; j < 3; j++) {
-            int offset = x0 * 3 + (lane + j * WARP) * 16;
-            if (offset < a.width * 3)
-                piece_at(row + offset) =
-                    AFTER ? look_up_four<false>(w[j], tables[POINT_AFTER]) : w[j];
-        }
+        unrolled_for (int j = 0; j < 3; j++)
+            row_put(row, x0 * 3 + (lane + j * WARP) * 16, a.width * 3,
+                    AFTER ? look_up_four<false>(w[j], tables[POINT_AFTER]) : w[j]);
     }
 }
 
@@ -227,8 +220,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     wide_kernel(const __grid_constant__ point_args a)
 {
     await_kernel_before();
-    extern __shared__ uint4 shared[];
-    wide_memory &memory = *reinterpret_cast<wide_memory *>(shared);
+    wide_memory &memory = *static_cast<wide_memory *>(dynamic_shared());
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, step = gridDim.x * WIDE_WARPS;
     int item = blockIdx.x * WIDE_WARPS + warp;
     sweep_place at = sweep_begin(item, step, a.stretches);
@@ -266,7 +258,7 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
     int item = blockIdx.x * WARPS + warp;
     int y = item / a.stretches, x0 = (item - y * a.stretches) * WARP_PIXELS;
     bool any = item < a.stretch_count;
-    row_part<1> gray;
+    row_part<1> gray = {};
     if (any)
         row_load<1>(&gray, a.from + (size_t)y * a.from_stride, x0, a.width, lane);
     tables_copy<POINT_TABLES, WARPS>(tables[0], a.tables.pieces, warp, lane);
@@ -330,15 +322,15 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
     __syncwarp();
     uint8_t *row = a.to + (size_t)y * a.to_stride;
     unrolled_for (int j = 0; j < 3; j++) {
-        int piece = lane + j * WARP, offset = x0 * 3 + piece * 16;
-        if (offset < a.width * 3)
-            piece_at(row + offset) = reinterpret_cast<const uint4 *>(stage[warp])[piece];
+        int piece = lane + j * WARP;
+        row_put(row, x0 * 3 + piece * 16, a.width * 3,
+                reinterpret_cast<const uint4 *>(stage[warp])[piece]);
     }
 }
 
 /* ---- launchers ---- */
 
-/* Rows without a gap between them are processed as one long row: a pass may write their padding. */
+/* Rows without a gap between them are processed as one long row: they own all of its bytes. */
 static cudaError_t launch_table(const struct image *from, const struct image *to,
                                 const point_tables &tables, cudaStream_t stream)
 {

@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* from_width and width are in words. A word with the last bytes of a row is within the stride. */
+/* from_width and width are in words, of which the last one may end in the padding. */
 template <int N>
 static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS)
     resample_y_kernel(const __grid_constant__ several<resample_args, N> all)
@@ -173,7 +173,7 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
     await_kernel_before();
     int offset = (blockIdx.x * Y_WORDS + threadIdx.x) * 4;
     int y = blockIdx.y * Y_ROWS + threadIdx.y;
-    if (offset >= a.width * C || y >= a.height)
+    if (!row_holds<uint32_t>(offset, a.width * C) || y >= a.height)
         return;
     const uint8_t *row = a.from + (size_t)__ldg(a.weights + y) * a.from_stride;
     uint32_t word = 0;

@@ -69,28 +69,20 @@ template <int C> struct row_part {
     uint4 words[C];
 };
 
-/* Loads the stretch at pixel x0 (a multiple of 512) of a row. A 16-byte piece is read only if it
- * contains a byte of the row: it is then within the stride, a multiple of 32. */
+/* Loads the stretch at pixel x0 (a multiple of 512) of a row. */
 template <int C>
 SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int lane)
 {
-    unrolled_for (int j = 0; j < C; j++) {
-        int offset = x0 * C + (lane + j * WARP) * 16;
-        part->words[j] = make_uint4(0, 0, 0, 0);
-        if (offset < width * C)
-            part->words[j] = __ldg(&piece_at(row + offset));
-    }
+    unrolled_for (int j = 0; j < C; j++)
+        part->words[j] = row_get<uint4>(row, x0 * C + (lane + j * WARP) * 16, width * C);
 }
 
 /* Writes what row_load loads. */
 template <int C>
 SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, int lane)
 {
-    unrolled_for (int j = 0; j < C; j++) {
-        int offset = x0 * C + (lane + j * WARP) * 16;
-        if (offset < width * C)
-            piece_at(row + offset) = part.words[j];
-    }
+    unrolled_for (int j = 0; j < C; j++)
+        row_put(row, x0 * C + (lane + j * WARP) * 16, width * C, part.words[j]);
 }
 
 /* Packs byte 2 of four sums (their gray; byte 3 is 0) into one word: 3 PRMT. */

@@ -176,7 +176,7 @@ SIMT void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
             pixels.w &= last / 4 == 3 ? keep : ~0u;
         }
     }
-    piece_at(a.to + (size_t)y * a.to_stride + x) = pixels;
+    row_put(a.to + (size_t)y * a.to_stride, x, a.width, pixels);
 }
 
 /* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1. Row j of the result

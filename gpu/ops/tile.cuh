@@ -91,14 +91,13 @@ template <int C, tile_form F, int WARPS, int ROWS> struct tile_memory {
     alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP * 48 : 16];
 };
 
-/* 16 bytes of a row. Bytes outside the row are undefined. A piece that contains a byte of the row
- * is within the stride. */
+/* 16 bytes of a row. Bytes outside the row are undefined. */
 SIMT uint4 tile_piece(const tile_args &a, int y, int offset, int row_bytes)
 {
     int row = border_inside(y, a.height, a.border);
-    if (row < 0 || offset < 0 || offset >= row_bytes)
+    if (row < 0)
         return make_uint4(0, 0, 0, 0);
-    return __ldg(&piece_at(a.from + (size_t)row * a.from_stride + offset));
+    return row_get<uint4>(a.from + (size_t)row * a.from_stride, offset, row_bytes);
 }
 
 /* Sorts four RGB pixels in three words into one word per colour. */
@@ -362,12 +361,10 @@ SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, i
 {
     if constexpr (tile_memory<C, F, WARPS, ROWS>::planes == 1) {
         int x = x0 + lane * 4, left = a.height - y0 - row;
-        uint8_t *to = a.to + (size_t)(y0 + row) * a.to_stride + x;
-        if (x >= a.width)
-            return;
+        uint8_t *to = a.to + (size_t)(y0 + row) * a.to_stride;
         unrolled_for (int j = 0; j < COUNT; j++) {
             if (j < left)
-                word_at(to) = results[j];
+                row_put(to, x, a.width, results[j]);
             to += a.to_stride;
         }
     } else {
@@ -410,19 +407,20 @@ SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
             unrolled_for (int j = 0; j < 3; j++) {
                 int piece = lane + j * WARP, line = first + piece / pieces;
                 int offset = x0 * 3 + piece % pieces * 16;
-                if (line < rows && offset < a.width * 3)
-                    piece_at(a.to + (size_t)(y0 + line) * a.to_stride + offset) = stage[piece];
+                if (line < rows)
+                    row_put(a.to + (size_t)(y0 + line) * a.to_stride, offset, a.width * 3,
+                            stage[piece]);
             }
         }
     } else {
         for (int row = warp; row < rows; row += WARPS) {
-            int x = x0 + lane * 4, at = TILE_MARGIN + lane * 4;
-            if (x >= a.width)
-                continue;
-            uint4 source = __ldg(&piece_at(a.from + (size_t)(y0 + row) * a.from_stride + x * 4));
-            piece_at(a.to + (size_t)(y0 + row) * a.to_stride + x * 4) = tile_mix_rgba(
-                word_at(&memory.plane[0][row][at]), word_at(&memory.plane[1][row][at]),
-                word_at(&memory.plane[2][row][at]), source);
+            int offset = (x0 + lane * 4) * 4, at = TILE_MARGIN + lane * 4;
+            uint4 source = row_get<uint4>(a.from + (size_t)(y0 + row) * a.from_stride, offset,
+                                          a.width * 4);
+            row_put(a.to + (size_t)(y0 + row) * a.to_stride, offset, a.width * 4,
+                    tile_mix_rgba(word_at(&memory.plane[0][row][at]),
+                                  word_at(&memory.plane[1][row][at]),
+                                  word_at(&memory.plane[2][row][at]), source));
         }
     }
 }

@@ -3,12 +3,17 @@
  *
  * The engine's host code (in gpu/cuda) is compiled as C against this header, and linked with
  * runtime.c: streams are threads, device memory is plain memory, and a kernel runs the CPU engine's
- * function for the same pass. Constants have the values of the CUDA Runtime API. tests/cuda/fault.h
- * injects faults.
+ * function for the same pass. For test_passes, the kernels of gpu/ops are compiled as C++
+ * (cuda_host.h). Constants have the values of the CUDA Runtime API. tests/cuda/fault.h injects
+ * faults.
  */
 #pragma once
 
 #include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define CUDART_CB
 
@@ -50,7 +55,13 @@ typedef struct CUevent_st *cudaEvent_t;
 typedef void (*cudaHostFn_t)(void *argument);
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum cudaDeviceAttr { cudaDevAttrAsyncEngineCount = 40 };
+enum cudaDeviceAttr {
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrAsyncEngineCount = 40,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+};
 enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1 };
 
 struct cudaPointerAttributes {
@@ -73,6 +84,7 @@ const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
@@ -93,7 +105,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument);
-/* Enqueues a kernel of the JPEG codec, which simt.c runs. Not a call of CUDA. */
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+/* Enqueues a kernel that simt.c runs. Not a call of CUDA. */
 cudaError_t cuda_launch_codec(cudaStream_t stream, cudaHostFn_t call, void *argument);
 
 cudaError_t cudaEventCreate(cudaEvent_t *event);
@@ -101,3 +114,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
+
+#ifdef __cplusplus
+}
+#include "tests/cuda/cuda_host.h"
+#endif

@@ -9,3 +9,6 @@
 
 pass_cuda cuda_launch;
 pass_cuda_many cuda_launch_many;
+
+/* In programs that are linked with these launchers. NULL: the launchers are those of gpu/ops. */
+extern const char launchers_run_cpu_passes[] __attribute__((weak));

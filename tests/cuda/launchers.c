@@ -15,3 +15,5 @@
         return cuda_launch_many(calls, count, stream);                                            \
     }
 #include "tests/cuda/launchers.inc"
+
+const char launchers_run_cpu_passes[] = "yes";

@@ -25,7 +25,7 @@
 #define PINNED_MAX 2048
 #define TALLIES_MAX 40 /* names of calls */
 
-enum kind { COPY, RECORD, REPORT, KERNEL, CODEC };
+enum kind { COPY, FILL, RECORD, REPORT, KERNEL, CODEC };
 
 struct item {
     struct list_node node;
@@ -33,6 +33,7 @@ struct item {
     void *to;
     const void *from;
     size_t bytes;
+    int byte; /* FILL */
     cudaEvent_t event;
     cudaHostFn_t call;
     struct launched *launched; /* owned */
@@ -272,9 +273,14 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    if (attribute != cudaDevAttrAsyncEngineCount)
-        return say(cudaErrorInvalidValue);
-    *value = fault.copiers == 0 ? 2 : fault.copiers;
+    switch (attribute) {
+    case cudaDevAttrMultiProcessorCount: *value = 1; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 163 << 10; break;
+    case cudaDevAttrAsyncEngineCount: *value = fault.copiers == 0 ? 2 : fault.copiers; break;
+    default: return say(cudaErrorInvalidValue);
+    }
     return answer("cudaDeviceGetAttribute", device);
 }
 
@@ -282,6 +288,12 @@ cudaError_t cudaSetDevice(int device)
 {
     current = device;
     return answer("cudaSetDevice", device);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return answer("cudaGetDevice", current);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
@@ -412,6 +424,7 @@ static void carry_out(struct item *item, bool turn_a_bit)
     case COPY:
         memcpy(item->to, item->from, item->bytes);
         break;
+    case FILL: memset(item->to, item->byte, item->bytes); break;
     case REPORT:
         item->call(item->to);
         break;
@@ -441,7 +454,7 @@ static void wait_while_held(const struct CUstream_st *stream)
 /* Returns false if the item did not finish; then the stream stops. Call with the lock held. */
 static bool work_on(struct CUstream_st *stream, struct item *item)
 {
-    static const char *const places[] = {"copy", "record", "report", "kernel", "codec"};
+    static const char *const places[] = {"copy", "fill", "record", "report", "kernel", "codec"};
     if (item->kind == KERNEL || item->kind == CODEC)
         wait_while_held(stream);
     bool strike = !broken[stream->device] && strikes(places[item->kind]);
@@ -607,6 +620,16 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     struct item item = {.kind = COPY, .to = to, .from = from, .bytes = bytes};
     return put(stream, "cudaMemcpyAsync", &item);
+}
+
+/* Without a stream, at once. */
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    struct item item = {.kind = FILL, .to = to, .byte = byte, .bytes = bytes};
+    if (stream)
+        return put(stream, "cudaMemsetAsync", &item);
+    memset(to, byte, bytes);
+    return answer("cudaMemsetAsync", current);
 }
 
 cudaError_t cuda_launch_codec(cudaStream_t stream, cudaHostFn_t call, void *argument)

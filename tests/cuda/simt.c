@@ -1,5 +1,6 @@
 /*
- * simt.c - runs the kernels of the JPEG codec on the host (gpu/jpeg/simt_host.h).
+ * simt.c - runs kernels on the host: those of the JPEG codec (gpu/jpeg/simt_host.h) and those of
+ * the operations (tests/cuda/cuda_host.h).
  *
  * Each thread of a block is a coroutine with its own stack. A lane that waits for its warp
  * switches to the next lane of the warp. When all lanes of a warp wait for the block, the next warp
@@ -19,6 +20,7 @@
 #include <ucontext.h>
 
 #include "tests/cuda/cuda_runtime.h"
+#include "tests/cuda/simt.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ASAN 1
@@ -56,7 +58,8 @@ struct warp {
 static struct {
     void (*kernel)(const void *args);
     const void *args;
-    unsigned block_x, block_y, thread_count;
+    struct simt_shape block, blocks, shape; /* shape: of a block's threads */
+    unsigned thread_count;
     struct thread threads[THREADS_MAX];
     struct warp warps[THREADS_MAX / LANES];
     unsigned alive, arrived, generation;
@@ -126,8 +129,8 @@ static void yield(void)
 {
     struct thread *self = thread_of(simt.now), *next = next_thread();
     if (++simt.idle > IDLE_SWITCHES_MAX || (!next && simt.alive > 0)) {
-        fprintf(stderr, "simt: the threads of block %u, %u wait for each other\n", simt.block_x,
-                simt.block_y);
+        fprintf(stderr, "simt: the threads of block %u, %u, %u wait for each other\n",
+                simt.block.x, simt.block.y, simt.block.z);
         abort();
     }
     if (!next)
@@ -211,8 +214,15 @@ void relax(void) { yield(); }
 
 int thread_index(void) { return (int)simt.now; }
 int block_threads(void) { return (int)simt.thread_count; }
-int block_index(void) { return (int)simt.block_x; }
-int block_row(void) { return (int)simt.block_y; }
+int block_index(void) { return (int)simt.block.x; }
+int block_row(void) { return (int)simt.block.y; }
+struct simt_shape simt_block(void) { return simt.block; }
+struct simt_shape simt_blocks(void) { return simt.blocks; }
+struct simt_shape simt_thread(void)
+{
+    unsigned x = simt.now % simt.shape.x, row = simt.now / simt.shape.x;
+    return (struct simt_shape){x, row % simt.shape.y, row / simt.shape.y};
+}
 int lane_index(void) { return (int)(simt.now % LANES); }
 unsigned char *simt_dynamic_shared(void) { return simt.shared; }
 
@@ -280,10 +290,9 @@ static void run_block(size_t shared)
 
 struct launched {
     void (*kernel)(const void *args);
-    simt_grid grid;
-    unsigned threads;
+    struct simt_shape blocks, threads;
     size_t shared;
-    unsigned char args[];
+    _Alignas(16) unsigned char args[];
 };
 
 /* Runs on any thread, and frees the record. */
@@ -294,24 +303,30 @@ static void run_kernel(void *argument)
     pthread_mutex_lock(&lock);
     simt.kernel = launched->kernel;
     simt.args = launched->args;
-    simt.thread_count = launched->threads;
-    for (simt.block_y = 0; simt.block_y < launched->grid.y; simt.block_y++)
-        for (simt.block_x = 0; simt.block_x < launched->grid.x; simt.block_x++)
-            run_block(launched->shared);
+    simt.blocks = launched->blocks;
+    simt.shape = launched->threads;
+    simt.thread_count = simt.shape.x * simt.shape.y * simt.shape.z;
+    struct simt_shape *at = &simt.block;
+    for (at->z = 0; at->z < simt.blocks.z; at->z++)
+        for (at->y = 0; at->y < simt.blocks.y; at->y++)
+            for (at->x = 0; at->x < simt.blocks.x; at->x++)
+                run_block(launched->shared);
     pthread_mutex_unlock(&lock);
     free(launched);
 }
 
-int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_bytes,
-                simt_grid grid, unsigned threads, size_t shared, struct CUstream_st *stream)
+int simt_launch_shape(void (*kernel)(const void *args), const void *args, size_t args_bytes,
+                      struct simt_shape blocks, struct simt_shape threads, size_t shared,
+                      struct CUstream_st *stream)
 {
+    unsigned count = threads.x * threads.y * threads.z;
     struct launched *launched = malloc(sizeof *launched + args_bytes);
-    if (threads == 0 || threads > THREADS_MAX || !launched) {
-        fprintf(stderr, "simt: %u threads per block; 1 to %d are allowed\n", threads, THREADS_MAX);
+    if (count == 0 || count > THREADS_MAX || !launched) {
+        fprintf(stderr, "simt: %u threads per block; 1 to %d are allowed\n", count, THREADS_MAX);
         abort();
     }
     launched->kernel = kernel;
-    launched->grid = grid;
+    launched->blocks = blocks;
     launched->threads = threads;
     launched->shared = shared;
     memcpy(launched->args, args, args_bytes);
@@ -323,4 +338,11 @@ int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_
     if (result != 0)
         free(launched); /* the launch was refused */
     return result;
+}
+
+int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_bytes,
+                simt_grid grid, unsigned threads, size_t shared, struct CUstream_st *stream)
+{
+    return simt_launch_shape(kernel, args, args_bytes, (struct simt_shape){grid.x, grid.y, 1},
+                             (struct simt_shape){threads, 1, 1}, shared, stream);
 }
