@@ -279,7 +279,7 @@ help:
 ## make bench-linear  measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
 ## make bench-host    compare the daemon on GPUs and CPUs with the codec floor, OpenCV and torchvision: FOLDER=
 ## make bench-alone   compare the job of one 50 MP image on a GPU with its decode and its encode
-## make check-peers   compare the operations with OpenCV and Pillow, which it installs
+## make check-peers   compare the operations with OpenCV and Pillow, which it installs: Debian's, and 12.3 from PyPI
 ## make contact-sheet draw every operation on one image: make contact-sheet PHOTO=cat.jpg OUT=sheet.png
 ## make documents     generate the parts of documents that repeat a table: sample file, manual, METRICS.md, OPERATIONS.md
 ## make install       install into $(DESTDIR)$(prefix); make uninstall removes it
@@ -670,6 +670,8 @@ bench-host: deps
 check-peers: deps
 	@tests/deps.sh peers
 	@$(MAKE) --no-print-directory $(O)/tests/tools/apply
+	@test -x $(O)/pillow/bin/pip || /usr/bin/python3 -m venv --system-site-packages $(O)/pillow
+	@$(O)/pillow/bin/pip install -q 'pillow==12.3.*' || rm -rf $(O)/pillow
 	@tests/run.sh $(O) peers
 contact-sheet: deps
 	@tests/deps.sh contact-sheet

@@ -79,6 +79,7 @@ if [ "${1:-}" = peers ]; then
     need_module numpy python3-numpy
     need_module scipy python3-scipy
     need_module blurhash python3-blurhash
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = bench-peers ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module cv2 python3-opencv

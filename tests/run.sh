@@ -116,6 +116,9 @@ done
 if [ "${parts[*]}" = peers ]; then
     for script in tests/peers/check_*.py; do
         test_at "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
+        # With Pillow 12.3 from PyPI.
+        [ ! -x "$build/pillow/bin/python3" ] ||
+            test_at "$script, Pillow 12.3" "$build/pillow/bin/python3" -B "$script" "$build/tests/tools/apply"
     done
 fi
 wait

@@ -39,30 +39,6 @@ static const struct {
 };
 static const char *const fills[] = {"", "[77,77,77]", "", "[200,30,10]", "[1,2,3,0]"};
 
-/* The pattern that was rotated: slopes, and rectangles of 0 and 255. */
-static void draw_pattern(struct image image)
-{
-    for (uint32_t y = 0; y < image.height; y++) {
-        for (uint32_t x = 0; x < image.width; x++) {
-            for (uint32_t c = 0; c < image.channels; c++) {
-                bool flat = (x / 5 + y / 3) % 4 == c;
-                uint32_t value = x * 7 + y * 13 + c * 50 + x * y % 11 * 9;
-                image.pixels[y * image.stride + (size_t)x * image.channels + c] =
-                    (uint8_t)(flat ? c % 2 * 255 : value);
-            }
-        }
-    }
-}
-
-static uint32_t hash_of(struct image image)
-{
-    uint32_t hash = 0x811c9dc5;
-    for (uint32_t y = 0; y < image.height; y++)
-        for (size_t i = 0; i < (size_t)image.width * image.channels; i++)
-            hash = (hash ^ image.pixels[y * image.stride + i]) * 16777619;
-    return hash;
-}
-
 static void all_pillow(struct engine *engine)
 {
     for (size_t i = 0; i < COUNT_OF(pillow); i++) {
@@ -72,12 +48,12 @@ static void all_pillow(struct engine *engine)
                      text_of("[{'op':'rotate','angle':%g,'expand':%s,'background':%s}]",
                              pillow[i].angle, pillow[i].expand ? "true" : "false",
                              fills[pillow[i].channels]));
-        draw_pattern(run.input);
+        test_pattern(run.input);
         gpu_run_finish(&run);
         assert_int_equal(run.result.width, pillow[i].result_width);
         assert_int_equal(run.result.height, pillow[i].result_height);
         assert_int_equal(run.result.channels, pillow[i].channels);
-        if (hash_of(run.result) != pillow[i].hash)
+        if (test_hash(run.result) != pillow[i].hash)
             fail_msg("%s: other pixels than Pillow", run.what);
         gpu_run_close(&run);
     }
