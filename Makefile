@@ -257,7 +257,7 @@ help:
 ## make check-clients kill consumers of a stream, and of a list, 20 times while 4,000 jobs run
 ## make check-page    test the status page in headless Chromium: values, charts, schemes, widths, policy
 ## make check-faults  run every fault case: failures of daemons, Redis, connections, disks and GPUs
-## make compare       run 10,000 jobs of all kinds with CUDA and on the CPU: all outputs must be equal
+## make compare       run 10,000 jobs of all kinds with CUDA and on the CPU: all results must be equal (FOLDER= your images)
 ## make soak          run chaos with 50,000 jobs, three daemons, 1,000 kills -9
 ## make check-scale   run Sentinel and Cluster failovers, moving slots and many daemons, in full
 ## make check-fleet   measure the cost of 100 daemons for one Redis: idle, woken, loaded, cut off (FLEET=)
@@ -606,7 +606,7 @@ check-upgrade: deps
 	@tests/upgrade.sh $(O) $(OLD) $(CHAOS)
 compare: deps
 	@$(MAKE) --no-print-directory build-tests
-	@$(O)/tests/tools/compare --daemon $(O)/gpuimgd --jobs 10000 $(COMPARE)
+	@$(O)/tests/tools/compare --daemon $(O)/gpuimgd --jobs 10000 $(if $(FOLDER),--folder "$(FOLDER)") $(COMPARE)
 fuzz:
 	@tests/deps.sh
 	@tests/deps.sh fuzz

@@ -141,8 +141,8 @@ elif [ "${1:-}" = demo ]; then
 else
     need_build
     need_library cmocka libcmocka-dev
-    want_command redis-server redis-server
     want_command "${CXX:-g++}" g++
+    want_command redis-server redis-server
     want_command redis-cli redis-tools
     want_command djpeg libjpeg-turbo-progs
     want_command mandoc mandoc

@@ -1,21 +1,36 @@
 /*
- * compare - runs the same jobs on the CPU engine and on CUDA: all output files must be equal.
+ * compare - runs the same jobs on the CPU engine and on CUDA: all results must be equal.
  *
- *     compare --daemon PATH [--jobs 200] [--seed N]
+ *     compare --daemon PATH [--jobs 200] [--seed N] [--folder FOLDER]
  *
- * Exit status: 0: all files are equal; 1: a file differs; 77: there is no CUDA device.
+ * The inputs are made, or are the JPEG, PNG, WebP and AVIF files below FOLDER. A job with a file of
+ * FOLDER may fail, with the same error on both engines.
+ *
+ * Exit status: 0: all results are equal; 1: a result differs; 77: there is no CUDA device.
  */
+#include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fixtures/arguments.h"
+#include "tests/fixtures/profile.h"
 #include "tests/fixtures/text_file.h"
 #include "tests/fixtures/world.h"
 
 #define INPUTS 60
+#define FILES_MAX 100000
+#define NAME_MAX_BYTES 512
 #define NO_CUDA 77
+
+/* Names below `folder`, or below the world's input_root if it is empty. */
+static struct {
+    char folder[PATH_MAX];
+    unsigned count;
+    char names[FILES_MAX][NAME_MAX_BYTES];
+} inputs;
 
 static const char *const chains[] = {
     "[]",
@@ -40,6 +55,13 @@ static const char *const chains[] = {
     "[{'op':'median','size':3},'otsu']",
     "['equalize','histogram','stats']",
     "['phash',{'op':'threshold','value':90}]",
+    "['to_srgb']",
+    "['to_srgb',{'op':'resize','width':330}]",
+    "['to_srgb',{'op':'crop','x':1,'y':0,'width':1,'height':1},{'op':'pad','left':9,'top':4}]",
+    "[{'op':'color_matrix','matrix':[[0.4,0.4,0.2,0],[0,1,0,5],[0.1,0.1,0.8,0]]}]",
+    "[{'op':'convolve','kernel':[[1,2,1],[2,4,2],[1,2,1]],'scale':16}]",
+    "[{'op':'rotate','angle':7.5}]",
+    "['blurhash','thumbhash','histogram']",
 };
 #define CHAINS (sizeof chains / sizeof *chains)
 
@@ -55,7 +77,20 @@ static const struct {
 };
 #define OUTPUTS (sizeof outputs / sizeof *outputs)
 
-static struct picture_file make_input(uint32_t i, uint32_t width, uint32_t height)
+/* Every third input has a profile. At these widths, the last four RGB pixels of a row end after its
+ * padding. */
+static const uint32_t widths[] = {9,   10,  21,  41,  42,  53,  330,
+                                  426, 533, 554, 682, 853, 1066, 1290};
+
+static struct picture_file profile_at(uint32_t i)
+{
+    static const struct profile_matrix *const matrices[] = {&profile_p3, &profile_adobe,
+                                                            &profile_prophoto};
+    return i % 3 == 0 ? profile_of_matrix(matrices[i / 3 % 3]) : (struct picture_file){0};
+}
+
+static struct picture_file make_input(uint32_t i, uint32_t width, uint32_t height,
+                                      struct picture_file icc)
 {
     static const int png_types[] = {0, 2, 3, 4, 6}, subsamplings[] = {420, 422, 444};
     static const enum picture_colour colours[] = {PICTURE_YCBCR, PICTURE_YCBCR, PICTURE_GRAY,
@@ -65,11 +100,13 @@ static struct picture_file make_input(uint32_t i, uint32_t width, uint32_t heigh
     if (i % 4 == 3)
         return make_png(.width = width, .height = height, .seed = i + 1, .level = 1,
                         .colour_type = type, .bit_depth = i % 8 == 7 && type != 3 ? 16 : 8,
-                        .transparent = i % 12 == 3 && type < 4);
+                        .transparent = i % 12 == 3 && type < 4, .icc = icc.bytes,
+                        .icc_bytes = icc.length);
     return make_jpeg(.width = width, .height = height, .seed = i + 1,
                      .progressive = i % 4 == 1, .orientation = (int)(i % 8) + 1,
                      .colour = colours[i / 3 % 8], .subsampling = subsamplings[i % 3],
-                     .quality = 50 + (int)(i * 7 % 50), .restart_rows = i % 5 == 2);
+                     .quality = 50 + (int)(i * 7 % 50), .restart_rows = i % 5 == 2,
+                     .icc = icc.bytes, .icc_bytes = icc.length);
 }
 
 static void put_inputs(struct world *world, uint32_t *random)
@@ -78,51 +115,113 @@ static void put_inputs(struct world *world, uint32_t *random)
         bool tiny = i % 6 == 5;
         uint32_t width = 1 + picture_random(random) % (tiny ? 9 : 1900);
         uint32_t height = 1 + picture_random(random) % (tiny ? 9 : 1400);
-        world_put_picture(world, text_of("%u.img", i), make_input(i, width, height));
+        struct picture_file icc = profile_at(i);
+        if (i % 2 == 0)
+            width = widths[i / 2 % (sizeof widths / sizeof *widths)];
+        snprintf(inputs.names[i], sizeof *inputs.names, "%u.img", i);
+        world_put_picture(world, inputs.names[i], make_input(i, width, height, icc));
+        picture_free(&icc);
     }
+    inputs.count = INPUTS;
 }
+
+/* ---- files of a user ---- */
+
+static bool has_suffix(const char *path)
+{
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".webp", ".avif"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(dot, suffixes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A name with a quotation mark or a backslash would need an escape in the job. */
+static int add_file(const char *path, const struct stat *about, int type, struct FTW *walk)
+{
+    const char *name = path + strlen(inputs.folder) + 1;
+    (void)about, (void)walk;
+    if (type != FTW_F || !has_suffix(path) || strpbrk(name, "\"'\\") ||
+        strlen(name) >= sizeof *inputs.names)
+        return 0;
+    snprintf(inputs.names[inputs.count++], sizeof *inputs.names, "%s", name);
+    return inputs.count == FILES_MAX;
+}
+
+static bool find_files(const char *folder)
+{
+    if (!realpath(folder, inputs.folder) || nftw(inputs.folder, add_file, 16, FTW_PHYS) < 0)
+        perror(folder);
+    else if (inputs.count == 0)
+        fprintf(stderr, "%s: no .jpg, .jpeg, .png, .webp or .avif file\n", folder);
+    return inputs.count > 0;
+}
+
+/* ---- jobs ---- */
 
 static const char *output_name(unsigned job, uint32_t seed)
 {
     return text_of("%u.%s", job, outputs[(seed + job) % OUTPUTS].suffix);
 }
 
-/* Starts a daemon with this engine, gives it all jobs, and counts the results with status done. */
-static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t seed)
+/* What must be equal in the results of both engines besides the files: the code of an error, or the
+ * values. malloc'd. */
+static char *text_of_result(const cJSON *result)
 {
-    unsigned done = 0;
+    const cJSON *values = cJSON_GetObjectItem(result, "values");
+    const cJSON *error = cJSON_GetObjectItem(result, "error");
+    char *text = values ? cJSON_PrintUnformatted(values) : NULL, *all = NULL;
+    if (asprintf(&all, "%s %s %s", json_text(result, "status"), json_text(error, "code"),
+                 text ? text : "") < 0)
+        all = NULL;
+    free(text);
+    return all;
+}
+
+static void push_job(struct world *world, unsigned job, uint32_t pick, uint32_t seed)
+{
+    world_push(world, "{'id':'%u','input':'%s','output':{'path':'%s'%s},'ops':%s,"
+                      "'background':[%u,30,200]}",
+               job, inputs.names[pick % inputs.count], output_name(job, seed),
+               outputs[(seed + job) % OUTPUTS].settings, chains[(pick >> 9) % CHAINS], pick >> 24);
+}
+
+/* Starts a daemon with this engine, gives it all jobs, and keeps the text of each result. Returns
+ * whether all results came; a made input may not fail. */
+static bool run_engine(struct world *world, const char *engine, unsigned jobs, uint32_t seed,
+                       char **texts)
+{
+    unsigned right = 0;
     uint32_t random = seed;
     const char *out = text_of("%s/%s", world->out, engine);
     snprintf(world->ns, sizeof world->ns, "%s", engine);
     mkdir(out, 0755);
-    struct process *daemon = world_start(world, 0, text_of("--output_root=%s", out),
+    const char *in = text_of("--input_root=%s", inputs.folder[0] ? inputs.folder : world->in);
+    struct process *daemon = world_start(world, 0, in, text_of("--output_root=%s", out),
                                          text_of("--engine=%s", engine), "--lease_s=30",
                                          "--renew_s=5", NULL);
     if (!world_ready(daemon))
         return false;
-    for (unsigned i = 0; i < jobs; i++) {
-        uint32_t pick = picture_random(&random);
-        world_push(world, "{'id':'%u','input':'%u.img','output':{'path':'%s'%s},'ops':%s,"
-                          "'background':[%u,30,200]}",
-                   i, pick % INPUTS, output_name(i, seed),
-                   outputs[(seed + i) % OUTPUTS].settings, chains[(pick >> 9) % CHAINS],
-                   pick >> 24);
-    }
+    for (unsigned i = 0; i < jobs; i++)
+        push_job(world, i, picture_random(&random), seed);
     for (unsigned i = 0; i < jobs; i++) {
         cJSON *result = world_result(world, 60);
-        bool right = result && !strcmp(json_text(result, "status"), "done") &&
-                     !strncmp(json_text(result, "engine"), engine, strlen(engine));
-        char *text = right ? NULL : cJSON_PrintUnformatted(result);
-        if (!right)
-            printf("%s: not done: %s\n", engine, text ? text : "no result");
-        free(text);
-        done += right;
-        cJSON_Delete(result);
-        if (!result)
+        if (!result) {
+            printf("%s: no result in time\n", engine);
             break;
+        }
+        unsigned job = (unsigned)strtoul(json_text(result, "id"), NULL, 10);
+        texts[job] = text_of_result(result);
+        bool done = strcmp(json_text(result, "status"), "done") == 0 &&
+                    strncmp(json_text(result, "engine"), engine, strlen(engine)) == 0;
+        if (!done && !inputs.folder[0])
+            printf("%s: job %u is not done: %s\n", engine, job, texts[job]);
+        right += done || inputs.folder[0];
+        cJSON_Delete(result);
     }
     process_signal(daemon, SIGTERM);
-    return process_wait(daemon, 30) == 0 && done == jobs;
+    return process_wait(daemon, 30) == 0 && right == jobs;
 }
 
 static bool same_file(const struct world *world, const char *name)
@@ -151,20 +250,44 @@ static bool same_file(const struct world *world, const char *name)
     return same;
 }
 
+static bool same_result(const struct world *world, unsigned job, uint32_t seed, const char *cpu,
+                        const char *cuda)
+{
+    if (!cpu || !cuda || strcmp(cpu, cuda) != 0) {
+        printf("job %u: cpu gives \"%s\", cuda \"%s\"\n", job, cpu ? cpu : "no result",
+               cuda ? cuda : "no result");
+        return false;
+    }
+    return strncmp(cpu, "done", 4) != 0 || same_file(world, output_name(job, seed));
+}
+
 static int compare(unsigned jobs, uint32_t seed)
 {
     struct world world;
     uint32_t random = seed;
-    unsigned equal = 0;
+    unsigned equal = 0, done = 0;
+    char **cpu = calloc(jobs, sizeof *cpu), **cuda = calloc(jobs, sizeof *cuda);
+    if (!cpu || !cuda)
+        abort();
     world_open(&world, redis_server_start(NULL, NULL));
-    put_inputs(&world, &random);
-    bool ran = run_engine(&world, "cpu", jobs, seed) && run_engine(&world, "cuda", jobs, seed);
+    if (!inputs.folder[0])
+        put_inputs(&world, &random);
+    bool ran = run_engine(&world, "cpu", jobs, seed, cpu) &&
+               run_engine(&world, "cuda", jobs, seed, cuda);
     for (unsigned i = 0, told = 0; i < jobs && told < 5; i++) {
-        bool same = same_file(&world, output_name(i, seed));
+        bool same = same_result(&world, i, seed, cpu[i], cuda[i]);
         equal += same;
+        done += cpu[i] && strncmp(cpu[i], "done", 4) == 0;
         told += !same;
     }
-    printf("%u of %u outputs are equal on cpu and cuda (seed %u)\n", equal, jobs, seed);
+    printf("%u of %u results are equal on cpu and cuda, %u with files (%u inputs, seed %u)\n",
+           equal, jobs, done, inputs.count, seed);
+    for (unsigned i = 0; i < jobs; i++) {
+        free(cpu[i]);
+        free(cuda[i]);
+    }
+    free(cpu);
+    free(cuda);
     world_close(&world);
     return ran && equal == jobs ? 0 : 1;
 }
@@ -172,11 +295,12 @@ static int compare(unsigned jobs, uint32_t seed)
 int main(int argc, char **argv)
 {
     unsigned jobs = 200, seed = 1;
-    const char *daemon = getenv("GPUIMGD");
+    const char *daemon = getenv("GPUIMGD"), *folder = NULL;
     const struct argument options[] = {{"daemon", .text = &daemon}, {"jobs", .number = &jobs},
-                                       {"seed", .number = &seed}, {.name = NULL}};
+                                       {"seed", .number = &seed}, {"folder", .text = &folder},
+                                       {.name = NULL}};
     if (arguments_read(argc, argv, options) != argc || !daemon || jobs == 0) {
-        fprintf(stderr, "usage: compare --daemon PATH [--jobs N] [--seed N]\n");
+        fprintf(stderr, "usage: compare --daemon PATH [--jobs N] [--seed N] [--folder FOLDER]\n");
         return 64;
     }
     setenv("GPUIMGD", daemon, 1);
@@ -185,5 +309,7 @@ int main(int argc, char **argv)
         printf("no CUDA device here, or a daemon built without CUDA\n");
         return NO_CUDA;
     }
+    if (folder && !find_files(folder))
+        return 1;
     return compare(jobs, seed | 1);
 }

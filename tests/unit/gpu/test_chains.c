@@ -9,8 +9,10 @@
 
 #include <math.h>
 
+#include "gpu/colour/colour.h"
 #include "gpu/plan/op.h"
 #include "tests/fixtures/gpu/overlay.h"
+#include "tests/fixtures/profile.h"
 #include "tests/fixtures/reference.h"
 
 #define CHAINS 1000
@@ -350,6 +352,18 @@ static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
     return op;
 }
 
+/* At these widths, the last four RGB pixels of a row end after its padding. */
+static const uint32_t odd_widths[] = {9,   10,  21,  41,  42,  53,  330,
+                                      426, 533, 554, 682, 853, 1066, 1290};
+static struct picture_file profiles[4];
+
+/* A width whose rows end within two pixels of a multiple of 32 bytes. */
+static uint32_t draw_edge(struct draw *draw, uint32_t channels)
+{
+    uint32_t width = STRIDE_ALIGN * draw_from(draw, 1, 30) / channels;
+    return width + draw_below(draw, 5) - 2;
+}
+
 static void draw_size(struct draw *draw, struct plan_source *source)
 {
     uint32_t kind = draw_below(draw, 20);
@@ -365,6 +379,22 @@ static void draw_size(struct draw *draw, struct plan_source *source)
         source->width = draw_from(draw, 2044, 2053);
         source->height = draw_from(draw, 1, 40);
     }
+    if (kind == 5 || kind == 6)
+        source->width = draw_edge(draw, source->channels);
+    if (kind == 7) {
+        source->width = odd_widths[draw_below(draw, COUNT_OF(odd_widths))];
+        source->height = draw_from(draw, 1, 40);
+    }
+}
+
+/* One in three sources has a profile. */
+static void draw_profile(struct draw *draw, struct plan_source *source)
+{
+    const struct picture_file *profile = &profiles[draw_below(draw, COUNT_OF(profiles))];
+    if (draw_below(draw, 3) > 0)
+        return;
+    source->icc = profile->bytes;
+    source->icc_bytes = profile->length;
 }
 
 static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
@@ -375,8 +405,9 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
     for (int i = 0; i < 8; i++)
         test_random(&draw.state);
     memset(c, 0, sizeof(*c));
-    draw_size(&draw, &c->source);
     c->source.channels = channels[draw_below(&draw, 3)];
+    draw_size(&draw, &c->source);
+    draw_profile(&draw, &c->source);
     c->source.ycc = c->source.channels == 3 && draw_below(&draw, 2);
     c->source.orientation = (int)(draw_below(&draw, 2) ? draw_from(&draw, 1, 8) : 1);
     for (int i = 0; i < 3; i++)
@@ -387,9 +418,9 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
     size_t length = 0;
     FILE *out = open_memstream(&c->text, &length);
     assert_non_null(out);
-    fprintf(out, "seed %u, chain %u: %u x %u x %u%s, orientation %d", seed, number,
+    fprintf(out, "seed %u, chain %u: %u x %u x %u%s%s, orientation %d", seed, number,
             c->source.width, c->source.height, c->source.channels, c->source.ycc ? " (ycc)" : "",
-            c->source.orientation);
+            c->source.icc_bytes > 0 ? " (profile)" : "", c->source.orientation);
     for (uint32_t v = 0; v < c->variants; v++) {
         bool turned = c->source.orientation >= 5;
         struct plan_source like = c->source;
@@ -552,7 +583,8 @@ static struct image leave_ycc(struct image ycc, enum decode_as as)
 
 static void check_steps(const struct chain_case *c, uint32_t variant, const struct carried *fused)
 {
-    const struct plan_source *source = &c->source;
+    struct plan_source own = c->source;
+    const struct plan_source *source = &own;
     cJSON *values = cJSON_CreateObject();
     struct image now = image_new(source->width, source->height, source->channels);
     test_fill(now, c->fill);
@@ -565,6 +597,8 @@ static void check_steps(const struct chain_case *c, uint32_t variant, const stru
         cJSON *alone = cJSON_CreateArray();
         cJSON_AddItemToArray(alone, cJSON_Duplicate(op, true));
         now = apply(now, source, 1, alone, false, values, c->text);
+        if (plan_converts_to_srgb(alone))
+            own.icc_bytes = 0;
         cJSON_Delete(alone);
     }
     now = apply(now, source, 1, NULL, c->opaque[variant], values, c->text);
@@ -661,7 +695,21 @@ static int open_all(void **state)
     const char *given = getenv("GPUIMGD_TEST_SEED");
     seed = given && *given ? (uint32_t)strtoul(given, NULL, 10) : 20;
     print_message("GPUIMGD_TEST_SEED=%u\n", seed);
+    profiles[0] = profile_of_matrix(&profile_p3);
+    profiles[1] = profile_of_matrix(&profile_adobe);
+    profiles[2] = profile_of_gray(1.8);
+    profiles[3] = profile_has_lcms ? profile_of_table(&profiles[0], 9)
+                                   : profile_of_matrix(&profile_prophoto);
+    colour_cache_limit(64 * MIB); /* many sources have the same tables */
     return engines_open(state);
 }
 
-TEST_MAIN(.setup = open_all, .teardown = engines_close)
+static int close_all(void **state)
+{
+    for (size_t i = 0; i < COUNT_OF(profiles); i++)
+        picture_free(&profiles[i]);
+    colour_cache_limit(0);
+    return engines_close(state);
+}
+
+TEST_MAIN(.setup = open_all, .teardown = close_all)
