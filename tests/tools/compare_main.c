@@ -82,22 +82,41 @@ static const struct {
 static const uint32_t widths[] = {9,   10,  21,  41,  42,  53,  330,
                                   426, 533, 554, 682, 853, 1066, 1290};
 
+static bool is_png(uint32_t i)
+{
+    return i % 4 == 3;
+}
+
+static int png_type(uint32_t i)
+{
+    static const int types[] = {0, 2, 3, 4, 6};
+    return types[i / 4 % 5];
+}
+
+static bool has_colours(uint32_t i)
+{
+    return png_type(i) != 0 && png_type(i) != 4;
+}
+
 static struct picture_file profile_at(uint32_t i)
 {
     static const struct profile_matrix *const matrices[] = {&profile_p3, &profile_adobe,
                                                             &profile_prophoto};
-    return i % 3 == 0 ? profile_of_matrix(matrices[i / 3 % 3]) : (struct picture_file){0};
+    if (i % 3 != 0)
+        return (struct picture_file){0};
+    return is_png(i) && !has_colours(i) ? profile_of_gray(1.8) /* libpng refuses RGB for gray */
+                                        : profile_of_matrix(matrices[i / 3 % 3]);
 }
 
 static struct picture_file make_input(uint32_t i, uint32_t width, uint32_t height,
                                       struct picture_file icc)
 {
-    static const int png_types[] = {0, 2, 3, 4, 6}, subsamplings[] = {420, 422, 444};
+    static const int subsamplings[] = {420, 422, 444};
     static const enum picture_colour colours[] = {PICTURE_YCBCR, PICTURE_YCBCR, PICTURE_GRAY,
                                                   PICTURE_YCBCR, PICTURE_RGB,   PICTURE_YCBCR,
                                                   PICTURE_CMYK,  PICTURE_YCCK};
-    int type = png_types[i / 4 % 5];
-    if (i % 4 == 3)
+    int type = png_type(i);
+    if (is_png(i))
         return make_png(.width = width, .height = height, .seed = i + 1, .level = 1,
                         .colour_type = type, .bit_depth = i % 8 == 7 && type != 3 ? 16 : 8,
                         .transparent = i % 12 == 3 && type < 4, .icc = icc.bytes,
