@@ -152,6 +152,7 @@ static void answered(void *context, redisReply *reply)
     bool wakes = lane == &queue->nack;
     for (size_t i = 1; (node = list_pop(&lane->sent)) != NULL; i++) {
         wakes |= entry_of(node)->unique;
+        isolate_taken(entry_of(node));
         finish(entry_of(node), script_reply_integer(reply, i));
     }
     queue_end_batch(queue);

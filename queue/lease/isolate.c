@@ -31,8 +31,7 @@ static void bound_read(void *context, redisReply *reply)
 
 void isolate_ask_bound(struct queue *queue)
 {
-    if (queue->bulk_max == 0)
-        redis_ask(queue->redis, 0, bound_read, queue, "CONFIG GET proto-max-bulk-len");
+    redis_ask(queue->redis, 0, bound_read, queue, "CONFIG GET proto-max-bulk-len");
 }
 
 /* Whether a text or value is not longer than Redis says that it takes. */
@@ -104,6 +103,12 @@ bool isolate_cut(struct entry *entry)
     if (some && !is_known)
         queue->blamed_bytes = bytes;
     return some;
+}
+
+void isolate_taken(const struct entry *entry)
+{
+    if (entry->bytes >= entry->queue->blamed_bytes)
+        entry->queue->blamed_bytes = 0; /* the limit was raised */
 }
 
 /* ---- calls without a reply ------------------------------------------------------------------ */

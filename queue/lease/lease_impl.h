@@ -383,6 +383,7 @@ bool isolate_refused(struct lane *lane, const char *error);
 /* Redis did not take this end alone. Returns true if the end has become smaller. */
 bool isolate_cut(struct entry *entry);
 void isolate_ask_bound(struct queue *queue); /* for the error of a job */
+void isolate_taken(const struct entry *entry); /* Redis took this end */
 
 /* limit.c */
 /* How many jobs the next call may name: at most `most`. */
