@@ -227,11 +227,19 @@ static size_t take_batch(struct lane *lane)
     return bytes;
 }
 
-/* A doubtful end waits until Redis has answered another call on this connection: then the
- * connection works, and breaks because of this end. queue_accepts calls ack_pump. */
-static bool must_wait(const struct lane *lane)
+/* Moves an end that may be sent now to the front. Returns false if there is none. */
+static bool find_ready(struct lane *lane)
 {
-    return !lane->queue->proved && entry_of(list_first(&lane->waiting))->doubtful;
+    uint64_t wait_ms = 0;
+    for (size_t i = lane->waiting.length; i > 0; i--) {
+        wait_ms = isolate_wait_ms(entry_of(list_first(&lane->waiting)));
+        if (wait_ms == 0)
+            return true;
+        list_push(&lane->waiting, list_pop(&lane->waiting));
+    }
+    if (wait_ms > 0 && lane->queue->proved) /* else queue_accepts starts the timer */
+        queue_timer_ensure(lane->queue, lane->timer, wait_ms);
+    return false;
 }
 
 static struct script_call *build_call(struct lane *lane)
@@ -270,8 +278,7 @@ void ack_pump(struct lane *lane)
 {
     struct queue *queue = lane->queue;
     finish_lost(lane);
-    if (!queue_ready(queue) || lane->sent.length > 0 || lane->waiting.length == 0 ||
-        must_wait(lane))
+    if (!queue_ready(queue) || lane->sent.length > 0 || !find_ready(lane))
         return;
     uint64_t since = uv_now(queue->loop) - lane->sent_ms;
     if (lane->waiting.length < queue->options->batch && since < GATHER_MS &&

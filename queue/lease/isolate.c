@@ -17,6 +17,8 @@
 /* An end of at most this size is never the reason: all servers and proxies take more. */
 #define BLAMED_BYTES_LEAST (16 * KIB)
 #define CUTS_MAX 3
+/* An end that broke a connection waits so long on the next one, which carries other calls first. */
+#define OTHERS_MS 200
 
 /* ---- the bound ------------------------------------------------------------------------------ */
 
@@ -91,11 +93,25 @@ static bool shorten_result(struct entry *entry)
     return true;
 }
 
+uint64_t isolate_wait_ms(const struct entry *entry)
+{
+    const struct queue *queue = entry->queue;
+    if (!entry->doubtful)
+        return 0;
+    if (!queue->proved)
+        return OTHERS_MS;
+    uint64_t age_ms = uv_now(queue->loop) - queue->proved_ms;
+    return entry->cuts == 0 || age_ms >= OTHERS_MS ? 0 : OTHERS_MS - age_ms;
+}
+
 bool isolate_cut(struct entry *entry)
 {
     struct queue *queue = entry->queue;
     bool is_known = queue->blamed_bytes > 0 && entry->bytes >= queue->blamed_bytes;
-    if (entry->bytes <= BLAMED_BYTES_LEAST || (++entry->cuts < CUTS_MAX && !is_known))
+    if (entry->bytes <= BLAMED_BYTES_LEAST)
+        return false;
+    redis_reset_backoff(queue->redis); /* the number of cuts is bounded */
+    if (++entry->cuts < CUTS_MAX && !is_known)
         return false;
     size_t bytes = entry->bytes;
     bool some = entry->value_count > 0 ? drop_values(entry) : shorten_result(entry);

@@ -201,6 +201,7 @@ struct queue {
     uint64_t turn, claim_turn; /* group->turns at the last FETCH, and at the last one that claims */
     uint64_t accepted_ms;      /* when Redis last accepted a call, uv_now */
     bool proved;               /* Redis has answered a call on this connection */
+    uint64_t proved_ms;        /* the first, uv_now */
     uint32_t broken;           /* bit S: the last call of script S had no reply */
     struct limit fetch_limit, start_limit, reap_limit;
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
@@ -380,6 +381,9 @@ void isolate_lost(struct lane *lane);
 /* Redis refused the call with an error that no permission explains. Returns true if ack_probed
  * will be called: whether the only end of the call was the reason is asked first. */
 bool isolate_refused(struct lane *lane, const char *error);
+/* How long the end must not be sent yet, in ms. A doubtful one waits until Redis has answered
+ * another call on this connection: then the connection works, and breaks because of this end. */
+uint64_t isolate_wait_ms(const struct entry *entry);
 /* Redis did not take this end alone. Returns true if the end has become smaller. */
 bool isolate_cut(struct entry *entry);
 void isolate_ask_bound(struct queue *queue); /* for the error of a job */

@@ -173,6 +173,7 @@ static void prove(struct queue *queue)
     if (queue->proved)
         return;
     queue->proved = true;
+    queue->proved_ms = uv_now(queue->loop);
     queue_timer_ensure(queue, TIMER_DONE, 0); /* also sends FETCH */
     queue_timer_ensure(queue, TIMER_NACK, 0);
     queue_timer_ensure(queue, TIMER_START, 0);
