@@ -38,11 +38,13 @@ static int empty_tls(void **state)
     return empty_world(state);
 }
 
-/* Starts a daemon of the server with this URL and extra options, which may not become ready. */
+/* Starts a daemon of the server with this URL and extra options, which may not become ready. Its
+ * log begins without the lines of an earlier daemon. */
 #define start_at(url, ...)                                                                         \
-    world_start(w, 0, text_of("--redis=%s", url),                                                  \
-                text_of("--redis_tls_ca_file=%s", file_of("ours.pem")), "--connect_timeout_s=2",   \
-                __VA_ARGS__, NULL)
+    (unlink(text_of("%s/daemon0.err", w->folder)),                                                 \
+     world_start(w, 0, text_of("--redis=%s", url),                                                 \
+                 text_of("--redis_tls_ca_file=%s", file_of("ours.pem")), "--connect_timeout_s=2",  \
+                 __VA_ARGS__, NULL))
 
 static const char *url_of(const char *host)
 {
@@ -200,9 +202,8 @@ TEST(test_refused_servers)
                  redis_server_start(TLS_SERVER("expired", "no"), NULL), NULL);
     check_server("refused: hostname mismatch", redis_server_start(TLS_SERVER("other", "no"), NULL),
                  NULL);
-    /* Redis waits for the end of a line. */
-    check_server("does the server speak TLS on this port?", redis_server_start(NULL),
-                 "--connect_timeout_s=0.5");
+    /* Redis 7 waits for the end of a line, Redis 8 answers. */
+    check_server("speak TLS on this port", redis_server_start(NULL), "--connect_timeout_s=0.5");
     check_server("TLS: ", redis_server_start(TLS_SERVER("server", "yes"), NULL), NULL);
 }
 
