@@ -30,6 +30,7 @@ WERROR  ?= no
 prefix  ?= /usr/local
 bindir  ?= $(prefix)/bin
 sbindir ?= $(prefix)/sbin
+libexecdir ?= $(prefix)/libexec
 sysconfdir ?= /etc
 docdir  ?= $(prefix)/share/doc/gpuimgd
 completionsdir ?= $(prefix)/share/bash-completion/completions
@@ -117,8 +118,10 @@ ifeq ($(AVIF),auto)
 else
   HAVE_AVIF := $(AVIF)
 endif
+# Only gpuimgd-codec is linked with libavif, and tests that compare with it.
 ifeq ($(HAVE_AVIF),yes)
-  LIBS += libavif
+  AVIF_CFLAGS := $(shell $(PKG_CONFIG) --cflags libavif)
+  AVIF_LIBS   := $(shell $(PKG_CONFIG) --libs libavif)
 endif
 
 ifeq ($(TLS),auto)
@@ -194,7 +197,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
-ROOMS    = conf codecs codecs/jpeg queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
+ROOMS    = conf codecs codecs/jpeg codecs/process queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(filter yes,$(HAVE_CUDA)),gpu/cuda) gpu/ops gpu/jpeg daemon daemon/files daemon/pipeline \
            daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
@@ -204,6 +207,9 @@ INSTALLED = $(O)/$(if $(filter yes,$(HAVE_CUDA)),$(if $(CUDA_ARCHS),,all-gpus/))
 KERNELS  = $(if $(filter yes,$(HAVE_CUDA)),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
+# The process that runs libavif.
+CODEC    = $(if $(filter yes,$(HAVE_AVIF)),$(O)/gpuimgd-codec)
+CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c))
 # The command-line client consists of conf/, queue/ and its own folder.
 CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
@@ -219,7 +225,7 @@ FUZZERS  = $(patsubst %.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 # A daemon with fault hooks, which can die at any stage. Only one object differs.
 FAULTY   = $(O)/tests/faults/gpuimgd
 SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
-FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults/shim_%.c,$(wildcard tests/faults/*.c)))
+FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/hook.c tests/faults/codec_hook.c tests/faults/shim_%.c,$(wildcard tests/faults/*.c)))
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
            $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
 
@@ -231,8 +237,8 @@ BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: say-gpus say-libraries $(O)/gpuimgd $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
-all-gpus: say-all-gpus say-libraries $(INSTALLED) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
+all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
+all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
@@ -328,6 +334,11 @@ $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-g
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 
+$(O)/gpuimgd-codec: $(CONFINED)
+	$(call say,LD)$(CC) -o $@ $^ $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(AVIF_LIBS) -pthread
+$(O)/codecs/confined/%.o: CFLAGS_ALL += $(AVIF_CFLAGS)
+$(O)/codecs/process/start.o: CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
+
 $(O)/gpuimgctl: $(CTL)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CTL)
 
@@ -398,6 +409,13 @@ $(FAULTY): $(filter-out $(O)/daemon/pipeline/stages.o,$(OBJECTS)) $(O)/tests/fau
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
+# A codec process that fails at a given stage.
+FAULTY_CODEC = $(if $(CODEC),$(O)/tests/faults/gpuimgd-codec)
+$(O)/tests/faults/codec_main.o: codecs/confined/main.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -DGPUIMGD_FAULT_HOOKS $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/main.o,$(CONFINED)) $(O)/tests/faults/codec_main.o $(O)/tests/faults/codec_hook.o
+	$(call say,LD)$(CC) -o $@ $^ $(SANITIZE) $(if $(COUNT_ALL),--coverage) $(LDFLAGS) $(AVIF_LIBS) -pthread
 # A daemon that knows a later protocol, and works beside no older one.
 LATER = $(O)/tests/faults/gpuimgd-later
 $(O)/tests/faults/later/queue/scripts.inc: $(O)/queue/scripts.inc
@@ -421,6 +439,11 @@ $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 
+# The references of the AVIF tests, and the sources of their files.
+AVIF_TESTS = $(O)/tests/unit/codecs/test_avif $(O)/tests/unit/codecs/test_metadata $(O)/tests/fuzz/fuzz_avif \
+             $(O)/tests/fuzz/replay_avif
+$(AVIF_TESTS): LDLIBS_ALL += $(AVIF_LIBS)
+$(O)/tests/%.o: CFLAGS_ALL += $(AVIF_CFLAGS)
 # The references of the WebP tests.
 $(addprefix $(O)/tests/unit/codecs/test_,webp metadata): LDLIBS_ALL += $(if $(filter yes,$(HAVE_WEBP)),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
 
@@ -533,7 +556,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
 build-fuzz: $(FUZZERS) $(REPLAYS)
-build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(LATER) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
+build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(FAULTY_CODEC) $(LATER) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
              $(STANDIN_TESTS) $(DEVICE_TESTS) $(JPEG_DEVICE)
 
 run-check: build-tests
@@ -690,6 +713,7 @@ UNIT_PLACES = s|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g
 
 install: all-gpus
 	install -D -m 0755 $(INSTALLED) $(DESTDIR)$(sbindir)/gpuimgd
+	test -z "$(CODEC)" || install -D -m 0755 $(O)/gpuimgd-codec $(DESTDIR)$(libexecdir)/gpuimgd/gpuimgd-codec
 	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
 	install -D -m 0644 $(O)/queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
 	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d
@@ -727,7 +751,7 @@ uninstall:
 	  $(DESTDIR)$(unitdir)/gpuimgd.service $(DESTDIR)$(unitdir)/gpuimgd@.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	for page in $(PAGES); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
-	rm -rf $(DESTDIR)$(docdir)
+	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(libexecdir)/gpuimgd
 	@test -n "$(DESTDIR)" || echo "If it still runs: systemctl stop gpuimgd." \
 	  "$(sysconfdir)/gpuimgd, /var/lib/gpuimgd and the user gpuimgd stay."
 
@@ -740,9 +764,9 @@ clean:
 
 # Compilers write these files. Without this rule, make searches for a way to make each of them.
 $(O)/%.d: ;
--include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
+-include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CONFINED) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
-         $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
+         $(O)/tests/faults/codec_main.d $(O)/tests/faults/codec_hook.d $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(HOST_KERNELS:.o=.d) $(O)/tests/cuda/pass_rig.d $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))
 endif # one goal

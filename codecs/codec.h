@@ -15,6 +15,12 @@
 struct jpeg_frame;    /* codecs/jpeg/frame.h */
 struct codec_context; /* state of a worker, reused from job to job */
 
+/* Who waits for a result. A codec in another process asks about every 50 ms, on the worker, whether
+ * the result is still wanted. */
+struct codec_caller {
+    bool (*is_gone)(const struct codec_caller *caller);
+};
+
 /* Limits from the configuration. Each job has its own copy, so a reload does not race with it. */
 struct codec_limits {
     uint64_t pixels_max;
@@ -29,6 +35,7 @@ struct codec_limits {
                                 copies, besides the profile */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
+    const struct codec_caller *caller; /* optional */
 };
 
 enum density_unit { DENSITY_NONE, DENSITY_INCH, DENSITY_CM, DENSITY_METRE };
@@ -84,7 +91,10 @@ struct encode_request {
     const uint8_t *xmp;
     size_t xmp_bytes;
     struct image_density density; /* written to JPEG and PNG, which have a place for it */
+    int orientation; /* 2 to 8: of pixels that are not upright, for formats that do not use EXIF's:
+                        AVIF. 0 or 1: none */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
+    const struct codec_caller *caller; /* optional */
     unsigned restart_interval; /* MCUs between two restart markers of a JPEG, for the self-test; 0:
                                   none */
 };
@@ -136,6 +146,8 @@ bool image_info_icc_is_cmyk(const struct image_info *info);
 /* How an output differs from its input. */
 struct metadata_fit {
     bool upright;           /* the orientation was applied to the pixels */
+    int orientation;        /* else: of the pixels, 1 to 8. That of EXIF may be another one: an AVIF
+                               has its own. 0: that of EXIF */
     bool in_srgb;           /* the pixels were converted to sRGB */
     uint32_t width, height; /* of the output */
 };

@@ -99,9 +99,11 @@ void exif_fit(uint8_t *data, size_t bytes, uint16_t space, const struct metadata
         return;
     struct tiff_directory main = tiff_first_directory(&tiff), exif = exif_directory(&tiff, &main);
     unsigned own_bytes;
-    size_t at = fit->upright ? orientation_at(&tiff, &own_bytes) : 0;
+    bool changes = fit->upright || fit->orientation > 0;
+    size_t at = changes ? orientation_at(&tiff, &own_bytes) : 0;
     if (at != 0)
-        tiff_write(data + at, 1, own_bytes, tiff.little);
+        tiff_write(data + at, fit->upright ? 1 : (uint32_t)fit->orientation, own_bytes,
+                   tiff.little);
     set_value(data, &tiff, &main, TAG_IMAGE_WIDTH, fit->width);
     set_value(data, &tiff, &main, TAG_IMAGE_LENGTH, fit->height);
     set_value(data, &tiff, &exif, TAG_PIXEL_WIDTH, fit->width);

@@ -203,8 +203,8 @@ bool codec_convert_density(const struct image_density *from, enum density_unit u
 
 /* ---- for an output -------------------------------------------------------------------------- */
 
-/* Sets the digit of tiff:Orientation="6" or <tiff:Orientation>6< to 1. */
-static void set_upright(uint8_t *xmp, size_t bytes)
+/* Sets the digit of tiff:Orientation="6" or <tiff:Orientation>6<. */
+static void set_orientation(uint8_t *xmp, size_t bytes, int orientation)
 {
     static const char name[] = "tiff:Orientation";
     enum { length = sizeof name - 1 };
@@ -214,7 +214,7 @@ static void set_upright(uint8_t *xmp, size_t bytes)
         while (at < end && memchr("=>\"' ", *at, 5) != NULL)
             at++;
         if (end - at >= 2 && at[0] >= '1' && at[0] <= '8' && memchr("\"'<", at[1], 3) != NULL)
-            *at = '1';
+            *at = (uint8_t)('0' + orientation);
     }
 }
 
@@ -222,6 +222,6 @@ void image_info_fit_metadata(struct image_info *info, const struct metadata_fit 
 {
     if (info->exif)
         exif_fit(info->exif, info->exif_bytes, info->exif_space, fit);
-    if (info->xmp && fit->upright)
-        set_upright(info->xmp, info->xmp_bytes);
+    if (info->xmp && (fit->upright || fit->orientation > 0))
+        set_orientation(info->xmp, info->xmp_bytes, fit->upright ? 1 : fit->orientation);
 }

@@ -58,16 +58,23 @@
 #define JPEG_SCANS_DEFAULT 100
 /* A 64 MiB file of full segments has 1,000. */
 #define JPEG_SEGMENTS_MAX 4096
-/* Memory for the boxes, the profile, which libavif reads a second time from them, EXIF and XMP of
- * an AVIF. libavif copies EXIF and XMP up to two times. */
-#define AVIF_KEPT_BYTES_MAX (10 * MIB)
-/* libavif's memory for the items, properties and tracks of a file. 256 AV1 streams need 2.5 MiB
- * of it, and a usual sequence of 10,000 images 0.3 MiB. */
-#define AVIF_ENTRIES_BYTES_MAX (4 * MIB)
-/* Images of a sequence: libavif has a table of them all, although only the first is decoded, and
- * one of their alpha. The tables have 56 bytes per image and double by a copy. */
+/* Bytes that libavif may read of an AVIF for its header: the boxes, the profile a second time from
+ * them, EXIF and XMP. Of these, the profile, EXIF and XMP together. */
+#define AVIF_KEPT_BYTES_MAX     (10 * MIB)
+#define AVIF_METADATA_BYTES_MAX (5 * MIB)
+/* Images of a sequence: libavif has a table of them all, although only the first is decoded. */
 #define AVIF_IMAGES_MAX 10000
-#define AVIF_IMAGES_BYTES (3 * MIB)
+/* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of
+ * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
+ * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
+#define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
+/* From one task to the next it keeps this much of its heap, and of the memory that it shares with
+ * the daemon: enough for images of about a megapixel. */
+#define CODEC_HEAP_KEPT_BYTES   (8 * MIB)
+#define CODEC_REGION_KEPT_BYTES (4 * MIB)
+/* The code of the libraries, and their data. Resident: 6 MiB after the start, 12 MiB after tasks of
+ * all kinds. */
+#define CODEC_LIBRARIES_BYTES (16 * MIB)
 /* Harmless warnings (bytes before a marker) until the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */
@@ -238,6 +245,16 @@
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
+/* The codec process of a worker, besides the tasks that admission has reserved memory for: it reads
+ * a header and gives its metadata to the daemon. */
+#define CODEC_PROCESS_BYTES                                                                        \
+    (CODEC_LIBRARIES_BYTES + CODEC_HEAP_KEPT_BYTES + CODEC_REGION_KEPT_BYTES + CODEC_PROBE_BYTES + \
+     AVIF_KEPT_BYTES_MAX + AVIF_METADATA_BYTES_MAX)
+#ifdef GPUIMGD_AVIF
+#define WORKER_BYTES (HEAP_WORKER_BYTES + CODEC_PROCESS_BYTES)
+#else
+#define WORKER_BYTES HEAP_WORKER_BYTES
+#endif
 /* Memory of the CUDA driver on the host, about: a share that the options leave to it. */
 #define CUDA_HOST_BYTES   (1 * GIB)
 
@@ -283,8 +300,7 @@ static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB
                                           2 * 2 * CALL_SMALL_BYTES + 2 * MIB,
               "the memory of two shards must hold the replies and calls that the base does not");
 static_assert(HEAP_WORKER_BYTES >=
-                      2 * AVIF_KEPT_BYTES_MAX + AVIF_ENTRIES_BYTES_MAX + AVIF_IMAGES_BYTES +
-                          2 * ICC_BYTES_MAX + SINK_BYTES &&
+                      AVIF_METADATA_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");

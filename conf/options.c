@@ -353,7 +353,7 @@ uint64_t options_memory_max(const struct options *options, const struct options_
     uint64_t jobs = options->inflight ? options->inflight
                                       : auto_inflight(options->workers, host->slots);
     uint64_t sum = options->pinned_bytes + options->host_bytes + HEAP_BASE_BYTES +
-                   options->workers * HEAP_WORKER_BYTES + (jobs + host->ahead) * HEAP_JOB_BYTES;
+                   options->workers * WORKER_BYTES + (jobs + host->ahead) * HEAP_JOB_BYTES;
     if (options->shards > 1)
         sum += options->shards * HEAP_SHARD_BYTES + jobs * HEAP_JOB_BYTES;
     if (options->input_bytes_max > READS_LARGE_BYTES)
@@ -373,7 +373,7 @@ void options_resolve_workers(struct options *options, const struct options_host 
         return;
     uint64_t others = options_memory_max(options, host);
     uint64_t job = (options->shards > 1 ? 2 : 1) * HEAP_JOB_BYTES;
-    uint64_t worker = HEAP_WORKER_BYTES + (options->inflight ? 0 : 2 * job);
+    uint64_t worker = WORKER_BYTES + (options->inflight ? 0 : 2 * job);
     uint64_t fit = host->memory_bytes > others ? (host->memory_bytes - others) / worker : 0;
     options->workers = least(options_auto_workers(host->cpus, host->others), fit > 0 ? fit : 1);
 }

@@ -31,7 +31,8 @@ extern "C" {
       "an image has more pixels or a longer side than allowed")                                    \
     X(UNSUPPORTED_FORMAT, "unsupported_format", false, "gpuimgd cannot read the input's format")   \
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
-    X(DECODE_LIMIT, "decode_limit", false, "decoding exceeds a limit on scans, chunks or time")    \
+    X(DECODE_LIMIT, "decode_limit", false,                                                         \
+      "decoding exceeds a limit on scans, chunks, time or memory")                                 \
     X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
     X(WRITE_FAILED, "write_failed", true,                                                          \
       "this output could not be written, but other outputs can be")                                \

@@ -78,6 +78,11 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline)
     memset(&run->trace, 0, offsetof(struct trace_job, slices));
 }
 
+static bool is_gone(const struct codec_caller *caller)
+{
+    return !job_run_is_open(container_of(caller, struct job_run, bounds.caller));
+}
+
 void job_run_take_bounds(struct job_run *run, const struct options *options)
 {
     run->bounds.codec = (struct codec_limits){
@@ -86,12 +91,14 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
         .jpeg_scans_max = (uint32_t)options->jpeg_scans_max,
         .jpeg_warnings_max = JPEG_WARNINGS_MAX,
         .lenient = options->lenient,
+        .caller = &run->bounds.caller,
         /* The buffers of all workers share three quarters of an eighth of host_bytes. */
         .kept_bytes_max = options->workers > 0
                               ? (options->host_bytes / HOST_KEPT_PART -
                                  options->host_bytes / HOST_COLOUR_PART) / options->workers
                               : 0,
     };
+    run->bounds.caller.is_gone = is_gone;
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
     run->bounds.jpeg = strcmp(options->jpeg, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;

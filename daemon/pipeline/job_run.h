@@ -127,6 +127,7 @@ struct job_run_output {
 /* Limits as of the fetch: a configuration reload must not change a running job. */
 struct job_run_bounds {
     struct codec_limits codec;
+    struct codec_caller caller; /* of codec and of encode requests: gone when the job is not open */
     struct plan_limits plan;
     uint64_t input_bytes_max;
     double decode_timeout_s;

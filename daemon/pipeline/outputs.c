@@ -69,13 +69,18 @@ struct encode_request job_run_encode_request(struct job_run *run, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    const struct metadata_fit fit = {.upright = run->job.orient, .in_srgb = output->in_srgb,
-                                     .width = variant->width, .height = variant->height};
+    const struct metadata_fit fit = {.upright = run->job.orient,
+                                     .orientation = run->info.orientation,
+                                     .in_srgb = output->in_srgb, .width = variant->width,
+                                     .height = variant->height};
+    bool keeps_orientation = !run->job.orient && output->metadata & METADATA_EXIF;
     struct encode_request request = {
         .format = output->format,
         .encoder = run->job.outputs[index].encoder,
         .density = choose_density(run, index),
+        .orientation = keeps_orientation ? run->info.orientation : 1,
         .deadline_ns = run->timing.deadline_ns,
+        .caller = run->bounds.codec.caller,
     };
     image_info_fit_metadata(&run->info, &fit);
     choose_metadata(run, output->metadata, &request);

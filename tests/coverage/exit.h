@@ -6,5 +6,7 @@
 
 #include <unistd.h>
 
+#define GPUIMGD_COVERAGE
+
 void __gcov_dump(void);
 #define _exit(status) (__gcov_dump(), _exit(status))

@@ -142,7 +142,7 @@ static void put_inputs(struct rig *rig)
 
 static size_t ceiling(void)
 {
-    return PINNED_BYTES + HOST_BYTES + HEAP_BASE_BYTES + WORKERS * HEAP_WORKER_BYTES +
+    return PINNED_BYTES + HOST_BYTES + HEAP_BASE_BYTES + WORKERS * WORKER_BYTES +
            INFLIGHT_CEILING * HEAP_JOB_BYTES;
 }
 

@@ -29,7 +29,8 @@ static const struct {
               {"conditions", condition_faults}, {"disk", disk_faults},
               {"memory", memory_faults},         {"ceiling", ceiling_faults},
               {"room", room_faults},             {"outage", outage_faults},
-              {"gpu", gpu_faults},               {"library", library_faults}};
+              {"gpu", gpu_faults},               {"library", library_faults},
+              {"codec", codec_faults}};
 
 struct row {
     const char *group;

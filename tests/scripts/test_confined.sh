@@ -21,7 +21,8 @@ prepare() {
         cjpeg -quality 90 -outfile "$dir/in/a.jpg"
     # If the daemon does not run as root, it still needs access to its program.
     cp "$build/gpuimgd" "$build/tests/tools/confine" "$dir/"
-    chmod 755 "$dir" "$dir/in" "$dir/gpuimgd" "$dir/confine"
+    [ ! -e "$build/gpuimgd-codec" ] || cp "$build/gpuimgd-codec" "$dir/"
+    chmod 755 "$dir" "$dir/in" "$dir/gpuimgd"* "$dir/confine"
     [ "$(id -u)" != 0 ] || user=(--user=$nobody)
 }
 
@@ -68,6 +69,13 @@ confined() {
     facts=$(grep -E '^(CapEff|NoNewPrivs|Seccomp):' "/proc/$daemon/status" | tr -d '\t\n')
     equal "$facts" "CapEff:0000000000000000NoNewPrivs:1Seccomp:2"
 }
+# Its process filters its own system calls, below those of the service.
+avif_done() { # engine
+    local result
+    ask_redis LPUSH gpuimgd:jobs '{"id":"avif","input":"a.jpg","output":"a.avif"}' >/dev/null
+    result=$(ask_redis BRPOP gpuimgd:results 60 | tail -n +2)
+    has "$result" '"status":"done"'
+}
 ended() { ! kill -0 "$daemon" 2>/dev/null; }
 ready_or_ended() { ready || ended; }
 
@@ -82,6 +90,7 @@ try() {
         check "$1: without capabilities or new privileges, calls filtered" confined
         push_jobs >/dev/null
         check "$1: $jobs jobs are done" all_done "$3"
+        [ ! -e "$dir/gpuimgd-codec" ] || check "$1: an AVIF is written" avif_done
         [ -z "$listen" ] || check "$1: it answers over HTTP" serves
     fi
     stop_daemon

@@ -119,7 +119,7 @@ static struct picture_file make_webp(const struct picture_file *exif,
 
 #ifdef GPUIMGD_AVIF
 
-/* By libavif, with the orientation in EXIF alone. */
+/* By libavif, which copies the orientation of EXIF to irot and imir. */
 static struct picture_file make_avif(const struct picture_file *exif,
                                      const struct picture_file *xmp)
 {
@@ -136,7 +136,6 @@ static struct picture_file make_avif(const struct picture_file *exif,
         (void)avifImageSetMetadataExif(image, exif->bytes, exif->length);
     if (xmp)
         (void)avifImageSetMetadataXMP(image, xmp->bytes, xmp->length);
-    image->transformFlags = AVIF_TRANSFORM_NONE;
     encoder->speed = AVIF_SPEED_FASTEST;
     assert_int_equal(avifEncoderWrite(encoder, image, &out), AVIF_RESULT_OK);
     struct picture_file file = picture_cut(&(struct picture_file){out.data, out.size}, out.size);

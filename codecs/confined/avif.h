@@ -1,0 +1,24 @@
+/*
+ * avif.h - the tasks of gpuimgd-codec, on libavif 0.11 and later.
+ *
+ * They answer a call of codecs/process/protocol.h. The region is mapped at `region`; parts of the
+ * call were checked by main.c, so all of them are inside it.
+ */
+#pragma once
+
+#include <avif/avif.h>
+#include <stdbool.h>
+
+#include "codecs/process/protocol.h"
+
+/* Sends CODEC_NEEDS or CODEC_PART, and waits for CODEC_GO_ON. Ends the process if the daemon is
+ * gone. */
+void confined_ask(const struct codec_reply *reply);
+
+void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
+void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
+void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
+
+/* Sets the status and the message of a task that failed. */
+void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -1,0 +1,374 @@
+/* avif_decode.c - reads the header of an AVIF, and decodes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/confined/avif.h"
+#include "conf/format.h"
+
+static void refuse(const avifDecoder *decoder, avifResult result, const char *where,
+                   struct codec_reply *reply)
+{
+    const char *detail = decoder->diag.error;
+    enum status status = STATUS_DECODE_FAILED;
+    if (result == AVIF_RESULT_OUT_OF_MEMORY)
+        status = STATUS_OUT_OF_MEMORY;
+    else if (strstr(detail, "too large") && !strstr(detail, "box too large"))
+        status = STATUS_IMAGE_TOO_LARGE;
+    else if (result == AVIF_RESULT_NOT_IMPLEMENTED || result == AVIF_RESULT_UNSUPPORTED_DEPTH)
+        status = STATUS_UNSUPPORTED_FORMAT;
+    avif_fail(reply, status, "the AVIF cannot be decoded, %s: %s%s%s", where,
+              avifResultToString(result), *detail ? ": " : "", detail);
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+/* A file in the region. While its header is read, the daemon copies parts of it on demand. The
+ * bytes that libavif may read then are limited. */
+struct source {
+    avifIO io; /* first, so that on_read finds the rest */
+    const uint8_t *bytes;
+    size_t ready; /* bytes from the start that are in the region */
+    size_t left;  /* that libavif may read */
+    bool is_over;
+};
+
+static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t size,
+                          avifROData *out)
+{
+    struct source *source = (struct source *)io;
+    if (flags != 0 || offset > io->sizeHint)
+        return AVIF_RESULT_IO_ERROR;
+    if (size > io->sizeHint - offset)
+        size = (size_t)(io->sizeHint - offset);
+    if (size > source->left) {
+        source->is_over = true;
+        return AVIF_RESULT_IO_ERROR;
+    }
+    source->left -= size;
+    if (offset + size > source->ready)
+        confined_ask(&(struct codec_reply){.kind = CODEC_NEEDS, .at = offset, .bytes = size});
+    *out = (avifROData){source->bytes + offset, size};
+    return AVIF_RESULT_OK;
+}
+
+static struct source open_source(const struct codec_call *call, const uint8_t *region,
+                                 size_t read_max)
+{
+    return (struct source){.io = {.read = on_read, .sizeHint = call->file_bytes,
+                                  .persistent = AVIF_TRUE},
+                           .bytes = region, .ready = call->ready_bytes, .left = read_max};
+}
+
+/* Opens a file and reads its boxes; libavif has no image in memory yet. The caller destroys the
+ * decoder, if there is one. Boxes that old encoders omit are not required, and a wrong clap is
+ * ignored. metadata: METADATA_EXIF and METADATA_XMP, to read besides the profile. The source must
+ * outlive the decoder. */
+static avifDecoder *open_decoder(struct source *source, unsigned metadata,
+                                 struct codec_reply *reply)
+{
+    avifDecoder *decoder = avifDecoderCreate();
+    if (!decoder) {
+        avif_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
+        return NULL;
+    }
+    decoder->maxThreads = 1; /* the workers are the parallelism */
+    decoder->imageDimensionLimit = SIDE_CEILING;
+    decoder->imageCountLimit = AVIF_IMAGES_MAX;
+    decoder->strictFlags = AVIF_STRICT_DISABLED;
+    decoder->ignoreXMP = !(metadata & METADATA_XMP);
+    decoder->ignoreExif = !(metadata & METADATA_EXIF);
+    avifDecoderSetIO(decoder, &source->io);
+    avifResult result = avifDecoderParse(decoder);
+    if (source->is_over)
+        avif_fail(reply, STATUS_DECODE_LIMIT,
+                  "the AVIF's header has more than %llu bytes of boxes and metadata",
+                  AVIF_KEPT_BYTES_MAX);
+    else if (result != AVIF_RESULT_OK)
+        refuse(decoder, result, "in its header", reply);
+    return decoder;
+}
+
+/* ---- geometry ------------------------------------------------------------------------------- */
+
+/* *value: n / d, if that is a whole number. */
+static bool whole(uint32_t n, uint32_t d, int64_t *value)
+{
+    int64_t divisor = (int32_t)d, dividend = (int32_t)n;
+    if (divisor <= 0 || dividend % divisor != 0)
+        return false;
+    *value = dividend / divisor;
+    return true;
+}
+
+/* ISO/IEC 14496-12, 12.1.4: the centre of the clean aperture is that of the image plus an offset.
+ * The sides and the position must be whole numbers inside the image; else the box is ignored, as
+ * libavif's tools do. */
+static avifCropRect crop_of(const avifImage *image)
+{
+    const avifCleanApertureBox *clap = &image->clap;
+    avifCropRect all = {0, 0, image->width, image->height};
+    int64_t width, height;
+    if (!(image->transformFlags & AVIF_TRANSFORM_CLAP) ||
+        !whole(clap->widthN, clap->widthD, &width) || !whole(clap->heightN, clap->heightD, &height))
+        return all;
+    int64_t x_d = (int32_t)clap->horizOffD, y_d = (int32_t)clap->vertOffD;
+    if (x_d <= 0 || y_d <= 0)
+        return all;
+    /* Twice the position times the divisor of the offset. */
+    int64_t x2 = (image->width - width) * x_d + 2 * (int64_t)(int32_t)clap->horizOffN;
+    int64_t y2 = (image->height - height) * y_d + 2 * (int64_t)(int32_t)clap->vertOffN;
+    if (x2 < 0 || y2 < 0 || x2 % (2 * x_d) != 0 || y2 % (2 * y_d) != 0 || width <= 0 || height <= 0)
+        return all;
+    int64_t x = x2 / (2 * x_d), y = y2 / (2 * y_d);
+    if (x + width > image->width || y + height > image->height)
+        return all;
+    return (avifCropRect){(uint32_t)x, (uint32_t)y, (uint32_t)width, (uint32_t)height};
+}
+
+/* Maps irot (quarter turns anticlockwise) and then imir (top and bottom, or left and right, are
+ * exchanged) to the orientation of EXIF. EXIF itself does not count: ISO/IEC 23000-22, 7.3.10.1. */
+static uint32_t orientation_of(const avifImage *image)
+{
+    enum { none, top_bottom, left_right };
+    static const uint32_t orientations[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
+    bool turned = (image->transformFlags & AVIF_TRANSFORM_IROT) != 0;
+    bool mirrored = (image->transformFlags & AVIF_TRANSFORM_IMIR) != 0;
+#if AVIF_VERSION_MAJOR >= 1
+    int axis = image->imir.axis;
+#else
+    int axis = image->imir.mode;
+#endif
+    return orientations[turned ? image->irot.angle % 4 : 0]
+                       [!mirrored ? none : axis == 0 ? top_bottom : left_right];
+}
+
+static uint32_t channels_of(const avifDecoder *decoder)
+{
+    return decoder->alphaPresent                                   ? 4
+           : decoder->image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 1
+                                                                   : 3;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Samples of the planes in a block of 2 x 2 pixels. */
+static unsigned block_samples(avifPixelFormat format)
+{
+    switch (format) {
+    case AVIF_PIXEL_FORMAT_YUV400:
+        return 4;
+    case AVIF_PIXEL_FORMAT_YUV420:
+        return 6;
+    case AVIF_PIXEL_FORMAT_YUV422:
+        return 8;
+    default:
+        return 12;
+    }
+}
+
+/* Finds the next box of this type. Any bytes may look like one: that only changes an estimate. */
+static const uint8_t *find_box(const uint8_t *at, const uint8_t *end, const char *type)
+{
+    return memmem(at, (size_t)(end - at), type, 4);
+}
+
+/* The AV1 streams of a file: cells of a grid, alpha, thumbnails. */
+struct streams {
+    uint64_t count;
+    uint64_t pixels; /* of all of them, each as large as the largest one of another size than the
+                        image: as the cells of a grid */
+};
+
+static uint64_t read_u32(const uint8_t *at)
+{
+    return (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
+}
+
+/* In the first bytes of the file, which have the boxes of almost all files. */
+static struct streams count_streams(const avifImage *image, const uint8_t *file, size_t bytes)
+{
+    enum { streams_max = 1024, sides_at = 8, ispe_bytes = 16 };
+    struct streams streams = {0};
+    const uint8_t *end = file + bytes;
+    for (const uint8_t *at = file; (at = find_box(at, end, "av01")) != NULL; at += 4)
+        streams.count += streams.count < streams_max;
+    for (const uint8_t *at = file; (at = find_box(at, end, "ispe")) != NULL; at += 4) {
+        if (end - at < ispe_bytes)
+            break;
+        uint64_t width = read_u32(at + sides_at), height = read_u32(at + sides_at + 4);
+        bool other = width != image->width || height != image->height;
+        if (other && width <= SIDE_CEILING && height <= SIDE_CEILING &&
+            width * height * streams.count > streams.pixels)
+            streams.pixels = width * height * streams.count;
+    }
+    return streams;
+}
+
+/* The memory of libavif and dav1d for a usual file of this size; a file that needs more fails.
+ * Besides the image there is one copy: of the cells of a grid, or with film grain. Cells reach
+ * beyond the image by less than one row and one column of them. Measured with dav1d 1.0 and 1.5:
+ * tests/unit/codecs/test_avif_memory.c. */
+static uint64_t decode_bytes(const avifDecoder *decoder, const avifCropRect *crop,
+                             const struct streams *streams)
+{
+    enum { block = 128, fixed = 8 << 20, stream = 3 << 18, trimmed = 4 };
+    const avifImage *image = decoder->image;
+    uint64_t pixels = (uint64_t)image->width * image->height;
+    uint64_t across = (image->width + 2 * block) / block * block;
+    uint64_t down = (image->height + 2 * block) / block * block;
+    uint64_t padded = across * down, copied = padded;
+    unsigned samples = block_samples(image->yuvFormat) + (decoder->alphaPresent ? 4 : 0);
+    if (streams->pixels > padded)
+        copied = streams->pixels < trimmed * padded ? streams->pixels : trimmed * padded;
+    uint64_t bytes = (padded + copied) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 +
+                     fixed + streams->count * stream + image->icc.size;
+    bool is_cropped = crop->width < image->width || crop->height < image->height;
+    return bytes + (is_cropped ? pixels * channels_of(decoder) : 0);
+}
+
+/* ---- probe ---------------------------------------------------------------------------------- */
+
+/* false: it is too large, and left out. */
+static bool give(const avifRWData *data, uint8_t **to, size_t *left, uint64_t *bytes)
+{
+    if (data->size == 0 || data->size > *left)
+        return data->size == 0;
+    *bytes = data->size;
+    *to = mempcpy(*to, data->data, data->size);
+    *left -= data->size;
+    return true;
+}
+
+static void read_info(const avifDecoder *decoder, const struct codec_call *call, uint8_t *region,
+                      struct codec_reply *reply)
+{
+    uint8_t *results = region + call->results_at;
+    const avifImage *image = decoder->image;
+    struct streams streams = count_streams(image, region, call->ready_bytes);
+    avifCropRect crop = crop_of(image);
+    reply->width = crop.width;
+    reply->height = crop.height;
+    reply->channels = channels_of(decoder);
+    reply->orientation = orientation_of(image);
+    reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
+    reply->decode_bytes = decode_bytes(decoder, &crop, &streams);
+    size_t left = AVIF_METADATA_BYTES_MAX;
+    if (!give(&image->icc, &results, &left, &reply->icc_bytes))
+        avif_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
+                  AVIF_METADATA_BYTES_MAX);
+    (void)give(&image->exif, &results, &left, &reply->exif_bytes);
+    (void)give(&image->xmp, &results, &left, &reply->xmp_bytes);
+}
+
+/* If the metadata is too large, XMP is left out, and then EXIF. */
+void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    const unsigned kinds[] = {call->metadata, call->metadata & METADATA_EXIF, 0};
+    struct source source;
+    avifDecoder *decoder = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (decoder)
+            avifDecoderDestroy(decoder);
+        *reply = (struct codec_reply){.kind = CODEC_DONE};
+        source = open_source(call, region, AVIF_KEPT_BYTES_MAX);
+        decoder = open_decoder(&source, kinds[i], reply);
+        if (!source.is_over)
+            break;
+    }
+    if (reply->status == STATUS_OK)
+        read_info(decoder, call, region, reply);
+    if (decoder)
+        avifDecoderDestroy(decoder);
+}
+
+/* ---- decode --------------------------------------------------------------------------------- */
+
+/* Scales luma of 8, 10 or 12 bits, of either range, to 8 bits of full range. */
+static uint8_t gray_of(unsigned y, const avifImage *image)
+{
+    unsigned depth = image->depth, most = (1u << depth) - 1;
+    unsigned low = 0, span = most;
+    if (image->yuvRange == AVIF_RANGE_LIMITED) {
+        low = 16u << (depth - 8);
+        span = 219u << (depth - 8);
+    }
+    y = y < low ? 0 : y - low;
+    y = y > span ? span : y;
+    return (uint8_t)((y * 255 + span / 2) / span);
+}
+
+static void copy_gray(const avifImage *image, const avifCropRect *crop, uint8_t *to)
+{
+    for (uint32_t y = crop->y; y < crop->y + crop->height; y++) {
+        const uint8_t *row = image->yuvPlanes[AVIF_CHAN_Y] +
+                             (size_t)y * image->yuvRowBytes[AVIF_CHAN_Y];
+        for (uint32_t x = crop->x; x < crop->x + crop->width; x++)
+            *to++ = gray_of(image->depth > 8 ? ((const uint16_t *)row)[x] : row[x], image);
+    }
+}
+
+static avifResult copy_colours(const avifImage *image, uint32_t channels, uint8_t *to)
+{
+    avifRGBImage rgb;
+    avifRGBImageSetDefaults(&rgb, image);
+    rgb.depth = 8;
+    rgb.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    rgb.ignoreAlpha = channels == 3;
+    rgb.pixels = to;
+    rgb.rowBytes = image->width * channels;
+    return avifImageYUVToRGB(image, &rgb);
+}
+
+/* Chroma is interpolated before the crop, as everywhere else, so that all rows are converted. */
+static avifResult copy_cropped(const avifImage *image, const avifCropRect *crop, uint32_t channels,
+                               uint8_t *to)
+{
+    size_t row_bytes = (size_t)image->width * channels;
+    if (crop->width == image->width && crop->height == image->height)
+        return copy_colours(image, channels, to);
+    uint8_t *all = malloc(row_bytes * image->height);
+    if (!all)
+        return AVIF_RESULT_OUT_OF_MEMORY;
+    avifResult result = copy_colours(image, channels, all);
+    const uint8_t *from = all + crop->y * row_bytes + (size_t)crop->x * channels;
+    for (uint32_t y = 0; y < crop->height; y++, from += row_bytes)
+        to = mempcpy(to, from, (size_t)crop->width * channels);
+    free(all);
+    return result;
+}
+
+static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, uint8_t *to,
+                          struct codec_reply *reply)
+{
+    const avifImage *image = decoder->image;
+    avifResult result = avifDecoderNextImage(decoder);
+    if (result != AVIF_RESULT_OK) {
+        refuse(decoder, result, "in its pixels", reply);
+        return;
+    }
+    avifCropRect crop = crop_of(image);
+    if (crop.width != call->width || crop.height != call->height ||
+        (call->channels == 1 && image->yuvFormat != AVIF_PIXEL_FORMAT_YUV400)) {
+        avif_fail(reply, STATUS_DECODE_FAILED,
+                  "the AVIF's pixels are not those of its header (%u x %u, %u channels)",
+                  call->width, call->height, call->channels);
+        return;
+    }
+    if (call->channels == 1)
+        copy_gray(image, &crop, to);
+    else
+        result = copy_cropped(image, &crop, call->channels, to);
+    if (result != AVIF_RESULT_OK)
+        refuse(decoder, result, "in its colours", reply);
+}
+
+void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    struct source source = open_source(call, region, SIZE_MAX);
+    avifDecoder *decoder = open_decoder(&source, 0, reply);
+    if (reply->status == STATUS_OK)
+        decode_pixels(decoder, call, region + call->results_at, reply);
+    if (decoder)
+        avifDecoderDestroy(decoder);
+}

@@ -1,0 +1,145 @@
+/* avif_encode.c - encodes an AVIF. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "codecs/confined/avif.h"
+
+/* The orientations of EXIF as quarter turns anticlockwise, and then a mirror: the opposite of
+ * orientation_of in avif_decode.c. */
+static void set_orientation(avifImage *image, uint32_t orientation)
+{
+    enum { none = -1, top_bottom, left_right };
+    static const struct {
+        uint8_t angle;
+        int axis;
+    } rows[ORIENTATION_MAX + 1] = {
+        [1] = {0, none}, [2] = {0, left_right}, [3] = {2, none}, [4] = {0, top_bottom},
+        [5] = {1, top_bottom}, [6] = {3, none}, [7] = {3, top_bottom}, [8] = {1, none},
+    };
+    image->transformFlags = AVIF_TRANSFORM_NONE; /* libavif has copied that of EXIF */
+    if (rows[orientation].angle != 0) {
+        image->transformFlags |= AVIF_TRANSFORM_IROT;
+        image->irot.angle = rows[orientation].angle;
+    }
+    if (rows[orientation].axis != none) {
+        image->transformFlags |= AVIF_TRANSFORM_IMIR;
+#if AVIF_VERSION_MAJOR >= 1
+        image->imir.axis = (uint8_t)rows[orientation].axis;
+#else
+        image->imir.mode = (uint8_t)rows[orientation].axis;
+#endif
+    }
+}
+
+/* With a profile, the primaries are the profile's. libavif 1 returns failures, 0.11 aborts. */
+static bool set_metadata(avifImage *image, const struct codec_call *call, const uint8_t *bytes)
+{
+    if (call->icc_bytes > 0) {
+        image->colorPrimaries = AVIF_COLOR_PRIMARIES_UNSPECIFIED;
+        image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_UNSPECIFIED;
+        (void)avifImageSetProfileICC(image, bytes, call->icc_bytes);
+    }
+    bytes += call->icc_bytes;
+    if (call->exif_bytes > 0)
+        (void)avifImageSetMetadataExif(image, bytes, call->exif_bytes);
+    bytes += call->exif_bytes;
+    if (call->xmp_bytes > 0)
+        (void)avifImageSetMetadataXMP(image, bytes, call->xmp_bytes);
+    set_orientation(image, call->orientation);
+    return image->icc.size == call->icc_bytes && image->exif.size == call->exif_bytes &&
+           image->xmp.size == call->xmp_bytes;
+}
+
+/* The encoder no longer needs these pages. */
+static void drop_pixels(uint8_t *pixels, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes >= page)
+        (void)madvise(pixels, bytes / page * page, MADV_REMOVE);
+}
+
+/* Sets the format of the file: 4:2:0 like the other lossy formats here, and BT.601 with the full
+ * range like JPEG. */
+static bool fill_image(avifImage *image, const struct codec_call *call, uint8_t *region)
+{
+    avifRGBImage rgb;
+    size_t pixel_bytes = (size_t)call->width * call->height * call->channels;
+    image->yuvRange = AVIF_RANGE_FULL;
+    image->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
+    image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
+    image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
+    if (!set_metadata(image, call, region + pixel_bytes))
+        return false;
+    if (call->channels == 1) { /* no copy: libavif only reads the plane */
+        image->yuvPlanes[AVIF_CHAN_Y] = region;
+        image->yuvRowBytes[AVIF_CHAN_Y] = call->width;
+        image->imageOwnsYUVPlanes = AVIF_FALSE;
+        return true;
+    }
+    avifRGBImageSetDefaults(&rgb, image);
+    rgb.depth = 8;
+    rgb.format = call->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    rgb.pixels = region;
+    rgb.rowBytes = call->width * call->channels;
+    bool ok = avifImageRGBToYUV(image, &rgb) == AVIF_RESULT_OK;
+    drop_pixels(region, pixel_bytes);
+    return ok;
+}
+
+/* quality is the scale of avifenc: the quantizers 63 to 0. Alpha is lossless. */
+static void set_encoder(avifEncoder *encoder, const struct codec_call *call)
+{
+    int quantizer = ((100 - call->quality) * AVIF_QUANTIZER_WORST_QUALITY + 50) / 100;
+    encoder->maxThreads = 1;
+    encoder->minQuantizer = encoder->maxQuantizer = quantizer;
+    encoder->minQuantizerAlpha = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_LOSSLESS;
+    encoder->speed = AVIF_SPEED_FASTEST - call->effort;
+    if (avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE))
+        encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
+}
+
+static void put_file(const avifRWData *file, const struct codec_call *call, uint8_t *region)
+{
+    for (size_t at = 0; at < file->size;) {
+        size_t part = file->size - at < call->region_bytes ? file->size - at
+                                                           : (size_t)call->region_bytes;
+        memcpy(region, file->data + at, part);
+        confined_ask(&(struct codec_reply){.kind = CODEC_PART, .bytes = part});
+        at += part;
+    }
+}
+
+static void write_image(avifEncoder *encoder, avifImage *image, const struct codec_call *call,
+                        uint8_t *region, struct codec_reply *reply)
+{
+    avifRWData file = AVIF_DATA_EMPTY;
+    if (!encoder || !image || !fill_image(image, call, region)) {
+        avif_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
+                  call->width, call->height);
+        return;
+    }
+    set_encoder(encoder, call);
+    avifResult result = avifEncoderWrite(encoder, image, &file);
+    if (result != AVIF_RESULT_OK)
+        avif_fail(reply,
+                  result == AVIF_RESULT_OUT_OF_MEMORY ? STATUS_OUT_OF_MEMORY : STATUS_ENCODE_FAILED,
+                  "the AVIF cannot be written: %s: %s", avifResultToString(result),
+                  encoder->diag.error);
+    else
+        put_file(&file, call, region);
+    avifRWDataFree(&file);
+}
+
+void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    avifEncoder *encoder = avifEncoderCreate();
+    avifImage *image = avifImageCreate(call->width, call->height, 8,
+                                       call->channels == 1 ? AVIF_PIXEL_FORMAT_YUV400
+                                                           : AVIF_PIXEL_FORMAT_YUV420);
+    write_image(encoder, image, call, region, reply);
+    if (image)
+        avifImageDestroy(image);
+    if (encoder)
+        avifEncoderDestroy(encoder);
+}

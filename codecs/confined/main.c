@@ -1,0 +1,173 @@
+/*
+ * main.c - gpuimgd-codec, the process in which libavif decodes and encodes.
+ *
+ * gpuimgd starts it with the two descriptors of codecs/process/protocol.h. It has one thread and
+ * answers one call at a time, until the socket is closed. It trusts the daemon's calls, and the
+ * daemon does not trust its replies.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "codecs/confined/avif.h"
+#include "codecs/confined/confine.h"
+
+/* Exit statuses. */
+enum { LEFT = 0, USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
+
+/* malloc returns blocks of this size at once when they are freed. */
+#define BLOCK_BYTES (2 * MIB)
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static void send_reply(const struct codec_reply *reply)
+{
+    if (send(CODEC_SOCKET, reply, sizeof *reply, MSG_NOSIGNAL) != sizeof *reply)
+        _exit(LEFT);
+}
+
+static void receive_call(struct codec_call *call)
+{
+    ssize_t bytes;
+    do
+        bytes = recv(CODEC_SOCKET, call, sizeof *call, 0);
+    while (bytes < 0 && errno == EINTR);
+    if (bytes != sizeof *call)
+        _exit(LEFT);
+}
+
+void confined_ask(const struct codec_reply *reply)
+{
+    struct codec_call call;
+    send_reply(reply);
+    receive_call(&call);
+}
+
+void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
+{
+    va_list args;
+    reply->status = status;
+    va_start(args, format);
+    vsnprintf(reply->text, sizeof reply->text, format, args);
+    va_end(args);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static const struct codec_reply lacking = {.kind = CODEC_DONE, .status = STATUS_OUT_OF_MEMORY,
+                                           .lacks_memory = 1};
+
+/* libavif 0.11 calls abort() if an allocation fails, and others use the null pointer. errno is then
+ * that of malloc. Otherwise the process crashes as it would without this handler. */
+static void on_crash(int number)
+{
+    if (errno == ENOMEM) {
+        send(CODEC_SOCKET, &lacking, sizeof lacking, MSG_NOSIGNAL);
+        _exit(LACKED_MEMORY);
+    }
+    signal(number, SIG_DFL); /* the instruction that crashed runs again */
+}
+
+static void prepare_memory(void)
+{
+    static char stack[64 * 1024];
+    const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES);
+    mallopt(M_TRIM_THRESHOLD, CODEC_HEAP_KEPT_BYTES);
+    if (CONFINE_WITHOUT_LIMITS)
+        return;
+    sigaltstack(&other, NULL);
+    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------- */
+
+#ifdef GPUIMGD_FAULT_HOOKS
+void confined_fault(const char *stage); /* tests/faults/codec_hook.c */
+#else
+static void confined_fault(const char *stage)
+{
+    (void)stage;
+}
+#endif
+
+static void run(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    switch (call->kind) {
+    case CODEC_PROBE:
+        avif_probe(call, region, reply);
+        break;
+    case CODEC_DECODE:
+        avif_decode(call, region, reply);
+        break;
+    case CODEC_ENCODE:
+        avif_encode(call, region, reply);
+        break;
+    default:
+        avif_fail(reply, STATUS_INTERNAL, "call %u is unknown", call->kind);
+    }
+}
+
+/* A library may report a failed allocation as any other failure. */
+static void answer(const struct codec_call *call, struct codec_reply *reply)
+{
+    static const char *const stages[] = {[CODEC_PROBE] = "probe", [CODEC_DECODE] = "decode",
+                                         [CODEC_ENCODE] = "encode"};
+    errno = 0;
+    confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);
+    uint8_t *region = mmap(NULL, call->region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                           CODEC_REGION, 0);
+    if (region == MAP_FAILED) {
+        *reply = lacking;
+        return;
+    }
+    run(call, region, reply);
+    reply->lacks_memory = reply->status != STATUS_OK && errno == ENOMEM;
+    munmap(region, call->region_bytes);
+}
+
+static bool say_hello(void)
+{
+    struct codec_hello hello = {
+        .version = GPUIMGD_VERSION,
+        .reads = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE) != NULL,
+        .writes = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_ENCODE) != NULL,
+    };
+    const char *why = confine_enter(&hello.address_bytes);
+    if (why) {
+        fprintf(stderr, "gpuimgd-codec: %s: %s\n", why, strerror(errno));
+        return false;
+    }
+    return send(CODEC_SOCKET, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fputs("gpuimgd-codec is started by gpuimgd\n", stderr);
+        return USAGE;
+    }
+    if (!confine_begin(atoi(argv[1])))
+        return UNCONFINED;
+    prepare_memory();
+    confined_fault("start");
+    if (!say_hello())
+        return UNCONFINED;
+    for (;;) {
+        struct codec_call call;
+        struct codec_reply reply = {.kind = CODEC_DONE};
+        receive_call(&call);
+        answer(&call, &reply);
+        send_reply(&reply);
+    }
+}

@@ -1,0 +1,339 @@
+#include "codecs/process/process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "codecs/codec_impl.h"
+#include "codecs/process/start.h"
+#include "conf/clock.h"
+#include "conf/log.h"
+
+/* How often a task asks whether its job still wants it. */
+#define ASK_MS 50
+/* How long a process that has nothing to do may take to end by itself. */
+#define LEAVE_MS 100
+/* At most one line of the log in this time. */
+#define LOG_S 1
+
+const char *const codec_process_end_names[CODEC_PROCESS_ENDS] = {
+    [CODEC_PROCESS_LATE] = "deadline",
+    [CODEC_PROCESS_CANCELLED] = "cancelled",
+    [CODEC_PROCESS_CRASHED] = "crash",
+    [CODEC_PROCESS_MEMORY] = "memory",
+};
+
+/* The words and statuses of a task. */
+static const struct {
+    const char *doing, *verb;
+    enum status late, crashed, over;
+} kinds[] = {
+    [CODEC_PROBE] = {"decoding", "read the header of", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
+                     STATUS_DECODE_LIMIT},
+    [CODEC_DECODE] = {"decoding", "decode", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
+                      STATUS_DECODE_LIMIT},
+    [CODEC_ENCODE] = {"encoding", "write", STATUS_TIMEOUT, STATUS_ENCODE_FAILED,
+                      STATUS_OVER_BUDGET},
+};
+
+static _Atomic uint64_t replaced[CODEC_PROCESS_ENDS];
+
+uint64_t codec_process_replaced(enum codec_process_end why)
+{
+    return atomic_load(&replaced[why]);
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+/* A client can have one process replaced per job. */
+static void say_replaced(const struct codec_process *process, enum codec_process_end why,
+                         const char *text)
+{
+    static _Atomic uint64_t quiet_until_ns;
+    uint64_t now_ns = clock_now_ns(), until_ns = atomic_load(&quiet_until_ns);
+    atomic_fetch_add(&replaced[why], 1);
+    if (now_ns >= until_ns && atomic_compare_exchange_strong(&quiet_until_ns, &until_ns,
+                                                             clock_after_s(now_ns, LOG_S)))
+        log_warning("codec process %d is replaced: %s", (int)process->pid, text);
+}
+
+static void forget(struct codec_process *process)
+{
+    close(process->socket);
+    close(process->region);
+    *process = (struct codec_process){0};
+}
+
+/* Returns its wait status. */
+static int kill_and_reap(struct codec_process *process)
+{
+    int status = 0;
+    kill(process->pid, SIGKILL);
+    while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static void replace(struct codec_process *process, enum codec_process_end why,
+                    const struct error *error)
+{
+    say_replaced(process, why, error->text);
+    kill_and_reap(process);
+    forget(process);
+}
+
+void codec_process_close(struct codec_process *process)
+{
+    if (process->pid == 0)
+        return;
+    shutdown(process->socket, SHUT_RDWR); /* the process reads the end and leaves */
+    bool left = false;
+    for (int ms = 0; ms < LEAVE_MS && !left; ms++) {
+        left = waitpid(process->pid, NULL, WNOHANG) == process->pid;
+        if (!left)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    if (!left)
+        kill_and_reap(process);
+    forget(process);
+}
+
+/* ---- begin ---------------------------------------------------------------------------------- */
+
+static bool has_ended(const struct codec_process *process)
+{
+    struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
+    return poll(&poll_for, 1, 0) != 0; /* it has nothing to say between tasks */
+}
+
+static enum status set_region(struct codec_process *process, uint64_t bytes, struct error *error)
+{
+    if (bytes != process->region_bytes && ftruncate(process->region, (off_t)bytes) != 0)
+        return error_set(error, STATUS_OUT_OF_MEMORY,
+                         "no shared memory of %llu bytes for the codec process: %s",
+                         (unsigned long long)bytes, strerror(errno));
+    process->region_bytes = bytes;
+    return STATUS_OK;
+}
+
+/* The process itself cannot raise the limit. */
+static enum status set_limit(struct codec_process *process, uint64_t bytes, struct error *error)
+{
+    struct rlimit limit;
+    uint64_t most = process->base_bytes + CODEC_HEAP_KEPT_BYTES + bytes;
+    if (process->base_bytes == 0 || process->limit_bytes == most)
+        return STATUS_OK;
+    process->limit_bytes = most;
+    if (prlimit(process->pid, RLIMIT_AS, NULL, &limit) == 0) {
+        limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+        if (prlimit(process->pid, RLIMIT_AS, &limit, NULL) == 0)
+            return STATUS_OK;
+    }
+    return error_set(error, STATUS_INTERNAL, "the memory of the codec process cannot be limited: "
+                     "%s", strerror(errno));
+}
+
+enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
+                                struct error *error)
+{
+    if (process->pid != 0 && has_ended(process)) {
+        struct error ended = {.text = "it ended without a task"};
+        replace(process, CODEC_PROCESS_CRASHED, &ended);
+    }
+    if (process->pid == 0 && !codec_process_start(process, error))
+        return error->status;
+    if (set_region(process, task->region_bytes, error) != STATUS_OK ||
+        set_limit(process, task->region_bytes + task->work_bytes, error) != STATUS_OK)
+        return error->status;
+    return STATUS_OK;
+}
+
+void codec_process_end(struct codec_process *process)
+{
+    struct error ignored = {0};
+    if (process->pid != 0 && process->is_busy) {
+        kill_and_reap(process);
+        forget(process);
+    }
+    if (process->pid != 0 && process->region_bytes > CODEC_REGION_KEPT_BYTES)
+        (void)set_region(process, CODEC_REGION_KEPT_BYTES, &ignored);
+}
+
+/* ---- ask ------------------------------------------------------------------------------------ */
+
+enum heard { HEARD, LATE, CANCELLED, DEAD };
+
+static bool is_cancelled(const struct codec_task *task)
+{
+    return task->caller && task->caller->is_gone(task->caller);
+}
+
+static int wait_ms(uint64_t deadline_ns)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (deadline_ns == 0 || deadline_ns > now_ns + ASK_MS * 1000000ull)
+        return ASK_MS;
+    return deadline_ns > now_ns ? (int)((deadline_ns - now_ns + 999999) / 1000000) : 0;
+}
+
+static enum heard hear(struct codec_process *process, const struct codec_task *task,
+                       struct codec_reply *reply)
+{
+    struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
+    for (;;) {
+        int ready = poll(&poll_for, 1, wait_ms(task->deadline_ns));
+        if (ready > 0)
+            return recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT) == sizeof *reply
+                       ? HEARD : DEAD;
+        if (ready < 0 && errno != EINTR) /* uncovered: promise */
+            return DEAD;
+        if (codec_late(task->deadline_ns))
+            return LATE;
+        if (is_cancelled(task))
+            return CANCELLED;
+    }
+}
+
+/* A process that another one has killed was probably chosen by the kernel, because the memory of
+ * the service or of the host ran out. */
+static enum status bury(struct codec_process *process, const struct codec_task *task,
+                        struct error *error)
+{
+    int status = kill_and_reap(process);
+    enum status crashed = kinds[task->kind].crashed;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        error_set(error, STATUS_OUT_OF_MEMORY, "the codec process was killed while it had to %s "
+                  "the %s; perhaps memory ran out", kinds[task->kind].verb, task->noun);
+    else if (WIFSIGNALED(status))
+        error_set(error, crashed, "libavif crashed (signal %d, %s) while it had to %s the %s",
+                  WTERMSIG(status), strsignal(WTERMSIG(status)), kinds[task->kind].verb,
+                  task->noun);
+    else
+        error_set(error, crashed, "the codec process ended with status %d while it had to %s the "
+                  "%s", WEXITSTATUS(status), kinds[task->kind].verb, task->noun);
+    say_replaced(process, CODEC_PROCESS_CRASHED, error->text);
+    forget(process);
+    return error->status;
+}
+
+static enum status give_up(struct codec_process *process, const struct codec_task *task,
+                           enum heard heard, struct error *error)
+{
+    if (heard == DEAD)
+        return bury(process, task, error);
+    if (heard == LATE)
+        error_set(error, kinds[task->kind].late, "the deadline for %s passed while libavif ran",
+                  kinds[task->kind].doing);
+    else
+        error_set(error, STATUS_CANCELLED, "the job ended while libavif ran");
+    replace(process, heard == LATE ? CODEC_PROCESS_LATE : CODEC_PROCESS_CANCELLED, error);
+    return error->status;
+}
+
+/* The sum is what admission has reserved for the task. */
+static enum status lack_memory(struct codec_process *process, const struct codec_task *task,
+                               struct error *error)
+{
+    error_set(error, kinds[task->kind].over,
+              "libavif needs more memory to %s the %s than %llu bytes, the limit for its size",
+              kinds[task->kind].verb, task->noun,
+              (unsigned long long)(task->region_bytes + task->work_bytes));
+    replace(process, CODEC_PROCESS_MEMORY, error);
+    return error->status;
+}
+
+enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
+                                   struct error *error)
+{
+    error_set(error, kinds[task->kind].crashed,
+              "the codec process sent a wrong reply while it had to %s the %s",
+              kinds[task->kind].verb, task->noun);
+    replace(process, CODEC_PROCESS_CRASHED, error);
+    return error->status;
+}
+
+/* Statuses that a failed task may have. */
+static bool is_allowed(enum codec_call_kind kind, uint32_t status)
+{
+    return status == STATUS_OUT_OF_MEMORY ||
+           (kind == CODEC_ENCODE ? status == STATUS_ENCODE_FAILED
+                                 : status == STATUS_DECODE_FAILED ||
+                                       status == STATUS_DECODE_LIMIT ||
+                                       status == STATUS_IMAGE_TOO_LARGE ||
+                                       status == STATUS_UNSUPPORTED_FORMAT);
+}
+
+static enum status take_failure(struct codec_process *process, const struct codec_task *task,
+                                struct codec_reply *reply, struct error *error)
+{
+    if (reply->lacks_memory)
+        return lack_memory(process, task, error);
+    if (!is_allowed(task->kind, reply->status))
+        return codec_process_distrust(process, task, error);
+    reply->text[sizeof reply->text - 1] = '\0';
+    return error_set(error, (enum status)reply->status, "%s", reply->text);
+}
+
+enum status codec_process_ask(struct codec_process *process, const struct codec_task *task,
+                              const struct codec_call *call, struct codec_reply *reply,
+                              struct error *error)
+{
+    process->is_busy = true;
+    bool is_sent = send(process->socket, call, sizeof *call, MSG_NOSIGNAL) == sizeof *call;
+    enum heard heard = is_sent ? hear(process, task, reply) : DEAD;
+    if (heard != HEARD)
+        return give_up(process, task, heard, error);
+    bool is_done = reply->kind == CODEC_DONE;
+    process->is_busy = !is_done;
+    bool fits = is_done || (reply->kind == CODEC_NEEDS && task->kind == CODEC_PROBE) ||
+                (reply->kind == CODEC_PART && task->kind == CODEC_ENCODE);
+    if (!fits)
+        return codec_process_distrust(process, task, error);
+    if (is_done && (reply->status != STATUS_OK || reply->lacks_memory))
+        return take_failure(process, task, reply, error);
+    return STATUS_OK;
+}
+
+/* ---- refusal -------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    bool known, reads, writes;
+} abilities = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A failure is not kept: memory or processes may have been short. */
+static bool learn_abilities(struct error *error)
+{
+    struct codec_process process;
+    pthread_mutex_lock(&abilities.lock);
+    if (!abilities.known && codec_process_start(&process, error)) {
+        abilities.known = true;
+        abilities.reads = process.reads;
+        abilities.writes = process.writes;
+        codec_process_close(&process);
+    }
+    bool known = abilities.known;
+    pthread_mutex_unlock(&abilities.lock);
+    return known;
+}
+
+const char *codec_process_refusal(bool writes)
+{
+    static _Thread_local struct error error;
+    error_clear(&error);
+    if (!learn_abilities(&error))
+        return error.text;
+    if (writes ? abilities.writes : abilities.reads)
+        return NULL;
+    return writes ? "this libavif has no AV1 encoder; install one built with libaom"
+                  : "this libavif has no AV1 decoder; install one built with dav1d";
+}

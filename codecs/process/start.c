@@ -1,0 +1,189 @@
+#include "codecs/process/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conf/clock.h"
+
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* From the exec to the hello: some 10 ms on an idle machine. */
+#define START_S 20
+#define PATH_BYTES 4096
+#define VARIABLES_MAX 4
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+/* $GPUIMGD_CODEC; else beside this program, as in a build tree; else where `make install` puts both
+ * below one prefix; else the configured place. */
+static const char *program_path(char path[PATH_BYTES])
+{
+    static const char *const places[] = {"gpuimgd-codec", "../libexec/gpuimgd/gpuimgd-codec"};
+    enum { place_bytes = 64 };
+    const char *given = getenv("GPUIMGD_CODEC");
+    if (given && *given)
+        return given;
+    ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - place_bytes);
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    for (size_t i = 0; length > 0 && i < sizeof places / sizeof *places; i++) {
+        strcpy(path + length, places[i]);
+        if (access(path, X_OK) == 0)
+            return path;
+    }
+    return GPUIMGD_LIBEXECDIR "/gpuimgd-codec";
+}
+
+/* Few variables of this process are for the other one; many are secrets. */
+static void take_environment(char *environment[VARIABLES_MAX + 1])
+{
+    static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
+                                        "TSAN_OPTIONS="};
+    size_t count = 0;
+    for (char **variable = environ; variable && *variable; variable++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (count < VARIABLES_MAX && strncmp(*variable, names[i], strlen(names[i])) == 0)
+                environment[count++] = *variable;
+    environment[count] = NULL;
+}
+
+/* ---- spawn ---------------------------------------------------------------------------------- */
+
+static bool set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int socket,
+                   int region)
+{
+    sigset_t all;
+    sigfillset(&all);
+    /* The signals that a service manager or a terminal sends to all processes of a service are for
+     * the daemon alone: the process stays until its task ends. */
+    return posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDWR, 0) == 0 &&
+           posix_spawn_file_actions_adddup2(files, 0, 1) == 0 &&
+           posix_spawn_file_actions_adddup2(files, socket, CODEC_SOCKET) == 0 &&
+           posix_spawn_file_actions_adddup2(files, region, CODEC_REGION) == 0 &&
+           posix_spawnattr_setsigmask(attributes, &all) == 0 &&
+           posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK) == 0;
+}
+
+/* posix_spawn runs the program without a copy of this process, which may have many threads, much
+ * memory and a CUDA context. Returns 0 or an errno. */
+static int spawn(struct codec_process *process, const char *path, int socket, int region)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    char parent[16], *environment[VARIABLES_MAX + 1];
+    char *arguments[] = {(char *)(uintptr_t)path, parent, NULL};
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    take_environment(environment);
+    if (posix_spawn_file_actions_init(&files) != 0)
+        return ENOMEM;
+    if (posix_spawnattr_init(&attributes) != 0) {
+        posix_spawn_file_actions_destroy(&files);
+        return ENOMEM;
+    }
+    int failure = ENOMEM;
+    if (set_up(&files, &attributes, socket, region))
+        failure = posix_spawn(&process->pid, path, &files, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return failure;
+}
+
+/* A kernel may demand the flag, and an older one does not know it. */
+static int make_region(void)
+{
+    int region = memfd_create("gpuimgd-codec", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    return region >= 0 || errno != EINVAL ? region : memfd_create("gpuimgd-codec", MFD_CLOEXEC);
+}
+
+/* Moves a descriptor out of the way of those that the process gets. */
+static int move_up(int descriptor)
+{
+    if (descriptor < 0 || descriptor > CODEC_REGION)
+        return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, CODEC_REGION + 1);
+    close(descriptor);
+    return moved;
+}
+
+static void close_if(int descriptor)
+{
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+/* ---- hello ---------------------------------------------------------------------------------- */
+
+static bool wait_for_hello(struct codec_process *process, struct codec_hello *hello)
+{
+    uint64_t deadline_ns = clock_after_s(clock_now_ns(), START_S);
+    struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
+    int ready;
+    do {
+        uint64_t now_ns = clock_now_ns();
+        int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000) + 1 : 0;
+        ready = poll(&poll_for, 1, left_ms);
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0 && recv(process->socket, hello, sizeof *hello, MSG_DONTWAIT) == sizeof *hello;
+}
+
+static bool take_hello(struct codec_process *process, const char *path, struct error *error)
+{
+    struct codec_hello hello;
+    if (!wait_for_hello(process, &hello))
+        return error_fail(error, STATUS_INTERNAL,
+                          "the codec process %s did not start; its message is in the log", path);
+    hello.version[sizeof hello.version - 1] = '\0';
+    if (strcmp(hello.version, GPUIMGD_VERSION) != 0)
+        return error_fail(error, STATUS_INTERNAL,
+                          "the codec process %s has version %s, but this is gpuimgd %s; install "
+                          "the same version and restart gpuimgd", path, hello.version,
+                          GPUIMGD_VERSION);
+    process->base_bytes = hello.address_bytes;
+    process->reads = hello.reads;
+    process->writes = hello.writes;
+    return true;
+}
+
+static bool is_shortage(int failure)
+{
+    return failure == ENOMEM || failure == EAGAIN || failure == EMFILE || failure == ENFILE;
+}
+
+bool codec_process_start(struct codec_process *process, struct error *error)
+{
+    char buffer[PATH_BYTES];
+    int pair[2] = {-1, -1};
+    const char *path = program_path(buffer);
+    *process = (struct codec_process){0};
+    int region = move_up(make_region());
+    bool has_pair = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0;
+    pair[1] = move_up(pair[1]);
+    int failure = region >= 0 && has_pair && pair[1] >= 0 ? 0 : errno;
+    if (failure == 0)
+        failure = spawn(process, path, pair[1], region);
+    close_if(pair[1]);
+    if (failure != 0) {
+        close_if(pair[0]);
+        close_if(region);
+        *process = (struct codec_process){0};
+        return error_fail(error, is_shortage(failure) ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL,
+                          "the codec process %s cannot be started: %s", path, strerror(failure));
+    }
+    process->socket = pair[0];
+    process->region = region;
+    if (take_hello(process, path, error))
+        return true;
+    codec_process_close(process);
+    return false;
+}

@@ -1,0 +1,163 @@
+/* Tests of the process that runs libavif: files that attack its memory and its time. */
+#include "tests/fixtures/codec_rig.h"
+
+#ifdef GPUIMGD_AVIF
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "codecs/process/process.h"
+#include "tests/fixtures/avif_boxes.h"
+#include "tests/fixtures/avif_items.h"
+#include "tests/fixtures/process.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_LIMITS false
+#else
+#define HAS_LIMITS true
+#endif
+
+static struct picture_file flat_avif(uint32_t side)
+{
+    struct image image = {.width = side, .height = side, .channels = 3,
+                          .stride = image_stride(side, 3)};
+    image.pixels = calloc(side, image.stride);
+    assert_non_null(image.pixels);
+    struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 30);
+    free(image.pixels);
+    return file;
+}
+
+/* Ends the process of the rig, and returns the largest resident memory of all processes so far. */
+static size_t peak_bytes(void)
+{
+    struct rusage usage;
+    codec_context_destroy(rig.context);
+    rig.context = codec_context_create();
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+    return (size_t)usage.ru_maxrss * KIB;
+}
+
+/* The peak stays below what admission reserves, and the constant per worker. */
+static void expect_limit(const struct picture_file *file, const char *part)
+{
+    size_t before = peak_bytes();
+    rig_reads(file, STATUS_DECODE_LIMIT, part);
+    size_t most = rig.info.codec_bytes + CODEC_PROCESS_BYTES, peak = peak_bytes();
+    print_message("%zu bytes: %s; peak %zu MiB of %zu\n", file->length, rig.error.text,
+                  (size_t)(peak / MIB), (size_t)(most / MIB));
+    assert_true(peak <= most || peak == before);
+}
+
+/* A grid whose cells are 16 times as large as its boxes say; libavif keeps one image per cell. */
+TEST(test_cells_are_larger)
+{
+    if (!HAS_LIMITS)
+        skip();
+    struct picture_file source = flat_avif(4096);
+    static const struct avif_layout layouts[] = {
+        {.columns = 4, .rows = 4, .cell_width = 1024, .cell_height = 1024, .width = 4096,
+         .height = 4096},
+        {.columns = 16, .rows = 16, .cell_width = 64, .cell_height = 64, .width = 1024,
+         .height = 1024},
+        {.columns = 12, .rows = 12, .cell_width = 340, .cell_height = 340, .width = 4080,
+         .height = 4080},
+    };
+    for (size_t i = 0; i < COUNT_OF(layouts); i++) {
+        struct picture_file file = avif_build(&source, &layouts[i]);
+        assert_true(file.length < 12000);
+        expect_limit(&file, "libavif needs more memory to decode the AVIF than ");
+        picture_free(&file);
+    }
+    picture_free(&source);
+}
+
+/* The last row and column of cells may reach beyond the image. */
+TEST(test_trimmed_grid)
+{
+    struct picture_file source = flat_avif(512);
+    struct avif_layout layout = {.columns = 2, .rows = 2, .cell_width = 512, .cell_height = 512,
+                                 .width = 520, .height = 700};
+    struct picture_file file = avif_build(&source, &layout);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.width, 520);
+    assert_int_equal(rig.info.height, 700);
+    picture_free(&file);
+    layout = (struct avif_layout){.width = 512, .height = 512, .cell_width = 512,
+                                  .cell_height = 512, .thumbnail = true};
+    file = avif_build(&source, &layout); /* two items share an extent */
+    rig_reads(&file, STATUS_OK, NULL);
+    picture_free(&file);
+    picture_free(&source);
+}
+
+/* Thousands of frames before the one that is shown: the deadline ends them. */
+TEST(test_many_frames)
+{
+    struct picture_file source = flat_avif(2048);
+    struct avif_layout layout = {.width = 2048, .height = 2048, .cell_width = 2048,
+                                 .cell_height = 2048, .layers = 5000};
+    struct picture_file file = avif_build(&source, &layout);
+    uint64_t start_ns = clock_now_ns();
+    uint64_t late = codec_process_replaced(CODEC_PROCESS_LATE);
+    rig.limits.deadline_ns = clock_after_s(start_ns, patience(0.7));
+    expect_limit(&file, "the deadline for decoding passed while libavif ran");
+    assert_true(clock_now_ns() < clock_after_s(start_ns, patience(3)));
+    assert_int_equal(codec_process_replaced(CODEC_PROCESS_LATE), late + 1);
+    rig.limits.deadline_ns = 0;
+    rig_reads(&source, STATUS_OK, NULL); /* by another process */
+    picture_free(&file);
+    picture_free(&source);
+}
+
+/* Boxes for which libavif makes far more entries than they have bytes. */
+TEST(test_many_entries)
+{
+    struct picture_file source = flat_avif(16);
+    for (size_t i = 0; i < avif_entries_length; i++) {
+        struct picture_file file = picture_cut(&source, source.length);
+        avif_append(&file, &avif_entries[i], 400000);
+        size_t before = peak_bytes();
+        rig.limits.deadline_ns = clock_after_s(clock_now_ns(), patience(1));
+        enum status status = rig_decode(&rig, &file, DECODE_COLOUR);
+        size_t most = rig.info.codec_bytes + CODEC_PROCESS_BYTES, peak = peak_bytes();
+        print_message("%s: %s %s; peak %zu MiB\n", avif_entries[i].name, status_name(status),
+                      rig.error.text, (size_t)(peak / MIB));
+        assert_true(!HAS_LIMITS || peak <= most || peak == before);
+        picture_free(&file);
+    }
+    rig.limits.deadline_ns = 0;
+    rig_reads(&source, STATUS_OK, NULL);
+    picture_free(&source);
+}
+
+static bool is_gone(const struct codec_caller *caller)
+{
+    (void)caller;
+    return true;
+}
+
+/* A cancelled job ends within a fraction of a second. */
+TEST(test_cancelled)
+{
+    static const struct codec_caller caller = {is_gone};
+    struct picture_file source = flat_avif(2048);
+    struct avif_layout layout = {.width = 2048, .height = 2048, .cell_width = 2048,
+                                 .cell_height = 2048, .layers = 5000};
+    struct picture_file file = avif_build(&source, &layout);
+    rig.limits.caller = &caller;
+    rig_reads(&file, STATUS_CANCELLED, "the job ended while libavif ran");
+    picture_free(&file);
+    picture_free(&source);
+}
+
+#else
+
+TEST(test_without_avif)
+{
+    skip();
+}
+
+#endif
+
+TEST_MAIN(.name = "codec_process", .each_setup = rig_setup, .each_teardown = rig_teardown)
