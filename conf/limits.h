@@ -117,6 +117,9 @@
  * for all other heap memory of admitted jobs (daemon/pipeline/admission.h). Of the memory that is
  * kept, the tables of ICC profiles have a part; workers keep the rest for progressive JPEGs. */
 #define HOST_FILES_PART 2
+/* What the pool of input files has besides: files_read_input reads one byte more than the file has,
+ * and the largest input may be as large as the part. */
+#define HOST_FILES_SPARE BUFFER_ALIGN
 #define HOST_KEPT_PART  8
 #define HOST_COLOUR_PART 32
 /* `auto` of pinned_bytes and host_bytes is an eighth of the memory, and at most this for each CPU.

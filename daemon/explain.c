@@ -159,8 +159,9 @@ static void build_plan(struct job_run *run, const struct options *options)
         struct machine machine;
         machine_read(&machine);
         options_resolve(&resolved, machine.memory_bytes, machine.cpus);
-        struct pool *pool = pool_create("files", resolved.host_bytes / HOST_FILES_PART, MIB,
-                                        &pool_backend_pages);
+        struct pool *pool =
+            pool_create("files", resolved.host_bytes / HOST_FILES_PART + HOST_FILES_SPARE, MIB,
+                        &pool_backend_pages);
         struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;
         plan_with(run, overlays, &files);
         overlays_destroy(overlays);

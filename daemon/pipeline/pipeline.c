@@ -214,8 +214,9 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uint64_t slots = options->inflight + parts->ahead_max + spare;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
     struct job_run *runs = calloc(slots, sizeof *runs);
-    struct pool *file_pool = pool_create("files", options->host_bytes / HOST_FILES_PART,
-                                         POOL_SEGMENT_BYTES, &pool_backend_pages);
+    struct pool *file_pool =
+        pool_create("files", options->host_bytes / HOST_FILES_PART + HOST_FILES_SPARE,
+                    POOL_SEGMENT_BYTES, &pool_backend_pages);
     struct overlays *overlays =
         file_pool ? overlays_create(file_pool, pool_usage(file_pool).budget / OVERLAYS_IDLE_PART)
                   : NULL;

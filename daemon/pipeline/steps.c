@@ -18,7 +18,7 @@ static bool fits_pool(struct job_run *run)
         return true;
     error_set(&run->error, STATUS_OVER_BUDGET, /* uncovered: net */
               "the input needs %" PRIu64 " bytes; the limit is %zu bytes, half of host_bytes",
-              run->input.bytes + 1, pool_usage(pool).budget);
+              run->input.bytes, pool_usage(pool).budget - HOST_FILES_SPARE);
     return false;
 }
 

@@ -477,6 +477,23 @@ TEST(test_a_limit_of_the_file_size)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* An input of the maximum size fits, although it is half of host_bytes. */
+TEST(test_largest_input)
+{
+    struct picture_file file = picture_jpeg(&(struct picture_jpeg){.width = 40, .height = 30});
+    struct picture_file rest = {calloc(1, MIB), MIB - file.length};
+    assert_non_null(rest.bytes);
+    picture_insert(&file, file.length, rest.bytes, rest.length);
+    world_put_picture(w, "largest.jpg", file);
+    strcpy(w->ns, "half");
+    struct process *half = start_ready(1, "--host_bytes=2M", "--input_bytes_max=1M");
+    check_done(check_answer(w, "{'input':'largest.jpg','output':'largest-out.png'}"));
+    check_stop(half);
+    check_clean(w);
+    strcpy(w->ns, "gpuimgd");
+    picture_free(&rest);
+}
+
 TEST(test_over_budget)
 {
     put_png("big.png", .width = 1500, .height = 1000, .colour_type = 2);
