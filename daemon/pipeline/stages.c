@@ -1,5 +1,6 @@
 /* stages.c - moves jobs from stage to stage, and submits them to the workers and the engine. */
 #include "conf/clock.h"
+#include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 static void enter_gpu(struct job_run *run);
@@ -83,6 +84,8 @@ static bool lacks_disk(struct job_run *run, enum stage next)
 {
     if (run->disk_error.status == STATUS_OK)
         return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
+    char label[LABEL_BYTES];
+    log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
     disk_fail(&run->pipeline->disk, &run->disk_error);
     return true;
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <time.h>
 #include <zlib.h>
 
 static const char *member(const cJSON *object, const char *key)
@@ -28,12 +28,11 @@ int main(int argc, char **argv)
     char host[256], ns[32], reply_to[80], *servers[64], one[] = "127.0.0.1:6379";
     const char *urgency = getenv("PRIORITY") ? getenv("PRIORITY") : "", *id = getenv("ID");
     unsigned port, count = 0, shards = getenv("SHARDS") ? atoi(getenv("SHARDS")) : 1;
-    unsigned long long number;
-    if (argc < 5 || limit.tv_sec <= 5 || shards < 1 || getrandom(&number, sizeof number, 0) < 0)
+    unsigned long long number = (unsigned long long)arc4random() << 32 | arc4random();
+    if (argc < 5 || limit.tv_sec <= 5 || shards < 1)
         return end(64, "usage: ", "REDIS=host:port client SECONDS INPUT OUTPUT OPERATION...");
     char *list = getenv("REDIS") ? getenv("REDIS") : one;
-    while (count < 64 && (servers[count] = strtok(count ? NULL : list, " ")))
-        count++;
+    for (; count < 64 && (servers[count] = strtok(count ? NULL : list, " ")); count++) {}
     unsigned shard = (id ? crc32(0, (const Bytef *)id, strlen(id)) : number) % shards;
     if (count == 0 || sscanf(servers[shard % count], "%255[^:]:%u", host, &port) != 2)
         return end(64, "not host:port: ", list);
@@ -43,6 +42,7 @@ int main(int argc, char **argv)
     cJSON_AddStringToObject(job, "input", argv[2]);
     cJSON_AddStringToObject(job, "output", argv[3]);
     cJSON_AddStringToObject(job, "reply_to", reply_to);
+    cJSON_AddNumberToObject(job, "pushed", time(NULL));
     cJSON_AddItemToObject(job, "ops", cJSON_CreateStringArray((const char **)argv + 4, argc - 4));
     cJSON_AddItemToObject(job, "id", id ? cJSON_CreateString(id) : NULL);
     cJSON_AddItemToObject(job, "priority", *urgency ? cJSON_CreateNumber(atoi(urgency)) : NULL);

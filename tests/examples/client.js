@@ -50,7 +50,7 @@ async function main([seconds, input, output, ...ops]) {
         return reply(take);
     };
     const reply_to = `${ns}:reply:${randomUUID()}`; // a private list
-    const job = { input, output, ops, reply_to, id, priority: urgency && Number(urgency) };
+    const job = { input, output, ops, reply_to, id, priority: urgency && Number(urgency), pushed: Date.now() / 1000 };
     await call("LPUSH", `${ns}:jobs${urgency ? `:${urgency}` : ""}`, JSON.stringify(job));
     const popped = await call("BRPOP", reply_to, seconds); // the list's name and the result
     if (!popped) return [2, `no result within ${seconds} s`];

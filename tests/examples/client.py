@@ -4,7 +4,7 @@ REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
 PRIORITY=0 to 9 selects the list of that priority, ID is the job's id. SHARDS is the daemons'
 option; REDIS may then name several servers, with spaces. Prints the output's path. Exit status: 0
 done, 1 the job failed, 2 no result in time, 3 Redis, 64 usage."""
-import json, os, random, socket, sys, uuid, zlib
+import json, os, random, socket, sys, time, uuid, zlib
 env = os.environ.get
 
 
@@ -38,7 +38,7 @@ def main(seconds, source, output, *ops):
     ns = f"{{gpuimgd:{shard}}}" if shards > 1 else "gpuimgd"
     reply_to = f"{ns}:reply:{uuid.uuid4()}"  # a private list
     job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to, "id": env("ID"),
-           "priority": int(env("PRIORITY")) if env("PRIORITY") else None}
+           "priority": int(env("PRIORITY")) if env("PRIORITY") else None, "pushed": time.time()}
     text = json.dumps({key: value for key, value in job.items() if value is not None})
     redis = Redis(servers[shard % len(servers)], int(seconds) + 5)
     redis.call("LPUSH", f"{ns}:jobs:{env('PRIORITY', '')}".rstrip(":"), text)

@@ -35,7 +35,7 @@ redis() { timeout $((seconds + 5)) redis-cli -e -h "${redis%:*}" -p "${redis##*:
 
 redis LPUSH "$ns:jobs${PRIORITY:+:$PRIORITY}" "{\"input\":\"$input\",\"output\":\"$output\",
     ${ID:+\"id\":\"$ID\",}${PRIORITY:+\"priority\":$PRIORITY,}
-    \"ops\":[${ops%,}],\"reply_to\":\"$reply_to\"}" >/dev/null || exit 3
+    \"ops\":[${ops%,}],\"pushed\":$(date +%s),\"reply_to\":\"$reply_to\"}" >/dev/null || exit 3
 
 # BRPOP prints the list's name, then the result in one line, or nothing after its timeout.
 result=$(redis BRPOP "$reply_to" "$seconds") || exit 3
