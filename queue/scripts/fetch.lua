@@ -338,8 +338,6 @@ if over >= 0 then
 end
 local watches = try(settle_watch)
 if #mine > 0 then
-    -- LTRIM removes the entries below. Redis must permit it.
-    try(redis.call, 'LTRIM', ns .. ':never', 0, -1)
     try(own_add, token, mine)
     -- Redis keeps a small sorted set of short members in one list, in which it compares each new
     -- member with the others: 2 us per job. After a long member the set is a skip list, until it is
@@ -350,6 +348,8 @@ if #mine > 0 then
     if long then try(redis.call, 'ZREM', lease, long) end
 end
 
+-- Last: if Redis denies it, the leases are removed again. It permits it for all lists or for none.
+for key, count in pairs(taken) do try(redis.call, 'LTRIM', key, 0, -1 - count) end
 if failure then
     -- Removes what was written. Each of these commands has succeeded in this call, or only frees
     -- memory.
@@ -370,7 +370,6 @@ if failure then
     redis.pcall('ZREM', lease, '', unpack(mine))
     return type(failure) == 'table' and failure or redis.error_reply(failure)
 end
-for key, count in pairs(taken) do redis.call('LTRIM', key, 0, -1 - count) end
 
 if is_waking or #due > 0 then
     next_due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
