@@ -332,6 +332,7 @@ $(O)/gpuimgd: $(OBJECTS)
 
 $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o)
 	@mkdir -p $(@D)
+	$(if $(CODEC),@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 
 $(O)/gpuimgd-codec: $(CONFINED)
