@@ -111,7 +111,8 @@ static size_t section_end(struct xml_span document, const char *text)
 
 struct xml_token xml_next(struct xml_span *document)
 {
-    struct xml_token token = {.kind = XML_END};
+    const struct xml_span none = {"", 0};
+    struct xml_token token = {.kind = XML_END, .whole = none, .name = none, .attributes = none};
     size_t end = 0;
     if (document->bytes == 0)
         return token;

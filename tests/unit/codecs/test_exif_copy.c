@@ -305,7 +305,7 @@ TEST(test_hostile)
 TEST(test_notice)
 {
     struct data data = begin(true), to = {{NULL, 0}, true};
-    size_t who = append(&data, "Ann Artist", 12), what = append(&data, "(c) 2024 Ann", 14);
+    size_t who = append(&data, "Ann Artist", 11), what = append(&data, "(c) 2024 Ann", 13);
     size_t gps = DIRECTORY(&data, 0, {1, 2, 2, 0x4E000000});
     size_t exif = DIRECTORY(&data, 0, {0xA431, 2, 4, 0x34373131});
     put_at(&data, 4, (uint32_t)data.file.length, 4);
