@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "conf/ranks.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/pipeline.h"

@@ -7,6 +7,7 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
+#include "conf/ranks.h"
 #include "daemon/workers/waker.h"
 
 /* If tasks finish often, the loop collects them at this interval, or when so many patient tasks are

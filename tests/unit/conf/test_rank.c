@@ -1,5 +1,5 @@
 /* Tests of ranks: the order of a line, and the shares of the priorities. */
-#include "conf/rank.h"
+#include "conf/ranks.h"
 #include "tests/fixtures/test.h"
 
 struct item {
