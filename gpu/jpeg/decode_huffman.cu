@@ -494,17 +494,24 @@ SIMT enum jpeg_decode_verdict check_segment(uint32_t state, uint32_t before, uin
                                                                   : JPEG_DECODE_BYTES_LEFT;
 }
 
+/* The pieces of a subsequence that have a record: the last subsequence of a segment is shorter. */
+SIMT uint32_t pieces_in(const struct decode_sub *sub)
+{
+    int32_t pieces = (walked_bits(sub) + DECODE_PIECE_BITS - 1) / DECODE_PIECE_BITS;
+    return pieces < 1 ? 1 : pieces < DECODE_PIECES ? (uint32_t)pieces : DECODE_PIECES;
+}
+
 /* Notes which piece is the first to start in each tile from the one after `block` to that of
- * `block_after`: block numbers before and after the subsequence. */
-SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint32_t block,
-                      uint32_t block_after)
+ * `block_after`: block numbers before and after the subsequence, which has `pieces`. */
+SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint32_t pieces,
+                      uint32_t block, uint32_t block_after)
 {
     uint32_t tile_blocks = image->tile_mcus * image->blocks;
     uint32_t tile = block / tile_blocks + 1;
     NO_UNROLL
     for (; tile < image->tiles && tile * tile_blocks <= block_after; tile++) {
         uint32_t piece = 1;
-        while (piece < DECODE_PIECES &&
+        while (piece < pieces &&
                block + (image->records[DECODE_PIECES * sub + piece] >> RECORD_COUNT_AT) <
                    tile * tile_blocks)
             piece++;
@@ -548,7 +555,7 @@ KERNEL(number_blocks, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
         return;
     }
     image->sub_blocks[sub_index] = block;
-    start_tiles(image, sub_index, block,
+    start_tiles(image, sub_index, pieces_in(&sub), block,
                 sub.last ? (mcus_before + mcus) * image->blocks : block + state_count(state));
     if (sub_index == 0)
         image->tile_pieces[0] = 0;

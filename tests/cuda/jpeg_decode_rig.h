@@ -447,9 +447,11 @@ static inline void rig_begin(struct rig_batch *batch, struct rig_image *images, 
     memset(batch->host_verdicts, RIG_PATTERN, count * sizeof(uint32_t));
     rig_upload(batch->pixels, batch->host_pixels, batch->pixel_bytes, stream);
     rig_upload(batch->verdicts, batch->host_verdicts, count * sizeof(uint32_t), stream);
-    uint8_t *pattern = malloc(batch->work_bytes);
-    memset(pattern, RIG_PATTERN, batch->work_bytes);
-    rig_upload(batch->work, pattern, batch->work_bytes, stream);
+    /* The result must not depend on what was in the work space. */
+    static const int fills[] = {0x00, RIG_PATTERN, 0xFF};
+    static unsigned turn;
+    uint8_t *work = malloc(batch->work_bytes);
+    memset(work, fills[turn++ % 3], batch->work_bytes);
     for (size_t i = 0; i < count; i++) {
         struct rig_image *image = &images[i];
         image->image.pixels = batch->pixels + image->image_at;
@@ -464,13 +466,15 @@ static inline void rig_begin(struct rig_batch *batch, struct rig_image *images, 
         items[i] = item;
         work_at += rig_work_bytes(image);
         image->work_end = work_at;
+        memset(work + work_at, RIG_PATTERN, RIG_GUARD);
         work_at += RIG_GUARD;
     }
+    rig_upload(batch->work, work, batch->work_bytes, stream);
     if (jpeg_decode_describe(items, count, batch->host_description, batch->description_bytes,
                              &batch->batch) != batch->description_bytes)
         abort();
     CHECK_CUDA(cudaStreamSynchronize(stream));
-    free(pattern);
+    free(work);
     free(items);
 }
 

@@ -170,6 +170,28 @@ TEST(unusual_files_need_no_work_memory)
     assert_int_equal(work_of(&other, 8), 0);
 }
 
+/* The last tile has one to three MCUs, which can start in the last piece of the data. The rig fills
+ * the work memory of each batch with another byte: the pieces after the data have no records. */
+TEST(short_last_tiles_equal_libjpegs)
+{
+    enum { tile_blocks = 256 };
+    need_device();
+    for (int fill = 0; fill < 3; fill++) {
+        for (size_t sampling = 0; sampling < SAMPLINGS; sampling++)
+            for (uint32_t more = 1; more <= 3; more++)
+                for (int pattern = 0; pattern < 5; pattern++) {
+                    uint32_t h = (uint32_t)samplings[sampling][1];
+                    uint32_t v = (uint32_t)samplings[sampling][2];
+                    uint32_t blocks = samplings[sampling][0] == 3 ? h * v + 2 : 1;
+                    struct rig_encoding as =
+                        encoding_of((tile_blocks / blocks + more) * 8 * h, 8 * v, sampling,
+                                    20 + 15 * pattern, pattern);
+                    add(&as, DECODE_COLOUR, 8);
+                }
+        run_batch(EXACT);
+    }
+}
+
 TEST(samples_at_all_scales_equal_libjpegs)
 {
     need_device();
