@@ -43,6 +43,7 @@ static void look_at_queue(struct snapshot *snapshot, const struct queue_view *vi
     text_copy(snapshot->redis_reason, sizeof snapshot->redis_reason, view->reason);
     text_copy(snapshot->redis_version, sizeof snapshot->redis_version, view->version);
     snapshot->queue_length = snapshot->queue_lengths[JOB_PRIORITIES] = view->length;
+    snapshot->queue_oldest_s = view->oldest_s;
     for (size_t i = 0; i < JOB_PRIORITIES; i++) {
         snapshot->queue_lengths[i] = view->lengths[i];
         snapshot->queue_lengths[JOB_PRIORITIES] -= view->lengths[i];

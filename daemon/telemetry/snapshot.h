@@ -64,6 +64,7 @@ struct snapshot {
     char redis_reason[ERROR_TEXT_MAX + 32], redis_version[32];
     uint64_t results, results_max, dead_listed, dead_max, delayed;
     uint64_t queue_lengths[JOB_PRIORITIES + 1]; /* by the priority of the list; last: NS:jobs */
+    double queue_oldest_s;
     uint64_t queue_length, unacknowledged, redelivered, stale, dropped, trimmed, reconnects;
 
     struct pool_usage pools[SNAPSHOT_POOLS];

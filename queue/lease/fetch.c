@@ -27,6 +27,7 @@ enum {
     REPLY_WATCH,
     REPLY_LENGTHS,
     REPLY_LISTS,
+    REPLY_NUMBER,
     REPLY_HEAD
 };
 
@@ -235,6 +236,8 @@ static void looked(void *context, redisReply *reply)
         return;
     }
     queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
+    if (queue->view.length == 0)
+        queue->age = (struct queue_age){.since_ms = queue->look_ms, .mark_ms = queue->look_ms};
     note_lengths(queue, reply->element[LOOK_LENGTHS]);
     note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
     if (script_reply_integer(reply, LOOK_WORTH) == 1) {
@@ -252,6 +255,7 @@ void fetch_idle_over(struct queue *queue)
     if (queue->idle && group_is_open(queue) && queue_ready(queue) && !queue->looking) {
         struct script_call *call = queue_call(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
                                               "alone:owner", "watcher", "paused", "woken");
+        queue->look_ms = uv_now(queue->loop);
         queue->looking = script_call_send(call, queue->redis, looked, queue);
         if (queue->looking)
             return;
@@ -296,6 +300,26 @@ static void note_alone(struct queue *queue, bool alone, size_t taken)
                                           ? now - group->alone_since_ms : 0);
     queue->alone = alone;
     group->alone_taken += (unsigned)(alone ? taken : 0);
+}
+
+/* Bounds the age of the oldest waiting job. Jobs are taken in the order of their push, so those
+ * that waited at the mark are gone when as many have been taken for the first time since: all
+ * others were pushed after the mark. number: the last job number, or -1. */
+static void note_age(struct queue *queue, long long number)
+{
+    struct queue_age *age = &queue->age;
+    if (number < 0)
+        return;
+    bool passed = number - age->mark_number >= age->mark_length;
+    if (queue->view.length == 0)
+        age->since_ms = queue->fetch_ms;
+    else if (number >= age->mark_number && !passed)
+        return;
+    else if (passed)
+        age->since_ms = age->mark_ms; /* else somebody has lowered :seq */
+    age->mark_ms = queue->fetch_ms;
+    age->mark_number = number;
+    age->mark_length = (long long)queue->view.length;
 }
 
 static void note_dropped(struct queue *queue, long long dropped)
@@ -368,6 +392,7 @@ static void fetched(void *context, redisReply *reply)
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
     note_lengths(queue, reply->element[REPLY_LENGTHS]);
+    note_age(queue, script_reply_integer(reply, REPLY_NUMBER));
     note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
     note_alone(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
     note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);

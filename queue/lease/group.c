@@ -275,6 +275,7 @@ struct group_shard group_shard(struct group *group, uint32_t index)
 static void add_view(struct queue_view *sum, const struct queue_view *view)
 {
     sum->length += view->length;
+    sum->oldest_s = view->oldest_s > sum->oldest_s ? view->oldest_s : sum->oldest_s;
     for (size_t i = 0; i < JOB_PRIORITIES; i++)
         sum->lengths[i] += view->lengths[i];
     sum->results += view->results;

@@ -101,6 +101,13 @@ enum queue_wait {
     WAIT_UNBLOCKED /* as WAIT_ON_JOBS, and CLIENT UNBLOCK was sent to end it */
 };
 
+/* A bound of the age of the oldest waiting job: all were pushed after since_ms. At the mark,
+ * mark_length jobs waited and mark_number was the last job number. Times of uv_now. */
+struct queue_age {
+    uint64_t since_ms, mark_ms;
+    long long mark_number, mark_length;
+};
+
 /* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
  * script runs. If it has more to do than one call may, both steps follow again. */
 enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
@@ -207,6 +214,8 @@ struct queue {
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
     size_t blamed_bytes;       /* of an end that Redis did not take; 0: none yet */
     uint64_t fetch_ms;         /* time of the last FETCH, uv_now */
+    uint64_t look_ms;          /* time of the last LOOK, uv_now */
+    struct queue_age age;
     bool delivering;           /* inside a loop over `leased` events: do not FETCH */
     bool idle;                 /* the last FETCH left NS:jobs empty, or NS:paused existed */
     enum queue_watch watch;

@@ -307,6 +307,8 @@ const struct queue_view *queue_view(struct queue *queue)
         text_copy(queue->reason, sizeof queue->reason, "not connected yet");
     view->reason = queue->reason;
     view->unacknowledged = queue_unacknowledged(queue);
+    view->oldest_s =
+        view->length > 0 ? (double)(uv_now(queue->loop) - queue->age.since_ms) / 1e3 : 0;
     return view;
 }
 
@@ -452,6 +454,7 @@ const char *queue_namespace(const struct queue *queue)
 
 void queue_start(struct queue *queue)
 {
+    queue->age.since_ms = queue->age.mark_ms = uv_now(queue->loop);
     struct redis_options how = {
         .conf = queue->options, .logs = true, .mark = queue->mark,
         .random_state = queue->random_state};

@@ -127,6 +127,7 @@ struct queue_view {
     bool paused;            /* NS:paused existed at the last FETCH */
     uint64_t length;        /* jobs in all lists at the last FETCH or LOOK */
     uint64_t lengths[JOB_PRIORITIES]; /* of these, in NS:jobs:0 to NS:jobs:9 */
+    double oldest_s; /* all of these were pushed at most so long ago; 0 without jobs */
     uint64_t results, dead_listed, delayed; /* entries of NS:results, NS:dead, NS:delayed */
     uint64_t unacknowledged; /* ended leases whose end Redis has not acknowledged yet */
     uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start: metrics.def

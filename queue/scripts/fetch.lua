@@ -10,9 +10,10 @@
 --       1 if this daemon has the right to run alone, the highest job number that a cancel can apply
 --       to (-1: none), 1 if paused, 1 if this daemon is the watcher of :jobs (2: and the only
 --       daemon), the jobs left in :jobs:0 to :jobs:9 (-1: a key of another type, or denied, is
---       skipped; empty: there is no such list), the priorities of the leases as one text, with - for
---       :jobs, then for each lease number, attempt, text (if it is longer than ARGV 7: {its length,
---       its first bytes})}
+--       skipped; empty: there is no such list), the priorities of the leases as one text, - for
+--       :jobs, the last job number (every job that was taken for the first time raises it by one;
+--       -1 while paused), then for each lease number, attempt, text (if it is longer than ARGV 7:
+--       {its length, its first bytes})}
 --
 -- An entry `@cancel:SERIAL:ID` is a fence, which CANCEL pushed after all jobs that waited then.
 -- When it is taken, the cancel with that serial applies to the job numbers up to now (see
@@ -71,7 +72,7 @@ if is_paused then
     if holder == me then end_right(owner) end
     local lengths = has_lists and select(3, open_lanes(lists)) or {}
     for _, length in ipairs(lengths) do waiting = waiting + math.max(0, length) end
-    return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths, ''}
+    return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths, '', -1}
 end
 
 local dropped = 0
@@ -129,7 +130,7 @@ end
 -- include parts/text.lua
 -- Leases a job. raw: the text of a new job, whose number was assigned just now. list: the priority
 -- of the list that it was taken from, or nil.
-local reply, mine, ends, from = {0, 0, 0, 0, 0, 0, 0, {}, ''}, {}, {}, {}
+local reply, mine, ends, from = {0, 0, 0, 0, 0, 0, 0, {}, '', 0}, {}, {}, {}
 local head = #reply
 local function take(number, attempt, raw, list)
     local job = ns .. ':job:' .. number
@@ -166,12 +167,13 @@ end
 local claimed = false
 
 -- Skips numbers in use: somebody may have deleted or lowered :seq.
-local assigned = {}
+local assigned, last_number = {}, tonumber(counter or 0)
 local function new_numbers(count)
     local numbers = {}
     while #numbers < count do
         local missing, some, keys = count - #numbers, {}, {}
         local last = redis.call('INCRBY', seq, missing)
+        last_number = last
         for i = 1, missing do
             some[i] = string.format('%.0f', last - missing + i)
             keys[i] = ns .. ':job:' .. some[i]
@@ -377,5 +379,5 @@ end
 local due_ms = next_due and math.max(0, next_due - now) or -1
 if is_waking and redis.call('EXISTS', woken) == 1 then due_ms = 0 end
 reply[1], reply[2], reply[3], reply[4] = left, due_ms, dropped, claimed and 1 or 0
-reply[5], reply[7], reply[9] = over, watches, table.concat(from)
+reply[5], reply[7], reply[9], reply[10] = over, watches, table.concat(from), last_number
 return reply

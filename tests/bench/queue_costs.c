@@ -27,7 +27,7 @@
 #define IDLE_S 1.0
 #define SLEEP_S 0.003 /* of Redis before a cold call */
 #define COLD_CALLS 192
-#define HEAD           9 /* members of the reply of FETCH before the jobs */
+#define HEAD           10 /* members of the reply of FETCH before the jobs */
 #define INST "host-000001:0b7c9c2e-1c7f-4d15-9f7e-3f4e1d2c5b6a:4026531836:12345:6789012"
 #define RESULT                                                                                     \
     "{\"job\":123456,\"status\":\"done\",\"input\":{\"path\":\"in.jpg\",\"format\":\"jpeg\","      \

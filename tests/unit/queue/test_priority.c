@@ -153,13 +153,14 @@ TEST(test_lengths)
     for (size_t i = 0; i < 10; i++)
         assert_int_equal(lengths->element[i]->integer, i == 3 ? 4 : i == 5 ? -1 : 0);
     assert_string_equal(reply->element[FETCH_LISTS]->str, "9-"); /* of the two leases */
+    assert_int_equal(reply->element[FETCH_NUMBER]->integer, 2);
     freeReplyObject(reply);
     expect("OK", "SET t:watcher A");
     expect_eval(SCRIPT_ID_LOOK, LOOK_KEYS, "", "1 5 -1 0 0 0 0 4 0 -1 0 0 0 0");
     expect("OK", "SET t:paused 1");
     expect_eval(SCRIPT_ID_LOOK, LOOK_KEYS, "", "0 5 -1 1 0 0 0 4 0 -1 0 0 0 0");
     expect_eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 2 2 10000 3 20 1 0 none",
-                "5 -1 0 0 -1 1 0 0 0 0 4 0 -1 0 0 0 0 ");
+                "5 -1 0 0 -1 1 0 0 0 0 4 0 -1 0 0 0 0  -1");
 }
 
 static void fetch_one(const char *list, const char *token)

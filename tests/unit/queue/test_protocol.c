@@ -310,7 +310,7 @@ TEST(test_with_one_attempt_nothing_runs_alone)
 {
     expect("1", "LPUSH t:jobs a");
     expect_eval(SCRIPT_ID_FETCH, FETCH_KEYS, "t A 1 1 10000 1 20 1 0",
-                "0 -1 0 0 -1 0 2 {} - 1 1 a");
+                "0 -1 0 0 -1 0 2 {} - 1 1 1 a");
     expect_eval(SCRIPT_ID_NACK, NACK_KEYS "t:job:1", "9 9 9 1 100 1 A:1 back '' 0 0 0", "0 1");
     expect("@1", "LRANGE t:jobs 0 -1");
 }

@@ -52,6 +52,37 @@ TEST(test_wakes_up_when_idle)
     tear_down(bench);
 }
 
+/* Takes so many jobs, and returns the bound of the age of the oldest that is left. */
+static double take_and_look(struct bench *bench, uint32_t count)
+{
+    size_t before = bench->leased;
+    queue_set_places(bench->queue, count);
+    run_until(bench, bench->leased == before + count);
+    return queue_view(bench->queue)->oldest_s;
+}
+
+/* No job carries a time. The jobs that waited at a mark are gone when as many have been taken. */
+TEST(test_bounds_the_age_of_the_oldest)
+{
+    struct bench *bench = set_up_started();
+    push(bench, 4);
+    uint64_t began = uv_hrtime();
+    take_and_look(bench, 1); /* the mark: 3 wait */
+    run_ms(bench, 300);
+    assert_true(queue_view(bench->queue)->oldest_s >= 0.25);
+    push(bench, 3);
+    assert_true(take_and_look(bench, 2) >= 0.25); /* one of the first 4 is left */
+    run_ms(bench, 300);
+    double bound = take_and_look(bench, 1); /* it is taken: since the first mark; a second one */
+    assert_true(bound >= 0.55 && bound <= (double)(uv_hrtime() - began) / 1e9 + 0.1);
+    push(bench, 2);
+    bound = take_and_look(bench, 3); /* those after the second mark are left */
+    assert_true(bound < (double)(uv_hrtime() - began) / 1e9 - 0.4);
+    assert_true(take_and_look(bench, 2) == 0);
+    finish_jobs(bench);
+    tear_down(bench);
+}
+
 TEST(test_fetches_no_more_than_places)
 {
     struct bench *bench = set_up_started();
