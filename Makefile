@@ -556,7 +556,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
                                       $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_CMOCKA) $(LDLIBS_ALL)
 
-build-fuzz: $(FUZZERS) $(REPLAYS)
+build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(FAULTY) $(FAULTY_CODEC) $(LATER) $(O)/tests/faults/faults $(STANDIN_DAEMON) \
              $(STANDIN_TESTS) $(DEVICE_TESTS) $(JPEG_DEVICE)
 
@@ -677,7 +677,7 @@ bench-peers: deps
 	@tests/bench/peers.py --build $(O) --folder "$(FOLDER)" --svg tests/bench/peers.svg $(BENCH)
 bench-formats: deps
 	@tests/deps.sh bench-formats
-	@$(MAKE) --no-print-directory $(O)/tests/bench/bench_formats
+	@$(MAKE) --no-print-directory all $(O)/tests/bench/bench_formats
 	@tests/bench/formats.py --build $(O) --folder "$(FOLDER)" $(BENCH)
 bench-linear: deps
 	@tests/deps.sh bench-linear
