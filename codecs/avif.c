@@ -199,9 +199,11 @@ static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
                               .region_bytes = round_up(length) + AVIF_METADATA_BYTES_MAX,
                               .work_bytes = CODEC_PROBE_BYTES, .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
-    if (codec_process_begin(state, &task, error) == STATUS_OK)
-        probe(state, &task, bytes, length, limits, info, error);
-    codec_process_end(state);
+    do {
+        if (codec_process_begin(state, &task, error) == STATUS_OK)
+            probe(state, &task, bytes, length, limits, info, error);
+        codec_process_end(state);
+    } while (codec_process_retries(state, error));
     return error->status;
 }
 
@@ -232,9 +234,11 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns, .caller = limits->caller};
     (void)request; /* the file alone determines the channels */
-    if (codec_process_begin(state, &task, error) == STATUS_OK)
-        decode(state, &task, bytes, length, dst, error);
-    codec_process_end(state);
+    do {
+        if (codec_process_begin(state, &task, error) == STATUS_OK)
+            decode(state, &task, bytes, length, dst, error);
+        codec_process_end(state);
+    } while (codec_process_retries(state, error));
     return error->status;
 }
 
@@ -335,11 +339,14 @@ static enum status avif_encode(void *state, const struct image *src,
                               .region_bytes = call.region_bytes,
                               .work_bytes = most - call.region_bytes,
                               .deadline_ns = request->deadline_ns, .caller = request->caller};
-    if (codec_process_begin(state, &task, error) == STATUS_OK &&
-        codec_process_put_image(state, 0, src, error) == STATUS_OK &&
-        put_metadata(state, pixels, &call, request, error) == STATUS_OK)
-        encode(state, &task, &call, sink, error);
-    codec_process_end(state);
+    do {
+        call.kind = CODEC_ENCODE;
+        if (codec_process_begin(state, &task, error) == STATUS_OK &&
+            codec_process_put_image(state, 0, src, error) == STATUS_OK &&
+            put_metadata(state, pixels, &call, request, error) == STATUS_OK)
+            encode(state, &task, &call, sink, error);
+        codec_process_end(state);
+    } while (sink->total == 0 && codec_process_retries(state, error));
     return error->status;
 }
 

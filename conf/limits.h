@@ -69,9 +69,9 @@
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
 #define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
 /* From one task to the next it keeps this much of its heap, and of the memory that it shares with
- * the daemon: enough for images of about a megapixel. */
-#define CODEC_HEAP_KEPT_BYTES   (8 * MIB)
-#define CODEC_REGION_KEPT_BYTES (4 * MIB)
+ * the daemon: enough for images of one or two megapixels. */
+#define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
+#define CODEC_REGION_KEPT_BYTES (8 * MIB)
 /* The code of the libraries, and their data. Resident: 6 MiB after the start, 12 MiB after tasks of
  * all kinds. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)

@@ -23,7 +23,7 @@
 enum { LEFT = 0, USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
 
 /* malloc returns blocks of this size at once when they are freed. */
-#define BLOCK_BYTES (2 * MIB)
+#define BLOCK_BYTES (8 * MIB)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
@@ -101,6 +101,26 @@ static void confined_fault(const char *stage)
 }
 #endif
 
+/* The first part of the region, which stays mapped from task to task, so that its pages are there.
+ * NULL: not mapped yet. */
+static uint8_t *kept;
+
+/* NULL: no memory. */
+static uint8_t *map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, CODEC_REGION, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static uint8_t *map_region(size_t bytes)
+{
+    if (bytes > CODEC_REGION_KEPT_BYTES)
+        return map(bytes);
+    if (!kept)
+        kept = map(CODEC_REGION_KEPT_BYTES);
+    return kept;
+}
+
 static void run(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     switch (call->kind) {
@@ -125,15 +145,15 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
                                          [CODEC_ENCODE] = "encode"};
     errno = 0;
     confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);
-    uint8_t *region = mmap(NULL, call->region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                           CODEC_REGION, 0);
-    if (region == MAP_FAILED) {
+    uint8_t *region = map_region(call->region_bytes);
+    if (!region) {
         *reply = lacking;
         return;
     }
     run(call, region, reply);
     reply->lacks_memory = reply->status != STATUS_OK && errno == ENOMEM;
-    munmap(region, call->region_bytes);
+    if (region != kept)
+        munmap(region, call->region_bytes);
 }
 
 static bool say_hello(void)

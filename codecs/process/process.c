@@ -115,8 +115,11 @@ static bool has_ended(const struct codec_process *process)
     return poll(&poll_for, 1, 0) != 0; /* it has nothing to say between tasks */
 }
 
+/* A small region has the size that the process keeps mapped. */
 static enum status set_region(struct codec_process *process, uint64_t bytes, struct error *error)
 {
+    if (bytes < CODEC_REGION_KEPT_BYTES)
+        bytes = CODEC_REGION_KEPT_BYTES;
     if (bytes != process->region_bytes && ftruncate(process->region, (off_t)bytes) != 0)
         return error_set(error, STATUS_OUT_OF_MEMORY,
                          "no shared memory of %llu bytes for the codec process: %s",
@@ -129,7 +132,7 @@ static enum status set_region(struct codec_process *process, uint64_t bytes, str
 static enum status set_limit(struct codec_process *process, uint64_t bytes, struct error *error)
 {
     struct rlimit limit;
-    uint64_t most = process->base_bytes + CODEC_HEAP_KEPT_BYTES + bytes;
+    uint64_t most = process->base_bytes + CODEC_HEAP_KEPT_BYTES + CODEC_REGION_KEPT_BYTES + bytes;
     if (process->base_bytes == 0 || process->limit_bytes == most)
         return STATUS_OK;
     process->limit_bytes = most;
@@ -165,7 +168,7 @@ void codec_process_end(struct codec_process *process)
         forget(process);
     }
     if (process->pid != 0 && process->region_bytes > CODEC_REGION_KEPT_BYTES)
-        (void)set_region(process, CODEC_REGION_KEPT_BYTES, &ignored);
+        (void)set_region(process, 0, &ignored);
 }
 
 /* ---- ask ------------------------------------------------------------------------------------ */
@@ -247,8 +250,19 @@ static enum status lack_memory(struct codec_process *process, const struct codec
               "libavif needs more memory to %s the %s than %llu bytes, the limit for its size",
               kinds[task->kind].verb, task->noun,
               (unsigned long long)(task->region_bytes + task->work_bytes));
+    bool is_used = process->is_used;
     replace(process, CODEC_PROCESS_MEMORY, error);
+    process->retries = is_used;
     return error->status;
+}
+
+bool codec_process_retries(struct codec_process *process, struct error *error)
+{
+    bool retries = process->retries;
+    process->retries = false;
+    if (retries)
+        error_clear(error);
+    return retries;
 }
 
 enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
@@ -275,8 +289,6 @@ static bool is_allowed(enum codec_call_kind kind, uint32_t status)
 static enum status take_failure(struct codec_process *process, const struct codec_task *task,
                                 struct codec_reply *reply, struct error *error)
 {
-    if (reply->lacks_memory)
-        return lack_memory(process, task, error);
     if (!is_allowed(task->kind, reply->status))
         return codec_process_distrust(process, task, error);
     reply->text[sizeof reply->text - 1] = '\0';
@@ -294,11 +306,14 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
         return give_up(process, task, heard, error);
     bool is_done = reply->kind == CODEC_DONE;
     process->is_busy = !is_done;
+    if (is_done && reply->lacks_memory)
+        return lack_memory(process, task, error);
+    process->is_used |= is_done;
     bool fits = is_done || (reply->kind == CODEC_NEEDS && task->kind == CODEC_PROBE) ||
                 (reply->kind == CODEC_PART && task->kind == CODEC_ENCODE);
     if (!fits)
         return codec_process_distrust(process, task, error);
-    if (is_done && (reply->status != STATUS_OK || reply->lacks_memory))
+    if (is_done && reply->status != STATUS_OK)
         return take_failure(process, task, reply, error);
     return STATUS_OK;
 }

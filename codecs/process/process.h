@@ -32,6 +32,8 @@ struct codec_process {
     uint64_t region_bytes;
     bool reads, writes;
     bool is_busy; /* it has not ended its task */
+    bool is_used; /* it has ended a task */
+    bool retries; /* a used process lacked memory: see codec_process_retries */
 };
 
 /* A task. Errors name the `noun`: "AVIF". */
@@ -57,6 +59,9 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
 /* Ends a task: the region shrinks. A process that has not ended it, because the daemon failed
  * meanwhile, is killed. Idempotent. */
 void codec_process_end(struct codec_process *process);
+/* After the end of a task. Free memory of earlier tasks counts in the limit of a process, so a task
+ * that lacked memory is repeated by a new one. true: repeat it; the error is cleared. */
+bool codec_process_retries(struct codec_process *process, struct error *error);
 /* For a reply that the protocol does not allow: kills the process. Returns the status. */
 enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
                                    struct error *error);

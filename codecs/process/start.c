@@ -21,7 +21,7 @@
 /* From the exec to the hello: some 10 ms on an idle machine. */
 #define START_S 20
 #define PATH_BYTES 4096
-#define VARIABLES_MAX 4
+#define VARIABLES_MAX 5
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
@@ -45,12 +45,15 @@ static const char *program_path(char path[PATH_BYTES])
     return GPUIMGD_LIBEXECDIR "/gpuimgd-codec";
 }
 
-/* Few variables of this process are for the other one; many are secrets. */
+/* Few variables of this process are for the other one; many are secrets. malloc asks for huge pages,
+ * which cost the kernel a tenth of the time of small ones. */
 static void take_environment(char *environment[VARIABLES_MAX + 1])
 {
     static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
                                         "TSAN_OPTIONS="};
+    static char pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
     size_t count = 0;
+    environment[count++] = pages;
     for (char **variable = environ; variable && *variable; variable++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (count < VARIABLES_MAX && strncmp(*variable, names[i], strlen(names[i])) == 0)

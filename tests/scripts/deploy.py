@@ -195,7 +195,7 @@ def memory(documents):
     resources = container(documents)["resources"]
     has = size(resources["limits"]["memory"])
     need = share(documents, "pinned_bytes", has) + share(documents, "host_bytes", has) + \
-        (160 + (36 + 57) * workers) * MIB + inflight * 40 * 1024 + 2 * input_max + \
+        (160 + (36 + 77) * workers) * MIB + inflight * 40 * 1024 + 2 * input_max + \
         size(value(documents, "url_bytes")) + input_max + \
         int(value(documents, "url_connections")) * 256 * 1024 + (4 * 8 + 7) * MIB + CUDA_BYTES
     assert need <= has, f"{need / MIB:.0f} MiB are needed, and the limit is {has / MIB:.0f}"
