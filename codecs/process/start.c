@@ -45,8 +45,8 @@ static const char *program_path(char path[PATH_BYTES])
     return GPUIMGD_LIBEXECDIR "/gpuimgd-codec";
 }
 
-/* Few variables of this process are for the other one; many are secrets. malloc asks for huge pages,
- * which cost the kernel a tenth of the time of small ones. */
+/* Few variables of this process are for the other one; many are secrets. malloc asks for huge
+ * pages, which cost the kernel a tenth of the time of small ones. */
 static void take_environment(char *environment[VARIABLES_MAX + 1])
 {
     static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
