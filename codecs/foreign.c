@@ -28,6 +28,7 @@ static const struct signature signatures[] = {
     MAGIC("a HEIC image", 4, "ftyphev"),
     MAGIC("a HEIF image", 4, "ftypmif1"),
     MAGIC("a HEIF image", 4, "ftypmsf1"),
+    MAGIC("a HEIF or AVIF image with a compact header (mif3)", 4, "ftypmif3"),
     MAGIC("a Canon raw image", 4, "ftypcrx "),
     MAGIC("a video", 4, "ftyp"),
     MAGIC("a JPEG 2000 image", 0, "\0\0\0\fjP  \r\n\x87\n"),

@@ -207,8 +207,7 @@ static struct streams count_streams(const avifImage *image, const uint8_t *file,
 
 /* The memory of libavif and dav1d for a usual file of this size; a file that needs more fails.
  * Besides the image there is one copy: of the cells of a grid, or with film grain. Cells reach
- * beyond the image by less than one row and one column of them. Measured with dav1d 1.0 and 1.5:
- * tests/unit/codecs/test_avif_memory.c. */
+ * beyond the image by less than one row and one column of them. Measured with dav1d 1.0. */
 static uint64_t decode_bytes(const avifDecoder *decoder, const avifCropRect *crop,
                              const struct streams *streams)
 {

@@ -485,6 +485,40 @@ static struct picture_file sized(uint32_t width, uint32_t height)
     return file;
 }
 
+/* Honest images need less than the limit of the process, and that less than a host of 8 GB has for
+ * codecs: three eighths of an eighth. */
+TEST(test_memory)
+{
+    static const avifPixelFormat kinds[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV420,
+                                            AVIF_PIXEL_FORMAT_YUV400};
+    for (int i = 0; i < 12; i++) {
+        struct picture_file file = make_avif(.width = 1100, .height = 900, .format = kinds[i % 3],
+                                             .depth = i / 3 % 2 ? 12 : 8, .alpha = i / 6,
+                                             .quantizer = 10);
+        rig_reads(&file, STATUS_OK, NULL);
+        picture_free(&file);
+    }
+    for (int effort = 0; effort <= 6; effort += 2) {
+        struct image image = rig_picture(350, 200, 4, 7);
+        struct picture_file noise = picture_garbage(image.stride * image.height, 1);
+        memcpy(image.pixels, noise.bytes, noise.length);
+        struct picture_file file = rig_encode_as(&image, "avif", .encoder = {.quality = 100,
+                                                                             .effort = effort});
+        picture_free(&file);
+        picture_free(&noise);
+        free(image.pixels);
+    }
+    const struct encoder_settings slow = {.quality = 60, .effort = 6}, usual = {.quality = 60,
+                                                                                .effort = 1};
+    const struct format *avif = format_by_name("avif");
+    struct picture_file large = sized(6000, 4000);
+    assert_int_equal(rig_probe(&rig, &large), STATUS_OK);
+    assert_true(rig.info.codec_bytes < 8 * GIB / 8 * 3 / 8);
+    assert_true(codec_encoder_bytes(avif, 4000, 3000, 3, &usual, 0) < 8 * GIB / 8 * 3 / 8);
+    assert_true(codec_encoder_bytes(avif, 4000, 3000, 3, &slow, 0) < 2 * GIB * 3 / 8);
+    picture_free(&large);
+}
+
 TEST(test_wrong_sizes)
 {
     static const uint32_t huge[][2] = {{60000, 60000}, {0xFFFFFFFF, 0xFFFFFFFF}, {16384, 16385}};

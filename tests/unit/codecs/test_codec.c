@@ -27,6 +27,8 @@ TEST(test_foreign_formats)
         FOREIGN("a BMP image", "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"),
         FOREIGN("a HEIC image", "\0\0\0\x18" "ftypheic\0\0\0\0"),
         FOREIGN("a HEIF image", "\0\0\0\x18" "ftypmif1\0\0\0\0"),
+        FOREIGN("a HEIF or AVIF image with a compact header (mif3)",
+                "\0\0\0\x14" "ftypmif3" "avif\0\0\0\0"),
         FOREIGN("a video", "\0\0\0\x18" "ftypmp42\0\0\0\0"),
         FOREIGN("a JPEG 2000 image", "\0\0\0\fjP  \r\n\x87\n"),
         FOREIGN("a JPEG 2000 image", "\xFF\x4F\xFF\x51\0\x2F"),
