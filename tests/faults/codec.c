@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static struct process *begin(struct rig *rig)
 {
     const char *path = program(rig);
     setenv("GPUIMGD_CODEC", path, 1);
-    struct process *daemon = rig_start(rig, 0, NULL, "--workers=1", "--decode_timeout_s=2", NULL);
+    const char *workers = text_of("--workers=%g", fmax(1, rig->fault->number[0]));
+    struct process *daemon = rig_start(rig, 0, NULL, workers, "--decode_timeout_s=2", NULL);
     rig_push_text(rig, "make0", "{'id':'make0','input':'p.jpg','output':'p.avif'}");
     rig_wait(rig, 20);
     world_put_picture(&rig->world, "p.avif",
@@ -138,6 +140,26 @@ static void is_cancelled(struct rig *rig)
     rig_wait_done(rig, 20, "n");
 }
 
+/* The other worker runs the other jobs meanwhile. */
+static void others_pass(struct rig *rig)
+{
+    enum { others = 40 };
+    if (!HAS_AVIF) {
+        rig_skip(rig, "built without AVIF");
+        return;
+    }
+    struct process *daemon = begin(rig);
+    arm(rig, daemon);
+    const char *text = text_of(victim(rig), 50.0);
+    rig_push_text(rig, "victim0", "%s", text);
+    RIG_WAIT_UNTIL(10, count_processes(rig) == 1);
+    rig_push(rig, "n", others);
+    rig_wait_for(rig, 1 + others, 1.8);
+    rig_saw_if(rig, count_processes(rig) == 1, "it hangs");
+    rig_saw_done(rig, "n");
+    rig_wait_jobs(rig, 20, "victim0");
+}
+
 static void daemon_is_killed(struct rig *rig)
 {
     if (!HAS_AVIF) {
@@ -206,6 +228,9 @@ const struct fault_case codec_faults[] = {
     CASE("a decode that hangs", "the job is cancelled", is_cancelled,
          "victim0: cancelled cancelled, attempt 1; within 15 s; 1 done once",
          .with = {"decode-hang"}),
+    CASE("40 jobs, 2 workers", "the process of one hangs", others_pass,
+         "it hangs; 40 done once; victim0: failed decode_limit, attempt 1",
+         .with = {"probe-hang"}, .number = {2}),
     CASE("a daemon", "kill -9 while its codec process hangs", daemon_is_killed,
          "1 process; 0 left; victim0: done, attempt 2", .with = {"decode-hang"}),
     CASE("the codec process", "there is none", is_missing,

@@ -218,6 +218,25 @@ TEST(test_kept)
     picture_free(&xmp);
 }
 
+/* EXIF and XMP of an output say what its pixels need: an AVIF has irot, and EXIF may say 1. */
+TEST(test_orientation_of_another_place)
+{
+    struct picture_file exif = camera_exif(true, 1, 24, 16, 0), xmp = camera_xmp(1, false);
+    struct picture_file file = make_file(FORMAT_png, &exif, &xmp);
+    probe(&file, METADATA_EXIF | METADATA_XMP);
+    struct metadata_fit fit = {.upright = false, .orientation = 6, .width = 24, .height = 16};
+    image_info_fit_metadata(&rig.info, &fit);
+    struct picture_file own = own_exif();
+    assert_int_equal(camera_value(&own, CAMERA_ORIENTATION), 6);
+    assert_non_null(memmem(rig.info.xmp, rig.info.xmp_bytes, "tiff:Orientation=\"6\"", 20));
+    fit.upright = true;
+    image_info_fit_metadata(&rig.info, &fit);
+    assert_int_equal(camera_value(&own, CAMERA_ORIENTATION), 1);
+    picture_free(&file);
+    picture_free(&exif);
+    picture_free(&xmp);
+}
+
 TEST(test_not_wanted)
 {
     struct picture_file exif = camera_exif(true, 6, 24, 16, 0), xmp = camera_xmp(6, false);
