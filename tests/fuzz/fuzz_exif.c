@@ -11,7 +11,10 @@
  * for the next one, except for its orientation. */
 static void check_changes(const uint8_t *bytes, size_t length)
 {
-    const struct metadata_fit fits[] = {{true, true, 65500, 1}, {true, false, 7, 9}};
+    const struct metadata_fit fits[] = {
+        {.upright = true, .in_srgb = true, .width = 65500, .height = 1},
+        {.upright = true, .width = 7, .height = 9},
+    };
     uint8_t *first = NULL, *second = NULL;
     size_t kept = 0, again = 0;
     FUZZ_MUST(exif_copy(bytes, length, &first, &kept) && kept <= EXIF_KEPT_BYTES_MAX);
