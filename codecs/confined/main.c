@@ -105,19 +105,20 @@ static void confined_fault(const char *stage)
  * NULL: not mapped yet. */
 static uint8_t *kept;
 
-/* NULL: no memory. */
-static uint8_t *map(size_t bytes)
+/* flags: MAP_POPULATE, if all pages will be used. NULL: no memory. */
+static uint8_t *map(size_t bytes, int flags)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, CODEC_REGION, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, CODEC_REGION, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static uint8_t *map_region(size_t bytes)
+/* A probe uses little of a large region. */
+static uint8_t *map_region(const struct codec_call *call)
 {
-    if (bytes > CODEC_REGION_KEPT_BYTES)
-        return map(bytes);
+    if (call->region_bytes > CODEC_REGION_KEPT_BYTES)
+        return map(call->region_bytes, call->kind == CODEC_PROBE ? 0 : MAP_POPULATE);
     if (!kept)
-        kept = map(CODEC_REGION_KEPT_BYTES);
+        kept = map(CODEC_REGION_KEPT_BYTES, 0);
     return kept;
 }
 
@@ -145,7 +146,7 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
                                          [CODEC_ENCODE] = "encode"};
     errno = 0;
     confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);
-    uint8_t *region = map_region(call->region_bytes);
+    uint8_t *region = map_region(call);
     if (!region) {
         *reply = lacking;
         return;
