@@ -1,4 +1,4 @@
-/* files.c - resolves paths below the roots, opens inputs and writes outputs. */
+/* files.c - opens the roots and the inputs, and writes outputs. */
 /* uncovered file: disk */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,96 +17,6 @@
 
 #include "conf/clock.h"
 #include "daemon/files/files_impl.h"
-
-/* ---- resolving below a root ----------------------------------------------------------------- */
-
-/* false: errno is set, or *error if the output must end. */
-static bool make_folder(int parent, const char *name, const struct files_making *making,
-                        struct error *error)
-{
-    if (making->may_go_on && making->may_go_on(making->context, error) != STATUS_OK) {
-        errno = ECANCELED;
-        return false;
-    }
-    if (mkdirat(parent, name, 0755) != 0)
-        return errno == EEXIST;
-    int fd = making->sync ? openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        fsync(fd); /* errors are ignored: the fsync of the file reports them, too */
-        close(fd);
-    }
-    return true;
-}
-
-/* "", "." and ".." are no file names. The job parser (queue/job/job.c) refuses them, too, but the
- * walk must be safe without it. */
-static bool is_no_name(const char *part, size_t length)
-{
-    return length == 0 || (length == 1 && part[0] == '.') ||
-           (length == 2 && part[0] == '.' && part[1] == '.');
-}
-
-/* Closes a descriptor, unless it is -1, and keeps errno. */
-static void close_keep_errno(int fd)
-{
-    int saved = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
-}
-
-/* Opens a subfolder. making: create it if it is missing; NULL: do not. Returns a descriptor, or -1
- * with errno. */
-static int step_into(int folder, const char *name, size_t length, const struct files_making *making,
-                     struct error *error)
-{
-    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    char part[NAME_MAX + 1];
-    if (length > NAME_MAX || is_no_name(name, length)) {
-        errno = length > NAME_MAX ? ENAMETOOLONG : EXDEV;
-        return -1;
-    }
-    memcpy(part, name, length);
-    part[length] = '\0';
-    int next = openat(folder, part, flags);
-    if (next < 0 && errno == ENOENT && making && make_folder(folder, part, making, error))
-        next = openat(folder, part, flags);
-    return next;
-}
-
-/* Finds the parent folder of path below root, one component at a time: O_NOFOLLOW alone checks only
- * the last component, and openat2 does not exist in the service (RestrictSUIDSGID= hides it).
- * making and error: as step_into. Sets *name to the last component. Returns root if path has no
- * other component, else a new descriptor, or -1 with errno. */
-static int walk_to_parent(int root, const char *path, const struct files_making *making,
-                          const char **name, struct error *error)
-{
-    int folder = root;
-    *name = path;
-    for (const char *slash; folder >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
-        int next = step_into(folder, *name, (size_t)(slash - *name), making, error);
-        if (folder != root)
-            close_keep_errno(folder);
-        folder = next;
-    }
-    if (folder >= 0 && is_no_name(*name, strlen(*name))) {
-        if (folder != root)
-            close(folder);
-        errno = EXDEV; /* as for a path that leaves the root */
-        return -1;
-    }
-    return folder;
-}
-
-static int open_beneath(int root, const char *path, int flags)
-{
-    const char *name;
-    int folder = walk_to_parent(root, path, NULL, &name, NULL);
-    int fd = folder >= 0 ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW) : -1;
-    if (folder != root)
-        close_keep_errno(folder);
-    return fd;
-}
 
 static bool is_refusal(int reason)
 {
@@ -256,8 +166,8 @@ bool files_has_root(const struct files *files, const char *output_root)
     int temporary = root >= 0 ? enter_temporary(root) : -1;
     bool has = temporary >= 0 && is_same(root, files->output_root) &&
                is_same(temporary, files->temporary);
-    close_keep_errno(temporary);
-    close_keep_errno(root);
+    files_close_keep_errno(temporary);
+    files_close_keep_errno(root);
     return has;
 }
 
@@ -295,8 +205,8 @@ bool files_follow_root(struct files *files, const char *output_root, struct erro
                   "output_root \"%s\" is now another folder, and its " TEMPORARY_FOLDER
                   " cannot be opened: %s; mount its filesystem, or create that folder",
                   output_root, strerror(errno));
-    close_keep_errno(temporary);
-    close_keep_errno(root);
+    files_close_keep_errno(temporary);
+    files_close_keep_errno(root);
     return taken;
 }
 
@@ -333,9 +243,9 @@ bool files_same_folder(const char *one, const char *other)
 static bool is_special(const struct files *files, const char *path)
 {
     struct stat info;
-    int fd = open_beneath(files->input_root, path, O_PATH);
+    int fd = files_open_beneath(files->input_root, path, O_PATH);
     bool special = fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
-    close_keep_errno(fd);
+    files_close_keep_errno(fd);
     return special;
 }
 
@@ -369,7 +279,7 @@ enum status files_open_input(const struct files *files, const char *path, uint64
 {
     /* O_NONBLOCK: do not wait for the other end of a FIFO or a device. */
     *input = (struct files_input){
-        .fd = open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
+        .fd = files_open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
     if (input->fd < 0)
         return input_error(files, path, error);
     struct stat info;
@@ -471,11 +381,11 @@ static enum status output_error(struct files_output *output, const char *step, s
 static int open_parent(const struct files *files, const char *path,
                        const struct files_making *making, const char **name, struct error *error)
 {
-    int folder = walk_to_parent(files->output_root, path, making, name, error);
+    int folder = files_walk_to_parent(files->output_root, path, making, name, error);
     if (folder < 0 || folder == files->output_root)
         return folder;
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* unlike O_PATH, for fsync */
-    close_keep_errno(folder);
+    files_close_keep_errno(folder);
     return fd;
 }
 

@@ -1,5 +1,6 @@
 /*
- * files_impl.h - names and creation of temporary files, shared by files.c and sweep.c.
+ * files_impl.h - what the sources of this folder share: paths below a root, and the names and
+ * creation of temporary files.
  */
 #pragma once
 
@@ -31,3 +32,15 @@ bool files_touch(const struct files *files, int folder, const char *prefix,
 
 /* Sweeps a folder with outputs and their temporary files, once per folder. */
 void files_sweep_beside(struct files *files, int folder, struct files_identity now);
+
+/* Closes a descriptor, unless it is -1, and keeps errno. */
+void files_close_keep_errno(int fd);
+
+/* Finds the parent folder of path below root, and sets *name to the last component. making: creates
+ * missing folders; NULL: does not. Returns root if path has no other component, else a new
+ * descriptor, or -1 with errno; *error is set, too, if making->may_go_on said no. */
+int files_walk_to_parent(int root, const char *path, const struct files_making *making,
+                         const char **name, struct error *error);
+
+/* Opens a file below root without following links. Returns a descriptor, or -1 with errno. */
+int files_open_beneath(int root, const char *path, int flags);

@@ -20,7 +20,9 @@ readonly photo=$dir/IMG_0042.jpg
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_PROFILE
 
 photo_site() { /usr/bin/python3 -B tests/scripts/photo_site.py "$@"; }
-has_library() { ldd "$program" 2>/dev/null | grep "$1" >/dev/null; }
+has_library() { # the daemon's, or its codec process's
+    ldd "$program" "$program-codec" 2>/dev/null | grep "$1" >/dev/null
+}
 skip() { echo "ok - $1 # SKIP $2"; }
 
 # ---- the input ----------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+/* beneath.c - resolves paths below a root, and creates missing folders there. */
+/* uncovered file: disk */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/files/files_impl.h"
+
+/* false: errno is set, or *error if the output must end. */
+static bool make_folder(int parent, const char *name, const struct files_making *making,
+                        struct error *error)
+{
+    if (making->may_go_on && making->may_go_on(making->context, error) != STATUS_OK) {
+        errno = ECANCELED;
+        return false;
+    }
+    if (mkdirat(parent, name, 0755) != 0)
+        return errno == EEXIST;
+    int fd = making->sync ? openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        fsync(fd); /* errors are ignored: the fsync of the file reports them, too */
+        close(fd);
+    }
+    return true;
+}
+
+/* "", "." and ".." are no file names. The job parser (queue/job/job.c) refuses them, too, but the
+ * walk must be safe without it. */
+static bool is_no_name(const char *part, size_t length)
+{
+    return length == 0 || (length == 1 && part[0] == '.') ||
+           (length == 2 && part[0] == '.' && part[1] == '.');
+}
+
+void files_close_keep_errno(int fd)
+{
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+}
+
+/* Opens a subfolder. making: create it if it is missing; NULL: do not. Returns a descriptor, or -1
+ * with errno. */
+static int step_into(int folder, const char *name, size_t length, const struct files_making *making,
+                     struct error *error)
+{
+    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    char part[NAME_MAX + 1];
+    if (length > NAME_MAX || is_no_name(name, length)) {
+        errno = length > NAME_MAX ? ENAMETOOLONG : EXDEV;
+        return -1;
+    }
+    memcpy(part, name, length);
+    part[length] = '\0';
+    int next = openat(folder, part, flags);
+    if (next < 0 && errno == ENOENT && making && make_folder(folder, part, making, error))
+        next = openat(folder, part, flags);
+    return next;
+}
+
+/* One component at a time: O_NOFOLLOW alone checks only the last component, and openat2 does not
+ * exist in the service (RestrictSUIDSGID= hides it). */
+int files_walk_to_parent(int root, const char *path, const struct files_making *making,
+                         const char **name, struct error *error)
+{
+    int folder = root;
+    *name = path;
+    for (const char *slash; folder >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
+        int next = step_into(folder, *name, (size_t)(slash - *name), making, error);
+        if (folder != root)
+            files_close_keep_errno(folder);
+        folder = next;
+    }
+    if (folder >= 0 && is_no_name(*name, strlen(*name))) {
+        if (folder != root)
+            close(folder);
+        errno = EXDEV; /* as for a path that leaves the root */
+        return -1;
+    }
+    return folder;
+}
+
+int files_open_beneath(int root, const char *path, int flags)
+{
+    const char *name;
+    int folder = files_walk_to_parent(root, path, NULL, &name, NULL);
+    int fd = folder >= 0 ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (folder != root)
+        files_close_keep_errno(folder);
+    return fd;
+}
