@@ -57,7 +57,7 @@ static const char *const chains[] = {
     "['phash',{'op':'threshold','value':90}]",
     "['to_srgb']",
     "['to_srgb',{'op':'resize','width':330}]",
-    "['to_srgb',{'op':'crop','x':1,'y':0,'width':1,'height':1},{'op':'pad','left':9,'top':4}]",
+    "['to_srgb',{'op':'crop','x':0,'y':0,'width':1,'height':1},{'op':'pad','left':9,'top':4}]",
     "[{'op':'color_matrix','matrix':[[0.4,0.4,0.2,0],[0,1,0,5],[0.1,0.1,0.8,0]]}]",
     "[{'op':'convolve','kernel':[[1,2,1],[2,4,2],[1,2,1]],'scale':16}]",
     "[{'op':'rotate','angle':7.5}]",
