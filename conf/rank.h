@@ -4,9 +4,9 @@
  * The rule is that of FETCH (queue/PROTOCOL.md, Priorities): while jobs of several priorities wait,
  * priority P gets a share in proportion to 2^P. Each job gets a rank when it is fetched: the rank
  * of the job that was served last, or of the last job with its priority if that is higher, plus 512
- * / 2^P. A job overtakes another one in a line if its priority is higher and its rank lower. So a
- * job of priority 9 overtakes all jobs of NS:jobs that wait, but of each 33 jobs that start, one
- * comes from there. Jobs with the same priority never overtake each other.
+ * / 2^P. Lines are in the order of ranks. So a job of priority 9 overtakes all jobs of NS:jobs that
+ * wait, but of each 33 jobs that start, one comes from there. Jobs with the same priority never
+ * overtake each other.
  *
  * The lines: reads, downloads, admission, workers, and the queues of each device. What already runs
  * goes on.
@@ -28,6 +28,8 @@ struct rank {
     uint32_t priority; /* 0 to 9; 9 is the most urgent */
 };
 
+/* Between lines of different stages, of which the later one goes first: whether the job goes before
+ * the other one nevertheless. */
 static inline bool rank_overtakes(const struct rank *rank, const struct rank *other)
 {
     return rank->priority > other->priority && rank->at < other->at;
@@ -42,12 +44,12 @@ static inline const struct rank *rank_at(const struct list_node *node, ptrdiff_t
     return (const struct rank *)((const char *)node + offset);
 }
 
-/* Appends to a line, after the last node that it does not overtake. */
+/* Puts a node into a line, which is in the order of ranks, after those of the same rank. */
 static inline void rank_push(struct list *line, struct list_node *node, ptrdiff_t offset)
 {
     struct list_node *after = &line->head;
-    while (after->prev != &line->head &&
-           rank_overtakes(rank_at(node, offset), rank_at(after->prev, offset)))
+    uint64_t at = rank_at(node, offset)->at;
+    while (at > 0 && after->prev != &line->head && at < rank_at(after->prev, offset)->at)
         after = after->prev;
     list_insert_before(line, after, node);
 }

@@ -91,4 +91,27 @@ TEST(an_urgent_one_goes_next)
     assert_ptr_equal(list_first(&line)->next->next, &items[1].node);
 }
 
+/* A job of NS:jobs:0 that waits among those of NS:jobs does not shield them from an urgent one. */
+TEST(a_late_one_shields_nobody)
+{
+    static struct item items[60], late, urgent;
+    struct ranks ranks = {0};
+    struct list line;
+    list_init(&line);
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        items[i].rank = ranks_next(&ranks, 4);
+        push(&line, &items[i]);
+    }
+    late.rank = ranks_next(&ranks, 0);
+    push(&line, &late);
+    for (int i = 0; i < 17; i++)
+        serve(&ranks, &line);
+    urgent.rank = ranks_next(&ranks, 9);
+    push(&line, &urgent);
+    size_t before = 0;
+    while (serve(&ranks, &line).priority != 9)
+        before++;
+    assert_in_range(before, 0, 1); /* the late one may have its turn */
+}
+
 TEST_MAIN(.name = "rank")
