@@ -13,12 +13,6 @@
 #include "conf/limits.h"
 #include "tests/faults/rig.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
-
 #define WORKERS 2
 #define PINNED_BYTES (80 * MIB)
 #define HOST_BYTES   (128 * MIB)

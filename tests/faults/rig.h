@@ -17,6 +17,13 @@
 #include "tests/fixtures/line.h"
 #include "tests/fixtures/world.h"
 
+/* Sanitizers have memory of their own, so limits of memory are not tested with them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 #define RIG_REDIS_ARGS_MAX 8
 #define RIG_JOBS_MAX 1024
 
