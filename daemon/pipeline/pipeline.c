@@ -89,6 +89,8 @@ void pipeline_pump(struct pipeline *pipeline)
 {
     admission_pump(pipeline);
     reads_pump(pipeline);
+    if (pipeline_inflight(pipeline) == 0)
+        pipeline->job_ms = -1; /* the next jobs may be others */
     offer_places(pipeline);
     notify_if_idle(pipeline);
 }
