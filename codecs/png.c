@@ -274,25 +274,34 @@ static void read_density(const struct png_state *state, struct image_info *info)
         info->density = density;
 }
 
-/* Both chunks may come after the pixels, but libpng has read only up to the pixels. */
-static void read_exif_and_xmp(struct png_state *state, const struct codec_limits *limits,
-                              struct image_info *info)
+/* Of several packets only the first counts, also if it is dropped: each takes time. */
+static bool keep_first_xmp(const struct png_state *state, const struct codec_limits *limits,
+                           struct image_info *info)
 {
-    size_t exif_bytes, rest = state->length, bytes = 0;
-    const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
-    if (exif != NULL)
-        info->orientation = exif_orientation(exif, exif_bytes);
-    bool kept = exif == NULL || codec_keep_exif(limits, exif, exif_bytes, info);
-    const uint8_t *from = state->bytes;
-    for (const uint8_t *at; kept && limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT) &&
-                            (at = find_chunk(from, rest, "iTXt", &bytes)) != NULL;) {
+    const uint8_t *from = state->bytes, *at;
+    size_t rest = state->length, bytes;
+    if ((limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT)) == 0)
+        return true;
+    while ((at = find_chunk(from, rest, "iTXt", &bytes)) != NULL) {
         if (codec_has_bytes(at, bytes, 0, XMP_NAME, sizeof XMP_NAME))
-            kept = keep_xmp(limits, at + sizeof XMP_NAME, bytes - sizeof XMP_NAME, info);
+            return keep_xmp(limits, at + sizeof XMP_NAME, bytes - sizeof XMP_NAME, info);
         /* The search skips a signature. */
         from = at + bytes + 4 - SIGNATURE_BYTES;
         rest = state->length - (size_t)(from - state->bytes);
     }
-    if (!kept)
+    return true;
+}
+
+/* Both chunks may come after the pixels, but libpng has read only up to the pixels. */
+static void read_exif_and_xmp(struct png_state *state, const struct codec_limits *limits,
+                              struct image_info *info)
+{
+    size_t exif_bytes;
+    const uint8_t *exif = find_chunk(state->bytes, state->length, "eXIf", &exif_bytes);
+    if (exif != NULL)
+        info->orientation = exif_orientation(exif, exif_bytes);
+    if ((exif != NULL && !codec_keep_exif(limits, exif, exif_bytes, info)) ||
+        !keep_first_xmp(state, limits, info))
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 

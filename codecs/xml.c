@@ -7,9 +7,13 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* A table: a name may have megabytes. */
 static bool is_name(char c)
 {
-    return c != '\0' && !is_space(c) && strchr("<>/='\"&", c) == NULL;
+    static const bool is_other[256] = {
+        ['\0'] = true, [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['<'] = true,
+        ['>'] = true,  ['/'] = true, ['='] = true,  ['\''] = true, ['"'] = true,  ['&'] = true};
+    return !is_other[(unsigned char)c];
 }
 
 static size_t skip(struct xml_span span, size_t at, bool is_wanted(char))

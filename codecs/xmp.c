@@ -38,13 +38,15 @@ static const struct {
     {URI_RIGHTS, SPACE_RIGHTS},
 };
 
-#define PREFIXES_MAX 64
+/* Bounds of the time that a packet takes: each element and attribute is compared with the prefixes.
+ * A packet with more is not read. Photographs have a dozen prefixes of a few characters. */
+enum { PREFIXES_MAX = 32, PREFIX_BYTES_MAX = 64 };
 
 struct packet {
     struct xml_span text;
     struct {
-        struct xml_span prefix; /* empty: the default namespace */
-        enum namespace space;
+        struct xml_span name; /* empty: the default namespace */
+        unsigned spaces;      /* bits: one prefix may have several, in different elements */
     } prefixes[PREFIXES_MAX];
     size_t count;
 };
@@ -59,46 +61,64 @@ static enum namespace space_of_uri(struct xml_span uri)
     return SPACE_NONE;
 }
 
-/* Records the namespaces of the list that an element declares. false: too many. */
-static bool declare(struct packet *packet, struct xml_span attributes)
+/* Returns the number of the prefix; packet->count: no namespace of the list has it. */
+static size_t find_prefix(const struct packet *packet, struct xml_span name)
+{
+    size_t i = 0;
+    while (i < packet->count && (packet->prefixes[i].name.bytes != name.bytes ||
+                                 memcmp(packet->prefixes[i].name.at, name.at, name.bytes) != 0))
+        i++;
+    return i;
+}
+
+/* The namespaces of a name, as bits. */
+static unsigned spaces_of(const struct packet *packet, struct xml_span name)
+{
+    size_t i = find_prefix(packet, xml_prefix(name));
+    return i < packet->count ? packet->prefixes[i].spaces : 0;
+}
+
+static bool is_in(unsigned spaces, enum namespace space)
+{
+    return (spaces & 1u << space) != 0;
+}
+
+/* Records the namespaces of the list that an element declares, and counts attributes in *parts.
+ * false: the packet has too many. */
+static bool declare(struct packet *packet, struct xml_span attributes, size_t *parts)
 {
     struct xml_attribute attribute;
     while (xml_next_attribute(&attributes, &attribute)) {
         bool is_default = xml_is(attribute.name, "xmlns");
-        enum namespace space = space_of_uri(attribute.value);
-        if (space == SPACE_NONE || !(is_default || xml_is(xml_prefix(attribute.name), "xmlns")))
-            continue;
-        if (packet->count == PREFIXES_MAX)
+        if (++*parts > XMP_PARTS_MAX)
             return false;
-        packet->prefixes[packet->count].prefix =
-            is_default ? (struct xml_span){"", 0} : xml_local(attribute.name);
-        packet->prefixes[packet->count++].space = space;
+        if (!is_default && !xml_is(xml_prefix(attribute.name), "xmlns"))
+            continue;
+        enum namespace space = space_of_uri(attribute.value);
+        if (space == SPACE_NONE)
+            continue;
+        struct xml_span name = is_default ? (struct xml_span){"", 0} : xml_local(attribute.name);
+        size_t i = find_prefix(packet, name);
+        if (i == PREFIXES_MAX || name.bytes > PREFIX_BYTES_MAX)
+            return false;
+        packet->count += i == packet->count;
+        packet->prefixes[i].name = name;
+        packet->prefixes[i].spaces |= 1u << space;
     }
     return true;
 }
 
-static bool is_in(const struct packet *packet, struct xml_span name, enum namespace space)
-{
-    struct xml_span prefix = xml_prefix(name);
-    for (size_t i = 0; i < packet->count; i++) {
-        struct xml_span own = packet->prefixes[i].prefix;
-        if (packet->prefixes[i].space == space && own.bytes == prefix.bytes &&
-            memcmp(own.at, prefix.at, prefix.bytes) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Finds the namespaces. Returns false if the packet is broken: elements must nest. */
+/* Finds the namespaces. Returns false if the packet is broken: elements must nest; or if it has too
+ * many parts. */
 static bool open_packet(struct packet *packet, const uint8_t *bytes, size_t length)
 {
     struct xml_token token = {.kind = XML_TEXT};
-    size_t depth = 0;
+    size_t depth = 0, parts = 0;
     *packet = (struct packet){.text = {(const char *)bytes, length}};
     for (struct xml_span rest = packet->text; token.kind != XML_END;) {
         token = xml_next(&rest);
         if (token.kind == XML_BROKEN || (token.kind == XML_CLOSE && depth == 0) ||
-            !declare(packet, token.attributes))
+            ++parts > XMP_PARTS_MAX || !declare(packet, token.attributes, &parts))
             return false;
         depth += token.kind == XML_OPEN;
         depth -= token.kind == XML_CLOSE;
@@ -127,8 +147,9 @@ static bool is_removed(const struct packet *packet, struct xml_span name, bool i
 {
     if (is_attribute && xml_prefix(name).bytes == 0)
         return false;
-    return xml_is(xml_local(name), "Thumbnails") || is_in(packet, name, SPACE_IMAGES) ||
-           is_in(packet, name, SPACE_NOTE);
+    unsigned spaces = spaces_of(packet, name);
+    return xml_is(xml_local(name), "Thumbnails") || is_in(spaces, SPACE_IMAGES) ||
+           is_in(spaces, SPACE_NOTE);
 }
 
 static void put_tag(const struct packet *packet, struct output *output,
@@ -223,8 +244,9 @@ static void add_value(struct notice *notice, size_t property, struct xml_span va
 /* Returns the number of the property with this name; PROPERTY_COUNT: it is in no notice. */
 static size_t find_property(const struct packet *packet, struct xml_span name)
 {
-    size_t i = 0;
-    while (i < PROPERTY_COUNT && !(is_in(packet, name, properties[i].space) &&
+    unsigned spaces = spaces_of(packet, name);
+    size_t i = spaces == 0 ? PROPERTY_COUNT : 0;
+    while (i < PROPERTY_COUNT && !(is_in(spaces, properties[i].space) &&
                                    xml_is(xml_local(name), strchr(properties[i].name, ':') + 1)))
         i++;
     return i;

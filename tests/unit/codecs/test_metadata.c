@@ -398,4 +398,26 @@ TEST(test_xmp_refused)
     picture_free(&xmp);
 }
 
+/* Of several packets in a PNG, the first counts, also if nothing of it is kept. */
+TEST(test_first_xmp)
+{
+    static const char head[] = "XML:com.adobe.xmp\0\0\0\0", broken[] = "<a>";
+    struct picture_file one = camera_xmp(1, true), other = camera_xmp(8, true);
+    for (int i = 0; i < 2; i++) {
+        struct picture_file file = make_file(FORMAT_png, NULL, &other), chunk = picture_empty();
+        picture_insert(&chunk, 0, head, sizeof head);
+        picture_insert(&chunk, sizeof head, i == 0 ? one.bytes : (const uint8_t *)broken,
+                       i == 0 ? one.length : sizeof broken - 1);
+        picture_png_insert(&file, "iTXt", "iTXt", chunk.bytes, chunk.length);
+        probe(&file, METADATA_ALL);
+        assert_int_equal(rig.info.xmp_bytes, i == 0 ? one.length : 0);
+        if (i == 0)
+            assert_memory_equal(rig.info.xmp, one.bytes, one.length);
+        picture_free(&chunk);
+        picture_free(&file);
+    }
+    picture_free(&one);
+    picture_free(&other);
+}
+
 TEST_MAIN(.name = "metadata", .each_setup = rig_setup, .each_teardown = rig_teardown)

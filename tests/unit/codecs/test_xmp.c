@@ -130,19 +130,70 @@ TEST(test_sizes)
     }
 }
 
-/* Thousands of declarations of one namespace. */
-TEST(test_many_prefixes)
+/* ---- bounds ---- */
+
+/* A packet of an element with a head, and as much of a text as fits `bytes` and `count`. */
+static struct picture_file repeat(const char *head, const char *text, size_t bytes, size_t count)
 {
-    struct picture_file packet = picture_empty();
-    picture_insert(&packet, 0, "<a", 2);
-    for (int i = 0; i < 1000; i++)
-        picture_insert(&packet, packet.length, " xmlns:p='http://ns.adobe.com/xmp/note/'", 40);
-    picture_insert(&packet, packet.length, "/>", 2);
-    uint8_t *to = NULL;
+    size_t head_bytes = strlen(head), text_bytes = strlen(text);
+    size_t fit = (bytes - head_bytes - 2) / text_bytes;
+    struct picture_file packet = {NULL, head_bytes + (fit < count ? fit : count) * text_bytes + 2};
+    packet.bytes = malloc(packet.length);
+    memcpy(packet.bytes, head, head_bytes);
+    for (size_t at = head_bytes; at < packet.length - 2; at += text_bytes)
+        memcpy(packet.bytes + at, text, text_bytes);
+    memcpy(packet.bytes + packet.length - 2, "/>", 2);
+    return packet;
+}
+
+/* Returns whether something is kept, as a copy or as a notice. Frees the packet. */
+static bool is_kept(struct picture_file packet)
+{
+    uint8_t *xmp = NULL, *words = NULL;
     size_t bytes = 0;
-    assert_true(xmp_copy(packet.bytes, packet.length, &to, &bytes));
-    assert_null(to);
+    uint64_t start = clock_thread_cpu_ns();
+    assert_true(xmp_copy(packet.bytes, packet.length, &xmp, &bytes));
+    assert_true(xmp_notice(packet.bytes, packet.length, &words, &bytes));
+    assert_true(clock_thread_cpu_ns() - start < 500000000u); /* 50 ms, with a sanitizer more */
+    bool kept = xmp || words;
+    free(xmp);
+    free(words);
     picture_free(&packet);
+    return kept;
+}
+
+#define NOTE_P "xmlns:p='http://ns.adobe.com/xmp/note/'"
+
+TEST(test_many_parts)
+{
+    char head[6000] = "<p:a", one[100];
+    for (int i = 0; i < 32; i++) {
+        snprintf(one, sizeof one, " xmlns:p%02d='http://ns.adobe.com/xmp/note/'", i);
+        strcat(head, one);
+    }
+    static const char *const texts[] = {" a:x=\"\"", " p31:x=\"\"", " p:x=\"\"", " x=\"\"", " " NOTE_P};
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        assert_false(is_kept(repeat(head, texts[i], XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
+    assert_false(is_kept(repeat("<a>", "<b/><p:c/>", XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
+    assert_false(is_kept(repeat("<a>", "<b>", XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
+    assert_false(is_kept(repeat("<a ", "n", XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
+    assert_true(is_kept(repeat(head, " p31:x=\"\"", XMP_SOURCE_BYTES_MAX, 65000)));
+    strcat(head, " xmlns:more='http://ns.adobe.com/xmp/note/'");
+    assert_false(is_kept(repeat(head, " b='c'", 10000, 1)));
+    /* Declarations of one prefix count once. */
+    assert_true(is_kept(repeat("<a", " " NOTE_P, 100000, 1000)));
+    memset(one, 'p', sizeof one);
+    snprintf(head, sizeof head, "<a xmlns:%.65s='http://ns.adobe.com/xmp/note/'", one);
+    assert_false(is_kept(repeat(head, " b='c'", 1000, 1)));
+}
+
+/* A prefix of two namespaces has both. */
+TEST(test_prefix_of_two_namespaces)
+{
+    expect(HEAD "><a xmlns:p=\"http://ns.google.com/photos/1.0/image/\" p:Data=\"/9j/\"/>"
+           "<b xmlns:p=\"http://purl.org/dc/elements/1.1/\"/>" TAIL,
+           HEAD "><a xmlns:p=\"http://ns.google.com/photos/1.0/image/\"/>"
+           "<b xmlns:p=\"http://purl.org/dc/elements/1.1/\"/>" TAIL);
 }
 
 /* ---- the notice ---- */
