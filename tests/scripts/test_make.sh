@@ -9,7 +9,7 @@ dir=$(mktemp -d /tmp/gpuimgd-make.XXXXXX) || exit 1
 trap 'rm -rf "$dir"' EXIT
 readonly dir all="sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120 compute_120"
 # The test itself may run below make.
-unset MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKELEVEL CUDA CUDA_ARCHS NVCC NVCCFLAGS
+unset MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKELEVEL VARIANT WERROR CFLAGS CUDA CUDA_ARCHS NVCC NVCCFLAGS
 
 mkdir -p "$dir/toolkit/bin" "$dir/bin"
 cat >"$dir/toolkit/bin/nvcc" <<'END'
