@@ -34,7 +34,7 @@ bool xml_is(struct xml_span span, const char *text)
     return span.bytes == strlen(text) && memcmp(span.at, text, span.bytes) == 0;
 }
 
-static bool begins(struct xml_span span, const char *text)
+bool xml_begins(struct xml_span span, const char *text)
 {
     size_t bytes = strlen(text);
     return span.bytes >= bytes && memcmp(span.at, text, bytes) == 0;
@@ -89,7 +89,7 @@ bool xml_next_attribute(struct xml_span *attributes, struct xml_attribute *attri
 static size_t read_tag(struct xml_span document, struct xml_token *token)
 {
     struct xml_attribute attribute;
-    bool closes = begins(document, "</");
+    bool closes = xml_begins(document, "</");
     size_t from = closes ? 2 : 1, name_end = skip(document, from, is_name), at = name_end;
     token->name = part(document, from, name_end);
     if (name_end == from)
@@ -124,13 +124,13 @@ struct xml_token xml_next(struct xml_span *document)
         const char *tag = memchr(document->at, '<', document->bytes);
         token.kind = XML_TEXT;
         end = tag ? (size_t)(tag - document->at) : document->bytes;
-    } else if (begins(*document, "<!--") || begins(*document, "<?") ||
-               begins(*document, "<![CDATA[")) {
+    } else if (xml_begins(*document, "<!--") || xml_begins(*document, "<?") ||
+               xml_begins(*document, "<![CDATA[")) {
         token.kind = XML_OTHER;
         end = section_end(*document, document->at[1] == '?'   ? "?>"
                                      : document->at[2] == '-' ? "-->"
                                                               : "]]>");
-    } else if (!begins(*document, "<!")) {
+    } else if (!xml_begins(*document, "<!")) {
         end = read_tag(*document, &token);
     }
     if (end == 0)

@@ -41,6 +41,7 @@ struct xml_attribute {
 bool xml_next_attribute(struct xml_span *attributes, struct xml_attribute *attribute);
 
 bool xml_is(struct xml_span span, const char *text);
+bool xml_begins(struct xml_span span, const char *text);
 /* Splits a name at its colon. Without one, the prefix is empty. */
 struct xml_span xml_prefix(struct xml_span name);
 struct xml_span xml_local(struct xml_span name);

@@ -13,30 +13,33 @@
 /* XMP part 2, Google's camera schemas, and the extension that JPEGs have in further segments. */
 enum namespace {
     SPACE_NONE,
-    SPACE_IMAGES, /* all of its properties are images, sound or depth */
+    SPACE_IMAGES, /* all of its properties are images, sound or depth, or describe them */
     SPACE_NOTE,
     SPACE_DC,
     SPACE_PHOTOSHOP,
-    SPACE_RIGHTS
+    SPACE_RIGHTS,
+    SPACE_RDF
 };
 
 #define URI_DC        "http://purl.org/dc/elements/1.1/"
 #define URI_PHOTOSHOP "http://ns.adobe.com/photoshop/1.0/"
 #define URI_RIGHTS    "http://ns.adobe.com/xap/1.0/rights/"
+#define URI_RDF       "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 static const struct {
     const char *uri;
     enum namespace space;
 } namespaces[] = {
     {"http://ns.adobe.com/xap/1.0/g/img/", SPACE_IMAGES},
-    {"http://ns.google.com/photos/1.0/image/", SPACE_IMAGES},
-    {"http://ns.google.com/photos/1.0/depthmap/", SPACE_IMAGES},
-    {"http://ns.google.com/photos/1.0/audio/", SPACE_IMAGES},
+    {"http://ns.google.com/photos/1.0/panorama/", SPACE_NONE}, /* only numbers */
     {"http://ns.adobe.com/xmp/note/", SPACE_NOTE},
     {URI_DC, SPACE_DC},
     {URI_PHOTOSHOP, SPACE_PHOTOSHOP},
     {URI_RIGHTS, SPACE_RIGHTS},
+    {URI_RDF, SPACE_RDF},
 };
+/* GImage, GDepth, GAudio, GCamera, Device and others. */
+#define URIS_OF_CAMERAS "http://ns.google.com/photos/"
 
 /* Bounds of the time that a packet takes: each element and attribute is compared with the prefixes.
  * A packet with more is not read. Photographs have a dozen prefixes of a few characters. */
@@ -58,7 +61,7 @@ static enum namespace space_of_uri(struct xml_span uri)
     for (size_t i = 0; i < sizeof namespaces / sizeof namespaces[0]; i++)
         if (xml_is(uri, namespaces[i].uri))
             return namespaces[i].space;
-    return SPACE_NONE;
+    return xml_begins(uri, URIS_OF_CAMERAS) ? SPACE_IMAGES : SPACE_NONE;
 }
 
 /* Returns the number of the prefix; packet->count: no namespace of the list has it. */
@@ -84,7 +87,8 @@ static bool is_in(unsigned spaces, enum namespace space)
 }
 
 /* Records the namespaces of the list that an element declares, and counts attributes in *parts.
- * false: the packet has too many. */
+ * false: the packet has too many, or a namespace with a character reference, which may spell one of
+ * the list. */
 static bool declare(struct packet *packet, struct xml_span attributes, size_t *parts)
 {
     struct xml_attribute attribute;
@@ -94,6 +98,8 @@ static bool declare(struct packet *packet, struct xml_span attributes, size_t *p
             return false;
         if (!is_default && !xml_is(xml_prefix(attribute.name), "xmlns"))
             continue;
+        if (memchr(attribute.value.at, '&', attribute.value.bytes))
+            return false;
         enum namespace space = space_of_uri(attribute.value);
         if (space == SPACE_NONE)
             continue;
@@ -252,25 +258,47 @@ static size_t find_property(const struct packet *packet, struct xml_span name)
     return i;
 }
 
+/* The elements of a property whose text is its value. Others are properties of their own. */
+static bool is_item(const struct packet *packet, struct xml_span name)
+{
+    struct xml_span local = xml_local(name);
+    return is_in(spaces_of(packet, name), SPACE_RDF) &&
+           (xml_is(local, "Bag") || xml_is(local, "Seq") || xml_is(local, "Alt") ||
+            xml_is(local, "li"));
+}
+
+static void read_attributes(struct notice *notice, const struct packet *packet,
+                            struct xml_span attributes)
+{
+    struct xml_attribute attribute;
+    while (xml_next_attribute(&attributes, &attribute)) {
+        size_t named = is_removed(packet, attribute.name, true) ||
+                               xml_prefix(attribute.name).bytes == 0
+                           ? PROPERTY_COUNT
+                           : find_property(packet, attribute.name);
+        if (named < PROPERTY_COUNT)
+            add_value(notice, named, attribute.value);
+    }
+}
+
 /* A property is an element, or an attribute of a description. */
 static void read_xmp(struct notice *notice, const struct packet *packet)
 {
     struct xml_span rest = packet->text;
     struct xml_token token;
     size_t property = PROPERTY_COUNT, depth = 0; /* in the property's element */
+    size_t other = 0;                            /* in an element whose text does not count */
     while ((token = xml_next(&rest)).kind != XML_END) {
-        bool is_open = token.kind == XML_OPEN;
-        struct xml_span attributes = token.attributes;
-        struct xml_attribute attribute;
-        while (depth == 0 && (is_open || token.kind == XML_EMPTY) &&
-               xml_next_attribute(&attributes, &attribute)) {
-            size_t named = xml_prefix(attribute.name).bytes > 0
-                               ? find_property(packet, attribute.name)
-                               : PROPERTY_COUNT;
-            if (named < PROPERTY_COUNT)
-                add_value(notice, named, attribute.value);
+        bool is_open = token.kind == XML_OPEN, is_tag = is_open || token.kind == XML_EMPTY;
+        if (other > 0 || (is_tag && (is_removed(packet, token.name, false) ||
+                                     (depth > 0 && !is_item(packet, token.name))))) {
+            other += is_open;
+            other -= token.kind == XML_CLOSE;
+            continue;
         }
-        if (depth == 0 && is_open)
+        if (is_tag && depth == 0)
+            read_attributes(notice, packet, token.attributes);
+        if (is_open && depth == 0)
             property = find_property(packet, token.name);
         if (property == PROPERTY_COUNT)
             continue;
@@ -347,7 +375,7 @@ static void put_property(const struct notice *notice, size_t property, struct ou
 static void put_notice(const struct notice *notice, struct output *output)
 {
     put_text(output, "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "
-                     "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">"
+                     "xmlns:rdf=\"" URI_RDF "\">"
                      "<rdf:Description rdf:about=\"\" xmlns:dc=\"" URI_DC "\" "
                      "xmlns:photoshop=\"" URI_PHOTOSHOP "\" xmlns:xmpRights=\"" URI_RIGHTS "\">");
     for (size_t i = 0; i < PROPERTY_COUNT; i++)

@@ -90,8 +90,8 @@
  * "Exif\0\0", or 29 bytes for XMP, for which its specification allows two bytes less. */
 #define EXIF_KEPT_BYTES_MAX 65527
 #define XMP_BYTES_MAX 65502
-/* A packet with thumbnails may be larger than what is left of it. Its elements, attributes and texts
- * are counted, so that a hostile packet takes milliseconds as well. */
+/* A packet with thumbnails may be larger than what is left of it. Its elements, attributes and
+ * texts are counted, so that a hostile packet takes milliseconds as well. */
 #define XMP_SOURCE_BYTES_MAX (4 * MIB)
 #define XMP_PARTS_MAX 65536
 

@@ -79,7 +79,8 @@ TEST(test_attributes)
 {
     static const char *const names[] = {
         "http://ns.google.com/photos/1.0/image/", "http://ns.google.com/photos/1.0/depthmap/",
-        "http://ns.google.com/photos/1.0/audio/", "http://ns.adobe.com/xmp/note/"};
+        "http://ns.google.com/photos/1.0/audio/", "http://ns.google.com/photos/1.0/camera/",
+        "http://ns.google.com/photos/dd/1.0/image/", "http://ns.adobe.com/xmp/note/"};
     char packet[2000], wanted[2000];
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         snprintf(packet, sizeof packet, "%s xmlns:q='%s' a:b='c'\n q:Data = \"/9j/>\" q:Mime='x' "
@@ -171,7 +172,8 @@ TEST(test_many_parts)
         snprintf(one, sizeof one, " xmlns:p%02d='http://ns.adobe.com/xmp/note/'", i);
         strcat(head, one);
     }
-    static const char *const texts[] = {" a:x=\"\"", " p31:x=\"\"", " p:x=\"\"", " x=\"\"", " " NOTE_P};
+    static const char *const texts[] = {" a:x=\"\"", " p31:x=\"\"", " p:x=\"\"", " x=\"\"",
+                                        " " NOTE_P};
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         assert_false(is_kept(repeat(head, texts[i], XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
     assert_false(is_kept(repeat("<a>", "<b/><p:c/>", XMP_SOURCE_BYTES_MAX, SIZE_MAX)));
@@ -255,6 +257,36 @@ TEST(test_notice)
                   NULL);
     expect_notice(HEAD " xmlns:dc=\"another\" dc:creator=\"Ann\">" TAIL, NULL);
     expect_notice(HEAD SPACES "><d:creator>Ann</d:creator>", NULL); /* no end */
+}
+
+/* A character or an entity may spell a namespace in another way. */
+TEST(test_references_in_namespaces)
+{
+    static const char *const uris[] = {"http://ns.google.com/photos/1.0/image&#47;",
+                                       "http://ns.google.com/photos/1.0/depthmap&#x2f;",
+                                       "&#104;ttp://ns.adobe.com/xap/1.0/g/img/", "a?b&amp;c"};
+    char packet[1000];
+    for (size_t i = 0; i < 2 * COUNT_OF(uris); i++) {
+        const char *prefix = i % 2 ? "" : ":q";
+        snprintf(packet, sizeof packet, "%s xmlns%s='%s' a:b='c' d:creator='Ann' " SPACES ">%s",
+                 HEAD, prefix, uris[i / 2], TAIL);
+        expect(packet, NULL);
+        expect_notice(packet, NULL);
+    }
+    expect(HEAD " a:b='&amp;'>&lt;" TAIL, HEAD " a:b='&amp;'>&lt;" TAIL);
+}
+
+/* Text of another element in a property is not its value. */
+TEST(test_other_elements_in_notice)
+{
+    static const char wanted[] = NOTICE_HEAD "<dc:creator><rdf:Seq><rdf:li>Ann</rdf:li></rdf:Seq>"
+                                 "</dc:creator>" NOTICE_TAIL;
+    expect_notice(HEAD SPACES "><d:creator><rdf:Bag><rdf:li>Ann</rdf:li><rdf:li><exif:GPSLatitude>"
+                  "52N<rdf:li>13E</rdf:li></exif:GPSLatitude><e/></rdf:li></rdf:Bag></d:creator>"
+                  "<d:rights><xmp:Thumbnails>/9j/</xmp:Thumbnails></d:rights>" TAIL, wanted);
+    expect_notice(HEAD SPACES "><d:creator><q:Seq><q:li>B</q:li></q:Seq>Ann</d:creator>"
+                  "<xmp:Thumbnails ps:Credit=\"C\"><d:rights>R</d:rights></xmp:Thumbnails>"
+                  "<d:rights><a><b/><c>D</c></a></d:rights>" TAIL, wanted);
 }
 
 /* Long and many values stay in their bounds. */
