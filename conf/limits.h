@@ -153,9 +153,11 @@
  * under way: a batch of usual results. */
 #define CALL_SMALL_BYTES (64 * KIB)
 
-/* The disk test after a failed write needs room for the failed output, but at most for this much. A
- * larger output may simply be too large for the disk. */
-#define DISK_TRY_BYTES_MAX (64 * MIB)
+/* The test of the disk writes a file of this size: if it succeeds, small outputs fit. */
+#define DISK_TRY_BYTES 4096
+/* To find out if the disk has room for an output that did not fit, a worker reserves that room, but
+ * at most this much. */
+#define DISK_RESERVE_BYTES_MAX (64 * MIB)
 
 #define WORKERS_CEILING 1024
 /* With fewer CPUs, a worker less costs more than the wait of the loop and of Redis for a CPU. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -605,6 +606,15 @@ enum status files_output_place(struct files_output *output, bool sync,
     if (sync && fsync(output->folder) != 0)
         return output_error(output, "synced with its folder", error);
     return STATUS_OK;
+}
+
+bool files_output_room(const struct files_output *output, uint64_t *bytes)
+{
+    struct statvfs info;
+    if (output->folder < 0 || fstatvfs(output->folder, &info) != 0 || info.f_blocks == 0)
+        return false;
+    *bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    return true;
 }
 
 void files_output_end(struct files_output *output)

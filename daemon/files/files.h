@@ -154,6 +154,8 @@ typedef enum status files_may_replace(void *context, const struct files_identity
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
+/* Sets the bytes that are free on the filesystem of the output's folder. false: unknown. */
+bool files_output_room(const struct files_output *output, uint64_t *bytes) MUST_CHECK;
 /* Closes the output and the file that it has replaced, and removes its temporary file, if that was
  * not renamed. Idempotent. */
 void files_output_end(struct files_output *output);

@@ -271,7 +271,10 @@ void job_run_enter_ack(struct job_run *run)
 {
     if (!is_answered(run)) {
         job_run_release(run);
-        queue_give_back(run->queue, run->lease);
+        if (run->lacks_room)
+            queue_give_back_later(run->queue, run->lease);
+        else
+            queue_give_back(run->queue, run->lease);
         return;
     }
     if (job_run_is_open(run) || run->outcome == OUTCOME_CANCELLED)

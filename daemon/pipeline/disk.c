@@ -1,10 +1,11 @@
 /*
  * disk.c - detects that output_root cannot be written, and waits until it can be written again.
  *
- * If a worker cannot write an output, it writes a test file to output_root. If that fails too, the
- * disk is at fault and not the job: fetching stops, and a worker repeats the test until it
- * succeeds. If a folder below output_root is on another filesystem that fails, the jobs that write
- * there fail.
+ * If a worker cannot write an output, it writes a small test file to output_root. If that fails
+ * too, the disk is at fault and not the job: fetching stops, and a worker repeats the test until it
+ * succeeds. If the small file fits and only the output does not, the job waits, and the others go
+ * on. If a folder below output_root is on another filesystem that fails, the jobs that write there
+ * fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,9 @@
 #define DELAY_LAST_S  5.0
 /* If the disk fails again within this time, the delay is not reset. */
 #define CALM_S 10
+/* A worker tests a full disk again so often, at this interval, before fetching stops. */
+#define FULL_TRIES   3
+#define FULL_WAIT_MS 10
 
 bool disk_may_be_why(int reason)
 {
@@ -31,15 +35,32 @@ bool disk_may_be_why(int reason)
     return false;
 }
 
+bool disk_is_full(int reason)
+{
+    return reason == ENOSPC || reason == EDQUOT;
+}
+
 /* ---- trying, on a worker -------------------------------------------------------------------- */
 
-/* Reserves `bytes`, if the filesystem supports that, and writes SINK_BYTES. */
+/* Reserves `bytes`, as far as the filesystem supports that. Asks for the free bytes first, so that
+ * other outputs do not fail because this has filled the disk. A quota may be lower. */
+static enum status reserve(const struct files_output *output, uint64_t bytes, struct error *error)
+{
+    uint64_t room;
+    uint64_t most = bytes < DISK_RESERVE_BYTES_MAX ? bytes : DISK_RESERVE_BYTES_MAX;
+    if (files_output_room(output, &room) && room < bytes)
+        return error_set(error, STATUS_WRITE_FAILED, "%s", strerror(ENOSPC));
+    if (fallocate(output->fd, 0, 0, (off_t)most) != 0 && disk_may_be_why(errno))
+        return error_set(error, STATUS_WRITE_FAILED, "%s", strerror(errno));
+    return STATUS_OK;
+}
+
+/* bytes: to reserve beside the small file. */
 static enum status write_some(struct files_output *output, uint64_t bytes, const uint8_t *buffer,
                               struct error *error)
 {
-    if (fallocate(output->fd, 0, 0, (off_t)bytes) != 0 && disk_may_be_why(errno))
-        return error_set(error, STATUS_WRITE_FAILED, "%s", strerror(errno));
-    if (files_output_write(output, buffer, SINK_BYTES, error) != STATUS_OK)
+    if ((bytes > 0 && reserve(output, bytes, error) != STATUS_OK) ||
+        files_output_write(output, buffer, DISK_TRY_BYTES, error) != STATUS_OK)
         return error->status;
     return files_output_finish(output, true, error);
 }
@@ -72,30 +93,53 @@ void disk_lack_room(struct disk *disk)
         continue;
 }
 
-bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error)
+/* Writes the small file. */
+static bool try_small(struct disk *disk, uint8_t *buffer, struct error *error)
 {
     const struct pipeline_parts *parts = &disk->pipeline->parts;
     const char *root = parts->options->output_root;
-    uint64_t wanted = atomic_load(&disk->wanted);
-    uint64_t bytes = wanted < DISK_TRY_BYTES_MAX ? wanted : DISK_TRY_BYTES_MAX;
     struct error why = {0};
     if (!files_follow_root(parts->files, root, error))
         return false;
-    memset(buffer, 0, SINK_BYTES);
-    if (!write_file(disk, bytes > SINK_BYTES ? bytes : SINK_BYTES, buffer, &why)) {
-        error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s", root,
-                  why.text);
-        return false;
+    memset(buffer, 0, DISK_TRY_BYTES);
+    if (write_file(disk, 0, buffer, &why))
+        return true;
+    error_set(error, STATUS_WRITE_FAILED, "output_root \"%s\" cannot be written: %s", root,
+              why.text);
+    return false;
+}
+
+/* If the disk is full: other outputs may fill it at this moment, which then fail and free it. */
+static bool try_small_again(struct disk *disk, bool is_full, uint8_t *buffer, struct error *error)
+{
+    bool works = try_small(disk, buffer, error);
+    for (int i = 0; !works && is_full && i < FULL_TRIES; i++) {
+        uv_sleep(FULL_WAIT_MS);
+        error_clear(error);
+        works = try_small(disk, buffer, error);
     }
+    return works;
+}
+
+enum disk_verdict disk_try(struct disk *disk, bool is_full, uint8_t *buffer, struct error *error)
+{
+    struct error why = {0};
+    uint64_t wanted = atomic_load(&disk->wanted);
+    if (!try_small_again(disk, is_full, buffer, error))
+        return DISK_FAILS;
+    if (!is_full)
+        return DISK_WORKS;
+    if (!write_file(disk, wanted, buffer, &why))
+        return DISK_LACKS_ROOM;
     atomic_compare_exchange_strong(&disk->wanted, &wanted, 0); /* unless a larger size was set */
-    return true;
+    return DISK_WORKS;
 }
 
 static void try_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct disk *disk = container_of(task, struct disk, task);
     disk->found = (struct error){0};
-    bool works = disk_try(disk, tools->sink, &disk->found);
+    bool works = try_small(disk, tools->sink, &disk->found);
     (void)works; /* try_done reads disk->found */
 }
 
@@ -145,11 +189,10 @@ static void try_done(struct worker_task *task)
     disk->trying = false;
     if (!disk->failed && !works) {
         disk_fail(disk, &disk->found);
-    } else if (disk->failed && works && atomic_load(&disk->wanted) == 0) {
+    } else if (disk->failed && works) {
         set_working(disk);
     } else if (disk->failed) {
-        if (!works)
-            disk->error = disk->found;
+        disk->error = disk->found;
         wait_for_next(disk);
     }
 }

@@ -218,6 +218,8 @@ struct job_run {
     char *repeat;                /* the result for OUTCOME_REPEATED; malloc'd */
     char *result;                /* of a job that a worker has done; malloc'd. NULL: not written */
 
+    bool lacks_room;             /* the disk has no room for an output, but it takes small files */
+    uint64_t needed, room;       /* bytes: of the first output that did not fit, at least; for it */
     struct job_run_bounds bounds;
     struct job_run_timing timing;
     struct job_run_input input;
@@ -235,7 +237,7 @@ struct job_run {
      * the rest of the loop's work on a small job. */
     struct job job;              /* in a free slot: cleared */
     struct error error;          /* of the job; the first error is kept */
-    struct error disk_error;     /* set if disk_try failed after a failed write */
+    struct error disk_error;     /* set if the disk has failed after a failed write */
     struct plan plan;            /* without variants before the READ stage has built it */
     struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct trace_job trace;

@@ -15,6 +15,7 @@ struct path_sink {
     struct workers *workers;
     struct disk *disk;
     int64_t occupied; /* its part of disk->occupied */
+    size_t refused;   /* bytes of the write that failed */
 };
 
 static enum status flush_to_file(struct codec_sink *sink, size_t used, struct error *error)
@@ -24,6 +25,8 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     if (status == STATUS_OK) {
         self->occupied += (int64_t)used;
         disk_occupy(self->disk, (int64_t)used);
+    } else {
+        self->refused = used;
     }
     return status;
 }
@@ -160,8 +163,18 @@ static enum status may_go_on(void *context, struct error *error)
     return error->status;
 }
 
-/* true: the write failed, and the disk may be at fault. */
-static bool encode_to_path(struct job_run *run, size_t index, struct worker_tools *tools)
+/* The disk is full: notes how large the output is, and for how much of it there is room. */
+static void note_room(struct job_run *run, const struct path_sink *sink)
+{
+    uint64_t free_bytes, written = (uint64_t)sink->occupied - SINK_BYTES;
+    if (run->needed == 0 && files_output_room(&sink->file, &free_bytes)) {
+        run->needed = written + sink->refused;
+        run->room = written + free_bytes;
+    }
+}
+
+/* Returns the errno of a failed write that the disk may have caused, or 0. */
+static int encode_to_path(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
     struct disk *disk = &run->pipeline->disk;
@@ -191,16 +204,18 @@ static bool encode_to_path(struct job_run *run, size_t index, struct worker_tool
                                &(struct placing){.run = run, .index = index},
                                &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
-    bool suspects_disk = disk_may_be_why(sink.file.reason);
-    if (suspects_disk)
+    int reason = disk_may_be_why(sink.file.reason) ? sink.file.reason : 0;
+    if (disk_is_full(reason)) {
         disk_lack_room(disk);
+        note_room(run, &sink);
+    }
     /* The kernel frees the replaced file while the result is on its way. */
     worker_close_later(tools, sink.file.replaced);
     sink.file.replaced = -1;
     files_output_end(&sink.file);
     disk_occupy(disk, -sink.occupied);
     output->bytes = sink.sink.total;
-    return suspects_disk;
+    return reason;
 }
 
 /* ---- to a key or a URL ---------------------------------------------------------------------- */
@@ -320,33 +335,43 @@ void job_run_judge_outputs(struct job_run *run)
 }
 
 /* Returns as encode_to_path. */
-static bool encode_output(struct job_run *run, size_t index, struct worker_tools *tools)
+static int encode_output(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
     if (output->error.status != STATUS_OK)
-        return false;
+        return 0;
     take_values(run, output);
     if (output->error.status != STATUS_OK || !output->format)
-        return false;
+        return 0;
     const struct plan_variant *variant = &run->plan.variants[output->variant];
     output->width = variant->width;
     output->height = variant->height;
     if (run->job.outputs[index].place.path)
         return encode_to_path(run, index, tools);
     encode_to_memory(run, index, tools);
-    return false;
+    return 0;
+}
+
+/* After the outputs, of which some could not be written. If the disk works, the job itself has
+ * failed. */
+static void judge_disk(struct job_run *run, bool is_full, struct worker_tools *tools)
+{
+    worker_close_later(tools, -1); /* the disk may lack just this room */
+    run->lacks_room = disk_try(&run->pipeline->disk, is_full, tools->sink, &run->disk_error) ==
+                      DISK_LACKS_ROOM;
 }
 
 void job_run_encode(struct job_run *run, struct worker_tools *tools)
 {
-    bool suspects_disk = false;
+    bool suspects_disk = false, is_full = false;
     reads_close(run); /* no device can decline it any more */
-    for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++)
-        suspects_disk |= encode_output(run, i, tools);
+    for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++) {
+        int reason = encode_output(run, i, tools);
+        suspects_disk |= reason != 0;
+        is_full |= disk_is_full(reason);
+    }
+    if (suspects_disk)
+        judge_disk(run, is_full, tools);
     measure_results(run);
     job_run_judge_outputs(run);
-    if (suspects_disk)
-        worker_close_later(tools, -1); /* the disk may lack just this room */
-    bool works = !suspects_disk || disk_try(&run->pipeline->disk, tools->sink, &run->disk_error);
-    (void)works; /* run->disk_error has the result; if it is unset, the job itself failed */
 }

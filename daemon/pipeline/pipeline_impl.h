@@ -13,12 +13,18 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/job_run.h"
 
+enum disk_verdict {
+    DISK_WORKS,
+    DISK_LACKS_ROOM, /* for the outputs that failed; a small file fits */
+    DISK_FAILS
+};
+
 /* Whether output_root can be written. */
 struct disk {
     struct pipeline *pipeline;
     _Atomic uint64_t tries;
     _Atomic int64_t occupied; /* bytes, by outputs that workers write at this moment */
-    _Atomic uint64_t wanted;  /* bytes that must fit before the disk counts as working again */
+    _Atomic uint64_t wanted;  /* the most bytes that did not fit, since that much fitted */
     uv_timer_t timer;        /* until the next try */
     struct worker_task task;
     bool trying;             /* the task is submitted; its worker owns `found` */
@@ -220,16 +226,20 @@ void disk_open(struct pipeline *pipeline);
 
 /* Whether this errno of a write can mean that the disk is at fault. Any thread. */
 bool disk_may_be_why(int reason);
+/* Whether this errno means that the disk, or a quota, has no room. Any thread. */
+bool disk_is_full(int reason);
 /* On a worker: changes the room that current outputs occupy: the bytes of their writes, and
  * SINK_BYTES each for a part of the next one. */
 void disk_occupy(struct disk *disk, int64_t bytes);
 /* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
  * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
 void disk_lack_room(struct disk *disk);
-/* On a worker: writes and syncs a file below output_root, and deletes it. Its size is `wanted`, at
- * least SINK_BYTES and at most DISK_TRY_BYTES_MAX. Success resets `wanted`. buffer: the worker's
- * sink, overwritten. */
-bool disk_try(struct disk *disk, uint8_t *buffer, struct error *error) MUST_CHECK;
+/* On a worker, after a write has failed and its partial file is gone: writes and syncs a small file
+ * below output_root, and deletes it. is_full: the disk had no room; if it has `wanted` bytes now,
+ * the job itself has failed, and `wanted` is reset. buffer: the worker's sink, overwritten. error:
+ * set if DISK_FAILS. */
+enum disk_verdict disk_try(struct disk *disk, bool is_full, uint8_t *buffer,
+                           struct error *error) MUST_CHECK;
 
 void disk_fail(struct disk *disk, const struct error *error);
 

@@ -1,4 +1,6 @@
 /* stages.c - moves jobs from stage to stage, and submits them to the workers and the engine. */
+#include <inttypes.h>
+
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/pipeline_impl.h"
@@ -82,9 +84,15 @@ bool job_run_lacks_disk(const struct job_run *run)
 /* Whether the job must return to the queue because of the disk: a write has failed, or would. */
 static bool lacks_disk(struct job_run *run, enum stage next)
 {
+    char label[LABEL_BYTES];
+    if (run->lacks_room) {
+        log_warning("job %s runs again later: %s; it has at least %" PRIu64 " bytes, and there is "
+                    "room for %" PRIu64, job_run_label(run, label), run->error.text, run->needed,
+                    run->room);
+        return true;
+    }
     if (run->disk_error.status == STATUS_OK)
         return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
-    char label[LABEL_BYTES];
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
     disk_fail(&run->pipeline->disk, &run->disk_error);
     return true;

@@ -189,6 +189,8 @@ static void add_keys(struct script_call *call, const struct entry *entry)
 
 static void add_arguments(struct script_call *call, const struct entry *entry)
 {
+    static const char *const kinds[] = {
+        [ACK_RETRY] = "retry", [ACK_BACK] = "back", [ACK_LATER] = "later"};
     const struct options *options = entry->queue->options;
     script_call_number(call, entry->lease.number);
     script_call_token(call, entry->queue->instance, entry->lease.fetch);
@@ -197,7 +199,7 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
                   strcmp(options->results, "stream") == 0 || entry->reply_dropped;
     bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
     if (entry->kind != ACK_DONE)
-        script_call_text(call, entry->kind == ACK_BACK ? "back" : "retry");
+        script_call_text(call, kinds[entry->kind]);
     script_call_text(call, entry->result && wanted ? entry->result : "");
     script_call_text(call, !kept ? "0" : entry->unique ? "2" : "1");
     script_call_text(call, entry->reply_to ? "1" : listed ? "0" : "-");
@@ -387,4 +389,9 @@ bool queue_last_attempt(const struct lease *lease)
 void queue_give_back(struct queue *queue, struct lease *lease)
 {
     (void)settle(queue, lease, ACK_BACK, NULL);
+}
+
+void queue_give_back_later(struct queue *queue, struct lease *lease)
+{
+    (void)settle(queue, lease, ACK_LATER, NULL);
 }

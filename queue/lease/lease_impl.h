@@ -21,7 +21,7 @@
 #define RETRY_LAST_MS 5000
 #define RETRY_OOM_MS 1000
 
-enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK };
+enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK, ACK_LATER };
 
 /* A lease with the queue's private data; lease->pending points to it. */
 struct entry {

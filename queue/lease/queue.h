@@ -156,8 +156,9 @@ void queue_set_places(struct queue *queue, uint32_t places);
  * Returns false if memory is short. */
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
-/* queue_done, queue_retry and queue_give_back end a lease. queue_done and queue_retry return false
- * if memory is short for the answer; they then work like queue_give_back. */
+/* queue_done, queue_retry, queue_give_back and queue_give_back_later end a lease. queue_done and
+ * queue_retry return false if memory is short for the answer; they then work like queue_give_back.
+ */
 bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
 /* Counts the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
  * (queue_last_attempt), the job is dead and `answer` is its result. Else `answer` is NULL. */
@@ -166,6 +167,9 @@ bool queue_last_attempt(const struct lease *lease);
 /* Returns the job to the queue at once and does not count the attempt: for a drain, or if another
  * job is at fault. */
 void queue_give_back(struct queue *queue, struct lease *lease);
+/* Does not count the attempt and delays the job: for a job that only waiting can help. The delays
+ * are 1 s, 4 s, 16 s, ... at most 5 min, also if other attempts are between them. */
+void queue_give_back_later(struct queue *queue, struct lease *lease);
 
 /* Values of at least this size count as large reads: see READS_* in limits.h. */
 #define QUEUE_READ_LARGE (64 * KIB)

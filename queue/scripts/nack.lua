@@ -1,14 +1,14 @@
 -- NACK: ends a batch of leases without success. A job is given back with its attempt, or delayed
--- until its next attempt, or dead if no attempt is left.
+-- until its next attempt, with or without its attempt, or dead if no attempt is left.
 --
 -- KEYS  1 lease  2 results, or results:stream  3 jobs  4 delayed  5 alone  6 dead  7 woken; then
 --       for each lease job:N; result:ID if the result is kept there; unique:ID and waits:ID if the
 --       job is unique; the reply list if it has one; and the key of each value
 -- ARGV  1 results_max  2 TTL of kept results, ms  3 dead_max  4 attempts  5 first delay, ms; then
---       for each lease number, token, kind (retry, back), result if the job is dead (else ""), kept
---       by id (0: no, 1: yes, 2: yes, and unique), destination (1: reply list, 0: KEYS 2, -:
---       none), number of values, and for each value its bytes and its TTL in seconds (0: none).
---       Result and values are stored only if the job is dead
+--       for each lease number, token, kind (retry, back, later), result if the job is dead (else
+--       ""), kept by id (0: no, 1: yes, 2: yes, and unique), destination (1: reply list, 0: KEYS
+--       2, -: none), number of values, and for each value its bytes and its TTL in seconds (0:
+--       none). Result and values are stored only if the job is dead
 -- Reply {results and dead jobs trimmed, then for each lease 1 back in the queue, 2 dead, 0 stale
 --       (another daemon has the job), -1 stale (the job is gone)}
 --
@@ -16,7 +16,8 @@
 -- ":errors": for each dead job its result, with a digest of the job's text, the time and the
 -- priority of its list, if it had one, as first members.
 -- The delay grows fourfold with each attempt, to one hour at most, and never exceeds the time until
--- the job expires.
+-- the job expires. After `later`, which gives the attempt back, it grows with each such end, to
+-- five minutes at most; NS:job:N counts them in the field `laters`.
 -- If an ACL denies a command, the leases before it have ended, and this one has not, or is left to
 -- REAP.
 -- Crash windows: one atomic step. If the reply is lost, the daemon sends the call again and gets 0
@@ -26,7 +27,7 @@ local lease, results, jobs, delayed, alone, dead, woken =
 local results_max, ttl_ms, dead_max, attempts, delay_ms =
     tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local DELAY_LAST_MS = 3600000
+local DELAY_LAST_MS, LATER_LAST_MS = 3600000, 300000
 
 -- include parts/wrong_type.lua
 -- include parts/results_type.lua
@@ -59,11 +60,12 @@ end
 local k, a = 8, 6
 -- include parts/arguments.lua
 
-local function delay(one, attempt, expires)
-    local due = math.min(now + math.min(delay_ms * 4 ^ (attempt - 1), DELAY_LAST_MS), expires)
+-- times: how many delays the job has had, with this one. ...: more fields of its hash.
+local function delay(one, times, last_ms, ...)
+    local due = math.min(now + math.min(delay_ms * 4 ^ (times - 1), last_ms), one.expires)
     redis.call('ZADD', delayed, string.format('%.0f', due), one.number)
     redis.call('HDEL', one.job, 'token', 'owner', 'crashed')
-    redis.call('HSET', one.job, 'state', 'delayed')
+    redis.call('HSET', one.job, 'state', 'delayed', ...)
     redis.call('ZREM', lease, one.number)
 end
 
@@ -92,22 +94,27 @@ local function end_next()
     for i = 1, tonumber(next_arg()) do
         values[i] = {next_key(), next_arg(), tonumber(next_arg())}
     end
-    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list', 'crashed')
+    local found = redis.pcall('HMGET', job, 'token', 'attempt', 'expires', 'list', 'crashed',
+                             'laters')
     if is_mistyped(found) or found[1] ~= token then
         reply[#reply + 1] = redis.call('EXISTS', job) == 1 and 0 or -1
     else
         local attempt = tonumber(found[2]) or 1
         local one = {number = number, job = job, result = result, id_key = id_key, unique = unique,
-                     waits = waits, reply_key = reply_key, goes_to = goes_to, values = values}
+                     waits = waits, reply_key = reply_key, goes_to = goes_to, values = values,
+                     expires = tonumber(found[3]) or math.huge}
         if kind == 'back' then
             requeue(job, number, math.max(0, attempt - 1), found[4], found[5])
+        elseif kind == 'later' then
+            local laters = (tonumber(found[6]) or 0) + 1
+            delay(one, laters, LATER_LAST_MS, 'attempt', math.max(0, attempt - 1), 'laters', laters)
         elseif attempt < attempts then
-            delay(one, attempt, tonumber(found[3]) or math.huge)
+            delay(one, attempt, DELAY_LAST_MS)
         else
             dead_letter(one, found[4])
         end
         redis.pcall('SREM', own(token), number)
-        reply[#reply + 1] = kind ~= 'back' and attempt >= attempts and 2 or 1
+        reply[#reply + 1] = kind == 'retry' and attempt >= attempts and 2 or 1
     end
 end
 

@@ -1,6 +1,6 @@
 /*
  * outage.c - output_root cannot be written for a while, by any job: the disk is full, read-only or
- * broken, or its mount is gone.
+ * broken, or its mount is gone. Or it has no room for some outputs.
  *
  * No job may die or lose an attempt, and the daemon must resume by itself. shim_disk.c injects the
  * faults while a flag file exists; if mounts are permitted, real mounts cause them, too.
@@ -14,6 +14,7 @@
 #include "tests/fixtures/text_file.h"
 
 #define JOBS 12
+#define SMALL_JOBS 20
 #define REFUSED "nothing is fetched until outputs can be written"
 
 /* ---- one outage ------------------------------------------------------------------------------ */
@@ -125,7 +126,7 @@ static void disk_is_full(struct rig *rig)
     see_end(rig, daemon);
 }
 
-/* There is always room for a small file, but room for the images only at the end. */
+/* There is always room for the small outputs, but for the large ones only at the end. */
 static void disk_is_almost_full(struct rig *rig)
 {
     const char *out = rig->world.out;
@@ -137,13 +138,26 @@ static void disk_is_almost_full(struct rig *rig)
         rig_saw(rig, "not made smaller");
     world_put_photo(&rig->world, "large.jpg", 1500, 1200);
     for (int i = 0; i < 3; i++) { /* 5.4 MB each */
-        const char *id = text_of("n%d", i);
+        const char *id = text_of("large%d", i);
         rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':{'path':'%s.png',"
                                "'compression':0}}", id, id);
     }
-    see_outage(rig, daemon, "No space left on device");
+    const char *named = "large0.png\" cannot be written: No space left on device; it has at least ";
+    rig_saw_if(rig, process_logged(daemon, 0, named, 20), "large0 named");
+    double start = process_now();
+    for (int i = 0; i < SMALL_JOBS; i++) {
+        const char *id = text_of("n%d", i);
+        rig_push_text(rig, id, "{'id':'%s','input':'p.jpg','output':'%s.png',"
+                               "'ops':[{'op':'resize','width':1,'height':1}]}", id, id);
+    }
+    rig_wait_for(rig, SMALL_JOBS, 30);
+    rig_saw_done_at(rig, "n", 1);
+    rig_saw_in_time(rig, start, 10);
+    rig_saw_answer(rig, "/readyz", 200, "running");
     unlink(text_of("%s/filler", out));
-    see_end(rig, daemon);
+    rig_wait_done_at(rig, 60, "large", 1);
+    rig_saw(rig, "%lld dead", redis_integer(rig->world.client, "LLEN %s:dead", rig->world.ns));
+    rig_saw(rig, "said %zu times", process_log_count(daemon, 0, REFUSED));
 }
 
 /* A filesystem below output_root is full: only the jobs that write there fail. */
@@ -202,7 +216,8 @@ const struct fault_case outage_faults[] = {
          "/readyz 503; " END "; 12 there; 0 elsewhere"),
     CASE("output_root, a tmpfs", "it is full", disk_is_full, "full; " OUTAGE "12 wait; " END),
     CASE("output_root, a tmpfs", "it is almost full", disk_is_almost_full,
-         "full; " OUTAGE "3 wait; /readyz 200; 3 done once; all at attempt 1; 0 dead; said 1 time"),
+         "full; large0 named; 20 done once; all at attempt 1; within 10 s; /readyz 200; 3 done "
+         "once; all at attempt 1; 0 dead; said 0 times"),
     CASE("a tmpfs below output_root", "it is full", another_disk_is_full,
          "full; victim: dead write_failed, attempt 3; 12 done once; said 0 times"),
     CASE("output_root, a tmpfs", "it is unmounted, and mounted again", mount_is_lost,

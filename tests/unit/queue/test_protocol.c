@@ -1,6 +1,7 @@
 /* Tests of each script of the protocol, transition by transition, against a real Redis. Further
  * tests are in test_start.c, test_dead.c, test_reap.c and test_watch.c. */
 #include "tests/fixtures/queue/script_bench.h"
+#include "tests/fixtures/text_file.h"
 
 TEST(test_fetch_takes_in_order)
 {
@@ -294,6 +295,25 @@ TEST(test_an_error_after_a_crash_ends_the_suspicion)
     expect("delayed nil", "HMGET t:job:1 state crashed");
     redis_integer(redis, "ZADD t:delayed 1 1");
     fetch("A", 2, 2, 1, 1, "0 -1 0 0 1 3 a");
+}
+
+/* The job waits longer each time, at most five minutes, and is never dead. */
+TEST(test_nack_later_takes_no_attempt)
+{
+    static const long long delays_ms[] = {100, 400, 1600, 6400, 25600, 102400, 300000, 300000};
+    redis_integer(redis, "HSET t:job:1 raw a state delayed attempt 2");
+    for (size_t i = 0; i < sizeof delays_ms / sizeof delays_ms[0]; i++) {
+        redis_integer(redis, "ZADD t:delayed 1 1");
+        fetch("A", (int)i + 1, 1, 1, 0, "0 -1 0 0 1 3 a"); /* its last attempt */
+        long long before_ms = now_ms();
+        nack("1", text_of("A:%zu", i + 1), "later", "0 1");
+        long long due_ms = number_of("ZSCORE t:delayed 1");
+        assert_in_range(due_ms, before_ms + delays_ms[i], now_ms() + delays_ms[i]);
+        expect(text_of("delayed 2 nil nil %zu", i + 1),
+               "HMGET t:job:1 state attempt token owner laters");
+        expect("0", "ZCARD t:lease");
+    }
+    expect("0", "EXISTS t:dead t:results t:img:v");
 }
 
 TEST(test_alone_is_released_when_it_may_not_go_on)
