@@ -3,7 +3,9 @@
  * data.
  *
  * Only tags of the tables below are copied, and only the bytes of their values, so that nothing
- * else of the input is published: no thumbnail, wherever it is, and no bytes between the values.
+ * else of the input is published: no thumbnail, wherever it is, and no bytes between the values. A
+ * value may overlap what is not copied: thumbnails, and values of other directories. Such values,
+ * which no camera writes, are removed.
  * MakerNote is not copied: it holds previews and serial numbers, and its offsets would break.
  */
 #include <assert.h>
@@ -37,8 +39,18 @@ static const struct tags notice_tags[] = {
 static const struct tags gps_tags[] = {{0x0000, 0x001F}, {0, 0}};
 static const struct tags interop_tags[] = {{0x0001, 0x0002}, {0x1000, 0x1002}, {0, 0}};
 
+/* Tags whose values are text, in any directory but those of GPS and interoperability. */
+static const struct tags text_tags[] = {
+    {0x010E, 0x0110}, {0x0131, 0x0132}, {0x013B, 0x013B}, {0x8298, 0x8298}, {0x8824, 0x8824},
+    {0x9003, 0x9004}, {0x9010, 0x9012}, {0x9290, 0x9292}, {0xA004, 0xA004}, {0xA420, 0xA420},
+    {0xA430, 0xA431}, {0xA433, 0xA43C}, {0, 0}};
+
 /* More than the tags of a table, with two pointers to other directories. */
 #define ENTRIES_MAX 128
+/* Bounds of the time that a copy takes. Photographs have a directory of a thumbnail and an Exif IFD
+ * of 40 entries; of a blob with more, nothing is copied. */
+#define RANGES_MAX  1024
+#define VISITED_MAX 12
 
 struct entry {
     uint16_t tag, type;
@@ -47,8 +59,17 @@ struct entry {
     enum ifd child;   /* IFD_MAIN: none */
 };
 
+/* Bytes of the source. */
+struct range {
+    size_t from, to;
+};
+
 struct copy {
     struct tiff from;
+    struct range secret[RANGES_MAX]; /* values must not overlap them */
+    size_t secrets;                  /* more than RANGES_MAX: nothing is copied */
+    size_t visited[VISITED_MAX];     /* offsets of directories */
+    unsigned visits;
     struct {
         struct entry entries[ENTRIES_MAX]; /* by ascending tag */
         unsigned count;
@@ -78,11 +99,123 @@ static size_t directory_bytes(unsigned count)
     return 2 + (size_t)count * TIFF_ENTRY_BYTES + 4;
 }
 
-/* A value with a JPEG in it is an image, whatever its tag says. */
+/* A value with an image in it is an image, whatever its tag says. */
 static bool is_image(const uint8_t *bytes, size_t length)
 {
-    return memmem(bytes, length, "\xFF\xD8\xFF", 3) != NULL;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } signs[] = {{"\xFF\xD8\xFF", 3}, {"\x89PNG", 4},  {"WEBPVP8", 7}, {"GIF87a", 6},
+                 {"GIF89a", 6},       {"II*\0", 4},     {"MM\0*", 4},   {"\r\n\x87\n", 4}};
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (memmem(bytes, length, signs[i].text, signs[i].bytes) != NULL)
+            return true;
+    const uint8_t *box = memmem(bytes, length, "ftyp", 4); /* after a size below 64 KiB */
+    return box != NULL && box - bytes >= 4 && box[-4] == 0 && box[-3] == 0;
 }
+
+/* ---- secrets -------------------------------------------------------------------------------- */
+
+/* A range that ends outside the source ends with it. */
+static void add_secret(struct copy *copy, size_t at, size_t bytes)
+{
+    size_t length = copy->from.length;
+    if (at >= length || bytes == 0 || copy->secrets > RANGES_MAX)
+        return;
+    if (copy->secrets < RANGES_MAX)
+        copy->secret[copy->secrets] =
+            (struct range){at, bytes < length - at ? at + bytes : length};
+    copy->secrets++;
+}
+
+static bool is_secret(const struct copy *copy, size_t at, size_t bytes)
+{
+    for (size_t i = 0; i < copy->secrets; i++)
+        if (at < copy->secret[i].to && copy->secret[i].from < at + bytes)
+            return true;
+    return false;
+}
+
+/* One of the numbers of an entry, SHORT or LONG. 0: there is no such number. */
+static uint32_t number_of(const struct tiff *tiff, size_t entry, size_t number)
+{
+    size_t bytes, at = entry != 0 ? tiff_values(tiff, entry, &bytes) : 0;
+    unsigned type = at != 0 ? tiff_number(tiff, entry + 2, 2) : 0;
+    unsigned size = type == TIFF_SHORT ? 2 : type == TIFF_LONG ? 4 : 0;
+    return size == 0 || number >= bytes / size ? 0 : tiff_number(tiff, at + number * size, size);
+}
+
+/* Images that two tags name by offsets and lengths. Without a length, it may be any. */
+static void add_images(struct copy *copy, const struct tiff_directory *directory,
+                       enum tiff_tag offsets, enum tiff_tag lengths)
+{
+    size_t at = tiff_find(&copy->from, directory, offsets);
+    size_t length_at = tiff_find(&copy->from, directory, lengths);
+    uint32_t offset;
+    for (size_t i = 0; i <= RANGES_MAX && (offset = number_of(&copy->from, at, i)) != 0; i++) {
+        uint32_t bytes = number_of(&copy->from, length_at, i);
+        add_secret(copy, offset, bytes > 0 ? bytes : copy->from.length);
+    }
+}
+
+/* Records what is not copied of any directory. Returns false if it was visited before, is empty, or
+ * is one too many. */
+static bool visit(struct copy *copy, size_t at)
+{
+    const struct tiff *tiff = &copy->from;
+    struct tiff_directory directory = tiff_directory_at(tiff, at);
+    size_t bytes;
+    for (unsigned i = 0; i < copy->visits; i++)
+        if (copy->visited[i] == at)
+            return false;
+    if (copy->visits == VISITED_MAX && directory.count > 0)
+        copy->secrets = RANGES_MAX + 1;
+    if (copy->visits == VISITED_MAX || directory.count == 0)
+        return false;
+    copy->visited[copy->visits++] = at;
+    add_images(copy, &directory, TAG_THUMBNAIL, TAG_THUMBNAIL_BYTES);
+    add_images(copy, &directory, TAG_STRIP_OFFSETS, TAG_STRIP_BYTES);
+    add_images(copy, &directory, TAG_TILE_OFFSETS, TAG_TILE_BYTES);
+    size_t note = tiff_find(tiff, &directory, TAG_MAKER_NOTE);
+    size_t note_at = note != 0 ? tiff_values(tiff, note, &bytes) : 0;
+    if (note_at != 0)
+        add_secret(copy, note_at, bytes);
+    return true;
+}
+
+/* Visits a directory of which nothing is copied. */
+static bool visit_dropped(struct copy *copy, size_t at)
+{
+    const struct tiff *tiff = &copy->from;
+    struct tiff_directory directory = tiff_directory_at(tiff, at);
+    if (!visit(copy, at))
+        return false;
+    add_secret(copy, at, directory_bytes(directory.count));
+    for (uint32_t i = 0; i < directory.count && copy->secrets <= RANGES_MAX; i++) {
+        size_t bytes, values = tiff_values(tiff, directory.at + i * TIFF_ENTRY_BYTES, &bytes);
+        if (values != 0 && bytes > 4)
+            add_secret(copy, values, bytes);
+    }
+    return true;
+}
+
+/* Visits IFD 0, those of thumbnails after it, and its SubIFDs. */
+static void visit_images(struct copy *copy)
+{
+    const struct tiff *tiff = &copy->from;
+    struct tiff_directory main = tiff_first_directory(tiff), directory = main;
+    size_t subs = tiff_find(tiff, &main, TAG_SUB_IFDS), at = tiff_number(tiff, 4, 4);
+    uint32_t sub;
+    for (bool more = visit(copy, at); more; more = visit_dropped(copy, at)) {
+        directory = tiff_directory_at(tiff, at);
+        size_t next_at = directory.at + (size_t)directory.count * TIFF_ENTRY_BYTES;
+        at = next_at + 4 <= tiff->length ? tiff_number(tiff, next_at, 4) : 0;
+    }
+    for (size_t i = 0; i <= VISITED_MAX && (sub = number_of(tiff, subs, i)) != 0; i++)
+        visit_dropped(copy, sub);
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
 
 /* Of two entries with a tag, the first counts. */
 static void add_entry(struct copy *copy, enum ifd ifd, struct entry entry)
@@ -116,6 +249,15 @@ static void add_entries(struct copy *copy, enum ifd ifd, size_t directory_at,
     }
 }
 
+static bool is_published(const struct copy *copy, enum ifd ifd, const struct entry *entry)
+{
+    bool is_text = ifd <= IFD_EXIF && is_listed(text_tags, entry->tag);
+    return entry->at != 0 && copy->secrets <= RANGES_MAX &&
+           (!is_text || entry->type == TIFF_ASCII || entry->type == TIFF_UTF8) &&
+           (entry->bytes <= 4 || !is_secret(copy, entry->at, entry->bytes)) &&
+           !is_image(copy->from.bytes + entry->at, entry->bytes);
+}
+
 /* Also removes invalid values. Called after the entries were chosen, so that thousands of entries
  * with one long value take no longer. */
 static void remove_images(struct copy *copy)
@@ -124,8 +266,7 @@ static void remove_images(struct copy *copy)
         struct entry *entries = copy->ifds[i].entries;
         unsigned kept = 0;
         for (unsigned k = 0; k < copy->ifds[i].count; k++)
-            if (entries[k].at != 0 &&
-                !is_image(copy->from.bytes + entries[k].at, entries[k].bytes))
+            if (is_published(copy, (enum ifd)i, &entries[k]))
                 entries[kept++] = entries[k];
         copy->ifds[i].count = kept;
     }
@@ -173,20 +314,38 @@ static void add_child(struct copy *copy, enum ifd parent, enum tiff_tag tag, enu
         add_entry(copy, parent, (struct entry){(uint16_t)tag, TIFF_LONG, 1, 0, 4, child});
 }
 
-static void choose_all(struct copy *copy)
+/* The directories of a copy. A pointer to one that was visited is not followed: 0. */
+struct places {
+    size_t exif, gps, interop;
+};
+
+static struct places visit_all(struct copy *copy, bool visit_one(struct copy *copy, size_t at))
 {
     const struct tiff *tiff = &copy->from;
     struct tiff_directory main = tiff_first_directory(tiff);
-    size_t exif_at = tiff_value(tiff, &main, TAG_EXIF_IFD);
-    struct tiff_directory exif = tiff_directory_at(tiff, exif_at);
-    add_entries(copy, IFD_MAIN, tiff_number(tiff, 4, 4), main_tags);
-    add_entries(copy, IFD_EXIF, exif_at, exif_tags);
-    add_entries(copy, IFD_GPS, tiff_value(tiff, &main, TAG_GPS_IFD), gps_tags);
-    add_entries(copy, IFD_INTEROP, tiff_value(tiff, &exif, TAG_INTEROP_IFD), interop_tags);
+    struct places at = {.exif = tiff_value(tiff, &main, TAG_EXIF_IFD),
+                        .gps = tiff_value(tiff, &main, TAG_GPS_IFD)};
+    visit_images(copy);
+    at.exif = visit_one(copy, at.exif) ? at.exif : 0;
+    struct tiff_directory exif = tiff_directory_at(tiff, at.exif);
+    at.gps = visit_one(copy, at.gps) ? at.gps : 0;
+    at.interop = tiff_value(tiff, &exif, TAG_INTEROP_IFD);
+    at.interop = visit_one(copy, at.interop) ? at.interop : 0;
+    return at;
+}
+
+static void choose_all(struct copy *copy)
+{
+    struct places at = visit_all(copy, visit);
+    add_entries(copy, IFD_MAIN, tiff_number(&copy->from, 4, 4), main_tags);
+    add_entries(copy, IFD_EXIF, at.exif, exif_tags);
+    add_entries(copy, IFD_GPS, at.gps, gps_tags);
+    add_entries(copy, IFD_INTEROP, at.interop, interop_tags);
 }
 
 static void choose_notice(struct copy *copy)
 {
+    visit_all(copy, visit_dropped);
     add_entries(copy, IFD_MAIN, tiff_number(&copy->from, 4, 4), notice_tags);
 }
 

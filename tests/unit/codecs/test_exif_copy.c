@@ -163,6 +163,85 @@ TEST(test_images_elsewhere)
     }
 }
 
+/* A value that overlaps a thumbnail, MakerNote or a value of IFD 1 is a part of it. */
+TEST(test_overlaps)
+{
+    for (int i = 0; i < 10; i++) {
+        struct data data = begin(i % 2);
+        size_t at = append(&data, strip, STRIP_BYTES + 1), exif, ifd1;
+        size_t numbers = append(&data, NULL, 8);
+        put_at(&data, numbers, (uint32_t)at, 4); /* of two strips */
+        put_at(&data, numbers + 4, (uint32_t)at + 10, 4);
+        struct entry rows[][2] = {{{0x0201, 4, 1, at}, {0x0202, 4, 1, STRIP_BYTES}},
+                                  {{0x0111, 4, 1, at}, {0x0117, 4, 1, STRIP_BYTES}},
+                                  {{0x0111, 4, 2, numbers}, {0x0117, 3, 2, 0x00140014}},
+                                  {{0x010E, 2, STRIP_BYTES, at}, {0x0103, 3, 1, 6}},
+                                  {{0x0201, 4, 1, at}, {0x0103, 3, 1, 6}}};
+        ifd1 = DIRECTORY(&data, 0, rows[i / 2][0], rows[i / 2][1]);
+        exif = DIRECTORY(&data, 0, {0x9286, 7, 20, at + 5}, {0xA302, 7, 8, at + 9},
+                         {0xA431, 2, 6, at + 20});
+        put_at(&data, 4, (uint32_t)data.file.length, 4);
+        DIRECTORY(&data, ifd1, {0x0112, 3, 1, 6}, {0x010E, 2, 20, at + 3}, {0x8769, 4, 1, exif},
+                  {0x8298, 2, STRIP_BYTES, at});
+        struct picture_file words = {NULL, 0};
+        assert_true(exif_notice(data.file.bytes, data.file.length, &words.bytes, &words.length));
+        assert_null(words.bytes);
+        expect_orientation_alone(data);
+    }
+}
+
+/* The Exif IFD is no IFD 1, a note of a camera is no text, and texts have the type of a text. */
+TEST(test_other_overlaps)
+{
+    struct data data = begin(true);
+    size_t at = append(&data, strip, STRIP_BYTES + 1);
+    size_t ifd1 = DIRECTORY(&data, 0, {0x9286, 7, STRIP_BYTES, at}, {0x9003, 2, 2, 0x41000000});
+    put_at(&data, 4, (uint32_t)data.file.length, 4);
+    DIRECTORY(&data, ifd1, {0x0112, 3, 1, 6}, {0x8769, 4, 1, ifd1});
+    expect_orientation_alone(data);
+    data = begin(false);
+    at = append(&data, strip, STRIP_BYTES + 1);
+    size_t exif = DIRECTORY(&data, 0, {0x927C, 7, STRIP_BYTES, at}, {0x9286, 7, 9, at + 1});
+    put_at(&data, 4, (uint32_t)data.file.length, 4);
+    DIRECTORY(&data, 0, {0x0112, 3, 1, 6}, {0x010E, 2, 9, at}, {0x8769, 4, 1, exif});
+    expect_orientation_alone(data);
+    data = begin(false);
+    at = append(&data, strip, STRIP_BYTES + 1);
+    put_at(&data, 4, (uint32_t)data.file.length, 4);
+    DIRECTORY(&data, 0, {0x0112, 3, 1, 6}, {0x010E, 7, 9, at}, {0x013B, 1, 9, at},
+              {0x8298, 12, 2, at});
+    expect_orientation_alone(data);
+}
+
+/* A copyright that is a value of GPS. */
+TEST(test_notice_of_gps)
+{
+    struct data data = begin(true);
+    struct picture_file words = {NULL, 0};
+    size_t at = append(&data, "48N 11E 520m", 13);
+    size_t gps = DIRECTORY(&data, 0, {1, 2, 2, 0x4E000000}, {0x1D, 2, 13, at});
+    put_at(&data, 4, (uint32_t)data.file.length, 4);
+    DIRECTORY(&data, 0, {0x013B, 2, 8, at + 4}, {0x8298, 2, 13, at}, {0x8825, 4, 1, gps});
+    assert_true(exif_notice(data.file.bytes, data.file.length, &words.bytes, &words.length));
+    assert_null(words.bytes);
+    picture_free(&data.file);
+}
+
+/* Images of other formats in values. */
+TEST(test_image_signatures)
+{
+    static const char images[][16] = {"a\x89PNG\r\n\x1A\n", "RIFF\1\1\0\0WEBPVP8", "GIF89a\1\1",
+                                      "\0\0\0\x20""ftypavif", "bMM\0*\0\0\0\x08", "II*\0\x08"};
+    for (size_t i = 0; i < COUNT_OF(images); i++) {
+        struct data data = begin(i % 2);
+        size_t at = append(&data, images[i], 16);
+        size_t exif = DIRECTORY(&data, 0, {0x9286, 7, 16, at});
+        put_at(&data, 4, (uint32_t)data.file.length, 4);
+        DIRECTORY(&data, 0, {0x0112, 3, 1, 6}, {0x010E, 2, 16, at}, {0x8769, 4, 1, exif});
+        expect_orientation_alone(data);
+    }
+}
+
 /* Bytes between directories and values, and those of a short value's field. */
 TEST(test_gaps)
 {
@@ -265,7 +344,7 @@ TEST(test_many_entries)
     put_at(&data, 4, (uint32_t)table, 4);
     put_at(&data, table, count, 2);
     for (unsigned i = 0; i < count; i++) {
-        put_at(&data, table + 2 + 12 * i, i % 2 ? 0x010E : i % 0x10000, 2);
+        put_at(&data, table + 2 + 12 * i, i % 2 ? 0x010E : i % 0x9000, 2);
         put_at(&data, table + 4 + 12 * i, 2, 2);
         put_at(&data, table + 6 + 12 * i, shared, 4);
         put_at(&data, table + 10 + 12 * i, (uint32_t)at, 4);
