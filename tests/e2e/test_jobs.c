@@ -488,6 +488,30 @@ TEST(test_rpush_goes_first)
     strcpy(w->ns, "gpuimgd");
 }
 
+/* After tiny jobs and an idle moment, larger ones come: few are fetched ahead, so that a more urgent
+ * one need not wait for them. */
+TEST(test_few_jobs_ahead_after_idle)
+{
+    need_engine();
+    put_png("tiny.png", .width = 8, .height = 8);
+    put_png("large.png", .width = 700, .height = 700);
+    strcpy(w->ns, "ahead");
+    struct process *one = start_ready(1, "--workers=4");
+    for (int i = 0; i < 100; i++)
+        world_push(w, "{'input':'tiny.png','output':'t%d.png'}", i);
+    for (int i = 0; i < 100; i++)
+        check_done(check_next(w));
+    for (int i = 0; i < 80; i++)
+        world_push(w, "{'input':'large.png','output':'l%d.png'}", i);
+    check_done(check_next(w));
+    assert_in_range(redis_integer(w->client, "ZCARD ahead:lease"), 0, 30);
+    for (int i = 1; i < 80; i++)
+        check_done(check_next(w));
+    check_stop(one);
+    check_clean(w);
+    strcpy(w->ns, "gpuimgd");
+}
+
 /* Two hundred jobs in flight: each has its own result, and the daemon leaves nothing behind. */
 TEST(test_many_then_stop)
 {
