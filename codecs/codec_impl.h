@@ -150,8 +150,9 @@ uint16_t exif_colour_space(const uint8_t *tiff, size_t bytes);
 void exif_fit(uint8_t *tiff, size_t bytes, uint16_t space, const struct metadata_fit *fit);
 
 /* Copies an XMP packet, which the caller frees, without xmp:Thumbnails, other images and the name
- * of an extension. *to stays NULL if the packet is not well-formed XML without a document type, or
- * has more than XMP_BYTES_MAX then. Returns false if there is no memory. */
+ * of an extension. *to stays NULL if the packet is not well-formed XML without a document type, has
+ * more than XMP_PARTS_MAX or a reference in a namespace, or has more than XMP_BYTES_MAX then.
+ * Returns false if there is no memory. */
 bool xmp_copy(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
 
 /* Makes an XMP packet of the creator, rights, credit, usage terms and web statement of another one,
