@@ -44,12 +44,17 @@ static inline const struct rank *rank_at(const struct list_node *node, ptrdiff_t
     return (const struct rank *)((const char *)node + offset);
 }
 
-/* Puts a node into a line, which is in the order of ranks, after those of the same rank. */
+/* Puts a node into a line in the order of ranks, but never before one with the same priority: a job
+ * that returns to a line goes to its end. */
 static inline void rank_push(struct list *line, struct list_node *node, ptrdiff_t offset)
 {
     struct list_node *after = &line->head;
-    uint64_t at = rank_at(node, offset)->at;
-    while (at > 0 && after->prev != &line->head && at < rank_at(after->prev, offset)->at)
+    const struct rank *rank = rank_at(node, offset);
+    while (rank->at > 0 && after->prev != &line->head) {
+        const struct rank *other = rank_at(after->prev, offset);
+        if (other->priority == rank->priority || other->at <= rank->at)
+            break;
         after = after->prev;
+    }
     list_insert_before(line, after, node);
 }

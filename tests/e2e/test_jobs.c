@@ -488,8 +488,8 @@ TEST(test_rpush_goes_first)
     strcpy(w->ns, "gpuimgd");
 }
 
-/* After tiny jobs and an idle moment, larger ones come: few are fetched ahead, so that a more urgent
- * one need not wait for them. */
+/* After tiny jobs and an idle moment, larger ones come: few are fetched ahead, so that a more
+ * urgent one need not wait for them. */
 TEST(test_few_jobs_ahead_after_idle)
 {
     need_engine();
