@@ -114,4 +114,21 @@ TEST(a_late_one_shields_nobody)
     assert_in_range(before, 0, 1); /* the late one may have its turn */
 }
 
+/* A job that returns to a line does not go before others of its priority. */
+TEST(a_returning_one_goes_to_the_end)
+{
+    static struct item items[3];
+    struct ranks ranks = {0};
+    struct list line;
+    list_init(&line);
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        items[i].rank = ranks_next(&ranks, 4);
+        push(&line, &items[i]);
+    }
+    list_pop(&line);
+    push(&line, &items[0]);
+    assert_ptr_equal(list_first(&line), &items[1].node);
+    assert_ptr_equal(line.head.prev, &items[0].node);
+}
+
 TEST_MAIN(.name = "rank")
