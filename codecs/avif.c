@@ -51,8 +51,6 @@ const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal
 #define METADATA_COPIES 6
 /* Bytes of a file that a probe gets at once: the header of most files, and all of a small one. */
 #define HEAD_BYTES (64 * KIB)
-/* The region of an encode has at least this much, for the parts of the file. */
-#define PART_BYTES (256 * KIB)
 
 static const char *avif_refusal(bool writes)
 {
@@ -142,15 +140,9 @@ static bool is_header(const struct codec_reply *reply)
            reply->decode_bytes <= SIZE_MAX / 4;
 }
 
-/* The region of a decode: the file, and the pixels. */
-static size_t pixels_at(size_t length)
+static size_t decode_region(size_t length)
 {
-    return round_up(length);
-}
-
-static size_t decode_region(const struct image_info *info, size_t length)
-{
-    return pixels_at(length) + (size_t)info->width * info->height * info->channels;
+    return CODEC_WINDOW_BYTES + round_up(length);
 }
 
 static enum status take_header(const struct codec_reply *reply, size_t length,
@@ -166,7 +158,7 @@ static enum status take_header(const struct codec_reply *reply, size_t length,
     info->height = reply->height;
     info->channels = reply->channels;
     info->orientation = (int)reply->orientation;
-    info->codec_bytes = decode_region(info, length) + (size_t)reply->decode_bytes;
+    info->codec_bytes = decode_region(length) + (size_t)reply->decode_bytes;
     return STATUS_OK;
 }
 
@@ -209,19 +201,44 @@ static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
 
 /* ---- decode ---- */
 
+/* `count` rows of an image. */
+static struct image rows_of(const struct image *image, uint32_t row, uint32_t count)
+{
+    struct image rows = *image;
+    rows.pixels += row * image->stride;
+    rows.height = count;
+    return rows;
+}
+
+/* Whether a process that was not taken over can have sent this as the rows from `row` on. */
+static bool is_next_rows(const struct codec_reply *reply, const struct image *image, uint32_t row)
+{
+    uint64_t bytes = (uint64_t)reply->rows * image->width * image->channels;
+    return reply->rows > 0 && reply->rows <= image->height - row && bytes <= CODEC_WINDOW_BYTES &&
+           reply->at <= CODEC_WINDOW_BYTES - bytes;
+}
+
 static enum status decode(struct codec_process *process, const struct codec_task *task,
                           const uint8_t *bytes, size_t length, const struct image *dst,
                           struct error *error)
 {
     struct codec_reply reply;
     struct codec_call call = {.kind = CODEC_DECODE, .region_bytes = task->region_bytes,
-                              .file_bytes = length, .ready_bytes = length,
-                              .results_at = pixels_at(length), .width = dst->width,
+                              .file_bytes = length, .ready_bytes = length, .width = dst->width,
                               .height = dst->height, .channels = dst->channels};
-    if (codec_process_put(process, 0, bytes, length, error) != STATUS_OK ||
-        codec_process_ask(process, task, &call, &reply, error) != STATUS_OK)
-        return error->status;
-    return codec_process_get_image(process, call.results_at, dst, error);
+    enum status status = codec_process_put(process, CODEC_WINDOW_BYTES, bytes, length, error);
+    for (uint32_t row = 0; row < dst->height && status == STATUS_OK; row += reply.rows) {
+        status = codec_process_ask(process, task, &call, &reply, error);
+        if (status != STATUS_OK)
+            break;
+        bool is_last = reply.rows == dst->height - row;
+        if (!is_next_rows(&reply, dst, row) || is_last != (reply.kind == CODEC_DONE))
+            return codec_process_distrust(process, task, error);
+        struct image rows = rows_of(dst, row, reply.rows);
+        status = codec_process_get_image(process, reply.at, &rows, error);
+        call.kind = CODEC_GO_ON;
+    }
+    return status;
 }
 
 static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
@@ -229,7 +246,7 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
                                const struct codec_limits *limits, const struct image *dst,
                                struct error *error)
 {
-    size_t region = decode_region(info, length);
+    size_t region = decode_region(length);
     struct codec_task task = {.kind = CODEC_DECODE, .noun = "AVIF", .region_bytes = region,
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns, .caller = limits->caller};
@@ -244,12 +261,6 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
 
 /* ---- encode ---- */
 
-static size_t image_region(uint32_t width, uint32_t height, uint32_t channels)
-{
-    size_t bytes = (size_t)width * height * channels;
-    return bytes > PART_BYTES ? bytes : PART_BYTES;
-}
-
 /* Measured with libaom 3.6 for noise of quality 100; other images need a fifth less. Frames have
  * borders. */
 static size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
@@ -257,7 +268,8 @@ static size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t chann
 {
     enum { fixed_bytes = 4 << 20, border = 160, high_effort = 5 };
     size_t pixel_bytes = settings->effort < high_effort ? 26 : 40;
-    return image_region(width, height, channels) + fixed_bytes +
+    (void)channels;
+    return CODEC_WINDOW_BYTES + fixed_bytes +
            ((size_t)width + border) * (height + (size_t)border) * pixel_bytes;
 }
 
@@ -273,7 +285,7 @@ static enum status put_metadata(struct codec_process *process, uint64_t at,
     return codec_process_put(process, at + call->exif_bytes, request->xmp, call->xmp_bytes, error);
 }
 
-/* Copies a part of the file from the region to the sink. */
+/* Copies a part of the file from the window to the sink. */
 static enum status take_part(struct codec_process *process, uint64_t bytes,
                              struct codec_sink *sink, size_t *used, struct error *error)
 {
@@ -288,19 +300,35 @@ static enum status take_part(struct codec_process *process, uint64_t bytes,
     return STATUS_OK;
 }
 
+/* Copies the next rows of the image to the window. */
+static enum status put_rows(struct codec_process *process, const struct codec_task *task,
+                            const struct image *src, uint32_t *row,
+                            const struct codec_reply *reply, struct error *error)
+{
+    if (reply->at != 0 || !is_next_rows(reply, src, *row))
+        return codec_process_distrust(process, task, error);
+    struct image rows = rows_of(src, *row, reply->rows);
+    *row += reply->rows;
+    return codec_process_put_image(process, 0, &rows, error);
+}
+
 static enum status encode(struct codec_process *process, const struct codec_task *task,
-                          struct codec_call *call, struct codec_sink *sink, struct error *error)
+                          const struct image *src, struct codec_call *call,
+                          struct codec_sink *sink, struct error *error)
 {
     struct codec_reply reply;
     size_t used = 0;
+    uint32_t row = 0;
     for (;; call->kind = CODEC_GO_ON) {
         if (codec_process_ask(process, task, call, &reply, error) != STATUS_OK)
             return error->status;
         if (reply.kind == CODEC_DONE)
             break;
-        if (reply.bytes == 0 || reply.bytes > task->region_bytes)
+        if (reply.kind == CODEC_PART && (reply.bytes == 0 || reply.bytes > CODEC_WINDOW_BYTES))
             return codec_process_distrust(process, task, error);
-        if (take_part(process, reply.bytes, sink, &used, error) != STATUS_OK)
+        if ((reply.kind == CODEC_ROWS ? put_rows(process, task, src, &row, &reply, error)
+                                      : take_part(process, reply.bytes, sink, &used, error)) !=
+            STATUS_OK)
             return error->status;
     }
     bool put = codec_put_end(sink, &used, "AVIF", error);
@@ -331,10 +359,9 @@ static enum status avif_encode(void *state, const struct image *src,
 {
     struct codec_call call = encode_call(src, request);
     size_t metadata = call.icc_bytes + call.exif_bytes + call.xmp_bytes;
-    size_t pixels = (size_t)src->width * src->height * src->channels;
     size_t most = codec_encoder_bytes(request->format, src->width, src->height, src->channels,
                                       &request->encoder, metadata);
-    call.region_bytes = image_region(src->width, src->height, src->channels) + metadata;
+    call.region_bytes = CODEC_WINDOW_BYTES + metadata;
     struct codec_task task = {.kind = CODEC_ENCODE, .noun = "AVIF",
                               .region_bytes = call.region_bytes,
                               .work_bytes = most - call.region_bytes,
@@ -342,9 +369,8 @@ static enum status avif_encode(void *state, const struct image *src,
     do {
         call.kind = CODEC_ENCODE;
         if (codec_process_begin(state, &task, error) == STATUS_OK &&
-            codec_process_put_image(state, 0, src, error) == STATUS_OK &&
-            put_metadata(state, pixels, &call, request, error) == STATUS_OK)
-            encode(state, &task, &call, sink, error);
+            put_metadata(state, CODEC_WINDOW_BYTES, &call, request, error) == STATUS_OK)
+            encode(state, &task, src, &call, sink, error);
         codec_process_end(state);
     } while (sink->total == 0 && codec_process_retries(state, error));
     return error->status;

@@ -69,9 +69,9 @@
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
 #define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
 /* From one task to the next it keeps this much of its heap, and of the memory that it shares with
- * the daemon: enough for images of one or two megapixels. */
+ * the daemon: enough for images of some megapixels. */
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
-#define CODEC_REGION_KEPT_BYTES (8 * MIB)
+#define CODEC_REGION_KEPT_BYTES (4 * MIB)
 /* The code of the libraries, and their data. Resident: 6 MiB after the start, 12 MiB after tasks of
  * all kinds. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)
@@ -230,6 +230,11 @@
 /* Requests for one URL: the first, and this many redirects. */
 #define URL_REDIRECTS_MAX 5
 
+/* malloc keeps the codecs' blocks of up to this size in its heap, because mapping them for each image
+ * costs page faults; larger blocks return to the system when they are freed. It keeps this much free
+ * memory at the end of the heap. */
+#define HEAP_BLOCK_BYTES (4 * MIB)
+#define HEAP_KEPT_BYTES  (16 * MIB)
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
  * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c

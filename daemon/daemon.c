@@ -613,10 +613,8 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
         free(daemon);
         return EXIT_FAULT;
     }
-    /* Keep the codecs' blocks of up to 4 MiB in malloc's heap: mapping them for each image costs
-     * page faults. Larger blocks return to the system when they are freed. */
-    mallopt(M_MMAP_THRESHOLD, 4 << 20);
-    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+    mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
     daemon->options = options;
     daemon->load = load;
     daemon->load_context = context;

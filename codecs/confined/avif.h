@@ -19,6 +19,10 @@ void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_rep
 void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
 void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
 
+/* Rows that are converted at once: an even number that fits into the window, and if it is possible
+ * into a usual L2 cache. */
+uint32_t avif_band_rows(uint32_t width, uint32_t channels);
+
 /* Sets the status and the message of a task that failed. */
 void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

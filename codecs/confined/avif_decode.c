@@ -208,22 +208,18 @@ static struct streams count_streams(const avifImage *image, const uint8_t *file,
 /* The memory of libavif and dav1d for a usual file of this size; a file that needs more fails.
  * Besides the image there is one copy: of the cells of a grid, or with film grain. Cells reach
  * beyond the image by less than one row and one column of them. Measured with dav1d 1.0. */
-static uint64_t decode_bytes(const avifDecoder *decoder, const avifCropRect *crop,
-                             const struct streams *streams)
+static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *streams)
 {
     enum { block = 128, fixed = 8 << 20, stream = 3 << 18, trimmed = 4 };
     const avifImage *image = decoder->image;
-    uint64_t pixels = (uint64_t)image->width * image->height;
     uint64_t across = (image->width + 2 * block) / block * block;
     uint64_t down = (image->height + 2 * block) / block * block;
     uint64_t padded = across * down, copied = padded;
     unsigned samples = block_samples(image->yuvFormat) + (decoder->alphaPresent ? 4 : 0);
     if (streams->pixels > padded)
         copied = streams->pixels < trimmed * padded ? streams->pixels : trimmed * padded;
-    uint64_t bytes = (padded + copied) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 +
-                     fixed + streams->count * stream + image->icc.size;
-    bool is_cropped = crop->width < image->width || crop->height < image->height;
-    return bytes + (is_cropped ? pixels * channels_of(decoder) : 0);
+    return (padded + copied) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 + fixed +
+           streams->count * stream + image->icc.size;
 }
 
 /* ---- probe ---------------------------------------------------------------------------------- */
@@ -251,7 +247,7 @@ static void read_info(const avifDecoder *decoder, const struct codec_call *call,
     reply->channels = channels_of(decoder);
     reply->orientation = orientation_of(image);
     reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
-    reply->decode_bytes = decode_bytes(decoder, &crop, &streams);
+    reply->decode_bytes = decode_bytes(decoder, &streams);
     size_t left = AVIF_METADATA_BYTES_MAX;
     if (!give(&image->icc, &results, &left, &reply->icc_bytes))
         avif_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
@@ -297,19 +293,23 @@ static uint8_t gray_of(unsigned y, const avifImage *image)
     return (uint8_t)((y * 255 + span / 2) / span);
 }
 
-static void copy_gray(const avifImage *image, const avifCropRect *crop, uint8_t *to)
+static void convert_gray(const avifImage *image, uint8_t *to)
 {
-    for (uint32_t y = crop->y; y < crop->y + crop->height; y++) {
+    for (uint32_t y = 0; y < image->height; y++) {
         const uint8_t *row = image->yuvPlanes[AVIF_CHAN_Y] +
                              (size_t)y * image->yuvRowBytes[AVIF_CHAN_Y];
-        for (uint32_t x = crop->x; x < crop->x + crop->width; x++)
+        for (uint32_t x = 0; x < image->width; x++)
             *to++ = gray_of(image->depth > 8 ? ((const uint16_t *)row)[x] : row[x], image);
     }
 }
 
-static avifResult copy_colours(const avifImage *image, uint32_t channels, uint8_t *to)
+static avifResult convert(const avifImage *image, uint32_t channels, uint8_t *to)
 {
     avifRGBImage rgb;
+    if (channels == 1) {
+        convert_gray(image, to);
+        return AVIF_RESULT_OK;
+    }
     avifRGBImageSetDefaults(&rgb, image);
     rgb.depth = 8;
     rgb.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
@@ -319,25 +319,80 @@ static avifResult copy_colours(const avifImage *image, uint32_t channels, uint8_
     return avifImageYUVToRGB(image, &rgb);
 }
 
-/* Chroma is interpolated before the crop, as everywhere else, so that all rows are converted. */
-static avifResult copy_cropped(const avifImage *image, const avifCropRect *crop, uint32_t channels,
-                               uint8_t *to)
+/* A band is in the window with all columns of the image. The interpolation of chroma reads the rows
+ * beside those that are sent, so the results are those of the whole image. */
+struct band {
+    uint32_t top, bottom; /* rows in the window */
+    uint32_t from, to;    /* rows to be sent; from >= top, to <= bottom */
+};
+
+static struct band band_at(const avifImage *image, const avifCropRect *crop, uint32_t channels,
+                           uint32_t row)
 {
-    size_t row_bytes = (size_t)image->width * channels;
-    if (crop->width == image->width && crop->height == image->height)
-        return copy_colours(image, channels, to);
-    uint8_t *all = malloc(row_bytes * image->height);
-    if (!all)
+    enum { margin = 2 }; /* a row of chroma with 4:2:0 */
+    uint32_t most = avif_band_rows(image->width, channels);
+    struct band band = {.top = 0, .bottom = image->height, .from = row,
+                        .to = crop->y + crop->height};
+    if (image->height <= most)
+        return band;
+    band.top = row < margin ? 0 : (row - margin) & ~1u;
+    if (image->height - band.top > most)
+        band.bottom = band.top + most;
+    uint32_t end = band.bottom < image->height ? band.bottom - margin : image->height;
+    band.to = band.to < end ? band.to : end;
+    return band;
+}
+
+static avifResult convert_band(const avifImage *image, const struct band *band, uint32_t channels,
+                               uint8_t *window)
+{
+    const avifCropRect rect = {0, band->top, image->width, band->bottom - band->top};
+    avifImage *view = avifImageCreateEmpty();
+    if (!view)
         return AVIF_RESULT_OUT_OF_MEMORY;
-    avifResult result = copy_colours(image, channels, all);
-    const uint8_t *from = all + crop->y * row_bytes + (size_t)crop->x * channels;
-    for (uint32_t y = 0; y < crop->height; y++, from += row_bytes)
-        to = mempcpy(to, from, (size_t)crop->width * channels);
-    free(all);
+    avifResult result = avifImageSetViewRect(view, image, &rect);
+    if (result == AVIF_RESULT_OK)
+        result = convert(view, channels, window);
+    avifImageDestroy(view);
     return result;
 }
 
-static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, uint8_t *to,
+/* Packs the columns of the crop; returns the place of the first row that is sent. */
+static size_t crop_band(const avifImage *image, const avifCropRect *crop, const struct band *band,
+                        uint32_t channels, uint8_t *window)
+{
+    size_t row_bytes = (size_t)image->width * channels, to_bytes = (size_t)crop->width * channels;
+    size_t at = (band->from - band->top) * row_bytes;
+    if (crop->width == image->width)
+        return at;
+    const uint8_t *from = window + at + (size_t)crop->x * channels;
+    for (uint32_t row = band->from; row < band->to; row++, from += row_bytes)
+        memmove(window + (row - band->from) * to_bytes, from, to_bytes);
+    return 0;
+}
+
+/* Sends the rows of the crop; the last ones are those of the reply that ends the task. */
+static avifResult send_pixels(const avifImage *image, const avifCropRect *crop, uint32_t channels,
+                              uint8_t *window, struct codec_reply *reply)
+{
+    uint32_t end = crop->y + crop->height;
+    struct band band;
+    for (uint32_t row = crop->y; row < end; row = band.to) {
+        band = band_at(image, crop, channels, row);
+        avifResult result = convert_band(image, &band, channels, window);
+        if (result != AVIF_RESULT_OK)
+            return result;
+        struct codec_reply rows = {.kind = CODEC_ROWS, .rows = band.to - band.from,
+                                   .at = crop_band(image, crop, &band, channels, window)};
+        if (band.to < end)
+            confined_ask(&rows);
+        reply->rows = rows.rows;
+        reply->at = rows.at;
+    }
+    return AVIF_RESULT_OK;
+}
+
+static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, uint8_t *window,
                           struct codec_reply *reply)
 {
     const avifImage *image = decoder->image;
@@ -354,20 +409,17 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
                   call->width, call->height, call->channels);
         return;
     }
-    if (call->channels == 1)
-        copy_gray(image, &crop, to);
-    else
-        result = copy_cropped(image, &crop, call->channels, to);
+    result = send_pixels(image, &crop, call->channels, window, reply);
     if (result != AVIF_RESULT_OK)
         refuse(decoder, result, "in its colours", reply);
 }
 
 void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
-    struct source source = open_source(call, region, SIZE_MAX);
+    struct source source = open_source(call, region + CODEC_WINDOW_BYTES, SIZE_MAX);
     avifDecoder *decoder = open_decoder(&source, 0, reply);
     if (reply->status == STATUS_OK)
-        decode_pixels(decoder, call, region + call->results_at, reply);
+        decode_pixels(decoder, call, region, reply);
     if (decoder)
         avifDecoderDestroy(decoder);
 }

@@ -1,7 +1,5 @@
 /* avif_encode.c - encodes an AVIF. */
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "codecs/confined/avif.h"
 
@@ -51,40 +49,63 @@ static bool set_metadata(avifImage *image, const struct codec_call *call, const 
            image->xmp.size == call->xmp_bytes;
 }
 
-/* The encoder no longer needs these pages. */
-static void drop_pixels(uint8_t *pixels, size_t bytes)
+/* Converts rows of the window. `row` is even, so that each row of chroma comes from two rows. */
+static bool fill_rows(avifImage *image, const struct codec_call *call, uint32_t row, uint32_t rows,
+                      uint8_t *window)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (bytes >= page)
-        (void)madvise(pixels, bytes / page * page, MADV_REMOVE);
+    size_t row_bytes = (size_t)call->width * call->channels;
+    if (call->channels == 1) {
+        size_t stride = image->yuvRowBytes[AVIF_CHAN_Y];
+        for (uint32_t y = 0; y < rows; y++)
+            memcpy(image->yuvPlanes[AVIF_CHAN_Y] + (row + y) * stride, window + y * row_bytes,
+                   row_bytes);
+        return true;
+    }
+    avifImage *view = avifImageCreateEmpty();
+    const avifCropRect rect = {0, row, call->width, rows};
+    avifRGBImage rgb;
+    bool ok = view && avifImageSetViewRect(view, image, &rect) == AVIF_RESULT_OK;
+    if (ok) {
+        avifRGBImageSetDefaults(&rgb, view);
+        rgb.depth = 8;
+        rgb.format = call->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+        rgb.pixels = window;
+        rgb.rowBytes = (uint32_t)row_bytes;
+        ok = avifImageRGBToYUV(view, &rgb) == AVIF_RESULT_OK;
+        view->imageOwnsYUVPlanes = view->imageOwnsAlphaPlane = AVIF_FALSE; /* 0.11 sets them */
+    }
+    if (view)
+        avifImageDestroy(view);
+    return ok;
+}
+
+static bool fill_planes(avifImage *image, const struct codec_call *call, uint8_t *window)
+{
+    uint32_t most = avif_band_rows(call->width, call->channels);
+    (void)avifImageAllocatePlanes(image,
+                                  AVIF_PLANES_YUV | (call->channels == 4 ? AVIF_PLANES_A : 0));
+    if (!image->yuvPlanes[AVIF_CHAN_Y] || (call->channels > 1 && !image->yuvPlanes[AVIF_CHAN_V]) ||
+        (call->channels == 4 && !image->alphaPlane))
+        return false;
+    for (uint32_t row = 0, rows; row < call->height; row += rows) {
+        rows = call->height - row < most ? call->height - row : most;
+        confined_ask(&(struct codec_reply){.kind = CODEC_ROWS, .rows = rows});
+        if (!fill_rows(image, call, row, rows, window))
+            return false;
+    }
+    return true;
 }
 
 /* Sets the format of the file: 4:2:0 like the other lossy formats here, and BT.601 with the full
  * range like JPEG. */
 static bool fill_image(avifImage *image, const struct codec_call *call, uint8_t *region)
 {
-    avifRGBImage rgb;
-    size_t pixel_bytes = (size_t)call->width * call->height * call->channels;
     image->yuvRange = AVIF_RANGE_FULL;
     image->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
     image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
     image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
-    if (!set_metadata(image, call, region + pixel_bytes))
-        return false;
-    if (call->channels == 1) { /* no copy: libavif only reads the plane */
-        image->yuvPlanes[AVIF_CHAN_Y] = region;
-        image->yuvRowBytes[AVIF_CHAN_Y] = call->width;
-        image->imageOwnsYUVPlanes = AVIF_FALSE;
-        return true;
-    }
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.depth = 8;
-    rgb.format = call->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
-    rgb.pixels = region;
-    rgb.rowBytes = call->width * call->channels;
-    bool ok = avifImageRGBToYUV(image, &rgb) == AVIF_RESULT_OK;
-    drop_pixels(region, pixel_bytes);
-    return ok;
+    return set_metadata(image, call, region + CODEC_WINDOW_BYTES) &&
+           fill_planes(image, call, region);
 }
 
 /* quality is the scale of avifenc: the quantizers 63 to 0. Alpha is lossless. */
@@ -99,12 +120,11 @@ static void set_encoder(avifEncoder *encoder, const struct codec_call *call)
         encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
 }
 
-static void put_file(const avifRWData *file, const struct codec_call *call, uint8_t *region)
+static void put_file(const avifRWData *file, uint8_t *window)
 {
     for (size_t at = 0; at < file->size;) {
-        size_t part = file->size - at < call->region_bytes ? file->size - at
-                                                           : (size_t)call->region_bytes;
-        memcpy(region, file->data + at, part);
+        size_t part = file->size - at < CODEC_WINDOW_BYTES ? file->size - at : CODEC_WINDOW_BYTES;
+        memcpy(window, file->data + at, part);
         confined_ask(&(struct codec_reply){.kind = CODEC_PART, .bytes = part});
         at += part;
     }
@@ -127,7 +147,7 @@ static void write_image(avifEncoder *encoder, avifImage *image, const struct cod
                   "the AVIF cannot be written: %s: %s", avifResultToString(result),
                   encoder->diag.error);
     else
-        put_file(&file, call, region);
+        put_file(&file, region);
     avifRWDataFree(&file);
 }
 

@@ -59,6 +59,15 @@ void avif_fail(struct codec_reply *reply, enum status status, const char *format
     va_end(args);
 }
 
+uint32_t avif_band_rows(uint32_t width, uint32_t channels)
+{
+    enum { cache = 1024 * 1024, rows_min = 32 };
+    size_t row_bytes = (size_t)width * channels, rows = cache / row_bytes;
+    size_t most = CODEC_WINDOW_BYTES / row_bytes;
+    rows = rows < rows_min ? rows_min : rows;
+    return (uint32_t)(rows < most ? rows : most) & ~1u;
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static const struct codec_reply lacking = {.kind = CODEC_DONE, .status = STATUS_OUT_OF_MEMORY,

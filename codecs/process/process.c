@@ -32,17 +32,18 @@ const char *const codec_process_end_names[CODEC_PROCESS_ENDS] = {
     [CODEC_PROCESS_MEMORY] = "memory",
 };
 
-/* The words and statuses of a task. */
+/* The words, statuses and replies of a task. */
 static const struct {
     const char *doing, *verb;
     enum status late, crashed, over;
+    unsigned replies; /* besides CODEC_DONE; bits of enum codec_reply_kind */
 } kinds[] = {
     [CODEC_PROBE] = {"decoding", "read the header of", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
-                     STATUS_DECODE_LIMIT},
+                     STATUS_DECODE_LIMIT, 1u << CODEC_NEEDS},
     [CODEC_DECODE] = {"decoding", "decode", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
-                      STATUS_DECODE_LIMIT},
+                      STATUS_DECODE_LIMIT, 1u << CODEC_ROWS},
     [CODEC_ENCODE] = {"encoding", "write", STATUS_TIMEOUT, STATUS_ENCODE_FAILED,
-                      STATUS_OVER_BUDGET},
+                      STATUS_OVER_BUDGET, 1u << CODEC_ROWS | 1u << CODEC_PART},
 };
 
 static _Atomic uint64_t replaced[CODEC_PROCESS_ENDS];
@@ -309,9 +310,7 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
     if (is_done && reply->lacks_memory)
         return lack_memory(process, task, error);
     process->is_used |= is_done;
-    bool fits = is_done || (reply->kind == CODEC_NEEDS && task->kind == CODEC_PROBE) ||
-                (reply->kind == CODEC_PART && task->kind == CODEC_ENCODE);
-    if (!fits)
+    if (!is_done && (reply->kind > CODEC_PART || !(kinds[task->kind].replies >> reply->kind & 1)))
         return codec_process_distrust(process, task, error);
     if (is_done && reply->status != STATUS_OK)
         return take_failure(process, task, reply, error);

@@ -3,8 +3,11 @@
  *
  * The daemon starts one process per worker and gives it two descriptors: a socket for messages, and
  * a memfd, the region, for files and pixels. Only the daemon changes the size of the region. A task
- * is one call and its replies; CODEC_NEEDS and CODEC_PART ask for a CODEC_GO_ON, and CODEC_DONE
- * ends the task. Messages have a fixed size and no pointers.
+ * is one call and its replies; CODEC_DONE ends the task, and the other replies wait for a
+ * CODEC_GO_ON. Messages have a fixed size and no pointers.
+ *
+ * Pixels pass through a window at the start of the region, some rows at a time. So it stays in the
+ * cache, and the memory of the region does not depend on the size of an image.
  *
  * The process reads hostile files, so the daemon checks every member of a reply before it uses it.
  */
@@ -21,6 +24,10 @@
 
 #define CODEC_VERSION_BYTES 32
 
+/* Bytes of the window: rows of an image, at least 8 of them, or a part of an encoded file. */
+#define CODEC_WINDOW_BYTES (2 * MIB)
+_Static_assert(CODEC_WINDOW_BYTES >= 8 * 4 * SIDE_CEILING, "libavif converts some rows at once");
+
 /* The first message of the process, after it has confined itself. */
 struct codec_hello {
     char version[CODEC_VERSION_BYTES]; /* GPUIMGD_VERSION; the daemon must have the same */
@@ -32,9 +39,9 @@ struct codec_hello {
 enum codec_call_kind {
     CODEC_PROBE,  /* region: a file of which the first `ready_bytes` are there, then the place for
                      the profile, EXIF and XMP */
-    CODEC_DECODE, /* region: the file, then the place for the pixels */
-    CODEC_ENCODE, /* region: the pixels, then the profile, EXIF and XMP */
-    CODEC_GO_ON   /* the bytes of CODEC_NEEDS are in the region; those of CODEC_PART were read */
+    CODEC_DECODE, /* region: the window, then the file */
+    CODEC_ENCODE, /* region: the window, then the profile, EXIF and XMP */
+    CODEC_GO_ON   /* what the reply asked for is in the region; what it brought was read */
 };
 
 /* Rows are packed: width * channels bytes. */
@@ -44,7 +51,7 @@ struct codec_call {
     uint64_t region_bytes;
     uint64_t file_bytes;
     uint64_t ready_bytes;
-    uint64_t results_at;   /* of a probe: place of the metadata; of a decode: of the pixels */
+    uint64_t results_at;   /* of a probe: place of the metadata */
     uint32_t width, height, channels;
     uint32_t orientation;  /* of an encode: 1 to 8, to be stored */
     int32_t quality, effort;
@@ -52,9 +59,11 @@ struct codec_call {
 };
 
 enum codec_reply_kind {
-    CODEC_DONE,  /* the task has ended with `status` */
+    CODEC_DONE,  /* the task has ended with `status`; of a decode: and brings its last rows */
     CODEC_NEEDS, /* a probe needs `bytes` bytes of the file from `at` on */
-    CODEC_PART   /* the next `bytes` bytes of an encoded file are at the start of the region */
+    CODEC_ROWS,  /* of a decode: the next `rows` rows are in the window from `at` on; of an encode:
+                    it needs the next `rows` rows at the start of the window */
+    CODEC_PART   /* the next `bytes` bytes of an encoded file are at the start of the window */
 };
 
 struct codec_reply {
@@ -65,5 +74,6 @@ struct codec_reply {
     uint64_t decode_bytes;                                  /* memory of the process for a decode */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
     uint64_t at, bytes;
+    uint32_t rows;
     char text[ERROR_TEXT_MAX];
 };

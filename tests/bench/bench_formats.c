@@ -6,6 +6,7 @@
  * Encodes each image with the settings, and decodes the result. Prints a line of JSON with sums
  * over the files: pixels, bytes, the fastest round's CPU seconds, and the PSNR over all samples.
  */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,8 @@ int main(int argc, char **argv)
                                        {"lossless", .number = &lossless},
                                        {"rounds", .number = &rounds}, {.name = NULL}};
     int first = arguments_read(argc, argv, options);
+    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES); /* as in the daemon */
+    mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
     struct encode_request request = {.format = format_by_name(name)};
     struct codec_context *context = codec_context_create();
     struct sums sums = {0};

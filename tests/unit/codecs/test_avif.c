@@ -109,6 +109,7 @@ static void expect_part_as_libavif(const struct picture_file *file, const avifCr
     avifImage *image = avifImageCreateEmpty();
     avifRGBImage rgb;
     decoder->strictFlags = AVIF_STRICT_DISABLED;
+    decoder->imageDimensionLimit = SIDE_CEILING;
     assert_int_equal(avifDecoderReadMemory(decoder, image, file->bytes, file->length),
                      AVIF_RESULT_OK);
     uint32_t channels = image->alphaPlane                               ? 4
@@ -178,6 +179,30 @@ TEST(test_decode)
             expect_as_libavif(&file);
             picture_free(&file);
         }
+}
+
+/* Images that pass through the window in several bands. */
+TEST(test_bands)
+{
+    static const avifPixelFormat kinds[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV422,
+                                            AVIF_PIXEL_FORMAT_YUV420, AVIF_PIXEL_FORMAT_YUV400};
+    static const avifCleanApertureBox clap = {601, 1, 851, 1, 0, 1, 0, 1}; /* from 150, 125 */
+    static const avifCropRect part = {150, 125, 601, 851};
+    for (int i = 0; i < 24; i++) {
+        bool cut = i / 12;
+        struct picture_file file =
+            make_avif(.width = 901, .height = 1101, .format = kinds[i % 4], .alpha = i % 3 == 1,
+                      .depth = i / 4 % 3 == 2 ? 10 : 8, .quantizer = 30, .clap = cut ? &clap : NULL);
+        expect_part_as_libavif(&file, cut ? &part : NULL);
+        picture_free(&file);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct picture_file wide = make_avif(.width = 65500, .height = 35, .alpha = i,
+                                             .format = AVIF_PIXEL_FORMAT_YUV420, .quantizer = 50);
+        rig.limits.side_max = SIDE_CEILING;
+        expect_as_libavif(&wide);
+        picture_free(&wide);
+    }
 }
 
 /* Without loss in the AV1 coder, only the conversions round; libavif 1.2 rounds 12 bits more. */
@@ -313,6 +338,60 @@ TEST(test_encode)
                 free(image.pixels);
                 picture_free(&file);
             }
+}
+
+/* The planes that libavif's own conversion of the whole image gives, encoded by libavif. */
+static struct picture_file libavif_file(const struct image *image, int effort)
+{
+    avifImage *planes = avifImageCreate(image->width, image->height, 8, AVIF_PIXEL_FORMAT_YUV420);
+    avifEncoder *encoder = avifEncoderCreate();
+    avifRWData out = AVIF_DATA_EMPTY;
+    avifRGBImage rgb;
+    planes->yuvRange = AVIF_RANGE_FULL;
+    planes->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
+    planes->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
+    planes->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
+    avifRGBImageSetDefaults(&rgb, planes);
+    rgb.depth = 8;
+    rgb.format = image->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
+    rgb.pixels = image->pixels;
+    rgb.rowBytes = (uint32_t)image->stride;
+    assert_int_equal(avifImageRGBToYUV(planes, &rgb), AVIF_RESULT_OK);
+    encoder->maxThreads = 1;
+    encoder->minQuantizer = encoder->maxQuantizer = AVIF_QUANTIZER_LOSSLESS;
+    encoder->minQuantizerAlpha = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_LOSSLESS;
+    encoder->speed = AVIF_SPEED_FASTEST - effort;
+    encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
+    assert_int_equal(avifEncoderWrite(encoder, planes, &out), AVIF_RESULT_OK);
+    struct picture_file whole = {out.data, out.size}, file = picture_cut(&whole, out.size);
+    avifRWDataFree(&out);
+    avifEncoderDestroy(encoder);
+    avifImageDestroy(planes);
+    return file;
+}
+
+/* An encode in several bands gives libavif's own file. */
+TEST(test_encode_bands)
+{
+    static const uint32_t sides[][2] = {{901, 701}, {700, 1100}, {65500, 17}};
+    for (size_t i = 0; i < COUNT_OF(sides) * 2; i++) {
+        struct image image = rig_picture(sides[i / 2][0], sides[i / 2][1], i % 2 ? 4 : 3, 7);
+        struct picture_file wanted = libavif_file(&image, 0);
+        struct picture_file file = rig_encode_as(&image, "avif",
+                                                 .encoder = {.quality = 100, .effort = 0});
+        assert_int_equal(file.length, wanted.length);
+        assert_memory_equal(file.bytes, wanted.bytes, wanted.length);
+        free(image.pixels);
+        picture_free(&file);
+        picture_free(&wanted);
+    }
+    struct image gray = rig_picture(1501, 1100, 1, 7); /* more than a window */
+    struct picture_file file = rig_encode_as(&gray, "avif", .encoder = {.quality = 100});
+    rig.limits.pixels_max = PIXELS_CEILING;
+    expect_as_libavif(&file);
+    assert_int_equal(largest_error(1, 1, 7), 0);
+    free(gray.pixels);
+    picture_free(&file);
 }
 
 /* The encoder writes irot and imir as libavif translates the orientation of EXIF. */
