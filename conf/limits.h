@@ -230,11 +230,11 @@
 /* Requests for one URL: the first, and this many redirects. */
 #define URL_REDIRECTS_MAX 5
 
-/* malloc keeps the codecs' blocks of up to this size in its heap, because mapping them for each image
- * costs page faults; larger blocks return to the system when they are freed. It keeps this much free
- * memory at the end of the heap. */
+/* malloc keeps blocks of up to this size in its heap: mapping them for each image costs page
+ * faults; larger blocks return to the system when they are freed. */
 #define HEAP_BLOCK_BYTES (4 * MIB)
-#define HEAP_KEPT_BYTES  (16 * MIB)
+/* Free memory that it keeps at the end of the heap. */
+#define HEAP_KEPT_BYTES (16 * MIB)
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
  * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c

@@ -192,7 +192,8 @@ TEST(test_bands)
         bool cut = i / 12;
         struct picture_file file =
             make_avif(.width = 901, .height = 1101, .format = kinds[i % 4], .alpha = i % 3 == 1,
-                      .depth = i / 4 % 3 == 2 ? 10 : 8, .quantizer = 30, .clap = cut ? &clap : NULL);
+                      .depth = i / 4 % 3 == 2 ? 10 : 8, .quantizer = 30,
+                      .clap = cut ? &clap : NULL);
         expect_part_as_libavif(&file, cut ? &part : NULL);
         picture_free(&file);
     }
