@@ -23,6 +23,17 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
+/* The sides in a box ispe. */
+struct sides {
+    uint32_t width, height;
+};
+
+/* The boxes of a header that libavif has read. */
+struct streams {
+    uint64_t count;       /* of AV1 streams: cells of a grid, alpha, thumbnails */
+    struct sides most[2]; /* the largest sides, and the next smaller ones */
+};
+
 /* A file in the region. While its header is read, the daemon copies parts of it on demand. The
  * bytes that libavif may read then are limited. */
 struct source {
@@ -31,7 +42,49 @@ struct source {
     size_t ready; /* bytes from the start that are in the region */
     size_t left;  /* that libavif may read */
     bool is_over;
+    bool is_open; /* libavif has read the header */
+    struct streams streams;
 };
+
+static uint32_t read_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static uint64_t area(struct sides sides)
+{
+    return (uint64_t)sides.width * sides.height;
+}
+
+static bool are_equal(struct sides one, struct sides other)
+{
+    return one.width == other.width && one.height == other.height;
+}
+
+static void add_sides(struct streams *streams, struct sides sides)
+{
+    struct sides *most = streams->most;
+    if (sides.width > SIDE_CEILING || sides.height > SIDE_CEILING || are_equal(sides, most[0]))
+        return;
+    if (area(sides) > area(most[0])) {
+        most[1] = most[0];
+        most[0] = sides;
+    } else if (area(sides) > area(most[1]))
+        most[1] = sides;
+}
+
+/* Any bytes may look like a box: that only changes an estimate. */
+static void count_streams(struct streams *streams, const uint8_t *at, size_t bytes)
+{
+    enum { streams_max = 1024, sides_at = 8, ispe_bytes = 16 };
+    const uint8_t *end = at + bytes;
+    for (const uint8_t *box = at; (box = memmem(box, (size_t)(end - box), "av01", 4)); box += 4)
+        streams->count += streams->count < streams_max;
+    for (const uint8_t *box = at; (box = memmem(box, (size_t)(end - box), "ispe", 4)); box += 4)
+        if (end - box >= ispe_bytes)
+            add_sides(streams,
+                      (struct sides){read_u32(box + sides_at), read_u32(box + sides_at + 4)});
+}
 
 static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t size,
                           avifROData *out)
@@ -49,6 +102,8 @@ static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t si
     if (offset + size > source->ready)
         confined_ask(&(struct codec_reply){.kind = CODEC_NEEDS, .at = offset, .bytes = size});
     *out = (avifROData){source->bytes + offset, size};
+    if (!source->is_open)
+        count_streams(&source->streams, out->data, size);
     return AVIF_RESULT_OK;
 }
 
@@ -80,6 +135,7 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
     decoder->ignoreExif = !(metadata & METADATA_EXIF);
     avifDecoderSetIO(decoder, &source->io);
     avifResult result = avifDecoderParse(decoder);
+    source->is_open = true;
     if (source->is_over)
         avif_fail(reply, STATUS_DECODE_LIMIT,
                   "the AVIF's header has more than %llu bytes of boxes and metadata",
@@ -167,42 +223,12 @@ static unsigned block_samples(avifPixelFormat format)
     }
 }
 
-/* Finds the next box of this type. Any bytes may look like one: that only changes an estimate. */
-static const uint8_t *find_box(const uint8_t *at, const uint8_t *end, const char *type)
+/* Pixels of all streams, each as large as the largest one of another size than the image: as the
+ * cells of a grid. */
+static uint64_t stream_pixels(const struct streams *streams, const avifImage *image)
 {
-    return memmem(at, (size_t)(end - at), type, 4);
-}
-
-/* The AV1 streams of a file: cells of a grid, alpha, thumbnails. */
-struct streams {
-    uint64_t count;
-    uint64_t pixels; /* of all of them, each as large as the largest one of another size than the
-                        image: as the cells of a grid */
-};
-
-static uint64_t read_u32(const uint8_t *at)
-{
-    return (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
-}
-
-/* In the first bytes of the file, which have the boxes of almost all files. */
-static struct streams count_streams(const avifImage *image, const uint8_t *file, size_t bytes)
-{
-    enum { streams_max = 1024, sides_at = 8, ispe_bytes = 16 };
-    struct streams streams = {0};
-    const uint8_t *end = file + bytes;
-    for (const uint8_t *at = file; (at = find_box(at, end, "av01")) != NULL; at += 4)
-        streams.count += streams.count < streams_max;
-    for (const uint8_t *at = file; (at = find_box(at, end, "ispe")) != NULL; at += 4) {
-        if (end - at < ispe_bytes)
-            break;
-        uint64_t width = read_u32(at + sides_at), height = read_u32(at + sides_at + 4);
-        bool other = width != image->width || height != image->height;
-        if (other && width <= SIDE_CEILING && height <= SIDE_CEILING &&
-            width * height * streams.count > streams.pixels)
-            streams.pixels = width * height * streams.count;
-    }
-    return streams;
+    struct sides all = {image->width, image->height};
+    return streams->count * area(streams->most[are_equal(streams->most[0], all) ? 1 : 0]);
 }
 
 /* The memory of libavif and dav1d for a usual file of this size; a file that needs more fails.
@@ -216,8 +242,9 @@ static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *s
     uint64_t down = (image->height + 2 * block) / block * block;
     uint64_t padded = across * down, copied = padded;
     unsigned samples = block_samples(image->yuvFormat) + (decoder->alphaPresent ? 4 : 0);
-    if (streams->pixels > padded)
-        copied = streams->pixels < trimmed * padded ? streams->pixels : trimmed * padded;
+    uint64_t cells = stream_pixels(streams, image);
+    if (cells > padded)
+        copied = cells < trimmed * padded ? cells : trimmed * padded;
     return (padded + copied) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 + fixed +
            streams->count * stream + image->icc.size;
 }
@@ -235,19 +262,17 @@ static bool give(const avifRWData *data, uint8_t **to, size_t *left, uint64_t *b
     return true;
 }
 
-static void read_info(const avifDecoder *decoder, const struct codec_call *call, uint8_t *region,
+static void read_info(const avifDecoder *decoder, const struct streams *streams, uint8_t *results,
                       struct codec_reply *reply)
 {
-    uint8_t *results = region + call->results_at;
     const avifImage *image = decoder->image;
-    struct streams streams = count_streams(image, region, call->ready_bytes);
     avifCropRect crop = crop_of(image);
     reply->width = crop.width;
     reply->height = crop.height;
     reply->channels = channels_of(decoder);
     reply->orientation = orientation_of(image);
     reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
-    reply->decode_bytes = decode_bytes(decoder, &streams);
+    reply->decode_bytes = decode_bytes(decoder, streams);
     size_t left = AVIF_METADATA_BYTES_MAX;
     if (!give(&image->icc, &results, &left, &reply->icc_bytes))
         avif_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
@@ -272,7 +297,7 @@ void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_rep
             break;
     }
     if (reply->status == STATUS_OK)
-        read_info(decoder, call, region, reply);
+        read_info(decoder, &source.streams, region + call->results_at, reply);
     if (decoder)
         avifDecoderDestroy(decoder);
 }

@@ -91,6 +91,24 @@ TEST(test_trimmed_grid)
     picture_free(&source);
 }
 
+/* The cells count wherever the boxes of the header are in the file. */
+TEST(test_late_header)
+{
+    struct picture_file source = flat_avif(64);
+    struct avif_layout layout = {.columns = 16, .rows = 16, .cell_width = 64, .cell_height = 64,
+                                 .width = 1024, .height = 1024};
+    struct picture_file near = avif_build(&source, &layout);
+    rig_reads(&near, STATUS_OK, NULL);
+    size_t bytes = rig.info.codec_bytes;
+    layout.padding = 3 * MIB;
+    struct picture_file far = avif_build(&source, &layout);
+    rig_reads(&far, STATUS_OK, NULL);
+    assert_in_range(rig.info.codec_bytes, bytes + 3 * MIB - 64 * KIB, bytes + 3 * MIB + 64 * KIB);
+    picture_free(&far);
+    picture_free(&near);
+    picture_free(&source);
+}
+
 /* Thousands of frames before the one that is shown: the deadline ends them. */
 TEST(test_many_frames)
 {
