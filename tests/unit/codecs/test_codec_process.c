@@ -109,6 +109,30 @@ TEST(test_late_header)
     picture_free(&source);
 }
 
+/* Small cells are decoded with the memory for their size. */
+TEST(test_small_cells)
+{
+    static const struct {
+        uint32_t cells, side;
+        size_t most;
+    } grids[] = {{16, 64, 144 * MIB}, {16, 66, 144 * MIB}, {16, 128, 164 * MIB},
+                 {8, 256, 72 * MIB},  {4, 512, 48 * MIB},  {8, 64, 48 * MIB}};
+    for (size_t i = 0; i < COUNT_OF(grids); i++) {
+        uint32_t cells = grids[i].cells, side = grids[i].side;
+        struct picture_file source = flat_avif(side);
+        struct avif_layout layout = {.columns = cells, .rows = cells, .cell_width = side,
+                                     .cell_height = side, .width = cells * side - cells,
+                                     .height = cells * (side - 1)};
+        struct picture_file file = avif_build(&source, &layout);
+        rig_reads(&file, STATUS_OK, NULL);
+        print_message("%u x %u cells of %u: %zu MiB\n", cells, cells, side,
+                      (size_t)(rig.info.codec_bytes / MIB));
+        assert_true(rig.info.codec_bytes <= grids[i].most);
+        picture_free(&file);
+        picture_free(&source);
+    }
+}
+
 /* Thousands of frames before the one that is shown: the deadline ends them. */
 TEST(test_many_frames)
 {
