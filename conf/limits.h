@@ -64,6 +64,9 @@
 #define AVIF_METADATA_BYTES_MAX (5 * MIB)
 /* Images of a sequence: libavif has a table of them all, although only the first is decoded. */
 #define AVIF_IMAGES_MAX 10000
+/* Frames of one image, all of which are decoded to show the last one: AV1 has at most 32 layers,
+ * and a shown frame may refer to 8 hidden ones. */
+#define AVIF_FRAMES_MAX 64
 /* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of
  * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */

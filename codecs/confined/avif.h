@@ -23,6 +23,9 @@ void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_re
  * into a usual L2 cache. */
 uint32_t avif_band_rows(uint32_t width, uint32_t channels);
 
+/* Returns the number of frames for which an image was refused, since the last call; 0: none was. */
+size_t avif_frames_refused(void);
+
 /* Sets the status and the message of a task that failed. */
 void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -11,6 +11,12 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
 {
     const char *detail = decoder->diag.error;
     enum status status = STATUS_DECODE_FAILED;
+    size_t frames = avif_frames_refused();
+    if (frames > 0) {
+        avif_fail(reply, STATUS_DECODE_LIMIT, "an image of the AVIF has %zu frames; at most %d",
+                  frames, AVIF_FRAMES_MAX);
+        return;
+    }
     if (result == AVIF_RESULT_OUT_OF_MEMORY)
         status = STATUS_OUT_OF_MEMORY;
     else if (strstr(detail, "too large") && !strstr(detail, "box too large"))

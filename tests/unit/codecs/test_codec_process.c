@@ -133,23 +133,50 @@ TEST(test_small_cells)
     }
 }
 
-/* Thousands of frames before the one that is shown: the deadline ends them. */
+/* A layer of this image is decoded after so many others. */
+static struct picture_file layered_avif(uint32_t side, unsigned layers)
+{
+    struct picture_file source = flat_avif(side);
+    struct avif_layout layout = {.width = side, .height = side, .cell_width = side,
+                                 .cell_height = side, .layers = layers};
+    struct picture_file file = avif_build(&source, &layout);
+    picture_free(&source);
+    return file;
+}
+
+/* Wherever the frames are in the file, they are counted before they are decoded. */
+TEST(test_too_many_frames)
+{
+    struct picture_file file = layered_avif(1024, AVIF_FRAMES_MAX - 1);
+    rig_reads(&file, STATUS_OK, NULL);
+    picture_free(&file);
+    rig_reads_once(layered_avif(1024, AVIF_FRAMES_MAX), STATUS_DECODE_LIMIT,
+                   "an image of the AVIF has 65 frames; at most 64");
+    uint64_t late = codec_process_replaced(CODEC_PROCESS_LATE);
+    rig.limits.deadline_ns = clock_after_s(clock_now_ns(), patience(3));
+    for (unsigned i = 0; i < 4; i++) {
+        const struct avif_pieces pieces = {.count = i % 2 ? 1000 : 1, .idat = i / 2};
+        file = layered_avif(2048, 5000);
+        avif_put_in_pieces(&file, &pieces);
+        rig_reads(&file, STATUS_DECODE_LIMIT, "an image of the AVIF has 5001 frames; at most 64");
+        picture_free(&file);
+    }
+    assert_int_equal(codec_process_replaced(CODEC_PROCESS_LATE), late);
+}
+
+/* Large frames before the one that is shown: the deadline ends them. */
 TEST(test_many_frames)
 {
-    struct picture_file source = flat_avif(2048);
-    struct avif_layout layout = {.width = 2048, .height = 2048, .cell_width = 2048,
-                                 .cell_height = 2048, .layers = 5000};
-    struct picture_file file = avif_build(&source, &layout);
+    struct picture_file file = layered_avif(4096, AVIF_FRAMES_MAX - 1);
     uint64_t start_ns = clock_now_ns();
     uint64_t late = codec_process_replaced(CODEC_PROCESS_LATE);
-    rig.limits.deadline_ns = clock_after_s(start_ns, patience(0.7));
+    rig.limits.deadline_ns = clock_after_s(start_ns, patience(0.4));
     expect_limit(&file, "the deadline for decoding passed while libavif ran");
     assert_true(clock_now_ns() < clock_after_s(start_ns, patience(3)));
     assert_int_equal(codec_process_replaced(CODEC_PROCESS_LATE), late + 1);
     rig.limits.deadline_ns = 0;
-    rig_reads(&source, STATUS_OK, NULL); /* by another process */
+    rig_reads_once(flat_avif(2048), STATUS_OK, NULL); /* by another process */
     picture_free(&file);
-    picture_free(&source);
 }
 
 /* Boxes for which libavif makes far more entries than they have bytes. */
@@ -183,14 +210,10 @@ static bool is_gone(const struct codec_caller *caller)
 TEST(test_cancelled)
 {
     static const struct codec_caller caller = {is_gone};
-    struct picture_file source = flat_avif(2048);
-    struct avif_layout layout = {.width = 2048, .height = 2048, .cell_width = 2048,
-                                 .cell_height = 2048, .layers = 5000};
-    struct picture_file file = avif_build(&source, &layout);
+    struct picture_file file = layered_avif(4096, AVIF_FRAMES_MAX - 1);
     rig.limits.caller = &caller;
     rig_reads(&file, STATUS_CANCELLED, "the job ended while libavif ran");
     picture_free(&file);
-    picture_free(&source);
 }
 
 #else
