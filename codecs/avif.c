@@ -180,7 +180,10 @@ static enum status probe(struct codec_process *process, const struct codec_task 
         return codec_process_distrust(process, task, error);
     if (take_header(&reply, length, limits, info, error) != STATUS_OK)
         return error->status;
-    return read_metadata(process, &call, &reply, limits, info, error);
+    if (read_metadata(process, &call, &reply, limits, info, error) == STATUS_OK &&
+        !codec_keep_orientation(limits, info))
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    return error->status;
 }
 
 static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,

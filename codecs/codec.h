@@ -33,6 +33,8 @@ struct codec_limits {
                                 with damaged ancillary chunks */
     unsigned metadata;       /* METADATA_EXIF, METADATA_XMP, METADATA_COPYRIGHT: what a probe
                                 copies, besides the profile */
+    bool keeps_orientation;  /* outputs are not made upright: if the orientation is not in the
+                                EXIF of the file, a probe adds it to the EXIF that it copies */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
     const struct codec_caller *caller; /* optional */

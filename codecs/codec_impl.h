@@ -130,6 +130,10 @@ bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, si
 /* The same for the notice in Photoshop's resources of a JPEG, if XMP has none. */
 bool codec_keep_iptc(const struct codec_limits *limits, const uint8_t *resources, size_t bytes,
                      struct image_info *info) MUST_CHECK;
+/* Makes EXIF data for the orientation, if limits->keeps_orientation asks for it and the file has no
+ * EXIF. Returns false if there is no memory. */
+bool codec_keep_orientation(const struct codec_limits *limits,
+                            struct image_info *info) MUST_CHECK;
 
 /* Returns the orientation 1..8 (EXIF 2.32, tag 0x0112 of IFD 0). The blob begins with the TIFF
  * header, or with "Exif\0\0" before it, as in a JPEG's APP1. Returns 1 if the blob is invalid: an
@@ -138,10 +142,14 @@ int exif_orientation(const uint8_t *blob, size_t bytes);
 /* Copies the tags that describe the photograph into new TIFF data of at most EXIF_KEPT_BYTES_MAX,
  * which the caller frees: no thumbnail, no MakerNote and no other bytes. The blob is as for
  * exif_orientation. *to stays NULL if it is not TIFF, has no such tags, or they are too large.
+ * If the orientation of the pixels is 2 to 8, the data has a tag for it; the blob may be NULL then.
  * Returns false if there is no memory. */
-bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+bool exif_copy(const uint8_t *blob, size_t bytes, int orientation, uint8_t **to,
+               size_t *to_bytes) MUST_CHECK;
 /* The same with only the tags Artist and Copyright. */
 bool exif_notice(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes) MUST_CHECK;
+/* Whether exif_orientation reads values of this type. */
+bool exif_is_orientation(unsigned type);
 /* Returns the resolution, rounded; DENSITY_NONE: there is none. */
 struct image_density exif_density(const uint8_t *blob, size_t bytes);
 /* Returns the tag ColorSpace; 0: there is none. */

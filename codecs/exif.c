@@ -2,6 +2,11 @@
 #include "codecs/codec_impl.h"
 #include "codecs/tiff.h"
 
+bool exif_is_orientation(unsigned type)
+{
+    return type == TIFF_SHORT || type == TIFF_SSHORT || type == TIFF_LONG || type == TIFF_SLONG;
+}
+
 /* Returns the offset of the orientation and sets its size; 0: there is none. EXIF says one SHORT.
  * Pillow and libvips rotate by the first value of any integer type of 2 or 4 bytes. */
 static size_t orientation_at(const struct tiff *tiff, unsigned *bytes)
@@ -10,18 +15,10 @@ static size_t orientation_at(const struct tiff *tiff, unsigned *bytes)
     size_t entry = tiff_find(tiff, &directory, TAG_ORIENTATION), values_bytes;
     if (entry == 0)
         return 0;
-    switch (tiff_number(tiff, entry + 2, 2)) {
-    case TIFF_SHORT:
-    case TIFF_SSHORT:
-        *bytes = 2;
-        break;
-    case TIFF_LONG:
-    case TIFF_SLONG:
-        *bytes = 4;
-        break;
-    default:
+    unsigned type = tiff_number(tiff, entry + 2, 2);
+    if (!exif_is_orientation(type))
         return 0;
-    }
+    *bytes = type == TIFF_SHORT || type == TIFF_SSHORT ? 2 : 4;
     return tiff_values(tiff, entry, &values_bytes);
 }
 

@@ -70,6 +70,7 @@ struct copy {
     size_t secrets;                  /* more than RANGES_MAX: nothing is copied */
     size_t visited[VISITED_MAX];     /* offsets of directories */
     unsigned visits;
+    int orientation; /* 2 to 8: of the pixels, for which the copy has a tag */
     struct {
         struct entry entries[ENTRIES_MAX]; /* by ascending tag */
         unsigned count;
@@ -288,11 +289,13 @@ static void place(struct copy *copy)
 }
 
 /* Removes the longest values until the copy fits the segment of a JPEG: entries may share a value.
- * Leaves room for the pointers to directories, and for directories with only a pointer. */
+ * Leaves room for the pointers to directories, for directories with only a pointer, and for the
+ * orientation. */
 static void remove_longest(struct copy *copy)
 {
-    const size_t pointers_bytes = (IFD_COUNT - 1) * directory_bytes(1);
-    for (place(copy); copy->length > EXIF_KEPT_BYTES_MAX - pointers_bytes; place(copy)) {
+    const size_t added_bytes = (IFD_COUNT - 1) * directory_bytes(1) +
+                               (copy->orientation > 1 ? TIFF_ENTRY_BYTES : 0);
+    for (place(copy); copy->length > EXIF_KEPT_BYTES_MAX - added_bytes; place(copy)) {
         struct entry *longest = NULL;
         int ifd = IFD_MAIN;
         for (int i = 0; i < IFD_COUNT; i++)
@@ -312,6 +315,17 @@ static void add_child(struct copy *copy, enum ifd parent, enum tiff_tag tag, enu
 {
     if (copy->ifds[child].count > 0)
         add_entry(copy, parent, (struct entry){(uint16_t)tag, TIFF_LONG, 1, 0, 4, child});
+}
+
+/* Adds the orientation, or replaces a tag that exif_fit would not change. */
+static void set_orientation(struct copy *copy)
+{
+    const struct entry own = {.tag = TAG_ORIENTATION, .type = TIFF_SHORT, .count = 1, .bytes = 2};
+    struct entry *entries = copy->ifds[IFD_MAIN].entries;
+    for (unsigned i = 0; i < copy->ifds[IFD_MAIN].count; i++)
+        if (entries[i].tag == TAG_ORIENTATION && !exif_is_orientation(entries[i].type))
+            entries[i] = own;
+    add_entry(copy, IFD_MAIN, own);
 }
 
 /* The directories of a copy. A pointer to one that was visited is not followed: 0. */
@@ -354,6 +368,8 @@ static void finish(struct copy *copy)
 {
     remove_images(copy);
     remove_longest(copy);
+    if (copy->orientation > 1)
+        set_orientation(copy);
     add_child(copy, IFD_EXIF, TAG_INTEROP_IFD, IFD_INTEROP);
     add_child(copy, IFD_MAIN, TAG_EXIF_IFD, IFD_EXIF);
     add_child(copy, IFD_MAIN, TAG_GPS_IFD, IFD_GPS);
@@ -378,6 +394,8 @@ static void write_directory(const struct copy *copy, enum ifd ifd, uint8_t *to)
         tiff_write(to + at + 4, entry->count, 4, little);
         if (entry->child != IFD_MAIN)
             tiff_write(to + at + 8, (uint32_t)copy->ifds[entry->child].at, 4, little);
+        else if (entry->at == 0)
+            tiff_write(to + at + 8, (uint32_t)copy->orientation, 2, little);
         else if (entry->bytes <= 4)
             memcpy(to + at + 8, values, entry->bytes);
         else {
@@ -388,10 +406,10 @@ static void write_directory(const struct copy *copy, enum ifd ifd, uint8_t *to)
     }
 }
 
-static bool copy_chosen(const uint8_t *blob, size_t bytes, void choose(struct copy *copy),
-                        uint8_t **to, size_t *to_bytes)
+static bool copy_chosen(const uint8_t *blob, size_t bytes, int orientation,
+                        void choose(struct copy *copy), uint8_t **to, size_t *to_bytes)
 {
-    struct copy copy = {.length = 0};
+    struct copy copy = {.orientation = orientation};
     if (!tiff_open(&copy.from, blob, bytes))
         return true;
     choose(&copy);
@@ -411,12 +429,17 @@ static bool copy_chosen(const uint8_t *blob, size_t bytes, void choose(struct co
     return true;
 }
 
-bool exif_copy(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes)
+bool exif_copy(const uint8_t *blob, size_t bytes, int orientation, uint8_t **to, size_t *to_bytes)
 {
-    return copy_chosen(blob, bytes, choose_all, to, to_bytes);
+    static const uint8_t empty[] = "II*\0\x08\0\0\0\0\0\0\0\0";
+    if (!blob) {
+        blob = empty;
+        bytes = sizeof empty;
+    }
+    return copy_chosen(blob, bytes, orientation, choose_all, to, to_bytes);
 }
 
 bool exif_notice(const uint8_t *blob, size_t bytes, uint8_t **to, size_t *to_bytes)
 {
-    return copy_chosen(blob, bytes, choose_notice, to, to_bytes);
+    return copy_chosen(blob, bytes, 1, choose_notice, to, to_bytes);
 }

@@ -106,13 +106,21 @@ bool codec_keep_exif(const struct codec_limits *limits, const uint8_t *blob, siz
 {
     if (info->density.unit == DENSITY_NONE)
         info->density = exif_density(blob, bytes);
+    int orientation = limits->keeps_orientation ? info->orientation : 1;
     if (limits->metadata & METADATA_EXIF && !info->exif &&
-        !exif_copy(blob, bytes, &info->exif, &info->exif_bytes))
+        !exif_copy(blob, bytes, orientation, &info->exif, &info->exif_bytes))
         return false;
     if (info->exif)
         info->exif_space = exif_colour_space(info->exif, info->exif_bytes);
     return !(limits->metadata & METADATA_COPYRIGHT) || info->notice_exif ||
            exif_notice(blob, bytes, &info->notice_exif, &info->notice_exif_bytes);
+}
+
+bool codec_keep_orientation(const struct codec_limits *limits, struct image_info *info)
+{
+    return !(limits->metadata & METADATA_EXIF) || !limits->keeps_orientation || info->exif ||
+           info->orientation <= 1 ||
+           exif_copy(NULL, 0, info->orientation, &info->exif, &info->exif_bytes);
 }
 
 bool codec_keep_xmp(const struct codec_limits *limits, const uint8_t *packet, size_t bytes,

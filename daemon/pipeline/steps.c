@@ -179,6 +179,7 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
     struct error error = {0};
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
     run->bounds.codec.metadata = job_run_wanted_metadata(run);
+    run->bounds.codec.keeps_orientation = !run->job.orient;
     if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
         job_run_build_plan(run, tools);

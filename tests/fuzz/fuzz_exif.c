@@ -17,7 +17,7 @@ static void check_changes(const uint8_t *bytes, size_t length)
     };
     uint8_t *first = NULL, *second = NULL;
     size_t kept = 0, again = 0;
-    FUZZ_MUST(exif_copy(bytes, length, &first, &kept) && kept <= EXIF_KEPT_BYTES_MAX);
+    FUZZ_MUST(exif_copy(bytes, length, 1, &first, &kept) && kept <= EXIF_KEPT_BYTES_MAX);
     uint8_t *notice = NULL;
     size_t notice_bytes = 0;
     FUZZ_MUST(exif_notice(bytes, length, &notice, &notice_bytes) && notice_bytes <= length + 64);
@@ -25,7 +25,7 @@ static void check_changes(const uint8_t *bytes, size_t length)
     struct image_density density = exif_density(bytes, length), metre;
     if (codec_convert_density(&density, DENSITY_METRE, UINT32_MAX, &metre))
         FUZZ_MUST(metre.x > 0 && metre.y > 0);
-    FUZZ_MUST(exif_copy(first, kept, &second, &again));
+    FUZZ_MUST(exif_copy(first, kept, 1, &second, &again));
     FUZZ_MUST(again == kept && (kept == 0 || memcmp(first, second, kept) == 0));
     uint16_t space = exif_colour_space(first, kept);
     if (first != NULL)
@@ -39,12 +39,25 @@ static void check_changes(const uint8_t *bytes, size_t length)
     free(second);
 }
 
+/* EXIF for pixels that are not upright has a tag for it, whatever the source has. */
+static void check_turned(const uint8_t *bytes, size_t length)
+{
+    const struct metadata_fit turned = {.orientation = 6, .width = 7, .height = 9};
+    uint8_t *copy = NULL;
+    size_t kept = 0;
+    FUZZ_MUST(exif_copy(bytes, length, 6, &copy, &kept) && kept <= EXIF_KEPT_BYTES_MAX);
+    exif_fit(copy, kept, 0, &turned);
+    FUZZ_MUST(copy == NULL || exif_orientation(copy, kept) == 6);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     int orientation = exif_orientation(bytes, length);
     FUZZ_MUST(orientation >= 1 && orientation <= ORIENTATION_MAX);
     FUZZ_MUST(exif_orientation(bytes, length) == orientation);
     check_changes(bytes, length);
+    check_turned(bytes, length);
     return 0;
 }
 

@@ -423,6 +423,52 @@ TEST(test_orientation_written)
     free(image.pixels);
 }
 
+/* Outputs that are not upright have EXIF that says so, whatever the EXIF of the AVIF has. */
+TEST(test_orientation_kept)
+{
+    static const char *const names[] = {"jpeg", "png", "avif",
+#ifdef GPUIMGD_WEBP
+                                        "webp",
+#endif
+    };
+    struct picture_file with = camera_exif(true, 1, 9, 7, 0);
+    struct picture_file without = picture_cut(&with, with.length);
+    uint8_t *tag = memmem(without.bytes, without.length, "\1\x12\0\3", 4);
+    assert_non_null(tag);
+    tag[1] = 0x13;
+    const struct picture_file *exifs[] = {&with, &without, NULL};
+    for (size_t i = 0; i < COUNT_OF(names) * 3; i++) {
+        struct picture_file file = make_avif(.width = 9, .height = 7, .angle = 2,
+                                             .exif = exifs[i % 3]);
+        rig.limits.metadata = METADATA_EXIF;
+        rig.limits.keeps_orientation = true;
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.orientation, 8);
+        const struct metadata_fit fit = {.orientation = 8, .width = 9, .height = 7};
+        image_info_fit_metadata(&rig.info, &fit);
+        struct picture_file made = rig_encode_as(
+            &rig.image, names[i / 3], .encoder = encoder_defaults, .exif = rig.info.exif,
+            .exif_bytes = rig.info.exif_bytes, .orientation = 8);
+        rig_reads_once(made, STATUS_OK, NULL);
+        assert_int_equal(rig.info.orientation, 8);
+        picture_free(&file);
+    }
+    picture_free(&without);
+    picture_free(&with);
+}
+
+/* No EXIF is made for upright outputs, or if they keep none. */
+TEST(test_orientation_not_kept)
+{
+    for (int i = 0; i < 4; i++) {
+        rig.limits.metadata = i == 0 ? METADATA_XMP : METADATA_EXIF;
+        rig.limits.keeps_orientation = i != 1;
+        rig_reads_once(make_avif(.width = 9, .height = 7, .angle = i == 2 ? 0 : 2), STATUS_OK,
+                       NULL);
+        assert_int_equal(rig.info.exif != NULL, i == 3);
+    }
+}
+
 TEST(test_quality)
 {
     struct image image = rig_picture(200, 150, 3, 5);

@@ -33,16 +33,22 @@ TEST(test_types)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         uint8_t blob[26] = "MM\0*\0\0\0\10\0\1\1\22";
         const struct metadata_fit upright = {.upright = true, .width = 1, .height = 1};
+        const struct metadata_fit turned = {.orientation = 5, .width = 1, .height = 1};
         uint8_t *copy = NULL;
         size_t bytes = 0;
         blob[13] = rows[i].type;
         blob[17] = rows[i].count;
         memcpy(blob + 18, rows[i].value, 4);
         assert_int_equal(exif_orientation(blob, sizeof blob), rows[i].orientation);
-        assert_true(exif_copy(blob, sizeof blob, &copy, &bytes));
+        assert_true(exif_copy(blob, sizeof blob, 1, &copy, &bytes));
         assert_int_equal(exif_orientation(copy, bytes), rows[i].orientation);
         exif_fit(copy, bytes, 0, &upright);
         assert_int_equal(exif_orientation(copy, bytes), 1);
+        free(copy);
+        copy = NULL; /* pixels with another orientation need a tag that is read */
+        assert_true(exif_copy(blob, sizeof blob, 5, &copy, &bytes));
+        exif_fit(copy, bytes, 0, &turned);
+        assert_int_equal(exif_orientation(copy, bytes), 5);
         free(copy);
     }
 }

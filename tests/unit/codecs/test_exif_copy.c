@@ -91,7 +91,7 @@ static uint32_t value(const struct data *data, size_t at, unsigned tag)
 static struct data copy(struct data from)
 {
     struct data to = {{NULL, 0}, from.big};
-    assert_true(exif_copy(from.file.bytes, from.file.length, &to.file.bytes, &to.file.length));
+    assert_true(exif_copy(from.file.bytes, from.file.length, 1, &to.file.bytes, &to.file.length));
     picture_free(&from.file);
     if (to.file.bytes) { /* the directories end in order */
         assert_memory_equal(to.file.bytes, from.big ? "MM\0*" : "II*\0", 4);
@@ -294,7 +294,7 @@ TEST(test_all_directories)
         assert_memory_equal(to.file.bytes + value(&to, gps, 2), "latitude 12345 678 90123", 24);
         assert_int_equal(get_at(&to, gps, 2), 2);
         struct picture_file again = {NULL, 0};
-        assert_true(exif_copy(to.file.bytes, to.file.length, &again.bytes, &again.length));
+        assert_true(exif_copy(to.file.bytes, to.file.length, 1, &again.bytes, &again.length));
         assert_int_equal(again.length, to.file.length);
         assert_memory_equal(again.bytes, to.file.bytes, again.length);
         picture_free(&again);

@@ -67,7 +67,7 @@ TEST(test_broken)
         for (int value = 0; value < 256; value += 15) {
             struct picture_file bad = picture_cut(&exif, exif.length), copy = {NULL, 0};
             bad.bytes[at] = (uint8_t)value;
-            assert_true(exif_copy(bad.bytes, bad.length, &copy.bytes, &copy.length));
+            assert_true(exif_copy(bad.bytes, bad.length, 1, &copy.bytes, &copy.length));
             exif_fit(bad.bytes, bad.length, exif_colour_space(bad.bytes, bad.length), &turned);
             exif_fit(copy.bytes, copy.length, 1, &turned);
             assert_in_range(exif_orientation(bad.bytes, bad.length), 1, 8);
@@ -76,7 +76,7 @@ TEST(test_broken)
         }
     for (size_t length = 0; length < exif.length; length += 3) {
         struct picture_file part = picture_cut(&exif, length), copy = {NULL, 0};
-        assert_true(exif_copy(part.bytes, length, &copy.bytes, &copy.length));
+        assert_true(exif_copy(part.bytes, length, 6, &copy.bytes, &copy.length));
         exif_fit(part.bytes, length, 1, &turned);
         picture_free(&part);
         picture_free(&copy);
