@@ -63,11 +63,13 @@ static void offer_places(struct pipeline *pipeline)
     uint32_t parked = group_parked(pipeline->group), spare = pipeline->spare;
     size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline) +
                   (parked < spare ? spare - parked : 0);
-    size_t free = pipeline->free.length > kept ? pipeline->free.length - kept : 0;
     /* Even if each job has a text of the maximum size, all texts fit into JOB_TEXTS_BYTES. */
     size_t texts = pipeline->text_bytes < JOB_TEXTS_BYTES
                        ? (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX : 0;
-    group_set_places(pipeline->group, open ? (uint32_t)(free < texts ? free : texts) : 0, open);
+    size_t all = pipeline->free.length, free = all > kept ? all - kept : 0;
+    size_t slots = !open ? 0 : all < texts ? all : texts;
+    size_t places = free < slots ? free : slots;
+    group_set_places(pipeline->group, (uint32_t)places, (uint32_t)(slots - places), open);
 }
 
 static void notify_if_idle(struct pipeline *pipeline)

@@ -4,8 +4,8 @@
  * Loop thread only. The pipeline connects the queue, the codecs and the engine, which do not know
  * each other. At most `inflight` jobs are in flight, plus up to `ahead_max` while jobs are short or
  * on devices. The queue may fetch as many jobs as there are free slots. With several shards there
- * are `inflight` more slots: ended jobs that wait for a shard that is away take no places from the
- * other shards.
+ * are `inflight` more slots: ended jobs that wait for a shard that is away, and the calls of a slow
+ * one, take no places from the other shards.
  */
 #pragma once
 

@@ -272,12 +272,13 @@ static void hand_out(struct queue *queue, struct entry *entry)
         queue->fetch_places--;
         group->reserved--;
     }
-    if (group->places == 0 || queue_is_closing(queue)) {
+    uint32_t *places = group->places > 0 ? &group->places : &group->spare;
+    if (*places == 0 || queue_is_closing(queue)) {
         entry->internal = true;
         ack_push(entry, ACK_BACK, NULL);
         return;
     }
-    group->places--;
+    --*places;
     if (entry->lease.attempt > 1)
         queue->view.redelivered++;
     list_push(&queue->running, &entry->lease.node);

@@ -35,12 +35,36 @@ static bool is_other_alone(const struct queue *queue)
     return false;
 }
 
+/* The places that a shard holds for running jobs, unacknowledged ends and its FETCH. */
+static size_t held_places(const struct queue *queue)
+{
+    return queue->entries.length + queue->fetch_places;
+}
+
+/* A slow shard holds places for its whole round trips, in which they have no jobs. So the places
+ * that other shards hold count here only if a job runs in them: with spare places, each shard may
+ * take the rest of `inflight`. */
+static uint32_t spare_room(const struct queue *queue)
+{
+    const struct group *group = queue->group;
+    size_t left = group->places + group->spare - group->reserved;
+    size_t used = 0, most = group->options->inflight;
+    if (group->spare == 0)
+        return 0;
+    each_queue (other, group)
+        used += other == queue ? held_places(other) : other->running.length;
+    size_t room = used < most ? most - used : 0;
+    return (uint32_t)(room < left ? room : left);
+}
+
 uint32_t group_room(const struct queue *queue)
 {
     const struct group *group = queue->group;
-    if (group->places <= group->reserved || is_other_alone(queue))
+    if (group->places + group->spare <= group->reserved || is_other_alone(queue))
         return 0;
-    return group->places - group->reserved;
+    uint32_t room = group->places > group->reserved ? group->places - group->reserved : 0;
+    uint32_t spare = group->count > 1 ? spare_room(queue) : 0;
+    return room > spare ? room : spare;
 }
 
 bool group_runs_jobs(const struct group *group)
@@ -120,7 +144,7 @@ static size_t fair_share(const struct group *group)
 /* The free places that the queue may take now. */
 static uint32_t room_of(const struct queue *queue, size_t share)
 {
-    size_t held = queue->entries.length + queue->fetch_places, room = group_room(queue);
+    size_t held = held_places(queue), room = group_room(queue);
     size_t left = share > held ? share - held : 0;
     return (uint32_t)(left < room ? left : room);
 }
@@ -129,7 +153,7 @@ void group_fetch(struct group *group)
 {
     struct queue *queues[SHARDS_MAX];
     uint32_t due = 0;
-    if (group->places <= group->reserved)
+    if (group->places + group->spare <= group->reserved)
         return;
     size_t share = fair_share(group);
     each_queue(queue, group)
@@ -146,13 +170,14 @@ void group_fetch(struct group *group)
     }
 }
 
-void group_set_places(struct group *group, uint32_t places, bool open)
+void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open)
 {
     if (group->count == 1) {
         queue_set_places(group->queues[0], places);
         return;
     }
     group->places = places;
+    group->spare = spare;
     group->open = open;
     each_queue (queue, group) {
         if (queue->life == LIFE_NEW)

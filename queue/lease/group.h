@@ -2,7 +2,9 @@
  *
  * The shards share the daemon's places. A place is reserved for each job that an outstanding FETCH
  * may bring, so the leases of all shards never exceed the places. If several shards have jobs, each
- * may hold an equal part of the places; a shard that waits for jobs holds none.
+ * may hold an equal part of the places; a shard that waits for jobs holds none. Places that a shard
+ * holds for a FETCH or an unacknowledged end have no job. So that no job of another shard waits for
+ * a slow Redis, spare places replace them, up to `inflight`.
  *
  * A shard that is away (not connected, or refused) stops only its own jobs. Its running jobs end as
  * usual. The queue keeps their acknowledgements until Redis has accepted nothing for lease_s. Then
@@ -30,9 +32,10 @@ void group_reload(struct group *group);
 uint32_t group_shards(const struct group *group);
 const char *group_namespace(const struct group *group, uint32_t index);
 
-/* Sets how many more leases the daemon can take. `open` is false if it takes none for another
- * reason than full places: it is paused, it drains, or it cannot write outputs. */
-void group_set_places(struct group *group, uint32_t places, bool open);
+/* Sets how many more leases the daemon can take, and how many beyond those while places have no
+ * jobs. `open` is false if it takes none for another reason than full places: it is paused, it
+ * drains, or it cannot write outputs. */
+void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open);
 /* Number of acknowledgements that wait for a shard that is away. With one shard always 0. */
 uint32_t group_parked(const struct group *group);
 

@@ -140,7 +140,8 @@ struct group {
 
     bool open;                 /* the daemon takes jobs if it has places; for several queues */
     uint32_t places;           /* how many more leases the daemon can take */
-    uint32_t reserved;         /* of these, for jobs that outstanding FETCH calls may bring */
+    uint32_t spare;            /* further leases, if the places have no jobs (group_room) */
+    uint32_t reserved;         /* of both, for jobs that outstanding FETCH calls may bring */
     uint64_t turns;            /* number of FETCH calls */
     uint64_t counter;          /* of FETCH and REAP calls; INST and a counter form a token. Shared,
                                   because the names of temporary files contain job and counter */

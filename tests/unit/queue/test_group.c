@@ -20,7 +20,7 @@ struct rig {
     struct options options;
     char inst[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
     struct group *group;
-    uint32_t places;            /* in all */
+    uint32_t places, spare;     /* in all */
     struct lease *held[HELD_MAX];
     size_t count, leased[SHARDS], settled, settled_of[SHARDS], stale, reads;
     uint32_t attempt;           /* of the last lease */
@@ -30,13 +30,13 @@ static struct rig rig;
 
 static void offer(void)
 {
-    group_set_places(rig.group, rig.places - (uint32_t)rig.count, true);
+    group_set_places(rig.group, rig.places - (uint32_t)rig.count, rig.spare, true);
 }
 
 static void on_leased(void *context, struct lease *lease)
 {
     (void)context;
-    assert_true(rig.count < rig.places);
+    assert_true(rig.count < rig.places + rig.spare);
     assert_int_equal(lease->shards, SHARDS);
     rig.held[rig.count++] = lease;
     rig.leased[lease->shard]++;
@@ -175,7 +175,7 @@ TEST(busy_shards_share_the_places)
 TEST(a_slow_shard_keeps_to_its_share)
 {
     set_up(16, false);
-    group_set_places(rig.group, 0, true);
+    group_set_places(rig.group, 0, 0, true);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         push(shard, 100);
     run_for(500); /* until all of them know that they have jobs */
@@ -196,6 +196,38 @@ TEST(a_slow_shard_keeps_to_its_share)
     /* Each may also have a part of the places of leases whose end Redis has not acknowledged. */
     assert_in_range(rig.leased[1], 4, 7);
     assert_in_range(rig.leased[3], 4, 7);
+    tear_down();
+}
+
+/* All places are promised to a FETCH of shard 1 whose reply does not come. */
+TEST(no_job_waits_for_the_places_of_a_slow_shard)
+{
+    set_up(4, true);
+    set("inflight", "4");
+    rig.spare = 4;
+    offer();
+    run_for(200); /* until all shards are idle */
+    group_set_places(rig.group, 0, 0, true);
+    push(1, 10);
+    run_for(200); /* until shard 1 knows that it has jobs */
+    kill(rig.other->pid, SIGSTOP);
+    offer();
+    uint64_t start_ns = uv_hrtime();
+    for (size_t jobs = 1; jobs <= 3; jobs++) {
+        push(0, 1);
+        run_until(rig.leased[0] == jobs);
+        finish_one();
+        run_until(rig.settled == jobs);
+        offer();
+    }
+    assert_in_range(uv_hrtime() - start_ns, 0, 2000000000);
+    push(0, 5);
+    run_until(rig.leased[0] == 3 + 2);
+    run_for(100);
+    assert_int_equal(rig.leased[0], 3 + 2); /* its share is an equal part */
+    assert_int_equal(rig.leased[1], 0);
+    kill(rig.other->pid, SIGCONT);
+    run_until(rig.leased[1] == 4); /* none of them returns to the queue */
     tear_down();
 }
 
