@@ -211,6 +211,8 @@ struct queue {
     bool proved;               /* Redis has answered a call on this connection */
     uint64_t proved_ms;        /* the first, uv_now */
     uint32_t broken;           /* bit S: the last call of script S had no reply */
+    unsigned breaks;           /* connections that broke without an answer while `broken` is set */
+    bool connected;            /* between main_up and main_down */
     struct limit fetch_limit, start_limit, reap_limit;
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
     size_t blamed_bytes;       /* of an end that Redis did not take; 0: none yet */

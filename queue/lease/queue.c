@@ -16,6 +16,11 @@
 /* Fractions of results_max. They differ so that a list which is drained in pieces warns once. */
 #define FILLS_AT 0.8
 #define EMPTIES_AT 0.6
+#define BREAKS_LEAST 5
+/* Redis counts each reply as at least 20 KiB: one buffer for the answer of a script. */
+#define BREAKS_ADVICE                                                                              \
+    "; the limit of its replies, or that of a proxy, may be too small: set "                       \
+    "client-output-buffer-limit normal to at least 32kb, or to 0"
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
@@ -198,8 +203,10 @@ bool queue_accepts(struct queue *queue, enum script script, const redisReply *re
     }
     redis_mark_healthy(queue->redis);
     queue->broken &= ~(1u << script);
-    if (queue->broken == 0)
+    if (queue->broken == 0) {
+        queue->breaks = 0;
         redis_reset_backoff(queue->redis);
+    }
     queue->accepted_ms = uv_now(queue->loop);
     return true;
 }
@@ -252,6 +259,7 @@ static void main_up(void *context)
 {
     struct queue *queue = context;
     queue->view.connects++;
+    queue->connected = true;
     queue->proved = false;
     queue->backs_off = false;
     queue->reason[0] = '\0';
@@ -278,10 +286,24 @@ static void main_up(void *context)
     read_pump(queue);
 }
 
+/* Advice after connections that broke in a row under a call, although no other call was answered
+ * either: no smaller call helps. */
+static const char *advice_after_breaks(struct queue *queue)
+{
+    if (!queue->connected || queue->proved || queue->broken == 0)
+        return "";
+    if (++queue->breaks == BREAKS_LEAST)
+        log_error("%s%d connections in a row broke before Redis answered a call" BREAKS_ADVICE,
+                  queue->mark, BREAKS_LEAST);
+    return queue->breaks >= BREAKS_LEAST ? BREAKS_ADVICE : "";
+}
+
 static void main_down(void *context, const char *reason)
 {
     struct queue *queue = context;
-    snprintf(queue->reason, sizeof queue->reason, "%s%s", reason, redis_advice(reason));
+    snprintf(queue->reason, sizeof queue->reason, "%s%s%s", reason, redis_advice(reason),
+             advice_after_breaks(queue));
+    queue->connected = false;
     read_down(queue, reason);
     if (queue->group->count > 1)
         queue_end_batch(queue); /* its ended leases need no places now: group_parked */

@@ -217,4 +217,22 @@ TEST(test_a_job_over_client_output_buffer_limit)
     tear_down(bench);
 }
 
+/* The reply of each script exceeds this limit: the reason names it, until it is raised. */
+TEST(test_no_reply_fits_into_client_output_buffer_limit)
+{
+    struct bench *bench = set_up(redis_server_start("--client-output-buffer-limit",
+                                                    "normal 10kb 0 0", NULL));
+    push_texts(bench, 3, 300);
+    bench->finish_at_once = true;
+    start_queue(bench);
+    queue_set_places(bench->queue, 8);
+    const struct queue_view *view = queue_view(bench->queue);
+    run_until(bench, strstr(view->reason, "set client-output-buffer-limit normal to at least"));
+    freeReplyObject(redis_command(bench->redis, "CONFIG SET client-output-buffer-limit %s",
+                                  "normal 32kb 0 0"));
+    run_until(bench, bench->settled == 3);
+    assert_null(strstr(queue_view(bench->queue)->reason, "client-output-buffer-limit"));
+    tear_down(bench);
+}
+
 TEST_MAIN(.name = "bounds")
