@@ -1,5 +1,4 @@
 /* main.c - parses the command line, loads the configuration and starts the daemon. */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "daemon/daemon.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
+#include "daemon/preflight.h"
 #include "daemon/web/fetcher.h"
 #include "queue/redis/shard.h"
 
@@ -169,22 +169,24 @@ static int parse(struct command_line *line, int argc, char **argv)
     return -1;
 }
 
-/* Only a warning: the user who runs -t may see other folders than the service. */
-static void look_at_folder(const char *option, const char *path)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        log_warning("option %s is \"%s\": %s", option, path, strerror(errno));
-    else if (!S_ISDIR(info.st_mode)) /* uncovered: service */
-        log_warning("option %s is \"%s\", which is not a folder", option, path);
-}
-
-/* Only a warning, for the same reason: the service has its own environment and credentials. */
+/* Only a warning: the service has its own environment and credentials. */
 static void look_at_keys(const struct options *options)
 {
     struct error error = {0};
     if (!fetcher_check_keys(options, &error))
         log_warning("%s; without keys the daemon does not start", error.text);
+}
+
+/* Checks all files that the configuration names, even if other options have errors. */
+static int check(const struct options *options, struct errors *errors)
+{
+    preflight_start(options, errors);
+    preflight_connect(options, errors);
+    if (errors->count > 0)
+        return EXIT_CONFIGURATION;
+    look_at_keys(options);
+    puts("the configuration is good");
+    return EXIT_OK;
 }
 
 static void say_error(const char *text)
@@ -204,16 +206,14 @@ int main(int argc, char **argv)
     int status = parse(&line, argc, argv);
     if (status >= 0)
         return status;
-    if (!load(&line, &options, &errors)) {
-        if (!line.test)
-            notify_status("%s", errors.first.text);
+    bool good = load(&line, &options, &errors);
+    if (good && !line.test && !line.explain)
+        preflight_start(&options, &errors);
+    if (line.test) {
+        status = check(&options, &errors);
+    } else if (errors.count > 0) {
+        notify_status("%s", errors.first.text);
         status = EXIT_CONFIGURATION;
-    } else if (line.test) {
-        look_at_folder("input_root", options.input_root);
-        look_at_folder("output_root", options.output_root);
-        look_at_keys(&options);
-        puts("the configuration is good");
-        status = EXIT_OK;
     } else if (line.explain) {
         log_set_level(log_level_parse(options.log_level));
         status = explain_job(&options, line.explain, line.json, stdout) ? EXIT_OK : EXIT_FAILURE;

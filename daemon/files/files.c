@@ -95,6 +95,14 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
     return files->input_root >= 0;
 }
 
+static bool check_mode(const struct stat *info, const char *output_root, struct error *error)
+{
+    return !(info->st_mode & (S_IWGRP | S_IWOTH)) ||
+           error_refuse(error, "option output_root is \"%s\", in which other users may write "
+                        "to " TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
+                        (unsigned)info->st_mode & 07777);
+}
+
 /* Refuses TEMPORARY_FOLDER if another user owns it or may write to it: that user could replace an
  * output before the rename. */
 static bool check_temporary(const struct files *files, int temporary, const char *output_root,
@@ -110,11 +118,7 @@ static bool check_temporary(const struct files *files, int temporary, const char
                             " belongs to user %s; the daemon runs as user %s: chown the folder, or "
                             "remove it", output_root, owner, files->user);
     }
-    if (info->st_mode & (S_IWGRP | S_IWOTH))
-        return error_refuse(error, "option output_root is \"%s\", in which other users may write "
-                            "to " TEMPORARY_FOLDER " (mode %04o): chmod 0700 it", output_root,
-                            (unsigned)info->st_mode & 07777);
-    return true;
+    return check_mode(info, output_root, error);
 }
 
 static int enter_temporary(int root)
@@ -122,21 +126,59 @@ static int enter_temporary(int root)
     return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Opens TEMPORARY_FOLDER. Its owner is not checked. */
+static bool take_temporary(struct files *files, const char *output_root, struct stat *info,
+                           struct error *error)
+{
+    files->temporary = enter_temporary(files->output_root);
+    if (files->temporary < 0 && is_refusal(errno))
+        return error_refuse(error, "option output_root is \"%s\", in which " TEMPORARY_FOLDER
+                            " is a symbolic link or a file: remove it", output_root);
+    if (files->temporary < 0 || fstat(files->temporary, info) != 0 ||
+        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0)
+        return refuse_root(files, "output_root", output_root,
+                           "in which " TEMPORARY_FOLDER " cannot be written", error);
+    return true;
+}
+
 /* Creates or opens TEMPORARY_FOLDER and checks its owner and mode. */
 static bool open_temporary(struct files *files, const char *output_root, struct error *error)
 {
     struct stat info;
-    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) == 0 || errno == EEXIST)
-        files->temporary = enter_temporary(files->output_root);
-    if (files->temporary < 0 && is_refusal(errno))
-        return error_refuse(error, "option output_root is \"%s\", in which " TEMPORARY_FOLDER
-                            " is a symbolic link or a file: remove it", output_root);
-    if (files->temporary < 0 || fstat(files->temporary, &info) != 0 ||
-        faccessat(files->temporary, ".", W_OK, AT_EACCESS) != 0)
+    if (mkdirat(files->output_root, TEMPORARY_FOLDER, 0700) != 0 && errno != EEXIST)
         return refuse_root(files, "output_root", output_root,
                            "in which " TEMPORARY_FOLDER " cannot be written", error);
+    if (!take_temporary(files, output_root, &info, error))
+        return false;
     files->temporary_device = info.st_dev;
     return check_temporary(files, files->temporary, output_root, &info, error);
+}
+
+/* Whether TEMPORARY_FOLDER can be used, or created if it is missing. */
+static bool check_output_root(struct files *files, const char *output_root, struct error *error)
+{
+    struct stat info;
+    files->output_root = open_root(files, "output_root", output_root, error);
+    if (files->output_root < 0)
+        return false;
+    if (fstatat(files->output_root, TEMPORARY_FOLDER, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return faccessat(files->output_root, ".", W_OK | X_OK, AT_EACCESS) == 0 ||
+               refuse_root(files, "output_root", output_root,
+                           "in which " TEMPORARY_FOLDER " cannot be written", error);
+    return take_temporary(files, output_root, &info, error) &&
+           (geteuid() == 0 ? check_mode(&info, output_root, error)
+                           : check_temporary(files, files->temporary, output_root, &info, error));
+}
+
+void files_check_roots(const char *input_root, const char *output_root, struct errors *errors)
+{
+    struct files files;
+    struct error input = {0}, output = {0};
+    if (!files_open_inputs(&files, input_root, &input))
+        errors_add(errors, &input);
+    if (!check_output_root(&files, output_root, &output))
+        errors_add(errors, &output);
+    files_close(&files);
 }
 
 bool files_open(struct files *files, const char *input_root, const char *output_root,

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "conf/status.h"
+#include "conf/errors.h"
 #include "queue/job/instance.h"
 
 /* Folders on other filesystems whose leftover temporary files were removed: the latest are
@@ -48,6 +48,9 @@ struct files {
  * error has the reason. Call files_close in any case. */
 bool files_open(struct files *files, const char *input_root, const char *output_root,
                 const char *instance, struct error *error) MUST_CHECK;
+/* Adds an error for each root that files_open would refuse, and creates nothing. Root may check for
+ * the user of the daemon: then .gpuimgd may belong to that user. */
+void files_check_roots(const char *input_root, const char *output_root, struct errors *errors);
 /* Returns true if the path output_root still leads to the open output folder, and the .gpuimgd in
  * it is still the open one. */
 bool files_has_root(const struct files *files, const char *output_root);

@@ -136,29 +136,65 @@ static void name_it(struct listener *listener, const char *host)
              v6 ? "]" : "", port);
 }
 
-bool listener_open(struct listener *listener, const char *option, const char *text,
-                   struct error *error)
+/* Sets listener->fd to a socket on the host and the port. */
+static bool open_tcp(struct listener *listener, const char *option, const char *text,
+                     const struct place *place, const char *port, struct error *error)
 {
-    struct place place;
     struct addrinfo *found = NULL;
     const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
                                     .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    *listener = (struct listener){.fd = -1};
-    if (!split(&place, option, text, error)) /* uncovered: service */
-        return false;
-    if (place.path)
-        return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);
     /* localhost is always the loopback address (RFC 6761, section 6.3), even without /etc/hosts. */
-    const char *host = strcasecmp(place.host, "localhost") == 0 ? "127.0.0.1" : place.host;
-    int failed = getaddrinfo(host, place.port, &wanted, &found);
+    const char *host = strcasecmp(place->host, "localhost") == 0 ? "127.0.0.1" : place->host;
+    int failed = getaddrinfo(host, port, &wanted, &found);
     if (failed)
         return cannot(option, text, gai_strerror(failed), error);
     for (struct addrinfo *at = found; at && listener->fd < 0; at = at->ai_next)
         listen_on(listener, at->ai_family, at->ai_addr, at->ai_addrlen);
     int why = errno;
     freeaddrinfo(found);
-    if (listener->fd < 0)
-        return cannot(option, text, strerror(why), error);
+    return listener->fd >= 0 || cannot(option, text, strerror(why), error);
+}
+
+/* Whether a socket can be made at the path, or there is one. Sets errno. */
+static bool may_listen(const char *path)
+{
+    char folder[sizeof(((struct listener *)NULL)->path)];
+    struct stat info;
+    if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode)) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    return access(folder, W_OK | X_OK) == 0;
+}
+
+bool listener_check_host(const char *option, const char *text, struct error *error)
+{
+    struct place place;
+    struct listener listener = {.fd = -1};
+    if (!split(&place, option, text, error))
+        return false;
+    if (place.path)
+        return may_listen(place.path) || cannot(option, text, strerror(errno), error);
+    if (!open_tcp(&listener, option, text, &place, "0", error))
+        return false;
+    close(listener.fd);
+    return true;
+}
+
+bool listener_open(struct listener *listener, const char *option, const char *text,
+                   struct error *error)
+{
+    struct place place;
+    *listener = (struct listener){.fd = -1};
+    if (!split(&place, option, text, error)) /* uncovered: service */
+        return false;
+    if (place.path)
+        return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);
+    if (!open_tcp(listener, option, text, &place, place.port, error))
+        return false;
     name_it(listener, place.host);
     text_copy(listener->host, sizeof listener->host, place.host);
     return true;

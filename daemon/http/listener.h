@@ -18,6 +18,10 @@ struct listener {
  * any free port. Looks up no name. false: error names the option and the reason. */
 bool listener_check(const char *option, const char *text, struct error *error) MUST_CHECK;
 
+/* The same, and whether listener_open could bind the address if no process had its port. Opens no
+ * port, but looks up the host name, as listener_open does. */
+bool listener_check_host(const char *option, const char *text, struct error *error) MUST_CHECK;
+
 /* Opens a non-blocking socket, binds it and listens. Replaces the unix socket of a dead process.
  * Looks up the host name, which may block on DNS: call it only before jobs run. localhost is
  * 127.0.0.1, without a lookup. */

@@ -15,6 +15,11 @@ bool web_check(const char *listen, struct error *error)
                         "without libmicrohttpd and serves no HTTP; leave it empty", listen);
 }
 
+bool web_check_host(const char *listen, struct error *error)
+{
+    return web_check(listen, error);
+}
+
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
 {
     (void)snapshot;
@@ -289,6 +294,11 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 bool web_check(const char *listen, struct error *error)
 {
     return !*listen || listener_check(OPTION_NAME, listen, error);
+}
+
+bool web_check_host(const char *listen, struct error *error)
+{
+    return !*listen || listener_check_host(OPTION_NAME, listen, error);
 }
 
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)

@@ -16,6 +16,10 @@ struct web;
 /* Checks a value of metrics_listen; "" (no server) is valid. false: error has the reason. */
 bool web_check(const char *listen, struct error *error) MUST_CHECK;
 
+/* The same, and whether this host has the address or can make the unix socket. Looks up the host
+ * name. Another process may use the port. */
+bool web_check_host(const char *listen, struct error *error) MUST_CHECK;
+
 /* Opens the socket, starts the HTTP thread and serves the snapshot. NULL: error has the reason. */
 struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error);
 /* Serves this snapshot from now on, or skips it if the HTTP thread holds the lock. */

@@ -206,6 +206,17 @@ static char *read_password(const char *path, char *reason, size_t size)
     return text;
 }
 
+bool redis_password_check(const char *path, struct error *error)
+{
+    char reason[ERROR_TEXT_MAX];
+    char *password = read_password(path, reason, sizeof reason);
+    if (!password)
+        return error_refuse(error, "%s", reason);
+    explicit_bzero(password, strlen(password));
+    free(password);
+    return true;
+}
+
 static void log_up(struct redis *redis)
 {
     char endpoint[REDIS_ENDPOINT_TEXT_MAX];

@@ -54,6 +54,8 @@ enum redis_refusal redis_refusal(const char *error);
 /* Returns a hint for the user, to append to an error reply or to the reason of `down`: "; see ...".
  * Returns "" if there is no hint. The string is static. */
 const char *redis_advice(const char *reason);
+/* Whether a file with a password can be read, as each connect does. */
+bool redis_password_check(const char *path, struct error *error) MUST_CHECK;
 /* Returns true if an error reply contains the code as a word. A script may put its own text before
  * the code of a command that failed in it. */
 bool redis_error_is(const char *error, const char *code);

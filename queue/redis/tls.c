@@ -114,6 +114,24 @@ static bool take_files(SSL_CTX *context, const struct options *conf, struct erro
             take_key(context, conf->redis_tls_key_file, error));
 }
 
+void tls_check_files(const struct options *conf, struct errors *errors)
+{
+    const char *ca = conf->redis_tls_ca_file, *own = conf->redis_tls_cert_file;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    struct error authorities = {0}, certificate = {0}, key = {0};
+    if (!context) /* uncovered: memory */
+        errors_addf(errors, "out of memory for the files of the options redis_tls_*");
+    if (context && *ca && !take_authorities(context, ca, &authorities))
+        errors_add(errors, &authorities);
+    if (context && *own && !take_certificate(context, own, &certificate))
+        errors_add(errors, &certificate);
+    if (context && *own && *conf->redis_tls_key_file &&
+        !take_key(context, conf->redis_tls_key_file, &key))
+        errors_add(errors, &key);
+    SSL_CTX_free(context);
+    ERR_clear_error();
+}
+
 /* ---- the handshake -------------------------------------------------------------------------- */
 
 /* The name that the certificate must have. Servers choose their certificate by it. */
@@ -246,6 +264,12 @@ void tls_take(struct tls *tls, char *records, size_t length)
 bool tls_is_built(void)
 {
     return false;
+}
+
+void tls_check_files(const struct options *conf, struct errors *errors)
+{
+    (void)conf;
+    (void)errors;
 }
 
 struct tls *tls_new(const struct options *conf, const char *host, struct error *error)

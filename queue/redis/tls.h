@@ -7,13 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "conf/errors.h"
 #include "conf/options.h"
 
 struct tls;
 
-/* Whether this build has OpenSSL. Without it, the other functions are never called. */
+/* Whether this build has OpenSSL. Without it, only tls_check_files may be called. */
 bool tls_is_built(void);
 
+/* Adds an error for each file of the options redis_tls_* that tls_new would refuse. Checks nothing
+ * without OpenSSL. */
+void tls_check_files(const struct options *conf, struct errors *errors);
 /* Reads the files of the options redis_tls_*. Returns NULL with an error if one is wrong or memory
  * is short. */
 struct tls *tls_new(const struct options *conf, const char *host, struct error *error);

@@ -83,8 +83,8 @@ TEST(test_check_of_configuration)
     const char *option = text_of("-c%s/gpuimgd.conf", w->folder);
     write_config("stats_interval_s = 5\n");
     check_run("-t", option, 0, option + 2, true); /* the file that was read */
-    check_run("-t", "--output_root=/does/not/exist", 0,
-              "option output_root is \"/does/not/exist\": No such file", false);
+    check_run("-t", "--output_root=/does/not/exist", 78,
+              "option output_root is \"/does/not/exist\", which cannot be opened: No such", false);
     write_config("stats_interval_s = -5\n");
     check_run("-t", option, 78, "stats_interval_s", false);
     write_config("no_such_key = 1\n");
@@ -126,6 +126,64 @@ TEST(test_check_names_all_errors)
         free(out);
         free(err);
     }
+}
+
+/* Starts the daemon with the configuration, or checks it. Fails unless it ends with 78 and names
+ * each text. */
+static void check_all_said(const char *check, const char *const *said, size_t count)
+{
+    char *out, *err;
+    const char *option = text_of("-c%s", config_path());
+    assert_int_equal(run_once(option, check, &out, &err), 78);
+    assert_null(strstr(out, "is good"));
+    for (size_t i = 0; i < count; i++)
+        if (!strstr(err, said[i]))
+            fail_msg("not \"%s\" in %s", said[i], err);
+    free(out);
+    free(err);
+}
+
+/* What the daemon refuses at start, and the files without which it cannot connect. */
+TEST(test_check_opens_what_is_named)
+{
+    static const char *const said[] = {
+        "option trace is \"/nowhere/a\", whose folder cannot be written: No such file",
+        "option timeline is \"/tmp\", which is a folder",
+        "option metrics_listen is \"192.0.2.1:80\"; cannot listen on it",
+        "option redis_password_file: cannot read the password file /nowhere/b: No such file",
+        "option sentinel_password_file: cannot read the password file /nowhere/c: No such file",
+        "option url_ca_file: cannot open /nowhere/d: No such file",
+#ifdef GPUIMGD_TLS
+        "option redis_tls_ca_file: cannot open /nowhere/e: No such file",
+        "option redis_tls_cert_file: /etc/passwd has no certificate in PEM format",
+        "option redis_tls_key_file: cannot open /nowhere/g: No such file",
+#endif
+    };
+    write_config("trace = /nowhere/a\ntimeline = /tmp\nmetrics_listen = 192.0.2.1:80\n"
+                 "redis_password_file = /nowhere/b\nsentinel_password_file = /nowhere/c\n"
+                 "url_ca_file = /nowhere/d\nredis_tls_ca_file = /nowhere/e\n"
+                 "redis_tls_cert_file = /etc/passwd\nredis_tls_key_file = /nowhere/g\n");
+    check_all_said("-t", said, COUNT_OF(said));
+    check_all_said(NULL, said, 3); /* it starts without the others, and goes on trying */
+    /* An error in an option hides none of them. */
+    write_config("workers = none\nredis_password_file = /nowhere/b\n");
+    check_all_said("-t", (const char *const[]){"option workers", said[3]}, 2);
+}
+
+/* It needs no folder that the daemon makes, and makes none. */
+TEST(test_check_of_the_roots)
+{
+    const char *temporary = text_of("%s/.gpuimgd", w->out);
+    check_run("-t", NULL, 0, "the configuration is good", true);
+    assert_int_not_equal(access(temporary, F_OK), 0);
+    assert_true(text_file_write(temporary, "", 0));
+    check_run("-t", NULL, 78, "is a symbolic link or a file: remove it", false);
+    assert_int_equal(unlink(temporary), 0);
+    assert_int_equal(mkdir(temporary, 0700), 0);
+    assert_int_equal(chmod(temporary, 0777), 0);
+    check_run("-t", NULL, 78, "chmod 0700 it", false);
+    assert_int_equal(chmod(temporary, 0700), 0);
+    check_run("-t", NULL, 0, "the configuration is good", true);
 }
 
 #ifdef GPUIMGD_CURL

@@ -12,7 +12,9 @@ make_world deploy
 config_accepted() {
     local said
     /usr/bin/python3 -B tests/scripts/deploy.py config >"$dir/gpuimgd.conf" && [ -s "$dir/gpuimgd.conf" ] &&
-        said=$("$build/gpuimgd" -c "$dir/gpuimgd.conf" -t 2>&1) &&
+        touch "$dir/password" &&
+        said=$("$build/gpuimgd" -c "$dir/gpuimgd.conf" -t --input_root="$dir" --output_root="$dir" \
+            --redis_password_file="$dir/password" 2>&1) &&
         has "$said" "the configuration is good"
 }
 section() { awk -v heading="## $1" '/^## / { here = $0 == heading } here && /^    / { print substr($0, 5) }' $page; }
