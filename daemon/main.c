@@ -8,6 +8,7 @@
 
 #include "codecs/codec.h"
 #include "conf/log.h"
+#include "conf/mask.h"
 #include "daemon/daemon.h"
 #include "daemon/http/server.h"
 #include "daemon/notify.h"
@@ -22,6 +23,7 @@ struct command_line {
     bool test;
     const char *explain; /* NULL: run */
     bool json;
+    bool wrong; /* wrong usage, whose errors were printed */
     int count;
     struct setting {
         char name[64];
@@ -78,8 +80,8 @@ static bool load(void *context, struct options *options, struct errors *errors)
     return fetcher_check(options, errors) && good;
 }
 
-/* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". 0:
- * the name is unknown or the value is missing. The value is checked later. */
+/* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". An
+ * unknown name has a value unless an option follows. */
 static int take_setting(struct command_line *line, const char *text, const char *next)
 {
     struct setting *setting = &line->settings[line->count];
@@ -94,12 +96,24 @@ static int take_setting(struct command_line *line, const char *text, const char 
         line->count++;
         return one ? 1 : 2;
     }
+    line->wrong = true;
     if (known || strcmp(setting->name, "explain") == 0)
         fprintf(stderr, "gpuimgd: the option --%s needs a value\n", setting->name);
     else if (!options_set(&options, setting->name, "", &error))
         fprintf(stderr, "gpuimgd: %s\n", error.text);
-    fputs("gpuimgd -h lists all options\n", stderr);
-    return 0;
+    return one || !next || *next == '-' ? 1 : 2;
+}
+
+/* After wrong usage, names the wrong values as well. */
+static void check_values(const struct command_line *line)
+{
+    struct options options = {0};
+    for (int i = 0; i < line->count; i++) {
+        struct error error = {0};
+        if (!options_set(&options, line->settings[i].name, line->settings[i].value, &error))
+            fprintf(stderr, "gpuimgd: %s\n", error.text);
+    }
+    options_clear(&options);
 }
 
 /* Prints the version, and the formats that this program cannot read or write. */
@@ -153,20 +167,23 @@ static int parse(struct command_line *line, int argc, char **argv)
         } else if (strncmp(argument, "-c", 2) == 0 && argument[2]) {
             line->file = argument + 2;
         } else if (strncmp(argument, "--", 2) == 0 && argument[2]) {
-            int words = take_setting(line, argument + 2, argv[i + 1]);
-            if (words == 0)
-                return EXIT_USAGE;
-            i += words - 1;
+            i += take_setting(line, argument + 2, argv[i + 1]) - 1;
         } else {
-            fprintf(stderr, "gpuimgd: unknown argument \"%s\"; -h lists all options\n", argument);
-            return EXIT_USAGE;
+            char shown[OPTION_SHOWN_BYTES];
+            fprintf(stderr, "gpuimgd: unknown argument \"%s\"\n",
+                    mask_copy(shown, sizeof shown, argument));
+            line->wrong = true;
         }
     }
-    if (line->json && !line->explain) {
+    if (line->json && !line->explain && !line->wrong) {
         fputs("gpuimgd: --json requires --explain\n", stderr);
-        return EXIT_USAGE;
+        line->wrong = true;
     }
-    return -1;
+    if (!line->wrong)
+        return -1;
+    check_values(line);
+    fputs("gpuimgd -h lists all options\n", stderr);
+    return EXIT_USAGE;
 }
 
 /* Only a warning: the service has its own environment and credentials. */

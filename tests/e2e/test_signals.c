@@ -78,6 +78,27 @@ TEST(test_command_line)
     check_run("-c", "/does/not/exist.conf", 78, "/does/not/exist.conf", false);
 }
 
+TEST(test_command_line_names_all_errors)
+{
+    static const char *const said[] = {"no option \"wrokers\"; did you mean workers?",
+                                       "unknown argument \"stray\"",
+                                       "option attempts is \"0\"",
+                                       "no option \"no_such\"",
+                                       "the option --redis needs a value"};
+    struct process process;
+    const char *args[] = {"--wrokers=1", "stray", "--attempts=0", "--no_such", "--redis", NULL};
+    struct process_options options = {.args = args, .folder = w->folder, .name = "once"};
+    assert_true(process_start(&process, &options));
+    assert_int_equal(process_wait(&process, 20), 64);
+    char *err = process_log(&process);
+    for (size_t i = 0; i < COUNT_OF(said); i++)
+        if (!strstr(err, said[i]))
+            fail_msg("not \"%s\" in %s", said[i], err);
+    free(err);
+    unlink(process.log_path);
+    process_clear(&process);
+}
+
 TEST(test_check_of_configuration)
 {
     const char *option = text_of("-c%s/gpuimgd.conf", w->folder);
