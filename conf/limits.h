@@ -273,6 +273,20 @@
 /* Memory of the CUDA driver on the host, about: a share that the options leave to it. */
 #define CUDA_HOST_BYTES   (1 * GIB)
 
+/* Descriptors that may be open at once, besides inputs that wait for a worker, which get the other
+ * half of the process's limit. Daemon: the loop, the roots, the log, the trace, lookups of names
+ * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
+ * next folder of its path and the file that it replaces; the socket and the memory of the codec
+ * process, and one more of each while that starts. Shard: two connections and their successors.
+ * Transfer: its connection and the lookup. Device: those of the CUDA driver, about. */
+#define DESCRIPTORS_BASE     48
+#define DESCRIPTORS_WORKER   10
+#define DESCRIPTORS_SHARD    4
+#define DESCRIPTORS_TRANSFER 2
+#define DESCRIPTORS_DEVICE   64
+/* Connections to metrics_listen: a few scrapers, probes and open pages. */
+#define HTTP_CONNECTIONS_MAX 40
+
 /* Jobs per FETCH, DONE or RENEW call. In a call of 64 jobs each costs Redis 15 us, in one of 8 jobs
  * 25 us, and a single job 80 us. */
 #define QUEUE_BATCH_MAX 64

@@ -367,6 +367,18 @@ uint64_t options_memory_max(const struct options *options, const struct options_
     return sum;
 }
 
+uint64_t options_descriptors_min(const struct options *options, uint32_t devices)
+{
+    uint64_t sum = DESCRIPTORS_BASE + devices * DESCRIPTORS_DEVICE +
+                   (options->workers ? options->workers : 1) * DESCRIPTORS_WORKER +
+                   options->shards * DESCRIPTORS_SHARD;
+    if (*options->metrics_listen)
+        sum += HTTP_CONNECTIONS_MAX;
+    if (*options->url_prefixes)
+        sum += options->url_connections * DESCRIPTORS_TRANSFER;
+    return 2 * sum;
+}
+
 void options_resolve_workers(struct options *options, const struct options_host *host)
 {
     if (options->workers > 0)

@@ -76,6 +76,10 @@ void options_resolve_inflight(struct options *options, uint32_t slots);
 /* The bound on resident memory by the formula in limits.h. Call options_resolve first. */
 uint64_t options_memory_max(const struct options *options, const struct options_host *host);
 
+/* The least limit of open files with which no job fails for want of a descriptor (limits.h). 0
+ * workers count as one. */
+uint64_t options_descriptors_min(const struct options *options, uint32_t devices);
+
 /* Moves the reloadable options of `fresh` into `live` and logs each change at INFO. Logs at WARNING
  * the options that differ but need a restart. */
 void options_adopt(struct options *live, struct options *fresh);

@@ -53,6 +53,7 @@ struct daemon {
     struct pipeline *pipeline;
     struct group *group; /* the queues of all shards */
     struct monitor *monitor;
+    uint64_t descriptors;             /* that this process may open */
     struct options_host host;         /* memory, CPUs and devices that "auto" follows */
     uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
 
@@ -460,10 +461,25 @@ static bool open_trace(struct daemon *daemon, struct error *error)
     return trace_open(&config, &daemon->trace, error) == STATUS_OK;
 }
 
+/* A job that finds no descriptor would lose an attempt for a fault of the host. */
+static bool check_descriptors(const struct daemon *daemon, struct error *error)
+{
+    uint64_t needed = options_descriptors_min(
+        daemon->options, daemon->engine ? engine_devices(daemon->engine) : 0);
+    return daemon->descriptors >= needed ||
+           error_refuse(error,
+                        "the limit of open files is %" PRIu64 "; with these options it must be at "
+                        "least %" PRIu64 ": raise ulimit -n or LimitNOFILE=, or lower workers, "
+                        "shards or url_connections",
+                        daemon->descriptors, needed);
+}
+
 static enum exit_status open_parts(struct daemon *daemon)
 {
     struct options *options = daemon->options;
     struct error error = {0};
+    if (!check_descriptors(daemon, &error)) /* before the parts fail for it */
+        return refuse(EXIT_CONFIGURATION, &error);
     if (instance_self(daemon->instance, daemon->name))
         daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
     else /* uncovered: promise */
@@ -476,6 +492,8 @@ static enum exit_status open_parts(struct daemon *daemon)
                       &error);
     if (!open_engine(daemon, &error))
         return refuse(EXIT_FAULT, &error);
+    if (!check_descriptors(daemon, &error))
+        return refuse(EXIT_CONFIGURATION, &error);
     if ((*options->trace || *options->timeline) && !open_trace(daemon, &error))
         return refuse(EXIT_CONFIGURATION, &error);
     daemon->fetcher = fetcher_create(&daemon->loop, options,
@@ -607,6 +625,7 @@ static void close_parts(struct daemon *daemon)
 enum exit_status daemon_run(struct options *options, daemon_load *load, void *context, bool *abrupt)
 {
     struct daemon *daemon = calloc(1, sizeof *daemon);
+    uint64_t descriptors = machine_raise_descriptors();
     *abrupt = false;
     if (!daemon || uv_loop_init(&daemon->loop) != 0) { /* uncovered: memory */
         log_error("no memory to start");
@@ -616,6 +635,7 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
     mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
     daemon->options = options;
+    daemon->descriptors = descriptors;
     daemon->load = load;
     daemon->load_context = context;
     daemon->files = (struct files){.input_root = -1, .output_root = -1, .temporary = -1};

@@ -17,6 +17,9 @@ struct machine {
 
 void machine_read(struct machine *machine);
 
+/* Raises the soft limit of open files to the hard one, and returns it. */
+uint64_t machine_raise_descriptors(void);
+
 /* Lowers the members to the limits of the process's cgroup and of all its parents. Reads `root` +
  * "/proc/self/cgroup" and files in `root` + "/sys/fs/cgroup". A file that cannot be read has no
  * limit. */

@@ -53,12 +53,11 @@ void web_destroy(struct web *web)
 #include <sys/socket.h>
 
 #include "conf/clock.h"
+#include "conf/limits.h"
 #include "daemon/http/status_page.inc"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 
-/* A few scrapers, probes and open pages. */
-#define CONNECTIONS_MAX 40
 /* From here on each new connection closes the oldest one, so that a client with many slow
  * connections does not lock others out. The remaining ones are for connections that are closing. */
 #define CONNECTIONS_KEPT 32
@@ -100,7 +99,7 @@ struct web {
     struct snapshot seen;        /* copy of `shown` */
     struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
-    struct slot slots[CONNECTIONS_MAX];
+    struct slot slots[HTTP_CONNECTIONS_MAX];
     bool nice;
 };
 
@@ -252,7 +251,7 @@ static void take_slot(struct web *web, int fd, void **socket_context)
 {
     size_t kept = 0;
     struct slot *place = NULL, *oldest = NULL;
-    for (struct slot *slot = web->slots; slot < web->slots + CONNECTIONS_MAX; slot++) {
+    for (struct slot *slot = web->slots; slot < web->slots + HTTP_CONNECTIONS_MAX; slot++) {
         if (slot->fd < 0) {
             place = slot;
         } else if (!slot->shut_down) {
@@ -315,12 +314,12 @@ struct web *web_create(const char *listen, const struct snapshot *snapshot, stru
     pthread_mutex_init(&web->lock, NULL);
     web->shown = *snapshot;
     history_add(&web->history, snapshot);
-    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+    for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
         web->slots[i].fd = -1;
     web->server = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, web, MHD_OPTION_LISTEN_SOCKET,
         web->listener.fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES_MAX,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,

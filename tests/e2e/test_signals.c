@@ -99,6 +99,54 @@ TEST(test_command_line_names_all_errors)
     process_clear(&process);
 }
 
+/* Starts the daemon with these limits of open files. */
+static void start_limited(struct process *process, unsigned soft, unsigned hard)
+{
+    const char *path = text_of("%s/limited", w->folder);
+    const char *shell = text_of("#!/bin/sh\nulimit -Sn %u && ulimit -Hn %u && exec %s \"$@\"\n",
+                                soft, hard, getenv("GPUIMGD"));
+    assert_true(text_file_write(path, shell, strlen(shell)));
+    assert_int_equal(chmod(path, 0700), 0);
+    const char *args[] = {text_of("--input_root=%s", w->in), text_of("--output_root=%s", w->out),
+                          text_of("--redis=%s", w->redis->address), "--workers=2",
+                          "--engine=cpu", NULL};
+    struct process_options options = {.program = path, .args = args, .folder = w->folder,
+                                      .name = "limited"};
+    assert_true(process_start(process, &options));
+}
+
+/* A shortage of descriptors costs no job an attempt: the daemon raises a low soft limit, and with a
+ * hard limit that is too low it ends, and names the one that suffices. */
+TEST(test_few_descriptors)
+{
+    enum { jobs = 20 };
+    struct process process;
+#ifdef GPUIMGD_AVIF
+    const char *format = "avif";
+#else
+    const char *format = "png";
+#endif
+    unsigned needed = 0;
+    for (unsigned limit = 20; limit <= 120; limit += 100) {
+        start_limited(&process, limit, limit);
+        assert_int_equal(process_wait(&process, 20), 78);
+        char *log = process_log(&process), *text = strstr(log, "must be at least ");
+        assert_non_null(strstr(log, text_of("the limit of open files is %u;", limit)));
+        assert_true(text && sscanf(text, "must be at least %u: raise", &needed) == 1);
+        free(log);
+        unlink(process.log_path);
+        process_clear(&process);
+    }
+    start_limited(&process, 20, needed);
+    for (int i = 0; i < jobs; i++)
+        world_push(w, "{'input':'p.jpg','output':'a/b/%d.%s','id':'%d'}", i, format, i);
+    take_jobs(jobs);
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:dead"), 0);
+    process_signal(&process, SIGTERM);
+    assert_int_equal(process_wait(&process, 20), 0);
+    process_clear(&process);
+}
+
 TEST(test_check_of_configuration)
 {
     const char *option = text_of("-c%s/gpuimgd.conf", w->folder);
