@@ -12,11 +12,18 @@
 
 static_assert(JOB_EXCERPT_BYTES_MAX <= LABEL_INPUT_BYTES_MAX, "an excerpt fits a label");
 
-/* No good path has "//", and no good key begins with a scheme: clients find them by their names,
- * even if those are made from URLs. "http:/host" can be a path. */
+/* A good key begins with a namespace and ":img:". The rest may be made from a URL. */
+static bool is_good_key(const char *key)
+{
+    const char *kind = strstr(key, ":img:"), *slashes = strstr(key, "//");
+    return kind && (!slashes || kind < slashes);
+}
+
+/* Clients find good paths and keys by their names. No good path has "//". "http:/host" can be a
+ * path. */
 static bool is_misplaced_url(const struct job_place *place)
 {
-    return place->key ? mask_is_url(place->key)
+    return place->key ? !is_good_key(place->key)
                       : strstr(place->path, "//") || strncasecmp(place->path, "http", 4) == 0;
 }
 
