@@ -202,6 +202,7 @@ static int check(const struct options *options, struct errors *errors)
     if (errors->count > 0)
         return EXIT_CONFIGURATION;
     look_at_keys(options);
+    fetcher_warn_of_order(options);
     puts("the configuration is good");
     return EXIT_OK;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "conf/log.h"
 #include "daemon/web/networks.h"
 
 bool fetcher_check(const struct options *options, struct errors *errors)
@@ -41,9 +42,23 @@ bool fetcher_check_keys(const struct options *options, struct error *error)
     return good;
 }
 
+void fetcher_warn_of_order(const struct options *options)
+{
+    struct prefixes prefixes;
+    struct error error = {0};
+    bool good = prefixes_parse(&prefixes, options->url_prefixes, &error);
+    for (size_t i = 0; good && i < prefixes.count; i++) {
+        const struct prefix *hiding = prefixes_hiding(&prefixes, i);
+        if (hiding)
+            log_warning("option url_prefixes: \"%s\" never matches, because \"%s\" before it does; "
+                        "put it first",
+                        prefixes.items[i].url.text, hiding->url.text);
+    }
+    prefixes_clear(&prefixes);
+}
+
 #ifdef GPUIMGD_CURL
 
-#include "conf/log.h"
 #include "daemon/web/transfer.h"
 
 struct fetcher {

@@ -43,6 +43,10 @@ bool fetcher_check(const struct options *options, struct errors *errors) MUST_CH
 /* Reads the keys of url_prefixes that fetcher_check has accepted. Fails if one is missing. */
 bool fetcher_check_keys(const struct options *options, struct error *error) MUST_CHECK;
 
+/* Logs a warning for each prefix of url_prefixes that matches no URL, because an earlier one allows
+ * all of its URLs. */
+void fetcher_warn_of_order(const struct options *options);
+
 /* options, which are live, and totals must outlive the fetcher. NULL: an option is wrong, a key for
  * signing is missing, or memory is short. */
 struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,

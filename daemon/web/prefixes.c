@@ -98,12 +98,26 @@ static bool allows(const struct prefix *prefix, const struct url *url)
            url->text[length] == '/';
 }
 
+static const struct prefix *find(const struct prefixes *prefixes, size_t count,
+                                 const struct url *url)
+{
+    for (size_t i = 0; i < count; i++)
+        if (allows(&prefixes->items[i], url))
+            return &prefixes->items[i];
+    return NULL;
+}
+
+const struct prefix *prefixes_hiding(const struct prefixes *prefixes, size_t index)
+{
+    return find(prefixes, index, &prefixes->items[index].url);
+}
+
 const struct prefix *prefixes_match(const struct prefixes *prefixes, const struct url *url,
                                     struct error *error)
 {
-    for (size_t i = 0; i < prefixes->count; i++)
-        if (allows(&prefixes->items[i], url))
-            return &prefixes->items[i];
+    const struct prefix *found = find(prefixes, prefixes->count, url);
+    if (found)
+        return found;
     if (prefixes->count == 0)
         error_set(error, STATUS_PATH_REFUSED, "the URL \"%.*s\" is refused, because the option "
                   "url_prefixes is empty", URL_SHOWN(url));

@@ -27,6 +27,10 @@ bool prefixes_parse(struct prefixes *prefixes, const char *text, struct error *e
 bool prefixes_read_keys(struct prefixes *prefixes, struct error *error) MUST_CHECK;
 void prefixes_clear(struct prefixes *prefixes); /* idempotent */
 
+/* The first prefix before the one at `index` that allows all of its URLs, so that the later one
+ * never matches. NULL: there is none. */
+const struct prefix *prefixes_hiding(const struct prefixes *prefixes, size_t index);
+
 /* The first prefix that allows the URL. NULL: error is path_refused. A prefix allows its own path
  * and everything below it: https://host/a allows /a and /a/b, but not /ab. */
 const struct prefix *prefixes_match(const struct prefixes *prefixes, const struct url *url,

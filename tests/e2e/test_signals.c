@@ -278,6 +278,21 @@ TEST(test_check_looks_for_keys)
     write_config("url_prefixes = https://h/ aws:eu:photos\n");
     check_run("-t", option, 0, "credential \"photos\"", false);
 }
+
+/* The first prefix counts, and its signing. */
+TEST(test_check_of_prefixes)
+{
+    char *out, *err;
+    const char *option = text_of("-c%s", config_path());
+    write_config("url_prefixes = https://h/a https://h/ab https://h/a/b/ aws:eu\n");
+    check_run("-t", option, 0,
+              "\"https://h/a/b/\" never matches, because \"https://h/a\" before it does", false);
+    write_config("url_prefixes = https://h/a/b https://h/a https://h:8443/a/b http://h/a/b\n");
+    assert_int_equal(run_once("-t", option, &out, &err), 0);
+    assert_null(strstr(err, "never matches"));
+    free(out);
+    free(err);
+}
 #endif
 
 /* ---- stop ------------------------------------------------------------------------------------ */
