@@ -96,13 +96,29 @@ static const char *victim(const struct rig *rig)
                : "{'id':'victim0','input':'p.avif','output':'v.png','timeout_s':%g}";
 }
 
+static bool has_avif(struct rig *rig)
+{
+    if (!HAS_AVIF)
+        rig_skip(rig, "built without AVIF");
+    return HAS_AVIF;
+}
+
+/* Starts a daemon, and waits until the process of the victim hangs. */
+static struct process *begin_hang(struct rig *rig)
+{
+    struct process *daemon = begin(rig);
+    arm(rig, daemon);
+    const char *text = text_of(victim(rig), 50.0);
+    rig_push_text(rig, "victim0", "%s", text);
+    RIG_WAIT_UNTIL(10, count_processes(rig) == 1);
+    return daemon;
+}
+
 /* Then other jobs, with and without AVIF, end well. */
 static void fails(struct rig *rig)
 {
-    if (!HAS_AVIF) {
-        rig_skip(rig, "built without AVIF");
+    if (!has_avif(rig))
         return;
-    }
     if (SANITIZED && strstr(rig->fault->with[0], "-memory")) {
         rig_skip(rig, "with a sanitizer, a codec process has no limit of memory");
         return;
@@ -126,15 +142,9 @@ static void fails(struct rig *rig)
 
 static void is_cancelled(struct rig *rig)
 {
-    if (!HAS_AVIF) {
-        rig_skip(rig, "built without AVIF");
+    if (!has_avif(rig))
         return;
-    }
-    struct process *daemon = begin(rig);
-    arm(rig, daemon);
-    const char *text = text_of(victim(rig), 50.0);
-    rig_push_text(rig, "victim0", "%s", text);
-    RIG_WAIT_UNTIL(10, count_processes(rig) == 1);
+    begin_hang(rig);
     double start = process_now();
     process_sleep(patience(0.3));
     rig_cancel(rig, "victim0");
@@ -148,15 +158,9 @@ static void is_cancelled(struct rig *rig)
 static void others_pass(struct rig *rig)
 {
     enum { others = 40 };
-    if (!HAS_AVIF) {
-        rig_skip(rig, "built without AVIF");
+    if (!has_avif(rig))
         return;
-    }
-    struct process *daemon = begin(rig);
-    arm(rig, daemon);
-    const char *text = text_of(victim(rig), 50.0);
-    rig_push_text(rig, "victim0", "%s", text);
-    RIG_WAIT_UNTIL(10, count_processes(rig) == 1);
+    begin_hang(rig);
     rig_push(rig, "n", others);
     rig_wait_for(rig, 1 + others, 1.8);
     rig_saw_if(rig, count_processes(rig) == 1, "it hangs");
@@ -166,15 +170,9 @@ static void others_pass(struct rig *rig)
 
 static void daemon_is_killed(struct rig *rig)
 {
-    if (!HAS_AVIF) {
-        rig_skip(rig, "built without AVIF");
+    if (!has_avif(rig))
         return;
-    }
-    struct process *daemon = begin(rig);
-    arm(rig, daemon);
-    const char *text = text_of(victim(rig), 50.0);
-    rig_push_text(rig, "victim0", "%s", text);
-    RIG_WAIT_UNTIL(10, count_processes(rig) == 1);
+    struct process *daemon = begin_hang(rig);
     process_sleep(patience(0.2));
     rig_saw(rig, "%zu process", count_processes(rig));
     process_kill9(daemon);
@@ -186,10 +184,8 @@ static void daemon_is_killed(struct rig *rig)
 
 static void is_missing(struct rig *rig)
 {
-    if (!HAS_AVIF) {
-        rig_skip(rig, "built without AVIF");
+    if (!has_avif(rig))
         return;
-    }
     setenv("GPUIMGD_CODEC", "/nowhere/gpuimgd-codec", 1);
     struct process *daemon = rig_start(rig, 0, NULL, NULL);
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'v.avif'}");
