@@ -85,6 +85,7 @@ static void add_redis(struct writer *w, const struct snapshot *s)
     writer_text(w, "version", s->redis_version);
     writer_number(w, "reconnects", s->reconnects);
     writer_number(w, "queue", s->queue_length);
+    put_seconds(w, "queue_oldest_s", s->queue_oldest_s);
     writer_number(w, "unacknowledged", s->unacknowledged);
     writer_number(w, "redelivered", s->redelivered);
     if (s->shard_count > 1)

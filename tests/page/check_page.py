@@ -208,6 +208,7 @@ class Check:
         assert jobs["done"] == 120 and ended == 3, jobs
         assert tiles["Jobs"][1] == f"{count(jobs['done'])} done since start", tiles
         assert tiles["Queue"] == ("0 jobs", "0 redelivered"), tiles
+        assert sample["redis"]["queue_oldest_s"] == rest["redis"]["queue_oldest_s"] == 0, rest
         assert tiles["In flight"][0] == f"0 of {jobs['in_flight_limit']}", tiles
         assert tiles["Not done"][0] == count(ended), tiles
         assert tiles["Not done"][1] == f"{jobs['dead']} dead, 0 cancelled", tiles
@@ -255,6 +256,20 @@ class Check:
         wide = self.browser.run(TOO_WIDE)
         self.shot(f"wide-{width}")
         assert not wide, wide
+
+    def large_figures_fit(self):
+        """The tiles of a fast daemon with a long queue, of which nothing is cut off."""
+        texts = self.browser.run("""(() => {
+          const tiles = document.getElementById('tiles');
+          tiles.replaceChild(pixelTile({pixels: 17231e6, input: 1999e6, output: 17231e6}),
+            tiles.children[1]);
+          tiles.replaceChild(queueTile({queue: 1234567, queue_oldest_s: 86398.2}),
+            tiles.children[2]);
+          return [...tiles.querySelectorAll('.value, .more')].slice(2, 6).map(node =>
+            (node.scrollWidth > node.clientWidth ? 'cut off: ' : '') + node.textContent);
+        })()""")
+        assert texts == ["17.2 GP/s", "2.00 GB/s in, 17.2 out", "1.23M jobs",
+                         "oldest ≤ 23 h 59 min"], texts
 
     def policy_holds(self):
         assert self.browser.run("violations") == [], self.browser.run("violations")
@@ -324,6 +339,7 @@ class Check:
         self.fact("text has enough contrast in the dark scheme", lambda: self.is_readable("dark"))
         for width in (320, 390, 768, 1280):
             self.fact(f"the page fits {width} pixels", lambda: self.fits(width))
+        self.fact("large figures fit into the tiles", self.large_figures_fit)
         self.fact("the console has no errors", self.console_is_silent)
         self.fact("the content policy refuses injected code", self.policy_holds)
         self.fact("the page shows that the daemon is gone, and recovers",

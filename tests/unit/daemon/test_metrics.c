@@ -281,6 +281,18 @@ TEST(the_latest_errors_are_kept)
     free(json);
 }
 
+TEST(the_bound_of_the_oldest_waiting_job_is_shown)
+{
+    struct snapshot *snapshot = snapshot_empty();
+    snapshot->queue_oldest_s = 12.5;
+    char *json = status_json_write(snapshot, 0);
+    cJSON *root = cJSON_Parse(json);
+    const cJSON *redis = cJSON_GetObjectItem(root, "redis");
+    assert_float_equal(cJSON_GetObjectItem(redis, "queue_oldest_s")->valuedouble, 12.5, 1e-6);
+    cJSON_Delete(root);
+    free(json);
+}
+
 /* The keys that PROTOCOL.md documents and gpuimgctl reads. */
 TEST(the_heartbeat_has_its_keys)
 {
