@@ -100,7 +100,7 @@ static size_t directory_bytes(unsigned count)
     return 2 + (size_t)count * TIFF_ENTRY_BYTES + 4;
 }
 
-/* A value with an image in it is an image, whatever its tag says. */
+/* A value with an image in it is an image with any tag. */
 static bool is_image(const uint8_t *bytes, size_t length)
 {
     static const struct {

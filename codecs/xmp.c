@@ -1,7 +1,7 @@
 /*
  * xmp.c - copies XMP packets for outputs, and makes packets of a copyright notice.
  *
- * A property is recognized by its namespace, whatever prefix the packet has for it. Prefixes count
+ * A property is recognized by its namespace; its prefix does not matter. Prefixes count
  * for the whole packet, wherever they are declared: more is removed then, never less.
  */
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * segments.c - finds the metadata in the header of a JPEG.
  *
  * libjpeg calls on_segment for the segments that may hold metadata. Their places in the file are
- * noted, so that libjpeg copies none of them, whatever their number and size.
+ * noted, so that libjpeg copies none of them, however many and large they are.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * workers.h - a thread pool that reads, decodes, computes and encodes.
  *
  * Workers run the submitted tasks, highest priority first, but a task overtakes those of jobs that
- * are less urgent (conf/rank.h), whatever their priority is. Finished tasks are collected in a
+ * are less urgent (conf/rank.h), of any priority. Finished tasks are collected in a
  * list. A waker wakes the loop once, and the loop takes the whole list. If tasks finish often,
  * those marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is
  * woken at a time, and wakes the next one if more tasks wait. A worker that hangs is given up

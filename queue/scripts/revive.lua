@@ -2,7 +2,7 @@
 -- by clients, not by daemons.
 --
 -- KEYS  1 dead  2 jobs
--- ARGV  1 the job's text  2 retry the job (1, 0; oldest: retry the oldest job, whatever ARGV 1 is)
+-- ARGV  1 the job's text  2 retry the job (1, 0; oldest: retry the oldest job, and ignore ARGV 1)
 -- Reply 1, or 0 if the list does not contain the job
 --
 -- A retried job goes to the list that it came from, as far as its error record tells.
