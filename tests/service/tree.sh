@@ -85,8 +85,12 @@ make_base() {
     echo "$recipe" >"$tree.recipe"
 }
 
-# copy_base BASE TREE: copies by reflink if the filesystem can
-copy_base() { cp -a --reflink=auto "$1" "$2"; }
+# copy_base BASE TREE: copies by reflink if the filesystem can. debootstrap leaves no /etc/hosts, but
+# each machine has one, and some tests connect to localhost.
+copy_base() {
+    cp -a --reflink=auto "$1" "$2"
+    [ -e "$2/etc/hosts" ] || echo "127.0.0.1 localhost" >"$2/etc/hosts"
+}
 
 # give_apt TREE CODENAME: gives apt in the tree the sources of this machine's apt.
 give_apt() {
