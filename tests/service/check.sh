@@ -11,12 +11,14 @@ cd "$(dirname "$0")/../.."
 
 readonly variant=${VARIANT:-release}
 readonly daemon=build/$variant/gpuimgd
+readonly codec=build/$variant/gpuimgd-codec # if AVIF was built in
 
-# Prints the packages of the libraries that the daemon is linked with, so that no list of names and
-# versions is needed here.
+# Prints the packages of the libraries that the programs are linked with, so that no list of names
+# and versions is needed here.
 runtime_packages() {
-    local library
-    ldd "$daemon" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
+    local library programs=("$daemon")
+    [ ! -x "$codec" ] || programs+=("$codec")
+    ldd "${programs[@]}" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
         dpkg -S "$library" 2>/dev/null || dpkg -S "$(realpath "$library")" 2>/dev/null ||
             dpkg -S "/usr$library" 2>/dev/null || die "no package owns $library"
     done | sed 's/:.*//' | sort -u

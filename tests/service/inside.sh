@@ -88,6 +88,14 @@ jobs() {
         has "$(result)" '"path":"deep/er/back.jpg"'
     check "the second output is a JPEG" begins_with ffd8ff $out/deep/er/back.jpg
 
+    if [ -x /usr/libexec/gpuimgd/gpuimgd-codec ]; then
+        push '{"id":"write","input":"small.jpg","output":"small.avif","ops":[]}'
+        check "the codec process writes an AVIF" has "$(result)" '"status":"done"'
+        cp $out/small.avif $in/
+        push '{"id":"read","input":"small.avif","output":"avif.png","ops":[]}'
+        check "the codec process reads an AVIF" has "$(result)" '"status":"done"'
+    fi
+
     push '{"id":"typo","input":"small.jpg","output":"x.png","ops":["sobell"]}'
     answer=$(result)
     echo "    $answer"

@@ -3,6 +3,7 @@
 
 #ifdef GPUIMGD_AVIF
 
+#include <avif/avif.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -38,18 +39,23 @@ static size_t peak_bytes(void)
     return (size_t)usage.ru_maxrss * KIB;
 }
 
-/* The peak stays below what admission reserves, and the constant per worker. */
+/* The peak stays below what admission reserves, and the constant per worker. part: of the message,
+ * NULL: the image may be decoded, too. */
 static void expect_limit(const struct picture_file *file, const char *part)
 {
     size_t before = peak_bytes();
-    rig_reads(file, STATUS_DECODE_LIMIT, part);
+    if (part)
+        rig_reads(file, STATUS_DECODE_LIMIT, part);
+    else if (rig_decode(&rig, file, DECODE_COLOUR) != STATUS_OK)
+        assert_int_equal(rig.error.status, STATUS_DECODE_LIMIT);
     size_t most = rig.info.codec_bytes + CODEC_PROCESS_BYTES, peak = peak_bytes();
     print_message("%zu bytes: %s; peak %zu MiB of %zu\n", file->length, rig.error.text,
                   (size_t)(peak / MIB), (size_t)(most / MIB));
     assert_true(!HAS_LIMITS || peak <= most || peak == before);
 }
 
-/* A grid whose cells are 16 times as large as its boxes say; libavif keeps one image per cell. */
+/* A grid whose cells are 16 times as large as its boxes say. libavif 0.11 keeps one image per cell;
+ * libavif 1 has one in memory at a time, and cuts out what the boxes say. */
 TEST(test_cells_are_larger)
 {
     if (!HAS_LIMITS)
@@ -66,7 +72,8 @@ TEST(test_cells_are_larger)
     for (size_t i = 0; i < COUNT_OF(layouts); i++) {
         struct picture_file file = avif_build(&source, &layouts[i]);
         assert_true(file.length < 12000);
-        expect_limit(&file, "libavif needs more memory to decode the AVIF than ");
+        expect_limit(&file, AVIF_VERSION < 1000000
+                                ? "libavif needs more memory to decode the AVIF than " : NULL);
         picture_free(&file);
     }
     picture_free(&source);

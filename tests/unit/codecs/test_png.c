@@ -216,9 +216,33 @@ TEST(test_lenient_end)
 }
 
 /* tRNS belongs after PLTE. libpng drops the transparency of others. */
+/* libpng 1.6.48 lets a tRNS count that stands before a PLTE; libpng 1.6.39 does not. */
+static void expect_right_colours(const struct picture_png *options,
+                                 const struct picture_file *file, const uint8_t transparent[3])
+{
+    uint32_t channels;
+    uint8_t *wanted = picture_png_expected(options, &channels);
+    rig_reads(file, STATUS_OK, NULL);
+    if (rig.info.channels == channels) {
+        rig_expect_pixels(&rig, wanted, channels);
+        free(wanted);
+        return;
+    }
+    assert_int_equal(channels, 3);
+    assert_int_equal(rig.info.channels, 4);
+    for (uint32_t y = 0; y < rig.image.height; y++)
+        for (uint32_t x = 0; x < rig.image.width; x++) {
+            const uint8_t *pixel = rig.image.pixels + y * rig.image.stride + 4 * x;
+            assert_memory_equal(pixel, wanted + ((size_t)y * rig.image.width + x) * 3, 3);
+            assert_int_equal(pixel[3], memcmp(pixel, transparent, 3) == 0 ? 0 : 255);
+        }
+    free(wanted);
+}
+
 TEST(test_transparency_before_the_palette)
 {
     static const uint8_t palette[] = {1, 2, 3, 4, 5, 6}, transparent[] = {0, 1, 0, 2, 0, 3};
+    static const uint8_t colour[] = {1, 2, 3};
     for (int type = 0; type <= 6; type++) {
         if (type == 1 || type == 5)
             continue;
@@ -230,7 +254,7 @@ TEST(test_transparency_before_the_palette)
             picture_png_insert(&file, "IDAT", "PLTE", palette, sizeof palette);
         enum status status = rig_decode(&rig, &file, DECODE_COLOUR);
         if (type == 2 || type == 6)
-            expect_right_pixels(&options, &file);
+            expect_right_colours(&options, &file, colour);
         else
             assert_true(status == STATUS_OK || status == STATUS_DECODE_FAILED);
         picture_free(&file);
