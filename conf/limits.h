@@ -74,7 +74,7 @@
 /* From one task to the next it keeps this much of its heap, and of the memory that it shares with
  * the daemon: enough for images of some megapixels. */
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
-#define CODEC_REGION_KEPT_BYTES (4 * MIB)
+#define CODEC_REGION_KEPT_BYTES (8 * MIB)
 /* The code of the libraries, and their data. Resident: 6 MiB after the start, 12 MiB after tasks of
  * all kinds. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)

@@ -116,6 +116,24 @@ TEST(test_late_header)
     picture_free(&source);
 }
 
+/* Tasks of usual sizes follow one another without a new process, although the heap keeps pieces of
+ * free memory. */
+TEST(test_a_process_serves_many_tasks)
+{
+    static const uint32_t sides[][2] = {{2560, 1600}, {720, 1440}, {3200, 2000}, {40, 30}};
+    uint64_t replaced = codec_process_replaced(CODEC_PROCESS_MEMORY);
+    for (size_t i = 0; i < 2 * COUNT_OF(sides); i++) {
+        size_t row = i % COUNT_OF(sides);
+        struct image image = rig_picture(sides[row][0], sides[row][1], 3, 7);
+        struct picture_file file =
+            rig_encode_as(&image, "avif", .encoder = {.quality = 60, .effort = 1});
+        rig_reads(&file, STATUS_OK, NULL);
+        picture_free(&file);
+        free(image.pixels);
+    }
+    assert_int_equal(codec_process_replaced(CODEC_PROCESS_MEMORY), replaced);
+}
+
 /* Small cells are decoded with the memory for their size. */
 TEST(test_small_cells)
 {
