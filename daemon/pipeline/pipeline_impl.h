@@ -138,6 +138,12 @@ void reads_pump(struct pipeline *pipeline);
 void reads_refuse(struct job_run *run);
 /* A zombie returned its memory: jobs with TURN_ASIDE wait in order again. */
 void reads_recall(struct pipeline *pipeline);
+/* Ends the read of a key or the download. Needs run->input.reading. */
+void reads_cancel(struct job_run *run);
+
+/* job_input.c: what a job holds for its input */
+
+/* Whether a worker found no room for the job's input, or for an overlay. */
 bool job_run_lacks_room(const struct job_run *run);
 /* Releases the input's memory. Idempotent. */
 void reads_release(struct job_run *run);
@@ -145,11 +151,10 @@ void reads_release(struct job_run *run);
 void reads_close(struct job_run *run);
 /* Returns the budget of the queue or the fetcher for the input. Idempotent. */
 void reads_end_key(struct job_run *run);
-/* Ends the read of a key or the download. Needs run->input.reading. */
-void reads_cancel(struct job_run *run);
-
 /* The same for the bytes of an overlay's key; idempotent. */
 void reads_end_overlay(struct job_run *run);
+/* Frees the bytes that were read from keys or a URL, and returns their budget. Idempotent. */
+void reads_drop_loaded(struct job_run *run);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 

@@ -22,63 +22,8 @@
  * again. While reads_wait is true, new jobs wait for reads_pump, which starts them in the order of
  * conf/rank.h, unless they overtake all that wait.
  */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-void reads_end_key(struct job_run *run)
-{
-    if (run->input.key_counted && run->job.input.url)
-        fetcher_release(run->pipeline->parts.fetcher, run->input.bytes);
-    else if (run->input.key_counted && run->pipeline->group)
-        queue_read_release(run->queue, run->input.bytes);
-    run->input.key_counted = false;
-}
-
-bool job_run_lacks_room(const struct job_run *run)
-{
-    return run->input.lacks_room && run->error.status == STATUS_OK;
-}
-
-void reads_end_overlay(struct job_run *run)
-{
-    if (run->overlays.counted && run->pipeline->group)
-        queue_read_release(run->queue, run->overlays.loaded_bytes);
-    run->overlays.counted = false;
-}
-
-static void drop_loaded(struct job_run *run)
-{
-    free(run->overlays.loaded);
-    run->overlays.loaded = NULL;
-    reads_end_overlay(run);
-    free(run->input.loaded);
-    run->input.loaded = NULL;
-    reads_end_key(run);
-}
-
-void reads_release(struct job_run *run)
-{
-    if (run->input.file.memory) {
-        pool_give(run->pipeline->file_pool, &run->input.file);
-        run->pipeline->files_given++;
-        run->pipeline->read_stalled = false;
-    }
-    drop_loaded(run);
-}
-
-void reads_close(struct job_run *run)
-{
-    if (!run->input.is_open)
-        return;
-    close(run->input.fd);
-    run->input.is_open = false;
-    atomic_fetch_sub(&run->pipeline->inputs_open, 1);
-}
 
 /* ---- one read ------------------------------------------------------------------------------- */
 
@@ -191,7 +136,7 @@ static void free_budget_for(struct job_run *reader)
     each_run (run, &reader->pipeline->stages[STAGE_READ])
         if (run != reader && run->owner == OWNER_LOOP && run->input.loaded &&
             run->overlays.held == 0 && (run->job.input.url != NULL) == is_downloading(reader))
-            drop_loaded(run);
+            reads_drop_loaded(run);
 }
 
 static void free_budget(struct pipeline *pipeline)
@@ -281,7 +226,7 @@ void reads_refuse(struct job_run *run)
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
     if (run->overlays.key_count > 0 && run->job.input.key)
-        drop_loaded(run); /* its overlays from keys may need its part of the queue's budget */
+        reads_drop_loaded(run); /* its overlays from keys may need its part of the queue's budget */
     free_budget(pipeline);
 }
 
@@ -318,7 +263,7 @@ static void set_aside_first(struct pipeline *pipeline)
         if (run->input.turn != TURN_REFUSED)
             continue;
         run->input.turn = TURN_ASIDE;
-        drop_loaded(run); /* frees the budget for other reads; the key or URL is read again */
+        reads_drop_loaded(run); /* frees the budget for others; the key or URL is read again */
         return;
     }
 }
