@@ -277,14 +277,10 @@ void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* Checks the input's URL and all outputs. An error of an output fails only that output; if all
  * outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);
-/* The job fails with the first output's error if each output has one. */
-void job_run_fail_if_all_failed(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
 void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
 /* The kinds of metadata that an output keeps, without the profile. */
 unsigned job_run_wanted_metadata(const struct job_run *run);
-/* The request to encode an output; changes the metadata in run->info to fit it. */
-struct encode_request job_run_encode_request(struct job_run *run, size_t index);
 /* Frees the plan and the metadata. Idempotent. */
 void job_run_drop_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results. Idempotent. */

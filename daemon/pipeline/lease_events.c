@@ -151,28 +151,6 @@ void job_run_enter_ask(struct job_run *run)
     stages_end(run, OUTCOME_RETURNED); /* uncovered: memory */
 }
 
-/* Whether the output needs no more work: it has failed, its file was renamed into place, or it
- * consists of values that are computed. An output to a key is never complete: Redis stores it
- * together with the result. */
-static bool is_complete(const struct job_run_output *output)
-{
-    if (output->error.status != STATUS_OK)
-        return output->error.status != STATUS_CANCELLED;
-    return output->format ? output->placed : output->values != NULL;
-}
-
-void job_run_end_cancelled(struct job_run *run)
-{
-    bool whole = run->stage == STAGE_ENCODE;
-    for (size_t i = 0; i < run->job.output_count; i++)
-        whole = whole && is_complete(&run->outputs[i]);
-    if (run->error.status == STATUS_OK ? whole : !status_retryable(run->error.status))
-        return;
-    run->error = (struct error){0};
-    error_set(&run->error, STATUS_CANCELLED, "the job was cancelled in stage %s",
-              stage_name(run->stage));
-}
-
 static void cancel(struct job_run *run)
 {
     bool waits = run->stage < STAGE_ACK && job_run_withdraw(run);

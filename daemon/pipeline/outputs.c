@@ -31,65 +31,6 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     return status;
 }
 
-/* The input's density, if the output has the input's size in pixels, or by request. */
-static struct image_density choose_density(const struct job_run *run, size_t index)
-{
-    const struct job_run_output *output = &run->outputs[index];
-    const struct plan_variant *variant = &run->plan.variants[output->variant];
-    const struct image_info *info = &run->info;
-    struct image_density density = info->density;
-    bool is_turned = run->job.orient && info->orientation >= 5;
-    uint32_t width = is_turned ? info->height : info->width;
-    uint32_t height = is_turned ? info->width : info->height;
-    bool is_same = variant->width == width && variant->height == height;
-    if (is_turned) {
-        density.x = info->density.y;
-        density.y = info->density.x;
-    }
-    if (output->metadata & METADATA_DENSITY || (is_same && run->job.outputs[index].metadata != 0))
-        return density;
-    return (struct image_density){.unit = DENSITY_NONE};
-}
-
-/* The whole EXIF or XMP, or its notice. */
-static void choose_metadata(const struct job_run *run, unsigned metadata,
-                            struct encode_request *request)
-{
-    const struct image_info *info = &run->info;
-    if (metadata & METADATA_ICC) {
-        request->icc = info->icc;
-        request->icc_bytes = info->icc_bytes;
-    }
-    bool notice = metadata & METADATA_COPYRIGHT;
-    bool exif = metadata & METADATA_EXIF && info->exif, xmp = metadata & METADATA_XMP && info->xmp;
-    request->exif = exif ? info->exif : notice ? info->notice_exif : NULL;
-    request->exif_bytes = exif ? info->exif_bytes : notice ? info->notice_exif_bytes : 0;
-    request->xmp = xmp ? info->xmp : notice ? info->notice_xmp : NULL;
-    request->xmp_bytes = xmp ? info->xmp_bytes : notice ? info->notice_xmp_bytes : 0;
-}
-
-struct encode_request job_run_encode_request(struct job_run *run, size_t index)
-{
-    const struct job_run_output *output = &run->outputs[index];
-    const struct plan_variant *variant = &run->plan.variants[output->variant];
-    const struct metadata_fit fit = {.upright = run->job.orient,
-                                     .orientation = run->info.orientation,
-                                     .in_srgb = output->in_srgb, .width = variant->width,
-                                     .height = variant->height};
-    bool keeps_orientation = !run->job.orient && output->metadata & METADATA_EXIF;
-    struct encode_request request = {
-        .format = output->format,
-        .encoder = run->job.outputs[index].encoder,
-        .density = choose_density(run, index),
-        .orientation = keeps_orientation ? run->info.orientation : 1,
-        .deadline_ns = run->timing.deadline_ns,
-        .caller = run->bounds.codec.caller,
-    };
-    image_info_fit_metadata(&run->info, &fit);
-    choose_metadata(run, output->metadata, &request);
-    return request;
-}
-
 static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,
                                   struct worker_tools *tools)
 {
@@ -316,22 +257,6 @@ static void measure_results(struct job_run *run)
     for (size_t i = 0; i < run->job.output_count; i++)
         bytes += run->outputs[i].value.bytes;
     run->reserved.results_bytes = bytes < most ? bytes : most;
-}
-
-/* The job gets its first retryable output error, or else its first output error. An output with a
- * retryable error therefore gets its retry, even if another output's error is final. */
-void job_run_judge_outputs(struct job_run *run)
-{
-    const struct error *first = NULL;
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        const struct error *error = &run->outputs[i].error;
-        if (error->status == STATUS_OK)
-            continue;
-        if (!first || (status_retryable(error->status) && !status_retryable(first->status)))
-            first = error;
-    }
-    if (first)
-        run->error = *first;
 }
 
 /* Returns as encode_to_path. */

@@ -125,9 +125,6 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
                                 const char *kept);
 /* The stage ASK: asks Redis whether the job may start. */
 void job_run_enter_ask(struct job_run *run);
-/* Sets the error STATUS_CANCELLED after the stage in which the job was cancelled. Keeps an error
- * that is not retryable, and the success of a job whose outputs are all complete. */
-void job_run_end_cancelled(struct job_run *run);
 
 /* reads.c: the stage READ on the loop */
 
@@ -155,6 +152,18 @@ void reads_end_key(struct job_run *run);
 void reads_end_overlay(struct job_run *run);
 /* Frees the bytes that were read from keys or a URL, and returns their budget. Idempotent. */
 void reads_drop_loaded(struct job_run *run);
+
+/* job_outputs.c */
+
+/* The job fails with the first output's error if each output has one. */
+void job_run_fail_if_all_failed(struct job_run *run);
+/* Sets run->error to the first retryable error of an output, or else to the first one. */
+void job_run_judge_outputs(struct job_run *run);
+/* Sets the error STATUS_CANCELLED after the stage in which the job was cancelled. Keeps an error
+ * that is not retryable, and the success of a job whose outputs are all complete. */
+void job_run_end_cancelled(struct job_run *run);
+/* The request to encode an output; changes the metadata in run->info to fit it. */
+struct encode_request job_run_encode_request(struct job_run *run, size_t index);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 
@@ -198,8 +207,6 @@ bool uploads_are_due(const struct job_run *run);
 void uploads_start(struct job_run *run);
 /* Ends all uploads without a result. Idempotent. */
 void uploads_cancel(struct job_run *run);
-/* Sets run->error to the first retryable error of an output, or else to the first one. */
-void job_run_judge_outputs(struct job_run *run);
 
 /* ack.c: the result, and the last stage, DONE or NACK */
 

@@ -178,15 +178,6 @@ static void check_output(struct job_run *run, size_t index)
                   "the job has no output, and no operation that gives values");
 }
 
-void job_run_fail_if_all_failed(struct job_run *run)
-{
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].error.status == STATUS_OK)
-            return;
-    if (run->error.status == STATUS_OK)
-        run->error = run->outputs[0].error;
-}
-
 void job_run_check_operations(struct job_run *run)
 {
     check_input(run);
