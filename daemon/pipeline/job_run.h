@@ -281,11 +281,3 @@ void job_run_check_operations(struct job_run *run);
 void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
 /* The kinds of metadata that an output keeps, without the profile. */
 unsigned job_run_wanted_metadata(const struct job_run *run);
-/* Frees the plan and the metadata. Idempotent. */
-void job_run_drop_plan(struct job_run *run);
-/* Frees all memory except the job's text and its results. Idempotent. */
-void job_run_release(struct job_run *run);
-/* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
-void job_run_drop_results(struct job_run *run);
-/* Frees everything that the job owns. */
-void job_run_clear(struct job_run *run);

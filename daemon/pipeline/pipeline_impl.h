@@ -109,7 +109,6 @@ bool job_run_is_on_device(const struct job_run *run);
 void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
 void stages_make_zombie(struct job_run *run);
-void stages_recycle(struct job_run *run); /* frees the job and its slot */
 void job_run_start_task(struct job_run *run);
 /* worker_task.run and worker_task.done of every job. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
@@ -164,6 +163,19 @@ void job_run_judge_outputs(struct job_run *run);
 void job_run_end_cancelled(struct job_run *run);
 /* The request to encode an output; changes the metadata in run->info to fit it. */
 struct encode_request job_run_encode_request(struct job_run *run, size_t index);
+
+/* release.c */
+
+/* Frees the plan and the metadata. Idempotent. */
+void job_run_drop_plan(struct job_run *run);
+/* Frees all memory except the job's text and its results. Idempotent. */
+void job_run_release(struct job_run *run);
+/* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
+void job_run_drop_results(struct job_run *run);
+/* Frees everything that the job owns. */
+void job_run_clear(struct job_run *run);
+/* Frees the job and its slot. */
+void stages_recycle(struct job_run *run);
 
 /* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
 

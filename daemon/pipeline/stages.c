@@ -67,12 +67,6 @@ bool job_run_is_on_device(const struct job_run *run)
            !engine_is_synchronous(run->pipeline->parts.engine);
 }
 
-void stages_recycle(struct job_run *run)
-{
-    job_run_clear(run);
-    job_run_move(run, STAGE_ASK, OWNER_NONE);
-}
-
 bool job_run_lacks_disk(const struct job_run *run)
 {
     bool has_file = false;

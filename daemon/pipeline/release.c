@@ -1,0 +1,52 @@
+/* release.c - frees what a job holds: parts of it at the end of its stages, all of it at its end. */
+#include <stdlib.h>
+
+#include "daemon/pipeline/pipeline_impl.h"
+
+void job_run_drop_plan(struct job_run *run)
+{
+    image_info_drop_metadata(&run->info);
+    plan_drop_passes(&run->plan);
+    job_overlays_release(run);
+}
+
+void job_run_release(struct job_run *run)
+{
+    reads_release(run);
+    reads_close(run);
+    job_run_drop_plan(run);
+    if (run->reserved.state != RESERVATION_NONE) /* else the worker has released it */
+        admission_release(run);
+    route_end(run);
+}
+
+void job_run_drop_results(struct job_run *run)
+{
+    free(run->result);
+    run->result = NULL;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        free(run->outputs[i].value.value);
+        run->outputs[i].value = (struct queue_value){0};
+        cJSON_Delete(run->outputs[i].values);
+        run->outputs[i].values = NULL;
+    }
+}
+
+void job_run_clear(struct job_run *run)
+{
+    job_run_release(run);
+    trace_hooks_end(run);
+    job_run_drop_results(run);
+    admission_settle(run);
+    free(run->repeat);
+    run->repeat = NULL;
+    image_info_clear(&run->info);
+    job_clear(&run->job);
+    run->pipeline->text_bytes -= run->text_bytes;
+}
+
+void stages_recycle(struct job_run *run)
+{
+    job_run_clear(run);
+    job_run_move(run, STAGE_ASK, OWNER_NONE);
+}
