@@ -107,13 +107,6 @@ static char *take_result(struct job_run *run, const char *status, const struct e
     return result;
 }
 
-const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
-{
-    size_t bytes;
-    const char *text = lease_text(run->lease, &bytes);
-    return label_job(label, lease_name(run->lease), &run->job, text, bytes);
-}
-
 static void add_image(struct metrics_codec *codec, enum codec_place where, uint64_t pixels)
 {
     enum metrics_place place = where == CODEC_ON_HOST ? METRICS_HOST : METRICS_DEVICE;

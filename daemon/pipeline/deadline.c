@@ -9,12 +9,6 @@
  * grace, 60 s by default: by then a slow file server or disk has answered. */
 #define HUNG_GRACES 12
 
-void job_run_set_late(const struct job_run *run, struct error *error)
-{
-    error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",
-              run->job.timeout_s, stage_name(atomic_load(&run->at)));
-}
-
 bool job_run_withdraw(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;

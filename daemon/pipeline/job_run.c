@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -105,4 +106,48 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
     run->bounds.ns = options->namespace;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------ */
+
+void job_run_start_clock(struct job_run *run)
+{
+    if (atomic_load(&run->timing.deadline_ns) == CLOCK_STANDS)
+        atomic_store(&run->timing.deadline_ns, clock_now_ns() + run->timing.left_ns);
+}
+
+void job_run_stop_clock(struct job_run *run)
+{
+    uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
+    run->timing.left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
+}
+
+void job_run_set_late(const struct job_run *run, struct error *error)
+{
+    error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",
+              run->job.timeout_s, stage_name(atomic_load(&run->at)));
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+bool job_run_is_on_device(const struct job_run *run)
+{
+    return atomic_load(&run->at) == STAGE_GPU &&
+           !engine_is_synchronous(run->pipeline->parts.engine);
+}
+
+bool job_run_lacks_disk(const struct job_run *run)
+{
+    bool has_file = false;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        has_file |= run->job.outputs[i].place.path != NULL;
+    return has_file && run->pipeline->disk.failed;
+}
+
+const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
+{
+    size_t bytes;
+    const char *text = lease_text(run->lease, &bytes);
+    return label_job(label, lease_name(run->lease), &run->job, text, bytes);
 }

@@ -274,6 +274,20 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 
 /* Copies the limits from the options. */
 void job_run_take_bounds(struct job_run *run, const struct options *options);
+/* Starts the clock of timeout_s. Idempotent. */
+void job_run_start_clock(struct job_run *run);
+/* Stops it, and keeps the time that is left. */
+void job_run_stop_clock(struct job_run *run);
+/* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
+void job_run_set_late(const struct job_run *run, struct error *error);
+
+/* Whether a device runs the job, or has run it and no worker has taken it since. */
+bool job_run_is_on_device(const struct job_run *run);
+/* Whether the disk has failed and the job writes files. */
+bool job_run_lacks_disk(const struct job_run *run);
+/* Writes the job's name for log lines. The job must have its lease. Returns `label`. */
+const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
+
 /* Checks the input's URL and all outputs. An error of an output fails only that output; if all
  * outputs fail, the job fails. */
 void job_run_check_operations(struct job_run *run);

@@ -103,8 +103,6 @@ void stages_move(struct job_run *run, enum stage stage);
 void stages_end(struct job_run *run, enum outcome outcome);
 /* Takes the job back from a worker, at the stage that the worker has reached. */
 void stages_return(struct job_run *run);
-/* Whether a device runs the job, or has run it and no worker has taken it since. */
-bool job_run_is_on_device(const struct job_run *run);
 /* After a stage: moves the job to the next stage, or to ACK if the job ends. */
 void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
@@ -113,8 +111,6 @@ void job_run_start_task(struct job_run *run);
 /* worker_task.run and worker_task.done of every job. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
 void job_run_task_done(struct worker_task *task);
-/* Whether the disk has failed and the job writes files. */
-bool job_run_lacks_disk(const struct job_run *run);
 
 /* lease_events.c: the queue's events */
 
@@ -203,10 +199,6 @@ bool route_put_headers(struct job_run *run, struct worker_tools *tools);
 /* After the device: whether it has declined the file, or a result is larger than its capacity. */
 bool route_was_declined(const struct job_run *run);
 
-/* Starts the clock of timeout_s. Idempotent. */
-void job_run_start_clock(struct job_run *run);
-/* Stops it, and keeps the time that is left. */
-void job_run_stop_clock(struct job_run *run);
 /* Builds the plan again if its passes were dropped before admission. */
 void job_run_restore_plan(struct job_run *run);
 
@@ -230,15 +222,11 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
 /* Answers a job that a worker or the engine still owns, and makes it a zombie. error NULL: the job
  * goes back to the queue instead. */
 void job_run_abandon(struct job_run *run, const struct error *error);
-/* Writes the job's name for log lines. The job must have its lease. Returns `label`. */
-const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
 
 /* deadline.c */
 
 /* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
 bool job_run_withdraw(struct job_run *run);
-/* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
-void job_run_set_late(const struct job_run *run, struct error *error);
 void pipeline_on_tick(uv_timer_t *timer);
 /* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
  * DECODE. */

@@ -61,20 +61,6 @@ void stages_return(struct job_run *run)
     job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
 }
 
-bool job_run_is_on_device(const struct job_run *run)
-{
-    return atomic_load(&run->at) == STAGE_GPU &&
-           !engine_is_synchronous(run->pipeline->parts.engine);
-}
-
-bool job_run_lacks_disk(const struct job_run *run)
-{
-    bool has_file = false;
-    for (size_t i = 0; i < run->job.output_count; i++)
-        has_file |= run->job.outputs[i].place.path != NULL;
-    return has_file && run->pipeline->disk.failed;
-}
-
 /* Whether the job must return to the queue because of the disk: a write has failed, or would. */
 static bool lacks_disk(struct job_run *run, enum stage next)
 {

@@ -119,19 +119,6 @@ static bool read_input(struct job_run *run, struct worker_tools *tools)
     return true;
 }
 
-void job_run_start_clock(struct job_run *run)
-{
-    if (atomic_load(&run->timing.deadline_ns) == CLOCK_STANDS)
-        atomic_store(&run->timing.deadline_ns, clock_now_ns() + run->timing.left_ns);
-}
-
-void job_run_stop_clock(struct job_run *run)
-{
-    uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
-    run->timing.left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
-}
-
 /* The clock stops between read and decode. A read that found no room costs the job no time. */
 static void stop_clock(struct job_run *run)
 {
