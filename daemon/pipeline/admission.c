@@ -2,7 +2,6 @@
 
 #include <assert.h>
 
-#include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 
 void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
@@ -302,42 +301,4 @@ void admission_abandon(struct job_run *run)
     if (run->reserved.state == RESERVATION_HELD)
         set_state(admission, run, RESERVATION_ABANDONED);
     pthread_mutex_unlock(&admission->lock);
-}
-
-/* ---- the stage ADMIT on the loop, in order of arrival --------------------------------------- */
-
-static bool admit(struct job_run *run)
-{
-    if (!admission_try(run))
-        return false;
-    uint64_t now_ns = clock_now_ns();
-    run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
-    trace_hooks_admit(run, run->timing.entered_ns, now_ns);
-    stages_move(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
-    return true;
-}
-
-/* Whether the next job may be tried although this job was refused: only zombies hold memory. */
-static bool lets_pass(struct job_run *run)
-{
-    enum turn *turn = &run->input.turn;
-    if (*turn != TURN_ASIDE && !list_empty(&run->pipeline->zombies) && admission_step_aside(run))
-        *turn = TURN_ASIDE;
-    return *turn == TURN_ASIDE;
-}
-
-void admission_recall(struct pipeline *pipeline)
-{
-    each_run (run, &pipeline->stages[STAGE_ADMIT]) {
-        if (run->input.turn == TURN_ASIDE)
-            admission_wait(run);
-        run->input.turn = TURN_IN_ORDER;
-    }
-}
-
-void admission_pump(struct pipeline *pipeline)
-{
-    each_run (run, &pipeline->stages[STAGE_ADMIT])
-        if (!admit(run) && !lets_pass(run))
-            return;
 }

@@ -33,7 +33,6 @@
 #include "gpu/engine/engine.h"
 
 struct job_run;
-struct pipeline;
 
 struct admission {
     struct engine *engine;
@@ -68,11 +67,6 @@ bool admission_pass(struct job_run *run);
 /* For a job that admission_try has just refused. true: only zombies hold memory, so the job left
  * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
-
-/* Loop only: admits jobs while there is memory. */
-void admission_pump(struct pipeline *pipeline);
-/* Loop only: a zombie returned its memory. Jobs with TURN_ASIDE are in the line again. */
-void admission_recall(struct pipeline *pipeline);
 
 size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */

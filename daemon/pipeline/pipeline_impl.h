@@ -128,10 +128,21 @@ void reads_enter(struct job_run *run);
 void reads_pump(struct pipeline *pipeline);
 /* A worker found no room for the job's input: the job waits for room. */
 void reads_refuse(struct job_run *run);
-/* A zombie returned its memory: jobs with TURN_ASIDE wait in order again. */
-void reads_recall(struct pipeline *pipeline);
 /* Ends the read of a key or the download. Needs run->input.reading. */
 void reads_cancel(struct job_run *run);
+
+/* line.c */
+
+/* A zombie returned its memory: jobs with TURN_ASIDE wait in order again, in READ and in ADMIT. */
+void reads_recall(struct pipeline *pipeline);
+void admission_recall(struct pipeline *pipeline);
+/* The job leaves its stage: jobs that wait for the same memory may be tried again. */
+void stages_leave_line(struct job_run *run);
+
+/* admit.c: the stage ADMIT on the loop */
+
+/* Admits jobs while there is memory. */
+void admission_pump(struct pipeline *pipeline);
 
 /* job_input.c: what a job holds for its input */
 

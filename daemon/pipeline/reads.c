@@ -268,16 +268,6 @@ static void set_aside_first(struct pipeline *pipeline)
     }
 }
 
-void reads_recall(struct pipeline *pipeline)
-{
-    each_run (run, &pipeline->stages[STAGE_READ]) {
-        if (run->input.turn != TURN_ASIDE)
-            continue;
-        run->input.turn = TURN_REFUSED;
-        pipeline->reads_wait = true;
-    }
-}
-
 /* While a refused job tries again, later jobs wait. Otherwise small files would take all the room
  * that a large file waits for. */
 void reads_pump(struct pipeline *pipeline)

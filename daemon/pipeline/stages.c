@@ -21,20 +21,10 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 
 /* ---- from one stage to another -------------------------------------------------------------- */
 
-/* The job leaves its stage: jobs that wait for the same memory may be tried again. */
-static void leave_line(struct job_run *run)
-{
-    if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
-        run->pipeline->read_stalled = false; /* the next job may need less room */
-    if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
-        reads_recall(run->pipeline); /* its input held memory that a read may wait for */
-    run->input.turn = TURN_IN_ORDER;
-}
-
 void stages_move(struct job_run *run, enum stage stage)
 {
     struct pipeline *pipeline = run->pipeline;
-    leave_line(run);
+    stages_leave_line(run);
     run->timing.entered_ns = clock_now_ns();
     if (stage > STAGE_ADMIT)
         pipeline->moved_ns = run->timing.entered_ns;
@@ -51,13 +41,13 @@ void stages_end(struct job_run *run, enum outcome outcome)
 
 void stages_make_zombie(struct job_run *run)
 {
-    leave_line(run);
+    stages_leave_line(run);
     job_run_move(run, run->stage, OWNER_ZOMBIE);
 }
 
 void stages_return(struct job_run *run)
 {
-    leave_line(run);
+    stages_leave_line(run);
     job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
 }
 

@@ -1,0 +1,30 @@
+/* line.c - the turns of jobs that wait for memory on the loop, in READ and ADMIT. */
+#include "daemon/pipeline/pipeline_impl.h"
+
+void reads_recall(struct pipeline *pipeline)
+{
+    each_run (run, &pipeline->stages[STAGE_READ]) {
+        if (run->input.turn != TURN_ASIDE)
+            continue;
+        run->input.turn = TURN_REFUSED;
+        pipeline->reads_wait = true;
+    }
+}
+
+void admission_recall(struct pipeline *pipeline)
+{
+    each_run (run, &pipeline->stages[STAGE_ADMIT]) {
+        if (run->input.turn == TURN_ASIDE)
+            admission_wait(run);
+        run->input.turn = TURN_IN_ORDER;
+    }
+}
+
+void stages_leave_line(struct job_run *run)
+{
+    if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
+        run->pipeline->read_stalled = false; /* the next job may need less room */
+    if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
+        reads_recall(run->pipeline); /* its input held memory that a read may wait for */
+    run->input.turn = TURN_IN_ORDER;
+}
