@@ -118,7 +118,9 @@ void lease_events_leased(void *context, struct lease *lease);
 void lease_events_lost(void *context, struct lease *lease);
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
                                 const char *kept);
-/* The stage ASK: asks Redis whether the job may start. */
+
+/* ask.c: the stage ASK. lease_events_start_decided gets the answer. */
+
 void job_run_enter_ask(struct job_run *run);
 
 /* reads.c: the stage READ on the loop */

@@ -1,0 +1,16 @@
+/* ask.c - the stage ASK: asks Redis whether the job may start. */
+#include "conf/log.h"
+#include "daemon/pipeline/pipeline_impl.h"
+
+void job_run_enter_ask(struct job_run *run)
+{
+    const struct job *job = &run->job;
+    struct queue_conditions conditions = {.id = job->id, .unique = job->unique,
+                                          .not_before = job->not_before, .expires = job->expires};
+    if (queue_ask(run->queue, run->lease, &conditions))
+        return;
+    char label[LABEL_BYTES];
+    log_error("job %s: no memory for its start conditions; it returns to the queue",
+              job_run_label(run, label));
+    stages_end(run, OUTCOME_RETURNED); /* uncovered: memory */
+}
