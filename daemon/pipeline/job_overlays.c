@@ -301,21 +301,8 @@ bool job_overlays_open(struct job_run *run, struct worker_tools *tools,
     return true;
 }
 
-/* The plan failed for lack of room: the job must read again. */
-static void give_up_read(struct job_run *run)
-{
-    run->error = (struct error){0};
-    run->input.lacks_room = true;
-    run->overlays.lacks_lane = run->overlays.maker->lacks_lane;
-    job_run_drop_plan(run);
-    route_end(run);
-    pool_give(run->pipeline->file_pool, &run->input.file);
-}
-
 void job_overlays_close(struct job_run *run)
 {
-    if (run->overlays.maker->lacks_room)
-        give_up_read(run);
     if (run->overlays.maker->scattered) {
         run->overlays.wants_empty_pool = true;
         run->overlays.empty_pools++;

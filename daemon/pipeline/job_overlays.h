@@ -55,8 +55,8 @@ void job_overlays_fail_key(struct job_run *run, const struct error *error);
 /* On any thread, in place of job_overlays_open: the job gets overlays from this maker until
  * run->overlays.maker is reset. */
 void job_overlays_use(struct job_run *run, struct overlay_maker *maker);
-/* On a worker, around the read. close: if room was lacking, drops all that the read has taken.
- * open: false: the job needs the empty file pool, and must wait for it. */
+/* On a worker, around the read. open: false: the job needs the empty file pool, and must wait for
+ * it. close: if the job lacks room, releases its overlays and closes its input. */
 bool job_overlays_open(struct job_run *run, struct worker_tools *tools,
                        struct overlay_maker *maker) MUST_CHECK;
 void job_overlays_close(struct job_run *run);

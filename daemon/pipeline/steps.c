@@ -198,6 +198,17 @@ static void read_overlay(struct job_run *run)
     job_overlays_take_key(run);
 }
 
+/* The plan failed for lack of room: the job must read again. */
+static void give_up_read(struct job_run *run)
+{
+    run->error = (struct error){0};
+    run->input.lacks_room = true;
+    run->overlays.lacks_lane = run->overlays.maker->lacks_lane;
+    job_run_drop_plan(run);
+    route_end(run);
+    pool_give(run->pipeline->file_pool, &run->input.file);
+}
+
 void job_run_read(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
@@ -208,6 +219,8 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
         read_overlay(run);
     else
         read_and_plan(run, tools);
+    if (maker.lacks_room)
+        give_up_read(run);
     job_overlays_close(run);
     if (!is_read_later(run))
         reads_close(run);
