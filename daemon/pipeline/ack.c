@@ -260,6 +260,17 @@ static bool is_answered(const struct job_run *run)
     return run->outcome != OUTCOME_RETURNED && run->outcome != OUTCOME_LOST;
 }
 
+/* Updates the average time per job: the pipeline decides from it how many jobs it fetches ahead. */
+static void note_length(const struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    double ms = 0;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        if (stage != STAGE_ADMIT && run->timing.ms[stage] > 0)
+            ms += run->timing.ms[stage];
+    pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
+}
+
 void job_run_enter_ack(struct job_run *run)
 {
     if (!is_answered(run)) {
@@ -277,7 +288,7 @@ void job_run_enter_ack(struct job_run *run)
     else
         answer(run, &run->error, false);
     job_run_drop_results(run); /* the queue now owns the result's text and the key outputs */
-    pipeline_note_length(run->pipeline, run);
+    note_length(run);
     job_run_release(run);
 }
 

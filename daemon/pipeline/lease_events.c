@@ -84,6 +84,13 @@ static void parse(struct job_run *run, const struct lease *lease)
     job_run_check_operations(run);
 }
 
+/* Until the job ends. */
+static void count_text(struct job_run *run, size_t bytes)
+{
+    run->text_bytes += bytes;
+    run->pipeline->text_bytes += bytes;
+}
+
 /* Packs the job into as little memory as possible while it waits. Keeps only the beginning of its
  * text: logs quote it if the input is unknown. */
 static void pack(struct job_run *run, struct lease *lease)
@@ -96,7 +103,7 @@ static void pack(struct job_run *run, struct lease *lease)
         log_error("job %s: no memory to store it; it returns to the queue",
                   job_run_label(run, label));
     }
-    pipeline_count_text(run, run->job.bytes + lease->raw_bytes);
+    count_text(run, run->job.bytes + lease->raw_bytes);
     lease->head_bytes = lease->raw_bytes < JOB_EXCERPT_BYTES_MAX ? lease->raw_bytes
                                                                   : JOB_EXCERPT_BYTES_MAX;
     char *head = realloc(lease->raw, lease->head_bytes + 1);
@@ -152,7 +159,7 @@ static void cancel(struct job_run *run)
 static void repeat(struct job_run *run, const char *kept)
 {
     run->repeat = result_repeat(kept, &run->job, run->number);
-    pipeline_count_text(run, run->repeat ? strlen(run->repeat) : 0);
+    count_text(run, run->repeat ? strlen(run->repeat) : 0);
     if (!run->repeat) /* uncovered: refusal */
         error_set(&run->error, STATUS_INTERNAL,
                   "the stored result of the first job with this id cannot be read");

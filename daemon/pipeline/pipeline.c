@@ -23,15 +23,6 @@ static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
                       (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
               "a job whose result waits, with an error for each output, must fit, too");
 
-void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run)
-{
-    double ms = 0;
-    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        if (stage != STAGE_ADMIT && run->timing.ms[stage] > 0)
-            ms += run->timing.ms[stage];
-    pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
-}
-
 /* The number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */
 static size_t short_ahead(const struct pipeline *pipeline)
 {
@@ -40,12 +31,6 @@ static size_t short_ahead(const struct pipeline *pipeline)
     if (pipeline->job_ms < 0 || all_ms < pipeline->job_ms)
         return 0;
     return (size_t)(all_ms < at_most * pipeline->job_ms ? all_ms / pipeline->job_ms : at_most);
-}
-
-void pipeline_count_text(struct job_run *run, size_t bytes)
-{
-    run->text_bytes += bytes;
-    run->pipeline->text_bytes += bytes;
 }
 
 /* Slots beyond `inflight`. */

@@ -92,8 +92,6 @@ void fault_point(const char *key, const char *stage, const char *id);
 /* Starts all jobs that can start now. It runs after each batch of finished tasks and of the queue's
  * events. Call it after each other event that may have freed memory or a slot. */
 void pipeline_pump(struct pipeline *pipeline);
-void pipeline_count_text(struct job_run *run, size_t bytes); /* until the job ends */
-void pipeline_note_length(struct pipeline *pipeline, const struct job_run *run);
 
 /* stages.c */
 

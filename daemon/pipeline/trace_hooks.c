@@ -17,7 +17,7 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
     *sample = (struct trace_sample){
         .at_ns = at_ns,
         .pinned_bytes = engine_pinned_usage(run->pipeline->parts.engine).used,
-        .inflight = pipeline_inflight(run->pipeline),
+        .inflight = atomic_load(&run->pipeline->inflight),
     };
 }
 
