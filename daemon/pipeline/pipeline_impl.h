@@ -101,8 +101,6 @@ void stages_move(struct job_run *run, enum stage stage);
 void stages_end(struct job_run *run, enum outcome outcome);
 /* Takes the job back from a worker, at the stage that the worker has reached. */
 void stages_return(struct job_run *run);
-/* After a stage: moves the job to the next stage, or to ACK if the job ends. */
-void stages_advance(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
 void stages_make_zombie(struct job_run *run);
 void job_run_start_task(struct job_run *run);

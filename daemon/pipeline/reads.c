@@ -34,7 +34,7 @@ static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct
     run->input.reading = NULL;
     if (error) {
         run->error = *error;
-        stages_advance(run);
+        stages_move(run, STAGE_ACK);
     } else {
         run->input.loaded = bytes;
         run->input.key_counted = true;
@@ -98,7 +98,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
         run->overlays.counted = true;
     }
     if (run->error.status != STATUS_OK)
-        stages_advance(run);
+        stages_move(run, STAGE_ACK);
     else
         reads_enter(run);
     pipeline_pump(pipeline);

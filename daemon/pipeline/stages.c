@@ -68,7 +68,8 @@ static bool lacks_disk(struct job_run *run, enum stage next)
     return true;
 }
 
-void stages_advance(struct job_run *run)
+/* After a stage: moves the job to the next stage, or to ACK if the job ends. */
+static void advance(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     enum stage next = run->stage + 1;
@@ -307,7 +308,7 @@ void job_run_task_done(struct worker_task *task)
         route_was_declined(run))
         leave_device(run);
     else
-        stages_advance(run);
+        advance(run);
 }
 
 /* ---- to a worker or the engine -------------------------------------------------------------- */
@@ -321,7 +322,7 @@ void job_run_start_task(struct job_run *run)
 static void enter_gpu(struct job_run *run)
 {
     if (!begin_compute(run)) {
-        stages_advance(run);
+        advance(run);
         return;
     }
     if (!job_run_is_on_device(run)) {
