@@ -127,7 +127,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     send_back_waiting(pipeline, now);
     if (!is_usable(pipeline, now))
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         uv_timer_stop(&pipeline->tick);
 }
@@ -180,7 +180,7 @@ void pipeline_give_back_files(struct pipeline *pipeline)
 void pipeline_give_back(struct pipeline *pipeline)
 {
     give_back(pipeline, STAGE_ENCODE, false, true);
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }
 
 void pipeline_fail(struct pipeline *pipeline)
@@ -188,5 +188,5 @@ void pipeline_fail(struct pipeline *pipeline)
     if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
         return;
     give_back(pipeline, STAGE_DECODE, false, false);
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }

@@ -152,7 +152,7 @@ static void report_change(struct disk *disk)
     struct pipeline *pipeline = disk->pipeline;
     if (disk->failed)
         pipeline_give_back_files(pipeline);
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
     pipeline->parts.disk_changed(pipeline->parts.context);
 }
 

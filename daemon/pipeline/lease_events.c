@@ -198,7 +198,7 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
         else
             repeat(run, kept);
     }
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }
 
 /* ---- leases that are lost ------------------------------------------------------------------- */
@@ -217,6 +217,6 @@ void lease_events_lost(void *context, struct lease *lease)
     bool uploads = run->stage == STAGE_ENCODE && run->owner == OWNER_LOOP;
     if ((run->stage < STAGE_DECODE || uploads) && job_run_withdraw(run)) { /* uncovered: moment */
         stages_move(run, STAGE_ACK);
-        pipeline_pump(pipeline);
+        pipeline_wake(pipeline);
     }
 }

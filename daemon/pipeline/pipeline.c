@@ -67,19 +67,29 @@ static void notify_if_idle(struct pipeline *pipeline)
     drained(pipeline->drained_context);
 }
 
-static void on_batch(void *context)
+/* Starts all jobs that can start now. */
+static void pump(struct pipeline *pipeline)
 {
-    pipeline_pump(context);
-}
-
-void pipeline_pump(struct pipeline *pipeline)
-{
+    pipeline->wakes = false;
     admission_pump(pipeline);
     reads_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         pipeline->job_ms = -1; /* the next jobs may be others */
     offer_places(pipeline);
     notify_if_idle(pipeline);
+}
+
+/* After the events of this turn of the loop, before it waits for further ones. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct pipeline *pipeline = prepare->data;
+    while (pipeline->wakes)
+        pump(pipeline);
+}
+
+static void on_batch(void *context)
+{
+    pipeline_wake(context);
 }
 
 struct queue_events pipeline_events(struct pipeline *pipeline)
@@ -232,6 +242,9 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
+    uv_prepare_init(parts->loop, &pipeline->prepare);
+    pipeline->prepare.data = pipeline;
+    uv_prepare_start(&pipeline->prepare, on_prepare);
     workers_on_collected(parts->workers, on_batch, pipeline);
     open_admission(pipeline);
     open_dispatch(pipeline);
@@ -246,6 +259,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
 void pipeline_stop(struct pipeline *pipeline)
 {
     uv_close((uv_handle_t *)&pipeline->tick, NULL);
+    uv_close((uv_handle_t *)&pipeline->prepare, NULL);
     uv_close((uv_handle_t *)&pipeline->disk.timer, NULL);
 }
 

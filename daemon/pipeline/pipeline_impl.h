@@ -63,6 +63,8 @@ struct pipeline {
     bool read_stalled; /* the first waiting read needs more memory than is free */
     uint64_t files_given; /* number of times that an input's memory was returned to the pool */
     uint64_t moved_ns;    /* when a job last passed admission or ended */
+    bool wakes;           /* something may have freed memory or a slot: set by pipeline_wake */
+    uv_prepare_t prepare; /* starts all jobs that can start, if `wakes` */
     uv_timer_t tick;
     uint64_t ticked_ns;
     uint64_t awake_ns; /* when the process last resumed after a stop (SIGSTOP), or 0 */
@@ -89,9 +91,12 @@ void fault_point(const char *key, const char *stage, const char *id);
 
 /* pipeline.c */
 
-/* Starts all jobs that can start now. It runs after each batch of finished tasks and of the queue's
- * events. Call it after each other event that may have freed memory or a slot. */
-void pipeline_pump(struct pipeline *pipeline);
+/* Starts all jobs that can start, before the loop waits again. Call it after each event that may
+ * have freed memory or a slot. */
+static inline void pipeline_wake(struct pipeline *pipeline)
+{
+    pipeline->wakes = true;
+}
 
 /* stages.c */
 

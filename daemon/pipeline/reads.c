@@ -41,7 +41,7 @@ static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct
         run->input.bytes = length;
         reads_enter(run);
     }
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }
 
 static void on_download_begun(void *context)
@@ -101,7 +101,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
         stages_move(run, STAGE_ACK);
     else
         reads_enter(run);
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }
 
 static void *request_key(struct job_run *run, const char *key, queue_read_cb callback)

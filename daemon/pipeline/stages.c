@@ -275,7 +275,7 @@ static void leave_device(struct job_run *run)
     run->engine_task.plan = NULL;
     job_run_drop_plan(run);
     bool others_wait = admission_release(run);
-    (void)others_wait; /* pipeline_pump, which follows, tries them */
+    (void)others_wait; /* they are tried after the events of this turn of the loop */
     stages_move(run, STAGE_READ);
 }
 

@@ -49,7 +49,7 @@ static void on_uploaded(void *context, uint8_t *bytes, size_t length, const stru
         output->error = *error;
     drop_value(output);
     finish(output->run);
-    pipeline_pump(pipeline);
+    pipeline_wake(pipeline);
 }
 
 static void start(struct job_run *run, size_t index)
