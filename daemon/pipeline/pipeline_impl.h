@@ -242,6 +242,9 @@ void job_run_abandon(struct job_run *run, const struct error *error);
 /* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
 bool job_run_withdraw(struct job_run *run);
 void pipeline_on_tick(uv_timer_t *timer);
+
+/* give_back.c */
+
 /* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
  * DECODE. */
 void pipeline_give_back_files(struct pipeline *pipeline);

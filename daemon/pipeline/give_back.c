@@ -1,0 +1,38 @@
+/* give_back.c - returns jobs to the queue: at the end of a drain, or after a fault. */
+#include "daemon/pipeline/pipeline_impl.h"
+
+/* Returns the jobs up to the stage `last`, the youngest first: the queue fetches the last one
+ * first, so the order is kept. files: only jobs that need the disk. force: also jobs that a worker
+ * or the engine is running. */
+static void give_back(struct pipeline *pipeline, enum stage last, bool files, bool force)
+{
+    for (enum stage stage = STAGE_ASK; stage <= last; stage++) {
+        each_run_back (run, &pipeline->stages[stage]) {
+            if ((files && !job_run_lacks_disk(run)) || atomic_load(&run->at) > last)
+                continue;
+            if (job_run_withdraw(run))
+                stages_end(run, OUTCOME_RETURNED);
+            else if (force)
+                job_run_abandon(run, NULL);
+        }
+    }
+}
+
+void pipeline_give_back_files(struct pipeline *pipeline)
+{
+    give_back(pipeline, STAGE_DECODE, true, false);
+}
+
+void pipeline_give_back(struct pipeline *pipeline)
+{
+    give_back(pipeline, STAGE_ENCODE, false, true);
+    pipeline_wake(pipeline);
+}
+
+void pipeline_fail(struct pipeline *pipeline)
+{
+    if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
+        return;
+    give_back(pipeline, STAGE_DECODE, false, false);
+    pipeline_wake(pipeline);
+}
