@@ -147,39 +147,36 @@ static void try_run(struct worker_task *task, struct worker_tools *tools)
 
 static void wait_for_next(struct disk *disk);
 
-static void report_change(struct disk *disk)
+static void set_failed(struct disk *disk, bool failed)
 {
-    struct pipeline *pipeline = disk->pipeline;
-    if (disk->failed)
-        pipeline_give_back_files(pipeline);
-    pipeline_wake(pipeline);
-    pipeline->parts.disk_changed(pipeline->parts.context);
+    disk->failed = failed;
+    disk->changed = true;
+    pipeline_wake(disk->pipeline);
 }
 
-void disk_fail(struct disk *disk, const struct error *error)
+bool disk_fail(struct disk *disk, const struct error *error)
 {
     uint64_t now_ns = clock_now_ns();
     if (disk->failed)
-        return;
+        return false;
     if (disk->worked_ns == 0 || clock_ms(disk->worked_ns, now_ns) > CALM_S * 1e3)
         disk->delay_s = DELAY_FIRST_S;
-    disk->failed = true;
+    set_failed(disk, true);
     disk->failed_ns = now_ns;
     disk->error = *error;
     log_error("%s: nothing is fetched until outputs can be written; jobs in flight return to the "
               "queue", error->text);
     wait_for_next(disk);
-    report_change(disk);
+    return true;
 }
 
 static void set_working(struct disk *disk)
 {
-    disk->failed = false;
+    set_failed(disk, false);
     disk->worked_ns = clock_now_ns();
     log_info("output_root \"%s\" can be written again, after %.1f s: fetching resumes",
              disk->pipeline->parts.options->output_root,
              clock_ms(disk->failed_ns, disk->worked_ns) / 1e3);
-    report_change(disk);
 }
 
 static void try_done(struct worker_task *task)

@@ -70,13 +70,18 @@ static void notify_if_idle(struct pipeline *pipeline)
 /* Starts all jobs that can start now. */
 static void pump(struct pipeline *pipeline)
 {
-    pipeline->wakes = false;
+    bool disk_changed = pipeline->disk.changed;
+    pipeline->wakes = pipeline->disk.changed = false;
+    if (disk_changed && pipeline->disk.failed)
+        pipeline_give_back_files(pipeline);
     admission_pump(pipeline);
     reads_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         pipeline->job_ms = -1; /* the next jobs may be others */
     offer_places(pipeline);
     notify_if_idle(pipeline);
+    if (disk_changed)
+        pipeline->parts.disk_changed(pipeline->parts.context);
 }
 
 /* After the events of this turn of the loop, before it waits for further ones. */

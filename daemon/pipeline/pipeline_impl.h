@@ -31,6 +31,7 @@ struct disk {
     struct error found;
 
     bool failed;
+    bool changed;            /* `failed` was set or reset since the last pump of the pipeline */
     struct error error;      /* while failed: the error of the last try */
     double delay_s;          /* before the next try */
     uint64_t failed_ns, worked_ns; /* time of the last change to failed, and to working */
@@ -270,7 +271,8 @@ void disk_lack_room(struct disk *disk);
 enum disk_verdict disk_try(struct disk *disk, bool is_full, uint8_t *buffer,
                            struct error *error) MUST_CHECK;
 
-void disk_fail(struct disk *disk, const struct error *error);
+/* Stops fetching until outputs can be written. false: the disk had failed already. */
+bool disk_fail(struct disk *disk, const struct error *error);
 
 /* trace_hooks.c: times of a traced job go into run->trace, and at its end into the trace file */
 

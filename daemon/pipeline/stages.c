@@ -64,7 +64,8 @@ static bool lacks_disk(struct job_run *run, enum stage next)
     if (run->disk_error.status == STATUS_OK)
         return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
-    disk_fail(&run->pipeline->disk, &run->disk_error);
+    if (disk_fail(&run->pipeline->disk, &run->disk_error))
+        pipeline_give_back_files(run->pipeline); /* before this job, which is older */
     return true;
 }
 
