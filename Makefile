@@ -402,11 +402,11 @@ $(O)/tests/tools/chaos: $(patsubst %,$(O)/tests/tools/chaos_%.o,jobs kills resul
 $(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
 $(O)/tests/bench/bench_fleet: $(O)/tests/bench/queue_costs.o
 
-$(O)/tests/faults/stages.o: private COUNT = $(COUNT_ALL)
-$(O)/tests/faults/stages.o: daemon/pipeline/stages.c $(O)/flags
+$(O)/tests/faults/stage.o: private COUNT = $(COUNT_ALL)
+$(O)/tests/faults/stage.o: daemon/pipeline/stage.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) -DGPUIMGD_FAULT_HOOKS $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(FAULTY): $(filter-out $(O)/daemon/pipeline/stages.o,$(OBJECTS)) $(O)/tests/faults/stages.o $(O)/tests/faults/hook.o \
+$(FAULTY): $(filter-out $(O)/daemon/pipeline/stage.o,$(OBJECTS)) $(O)/tests/faults/stage.o $(O)/tests/faults/hook.o \
            $(if $(filter yes,$(HAVE_CUDA)),$(O)/tests/faults/wild.cu.o)
 	$(call say,LD)$(CC) -o $@ $^ $(LDLIBS_ALL)
 $(O)/tests/faults/hook.o: CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
@@ -767,7 +767,7 @@ clean:
 $(O)/%.d: ;
 -include $(patsubst %.o,%.d,$(OBJECTS) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o) $(CONFINED) $(CTL) $(TEST_LIB) $(FAULTS)) $(TESTS:%=%.d) $(BENCHES:%=%.d) \
          $(FUZZ_LIB:.o=.d) $(FUZZERS:%=%.d) $(O)/tests/fuzz/replay.d \
-         $(O)/tests/faults/codec_main.d $(O)/tests/faults/codec_hook.d $(O)/tests/faults/hook.d $(O)/tests/faults/stages.d $(SHIMS:.so=.d) \
+         $(O)/tests/faults/codec_main.d $(O)/tests/faults/codec_hook.d $(O)/tests/faults/hook.d $(O)/tests/faults/stage.d $(SHIMS:.so=.d) \
          $(STANDIN:.o=.d) $(STANDIN_TESTS:%=%.d) $(HOST_KERNELS:.o=.d) $(O)/tests/cuda/pass_rig.d $(DEVICE_TESTS:%=%.d) $(O)/tests/cuda/jobs.d $(O)/tests/bench/floor.d $(PNG_BENCH:.o=.d) $(wildcard $(O)/tests/bench/queue_*.d) \
          $(patsubst %.c,$(O)/%.d,$(wildcard tests/tools/*.c))
 endif # one goal

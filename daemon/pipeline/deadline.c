@@ -9,22 +9,6 @@
  * grace, 60 s by default: by then a slow file server or disk has answered. */
 #define HUNG_GRACES 12
 
-bool job_run_withdraw(struct job_run *run)
-{
-    struct pipeline *pipeline = run->pipeline;
-    if (run->input.reading) { /* uncovered: moment */
-        reads_cancel(run);
-        return true;
-    }
-    uploads_cancel(run);
-    if (run->owner == OWNER_LOOP)
-        return true;
-    if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
-        return false;
-    stages_return(run);
-    return true;
-}
-
 static bool is_under_way(const struct job_run *run)
 {
     return atomic_load(&run->timing.deadline_ns) != CLOCK_STANDS;

@@ -81,15 +81,6 @@ struct stage_row {
 };
 extern const struct stage_row stage_table[STAGE_COUNT];
 
-/* A point where a test can kill or stop the daemon. The tests build a daemon that executes
- * $GPUIMGD_FAULT here (tests/faults/hook.c): on the loop when a job enters a stage, and on the
- * worker when it starts to run the stage. key: "enter" or "run". id: the job's, or NULL. */
-#ifdef GPUIMGD_FAULT_HOOKS
-void fault_point(const char *key, const char *stage, const char *id);
-#else
-#define fault_point(key, stage, id) ((void)0)
-#endif
-
 /* pipeline.c */
 
 /* Starts all jobs that can start, before the loop waits again. Call it after each event that may
@@ -99,7 +90,7 @@ static inline void pipeline_wake(struct pipeline *pipeline)
     pipeline->wakes = true;
 }
 
-/* stages.c */
+/* stage.c */
 
 /* Moves a job that the loop owns, or a new one, to a stage and enters the stage. */
 void stages_move(struct job_run *run, enum stage stage);
@@ -109,8 +100,22 @@ void stages_end(struct job_run *run, enum outcome outcome);
 void stages_return(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
 void stages_make_zombie(struct job_run *run);
+/* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
+bool job_run_withdraw(struct job_run *run);
+
+/* A worker runs the stage of the job, which the loop owns. */
 void job_run_start_task(struct job_run *run);
-/* worker_task.run and worker_task.done of every job. */
+/* Any thread: a worker runs the job, with the priority of the stage. */
+void stages_submit(struct job_run *run, enum stage stage);
+/* On a worker: runs the stage that the job has reached. */
+void stages_run(struct job_run *run, struct worker_tools *tools);
+/* On a worker, which goes on with the given stage. */
+void stages_carry_to(struct job_run *run, enum stage stage);
+/* The job reaches the stage: tests can end the daemon here. */
+void stages_reach(const struct job_run *run, enum stage stage);
+
+/* stages.c: worker_task.run and worker_task.done of every job */
+
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
 void job_run_task_done(struct worker_task *task);
 
@@ -240,8 +245,6 @@ void job_run_abandon(struct job_run *run, const struct error *error);
 
 /* deadline.c */
 
-/* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
-bool job_run_withdraw(struct job_run *run);
 void pipeline_on_tick(uv_timer_t *timer);
 
 /* give_back.c */

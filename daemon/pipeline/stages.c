@@ -21,36 +21,6 @@ const struct stage_row stage_table[STAGE_COUNT] = {
 
 /* ---- from one stage to another -------------------------------------------------------------- */
 
-void stages_move(struct job_run *run, enum stage stage)
-{
-    struct pipeline *pipeline = run->pipeline;
-    stages_leave_line(run);
-    run->timing.entered_ns = clock_now_ns();
-    if (stage > STAGE_ADMIT)
-        pipeline->moved_ns = run->timing.entered_ns;
-    job_run_move(run, stage, OWNER_LOOP);
-    fault_point("enter", stage_name(stage), run->job.id);
-    stage_table[stage].enter(run);
-}
-
-void stages_end(struct job_run *run, enum outcome outcome)
-{
-    job_run_decide(run, outcome);
-    stages_move(run, STAGE_ACK);
-}
-
-void stages_make_zombie(struct job_run *run)
-{
-    stages_leave_line(run);
-    job_run_move(run, run->stage, OWNER_ZOMBIE);
-}
-
-void stages_return(struct job_run *run)
-{
-    stages_leave_line(run);
-    job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
-}
-
 /* Whether the job must return to the queue because of the disk: a write has failed, or would. */
 static bool lacks_disk(struct job_run *run, enum stage next)
 {
@@ -99,35 +69,6 @@ static void advance(struct job_run *run)
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-/* Whether the job has passed the last line when a worker begins this stage. */
-static bool leaves_lines(const struct job_run *run, enum stage stage)
-{
-    return stage == STAGE_ENCODE ||
-           (stage == STAGE_DECODE && engine_is_synchronous(run->pipeline->parts.engine));
-}
-
-static void run_stage(struct job_run *run, struct worker_tools *tools)
-{
-    enum stage stage = atomic_load(&run->at);
-    uint64_t begin_ns = clock_now_ns();
-    job_run_start_clock(run);
-    if (leaves_lines(run, stage))
-        ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
-    fault_point("run", stage_name(stage), run->job.id);
-    stage_table[stage].run(run, tools);
-    uint64_t end_ns = clock_now_ns();
-    double *ms = &run->timing.ms[stage];
-    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read may run several times */
-    trace_hooks_run(run, tools->number, begin_ns, end_ns);
-}
-
-/* This worker goes on with the given stage. */
-static void carry_to(struct job_run *run, enum stage stage)
-{
-    atomic_store(&run->at, stage);
-    fault_point("enter", stage_name(stage), run->job.id);
-}
-
 static bool is_small(const struct job_run *run)
 {
     return admission_need(run) <= SMALL_JOB_BYTES;
@@ -149,13 +90,13 @@ static bool carry_through_admission(struct job_run *run)
         admission_wait(run);
         return false;
     }
-    fault_point("enter", stage_name(STAGE_ADMIT), run->job.id);
+    stages_reach(run, STAGE_ADMIT);
     if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
     uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = 0;
     trace_hooks_admit(run, now_ns, now_ns);
-    carry_to(run, STAGE_DECODE);
+    stages_carry_to(run, STAGE_DECODE);
     return true;
 }
 
@@ -199,9 +140,9 @@ static bool carry_on(struct job_run *run)
         return !job_run_lacks_room(run) && !run->overlays.reads_on && carry_through_admission(run);
     if (!is_carried(run) || is_late(run))
         return false;
-    carry_to(run, stage + 1);
+    stages_carry_to(run, stage + 1);
     if (stage == STAGE_DECODE && !begin_compute(run))
-        carry_to(run, STAGE_ENCODE);
+        stages_carry_to(run, STAGE_ENCODE);
     return true;
 }
 
@@ -213,7 +154,7 @@ static bool carry_from_device(struct job_run *run)
     if (run->error.status != STATUS_OK || !job_run_is_open(run) || route_was_declined(run) ||
         is_late(run))
         return false;
-    carry_to(run, STAGE_ENCODE);
+    stages_carry_to(run, STAGE_ENCODE);
     return true;
 }
 
@@ -222,7 +163,7 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
     struct job_run *run = container_of(task, struct job_run, worker_task);
     bool goes_on = !job_run_is_on_device(run) || carry_from_device(run);
     while (goes_on && !job_run_is_on_device(run)) {
-        run_stage(run, tools);
+        stages_run(run, tools);
         goes_on = carry_on(run);
     }
     if (goes_on) {
@@ -241,18 +182,12 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
 
 /* ---- on a device's thread ------------------------------------------------------------------- */
 
-static void submit(struct job_run *run, enum stage stage)
-{
-    run->worker_task.priority = stage_table[stage].priority;
-    workers_submit(run->pipeline->parts.workers, &run->worker_task);
-}
-
 static void on_computed(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
     bool is_decoded = task->error.status == STATUS_OK && !route_was_declined(run);
     dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(), is_decoded);
-    submit(run, STAGE_ENCODE);
+    stages_submit(run, STAGE_ENCODE);
 }
 
 /* ---- back on the loop ----------------------------------------------------------------------- */
@@ -313,12 +248,6 @@ void job_run_task_done(struct worker_task *task)
 }
 
 /* ---- to a worker or the engine -------------------------------------------------------------- */
-
-void job_run_start_task(struct job_run *run)
-{
-    job_run_move(run, run->stage, OWNER_WORKER);
-    submit(run, run->stage);
-}
 
 static void enter_gpu(struct job_run *run)
 {

@@ -1,0 +1,109 @@
+/* stage.c - a job enters a stage, runs it on a worker, and leaves it. stages.c chooses the next one. */
+#include "conf/clock.h"
+#include "daemon/pipeline/pipeline_impl.h"
+
+/* A point where a test can kill or stop the daemon. The tests build a daemon that executes
+ * $GPUIMGD_FAULT here (tests/faults/hook.c): on the loop when a job enters a stage, and on the
+ * worker when it starts to run the stage. key: "enter" or "run". id: the job's, or NULL. */
+#ifdef GPUIMGD_FAULT_HOOKS
+void fault_point(const char *key, const char *stage, const char *id);
+#else
+#define fault_point(key, stage, id) ((void)0)
+#endif
+
+void stages_reach(const struct job_run *run, enum stage stage)
+{
+    (void)run;
+    (void)stage;
+    fault_point("enter", stage_name(stage), run->job.id);
+}
+
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+void stages_move(struct job_run *run, enum stage stage)
+{
+    struct pipeline *pipeline = run->pipeline;
+    stages_leave_line(run);
+    run->timing.entered_ns = clock_now_ns();
+    if (stage > STAGE_ADMIT)
+        pipeline->moved_ns = run->timing.entered_ns;
+    job_run_move(run, stage, OWNER_LOOP);
+    stages_reach(run, stage);
+    stage_table[stage].enter(run);
+}
+
+void stages_end(struct job_run *run, enum outcome outcome)
+{
+    job_run_decide(run, outcome);
+    stages_move(run, STAGE_ACK);
+}
+
+void stages_make_zombie(struct job_run *run)
+{
+    stages_leave_line(run);
+    job_run_move(run, run->stage, OWNER_ZOMBIE);
+}
+
+void stages_return(struct job_run *run)
+{
+    stages_leave_line(run);
+    job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
+}
+
+bool job_run_withdraw(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    if (run->input.reading) { /* uncovered: moment */
+        reads_cancel(run);
+        return true;
+    }
+    uploads_cancel(run);
+    if (run->owner == OWNER_LOOP)
+        return true;
+    if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
+        return false;
+    stages_return(run);
+    return true;
+}
+
+/* ---- to a worker, and there ----------------------------------------------------------------- */
+
+void stages_submit(struct job_run *run, enum stage stage)
+{
+    run->worker_task.priority = stage_table[stage].priority;
+    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+}
+
+void job_run_start_task(struct job_run *run)
+{
+    job_run_move(run, run->stage, OWNER_WORKER);
+    stages_submit(run, run->stage);
+}
+
+/* Whether the job has passed the last line when a worker begins this stage. */
+static bool leaves_lines(const struct job_run *run, enum stage stage)
+{
+    return stage == STAGE_ENCODE ||
+           (stage == STAGE_DECODE && engine_is_synchronous(run->pipeline->parts.engine));
+}
+
+void stages_run(struct job_run *run, struct worker_tools *tools)
+{
+    enum stage stage = atomic_load(&run->at);
+    uint64_t begin_ns = clock_now_ns();
+    job_run_start_clock(run);
+    if (leaves_lines(run, stage))
+        ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
+    fault_point("run", stage_name(stage), run->job.id);
+    stage_table[stage].run(run, tools);
+    uint64_t end_ns = clock_now_ns();
+    double *ms = &run->timing.ms[stage];
+    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read may run several times */
+    trace_hooks_run(run, tools->number, begin_ns, end_ns);
+}
+
+void stages_carry_to(struct job_run *run, enum stage stage)
+{
+    atomic_store(&run->at, stage);
+    stages_reach(run, stage);
+}
