@@ -112,7 +112,7 @@ void pipeline_on_tick(uv_timer_t *timer)
     if (!is_usable(pipeline, now))
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
     pipeline_wake(pipeline);
-    if (pipeline_inflight(pipeline) == 0)
+    if (atomic_load(&pipeline->inflight) == 0)
         uv_timer_stop(&pipeline->tick);
 }
 

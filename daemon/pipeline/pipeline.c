@@ -232,6 +232,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         return NULL;
     }
     pipeline->parts = *parts;
+    pipeline->table = stages_table;
     pipeline->runs = runs;
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;

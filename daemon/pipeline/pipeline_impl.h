@@ -39,6 +39,7 @@ struct disk {
 
 struct pipeline {
     struct pipeline_parts parts;
+    const struct stage_row *table; /* of the stages: STAGE_COUNT rows */
     struct group *group; /* NULL before the start and after the end */
     uint32_t spare;      /* slots for jobs that have ended, but whose shard is away */
     struct pool *file_pool;
@@ -77,9 +78,10 @@ struct pipeline {
 struct stage_row {
     void (*enter)(struct job_run *run); /* on the loop, when a job enters the stage */
     void (*run)(struct job_run *run, struct worker_tools *tools); /* on a worker; may be NULL */
+    /* On the loop, which owns the job: ends what the job waits for. NULL: nothing. Idempotent. */
+    void (*leave)(struct job_run *run);
     uint32_t priority; /* of its worker_task */
 };
-extern const struct stage_row stage_table[STAGE_COUNT];
 
 /* pipeline.c */
 
@@ -114,8 +116,10 @@ void stages_carry_to(struct job_run *run, enum stage stage);
 /* The job reaches the stage: tests can end the daemon here. */
 void stages_reach(const struct job_run *run, enum stage stage);
 
-/* stages.c: worker_task.run and worker_task.done of every job */
+/* stages.c */
 
+extern const struct stage_row stages_table[STAGE_COUNT];
+/* worker_task.run and worker_task.done of every job. */
 void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
 void job_run_task_done(struct worker_task *task);
 
@@ -137,8 +141,8 @@ void reads_enter(struct job_run *run);
 void reads_pump(struct pipeline *pipeline);
 /* A worker found no room for the job's input: the job waits for room. */
 void reads_refuse(struct job_run *run);
-/* Ends the read of a key or the download. Needs run->input.reading. */
-void reads_cancel(struct job_run *run);
+/* Ends the read of a key, or the download. */
+void reads_leave(struct job_run *run);
 
 /* line.c */
 

@@ -75,9 +75,11 @@ static void *start_download(struct job_run *run)
     return fetcher_start(run->pipeline->parts.fetcher, &request);
 }
 
-void reads_cancel(struct job_run *run)
+void reads_leave(struct job_run *run)
 {
     bool is_overlay = run->overlays.key != NULL;
+    if (!run->input.reading)
+        return;
     if (run->job.input.url && !is_overlay)
         fetcher_cancel(run->pipeline->parts.fetcher, run->input.reading);
     else

@@ -29,7 +29,7 @@ void stages_move(struct job_run *run, enum stage stage)
         pipeline->moved_ns = run->timing.entered_ns;
     job_run_move(run, stage, OWNER_LOOP);
     stages_reach(run, stage);
-    stage_table[stage].enter(run);
+    pipeline->table[stage].enter(run);
 }
 
 void stages_end(struct job_run *run, enum outcome outcome)
@@ -52,15 +52,14 @@ void stages_return(struct job_run *run)
 
 bool job_run_withdraw(struct job_run *run)
 {
-    struct pipeline *pipeline = run->pipeline;
-    if (run->input.reading) { /* uncovered: moment */
-        reads_cancel(run);
+    const struct stage_row *row = &run->pipeline->table[run->stage];
+    if (run->owner == OWNER_LOOP) {
+        if (row->leave)
+            row->leave(run);
         return true;
     }
-    uploads_cancel(run);
-    if (run->owner == OWNER_LOOP)
-        return true;
-    if (run->owner != OWNER_WORKER || !workers_withdraw(pipeline->parts.workers, &run->worker_task))
+    if (run->owner != OWNER_WORKER ||
+        !workers_withdraw(run->pipeline->parts.workers, &run->worker_task))
         return false;
     stages_return(run);
     return true;
@@ -70,7 +69,7 @@ bool job_run_withdraw(struct job_run *run)
 
 void stages_submit(struct job_run *run, enum stage stage)
 {
-    run->worker_task.priority = stage_table[stage].priority;
+    run->worker_task.priority = run->pipeline->table[stage].priority;
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 
@@ -95,7 +94,7 @@ void stages_run(struct job_run *run, struct worker_tools *tools)
     if (leaves_lines(run, stage))
         ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
     fault_point("run", stage_name(stage), run->job.id);
-    stage_table[stage].run(run, tools);
+    run->pipeline->table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
     double *ms = &run->timing.ms[stage];
     *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read may run several times */

@@ -9,14 +9,14 @@ static void enter_gpu(struct job_run *run);
 static void on_computed(struct engine_task *task);
 
 /* Priorities: the job that is closest to its end runs first. */
-const struct stage_row stage_table[STAGE_COUNT] = {
-    [STAGE_ASK] = {job_run_enter_ask, NULL, 0},
-    [STAGE_READ] = {reads_enter, job_run_read, 0},
-    [STAGE_ADMIT] = {admission_wait, NULL, 0},
-    [STAGE_DECODE] = {job_run_start_task, job_run_decode, 1},
-    [STAGE_GPU] = {enter_gpu, job_run_compute, 2},
-    [STAGE_ENCODE] = {job_run_start_task, job_run_encode, 3},
-    [STAGE_ACK] = {job_run_enter_ack, NULL, 0},
+const struct stage_row stages_table[STAGE_COUNT] = {
+    [STAGE_ASK] = {.enter = job_run_enter_ask},
+    [STAGE_READ] = {reads_enter, job_run_read, reads_leave, 0},
+    [STAGE_ADMIT] = {.enter = admission_wait},
+    [STAGE_DECODE] = {job_run_start_task, job_run_decode, NULL, 1},
+    [STAGE_GPU] = {enter_gpu, job_run_compute, NULL, 2},
+    [STAGE_ENCODE] = {job_run_start_task, job_run_encode, uploads_cancel, 3},
+    [STAGE_ACK] = {.enter = job_run_enter_ack},
 };
 
 /* ---- from one stage to another -------------------------------------------------------------- */
