@@ -1,9 +1,9 @@
 /*
  * pipeline_impl.h - private declarations shared by the files of the pipeline.
  *
- * pipeline.c owns the slots and the lists. stages.c moves a job from stage to stage. reads.c,
- * admission.c and ack.c implement the stages on the loop; steps.c, planning.c and outputs.c those
- * on a worker.
+ * pipeline.c owns the slots and the lists. stage.c moves a job to a stage, and spine.c chooses the
+ * stage. ask.c, reads.c, admit.c, uploads.c and ack.c implement the stages on the loop; steps.c,
+ * planning.c and encoding.c those on a worker.
  */
 #pragma once
 
@@ -116,7 +116,7 @@ void stages_carry_to(struct job_run *run, enum stage stage);
 /* The job reaches the stage: tests can end the daemon here. */
 void stages_reach(const struct job_run *run, enum stage stage);
 
-/* stages.c */
+/* spine.c */
 
 extern const struct stage_row stages_table[STAGE_COUNT];
 /* worker_task.run and worker_task.done of every job. */
@@ -197,7 +197,7 @@ void job_run_clear(struct job_run *run);
 /* Frees the job and its slot. */
 void stages_recycle(struct job_run *run);
 
-/* steps.c, planning.c, outputs.c: the stages on a worker. Each sets run->error if it fails. */
+/* steps.c, planning.c, encoding.c: the stages on a worker. Each sets run->error if it fails. */
 
 void job_run_read(struct job_run *run, struct worker_tools *tools);
 void job_run_decode(struct job_run *run, struct worker_tools *tools);

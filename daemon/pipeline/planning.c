@@ -96,7 +96,7 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     return check_encoder(run, index, asked ? asked : meant, error);
 }
 
-/* Compares only the texts of the paths. outputs.c finds other names of the input's file before it
+/* Compares only the texts of the paths. encoding.c finds other names of the input's file before it
  * replaces a file. */
 static enum status check_is_not_input(const struct job_run *run, size_t index, struct error *error)
 {

@@ -1,4 +1,4 @@
-/* stage.c - a job enters a stage, runs it on a worker, and leaves it. stages.c chooses the next one. */
+/* stage.c - a job enters a stage, runs it on a worker, and leaves it. spine.c chooses the next. */
 #include "conf/clock.h"
 #include "daemon/pipeline/pipeline_impl.h"
 

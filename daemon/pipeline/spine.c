@@ -1,4 +1,4 @@
-/* stages.c - moves jobs from stage to stage, and submits them to the workers and the engine. */
+/* spine.c - chooses the next stage of each job, on the loop, on a worker and after a device. */
 #include <inttypes.h>
 
 #include "conf/clock.h"

@@ -1,4 +1,4 @@
-/* outputs.c - the stage ENCODE on a worker: encodes each output into a file or a Redis value. */
+/* encoding.c - the stage ENCODE on a worker: encodes each output into a file or a Redis value. */
 #include <stdlib.h>
 #include <string.h>
 
