@@ -16,6 +16,7 @@
 #include "conf/text.h"
 #include "daemon/machine.h"
 #include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/planning.h"
 #include "daemon/web/fetcher.h"
 #include "queue/job/json.h"
 #include "queue/redis/shard.h"

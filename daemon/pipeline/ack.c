@@ -1,9 +1,16 @@
-/* ack.c - writes the result; the stage ACK: sends DONE or NACK, and updates the metrics. */
+#include "daemon/pipeline/ack.h"
+
 #include <stdlib.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/release.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/uploads.h"
 #include "queue/job/result.h"
 
 /* "cpu", or the job's device. */

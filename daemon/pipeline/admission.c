@@ -2,7 +2,9 @@
 
 #include <assert.h>
 
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 
 void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max)

@@ -1,6 +1,11 @@
-/* admit.c - the stage ADMIT on the loop: admits the jobs of the line in its order. */
+#include "daemon/pipeline/admit.h"
+
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
 
 static bool admit(struct job_run *run)
 {

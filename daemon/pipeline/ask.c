@@ -1,6 +1,8 @@
-/* ask.c - the stage ASK: asks Redis whether the job may start. */
+#include "daemon/pipeline/ask.h"
+
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/stage.h"
 
 void job_run_enter_ask(struct job_run *run)
 {

@@ -1,7 +1,12 @@
-/* deadline.c - ends jobs early, and detects that no job makes progress. */
+#include "daemon/pipeline/deadline.h"
+
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/ack.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
 
 /* A tick this much later than the one before it means that the whole process was stopped. */
 #define SLEPT_S 1

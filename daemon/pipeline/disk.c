@@ -1,12 +1,5 @@
-/*
- * disk.c - detects that output_root cannot be written, and waits until it can be written again.
- *
- * If a worker cannot write an output, it writes a small test file to output_root. If that fails
- * too, the disk is at fault and not the job: fetching stops, and a worker repeats the test until it
- * succeeds. If the small file fits and only the output does not, the job waits, and the others go
- * on. If a folder below output_root is on another filesystem that fails, the jobs that write there
- * fail.
- */
+#include "daemon/pipeline/disk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +7,8 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/pipeline/state.h"
 
 /* Delay between tries; doubles after each, as for reconnecting to Redis. */
 #define DELAY_FIRST_S 0.1

@@ -1,10 +1,16 @@
-/* encoding.c - the stage ENCODE on a worker: encodes each output into a file or a Redis value. */
+#include "daemon/pipeline/encoding.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "codecs/quality.h"
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 #include "daemon/workers/split.h"
 
 /* ---- to a file ------------------------------------------------------------------------------ */

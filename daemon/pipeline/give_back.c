@@ -1,5 +1,10 @@
-/* give_back.c - returns jobs to the queue: at the end of a drain, or after a fault. */
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/give_back.h"
+
+#include "daemon/pipeline/ack.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
 
 /* Returns the jobs up to the stage `last`, the youngest first: the queue fetches the last one
  * first, so the order is kept. files: only jobs that need the disk. force: also jobs that a worker

@@ -1,8 +1,10 @@
-/* job_input.c - the bytes, the file and the parts of budgets that a job holds for its input. */
+#include "daemon/pipeline/job_input.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 
 bool job_run_lacks_room(const struct job_run *run)
 {

@@ -1,5 +1,6 @@
-/* job_outputs.c - what the errors of outputs mean for their job, and how each output is encoded. */
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_outputs.h"
+
+#include "daemon/pipeline/job_run.h"
 
 /* ---- errors --------------------------------------------------------------------------------- */
 

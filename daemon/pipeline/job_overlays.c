@@ -6,7 +6,12 @@
 #include <string.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/overlay_maker.h"
+#include "daemon/pipeline/overlays.h"
+#include "daemon/pipeline/state.h"
 
 /* The overlay of an operation, or of a key in its own size (key_number). */
 struct reference {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/state.h"
 
 /* ---- the state ------------------------------------------------------------------------------ */
 

@@ -287,11 +287,3 @@ bool job_run_is_on_device(const struct job_run *run);
 bool job_run_lacks_disk(const struct job_run *run);
 /* Writes the job's name for log lines. The job must have its lease. Returns `label`. */
 const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES]);
-
-/* Checks the input's URL and all outputs. An error of an output fails only that output; if all
- * outputs fail, the job fails. */
-void job_run_check_operations(struct job_run *run);
-/* Chooses formats, decode path and plan from the job and the input's header. */
-void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
-/* The kinds of metadata that an output keeps, without the profile. */
-unsigned job_run_wanted_metadata(const struct job_run *run);

@@ -1,12 +1,18 @@
-/* lease_events.c - the queue's callbacks: turns a lease into a job, and ends jobs whose lease is
- * lost. */
+#include "daemon/pipeline/lease_events.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/spine.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
 #include "queue/job/result.h"
 
 /* A job may wait in one daemon for job_timeout_s before it goes back to the queue. */

@@ -1,5 +1,8 @@
-/* line.c - the turns of jobs that wait for memory on the loop, in READ and ADMIT. */
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/line.h"
+
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 
 void reads_recall(struct pipeline *pipeline)
 {

@@ -7,7 +7,20 @@
 
 #include "conf/clock.h"
 #include "conf/text.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/ack.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/admit.h"
+#include "daemon/pipeline/deadline.h"
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/give_back.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/lease_events.h"
+#include "daemon/pipeline/overlays.h"
+#include "daemon/pipeline/reads.h"
+#include "daemon/pipeline/release.h"
+#include "daemon/pipeline/spine.h"
+#include "daemon/pipeline/state.h"
 #include "gpu/colour/colour.h"
 
 /* Interval of the deadline checks while jobs are in flight. */

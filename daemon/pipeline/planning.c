@@ -1,11 +1,15 @@
-/* planning.c - checks the outputs of a job, and builds its decode request and its plan. */
+#include "daemon/pipeline/planning.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
 #include "conf/mask.h"
 #include "conf/text.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_overlays.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/route.h"
 #include "gpu/jpeg/codec.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */

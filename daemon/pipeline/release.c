@@ -1,7 +1,14 @@
-/* release.c - frees what a job holds: parts of it at the end of its stages, all of it at its end. */
+#include "daemon/pipeline/release.h"
+
 #include <stdlib.h>
 
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_overlays.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/route.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
 
 void job_run_drop_plan(struct job_run *run)
 {

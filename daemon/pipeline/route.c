@@ -1,16 +1,13 @@
-/*
- * route.c - chooses which codecs of a job run on its device, and prepares their input.
- *
- * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling, with
- * the samples and the bytes of libjpeg. All other codecs run on the host. dispatch.c decides where
- * a JPEG is decoded. If the device declines a file, which only costs an upload, the job is planned
- * again for the host.
- */
+#include "daemon/pipeline/route.h"
+
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 #include "daemon/workers/split.h"
 #include "gpu/jpeg/codec.h"
 

@@ -1,9 +1,28 @@
-/* spine.c - chooses the next stage of each job, on the loop, on a worker and after a device. */
+#include "daemon/pipeline/spine.h"
+
 #include <inttypes.h>
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/ack.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/ask.h"
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/encoding.h"
+#include "daemon/pipeline/give_back.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/line.h"
+#include "daemon/pipeline/reads.h"
+#include "daemon/pipeline/release.h"
+#include "daemon/pipeline/route.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/steps.h"
+#include "daemon/pipeline/trace_hooks.h"
+#include "daemon/pipeline/uploads.h"
 
 static void enter_gpu(struct job_run *run);
 static void on_computed(struct engine_task *task);

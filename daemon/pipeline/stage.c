@@ -1,6 +1,10 @@
-/* stage.c - a job enters a stage, runs it on a worker, and leaves it. spine.c chooses the next. */
+#include "daemon/pipeline/stage.h"
+
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/line.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
 
 /* A point where a test can kill or stop the daemon. The tests build a daemon that executes
  * $GPUIMGD_FAULT here (tests/faults/hook.c): on the loop when a job enters a stage, and on the

@@ -1,11 +1,19 @@
-/* steps.c - the stages READ, DECODE and GPU on a worker. */
+#include "daemon/pipeline/steps.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_overlays.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/overlays.h"
+#include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/release.h"
+#include "daemon/pipeline/route.h"
+#include "daemon/pipeline/state.h"
 
 /* ---- read ----------------------------------------------------------------------------------- */
 

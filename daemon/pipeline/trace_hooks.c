@@ -1,7 +1,8 @@
-/* trace_hooks.c - records the times of a job: its stages, waits and GPU work. The record costs
- * nanoseconds, so it is also made without a trace; only a trace needs the samples. */
+#include "daemon/pipeline/trace_hooks.h"
+
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 
 /* Shorter waits are not recorded: they are hand-overs between threads. */
 #define WAIT_NS 100000

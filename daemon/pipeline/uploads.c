@@ -1,10 +1,12 @@
-/* uploads.c - uploads outputs to URLs after the stage ENCODE, before the result is sent.
- *
- * The loop owns the job meanwhile. The clock of timeout_s goes on. */
+#include "daemon/pipeline/uploads.h"
+
 #include <stdlib.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
 
 static bool is_due(const struct job_run *run, size_t index)
 {

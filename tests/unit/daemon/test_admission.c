@@ -1,5 +1,7 @@
 /* Tests of admission: memory is counted to the byte, and no job overtakes a waiting one. */
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
 #define LANE_BYTES 1000

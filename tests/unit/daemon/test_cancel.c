@@ -1,6 +1,7 @@
 /* Tests of how a cancelled job ends after each stage. */
 #include "codecs/codec.h"
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_outputs.h"
+#include "daemon/pipeline/job_run.h"
 #include "tests/fixtures/test.h"
 
 /* A job with two outputs at the end of a stage: the first has only values, the second a file. */

@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/pipeline_impl.h"
+#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
 #define LEGAL_MOVES 38

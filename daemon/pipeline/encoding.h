@@ -1,0 +1,10 @@
+/*
+ * encoding.h - the stage ENCODE on a worker: encodes each output into a file or a Redis value. Sets
+ * run->error if it fails.
+ */
+#pragma once
+
+struct job_run;
+struct worker_tools;
+
+void job_run_encode(struct job_run *run, struct worker_tools *tools);

@@ -1,0 +1,34 @@
+/*
+ * route.h - chooses which codecs of a job run on its device, and prepares their input.
+ *
+ * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling, with
+ * the samples and the bytes of libjpeg. All other codecs run on the host. dispatch.c decides where
+ * a JPEG is decoded. If the device declines a file, which only costs an upload, the job is planned
+ * again for the host.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "gpu/plan/plan.h"
+
+struct job_run;
+struct worker_tools;
+
+/* Chooses for the decoder and each output, and charges the job to the cores or a device. Returns
+ * the file for the device to decode, or none. tools NULL: there is no engine. */
+struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
+/* Chooses the host for all, and charges the job to the cores. Returns no file. */
+struct plan_file route_to_host(struct job_run *run);
+/* The charge ends. Idempotent. */
+void route_end(struct job_run *run);
+/* Whether the plan's memory can ever be reserved, or no codec runs on a device. */
+bool route_fits(const struct job_run *run);
+/* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
+ */
+bool route_put_file(struct job_run *run, struct worker_tools *tools);
+/* If a device encodes: puts the headers of the outputs into the input buffer. false: run->error is
+ * set. */
+bool route_put_headers(struct job_run *run, struct worker_tools *tools);
+/* After the device: whether it has declined the file, or a result is larger than its capacity. */
+bool route_was_declined(const struct job_run *run);

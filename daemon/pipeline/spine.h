@@ -1,0 +1,11 @@
+/*
+ * spine.h - chooses the next stage of each job, on the loop, on a worker and after a device.
+ */
+#pragma once
+
+#include "daemon/pipeline/stage.h"
+
+extern const struct stage_row stages_table[STAGE_COUNT];
+/* worker_task.run and worker_task.done of every job. */
+void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
+void job_run_task_done(struct worker_task *task);

@@ -1,0 +1,65 @@
+/*
+ * state.h - the state of the pipeline: its parts, the lists of its jobs, and what they wait for.
+ *
+ * pipeline.c creates it. The files of this folder use it on the loop; other threads use the members
+ * with locks of their own, and the atomic ones.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "conf/list.h"
+#include "conf/ranks.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/pipeline.h"
+
+struct job_run;
+struct stage_row;
+
+struct pipeline {
+    struct pipeline_parts parts;
+    const struct stage_row *table; /* of the stages: STAGE_COUNT rows */
+    struct group *group; /* NULL before the start and after the end */
+    uint32_t spare;      /* slots for jobs that have ended, but whose shard is away */
+    struct pool *file_pool;
+    struct overlays *overlays; /* in file_pool */
+    struct admission admission;
+    struct dispatch dispatch;
+    struct disk disk;
+
+    _Atomic uint32_t inflight; /* jobs on any list except `free` */
+    size_t text_bytes; /* of the texts of all jobs in flight; JOB_TEXTS_BYTES at most */
+    struct job_run *runs; /* options->inflight + ahead_max + spare slots */
+    struct list free;
+    struct list stages[STAGE_COUNT];
+    struct list zombies;
+
+    struct ranks ranks; /* of the jobs: their order in each line */
+    double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
+    bool paused;
+    _Atomic bool failed; /* set on the loop; a worker checks it before each stage */
+    _Atomic uint32_t inputs_open; /* files that jobs have open */
+    uint32_t inputs_open_max;     /* that may stay open after the read */
+    bool reads_wait;   /* reads_pump must look for reads that are not started */
+    bool read_stalled; /* the first waiting read needs more memory than is free */
+    uint64_t files_given; /* number of times that an input's memory was returned to the pool */
+    uint64_t moved_ns;    /* when a job last passed admission or ended */
+    bool wakes;           /* something may have freed memory or a slot: set by pipeline_wake */
+    uv_prepare_t prepare; /* starts all jobs that can start, if `wakes` */
+    uv_timer_t tick;
+    uint64_t ticked_ns;
+    uint64_t awake_ns; /* when the process last resumed after a stop (SIGSTOP), or 0 */
+    uint64_t hung_ns;  /* since when hanging workers occupy all threads or slots, or 0 */
+    void (*drained)(void *context);
+    void *drained_context;
+};
+
+/* Starts all jobs that can start, before the loop waits again. Call it after each event that may
+ * have freed memory or a slot. */
+static inline void pipeline_wake(struct pipeline *pipeline)
+{
+    pipeline->wakes = true;
+}

@@ -1,0 +1,17 @@
+/*
+ * trace_hooks.h - records the times of a job: its stages, waits and GPU work. They go into
+ * run->trace, and at the job's end into the trace file.
+ *
+ * The record costs nanoseconds, so it is also made without a trace; only a trace needs the samples.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct job_run;
+
+void trace_hooks_begin(struct job_run *run);
+void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns);
+void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns);
+void trace_hooks_task(struct job_run *run);
+void trace_hooks_end(struct job_run *run);
