@@ -144,7 +144,7 @@ static void plan_with(struct job_run *run, struct overlays *overlays, const stru
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for overlays");
     } else {
         job_overlays_use(run, &maker);
-        job_run_build_plan(run, NULL);
+        planning_build(run, NULL);
         job_overlays_release(run);
     }
     codec_context_destroy(maker.codec);
@@ -154,7 +154,7 @@ static void build_plan(struct job_run *run, const struct options *options)
 {
     struct files files;
     if (run->overlays.count == 0) {
-        job_run_build_plan(run, NULL);
+        planning_build(run, NULL);
     } else if (files_open_inputs(&files, options->input_root, &run->error)) {
         struct options resolved = *options;
         struct machine machine;
@@ -416,7 +416,7 @@ static void explain(struct job_run *run, const struct options *options,
     run->bounds.prefixes = prefixes;
     job_run_take_bounds(run, options);
     if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
-        job_run_check_operations(run);
+        planning_check(run);
     if (run->error.status == STATUS_OK)
         read_input(run, options);
     if (run->error.status == STATUS_OK)

@@ -97,7 +97,7 @@ static char *message(const struct job_run *run, const struct lease *lease, const
     return result_write(&result);
 }
 
-void job_run_write_result(struct job_run *run)
+void ack_write_result(struct job_run *run)
 {
     if (run->error.status == STATUS_OK && job_run_is_open(run) && !uploads_are_due(run))
         run->result = message(run, NULL, "done", NULL, false);
@@ -278,10 +278,10 @@ static void note_length(const struct job_run *run)
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
-void job_run_enter_ack(struct job_run *run)
+void ack_enter(struct job_run *run)
 {
     if (!is_answered(run)) {
-        job_run_release(run);
+        release_memory(run);
         if (run->lacks_room)
             queue_give_back_later(run->queue, run->lease);
         else
@@ -294,20 +294,20 @@ void job_run_enter_ack(struct job_run *run)
         answer_with_repeat(run);
     else
         answer(run, &run->error, false);
-    job_run_drop_results(run); /* the queue now owns the result's text and the key outputs */
+    release_results(run); /* the queue now owns the result's text and the key outputs */
     note_length(run);
-    job_run_release(run);
+    release_memory(run);
 }
 
-void job_run_abandon(struct job_run *run, const struct error *error)
+void ack_abandon(struct job_run *run, const struct error *error)
 {
     struct pipeline *pipeline = run->pipeline;
     if (run->outcome != OUTCOME_LOST)
         job_run_decide(run, OUTCOME_LOST);
     admission_abandon(run);
-    stages_make_zombie(run);
+    stage_make_zombie(run);
     if (atomic_load(&run->at) > STAGE_READ)
-        reads_end_key(run);
+        job_input_end_key(run);
     run->lease->job = NULL;
     if (error) {
         count(run, error,
@@ -332,5 +332,5 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
         count(run, &run->error, outcome_of(run->error.status, dead), false);
     else
         pipeline->parts.totals->returned++;
-    stages_recycle(run);
+    release_slot(run);
 }

@@ -9,9 +9,9 @@ struct job_run;
 
 /* On the worker that encoded: writes the result if the job is done. The loop drops it if the job
  * ends in another way after all, for example by a cancel. */
-void job_run_write_result(struct job_run *run);
-void job_run_enter_ack(struct job_run *run);
+void ack_write_result(struct job_run *run);
+void ack_enter(struct job_run *run);
 void ack_settled(void *context, struct lease *lease, bool stale, bool dead);
 /* Answers a job that a worker or the engine still owns, and makes it a zombie. error NULL: the job
  * goes back to the queue instead. */
-void job_run_abandon(struct job_run *run, const struct error *error);
+void ack_abandon(struct job_run *run, const struct error *error);

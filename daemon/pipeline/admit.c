@@ -14,7 +14,7 @@ static bool admit(struct job_run *run)
     uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
     trace_hooks_admit(run, run->timing.entered_ns, now_ns);
-    stages_move(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
+    stage_enter(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
     return true;
 }
 
@@ -27,7 +27,7 @@ static bool lets_pass(struct job_run *run)
     return *turn == TURN_ASIDE;
 }
 
-void admission_pump(struct pipeline *pipeline)
+void admit_pump(struct pipeline *pipeline)
 {
     each_run (run, &pipeline->stages[STAGE_ADMIT])
         if (!admit(run) && !lets_pass(run))

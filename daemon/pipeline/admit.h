@@ -6,4 +6,4 @@
 struct pipeline;
 
 /* Admits jobs while there is memory. */
-void admission_pump(struct pipeline *pipeline);
+void admit_pump(struct pipeline *pipeline);

@@ -4,7 +4,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/stage.h"
 
-void job_run_enter_ask(struct job_run *run)
+void ask_enter(struct job_run *run)
 {
     const struct job *job = &run->job;
     struct queue_conditions conditions = {.id = job->id, .unique = job->unique,
@@ -14,5 +14,5 @@ void job_run_enter_ask(struct job_run *run)
     char label[LABEL_BYTES];
     log_error("job %s: no memory for its start conditions; it returns to the queue",
               job_run_label(run, label));
-    stages_end(run, OUTCOME_RETURNED); /* uncovered: memory */
+    stage_end(run, OUTCOME_RETURNED); /* uncovered: memory */
 }

@@ -5,4 +5,4 @@
 
 struct job_run;
 
-void job_run_enter_ask(struct job_run *run);
+void ask_enter(struct job_run *run);

@@ -4,7 +4,6 @@
 #include "conf/log.h"
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
@@ -37,7 +36,7 @@ static void replace_worker(struct job_run *run, const struct error *error)
     log_error("job %s: a worker hangs in stage %s and is replaced", job_run_label(run, label),
               stage_name(atomic_load(&run->at)));
     workers_give_up(run->pipeline->parts.workers, &run->worker_task);
-    job_run_abandon(run, error);
+    ack_abandon(run, error);
 }
 
 /* Slow workers return, but those that wait for a file server may never do so. Therefore the process
@@ -64,7 +63,7 @@ static void end_late(struct job_run *run, const struct error *late)
     run->error = failed ? task->error : *late;
     if (failed && task->returned && job_run_is_open(run))
         job_run_decide(run, OUTCOME_RETURNED);
-    stages_move(run, STAGE_ACK);
+    stage_enter(run, STAGE_ACK);
 }
 
 /* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns
@@ -76,7 +75,7 @@ static void check_deadline(struct job_run *run, uint64_t now)
         return;
     struct error error = {0};
     job_run_set_late(run, &error);
-    if (job_run_withdraw(run)) { /* uncovered: moment */
+    if (stage_withdraw(run)) { /* uncovered: moment */
         end_late(run, &error);
         return;
     }
@@ -91,17 +90,17 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
     char label[LABEL_BYTES];
     for (enum stage stage = STAGE_READ; stage <= STAGE_DECODE; stage++) {
         each_run_back (run, &pipeline->stages[stage]) {
-            if (is_under_way(run) || now < run->timing.waits_until_ns || !job_run_withdraw(run))
+            if (is_under_way(run) || now < run->timing.waits_until_ns || !stage_withdraw(run))
                 continue;
             log_info("job %s goes back after it waited %.1f s in stage %s",
                      job_run_label(run, label), clock_ms(run->timing.fetched_ns, now) / 1e3,
                      stage_name(stage));
-            stages_end(run, OUTCOME_RETURNED);
+            stage_end(run, OUTCOME_RETURNED);
         }
     }
 }
 
-void pipeline_on_tick(uv_timer_t *timer)
+void deadline_on_tick(uv_timer_t *timer)
 {
     struct pipeline *pipeline = timer->data;
     uint64_t now = clock_now_ns();
@@ -127,7 +126,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* Jobs that wait for a reply of Redis do not count. */
-bool pipeline_healthy(const struct pipeline *pipeline)
+bool deadline_healthy(const struct pipeline *pipeline)
 {
     /* Twice the grace, because a hung worker is replaced after one. */
     double grace_s = 2 * pipeline->parts.options->hang_grace_s + 1;

@@ -3,6 +3,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <uv.h>
 
-void pipeline_on_tick(uv_timer_t *timer);
+struct pipeline;
+
+void deadline_on_tick(uv_timer_t *timer);
+/* See pipeline_healthy. */
+bool deadline_healthy(const struct pipeline *pipeline);

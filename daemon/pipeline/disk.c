@@ -7,7 +7,6 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/state.h"
 
 /* Delay between tries; doubles after each, as for reconnecting to Redis. */
@@ -208,10 +207,10 @@ static void wait_for_next(struct disk *disk)
     disk->delay_s = disk->delay_s * 2 < DELAY_LAST_S ? disk->delay_s * 2 : DELAY_LAST_S;
 }
 
-void pipeline_suspect_disk(struct pipeline *pipeline)
+void disk_suspect(struct disk *disk)
 {
-    if (!pipeline->disk.failed)
-        start_try(&pipeline->disk);
+    if (!disk->failed)
+        start_try(disk);
 }
 
 void disk_open(struct pipeline *pipeline)

@@ -62,3 +62,6 @@ enum disk_verdict disk_try(struct disk *disk, bool is_full, uint8_t *buffer,
 
 /* On the loop: stops fetching until outputs can be written. false: the disk had failed already. */
 bool disk_fail(struct disk *disk, const struct error *error);
+/* On the loop: tries on a worker whether output_root can be written, unless a try is running or it
+ * cannot. */
+void disk_suspect(struct disk *disk);

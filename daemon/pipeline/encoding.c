@@ -41,7 +41,7 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
                                   struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
-    struct encode_request request = job_run_encode_request(run, index);
+    struct encode_request request = job_outputs_encode_request(run, index);
     struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                      run->reserved.memory.output);
     if (request.encoder.max_bytes > 0) {
@@ -292,10 +292,10 @@ static void judge_disk(struct job_run *run, bool is_full, struct worker_tools *t
                       DISK_LACKS_ROOM;
 }
 
-void job_run_encode(struct job_run *run, struct worker_tools *tools)
+void encoding_run(struct job_run *run, struct worker_tools *tools)
 {
     bool suspects_disk = false, is_full = false;
-    reads_close(run); /* no device can decline it any more */
+    job_input_close(run); /* no device can decline it any more */
     for (size_t i = 0; i < run->job.output_count && job_run_is_open(run); i++) {
         int reason = encode_output(run, i, tools);
         suspects_disk |= reason != 0;
@@ -304,5 +304,5 @@ void job_run_encode(struct job_run *run, struct worker_tools *tools)
     if (suspects_disk)
         judge_disk(run, is_full, tools);
     measure_results(run);
-    job_run_judge_outputs(run);
+    job_outputs_judge(run);
 }

@@ -7,4 +7,4 @@
 struct job_run;
 struct worker_tools;
 
-void job_run_encode(struct job_run *run, struct worker_tools *tools);
+void encoding_run(struct job_run *run, struct worker_tools *tools);

@@ -2,7 +2,6 @@
 
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
@@ -15,29 +14,25 @@ static void give_back(struct pipeline *pipeline, enum stage last, bool files, bo
         each_run_back (run, &pipeline->stages[stage]) {
             if ((files && !job_run_lacks_disk(run)) || atomic_load(&run->at) > last)
                 continue;
-            if (job_run_withdraw(run))
-                stages_end(run, OUTCOME_RETURNED);
+            if (stage_withdraw(run))
+                stage_end(run, OUTCOME_RETURNED);
             else if (force)
-                job_run_abandon(run, NULL);
+                ack_abandon(run, NULL);
         }
     }
 }
 
-void pipeline_give_back_files(struct pipeline *pipeline)
+void give_back_files(struct pipeline *pipeline)
 {
     give_back(pipeline, STAGE_DECODE, true, false);
 }
 
-void pipeline_give_back(struct pipeline *pipeline)
+void give_back_all(struct pipeline *pipeline)
 {
     give_back(pipeline, STAGE_ENCODE, false, true);
-    pipeline_wake(pipeline);
 }
 
-void pipeline_fail(struct pipeline *pipeline)
+void give_back_waiting(struct pipeline *pipeline)
 {
-    if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
-        return;
     give_back(pipeline, STAGE_DECODE, false, false);
-    pipeline_wake(pipeline);
 }

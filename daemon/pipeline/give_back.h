@@ -7,4 +7,8 @@ struct pipeline;
 
 /* The disk has failed: returns jobs to the queue that write files and wait for a stage up to
  * DECODE. */
-void pipeline_give_back_files(struct pipeline *pipeline);
+void give_back_files(struct pipeline *pipeline);
+/* Returns every job without a result; a job that a worker runs becomes a zombie. */
+void give_back_all(struct pipeline *pipeline);
+/* Returns jobs that wait for a stage up to DECODE. */
+void give_back_waiting(struct pipeline *pipeline);

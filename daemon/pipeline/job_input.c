@@ -6,12 +6,12 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
-bool job_run_lacks_room(const struct job_run *run)
+bool job_input_lacks_room(const struct job_run *run)
 {
     return run->input.lacks_room && run->error.status == STATUS_OK;
 }
 
-void reads_end_key(struct job_run *run)
+void job_input_end_key(struct job_run *run)
 {
     if (run->input.key_counted && run->job.input.url)
         fetcher_release(run->pipeline->parts.fetcher, run->input.bytes);
@@ -20,34 +20,34 @@ void reads_end_key(struct job_run *run)
     run->input.key_counted = false;
 }
 
-void reads_end_overlay(struct job_run *run)
+void job_input_end_overlay(struct job_run *run)
 {
     if (run->overlays.counted && run->pipeline->group)
         queue_read_release(run->queue, run->overlays.loaded_bytes);
     run->overlays.counted = false;
 }
 
-void reads_drop_loaded(struct job_run *run)
+void job_input_drop_loaded(struct job_run *run)
 {
     free(run->overlays.loaded);
     run->overlays.loaded = NULL;
-    reads_end_overlay(run);
+    job_input_end_overlay(run);
     free(run->input.loaded);
     run->input.loaded = NULL;
-    reads_end_key(run);
+    job_input_end_key(run);
 }
 
-void reads_release(struct job_run *run)
+void job_input_release(struct job_run *run)
 {
     if (run->input.file.memory) {
         pool_give(run->pipeline->file_pool, &run->input.file);
         run->pipeline->files_given++;
         run->pipeline->read_stalled = false;
     }
-    reads_drop_loaded(run);
+    job_input_drop_loaded(run);
 }
 
-void reads_close(struct job_run *run)
+void job_input_close(struct job_run *run)
 {
     if (!run->input.is_open)
         return;

@@ -8,14 +8,14 @@
 struct job_run;
 
 /* Whether a worker found no room for the job's input, or for an overlay. */
-bool job_run_lacks_room(const struct job_run *run);
+bool job_input_lacks_room(const struct job_run *run);
 /* Releases the input's memory. Idempotent. */
-void reads_release(struct job_run *run);
+void job_input_release(struct job_run *run);
 /* Closes the input's file. Idempotent. Any thread, by the owner of the job. */
-void reads_close(struct job_run *run);
+void job_input_close(struct job_run *run);
 /* Returns the budget of the queue or the fetcher for the input. Idempotent. */
-void reads_end_key(struct job_run *run);
+void job_input_end_key(struct job_run *run);
 /* The same for the bytes of an overlay's key; idempotent. */
-void reads_end_overlay(struct job_run *run);
+void job_input_end_overlay(struct job_run *run);
 /* Frees the bytes that were read from keys or a URL, and returns their budget. Idempotent. */
-void reads_drop_loaded(struct job_run *run);
+void job_input_drop_loaded(struct job_run *run);

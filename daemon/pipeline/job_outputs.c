@@ -4,7 +4,7 @@
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-void job_run_fail_if_all_failed(struct job_run *run)
+void job_outputs_fail_if_all_failed(struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK)
@@ -15,7 +15,7 @@ void job_run_fail_if_all_failed(struct job_run *run)
 
 /* The job gets its first retryable output error, or else its first output error. An output with a
  * retryable error therefore gets its retry, even if another output's error is final. */
-void job_run_judge_outputs(struct job_run *run)
+void job_outputs_judge(struct job_run *run)
 {
     const struct error *first = NULL;
     for (size_t i = 0; i < run->job.output_count; i++) {
@@ -39,7 +39,7 @@ static bool is_complete(const struct job_run_output *output)
     return output->format ? output->placed : output->values != NULL;
 }
 
-void job_run_end_cancelled(struct job_run *run)
+void job_outputs_end_cancelled(struct job_run *run)
 {
     bool whole = run->stage == STAGE_ENCODE;
     for (size_t i = 0; i < run->job.output_count; i++)
@@ -90,7 +90,7 @@ static void choose_metadata(const struct job_run *run, unsigned metadata,
     request->xmp_bytes = xmp ? info->xmp_bytes : notice ? info->notice_xmp_bytes : 0;
 }
 
-struct encode_request job_run_encode_request(struct job_run *run, size_t index)
+struct encode_request job_outputs_encode_request(struct job_run *run, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];

@@ -8,11 +8,11 @@
 struct job_run;
 
 /* The job fails with the first output's error if each output has one. */
-void job_run_fail_if_all_failed(struct job_run *run);
+void job_outputs_fail_if_all_failed(struct job_run *run);
 /* Sets run->error to the first retryable error of an output, or else to the first one. */
-void job_run_judge_outputs(struct job_run *run);
+void job_outputs_judge(struct job_run *run);
 /* Sets the error STATUS_CANCELLED after the stage in which the job was cancelled. Keeps an error
  * that is not retryable, and the success of a job whose outputs are all complete. */
-void job_run_end_cancelled(struct job_run *run);
+void job_outputs_end_cancelled(struct job_run *run);
 /* The request to encode an output; changes the metadata in run->info to fit it. */
-struct encode_request job_run_encode_request(struct job_run *run, size_t index);
+struct encode_request job_outputs_encode_request(struct job_run *run, size_t index);

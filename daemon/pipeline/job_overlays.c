@@ -248,7 +248,7 @@ void job_overlays_fail_key(struct job_run *run, const struct error *error)
     struct error *of_output = &run->outputs[own->output].error;
     unsigned number = run->job.listed ? (unsigned)own->output + 1 : 0;
     say_error(run, number, own->position, own->key, error, of_output);
-    job_run_fail_if_all_failed(run);
+    job_outputs_fail_if_all_failed(run);
 }
 
 void job_overlays_take_key(struct job_run *run)
@@ -312,9 +312,9 @@ void job_overlays_close(struct job_run *run)
         run->overlays.wants_empty_pool = true;
         run->overlays.empty_pools++;
     }
-    if (job_run_lacks_room(run)) {
+    if (job_input_lacks_room(run)) {
         job_overlays_release(run);
-        reads_close(run);
+        job_input_close(run);
     }
     run->overlays.maker = NULL;
 }

@@ -38,8 +38,8 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->alone = lease->alone;
     lease->job = run;
     pipeline->parts.totals->attempts++;
-    run->worker_task.run = job_run_task_run;
-    run->worker_task.done = job_run_task_done;
+    run->worker_task.run = spine_run;
+    run->worker_task.done = spine_done;
     run->worker_task.rank = ranks_next(&pipeline->ranks, lease->priority);
     run->timing.fetched_ns = clock_now_ns();
     run->timing.deadline_ns = CLOCK_STANDS;
@@ -87,7 +87,7 @@ static void parse(struct job_run *run, const struct lease *lease)
         double waited = clock_unix_s() - run->job.pushed;
         run->timing.queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
-    job_run_check_operations(run);
+    planning_check(run);
 }
 
 /* Until the job ends. */
@@ -146,20 +146,20 @@ void lease_events_leased(void *context, struct lease *lease)
     if (job_run_is_open(run) && pipeline->failed) /* uncovered: moment */
         job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
-    stages_move(run, first_stage(run));
+    stage_enter(run, first_stage(run));
 }
 
 /* ---- decisions about the start -------------------------------------------------------------- */
 
 static void cancel(struct job_run *run)
 {
-    bool waits = run->stage < STAGE_ACK && job_run_withdraw(run);
+    bool waits = run->stage < STAGE_ACK && stage_withdraw(run);
     if (job_run_is_open(run))
         job_run_decide(run, OUTCOME_CANCELLED);
     if (!waits)
         return; /* in ACK already, or the job ends after the stage that is running */
-    job_run_end_cancelled(run);
-    stages_move(run, STAGE_ACK);
+    job_outputs_end_cancelled(run);
+    stage_enter(run, STAGE_ACK);
 }
 
 static void repeat(struct job_run *run, const char *kept)
@@ -169,7 +169,7 @@ static void repeat(struct job_run *run, const char *kept)
     if (!run->repeat) /* uncovered: refusal */
         error_set(&run->error, STATUS_INTERNAL,
                   "the stored result of the first job with this id cannot be read");
-    stages_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
+    stage_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
 }
 
 static void expire(struct job_run *run)
@@ -181,7 +181,7 @@ static void expire(struct job_run *run)
     else
         error_set(&run->error, STATUS_EXPIRED, "the job expired at %.3f; it is not started after "
                   "that time", expires->seconds);
-    stages_end(run, OUTCOME_ANSWERED);
+    stage_end(run, OUTCOME_ANSWERED);
 }
 
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
@@ -196,9 +196,9 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
     } else if (run->stage == STAGE_ASK) {
         bound_wait(run, clock_now_ns());
         if (decision == START_GO)
-            stages_move(run, STAGE_READ);
+            stage_enter(run, STAGE_READ);
         else if (decision == START_WAITS)
-            stages_end(run, OUTCOME_RETURNED);
+            stage_end(run, OUTCOME_RETURNED);
         else if (decision == START_EXPIRED)
             expire(run);
         else
@@ -221,8 +221,8 @@ void lease_events_lost(void *context, struct lease *lease)
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
     bool uploads = run->stage == STAGE_ENCODE && run->owner == OWNER_LOOP;
-    if ((run->stage < STAGE_DECODE || uploads) && job_run_withdraw(run)) { /* uncovered: moment */
-        stages_move(run, STAGE_ACK);
+    if ((run->stage < STAGE_DECODE || uploads) && stage_withdraw(run)) { /* uncovered: moment */
+        stage_enter(run, STAGE_ACK);
         pipeline_wake(pipeline);
     }
 }

@@ -4,7 +4,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
-void reads_recall(struct pipeline *pipeline)
+static void recall_reads(struct pipeline *pipeline)
 {
     each_run (run, &pipeline->stages[STAGE_READ]) {
         if (run->input.turn != TURN_ASIDE)
@@ -14,7 +14,7 @@ void reads_recall(struct pipeline *pipeline)
     }
 }
 
-void admission_recall(struct pipeline *pipeline)
+static void recall_admissions(struct pipeline *pipeline)
 {
     each_run (run, &pipeline->stages[STAGE_ADMIT]) {
         if (run->input.turn == TURN_ASIDE)
@@ -23,11 +23,17 @@ void admission_recall(struct pipeline *pipeline)
     }
 }
 
-void stages_leave_line(struct job_run *run)
+void line_recall(struct pipeline *pipeline)
+{
+    recall_reads(pipeline);
+    recall_admissions(pipeline);
+}
+
+void line_leave(struct job_run *run)
 {
     if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
         run->pipeline->read_stalled = false; /* the next job may need less room */
     if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
-        reads_recall(run->pipeline); /* its input held memory that a read may wait for */
+        recall_reads(run->pipeline); /* its input held memory that a read may wait for */
     run->input.turn = TURN_IN_ORDER;
 }

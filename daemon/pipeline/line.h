@@ -7,7 +7,6 @@ struct job_run;
 struct pipeline;
 
 /* A zombie returned its memory: jobs with TURN_ASIDE wait in order again, in READ and in ADMIT. */
-void reads_recall(struct pipeline *pipeline);
-void admission_recall(struct pipeline *pipeline);
+void line_recall(struct pipeline *pipeline);
 /* The job leaves its stage: jobs that wait for the same memory may be tried again. */
-void stages_leave_line(struct job_run *run);
+void line_leave(struct job_run *run);

@@ -86,8 +86,8 @@ static void pump(struct pipeline *pipeline)
     bool disk_changed = pipeline->disk.changed;
     pipeline->wakes = pipeline->disk.changed = false;
     if (disk_changed && pipeline->disk.failed)
-        pipeline_give_back_files(pipeline);
-    admission_pump(pipeline);
+        give_back_files(pipeline);
+    admit_pump(pipeline);
     reads_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         pipeline->job_ms = -1; /* the next jobs may be others */
@@ -128,6 +128,30 @@ void pipeline_pause(struct pipeline *pipeline, bool paused)
 {
     pipeline->paused = paused;
     offer_places(pipeline);
+}
+
+void pipeline_give_back(struct pipeline *pipeline)
+{
+    give_back_all(pipeline);
+    pipeline_wake(pipeline);
+}
+
+void pipeline_fail(struct pipeline *pipeline)
+{
+    if (atomic_exchange(&pipeline->failed, true)) /* uncovered: moment */
+        return;
+    give_back_waiting(pipeline);
+    pipeline_wake(pipeline);
+}
+
+void pipeline_suspect_disk(struct pipeline *pipeline)
+{
+    disk_suspect(&pipeline->disk);
+}
+
+bool pipeline_healthy(const struct pipeline *pipeline)
+{
+    return deadline_healthy(pipeline);
 }
 
 void pipeline_when_idle(struct pipeline *pipeline, void (*drained)(void *context), void *context)
@@ -245,7 +269,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         return NULL;
     }
     pipeline->parts = *parts;
-    pipeline->table = stages_table;
+    pipeline->table = spine_table;
     pipeline->runs = runs;
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;
@@ -260,7 +284,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         list_push(&pipeline->free, &runs[i].node);
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
-    uv_timer_start(&pipeline->tick, pipeline_on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&pipeline->tick, deadline_on_tick, TICK_MS, TICK_MS);
     uv_prepare_init(parts->loop, &pipeline->prepare);
     pipeline->prepare.data = pipeline;
     uv_prepare_start(&pipeline->prepare, on_prepare);
@@ -288,7 +312,7 @@ void pipeline_destroy(struct pipeline *pipeline)
         return;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         each_run (run, &pipeline->stages[stage])
-            job_run_clear(run); /* Redis never acknowledged its result */
+            release_job(run); /* Redis never acknowledged its result */
     overlays_destroy(pipeline->overlays);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);

@@ -182,13 +182,13 @@ static void check_output(struct job_run *run, size_t index)
                   "the job has no output, and no operation that gives values");
 }
 
-void job_run_check_operations(struct job_run *run)
+void planning_check(struct job_run *run)
 {
     check_input(run);
     job_overlays_begin(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         check_output(run, i);
-    job_run_fail_if_all_failed(run);
+    job_outputs_fail_if_all_failed(run);
 }
 
 /* ---- with the input's header ---------------------------------------------------------------- */
@@ -208,7 +208,7 @@ static const struct format *output_format(const struct job_output *output,
     return format ? format : info->format;
 }
 
-unsigned job_run_wanted_metadata(const struct job_run *run)
+unsigned planning_metadata(const struct job_run *run)
 {
     unsigned wanted = 0;
     for (size_t i = 0; i < run->job.output_count; i++)
@@ -372,17 +372,17 @@ static bool build(struct job_run *run, const struct plan_source *source,
     return built;
 }
 
-void job_run_build_plan(struct job_run *run, struct worker_tools *tools)
+void planning_build(struct job_run *run, struct worker_tools *tools)
 {
     if (build(run, NULL, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
-        job_run_fail_if_all_failed(run);
+        job_outputs_fail_if_all_failed(run);
 }
 
 /* Skips outputs that failed the first time. The memory of the plan must not differ from the memory
  * that was admitted. */
-void job_run_restore_plan(struct job_run *run)
+void planning_restore(struct job_run *run)
 {
     struct plan measured = run->plan;
     set_profile(run, &measured.source);

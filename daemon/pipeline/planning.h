@@ -8,10 +8,10 @@ struct worker_tools;
 
 /* Checks the input's URL and all outputs. An error of an output fails only that output; if all
  * outputs fail, the job fails. */
-void job_run_check_operations(struct job_run *run);
+void planning_check(struct job_run *run);
 /* Chooses formats, decode path and plan from the job and the input's header. */
-void job_run_build_plan(struct job_run *run, struct worker_tools *tools);
+void planning_build(struct job_run *run, struct worker_tools *tools);
 /* The kinds of metadata that an output keeps, without the profile. */
-unsigned job_run_wanted_metadata(const struct job_run *run);
+unsigned planning_metadata(const struct job_run *run);
 /* Builds the plan again if its passes were dropped before admission. */
-void job_run_restore_plan(struct job_run *run);
+void planning_restore(struct job_run *run);

@@ -17,7 +17,7 @@ static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct
     run->input.reading = NULL;
     if (error) {
         run->error = *error;
-        stages_move(run, STAGE_ACK);
+        stage_enter(run, STAGE_ACK);
     } else {
         run->input.loaded = bytes;
         run->input.key_counted = true;
@@ -83,7 +83,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
         run->overlays.counted = true;
     }
     if (run->error.status != STATUS_OK)
-        stages_move(run, STAGE_ACK);
+        stage_enter(run, STAGE_ACK);
     else
         reads_enter(run);
     pipeline_wake(pipeline);
@@ -121,7 +121,7 @@ static void free_budget_for(struct job_run *reader)
     each_run (run, &reader->pipeline->stages[STAGE_READ])
         if (run != reader && run->owner == OWNER_LOOP && run->input.loaded &&
             run->overlays.held == 0 && (run->job.input.url != NULL) == is_downloading(reader))
-            reads_drop_loaded(run);
+            job_input_drop_loaded(run);
 }
 
 static void free_budget(struct pipeline *pipeline)
@@ -150,12 +150,12 @@ static void start_read(struct job_run *run)
     bool lays = job_overlays_next_key(run), loads = lays || is_input_missing(run);
     char url[JOB_URL_BYTES_MAX + 1];
     if (run->error.status != STATUS_OK) {
-        stages_move(run, STAGE_ACK);
+        stage_enter(run, STAGE_ACK);
         return;
     }
     if (!loads) {
         run->input.files_given = run->pipeline->files_given;
-        job_run_start_task(run);
+        stage_start(run);
         return;
     }
     run->input.reading = lays ? request_key(run, run->overlays.key, on_overlay_read)
@@ -168,7 +168,7 @@ static void start_read(struct job_run *run)
     }
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
               lays ? run->overlays.key : job_place_name(place, url));
-    stages_move(run, STAGE_ACK);
+    stage_enter(run, STAGE_ACK);
 }
 
 static bool is_waiting(const struct job_run *run)
@@ -210,8 +210,9 @@ void reads_refuse(struct job_run *run)
     pipeline->read_stalled = run->input.files_given == pipeline->files_given;
     run->input.turn = TURN_REFUSED;
     pipeline->reads_wait = true;
+    /* Its overlays from keys may need its part of the queue's budget. */
     if (run->overlays.key_count > 0 && run->job.input.key)
-        reads_drop_loaded(run); /* its overlays from keys may need its part of the queue's budget */
+        job_input_drop_loaded(run);
     free_budget(pipeline);
 }
 
@@ -248,7 +249,7 @@ static void set_aside_first(struct pipeline *pipeline)
         if (run->input.turn != TURN_REFUSED)
             continue;
         run->input.turn = TURN_ASIDE;
-        reads_drop_loaded(run); /* frees the budget for others; the key or URL is read again */
+        job_input_drop_loaded(run); /* frees the budget for others; the key or URL is read again */
         return;
     }
 }

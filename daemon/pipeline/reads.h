@@ -16,7 +16,7 @@
  *   refused   at the head of the line: later jobs wait, too, except those that hold overlays.
  *             reads_pump starts it again when memory was given back
  *   aside     only zombies hold the memory (answered jobs whose worker still uses it): later jobs
- *             pass. When a zombie has returned its memory, the job is refused again (reads_recall)
+ *             pass. When a zombie has returned its memory, the job is refused again (line_recall)
  *
  * A job that waits may have to drop the input that it has loaded (free_budget_for); it loads it
  * again. While reads_wait is true, new jobs wait for reads_pump, which starts them in the order of

@@ -10,24 +10,24 @@
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
 
-void job_run_drop_plan(struct job_run *run)
+void release_plan(struct job_run *run)
 {
     image_info_drop_metadata(&run->info);
     plan_drop_passes(&run->plan);
     job_overlays_release(run);
 }
 
-void job_run_release(struct job_run *run)
+void release_memory(struct job_run *run)
 {
-    reads_release(run);
-    reads_close(run);
-    job_run_drop_plan(run);
+    job_input_release(run);
+    job_input_close(run);
+    release_plan(run);
     if (run->reserved.state != RESERVATION_NONE) /* else the worker has released it */
         admission_release(run);
     route_end(run);
 }
 
-void job_run_drop_results(struct job_run *run)
+void release_results(struct job_run *run)
 {
     free(run->result);
     run->result = NULL;
@@ -39,11 +39,11 @@ void job_run_drop_results(struct job_run *run)
     }
 }
 
-void job_run_clear(struct job_run *run)
+void release_job(struct job_run *run)
 {
-    job_run_release(run);
+    release_memory(run);
     trace_hooks_end(run);
-    job_run_drop_results(run);
+    release_results(run);
     admission_settle(run);
     free(run->repeat);
     run->repeat = NULL;
@@ -52,8 +52,8 @@ void job_run_clear(struct job_run *run)
     run->pipeline->text_bytes -= run->text_bytes;
 }
 
-void stages_recycle(struct job_run *run)
+void release_slot(struct job_run *run)
 {
-    job_run_clear(run);
+    release_job(run);
     job_run_move(run, STAGE_ASK, OWNER_NONE);
 }

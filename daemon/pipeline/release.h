@@ -6,12 +6,12 @@
 struct job_run;
 
 /* Frees the plan and the metadata. Idempotent. */
-void job_run_drop_plan(struct job_run *run);
+void release_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results. Idempotent. */
-void job_run_release(struct job_run *run);
+void release_memory(struct job_run *run);
 /* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
-void job_run_drop_results(struct job_run *run);
-/* Frees everything that the job owns. */
-void job_run_clear(struct job_run *run);
-/* Frees the job and its slot. */
-void stages_recycle(struct job_run *run);
+void release_results(struct job_run *run);
+/* Frees everything that the job holds. */
+void release_job(struct job_run *run);
+/* The same, and frees its slot. */
+void release_slot(struct job_run *run);

@@ -125,7 +125,7 @@ static bool put_header(struct job_run *run, struct worker_tools *tools, size_t i
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    const struct encode_request request = job_run_encode_request(run, index);
+    const struct encode_request request = job_outputs_encode_request(run, index);
     struct jpeg_prelude *prelude =
         (struct jpeg_prelude *)(run->reserved.memory.input + variant->encoder.header_at);
     return jpeg_prelude_make(tools->codec, &request, variant->width, variant->height,

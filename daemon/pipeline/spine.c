@@ -28,14 +28,14 @@ static void enter_gpu(struct job_run *run);
 static void on_computed(struct engine_task *task);
 
 /* Priorities: the job that is closest to its end runs first. */
-const struct stage_row stages_table[STAGE_COUNT] = {
-    [STAGE_ASK] = {.enter = job_run_enter_ask},
-    [STAGE_READ] = {reads_enter, job_run_read, reads_leave, 0},
+const struct stage_row spine_table[STAGE_COUNT] = {
+    [STAGE_ASK] = {.enter = ask_enter},
+    [STAGE_READ] = {reads_enter, steps_read, reads_leave, 0},
     [STAGE_ADMIT] = {.enter = admission_wait},
-    [STAGE_DECODE] = {job_run_start_task, job_run_decode, NULL, 1},
-    [STAGE_GPU] = {enter_gpu, job_run_compute, NULL, 2},
-    [STAGE_ENCODE] = {job_run_start_task, job_run_encode, uploads_cancel, 3},
-    [STAGE_ACK] = {.enter = job_run_enter_ack},
+    [STAGE_DECODE] = {stage_start, steps_decode, NULL, 1},
+    [STAGE_GPU] = {enter_gpu, steps_compute, NULL, 2},
+    [STAGE_ENCODE] = {stage_start, encoding_run, uploads_cancel, 3},
+    [STAGE_ACK] = {.enter = ack_enter},
 };
 
 /* ---- from one stage to another -------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static bool lacks_disk(struct job_run *run, enum stage next)
         return next <= STAGE_ENCODE && run->error.status == STATUS_OK && job_run_lacks_disk(run);
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
     if (disk_fail(&run->pipeline->disk, &run->disk_error))
-        pipeline_give_back_files(run->pipeline); /* before this job, which is older */
+        give_back_files(run->pipeline); /* before this job, which is older */
     return true;
 }
 
@@ -69,10 +69,10 @@ static void advance(struct job_run *run)
     }
     if (run->stage == STAGE_GPU ||
         (run->stage == STAGE_DECODE && run->input.decoder == CODEC_ON_HOST))
-        reads_release(run); /* a device may decline the file */
+        job_input_release(run); /* a device may decline the file */
     bool goes_back = pipeline->failed && next <= STAGE_GPU && run->error.status == STATUS_OK;
     if (run->outcome == OUTCOME_CANCELLED)
-        job_run_end_cancelled(run);
+        job_outputs_end_cancelled(run);
     else
         goes_back |= lacks_disk(run, next);
     if (goes_back && run->outcome != OUTCOME_RETURNED)
@@ -83,7 +83,7 @@ static void advance(struct job_run *run)
     }
     if (run->error.status != STATUS_OK || !job_run_is_open(run))
         next = STAGE_ACK;
-    stages_move(run, next);
+    stage_enter(run, next);
 }
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
@@ -109,13 +109,13 @@ static bool carry_through_admission(struct job_run *run)
         admission_wait(run);
         return false;
     }
-    stages_reach(run, STAGE_ADMIT);
+    stage_reach(run, STAGE_ADMIT);
     if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
     uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = 0;
     trace_hooks_admit(run, now_ns, now_ns);
-    stages_carry_to(run, STAGE_DECODE);
+    stage_carry_to(run, STAGE_DECODE);
     return true;
 }
 
@@ -156,12 +156,13 @@ static bool carry_on(struct job_run *run)
         atomic_load(&run->pipeline->failed))
         return false;
     if (stage == STAGE_READ)
-        return !job_run_lacks_room(run) && !run->overlays.reads_on && carry_through_admission(run);
+        return !job_input_lacks_room(run) && !run->overlays.reads_on &&
+               carry_through_admission(run);
     if (!is_carried(run) || is_late(run))
         return false;
-    stages_carry_to(run, stage + 1);
+    stage_carry_to(run, stage + 1);
     if (stage == STAGE_DECODE && !begin_compute(run))
-        stages_carry_to(run, STAGE_ENCODE);
+        stage_carry_to(run, STAGE_ENCODE);
     return true;
 }
 
@@ -173,16 +174,16 @@ static bool carry_from_device(struct job_run *run)
     if (run->error.status != STATUS_OK || !job_run_is_open(run) || route_was_declined(run) ||
         is_late(run))
         return false;
-    stages_carry_to(run, STAGE_ENCODE);
+    stage_carry_to(run, STAGE_ENCODE);
     return true;
 }
 
-void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
+void spine_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
     bool goes_on = !job_run_is_on_device(run) || carry_from_device(run);
     while (goes_on && !job_run_is_on_device(run)) {
-        stages_run(run, tools);
+        stage_run(run, tools);
         goes_on = carry_on(run);
     }
     if (goes_on) {
@@ -192,8 +193,8 @@ void job_run_task_run(struct worker_task *task, struct worker_tools *tools)
     }
     bool is_encoded = atomic_load(&run->at) == STAGE_ENCODE;
     if (is_encoded) {
-        job_run_drop_plan(run);
-        job_run_write_result(run);
+        release_plan(run);
+        ack_write_result(run);
     }
     /* The memory is released now, so the loop may handle the task later. */
     task->patient = is_encoded && !admission_release(run);
@@ -206,7 +207,7 @@ static void on_computed(struct engine_task *task)
     struct job_run *run = container_of(task, struct job_run, engine_task);
     bool is_decoded = task->error.status == STATUS_OK && !route_was_declined(run);
     dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(), is_decoded);
-    stages_submit(run, STAGE_ENCODE);
+    stage_submit(run, STAGE_ENCODE);
 }
 
 /* ---- back on the loop ----------------------------------------------------------------------- */
@@ -217,9 +218,8 @@ static bool take_back(struct job_run *run)
     struct pipeline *pipeline = run->pipeline;
     if (run->owner != OWNER_ZOMBIE)
         return true;
-    stages_recycle(run);
-    reads_recall(pipeline);
-    admission_recall(pipeline);
+    release_slot(run);
+    line_recall(pipeline);
     return false;
 }
 
@@ -228,22 +228,22 @@ static void leave_device(struct job_run *run)
 {
     run->input.declined = true;
     run->engine_task.plan = NULL;
-    job_run_drop_plan(run);
+    release_plan(run);
     bool others_wait = admission_release(run);
     (void)others_wait; /* they are tried after the events of this turn of the loop */
-    stages_move(run, STAGE_READ);
+    stage_enter(run, STAGE_READ);
 }
 
-void job_run_task_done(struct worker_task *task)
+void spine_done(struct worker_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
     if (!take_back(run))
         return;
     if (!run->overlays.loaded)
-        reads_end_overlay(run);
+        job_input_end_overlay(run);
     if (!run->input.loaded)
-        reads_end_key(run);
-    if (run->stage == STAGE_READ && job_run_lacks_room(run) && job_run_is_open(run) &&
+        job_input_end_key(run);
+    if (run->stage == STAGE_READ && job_input_lacks_room(run) && job_run_is_open(run) &&
         !run->pipeline->failed) {
         job_run_move(run, STAGE_READ, OWNER_LOOP);
         reads_refuse(run);
@@ -256,7 +256,7 @@ void job_run_task_done(struct worker_task *task)
         return;
     }
     bool from_device = job_run_is_on_device(run);
-    stages_return(run);
+    stage_return(run);
     if (from_device && run->engine_task.returned && job_run_is_open(run))
         job_run_decide(run, OUTCOME_RETURNED);
     if (from_device && run->error.status == STATUS_OK && job_run_is_open(run) &&
@@ -275,7 +275,7 @@ static void enter_gpu(struct job_run *run)
         return;
     }
     if (!job_run_is_on_device(run)) {
-        job_run_start_task(run);
+        stage_start(run);
         return;
     }
     job_run_move(run, STAGE_GPU, OWNER_WORKER);

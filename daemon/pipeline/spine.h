@@ -5,7 +5,7 @@
 
 #include "daemon/pipeline/stage.h"
 
-extern const struct stage_row stages_table[STAGE_COUNT];
+extern const struct stage_row spine_table[STAGE_COUNT];
 /* worker_task.run and worker_task.done of every job. */
-void job_run_task_run(struct worker_task *task, struct worker_tools *tools);
-void job_run_task_done(struct worker_task *task);
+void spine_run(struct worker_task *task, struct worker_tools *tools);
+void spine_done(struct worker_task *task);

@@ -15,7 +15,7 @@ void fault_point(const char *key, const char *stage, const char *id);
 #define fault_point(key, stage, id) ((void)0)
 #endif
 
-void stages_reach(const struct job_run *run, enum stage stage)
+void stage_reach(const struct job_run *run, enum stage stage)
 {
     (void)run;
     (void)stage;
@@ -24,37 +24,37 @@ void stages_reach(const struct job_run *run, enum stage stage)
 
 /* ---- on the loop ---------------------------------------------------------------------------- */
 
-void stages_move(struct job_run *run, enum stage stage)
+void stage_enter(struct job_run *run, enum stage stage)
 {
     struct pipeline *pipeline = run->pipeline;
-    stages_leave_line(run);
+    line_leave(run);
     run->timing.entered_ns = clock_now_ns();
     if (stage > STAGE_ADMIT)
         pipeline->moved_ns = run->timing.entered_ns;
     job_run_move(run, stage, OWNER_LOOP);
-    stages_reach(run, stage);
+    stage_reach(run, stage);
     pipeline->table[stage].enter(run);
 }
 
-void stages_end(struct job_run *run, enum outcome outcome)
+void stage_end(struct job_run *run, enum outcome outcome)
 {
     job_run_decide(run, outcome);
-    stages_move(run, STAGE_ACK);
+    stage_enter(run, STAGE_ACK);
 }
 
-void stages_make_zombie(struct job_run *run)
+void stage_make_zombie(struct job_run *run)
 {
-    stages_leave_line(run);
+    line_leave(run);
     job_run_move(run, run->stage, OWNER_ZOMBIE);
 }
 
-void stages_return(struct job_run *run)
+void stage_return(struct job_run *run)
 {
-    stages_leave_line(run);
+    line_leave(run);
     job_run_move(run, atomic_load(&run->at), OWNER_LOOP);
 }
 
-bool job_run_withdraw(struct job_run *run)
+bool stage_withdraw(struct job_run *run)
 {
     const struct stage_row *row = &run->pipeline->table[run->stage];
     if (run->owner == OWNER_LOOP) {
@@ -65,22 +65,22 @@ bool job_run_withdraw(struct job_run *run)
     if (run->owner != OWNER_WORKER ||
         !workers_withdraw(run->pipeline->parts.workers, &run->worker_task))
         return false;
-    stages_return(run);
+    stage_return(run);
     return true;
 }
 
 /* ---- to a worker, and there ----------------------------------------------------------------- */
 
-void stages_submit(struct job_run *run, enum stage stage)
+void stage_submit(struct job_run *run, enum stage stage)
 {
     run->worker_task.priority = run->pipeline->table[stage].priority;
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 
-void job_run_start_task(struct job_run *run)
+void stage_start(struct job_run *run)
 {
     job_run_move(run, run->stage, OWNER_WORKER);
-    stages_submit(run, run->stage);
+    stage_submit(run, run->stage);
 }
 
 /* Whether the job has passed the last line when a worker begins this stage. */
@@ -90,7 +90,7 @@ static bool leaves_lines(const struct job_run *run, enum stage stage)
            (stage == STAGE_DECODE && engine_is_synchronous(run->pipeline->parts.engine));
 }
 
-void stages_run(struct job_run *run, struct worker_tools *tools)
+void stage_run(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
     uint64_t begin_ns = clock_now_ns();
@@ -105,8 +105,8 @@ void stages_run(struct job_run *run, struct worker_tools *tools)
     trace_hooks_run(run, tools->number, begin_ns, end_ns);
 }
 
-void stages_carry_to(struct job_run *run, enum stage stage)
+void stage_carry_to(struct job_run *run, enum stage stage)
 {
     atomic_store(&run->at, stage);
-    stages_reach(run, stage);
+    stage_reach(run, stage);
 }

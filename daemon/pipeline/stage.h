@@ -15,23 +15,23 @@ struct stage_row {
 };
 
 /* Moves a job that the loop owns, or a new one, to a stage and enters the stage. */
-void stages_move(struct job_run *run, enum stage stage);
+void stage_enter(struct job_run *run, enum stage stage);
 /* Decides the outcome and moves the job to ACK. */
-void stages_end(struct job_run *run, enum outcome outcome);
+void stage_end(struct job_run *run, enum outcome outcome);
 /* Takes the job back from a worker, at the stage that the worker has reached. */
-void stages_return(struct job_run *run);
+void stage_return(struct job_run *run);
 /* The lease has ended while a worker or the engine still owns the job. */
-void stages_make_zombie(struct job_run *run);
+void stage_make_zombie(struct job_run *run);
 /* Takes a waiting job back to the loop. false: a worker or the engine is running it. */
-bool job_run_withdraw(struct job_run *run);
+bool stage_withdraw(struct job_run *run);
 
 /* A worker runs the stage of the job, which the loop owns. */
-void job_run_start_task(struct job_run *run);
+void stage_start(struct job_run *run);
 /* Any thread: a worker runs the job, with the priority of the stage. */
-void stages_submit(struct job_run *run, enum stage stage);
+void stage_submit(struct job_run *run, enum stage stage);
 /* On a worker: runs the stage that the job has reached. */
-void stages_run(struct job_run *run, struct worker_tools *tools);
+void stage_run(struct job_run *run, struct worker_tools *tools);
 /* On a worker, which goes on with the given stage. */
-void stages_carry_to(struct job_run *run, enum stage stage);
+void stage_carry_to(struct job_run *run, enum stage stage);
 /* The job reaches the stage: tests can end the daemon here. */
-void stages_reach(const struct job_run *run, enum stage stage);
+void stage_reach(const struct job_run *run, enum stage stage);

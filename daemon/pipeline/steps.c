@@ -131,7 +131,7 @@ static bool read_input(struct job_run *run, struct worker_tools *tools)
 static void stop_clock(struct job_run *run)
 {
     uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
-    bool began = !job_run_lacks_room(run);
+    bool began = !job_input_lacks_room(run);
     if (now_ns >= deadline_ns && began)
         job_run_set_late(run, &run->error);
     if (began)
@@ -143,7 +143,7 @@ static void stop_clock(struct job_run *run)
 static void drop_large(struct job_run *run)
 {
     if (run->error.status != STATUS_OK) {
-        job_run_drop_plan(run);
+        release_plan(run);
         return;
     }
     if (image_info_metadata_bytes(&run->info, METADATA_ALL) > METADATA_KEPT_BYTES)
@@ -173,11 +173,11 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
-    run->bounds.codec.metadata = job_run_wanted_metadata(run);
+    run->bounds.codec.metadata = planning_metadata(run);
     run->bounds.codec.keeps_orientation = !run->job.orient;
     if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
-        job_run_build_plan(run, tools);
+        planning_build(run, tools);
     else
         take_codec_error(run, &error);
 }
@@ -196,7 +196,7 @@ static void read_and_plan(struct job_run *run, struct worker_tools *tools)
     probe_and_plan(run, tools);
     if (run->error.status == STATUS_OK && !is_read_later(run) && !run->input.file.memory &&
         !read_whole(run))
-        job_run_drop_plan(run);
+        release_plan(run);
     drop_large(run);
 }
 
@@ -212,12 +212,12 @@ static void give_up_read(struct job_run *run)
     run->error = (struct error){0};
     run->input.lacks_room = true;
     run->overlays.lacks_lane = run->overlays.maker->lacks_lane;
-    job_run_drop_plan(run);
+    release_plan(run);
     route_end(run);
     pool_give(run->pipeline->file_pool, &run->input.file);
 }
 
-void job_run_read(struct job_run *run, struct worker_tools *tools)
+void steps_read(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
     run->input.lacks_room = false;
@@ -231,7 +231,7 @@ void job_run_read(struct job_run *run, struct worker_tools *tools)
         give_up_read(run);
     job_overlays_close(run);
     if (!is_read_later(run))
-        reads_close(run);
+        job_input_close(run);
     stop_clock(run);
 }
 
@@ -245,10 +245,10 @@ static void restore_large(struct job_run *run, struct worker_tools *tools)
                             &run->bounds.codec, &run->info, &error) != STATUS_OK)
         take_codec_error(run, &error);
     else if (run->plan_bytes > PLAN_KEPT_BYTES) /* it may need the profile */
-        job_run_restore_plan(run);
+        planning_restore(run);
 }
 
-void job_run_decode(struct job_run *run, struct worker_tools *tools)
+void steps_decode(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
     run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
@@ -269,7 +269,7 @@ void job_run_decode(struct job_run *run, struct worker_tools *tools)
 
 /* ---- compute -------------------------------------------------------------------------------- */
 
-void job_run_compute(struct job_run *run, struct worker_tools *tools)
+void steps_compute(struct job_run *run, struct worker_tools *tools)
 {
     (void)tools;
     engine_run(run->pipeline->parts.engine, &run->engine_task);

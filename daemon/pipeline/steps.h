@@ -6,6 +6,6 @@
 struct job_run;
 struct worker_tools;
 
-void job_run_read(struct job_run *run, struct worker_tools *tools);
-void job_run_decode(struct job_run *run, struct worker_tools *tools);
-void job_run_compute(struct job_run *run, struct worker_tools *tools);
+void steps_read(struct job_run *run, struct worker_tools *tools);
+void steps_decode(struct job_run *run, struct worker_tools *tools);
+void steps_compute(struct job_run *run, struct worker_tools *tools);

@@ -35,8 +35,8 @@ static void finish(struct job_run *run)
             return;
     run->timing.upload_ms = clock_ms(run->timing.transfer_ns, clock_now_ns());
     error_clear(&run->error);
-    job_run_judge_outputs(run);
-    stages_move(run, STAGE_ACK);
+    job_outputs_judge(run);
+    stage_enter(run, STAGE_ACK);
 }
 
 static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)

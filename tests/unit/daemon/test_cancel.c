@@ -16,7 +16,7 @@ static struct job_run run_at(enum stage stage)
 static enum status end(struct job_run *run)
 {
     run->error = (struct error){0};
-    job_run_end_cancelled(run);
+    job_outputs_end_cancelled(run);
     return run->error.status;
 }
 
@@ -66,10 +66,10 @@ TEST(an_error_that_is_final_stays)
 {
     struct job_run run = run_at(STAGE_DECODE);
     run.error.status = STATUS_DECODE_FAILED;
-    job_run_end_cancelled(&run);
+    job_outputs_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_DECODE_FAILED);
     run.error.status = STATUS_WRITE_FAILED; /* the cancel prevents its retry */
-    job_run_end_cancelled(&run);
+    job_outputs_end_cancelled(&run);
     assert_int_equal(run.error.status, STATUS_CANCELLED);
 }
 
