@@ -11,6 +11,7 @@
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/uploads.h"
+#include "daemon/telemetry/metrics.h"
 #include "queue/job/result.h"
 
 /* "cpu", or the job's device. */

@@ -26,7 +26,7 @@
 #include "daemon/files/files.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_overlays.h"
-#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/job_stages.h"
 #include "daemon/telemetry/trace.h"
 #include "daemon/web/fetcher.h"
 #include "daemon/workers/workers.h"

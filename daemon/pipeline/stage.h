@@ -1,9 +1,11 @@
 /*
- * stage.h - a job enters a stage, runs it on a worker, and leaves it. spine.h chooses the stage.
+ * stage.h - a job enters a stage, runs it on a worker, and leaves it. spine.h chooses the stage;
+ * daemon/telemetry/job_stages.h lists all of them.
  */
 #pragma once
 
 #include "daemon/pipeline/job_run.h"
+#include "daemon/telemetry/job_stages.h"
 
 /* A row of the table of stages. */
 struct stage_row {

@@ -15,6 +15,7 @@
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/telemetry/job_stages.h"
 
 struct job_run;
 struct stage_row;

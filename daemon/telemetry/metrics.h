@@ -7,23 +7,8 @@
  */
 #pragma once
 
+#include "daemon/telemetry/job_stages.h"
 #include "queue/job/job.h"
-
-/* The stages of a job, in order. */
-enum stage {
-    STAGE_ASK, /* asks Redis if the job may start; skipped by most jobs */
-    STAGE_READ, STAGE_ADMIT, STAGE_DECODE, STAGE_GPU, STAGE_ENCODE, STAGE_ACK, STAGE_COUNT
-};
-
-static inline const char *stage_name(enum stage stage)
-{
-    static const char *const names[STAGE_COUNT] = {
-        [STAGE_ASK] = "ask",       [STAGE_READ] = "read", [STAGE_ADMIT] = "admit",
-        [STAGE_DECODE] = "decode", [STAGE_GPU] = "gpu",   [STAGE_ENCODE] = "encode",
-        [STAGE_ACK] = "ack",
-    };
-    return names[stage];
-}
 
 /* Upper bounds of the histogram buckets, in seconds: from the upload of a small image to the
  * default of job_timeout_s. Each bound is 2 to 2.5 times the previous one. */

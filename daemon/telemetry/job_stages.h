@@ -1,0 +1,22 @@
+/*
+ * job_stages.h - the stages of a job, in order, and the names under which the daemon reports them.
+ *
+ * daemon/pipeline/stage.h says how a job passes them. The pipeline includes telemetry, which counts
+ * the jobs of each stage; therefore the stages are declared here.
+ */
+#pragma once
+
+enum stage {
+    STAGE_ASK, /* asks Redis if the job may start; skipped by most jobs */
+    STAGE_READ, STAGE_ADMIT, STAGE_DECODE, STAGE_GPU, STAGE_ENCODE, STAGE_ACK, STAGE_COUNT
+};
+
+static inline const char *stage_name(enum stage stage)
+{
+    static const char *const names[STAGE_COUNT] = {
+        [STAGE_ASK] = "ask",       [STAGE_READ] = "read", [STAGE_ADMIT] = "admit",
+        [STAGE_DECODE] = "decode", [STAGE_GPU] = "gpu",   [STAGE_ENCODE] = "encode",
+        [STAGE_ACK] = "ack",
+    };
+    return names[stage];
+}
