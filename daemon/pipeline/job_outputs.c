@@ -41,7 +41,7 @@ static bool is_complete(const struct job_run_output *output)
 
 void job_outputs_end_cancelled(struct job_run *run)
 {
-    bool whole = run->stage == STAGE_ENCODE;
+    bool whole = run->stage >= STAGE_ENCODE;
     for (size_t i = 0; i < run->job.output_count; i++)
         whole = whole && is_complete(&run->outputs[i]);
     if (run->error.status == STATUS_OK ? whole : !status_retryable(run->error.status))

@@ -84,7 +84,8 @@ enum outcome {
     /* If a device has declined the file, the job is planned again for the host's codecs. */       \
     JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ),                               \
                    JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                                           \
-    JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(ACK), JOB_RUN_AT(ENCODE))                              \
+    JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(UPLOAD), JOB_RUN_AT(ENCODE))                           \
+    MOVE(UPLOAD, LOOP, LOOP, JOB_RUN_AT(ACK))                                                      \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 

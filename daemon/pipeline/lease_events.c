@@ -220,8 +220,8 @@ void lease_events_lost(void *context, struct lease *lease)
                 job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
-    bool uploads = run->stage == STAGE_ENCODE && run->owner == OWNER_LOOP;
-    if ((run->stage < STAGE_DECODE || uploads) && stage_withdraw(run)) { /* uncovered: moment */
+    if ((run->stage < STAGE_DECODE || run->stage == STAGE_UPLOAD) &&
+        stage_withdraw(run)) { /* uncovered: moment */
         stage_enter(run, STAGE_ACK);
         pipeline_wake(pipeline);
     }

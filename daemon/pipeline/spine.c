@@ -34,7 +34,8 @@ const struct stage_row spine_table[STAGE_COUNT] = {
     [STAGE_ADMIT] = {.enter = admission_wait},
     [STAGE_DECODE] = {stage_start, steps_decode, NULL, 1},
     [STAGE_GPU] = {enter_gpu, steps_compute, NULL, 2},
-    [STAGE_ENCODE] = {stage_start, encoding_run, uploads_cancel, 3},
+    [STAGE_ENCODE] = {stage_start, encoding_run, NULL, 3},
+    [STAGE_UPLOAD] = {.enter = uploads_enter, .leave = uploads_leave},
     [STAGE_ACK] = {.enter = ack_enter},
 };
 
@@ -58,7 +59,18 @@ static bool lacks_disk(struct job_run *run, enum stage next)
     return true;
 }
 
-/* After a stage: moves the job to the next stage, or to ACK if the job ends. */
+/* The stage after the job's, or ACK if the job ends. If an output has failed, the job still uploads
+ * the others. */
+static enum stage next_stage(const struct job_run *run)
+{
+    if (!job_run_is_open(run))
+        return STAGE_ACK;
+    if (run->stage == STAGE_ENCODE)
+        return uploads_are_due(run) ? STAGE_UPLOAD : STAGE_ACK;
+    return run->error.status == STATUS_OK ? run->stage + 1 : STAGE_ACK;
+}
+
+/* After a stage of a worker: moves the job to the next one. */
 static void advance(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -77,13 +89,7 @@ static void advance(struct job_run *run)
         goes_back |= lacks_disk(run, next);
     if (goes_back && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_RETURNED);
-    if (run->stage == STAGE_ENCODE && job_run_is_open(run) && uploads_are_due(run)) {
-        uploads_start(run);
-        return;
-    }
-    if (run->error.status != STATUS_OK || !job_run_is_open(run))
-        next = STAGE_ACK;
-    stage_enter(run, next);
+    stage_enter(run, next_stage(run));
 }
 
 /* ---- on a worker ---------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ static void start(struct job_run *run, size_t index)
     drop_value(output);
 }
 
-void uploads_start(struct job_run *run)
+void uploads_enter(struct job_run *run)
 {
     run->timing.transfer_ns = clock_now_ns();
     for (size_t i = 0; i < run->job.output_count; i++)
@@ -83,7 +83,7 @@ void uploads_start(struct job_run *run)
     finish(run);
 }
 
-void uploads_cancel(struct job_run *run)
+void uploads_leave(struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++) {
         struct job_run_output *output = &run->outputs[i];

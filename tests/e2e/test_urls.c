@@ -485,7 +485,8 @@ TEST(test_cancel)
     redisReply *reply = redis_command(w->client, "GET gpuimgd:result:up");
     cJSON *result = cJSON_Parse(reply->str);
     check_has(result, "{'outputs.0.error':null,'outputs.1.error.code':'cancelled',"
-                      "'outputs.2.error':null}");
+                      "'outputs.2.error':null,"
+                      "'error.message':'the job was cancelled in stage upload'}");
     check_ended(result, "cancelled", "cancelled");
     freeReplyObject(reply);
     stop(daemon);
@@ -502,7 +503,7 @@ TEST(test_timeouts)
                                  "'timeout_s':%g}",
                                  origin, patience(2));
     check_has(result, "{'outputs.0.error.code':'timeout','outputs.0.bytes':null}");
-    check_failed(result, "timeout", "in stage encode", NULL);
+    check_failed(result, "timeout", "in stage upload", NULL);
     stop(daemon);
     daemon = start_daemon("--url_timeout_s=0.3", "--attempts=2");
     check_ended(check_answer(w, "{'input':{'url':'%s/silent'},'output':'t.png'}", origin), "dead",

@@ -4,7 +4,7 @@
  *     GPUIMGD_FAULT="run=decode,action=kill,match=victim"
  *
  *     enter=STAGE   when a job enters the stage: read (just leased), admit, decode, gpu, encode,
- *                   ack (images renamed into place, Redis not notified yet)
+ *                   upload, ack (images renamed into place, Redis not notified yet)
  *     run=STAGE     when a worker begins the stage: read, decode, gpu (CPU engine), encode
  *     action=WHAT   kill (SIGKILL), stop (SIGSTOP, once), crash (abort), hang (the thread sleeps),
  *                   wild (a kernel on the device writes to an illegal address)

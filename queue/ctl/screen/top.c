@@ -24,7 +24,8 @@ const struct ctl_option ctl_top_options[] = {
     {0}};
 
 /* The stages of a job in the published statistics (PROTOCOL.md). */
-static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "ack"};
+static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "upload",
+                                     "ack"};
 /* Lines of the screen above the daemons. */
 #define LINES_ABOVE 13
 #define SHARDS_PER_LINE 4

@@ -51,6 +51,18 @@ TEST(values_alone)
     cJSON_Delete(values);
 }
 
+/* During the uploads, all other outputs are complete. */
+TEST(uploads_are_waited_for)
+{
+    struct job_run run = run_at(STAGE_UPLOAD);
+    run.outputs[0].format = run.outputs[1].format;
+    run.outputs[0].placed = true;
+    assert_int_equal(end(&run), STATUS_CANCELLED);
+    assert_string_equal(run.error.text, "the job was cancelled in stage upload");
+    run.outputs[1].placed = true;
+    assert_int_equal(end(&run), STATUS_OK);
+}
+
 /* A key is set together with the result, so a cancel can always withhold it. */
 TEST(keys_are_withheld)
 {

@@ -14,7 +14,7 @@
 #include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES 38
+#define LEGAL_MOVES 40
 #define LEGAL_DECISIONS 16
 
 struct state {

@@ -302,6 +302,7 @@ TEST(the_heartbeat_has_its_keys)
     s->taken_ns = 7 * NS_PER_S;
     s->workers_max = 3;
     s->in_stage[STAGE_GPU] = 5;
+    s->in_stage[STAGE_UPLOAD] = 3;
     s->in_stage[STAGE_ACK] = 1;
     strcpy(s->engine, "cpu");
     metrics_count(&s->totals, &job);
@@ -324,7 +325,8 @@ TEST(the_heartbeat_has_its_keys)
               "\"read\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"admit\":{\"now\":0},"
               "\"decode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},"
               "\"gpu\":{\"now\":5,\"jobs\":1,\"ms\":3.500},"
-              "\"encode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"ack\":{\"now\":1}},"
+              "\"encode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"upload\":{\"now\":3},"
+              "\"ack\":{\"now\":1}},"
               "\"devices\":[]}");
     free(json);
     s->streams = 4;
