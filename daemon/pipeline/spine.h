@@ -1,5 +1,19 @@
 /*
  * spine.h - chooses the next stage of each job, on the loop, on a worker and after a device.
+ *
+ * lease_events.h makes a job of each lease. It then passes these stages:
+ *
+ *   stage    on the loop          on a worker
+ *   ASK      ask.h                                   only if Redis decides about its start
+ *   READ     reads.h, line.h      steps.h            the plan: planning.h, route.h, job_overlays.h
+ *   ADMIT    admit.h, line.h                         the memory: admission.h
+ *   DECODE                        steps.h
+ *   GPU                           steps.h            or on a device, without a worker
+ *   ENCODE                        encoding.h
+ *   UPLOAD   uploads.h                               only outputs to URLs
+ *   ACK      ack.h, release.h
+ *
+ * deadline.h and give_back.h end a job in any stage.
  */
 #pragma once
 
