@@ -14,7 +14,7 @@ static bool admit(struct job_run *run)
     uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
     trace_hooks_admit(run, run->timing.entered_ns, now_ns);
-    stage_enter(run, run->error.status == STATUS_OK ? STAGE_DECODE : STAGE_ACK);
+    stage_done(run);
     return true;
 }
 

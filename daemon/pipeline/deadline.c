@@ -63,7 +63,7 @@ static void end_late(struct job_run *run, const struct error *late)
     run->error = failed ? task->error : *late;
     if (failed && task->returned && job_run_is_open(run))
         job_run_decide(run, OUTCOME_RETURNED);
-    stage_enter(run, STAGE_ACK);
+    stage_done(run);
 }
 
 /* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns

@@ -117,15 +117,6 @@ static void pack(struct job_run *run, struct lease *lease)
     lease->raw = NULL;
 }
 
-static enum stage first_stage(const struct job_run *run)
-{
-    const struct job *job = &run->job;
-    if (!job_run_is_open(run))
-        return STAGE_ACK;
-    bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
-    return asks || (run->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
-}
-
 void lease_events_leased(void *context, struct lease *lease)
 {
     struct pipeline *pipeline = context;
@@ -146,7 +137,7 @@ void lease_events_leased(void *context, struct lease *lease)
     if (job_run_is_open(run) && pipeline->failed) /* uncovered: moment */
         job_run_decide(run, OUTCOME_RETURNED);
     lease->id = run->job.id;
-    stage_enter(run, first_stage(run));
+    spine_begin(run);
 }
 
 /* ---- decisions about the start -------------------------------------------------------------- */
@@ -159,7 +150,7 @@ static void cancel(struct job_run *run)
     if (!waits)
         return; /* in ACK already, or the job ends after the stage that is running */
     job_outputs_end_cancelled(run);
-    stage_enter(run, STAGE_ACK);
+    stage_done(run);
 }
 
 static void repeat(struct job_run *run, const char *kept)
@@ -196,7 +187,7 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
     } else if (run->stage == STAGE_ASK) {
         bound_wait(run, clock_now_ns());
         if (decision == START_GO)
-            stage_enter(run, STAGE_READ);
+            stage_done(run);
         else if (decision == START_WAITS)
             stage_end(run, OUTCOME_RETURNED);
         else if (decision == START_EXPIRED)
@@ -222,7 +213,7 @@ void lease_events_lost(void *context, struct lease *lease)
         job_run_decide(run, OUTCOME_LOST);
     if ((run->stage < STAGE_DECODE || run->stage == STAGE_UPLOAD) &&
         stage_withdraw(run)) { /* uncovered: moment */
-        stage_enter(run, STAGE_ACK);
+        stage_done(run);
         pipeline_wake(pipeline);
     }
 }

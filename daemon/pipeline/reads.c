@@ -17,7 +17,7 @@ static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct
     run->input.reading = NULL;
     if (error) {
         run->error = *error;
-        stage_enter(run, STAGE_ACK);
+        stage_done(run);
     } else {
         run->input.loaded = bytes;
         run->input.key_counted = true;
@@ -83,7 +83,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
         run->overlays.counted = true;
     }
     if (run->error.status != STATUS_OK)
-        stage_enter(run, STAGE_ACK);
+        stage_done(run);
     else
         reads_enter(run);
     pipeline_wake(pipeline);
@@ -150,7 +150,7 @@ static void start_read(struct job_run *run)
     bool lays = job_overlays_next_key(run), loads = lays || is_input_missing(run);
     char url[JOB_URL_BYTES_MAX + 1];
     if (run->error.status != STATUS_OK) {
-        stage_enter(run, STAGE_ACK);
+        stage_done(run);
         return;
     }
     if (!loads) {
@@ -168,7 +168,7 @@ static void start_read(struct job_run *run)
     }
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
               lays ? run->overlays.key : job_place_name(place, url));
-    stage_enter(run, STAGE_ACK);
+    stage_done(run);
 }
 
 static bool is_waiting(const struct job_run *run)

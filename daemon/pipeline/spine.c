@@ -59,9 +59,22 @@ static bool lacks_disk(struct job_run *run, enum stage next)
     return true;
 }
 
-/* The stage after the job's, or ACK if the job ends. If an output has failed, the job still uploads
- * the others. */
-static enum stage next_stage(const struct job_run *run)
+static enum stage first_stage(const struct job_run *run)
+{
+    const struct job *job = &run->job;
+    if (!job_run_is_open(run))
+        return STAGE_ACK;
+    bool asks = job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0;
+    return asks || (run->lease->marked && job->id) ? STAGE_ASK : STAGE_READ;
+}
+
+void spine_begin(struct job_run *run)
+{
+    stage_enter(run, first_stage(run));
+}
+
+/* If an output has failed, the job still uploads the others. */
+enum stage spine_next(const struct job_run *run)
 {
     if (!job_run_is_open(run))
         return STAGE_ACK;
@@ -89,7 +102,7 @@ static void advance(struct job_run *run)
         goes_back |= lacks_disk(run, next);
     if (goes_back && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_RETURNED);
-    stage_enter(run, next_stage(run));
+    stage_done(run);
 }
 
 /* ---- on a worker ---------------------------------------------------------------------------- */

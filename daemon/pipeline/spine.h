@@ -20,6 +20,10 @@
 #include "daemon/pipeline/stage.h"
 
 extern const struct stage_row spine_table[STAGE_COUNT];
+/* The first stage of a job that was just leased. */
+void spine_begin(struct job_run *run);
+/* The stage after the job's: ACK if the job has an error or an outcome. */
+enum stage spine_next(const struct job_run *run);
 /* worker_task.run and worker_task.done of every job. */
 void spine_run(struct worker_task *task, struct worker_tools *tools);
 void spine_done(struct worker_task *task);

@@ -36,10 +36,15 @@ void stage_enter(struct job_run *run, enum stage stage)
     pipeline->table[stage].enter(run);
 }
 
+void stage_done(struct job_run *run)
+{
+    stage_enter(run, run->pipeline->next_stage(run));
+}
+
 void stage_end(struct job_run *run, enum outcome outcome)
 {
     job_run_decide(run, outcome);
-    stage_enter(run, STAGE_ACK);
+    stage_done(run);
 }
 
 void stage_make_zombie(struct job_run *run)

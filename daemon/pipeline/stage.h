@@ -16,8 +16,11 @@ struct stage_row {
     uint32_t priority; /* of its worker_task */
 };
 
-/* Moves a job that the loop owns, or a new one, to a stage and enters the stage. */
+/* Moves a job that the loop owns, or a new one, to a stage and enters the stage. For spine.c. */
 void stage_enter(struct job_run *run, enum stage stage);
+/* The stage is over, on the loop: enters the next one, or ACK if the job has an error or an
+ * outcome. */
+void stage_done(struct job_run *run);
 /* Decides the outcome and moves the job to ACK. */
 void stage_end(struct job_run *run, enum outcome outcome);
 /* Takes the job back from a worker, at the stage that the worker has reached. */

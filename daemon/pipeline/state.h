@@ -23,6 +23,7 @@ struct stage_row;
 struct pipeline {
     struct pipeline_parts parts;
     const struct stage_row *table; /* of the stages: STAGE_COUNT rows */
+    enum stage (*next_stage)(const struct job_run *run); /* the stage after the job's */
     struct group *group; /* NULL before the start and after the end */
     uint32_t spare;      /* slots for jobs that have ended, but whose shard is away */
     struct pool *file_pool;

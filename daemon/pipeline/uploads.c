@@ -36,7 +36,7 @@ static void finish(struct job_run *run)
     run->timing.upload_ms = clock_ms(run->timing.transfer_ns, clock_now_ns());
     error_clear(&run->error);
     job_outputs_judge(run);
-    stage_enter(run, STAGE_ACK);
+    stage_done(run);
 }
 
 static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
