@@ -129,6 +129,22 @@ void job_run_set_late(const struct job_run *run, struct error *error)
               run->job.timeout_s, stage_name(atomic_load(&run->at)));
 }
 
+void job_run_bound_codec(struct job_run *run)
+{
+    uint64_t own_ns = clock_after_s(clock_now_ns(), run->bounds.decode_timeout_s);
+    uint64_t job_ns = run->timing.deadline_ns;
+    run->bounds.codec.deadline_ns = own_ns < job_ns ? own_ns : job_ns;
+}
+
+void job_run_take_codec_error(struct job_run *run, const struct error *error)
+{
+    if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
+        error_set(&run->error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s: %s",
+                  run->job.timeout_s, error->text);
+    else
+        run->error = *error;
+}
+
 /* ---- questions ------------------------------------------------------------------------------ */
 
 bool job_run_is_on_device(const struct job_run *run)

@@ -281,6 +281,10 @@ void job_run_start_clock(struct job_run *run);
 void job_run_stop_clock(struct job_run *run);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(const struct job_run *run, struct error *error);
+/* Gives a decoder the job's deadline, or decode_timeout_s from now if that is earlier. */
+void job_run_bound_codec(struct job_run *run);
+/* The job gets a decoder's error, or its own timeout if the decoder has reached that. */
+void job_run_take_codec_error(struct job_run *run, const struct error *error);
 
 /* Whether a device runs the job, or has run it and no worker has taken it since. */
 bool job_run_is_on_device(const struct job_run *run);

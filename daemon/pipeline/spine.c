@@ -7,6 +7,7 @@
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/ask.h"
+#include "daemon/pipeline/decoding.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/encoding.h"
@@ -15,12 +16,12 @@
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/line.h"
+#include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/reads.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
-#include "daemon/pipeline/steps.h"
 #include "daemon/pipeline/trace_hooks.h"
 #include "daemon/pipeline/uploads.h"
 
@@ -30,10 +31,10 @@ static void on_computed(struct engine_task *task);
 /* Priorities: the job that is closest to its end runs first. */
 const struct stage_row spine_table[STAGE_COUNT] = {
     [STAGE_ASK] = {.enter = ask_enter},
-    [STAGE_READ] = {reads_enter, steps_read, reads_leave, 0},
+    [STAGE_READ] = {reads_enter, reading_run, reads_leave, 0},
     [STAGE_ADMIT] = {.enter = admission_wait},
-    [STAGE_DECODE] = {stage_start, steps_decode, NULL, 1},
-    [STAGE_GPU] = {enter_gpu, steps_compute, NULL, 2},
+    [STAGE_DECODE] = {stage_start, decoding_run, NULL, 1},
+    [STAGE_GPU] = {enter_gpu, decoding_compute, NULL, 2},
     [STAGE_ENCODE] = {stage_start, encoding_run, NULL, 3},
     [STAGE_UPLOAD] = {.enter = uploads_enter, .leave = uploads_leave},
     [STAGE_ACK] = {.enter = ack_enter},

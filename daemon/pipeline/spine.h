@@ -5,10 +5,10 @@
  *
  *   stage    on the loop          on a worker
  *   ASK      ask.h                                   only if Redis decides about its start
- *   READ     reads.h, line.h      steps.h            the plan: planning.h, route.h, job_overlays.h
+ *   READ     reads.h, line.h      reading.h          the plan: planning.h, route.h, job_overlays.h
  *   ADMIT    admit.h, line.h                         the memory: admission.h
- *   DECODE                        steps.h
- *   GPU                           steps.h            or on a device, without a worker
+ *   DECODE                        decoding.h
+ *   GPU                           decoding.h         or on a device, without a worker
  *   ENCODE                        encoding.h
  *   UPLOAD   uploads.h                               only outputs to URLs
  *   ACK      ack.h, release.h

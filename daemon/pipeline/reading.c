@@ -1,4 +1,4 @@
-#include "daemon/pipeline/steps.h"
+#include "daemon/pipeline/reading.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +14,6 @@
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
-
-/* ---- read ----------------------------------------------------------------------------------- */
 
 /* Whether the file pool can ever hold the input, plus one byte for files_read_input. A device that
  * reads the file needs no room there, but may decline it. */
@@ -152,34 +150,17 @@ static void drop_large(struct job_run *run)
         plan_drop_passes(&run->plan);
 }
 
-/* The job's deadline, or the given time from now if that is earlier. */
-static uint64_t deadline_within(const struct job_run *run, double seconds)
-{
-    uint64_t own = clock_after_s(clock_now_ns(), seconds);
-    return own < run->timing.deadline_ns ? own : run->timing.deadline_ns;
-}
-
-/* A decoder that reached the job's deadline before decode_timeout_s reports the job's timeout. */
-static void take_codec_error(struct job_run *run, const struct error *error)
-{
-    if (error->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
-        error_set(&run->error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s: %s",
-                  run->job.timeout_s, error->text);
-    else
-        run->error = *error;
-}
-
 static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
-    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    job_run_bound_codec(run);
     run->bounds.codec.metadata = planning_metadata(run);
     run->bounds.codec.keeps_orientation = !run->job.orient;
     if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
         planning_build(run, tools);
     else
-        take_codec_error(run, &error);
+        job_run_take_codec_error(run, &error);
 }
 
 /* Whether a device decodes the file and all of it is still to be read. */
@@ -202,7 +183,7 @@ static void read_and_plan(struct job_run *run, struct worker_tools *tools)
 
 static void read_overlay(struct job_run *run)
 {
-    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
+    job_run_bound_codec(run);
     job_overlays_take_key(run);
 }
 
@@ -217,7 +198,7 @@ static void give_up_read(struct job_run *run)
     pool_give(run->pipeline->file_pool, &run->input.file);
 }
 
-void steps_read(struct job_run *run, struct worker_tools *tools)
+void reading_run(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
     run->input.lacks_room = false;
@@ -233,46 +214,4 @@ void steps_read(struct job_run *run, struct worker_tools *tools)
     if (!is_read_later(run))
         job_input_close(run);
     stop_clock(run);
-}
-
-/* ---- decode --------------------------------------------------------------------------------- */
-
-/* Restores what drop_large freed before admission. */
-static void restore_large(struct job_run *run, struct worker_tools *tools)
-{
-    struct error error = {0};
-    if (codec_read_metadata(tools->codec, run->input.seen, run->input.seen_bytes,
-                            &run->bounds.codec, &run->info, &error) != STATUS_OK)
-        take_codec_error(run, &error);
-    else if (run->plan_bytes > PLAN_KEPT_BYTES) /* it may need the profile */
-        planning_restore(run);
-}
-
-void steps_decode(struct job_run *run, struct worker_tools *tools)
-{
-    struct error error = {0};
-    run->bounds.codec.deadline_ns = deadline_within(run, run->bounds.decode_timeout_s);
-    if (!route_put_file(run, tools))
-        return;
-    restore_large(run, tools);
-    if (run->error.status != STATUS_OK)
-        return;
-    plan_put_constants(&run->plan, run->reserved.memory.input);
-    job_overlays_release(run);
-    if (!route_put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
-        return;
-    struct image image = plan_input(&run->plan, run->reserved.memory.input);
-    if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
-                     &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
-        take_codec_error(run, &error);
-}
-
-/* ---- compute -------------------------------------------------------------------------------- */
-
-void steps_compute(struct job_run *run, struct worker_tools *tools)
-{
-    (void)tools;
-    engine_run(run->pipeline->parts.engine, &run->engine_task);
-    if (run->engine_task.error.status != STATUS_OK)
-        run->error = run->engine_task.error;
 }

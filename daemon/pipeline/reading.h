@@ -1,0 +1,10 @@
+/*
+ * reading.h - the stage READ on a worker: reads the input or an overlay, and plans the job. Sets
+ * run->error if it fails.
+ */
+#pragma once
+
+struct job_run;
+struct worker_tools;
+
+void reading_run(struct job_run *run, struct worker_tools *tools);
