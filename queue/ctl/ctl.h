@@ -73,30 +73,39 @@ struct ctl {
     const char *ns;
 };
 
-/* Ends with a row without a name. */
-extern const struct ctl_command ctl_commands[];
+/* ---- ctl.c ---- */
+
+/* Prints "gpuimgctl: " and the message on standard error. Control characters become '?'. */
+void ctl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Closes the connections and ends the program. */
+_Noreturn void ctl_end(struct ctl *ctl, int status);
+/* These print an error and end the program: a message with a pointer to -h, or that memory is
+ * short. */
+_Noreturn void ctl_usage(struct ctl *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void ctl_out_of_memory(struct ctl *ctl, const char *what);
 
 /* The value of an option on the command line; the last one wins. "" if the option takes no value,
  * NULL if it was not given. */
 const char *ctl_value(const struct ctl *ctl, const char *name);
 
-/* Prints "gpuimgctl: " and the message on standard error. Control characters become '?'. */
-void ctl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The functions below end the program after an error. */
 
-/* Closes the connection and ends the program. */
-_Noreturn void ctl_end(struct ctl *ctl, int status);
-/* These print an error and end the program: a message with a pointer to -h, why the last command to
- * the shard in use failed, or that memory is short. */
-_Noreturn void ctl_usage(struct ctl *ctl, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-_Noreturn void ctl_no_answer(struct ctl *ctl);
-_Noreturn void ctl_out_of_memory(struct ctl *ctl, const char *what);
+/* An option that is a number from `least` to `most`; `standard` if it is absent. */
+double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard);
+/* The same for an integer; all numbers are within 1e15 and so are exact. */
+long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard);
+/* Prints one line of JSON on standard output and frees the tree. NULL means out of memory. */
+void ctl_print_json(struct ctl *ctl, cJSON *json);
+/* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.
+ * Other text is printed as cJSON understood it. */
+void ctl_print_text(struct ctl *ctl, const char *text);
 
 /* ---- shards.c ---- */
 
-/* Makes `shards` from `options`. */
+/* Makes `shards` from `options`; ctl_end frees them. */
 bool ctl_open_shards(struct ctl *ctl, struct error *error) MUST_CHECK;
-void ctl_close_shards(struct ctl *ctl); /* idempotent */
 static inline bool ctl_is_sharded(const struct ctl *ctl)
 {
     return ctl->shard_count > 1;
@@ -117,6 +126,8 @@ bool ctl_next(struct ctl *ctl, uint32_t *at);
 /* Marks the shard in use as away, and reports it with the reason of client_why. Ends the program if
  * none is left. */
 void ctl_lose(struct ctl *ctl);
+/* Prints why the last command to the shard in use failed, and ends the program. */
+_Noreturn void ctl_no_answer(struct ctl *ctl);
 /* The exit status of a command: not less than CTL_UNAVAILABLE if a shard is away. */
 int ctl_worst(const struct ctl *ctl, int status);
 
@@ -134,17 +145,7 @@ redisReply *ctl_ask(struct ctl *ctl, const char *format, ...) __attribute__((for
 /* The integer reply to a command with the key NS:KEY. 0 if the shard is away. */
 long long ctl_integer(struct ctl *ctl, const char *command, const char *key);
 
-/* The functions below end the program after an error. */
-
-/* An option that is a number from `least` to `most`; `standard` if it is absent. */
-double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard);
-/* The same for an integer; all numbers are within 1e15 and so are exact. */
-long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard);
-/* Prints one line of JSON on standard output and frees the tree. NULL means out of memory. */
-void ctl_print_json(struct ctl *ctl, cJSON *json);
-/* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.
- * Other text is printed as cJSON understood it. */
-void ctl_print_text(struct ctl *ctl, const char *text);
+/* ---- the commands, each in a file of its name or with its group ---- */
 
 ctl_run ctl_submit, ctl_result, ctl_results, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_pause,
     ctl_resume, ctl_drain, ctl_explain;

@@ -4,17 +4,13 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "conf/format.h"
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "queue/ctl/ctl.h"
-#include "queue/ctl/out.h"
-#include "queue/job/json.h"
 
 #define DEFAULT_FILE "/etc/gpuimgd/gpuimgd.conf"
 #define OPTIONS_MAX  40
@@ -30,7 +26,7 @@ static const struct ctl_option common_options[] = {
     {"version", 'V', NULL, "print the version"},
     {0}};
 
-const struct ctl_command ctl_commands[] = {
+static const struct ctl_command commands[] = {
     {"submit", "FILE...", "send images as jobs; with --wait, wait for the results",
      ctl_submit_options,
      "FILE is an image, a URL, a folder with -r, or - to read names from standard input, one per\n"
@@ -114,103 +110,6 @@ const struct ctl_command ctl_commands[] = {
 #define each_option(option, table)                                                                 \
     for (const struct ctl_option *option = (table); option && option->name; option++)
 
-/* ---- shared by the commands ----------------------------------------------------------------- */
-
-void ctl_end(struct ctl *ctl, int status)
-{
-    ctl_close_shards(ctl);
-    options_clear(&ctl->options);
-    if (out_failed()) {
-        ctl_say("cannot write to standard output");
-        status = status ? status : CTL_FAULT;
-    }
-    exit(status);
-}
-
-void ctl_say(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    out_error(format, args);
-    va_end(args);
-}
-
-void ctl_usage(struct ctl *ctl, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    out_error(format, args);
-    va_end(args);
-    ctl_say("see gpuimgctl %s%s-h", ctl->command ? ctl->command->name : "",
-            ctl->command ? " " : "");
-    ctl_end(ctl, CTL_USAGE);
-}
-
-void ctl_out_of_memory(struct ctl *ctl, const char *what)
-{
-    ctl_say("out of memory for %s", what);
-    ctl_end(ctl, CTL_FAULT);
-}
-
-const char *ctl_value(const struct ctl *ctl, const char *name)
-{
-    for (int i = ctl->value_count; i-- > 0;)
-        if (strcmp(ctl->values[i].name, name) == 0)
-            return ctl->values[i].value;
-    return NULL;
-}
-
-double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard)
-{
-    const char *text = ctl_value(ctl, name);
-    char *end;
-    if (!text)
-        return standard;
-    double number = strtod(text, &end);
-    if (end == text || *end || !(number >= least && number <= most))
-        ctl_usage(ctl, "--%s is \"%s\"; it must be a number from %g to %g", name, text, least,
-                  most);
-    return number;
-}
-
-long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard)
-{
-    double number = ctl_number(ctl, name, least, most, standard);
-    if (number != (double)(long long)number)
-        ctl_usage(ctl, "--%s is %g; it must be an integer from %g to %g", name, number, least,
-                  most);
-    return (long long)number;
-}
-
-void ctl_no_answer(struct ctl *ctl)
-{
-    char number[32];
-    ctl_say("%s%s", ctl_shard_text(ctl, "shard %u: ", number), client_why(ctl->client));
-    ctl_end(ctl, CTL_UNAVAILABLE);
-}
-
-void ctl_print_json(struct ctl *ctl, cJSON *json)
-{
-    char *text = json ? cJSON_PrintUnformatted(json) : NULL;
-    cJSON_Delete(json);
-    if (!text) /* uncovered: memory */
-        ctl_out_of_memory(ctl, "the answer");
-    out_json(text);
-    free(text);
-}
-
-void ctl_print_text(struct ctl *ctl, const char *text)
-{
-    struct error ignored = {0};
-    const char *end = text;
-    while ((unsigned char)*end >= 0x20)
-        end++;
-    if (!*end && json_check(text, strlen(text), &ignored) == STATUS_OK)
-        out_json(text);
-    else
-        ctl_print_json(ctl, cJSON_Parse(text));
-}
-
 /* ---- help ----------------------------------------------------------------------------------- */
 
 static void print_option_help(const char *help)
@@ -264,7 +163,7 @@ static void print_help(const struct ctl_command *command)
         puts("usage: gpuimgctl COMMAND [options]\n\n"
              "Sends jobs to gpuimgd through Redis, and shows their progress and results.\n\n"
              "Commands:");
-        for (command = ctl_commands; command->name; command++)
+        for (command = commands; command->name; command++)
             printf("  %-*s %s\n", HELP_COLUMN - 2, command->name, command->summary);
         puts("\ngpuimgctl COMMAND -h shows a command's options and exit status.\n");
     }
@@ -277,9 +176,9 @@ static void print_help(const struct ctl_command *command)
 
 static void find_command(struct ctl *ctl, const char *name)
 {
-    const char *names[sizeof ctl_commands / sizeof *ctl_commands];
+    const char *names[sizeof commands / sizeof *commands];
     size_t count = 0;
-    for (const struct ctl_command *command = ctl_commands; command->name; command++) {
+    for (const struct ctl_command *command = commands; command->name; command++) {
         if (strcmp(command->name, name) == 0) {
             ctl->command = command;
             return;

@@ -23,17 +23,6 @@ bool ctl_open_shards(struct ctl *ctl, struct error *error)
     return true;
 }
 
-void ctl_close_shards(struct ctl *ctl)
-{
-    for (uint32_t i = 0; i < ctl->shard_count; i++) {
-        client_close(ctl->shards[i].client);
-        options_clear(&ctl->shards[i].options);
-    }
-    free(ctl->shards);
-    ctl->shards = NULL;
-    ctl->shard_count = 0;
-}
-
 /* ---- stepping ------------------------------------------------------------------------------ */
 
 bool ctl_use(struct ctl *ctl, uint32_t index)
@@ -60,6 +49,13 @@ const char *ctl_shard_text(const struct ctl *ctl, const char *format, char text[
     if (ctl_is_sharded(ctl))
         snprintf(text, 32, format, ctl->shard->index);
     return text;
+}
+
+void ctl_no_answer(struct ctl *ctl)
+{
+    char number[32];
+    ctl_say("%s%s", ctl_shard_text(ctl, "shard %u: ", number), client_why(ctl->client));
+    ctl_end(ctl, CTL_UNAVAILABLE);
 }
 
 static void mark_away(struct ctl *ctl)
