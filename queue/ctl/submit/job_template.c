@@ -161,19 +161,19 @@ static void read_priority(struct job_template *template, struct ctl *ctl)
 }
 
 void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
-                       char key[JOB_TEMPLATE_KEY_BYTES])
+                       char key[SUBMIT_KEY_BYTES])
 {
     const char *ns = shard->options.namespace;
     if (template->priority < 0)
-        snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:jobs", ns);
+        snprintf(key, SUBMIT_KEY_BYTES, "%s:jobs", ns);
     else
-        snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:jobs:%d", ns, template->priority);
+        snprintf(key, SUBMIT_KEY_BYTES, "%s:jobs:%d", ns, template->priority);
 }
 
 void job_template_reply_to(const struct job_template *template, const struct ctl_shard *shard,
-                           char key[JOB_TEMPLATE_KEY_BYTES])
+                           char key[SUBMIT_KEY_BYTES])
 {
-    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:reply:%s", shard->options.namespace, template->run);
+    snprintf(key, SUBMIT_KEY_BYTES, "%s:reply:%s", shard->options.namespace, template->run);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
     const char *root = template->output_root;
     char known[FORMAT_LIST_BYTES], name[PATH_MAX];
     size_t length = strlen(root);
-    bool is_url = pattern_is_url(out);
+    bool is_url = source_is_url(out);
     if (!template->keys && *out == '/') {
         if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
             ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use --keys to "
@@ -220,7 +220,7 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
 
 static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
 {
-    const char *kind = pattern_is_url(pattern) ? "url" : "path";
+    const char *kind = source_is_url(pattern) ? "url" : "path";
     if (!format && quality == 0 && *kind == 'p')
         return cJSON_AddStringToObject(job, "output", pattern) != NULL;
     cJSON *output = cJSON_AddObjectToObject(job, "output");
@@ -337,16 +337,16 @@ void job_image_clear(struct job_image *image)
 }
 
 void job_template_input_key(const struct job_template *template, const struct job_image *image,
-                            char key[JOB_TEMPLATE_KEY_BYTES])
+                            char key[SUBMIT_KEY_BYTES])
 {
-    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:img:%s:%" PRIu64, image->shard->options.namespace,
+    snprintf(key, SUBMIT_KEY_BYTES, "%s:img:%s:%" PRIu64, image->shard->options.namespace,
              template->run, image->number);
 }
 
 void job_template_output_key(const struct job_template *template, const struct job_image *image,
-                             size_t index, char key[JOB_TEMPLATE_KEY_BYTES])
+                             size_t index, char key[SUBMIT_KEY_BYTES])
 {
-    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:img:%s:%" PRIu64 ":out%zu",
+    snprintf(key, SUBMIT_KEY_BYTES, "%s:img:%s:%" PRIu64 ":out%zu",
              image->shard->options.namespace, template->run, image->number, index + 1);
 }
 
@@ -404,7 +404,7 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
                     const char *out, const struct job_image *image, size_t index)
 {
     const struct format *format = format_by_suffix(source_suffix(out));
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     cJSON *keyed = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
     job_template_output_key(template, image, index, key);
     cJSON_DeleteItemFromObjectCaseSensitive(keyed, "path");
@@ -444,7 +444,7 @@ static bool fill_output(const struct job_template *template, cJSON *job,
 static bool add_input(const struct job_template *template, cJSON *job, const char *path,
                       const struct job_image *image)
 {
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     if (!template->keys && !image->file.is_url)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
@@ -457,7 +457,7 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
 static bool add_reply(const struct job_template *template, cJSON *job,
                       const struct job_image *image)
 {
-    char shown[PATH_MAX], reply_to[JOB_TEMPLATE_KEY_BYTES];
+    char shown[PATH_MAX], reply_to[SUBMIT_KEY_BYTES];
     cJSON *meta = cJSON_AddObjectToObject(job, "meta");
     text_copy(shown, sizeof shown, image->file.name);
     text_make_printable(shown);

@@ -8,14 +8,12 @@
 
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/submit/key_file.h"
 #include "queue/ctl/submit/overlay_files.h"
 #include "queue/ctl/submit/source.h"
 
 /* Expiry in seconds of a result in Redis, for a client that dies before it downloads it. */
 #define OUTPUT_KEY_TTL_S 3600
-
-/* Room for a key of this program. */
-#define JOB_TEMPLATE_KEY_BYTES 320
 
 struct job_template {
     cJSON *job;              /* the template, without input and id */
@@ -47,9 +45,9 @@ void job_template_read(struct job_template *template, struct ctl *ctl);
 void job_template_clear(struct job_template *template);
 /* Write the keys of a shard's list that the jobs are pushed to, and of its reply list. */
 void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
-                       char key[JOB_TEMPLATE_KEY_BYTES]);
+                       char key[SUBMIT_KEY_BYTES]);
 void job_template_reply_to(const struct job_template *template, const struct ctl_shard *shard,
-                           char key[JOB_TEMPLATE_KEY_BYTES]);
+                           char key[SUBMIT_KEY_BYTES]);
 
 /* Sets the paths of the image's outputs. Returns false and sets `error` if a pattern is invalid or
  * memory is short. Call job_image_clear in any case. */
@@ -65,6 +63,6 @@ char *job_template_fill(const struct job_template *template, const struct job_im
 
 /* The Redis keys of an image and of one of its results. */
 void job_template_input_key(const struct job_template *template, const struct job_image *image,
-                            char key[JOB_TEMPLATE_KEY_BYTES]);
+                            char key[SUBMIT_KEY_BYTES]);
 void job_template_output_key(const struct job_template *template, const struct job_image *image,
-                             size_t index, char key[JOB_TEMPLATE_KEY_BYTES]);
+                             size_t index, char key[SUBMIT_KEY_BYTES]);

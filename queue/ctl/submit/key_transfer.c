@@ -1,17 +1,11 @@
 #include "queue/ctl/submit/key_transfer.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "queue/ctl/show.h"
-
-/* Expiry of an uploaded image, in seconds: it limits how long an image stays in Redis if the client
- * dies. It is a day, because the job may still wait in the queue. */
-#define IMAGE_TTL_S "86400"
+#include "queue/ctl/submit/key_file.h"
 
 static struct job_image *find(const struct key_transfer *transfer, uint64_t number)
 {
@@ -35,58 +29,15 @@ void key_transfer_clear(struct key_transfer *transfer)
 
 /* ---- upload -------------------------------------------------------------------------------- */
 
-static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,
-                          struct error *error)
-{
-    struct stat about;
-    uint8_t *bytes = NULL;
-    FILE *file = fopen(path, "re");
-    if (!file || fstat(fileno(file), &about) != 0) /* uncovered: slip */
-        error_set(error, STATUS_INPUT_UNREADABLE, "%s", strerror(errno));
-    else if ((uint64_t)about.st_size > bytes_max)
-        error_set(error, STATUS_INPUT_TOO_LARGE,
-                  "the file has %lld bytes; input_bytes_max allows %llu",
-                  (long long)about.st_size, (unsigned long long)bytes_max);
-    else if (!(bytes = malloc((size_t)about.st_size + 1)))
-        error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the file");
-    else
-        *length = fread(bytes, 1, (size_t)about.st_size, file);
-    if (bytes && (ferror(file) || *length == 0)) { /* uncovered: slip */
-        error_set(error, STATUS_INPUT_UNREADABLE, "%s",
-                  ferror(file) ? strerror(errno) : "the file is empty");
-        free(bytes);
-        bytes = NULL;
-    }
-    if (file)
-        fclose(file);
-    return bytes;
-}
-
-bool key_transfer_put(struct client *client, const char *key, const char *path, uint64_t bytes_max,
-                      bool *redis_lost, struct error *error)
-{
-    size_t length = 0;
-    uint8_t *bytes = read_file(path, bytes_max, &length, error);
-    if (!bytes)
-        return false;
-    const char *argv[] = {"SET", key, (const char *)bytes, "EX", IMAGE_TTL_S};
-    size_t lengths[] = {3, strlen(key), length, 2, strlen(IMAGE_TTL_S)};
-    redisReply *reply = client_ask_words(client, 5, argv, lengths);
-    free(bytes);
-    *redis_lost = !reply;
-    freeReplyObject(reply);
-    return !*redis_lost;
-}
-
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,
                          struct error *error)
 {
-    char in[JOB_TEMPLATE_KEY_BYTES];
+    char in[SUBMIT_KEY_BYTES];
     if (image->file.is_url)
         return true;
     job_template_input_key(transfer->template, image, in);
-    return key_transfer_put(image->shard->client, in, image->file.path, transfer->bytes_max,
-                            &transfer->redis_lost, error);
+    return key_file_put(image->shard->client, in, image->file.path, transfer->bytes_max,
+                        &transfer->redis_lost, error);
 }
 
 void key_transfer_hold(struct key_transfer *transfer, struct job_image *image)
@@ -140,7 +91,7 @@ cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, con
     const cJSON *outputs = cJSON_GetObjectItemCaseSensitive(result, "outputs");
     cJSON *unwritten = cJSON_CreateArray();
     bool done = strcmp(show_text(result, "status"), "done") == 0;
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     for (size_t i = 0; slot && i < JOB_OUTPUTS_MAX; i++) {
         const cJSON *output = cJSON_GetArrayItem(outputs, (int)i);
         if (!slot->outs[i] || cJSON_HasObjectItem(output, "error") ||
@@ -166,7 +117,7 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
 {
     struct job_image *slot = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
-    char keys[JOB_OUTPUTS_MAX + 1][JOB_TEMPLATE_KEY_BYTES];
+    char keys[JOB_OUTPUTS_MAX + 1][SUBMIT_KEY_BYTES];
     int count = 1;
     if (!slot)
         return;

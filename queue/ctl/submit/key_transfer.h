@@ -19,10 +19,6 @@ struct key_transfer {
                                 image's shard */
 };
 
-/* Uploads a file to a key, which expires in a day. Returns false and sets `error` or *redis_lost on
- * failure. */
-bool key_transfer_put(struct client *client, const char *key, const char *path, uint64_t bytes_max,
-                      bool *redis_lost, struct error *error);
 /* Uploads an image to its key, unless the daemon downloads it from its URL. Returns false and sets
  * `error` or redis_lost on failure. */
 bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *image,

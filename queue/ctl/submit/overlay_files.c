@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "conf/text.h"
-#include "queue/ctl/submit/key_transfer.h"
+#include "queue/ctl/submit/key_file.h"
 #include "queue/job/json.h"
 
 /* The member of an `input` that is marked: the number of its file. A job never has it. */
@@ -115,9 +115,9 @@ void overlay_files_find(struct overlay_files *overlays, struct ctl *ctl, cJSON *
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 static void name_key(const struct overlay_files *overlays, const struct ctl_shard *shard,
-                     size_t index, char key[JOB_TEMPLATE_KEY_BYTES])
+                     size_t index, char key[SUBMIT_KEY_BYTES])
 {
-    snprintf(key, JOB_TEMPLATE_KEY_BYTES, "%s:img:%s:overlay%zu", shard->options.namespace,
+    snprintf(key, SUBMIT_KEY_BYTES, "%s:img:%s:overlay%zu", shard->options.namespace,
              overlays->run, index + 1);
 }
 
@@ -130,7 +130,7 @@ static bool fill(void *context, cJSON *op, const cJSON *input)
 {
     const struct filling *filling = context;
     const cJSON *number = cJSON_GetObjectItemCaseSensitive(input, MARK);
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     if (!number)
         return true;
     name_key(filling->overlays, filling->shard, (size_t)number->valuedouble, key);
@@ -152,14 +152,14 @@ bool overlay_files_upload(struct overlay_files *overlays, const struct ctl_shard
                           uint64_t bytes_max, bool *redis_lost, struct error *error)
 {
     uint64_t bit = (uint64_t)1 << shard->index;
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     for (size_t i = 0; i < overlays->count; i++) {
         struct overlay_file *file = &overlays->files[i];
         struct error own = {0};
         name_key(overlays, shard, i, key);
         if (file->shards & bit)
             continue;
-        if (!key_transfer_put(shard->client, key, file->path, bytes_max, redis_lost, &own)) {
+        if (!key_file_put(shard->client, key, file->path, bytes_max, redis_lost, &own)) {
             if (own.status)
                 error_set(error, own.status, "the overlay %.200s: %.300s", file->path, own.text);
             return false;
@@ -171,7 +171,7 @@ bool overlay_files_upload(struct overlay_files *overlays, const struct ctl_shard
 
 void overlay_files_delete(struct overlay_files *overlays, struct ctl *ctl)
 {
-    char key[JOB_TEMPLATE_KEY_BYTES];
+    char key[SUBMIT_KEY_BYTES];
     for (uint32_t i = 0; i < ctl->shard_count; i++)
         if (ctl->shards[i].client)
             client_retry_for(ctl->shards[i].client, 0, NULL, NULL);

@@ -4,14 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "conf/format.h"
-
-bool pattern_is_url(const char *text)
-{
-    return strncasecmp(text, "https://", 8) == 0 || strncasecmp(text, "http://", 7) == 0;
-}
 
 static bool is_escape(const char *text)
 {
@@ -20,7 +14,7 @@ static bool is_escape(const char *text)
 
 bool pattern_varies(const char *pattern)
 {
-    bool is_url = pattern_is_url(pattern);
+    bool is_url = source_is_url(pattern);
     for (const char *at = pattern; (at = strchr(at, '%')); at++)
         if (!is_url || !is_escape(at))
             return true;
@@ -61,7 +55,7 @@ static bool expand(const char *pattern, const struct job_image *image, const cha
     const char *suffix = source_suffix(name), *ending = suffix;
     size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
     char digits[24];
-    bool ok = true, is_url = pattern_is_url(pattern);
+    bool ok = true, is_url = source_is_url(pattern);
     if (format)
         ending = format_by_name(format) ? format_by_name(format)->suffixes[0] : format;
     snprintf(digits, sizeof digits, "%" PRIu64, image->number);

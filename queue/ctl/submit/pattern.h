@@ -4,9 +4,8 @@
 
 #include "queue/ctl/submit/job_template.h"
 
-/* In the pattern of a URL, % and two hexadecimal digits are not a pattern: they stay. */
-bool pattern_is_url(const char *text);
-/* Whether names of different images differ. */
+/* Whether names of different images differ. In the pattern of a URL, % and two hexadecimal digits
+ * are not a pattern: they stay. */
 bool pattern_varies(const char *pattern);
 
 /* Writes the name that a pattern gives for an image. format: the name of the result's format; NULL:

@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/format.h"
 #include "conf/text.h"
-#include "queue/ctl/submit/pattern.h"
 
 void source_close(struct source *source)
 {
@@ -22,6 +22,11 @@ const char *source_suffix(const char *name)
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     const char *dot = strrchr(base, '.');
     return dot && dot > base ? dot + 1 : "";
+}
+
+bool source_is_url(const char *name)
+{
+    return strncasecmp(name, "https://", 8) == 0 || strncasecmp(name, "http://", 7) == 0;
 }
 
 static enum source_step bad(struct source *source, const char *name, const char *what)
@@ -102,7 +107,7 @@ static enum source_step begin(struct source *source, const char *name, struct so
     if (strlen(name) + 2 > sizeof source->path) /* uncovered: slip */
         return bad(source, "a name", "the path is too long");
     strcpy(source->path, name);
-    if (pattern_is_url(name))
+    if (source_is_url(name))
         return give_url(source, file);
     if (stat(name, &about) != 0) {
         int reason = errno;

@@ -61,3 +61,5 @@ void source_close(struct source *source); /* idempotent */
 
 /* The suffix of a name, without the dot; "" if there is none. */
 const char *source_suffix(const char *name);
+/* Whether a name is a URL. */
+bool source_is_url(const char *name);

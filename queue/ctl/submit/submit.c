@@ -179,7 +179,7 @@ static void say_unsure(struct submit *submit, size_t count, bool answered)
 static size_t send_jobs(struct submit *submit)
 {
     const struct ctl_shard *shard = submit->ctl->shard;
-    char list[JOB_TEMPLATE_KEY_BYTES];
+    char list[SUBMIT_KEY_BYTES];
     if (submit->wait && !client_up(shard->client))
         return 0;
     job_template_list(&submit->template, shard, list);
@@ -479,7 +479,7 @@ static bool read_shard(struct submit *submit, size_t *taken)
 {
     struct ctl *ctl = submit->ctl;
     bool is_one = !ctl_is_sharded(ctl);
-    char list[JOB_TEMPLATE_KEY_BYTES];
+    char list[SUBMIT_KEY_BYTES];
     job_template_reply_to(&submit->template, ctl->shard, list);
     *taken = 0;
     if ((!is_one && !client_up(ctl->client)) ||
@@ -534,7 +534,7 @@ static void say_left(struct submit *submit, const char *why)
     uint64_t sent = submit->progress.sent, ended = progress_ended(&submit->progress);
     const char *rest =
         submit->source_ended && submit->batch.count == 0 ? "" : "; further images were not sent";
-    char list[JOB_TEMPLATE_KEY_BYTES];
+    char list[SUBMIT_KEY_BYTES];
     const char *others = ctl_is_sharded(submit->ctl) ? " and its like in the other shards" : "";
     if (!submit->wait) { /* uncovered: gone */
         ctl_say("%s: %" PRIu64 " jobs were sent%s", why, sent, rest);
