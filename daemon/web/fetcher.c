@@ -63,10 +63,8 @@ void fetcher_warn_of_order(const struct options *options)
 
 struct fetcher {
     uv_loop_t *loop;
-    const struct options *options;
+    struct transfer_rules rules;
     struct metrics_urls *totals;
-    struct prefixes prefixes;
-    struct networks networks;
     CURLM *multi;
     uv_timer_t timeout; /* libcurl's */
     uv_timer_t soon;    /* starts transfers of the line on the next turn of the loop */
@@ -84,22 +82,12 @@ struct watched {
 
 const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)
 {
-    return &fetcher->prefixes;
-}
-
-const struct options *fetcher_options(const struct fetcher *fetcher)
-{
-    return fetcher->options;
-}
-
-const struct networks *fetcher_networks(const struct fetcher *fetcher)
-{
-    return &fetcher->networks;
+    return &fetcher->rules.prefixes;
 }
 
 bool fetcher_reload(struct fetcher *fetcher, struct error *error)
 {
-    return take_prefixes(&fetcher->prefixes, fetcher->options, error);
+    return take_prefixes(&fetcher->rules.prefixes, fetcher->rules.options, error);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -114,9 +102,9 @@ static void pump_soon(struct fetcher *fetcher)
 
 /* The oldest transfer may exceed the budget by its own size, if the others are within it. So one
  * transfer always goes on, and at most url_bytes and one input are in memory. */
-bool fetcher_count(struct fetcher *fetcher, struct transfer *transfer, size_t bytes)
+static bool count_bytes(struct fetcher *fetcher, struct transfer *transfer, size_t bytes)
 {
-    uint64_t most = fetcher->options->url_bytes;
+    uint64_t most = fetcher->rules.options->url_bytes;
     bool fits = fetcher->held + bytes <= most;
     bool is_oldest = list_first(&fetcher->running) == &transfer->node;
     if (!fits && !(is_oldest && fetcher->held - transfer->capacity <= most))
@@ -125,7 +113,7 @@ bool fetcher_count(struct fetcher *fetcher, struct transfer *transfer, size_t by
     return true;
 }
 
-void fetcher_uncount(struct fetcher *fetcher, size_t bytes)
+static void uncount_bytes(struct fetcher *fetcher, size_t bytes)
 {
     fetcher->held -= bytes;
     if (bytes > 0)
@@ -134,7 +122,7 @@ void fetcher_uncount(struct fetcher *fetcher, size_t bytes)
 
 void fetcher_release(struct fetcher *fetcher, size_t length)
 {
-    fetcher_uncount(fetcher, length);
+    uncount_bytes(fetcher, length);
 }
 
 /* ---- the end of a transfer ------------------------------------------------------------------ */
@@ -167,7 +155,7 @@ static uint8_t *take_bytes(struct transfer *transfer)
     size_t length = transfer->length;
     uint8_t *bytes = transfer->bytes;
     uint8_t *shrunk = realloc(bytes, length > 0 ? length : 1);
-    fetcher_uncount(transfer->fetcher, transfer->capacity - length);
+    uncount_bytes(transfer->fetcher, transfer->capacity - length);
     transfer->bytes = NULL;
     transfer->capacity = 0;
     return shrunk ? shrunk : bytes;
@@ -325,7 +313,7 @@ static void on_soon(uv_timer_t *timer)
     struct fetcher *fetcher = timer->data;
     unpause(fetcher);
     while (!list_empty(&fetcher->line) &&
-           fetcher->running.length < fetcher->options->url_connections)
+           fetcher->running.length < fetcher->rules.options->url_connections)
         begin(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
     collect(fetcher);
 }
@@ -336,6 +324,7 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
     if (!transfer)
         return NULL;
     transfer->fetcher = fetcher;
+    transfer->rules = &fetcher->rules;
     transfer->request = *request;
     rank_push(&fetcher->line, &transfer->node, RANK_OFFSET(struct transfer, node, request.rank));
     pump_soon(fetcher);
@@ -346,7 +335,7 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
 
 static bool open_multi(struct fetcher *fetcher, struct error *error)
 {
-    long most = (long)fetcher->options->url_connections;
+    long most = (long)fetcher->rules.options->url_connections;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(fetcher->multi = curl_multi_init()))
         return error_refuse(error, "libcurl does not start: no memory");
     if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS))
@@ -371,12 +360,13 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
         return NULL;
     }
     fetcher->loop = loop;
-    fetcher->options = options;
+    fetcher->rules =
+        (struct transfer_rules){.options = options, .count = count_bytes, .uncount = uncount_bytes};
     fetcher->totals = totals;
     list_init(&fetcher->line);
     list_init(&fetcher->running);
-    if (!take_prefixes(&fetcher->prefixes, options, error) ||
-        !networks_parse(&fetcher->networks, options->url_networks, error) ||
+    if (!take_prefixes(&fetcher->rules.prefixes, options, error) ||
+        !networks_parse(&fetcher->rules.networks, options->url_networks, error) ||
         !open_multi(fetcher, error)) {
         fetcher_destroy(fetcher);
         return NULL;
@@ -407,8 +397,8 @@ void fetcher_destroy(struct fetcher *fetcher)
     if (!fetcher)
         return;
     curl_multi_cleanup(fetcher->multi);
-    prefixes_clear(&fetcher->prefixes);
-    networks_clear(&fetcher->networks);
+    prefixes_clear(&fetcher->rules.prefixes);
+    networks_clear(&fetcher->rules.networks);
     free(fetcher);
 }
 

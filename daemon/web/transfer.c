@@ -46,7 +46,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     struct transfer *transfer = context;
     char text[INET6_ADDRSTRLEN] = "?";
     (void)purpose;
-    const char *kind = networks_forbid(fetcher_networks(transfer->fetcher), &address->addr);
+    const char *kind = networks_forbid(&transfer->rules->networks, &address->addr);
     if (!kind) {
         transfer->opened = true;
         return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -97,13 +97,13 @@ static bool grow(struct transfer *transfer, size_t needed)
     size_t capacity = 2 * transfer->capacity > FIRST_BYTES ? 2 * transfer->capacity : FIRST_BYTES;
     capacity = capacity < most ? capacity : most;
     capacity = capacity > needed ? capacity : needed;
-    if (!fetcher_count(transfer->fetcher, transfer, capacity - transfer->capacity)) {
+    if (!transfer->rules->count(transfer->fetcher, transfer, capacity - transfer->capacity)) {
         transfer->paused = true;
         return false;
     }
     uint8_t *grown = realloc(transfer->bytes, capacity);
     if (!grown) {
-        fetcher_uncount(transfer->fetcher, capacity - transfer->capacity);
+        transfer->rules->uncount(transfer->fetcher, capacity - transfer->capacity);
         error_set(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %zu bytes",
                   needed);
         return false;
@@ -175,7 +175,7 @@ static void set_callbacks(struct transfer *transfer)
 static void set_limits(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
-    double timeout_s = fetcher_options(transfer->fetcher)->url_timeout_s;
+    double timeout_s = transfer->rules->options->url_timeout_s;
     double connect_s = timeout_s < CONNECT_S ? timeout_s : CONNECT_S;
     long slow_s = timeout_s > 2 ? (long)(timeout_s / 2) : 1;
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3));
@@ -189,7 +189,7 @@ static void set_limits(struct transfer *transfer)
 static void set_protocol(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
-    const char *ca_file = fetcher_options(transfer->fetcher)->url_ca_file;
+    const char *ca_file = transfer->rules->options->url_ca_file;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     /* A slow name server must not block the loop when a transfer is cancelled. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -270,8 +270,7 @@ bool transfer_prepare(struct transfer *transfer)
     struct error *error = &transfer->error;
     if (!transfer->url.text && url_parse(&transfer->url, transfer->request.url, error) != STATUS_OK)
         return false;
-    const struct prefix *prefix =
-        prefixes_match(fetcher_prefixes(transfer->fetcher), &transfer->url, error);
+    const struct prefix *prefix = prefixes_match(&transfer->rules->prefixes, &transfer->url, error);
     if (!prefix)
         return false;
     if (!transfer->easy)
@@ -290,7 +289,7 @@ void transfer_clear(struct transfer *transfer)
 {
     curl_easy_cleanup(transfer->easy);
     curl_slist_free_all(transfer->headers);
-    fetcher_uncount(transfer->fetcher, transfer->capacity);
+    transfer->rules->uncount(transfer->fetcher, transfer->capacity);
     free(transfer->bytes);
     url_clear(&transfer->url);
     transfer->easy = NULL;
@@ -328,7 +327,7 @@ static bool is_success(const struct transfer *transfer, long status)
  * prefix open. Servers of one prefix may redirect within it. */
 static bool stays_in_prefix(const struct transfer *transfer, const struct url *target)
 {
-    const struct prefixes *prefixes = fetcher_prefixes(transfer->fetcher);
+    const struct prefixes *prefixes = &transfer->rules->prefixes;
     struct error ignored = {0};
     const struct prefix *from = prefixes_match(prefixes, &transfer->url, &ignored);
     return from && from == prefixes_match(prefixes, target, &ignored);

@@ -12,9 +12,20 @@
 #include "daemon/web/fetcher.h"
 #include "daemon/web/networks.h"
 
+/* The same for all transfers of a fetcher. */
+struct transfer_rules {
+    const struct options *options; /* live */
+    struct prefixes prefixes;
+    struct networks networks;
+    /* Counts `bytes` more for the transfer. false: it must pause; the fetcher unpauses it later. */
+    bool (*count)(struct fetcher *fetcher, struct transfer *transfer, size_t bytes);
+    void (*uncount)(struct fetcher *fetcher, size_t bytes);
+};
+
 struct transfer {
     struct list_node node; /* in the fetcher's line, or in its list of running transfers */
     struct fetcher *fetcher;
+    const struct transfer_rules *rules;
     struct transfer_request request;
     struct url url;        /* of the current request */
     CURL *easy;            /* NULL in the line */
@@ -34,14 +45,6 @@ struct transfer {
     char fault[CURL_ERROR_SIZE];
     struct error error;    /* found in a callback, which then aborted the request */
 };
-
-/* What fetcher.c offers to a transfer. */
-
-const struct options *fetcher_options(const struct fetcher *fetcher);
-const struct networks *fetcher_networks(const struct fetcher *fetcher);
-/* Counts `bytes` more for the transfer. false: it must pause; the fetcher unpauses it later. */
-bool fetcher_count(struct fetcher *fetcher, struct transfer *transfer, size_t bytes);
-void fetcher_uncount(struct fetcher *fetcher, size_t bytes);
 
 /* Prepares the first request, or the next one after a redirect. false: transfer->error is set. */
 bool transfer_prepare(struct transfer *transfer);
