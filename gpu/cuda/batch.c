@@ -10,19 +10,8 @@
 #include <string.h>
 
 #include "gpu/cuda/try.h"
-#include "gpu/plan/pass.h"
 
 /* ---- enqueueing ---- */
-
-struct pass_buffers cuda_buffers(const struct engine_task *task)
-{
-    const struct plan *plan = task->plan;
-    struct pass_buffers buffers;
-    buffers.input = (uint8_t *)task->memory->device_block.memory;
-    buffers.output = buffers.input + buffer_align(plan->input_bytes);
-    buffers.scratch = buffers.output + buffer_align(plan->output_bytes - plan->written_bytes);
-    return buffers;
-}
 
 static size_t downloaded_bytes(const struct plan *plan)
 {
@@ -35,30 +24,10 @@ static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
     size_t bytes = downloaded_bytes(task->plan);
     if (bytes == 0)
         return cudaSuccess;
-    return cuda_batch_note(slot, task,
-                           CUDA_TRY(cudaMemcpyAsync(task->memory->output, cuda_buffers(task).output,
-                                                    bytes, cudaMemcpyDeviceToHost,
-                                                    slot->stream)));
-}
-
-cudaError_t cuda_batch_note(const struct cuda_slot *slot, struct engine_task *task,
-                            cudaError_t result)
-{
-    if (result == cudaSuccess || cuda_is_sticky(result))
-        return result;
-    error_set(&task->error, STATUS_GPU_FAILED, "%s: starting the job: %s (%s)",
-              slot->device->base.name, cudaGetErrorString(result), cudaGetErrorName(result));
-    return cudaSuccess;
-}
-
-cudaError_t cuda_batch_note_all(const struct cuda_slot *slot, cudaError_t result)
-{
-    if (result == cudaSuccess || cuda_is_sticky(result))
-        return result;
-    list_each(node, &slot->tasks)
-        if (cuda_task(node)->error.status == STATUS_OK)
-            (void)!cuda_batch_note(slot, cuda_task(node), result);
-    return cudaSuccess;
+    return cuda_note_task(
+        slot, task,
+        CUDA_TRY(cudaMemcpyAsync(task->memory->output, cuda_buffers(task).output, bytes,
+                                 cudaMemcpyDeviceToHost, slot->stream)));
 }
 
 /* Returns a sticky error. */
@@ -92,7 +61,7 @@ static cudaError_t choose_device(struct cuda_slot *slot)
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     slot->measured = false;
-    return cuda_batch_note_all(slot, result);
+    return cuda_note_tasks(slot, result);
 }
 
 /* ---- kernels ---- */
@@ -136,7 +105,7 @@ static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
                           const struct pass_call *call)
 {
     cudaError_t result = (cudaError_t)pass_launch(call, slot->stream);
-    return cuda_batch_note(slot, task, cuda_try(result, call->pass->type->name));
+    return cuda_note_task(slot, task, cuda_try(result, call->pass->type->name));
 }
 
 /* A large image gains nothing from a shared launch. */
@@ -230,7 +199,7 @@ static cudaError_t launch_all(struct cuda_slot *slot)
 /* An error that is not sticky fails all tasks, which share the launches. */
 static cudaError_t run_codec(struct cuda_slot *slot, cudaError_t (*codec)(struct cuda_slot *slot))
 {
-    return slot->has_codec ? cuda_batch_note_all(slot, codec(slot)) : cudaSuccess;
+    return slot->has_codec ? cuda_note_tasks(slot, codec(slot)) : cudaSuccess;
 }
 
 static bool decodes(const struct plan *plan)

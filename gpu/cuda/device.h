@@ -19,6 +19,7 @@
 #include "gpu/jpeg/decode.h"
 #include "gpu/jpeg/encode.h"
 #include "gpu/jpeg/progressive.h"
+#include "gpu/plan/pass.h"
 
 /* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
  * deadline and after its start. */
@@ -172,6 +173,17 @@ static inline struct engine_task *cuda_task(struct list_node *node)
     return container_of(node, struct engine_task, node);
 }
 
+/* The plan's buffers on the task's device. */
+static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    struct pass_buffers buffers;
+    buffers.input = (uint8_t *)task->memory->device_block.memory;
+    buffers.output = buffers.input + buffer_align(plan->input_bytes);
+    buffers.scratch = buffers.output + buffer_align(plan->output_bytes - plan->written_bytes);
+    return buffers;
+}
+
 /* Number of open slots. */
 static inline uint32_t cuda_slot_count(const struct cuda_device *device)
 {
@@ -212,6 +224,14 @@ bool cuda_uuids_given(const char *devices);
  * runs. Returns their number; 0: the error is set. */
 uint32_t cuda_uuids_select(const char *devices, struct error *error);
 
+/* ---- note.c ---- */
+
+/* Records the outcome of a CUDA call for the task, or for all tasks without an error. Returns a
+ * sticky error; any other error becomes the task's. */
+cudaError_t cuda_note_task(const struct cuda_slot *slot, struct engine_task *task,
+                           cudaError_t result) MUST_CHECK;
+cudaError_t cuda_note_tasks(const struct cuda_slot *slot, cudaError_t result) MUST_CHECK;
+
 /* ---- batch.c ---- */
 
 /* Enqueue copies, kernels and events for the slot's tasks: first the uploads and, of a progressive
@@ -222,15 +242,6 @@ cudaError_t cuda_batch_go_on(struct cuda_slot *slot) MUST_CHECK;
 /* For a batch that has ended: adds to the activity and, if it was measured, sets the times of each
  * task without an error. */
 void cuda_batch_take_times(struct cuda_slot *slot);
-
-/* The plan's buffers on the task's device. */
-struct pass_buffers cuda_buffers(const struct engine_task *task);
-
-/* Records the outcome of a CUDA call for the task, or for all tasks without an error. Returns a
- * sticky error; any other error becomes the task's. */
-cudaError_t cuda_batch_note(const struct cuda_slot *slot, struct engine_task *task,
-                            cudaError_t result) MUST_CHECK;
-cudaError_t cuda_batch_note_all(const struct cuda_slot *slot, cudaError_t result) MUST_CHECK;
 
 /* ---- upload.c ---- */
 

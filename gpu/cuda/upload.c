@@ -25,7 +25,7 @@ static cudaError_t copy(struct cuda_slot *slot, struct engine_task *task, uint8_
 {
     cudaError_t result =
         CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, slot->stream));
-    return task ? cuda_batch_note(slot, task, result) : cuda_batch_note_all(slot, result);
+    return task ? cuda_note_task(slot, task, result) : cuda_note_tasks(slot, result);
 }
 
 /* Copies a large piece, or adds a small one to the list. */
