@@ -76,13 +76,18 @@ static void add_encoder(const struct plan_variant *variant, struct encoder_room 
     room->work_bytes += buffer_align(variant->encoder.work_bytes);
 }
 
+static size_t source_bytes(const struct plan *plan)
+{
+    return pass_shape_bytes(plan_source_shape(&plan->source));
+}
+
 /* Grows the slots for the source and the encoders. */
 static void measure_codecs(const struct plan *plan, struct scratch *scratch)
 {
     const struct plan_file *file = &plan->source.file;
     struct encoder_room room = {0, 0};
     if (file->bytes > 0) {
-        grow_slot(scratch, SLOT_SOURCE, buffer_align(plan_source_bytes(&plan->source)));
+        grow_slot(scratch, SLOT_SOURCE, buffer_align(source_bytes(plan)));
         grow_slot(scratch, SLOT_CODEC, buffer_align(file->work_bytes));
     }
     for (size_t v = 0; v < plan->variant_count; v++)
@@ -196,7 +201,7 @@ void plan_lay_out(struct plan *plan)
     if (plan->input_bytes > 0)
         plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
     else
-        plan->input_bytes = plan_source_bytes(&plan->source);
+        plan->input_bytes = source_bytes(plan);
     if (plan->constants_bytes > 0)
         plan->constants_at = take(&plan->input_bytes, plan->constants_bytes);
     for (size_t v = 0; v < plan->variant_count; v++)

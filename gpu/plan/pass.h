@@ -107,6 +107,13 @@ static inline size_t pass_shape_bytes(struct pass_shape shape)
     return image_bytes(shape.width, shape.height, shape.channels);
 }
 
+/* The decoded image: smaller than the full source if it was decoded at M/8. */
+static inline struct pass_shape plan_source_shape(const struct plan_source *source)
+{
+    return (struct pass_shape){image_scaled(source->width, source->eighths),
+                               image_scaled(source->height, source->eighths), source->channels};
+}
+
 enum pass_buffer { PASS_INPUT, PASS_OUTPUT, PASS_SCRATCH };
 
 struct pass_place {

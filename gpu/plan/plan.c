@@ -123,17 +123,6 @@ const cJSON *plan_next_overlay(const cJSON *ops, int *position)
 
 /* ---- building ---- */
 
-static struct pass_shape source_shape(const struct plan_source *source)
-{
-    return (struct pass_shape){image_scaled(source->width, source->eighths),
-                               image_scaled(source->height, source->eighths), source->channels};
-}
-
-size_t plan_source_bytes(const struct plan_source *source)
-{
-    return pass_shape_bytes(source_shape(source));
-}
-
 /* Sets the full sides of the oriented source. */
 static void set_sides(struct chain *chain, const struct plan_source *source)
 {
@@ -277,7 +266,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
      * Four more passes may be added: orientation, YCbCr or CMYK to RGB or gray, a copy before that,
      * and gray or flattening. */
     uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 4;
-    struct pass_shape shape = source_shape(source);
+    struct pass_shape shape = plan_source_shape(source);
 
     variant->passes = malloc(capacity * sizeof(*variant->passes));
     if (!variant->passes)
@@ -420,7 +409,7 @@ void plan_put_constants(const struct plan *plan, uint8_t *input)
 
 struct image plan_input(const struct plan *plan, uint8_t *input)
 {
-    return pass_view(input, source_shape(&plan->source));
+    return pass_view(input, plan_source_shape(&plan->source));
 }
 
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output)

@@ -207,8 +207,6 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
 const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,
                             size_t *bytes);
 const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output);
-/* Bytes of the decoded image. */
-size_t plan_source_bytes(const struct plan_source *source);
 /* The decoded image: smaller than the full source if it was decoded at M/8. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
