@@ -1,10 +1,9 @@
-/* grayscale.c - the grayscale operation, and flattening RGBA to RGB. */
+/* grayscale.c - converting rows to gray, and flattening RGBA to RGB. */
 #include "gpu/ops/grayscale.h"
 
 #include <string.h>
 
-#include "gpu/ops/point.h"
-#include "gpu/plan/op.h"
+#include "gpu/plan/chain.h"
 
 VECTOR_CLONES
 static void grayscale_row_rgb(const uint8_t *restrict from, uint8_t *restrict to, uint32_t width,
@@ -55,59 +54,6 @@ const struct pass_type pass_grayscale = {"grayscale", grayscale_cpu, PASS_CUDA(g
 struct grayscale grayscale_default(const uint8_t *background)
 {
     return (struct grayscale){19595, 38470, 7471, {background[0], background[1], background[2]}};
-}
-
-struct params {
-    int weights[3];
-};
-
-static const struct op_param grayscale_params[] = {
-    {OP_INTEGERS(struct params, weights), .columns = 3, .max = 65536,
-     .standards = (const int[]){19595, 38470, 7471},
-     .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"},
-    {.name = NULL}};
-
-static enum status grayscale_check(const struct op_item *item, void *params)
-{
-    const struct params *own = params;
-    int sum = own->weights[0] + own->weights[1] + own->weights[2];
-    if (sum == 65536)
-        return STATUS_OK;
-    return op_refuse(item, ": weights sum to %d; they must sum to 65536", sum);
-}
-
-static uint16_t weight_16(int weight)
-{
-    return (uint16_t)(weight > GRAYSCALE_WHOLE ? GRAYSCALE_WHOLE : weight);
-}
-
-static enum status grayscale_step(const void *params, struct chain *chain)
-{
-    const struct params *own = params;
-    struct grayscale gray = grayscale_default(chain->background);
-    gray.r = weight_16(own->weights[0]);
-    gray.g = weight_16(own->weights[1]);
-    gray.b = weight_16(own->weights[2]);
-    point_add_gray(chain, &gray);
-    return STATUS_OK;
-}
-
-const struct op op_grayscale = {
-    .name = "grayscale",
-    .help = "Converts to gray by ITU-R BT.601, as libjpeg does",
-    .definition = "With the default weights, Y = (19595 R + 38470 G + 7471 B + 32768) >> 16, "
-                  "which is ITU-R BT.601-7 as in libjpeg. The gray of a YCbCr JPEG may be its Y "
-                  "channel, see above.",
-    .flags = OP_GRAY_BY_DEFAULT | OP_POINT | OP_ANY_SCALE,
-    .params = grayscale_params,
-    .check = grayscale_check,
-    .step = grayscale_step,
-};
-
-void step_gray(struct chain *chain)
-{
-    struct grayscale gray = grayscale_default(chain->background);
-    point_add_gray(chain, &gray);
 }
 
 /* ---- flattening ---- */

@@ -271,6 +271,12 @@ struct pass_shape point_lift(struct chain *chain, struct prologue *prologue)
     return shape;
 }
 
+void step_gray(struct chain *chain)
+{
+    struct grayscale gray = grayscale_default(chain->background);
+    point_add_gray(chain, &gray);
+}
+
 /* ---- the colours of a JPEG ---- */
 
 /* libjpeg's FIX: 1/65536, round half up. */

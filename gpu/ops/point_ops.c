@@ -1,5 +1,6 @@
 /*
- * point_ops.c - the operations on single pixels: invert, gamma, levels, threshold, color_matrix.
+ * point_ops.c - the operations on single pixels: grayscale, invert, gamma, levels, threshold,
+ * color_matrix.
  *
  * The host computes the tables once, in double. Both engines use these tables, so the precision of
  * the C library's pow cannot make them differ.
@@ -11,6 +12,55 @@
 
 #define GAMMA_MIN 0.01
 #define GAMMA_MAX 100
+
+/* ---- grayscale ---- */
+
+struct gray_weights {
+    int weights[3];
+};
+
+static const struct op_param grayscale_params[] = {
+    {OP_INTEGERS(struct gray_weights, weights), .columns = 3, .max = 65536,
+     .standards = (const int[]){19595, 38470, 7471},
+     .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"},
+    {.name = NULL}};
+
+static enum status grayscale_check(const struct op_item *item, void *params)
+{
+    const struct gray_weights *own = params;
+    int sum = own->weights[0] + own->weights[1] + own->weights[2];
+    if (sum == 65536)
+        return STATUS_OK;
+    return op_refuse(item, ": weights sum to %d; they must sum to 65536", sum);
+}
+
+static uint16_t weight_16(int weight)
+{
+    return (uint16_t)(weight > GRAYSCALE_WHOLE ? GRAYSCALE_WHOLE : weight);
+}
+
+static enum status grayscale_step(const void *params, struct chain *chain)
+{
+    const struct gray_weights *own = params;
+    struct grayscale gray = grayscale_default(chain->background);
+    gray.r = weight_16(own->weights[0]);
+    gray.g = weight_16(own->weights[1]);
+    gray.b = weight_16(own->weights[2]);
+    point_add_gray(chain, &gray);
+    return STATUS_OK;
+}
+
+const struct op op_grayscale = {
+    .name = "grayscale",
+    .help = "Converts to gray by ITU-R BT.601, as libjpeg does",
+    .definition = "With the default weights, Y = (19595 R + 38470 G + 7471 B + 32768) >> 16, "
+                  "which is ITU-R BT.601-7 as in libjpeg. The gray of a YCbCr JPEG may be its Y "
+                  "channel, see above.",
+    .flags = OP_GRAY_BY_DEFAULT | OP_POINT | OP_ANY_SCALE,
+    .params = grayscale_params,
+    .check = grayscale_check,
+    .step = grayscale_step,
+};
 
 /* ---- invert ---- */
 
