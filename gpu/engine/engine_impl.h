@@ -87,6 +87,8 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
                              bool *usable, char *reason, size_t reason_size,
                              struct error *error) MUST_CHECK;
 
+/* ---- reserve.c ---- */
+
 /* Takes input, output and `extra` bytes from the pinned pool as one block, in this order, and sets
  * memory->input, ->output and ->scratch. If ENGINE_NEVER, the error names need and option. */
 enum engine_reserved engine_take_pinned(struct engine *engine, const struct plan *plan,
