@@ -14,6 +14,8 @@
 #define ICC_PART_BYTES (65535 - 2 - 14)
 #define ICC_HEAD_BYTES (2 + 2 + 14)
 
+static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
+
 /* ISO/IEC 10918-1, table B.1. */
 enum { MARKER_SOF0 = 0xC0, MARKER_SOS = 0xDA, MARKER_DQT = 0xDB };
 
@@ -59,9 +61,9 @@ size_t jpeg_prelude_bytes(size_t metadata_bytes)
 /* Reads tables of 8-bit values: each has a byte with its number, then the values. */
 static void read_tables(const uint8_t *at, const uint8_t *end, uint16_t quant[2][64])
 {
-    for (; at < end; at += 1 + sizeof jpeg_natural_order_of)
-        for (size_t i = 0; i < sizeof jpeg_natural_order_of; i++)
-            quant[at[0] & 1][jpeg_natural_order_of[i]] = at[1 + i];
+    for (; at < end; at += 1 + sizeof natural_of_zigzag)
+        for (size_t i = 0; i < sizeof natural_of_zigzag; i++)
+            quant[at[0] & 1][natural_of_zigzag[i]] = at[1 + i];
 }
 
 static void write_16(uint8_t *to, uint32_t value)

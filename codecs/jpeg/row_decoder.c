@@ -11,6 +11,8 @@
 /* The longest code and the most extra bits. */
 #define SYMBOL_BITS_MAX 31
 
+static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
+
 /* The part of a component that belongs to a row of MCUs. */
 struct component {
     uint32_t h, v;         /* blocks of an MCU */
@@ -180,7 +182,7 @@ static inline bool decode_block(struct band *band, JCOEF *block, uint64_t *nonze
             return false;
         if (!(entry & JPEG_ENTRY_ZEROS)) {
             int value = jpeg_entry_value(entry, &band->bits) * (1 << band->low);
-            block[jpeg_natural_order_of[k]] = (JCOEF)value;
+            block[natural_of_zigzag[k]] = (JCOEF)value;
             found |= (uint64_t)1 << k;
         }
         k++;
@@ -222,7 +224,7 @@ static inline void correct(JCOEF *block, uint64_t nonzero, uint64_t corrections,
         return;
     corrections <<= 64 - count_bits(nonzero);
     for (; corrections != 0; corrections <<= 1, nonzero &= nonzero - 1) {
-        JCOEF *value = &block[jpeg_natural_order_of[__builtin_ctzll(nonzero)]];
+        JCOEF *value = &block[natural_of_zigzag[__builtin_ctzll(nonzero)]];
         int step = *value < 0 ? -(1 << low) : 1 << low;
         *value = (JCOEF)(*value + (corrections >> 63 ? step : 0));
     }
@@ -255,7 +257,7 @@ static inline bool refine_block(struct band *band, JCOEF *block, uint64_t *mask)
         if (jpeg_entry_size(entry) > 0) {
             bool positive = jpeg_bits_peek(&band->bits, jpeg_entry_bits(entry) - 1, 1);
             int value = positive ? 1 << band->low : -(1 << band->low);
-            block[jpeg_natural_order_of[at]] = (JCOEF)value;
+            block[natural_of_zigzag[at]] = (JCOEF)value;
             found |= (uint64_t)1 << at;
         }
         uint32_t passed = at - k - run;

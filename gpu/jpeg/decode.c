@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/decode_impl.h"
 
@@ -13,11 +14,8 @@
 #define DATA_ALIGN 16
 /* The decoder loads words beyond the end of the data. */
 #define WORDS_MARGIN_BYTES 64
-/* Position in natural order of the coefficients in zigzag order. */
-static const uint8_t natural_order[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+
+static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 
 static_assert(DECODE_SUB_BITS % DECODE_PIECES == 0, "pieces must be of equal length");
 static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - DECODE_SUB_BITS,
@@ -206,7 +204,7 @@ static size_t lay_out(struct decode_descriptor *to, const struct jpeg_frame *fra
     }
     for (int i = 0; i < frame->component_count; i++)
         for (int k = 0; k < 64; k++)
-            to->quant[i][k] = frame->components[i].quant[natural_order[k]];
+            to->quant[i][k] = frame->components[i].quant[natural_of_zigzag[k]];
     return used;
 }
 

@@ -8,6 +8,7 @@
  *
  * Bound: latency of the lookups; 18 instructions per sample for the inverse DCT.
  */
+#include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/decode_device.h"
 #include "gpu/jpeg/idct.h"
@@ -300,12 +301,6 @@ SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, u
     }
 }
 
-/* Index in zigzag order of the coefficients in natural order. */
-#define ZIGZAG_OF_NATURAL                                                                          \
-    {0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,       \
-     41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,       \
-     46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63}
-
 /* The inverse DCT of dequantised coefficients in natural order. */
 SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 {
@@ -368,7 +363,7 @@ SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
 /* One block per tile. */
 KERNEL(write_blocks, THREADS, 3, struct decode_args)
 {
-    const int zigzag[64] = ZIGZAG_OF_NATURAL;
+    const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
     struct tile tile;
     uint32_t thread = (uint32_t)thread_index(), x[64], rows[16];
     if (!open_tile(&args, &tile))
@@ -410,7 +405,7 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
 /* One warp per group of blocks of a component. */
 KERNEL(transform_groups, THREADS, 2, struct decode_args)
 {
-    const int zigzag[64] = ZIGZAG_OF_NATURAL;
+    const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
     uint32_t index = find_image(args.starts[DECODE_GROUPS], args.image_count,
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];

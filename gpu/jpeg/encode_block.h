@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/encode_impl.h"
 #include "gpu/jpeg/simt.h"
 
@@ -17,11 +18,7 @@
 /* The sum of the samples for the level shift of 128. */
 #define DC_SHIFT (128 * DCT_AREA)
 
-/* Position in the zigzag order, by 8 * row + column. */
-CONSTANT uint8_t zigzag_of[DCT_AREA] = {
-    0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
-    41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
-    46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+CONSTANT uint8_t zigzag_of[DCT_AREA] = JPEG_ZIGZAG_OF_NATURAL;
 
 /* The AC coefficients that are not zero: bit 31 - k of `high` for position k in the zigzag order,
  * bit 63 - k of `low` from position 32. */
