@@ -153,8 +153,10 @@ enum status codec_process_begin(struct codec_process *process, const struct code
         struct error ended = {.text = "it ended without a task"};
         replace(process, CODEC_PROCESS_CRASHED, &ended);
     }
-    if (process->pid == 0 && !codec_process_start(process, error))
+    if (process->pid == 0 && !codec_process_start(process, error)) {
+        codec_process_close(process);
         return error->status;
+    }
     if (set_region(process, task->region_bytes, error) != STATUS_OK ||
         set_limit(process, task->region_bytes + task->work_bytes, error) != STATUS_OK)
         return error->status;
@@ -329,8 +331,8 @@ static bool learn_abilities(struct error *error)
 {
     struct codec_process process;
     pthread_mutex_lock(&abilities.lock);
-    if (!abilities.known && codec_process_start(&process, error)) {
-        abilities.known = true;
+    if (!abilities.known) {
+        abilities.known = codec_process_start(&process, error);
         abilities.reads = process.reads;
         abilities.writes = process.writes;
         codec_process_close(&process);

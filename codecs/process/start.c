@@ -185,8 +185,5 @@ bool codec_process_start(struct codec_process *process, struct error *error)
     }
     process->socket = pair[0];
     process->region = region;
-    if (take_hello(process, path, error))
-        return true;
-    codec_process_close(process);
-    return false;
+    return take_hello(process, path, error);
 }

@@ -3,5 +3,6 @@
 
 #include "codecs/process/process.h"
 
-/* Starts the process and waits for its hello. false: the error has the reason. */
+/* Starts the process and waits for its hello. false: the error has the reason. Call
+ * codec_process_close after an error as well. */
 bool codec_process_start(struct codec_process *process, struct error *error);
