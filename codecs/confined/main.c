@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,53 +19,10 @@
 #include "codecs/confined/confine.h"
 
 /* Exit statuses. */
-enum { LEFT = 0, USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
+enum { USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
 
 /* malloc returns blocks of this size at once when they are freed. */
 #define BLOCK_BYTES (8 * MIB)
-
-/* ---- messages ------------------------------------------------------------------------------- */
-
-static void send_reply(const struct codec_reply *reply)
-{
-    if (send(CODEC_SOCKET, reply, sizeof *reply, MSG_NOSIGNAL) != sizeof *reply)
-        _exit(LEFT);
-}
-
-static void receive_call(struct codec_call *call)
-{
-    ssize_t bytes;
-    do
-        bytes = recv(CODEC_SOCKET, call, sizeof *call, 0);
-    while (bytes < 0 && errno == EINTR);
-    if (bytes != sizeof *call)
-        _exit(LEFT);
-}
-
-void confined_ask(const struct codec_reply *reply)
-{
-    struct codec_call call;
-    send_reply(reply);
-    receive_call(&call);
-}
-
-void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
-{
-    va_list args;
-    reply->status = status;
-    va_start(args, format);
-    vsnprintf(reply->text, sizeof reply->text, format, args);
-    va_end(args);
-}
-
-uint32_t avif_band_rows(uint32_t width, uint32_t channels)
-{
-    enum { cache = 1024 * 1024, rows_min = 32 };
-    size_t row_bytes = (size_t)width * channels, rows = cache / row_bytes;
-    size_t most = CODEC_WINDOW_BYTES / row_bytes;
-    rows = rows < rows_min ? rows_min : rows;
-    return (uint32_t)(rows < most ? rows : most) & ~1u;
-}
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -196,8 +152,8 @@ int main(int argc, char **argv)
     for (;;) {
         struct codec_call call;
         struct codec_reply reply = {.kind = CODEC_DONE};
-        receive_call(&call);
+        confined_receive(&call);
         answer(&call, &reply);
-        send_reply(&reply);
+        confined_send(&reply);
     }
 }
