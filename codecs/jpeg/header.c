@@ -40,13 +40,6 @@ static enum status keep(struct codec_sink *sink, size_t used, struct error *erro
     return STATUS_OK;
 }
 
-struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling)
-{
-    bool half_width = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_422;
-    bool half_height = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_440;
-    return (struct jpeg_sampling){half_width ? 2 : 1, half_height ? 2 : 1};
-}
-
 static size_t header_capacity(size_t metadata_bytes)
 {
     size_t parts = (metadata_bytes + ICC_PART_BYTES - 1) / ICC_PART_BYTES;

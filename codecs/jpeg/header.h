@@ -15,7 +15,13 @@
 struct jpeg_sampling {
     uint8_t h, v;
 };
-struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling);
+
+static inline struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling)
+{
+    bool half_width = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_422;
+    bool half_height = subsampling == SUBSAMPLING_420 || subsampling == SUBSAMPLING_440;
+    return (struct jpeg_sampling){half_width ? 2 : 1, half_height ? 2 : 1};
+}
 
 /* Returns the largest size of a prelude with metadata (profile, EXIF and XMP) of this size in all;
  * 0: none. */

@@ -101,7 +101,7 @@ struct jpeg_state {
     uint32_t warnings, segments_seen, monitor_calls;
 };
 
-/* ---- jpeg.c ---- */
+/* ---- callbacks.c ---- */
 
 /* Prepares a library object after memset and before its creation: directs its errors, warnings and
  * progress calls to this state, which reports failures in `error`. */
@@ -113,10 +113,15 @@ const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITIO
 _Noreturn void jpeg_fail_at_end(struct jpeg_state *state, const char *what);
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
-/* ---- decode.c, encode.c, frame.c ---- */
+/* ---- reader.c ---- */
 
 /* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
 void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
+/* Gives the reader its next piece: first of the remaining bytes, then of the spans in state->scans.
+ * Returns false at the end of the data. */
+bool jpeg_give_piece(struct jpeg_state *state);
+
+/* ---- decode.c, encode.c, frame.c ---- */
 
 codec_probe_fn jpeg_probe;
 codec_decode_fn jpeg_decode;

@@ -1,0 +1,79 @@
+/* reader.c - gives libjpeg's reader the bytes of a file: one block of memory, passed in pieces. */
+#include "codecs/jpeg/state.h"
+
+#include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
+
+static void source_ignore(j_decompress_ptr reader)
+{
+    (void)reader;
+}
+
+bool jpeg_give_piece(struct jpeg_state *state)
+{
+    if (state->rest_bytes == 0 && state->next_span < state->scans.count) {
+        const struct jpeg_span *span = &state->scans.spans[state->next_span++];
+        state->rest = span->bytes;
+        state->rest_bytes = span->length;
+    }
+    size_t count =
+        state->rest_bytes < CODEC_BYTES_PER_CHECK ? state->rest_bytes : CODEC_BYTES_PER_CHECK;
+    state->source.next_input_byte = state->rest;
+    state->source.bytes_in_buffer = count;
+    state->rest += count;
+    state->rest_bytes -= count;
+    return count > 0;
+}
+
+static boolean source_fill(j_decompress_ptr reader)
+{
+    static const JOCTET end[] = {0xFF, JPEG_EOI};
+    struct jpeg_state *state = reader->client_data;
+    if (jpeg_give_piece(state)) {
+        jpeg_stop_late_decode(state);
+        return TRUE;
+    }
+    /* libjpeg asks for more bytes than it needs: an end marker shows which rows are there. If any
+     * are missing, it warns. */
+    state->ends_early = true;
+    if (state->limits->lenient)
+        WARNMS(reader, JWRN_JPEG_EOF);
+    else if (reader->output_height == 0)
+        jpeg_fail_at_end(state, "");
+    state->source.next_input_byte = end;
+    state->source.bytes_in_buffer = sizeof end;
+    return TRUE;
+}
+
+static void source_skip(j_decompress_ptr reader, long count)
+{
+    const struct jpeg_state *state = reader->client_data;
+    struct jpeg_source_mgr *source = reader->src;
+    if (count <= 0)
+        return;
+    while ((size_t)count > source->bytes_in_buffer) {
+        bool beyond = state->rest_bytes == 0 && state->next_span == state->scans.count;
+        count -= (long)source->bytes_in_buffer;
+        source_fill(reader);
+        if (beyond) /* source_fill has passed an end marker, which must be read */
+            return;
+    }
+    source->next_input_byte += count;
+    source->bytes_in_buffer -= (size_t)count;
+}
+
+void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length)
+{
+    jpeg_create_decompress(&state->reader);
+    state->source = (struct jpeg_source_mgr){
+        .init_source = source_ignore, .fill_input_buffer = source_fill,
+        .skip_input_data = source_skip, .resync_to_restart = jpeg_resync_to_restart,
+        .term_source = source_ignore};
+    state->source_bytes = length;
+    state->ends_early = false;
+    state->scans.count = state->next_span = 0;
+    state->rest = bytes;
+    state->rest_bytes = length;
+    jpeg_give_piece(state);
+    state->reader.src = &state->source;
+    state->reader.progress = &state->progress;
+}
