@@ -362,8 +362,8 @@ static enum status avif_encode(void *state, const struct image *src,
 {
     struct codec_call call = encode_call(src, request);
     size_t metadata = call.icc_bytes + call.exif_bytes + call.xmp_bytes;
-    size_t most = codec_encoder_bytes(request->format, src->width, src->height, src->channels,
-                                      &request->encoder, metadata);
+    size_t most = METADATA_COPIES * metadata +
+                  avif_encoder_bytes(src->width, src->height, src->channels, &request->encoder);
     call.region_bytes = CODEC_WINDOW_BYTES + metadata;
     struct codec_task task = {.kind = CODEC_ENCODE, .noun = "AVIF",
                               .region_bytes = call.region_bytes,

@@ -1,10 +1,8 @@
 /* codec.c - see codec.h. Finds the codec of a format and runs it. */
 #include "codecs/codec_impl.h"
-#include "conf/clock.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct codec *const codecs[FORMAT_COUNT] = {
 #define FORMAT(name, ...) &codec_##name,
@@ -52,11 +50,6 @@ static void *state_of(struct codec_context *context, const struct format *format
     return context->state[format - formats];
 }
 
-bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes, size_t count)
-{
-    return length >= at + count && memcmp(file + at, bytes, count) == 0;
-}
-
 const struct format *codec_sniff(const uint8_t *bytes, size_t length)
 {
     for (int i = 0; i < FORMAT_COUNT; i++)
@@ -101,6 +94,44 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
     return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 
+/* Takes one kind of metadata of the file that was probed again. false: it is another size. */
+static bool take(uint8_t **from, size_t from_bytes, uint8_t **to, size_t to_bytes)
+{
+    if (to_bytes == 0 || *to)
+        return true;
+    *to = *from;
+    *from = NULL;
+    return from_bytes == to_bytes;
+}
+
+enum status codec_read_metadata(struct codec_context *context, const uint8_t *bytes, size_t length,
+                                const struct codec_limits *limits, struct image_info *info,
+                                struct error *error)
+{
+    struct image_info again;
+    if ((info->icc || info->icc_bytes == 0) && (info->exif || info->exif_bytes == 0) &&
+        (info->xmp || info->xmp_bytes == 0) &&
+        (info->notice_exif || info->notice_exif_bytes == 0) &&
+        (info->notice_xmp || info->notice_xmp_bytes == 0))
+        return STATUS_OK;
+    enum status status = codec_probe(context, bytes, length, limits, &again, error);
+    if (status == STATUS_OK &&
+        !(take(&again.icc, again.icc_bytes, &info->icc, info->icc_bytes) &&
+          take(&again.exif, again.exif_bytes, &info->exif, info->exif_bytes) &&
+          take(&again.xmp, again.xmp_bytes, &info->xmp, info->xmp_bytes) &&
+          take(&again.notice_exif, again.notice_exif_bytes, &info->notice_exif,
+               info->notice_exif_bytes) &&
+          take(&again.notice_xmp, again.notice_xmp_bytes, &info->notice_xmp,
+               info->notice_xmp_bytes)))
+        status = error_set(error, STATUS_INTERNAL,
+                           "the metadata has %zu bytes, but had %zu when it was probed",
+                           image_info_metadata_bytes(&again, METADATA_ALL),
+                           image_info_metadata_bytes(info, METADATA_ALL));
+    image_info_clear(&again);
+    if (status != STATUS_OK)
+        image_info_drop_metadata(info);
+    return status;
+}
 
 bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
                       const struct image_info *info, const struct codec_limits *limits,
@@ -179,62 +210,4 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
         return error_set(error, STATUS_TIMEOUT,
                          "the deadline for encoding passed before its start");
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
-}
-
-static bool flush(struct codec_sink *sink, size_t *used, const char *what, struct error *error)
-{
-    enum status status = sink->flush(sink, *used, error);
-    if (status != STATUS_OK) {
-        error_set(error, status, "the %s could not be written after %llu bytes", what,
-                  (unsigned long long)sink->total);
-        return false;
-    }
-    sink->total += *used;
-    *used = 0;
-    return true;
-}
-
-bool codec_put(struct codec_sink *sink, size_t *used, const void *bytes, size_t count,
-               const char *what, struct error *error)
-{
-    const uint8_t *from = bytes;
-    while (count > 0) {
-        size_t room = sink->capacity - *used, part = room < count ? room : count;
-        memcpy(sink->buffer + *used, from, part);
-        *used += part;
-        from += part;
-        count -= part;
-        if (*used == sink->capacity && !flush(sink, used, what, error))
-            return false;
-    }
-    return true;
-}
-
-bool codec_put_end(struct codec_sink *sink, size_t *used, const char *what, struct error *error)
-{
-    return *used == 0 || flush(sink, used, what, error);
-}
-
-bool codec_has_memory(size_t bytes)
-{
-    void *volatile memory = malloc(bytes); /* volatile: compilers remove unused allocations */
-    bool has = memory != NULL;
-    free(memory);
-    return has;
-}
-
-bool codec_late(uint64_t deadline_ns)
-{
-    return deadline_ns != 0 && clock_now_ns() >= deadline_ns;
-}
-
-enum status codec_check_size(const char *what, uint32_t width, uint32_t height,
-                             const struct codec_limits *limits, struct error *error)
-{
-    uint64_t pixels = (uint64_t)width * height;
-    if (width <= limits->side_max && height <= limits->side_max && pixels <= limits->pixels_max)
-        return STATUS_OK;
-    return error_set(error, STATUS_IMAGE_TOO_LARGE,
-                     "the %s is %u x %u pixels; at most %llu pixels and %u per side are allowed",
-                     what, width, height, (unsigned long long)limits->pixels_max, limits->side_max);
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <setjmp.h>
+#include <string.h>
 
 #include "codecs/codec.h"
 
@@ -67,8 +68,11 @@ struct codec {
 #define FORMAT(name, ...) extern const struct codec codec_##name;
 #include "conf/formats.def"
 
-bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
-                     size_t count);
+static inline bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,
+                                   size_t count)
+{
+    return length >= at + count && memcmp(file + at, bytes, count) == 0;
+}
 
 /* Reads a big-endian number. */
 static inline uint32_t codec_u32(const uint8_t *at)

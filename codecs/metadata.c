@@ -42,45 +42,6 @@ size_t image_info_metadata_bytes(const struct image_info *info, unsigned kinds)
            (kinds & METADATA_COPYRIGHT ? info->notice_exif_bytes + info->notice_xmp_bytes : 0);
 }
 
-/* Takes one kind of metadata of the file that was probed again. false: it is another size. */
-static bool take(uint8_t **from, size_t from_bytes, uint8_t **to, size_t to_bytes)
-{
-    if (to_bytes == 0 || *to)
-        return true;
-    *to = *from;
-    *from = NULL;
-    return from_bytes == to_bytes;
-}
-
-enum status codec_read_metadata(struct codec_context *context, const uint8_t *bytes, size_t length,
-                                const struct codec_limits *limits, struct image_info *info,
-                                struct error *error)
-{
-    struct image_info again;
-    if ((info->icc || info->icc_bytes == 0) && (info->exif || info->exif_bytes == 0) &&
-        (info->xmp || info->xmp_bytes == 0) &&
-        (info->notice_exif || info->notice_exif_bytes == 0) &&
-        (info->notice_xmp || info->notice_xmp_bytes == 0))
-        return STATUS_OK;
-    enum status status = codec_probe(context, bytes, length, limits, &again, error);
-    if (status == STATUS_OK &&
-        !(take(&again.icc, again.icc_bytes, &info->icc, info->icc_bytes) &&
-          take(&again.exif, again.exif_bytes, &info->exif, info->exif_bytes) &&
-          take(&again.xmp, again.xmp_bytes, &info->xmp, info->xmp_bytes) &&
-          take(&again.notice_exif, again.notice_exif_bytes, &info->notice_exif,
-               info->notice_exif_bytes) &&
-          take(&again.notice_xmp, again.notice_xmp_bytes, &info->notice_xmp,
-               info->notice_xmp_bytes)))
-        status = error_set(error, STATUS_INTERNAL,
-                           "the metadata has %zu bytes, but had %zu when it was probed",
-                           image_info_metadata_bytes(&again, METADATA_ALL),
-                           image_info_metadata_bytes(info, METADATA_ALL));
-    image_info_clear(&again);
-    if (status != STATUS_OK)
-        image_info_drop_metadata(info);
-    return status;
-}
-
 /* ---- from a file ---------------------------------------------------------------------------- */
 
 bool codec_keep(const uint8_t *bytes, size_t length, size_t most, uint8_t **to, size_t *to_length)
