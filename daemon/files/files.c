@@ -263,11 +263,6 @@ void files_close(struct files *files)
     }
 }
 
-bool files_same(const struct files_identity *one, const struct files_identity *other)
-{
-    return one->inode != 0 && one->inode == other->inode && one->device == other->device;
-}
-
 static struct files_identity identity_of(const struct stat *info)
 {
     return (struct files_identity){info->st_dev, info->st_ino};

@@ -30,6 +30,12 @@ struct files_identity {
     uint64_t device, inode;
 };
 
+/* Returns true if both are the same file; false if either has inode 0. */
+static inline bool files_same(const struct files_identity *one, const struct files_identity *other)
+{
+    return one->inode != 0 && one->inode == other->inode && one->device == other->device;
+}
+
 struct files {
     int input_root, output_root; /* descriptors of the folders */
     int temporary;               /* descriptor of output_root/.gpuimgd */
@@ -65,8 +71,6 @@ bool files_open_inputs(struct files *files, const char *input_root, struct error
 void files_close(struct files *files);
 /* Returns true if both paths lead to the same folder. */
 bool files_same_folder(const char *one, const char *other);
-/* Returns true if both are the same file; false if either has inode 0. */
-bool files_same(const struct files_identity *one, const struct files_identity *other);
 
 struct files_input {
     int fd;        /* -1: not open */
