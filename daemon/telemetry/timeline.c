@@ -17,12 +17,6 @@ struct timeline {
     uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
 };
 
-int timeline_by_time(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static int by_begin(const void *left, const void *right)
 {
     return timeline_by_time(&(*(const struct trace_job *const *)left)->begin_ns,

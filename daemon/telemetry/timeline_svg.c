@@ -237,6 +237,12 @@ static void draw_jobs(struct drawing *drawing)
     fputs("</g>\n", drawing->file);
 }
 
+int timeline_by_time(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
 /* ---- a device's copies and kernels together ------------------------------------------------- */
 
 #define KIND(what)  (1u << (what))
