@@ -76,10 +76,11 @@ struct simulation {
     struct dispatch dispatch;
     double credit[DISPATCH_KINDS][PLACES];
     struct load images[JOBS];
-    size_t count, fetched, in_flight, on_cards, done;
+    size_t fetched, in_flight, on_cards, done;
     struct line admission, tasks[TASKS], waiting[2], running[2];
     uint64_t heap_bytes;
     struct worker workers[64];
+    double share[2]; /* share_of_card, for the current step */
     double now_ns, longest_ns;
     size_t placed[DISPATCH_KINDS][PLACES];
 };
@@ -116,9 +117,10 @@ static bool is_stalled(const struct simulation *s, unsigned card)
 static double share_of_card(const struct simulation *s, unsigned card)
 {
     const struct line *running = &s->running[card];
-    double share = 0;
-    for (int rounds = 0; rounds < 3; rounds++) {
+    double share = 0, before = -1;
+    for (int rounds = 0; rounds < 3 && share != before; rounds++) {
         double used = 0, others = 0;
+        before = share;
         for (size_t i = running->first; i < running->end; i++) {
             double needs = running->images[i]->demand;
             used += needs <= share ? needs : 0;
@@ -132,7 +134,7 @@ static double share_of_card(const struct simulation *s, unsigned card)
 /* 1: as fast as alone. */
 static double speed(double share, const struct load *load)
 {
-    return fmin(1, share / load->demand);
+    return load->demand <= share ? 1 : share / load->demand;
 }
 
 static uint64_t clock_of(const struct simulation *s)
@@ -255,7 +257,7 @@ static void fetch(struct simulation *s)
     size_t most = base(s), ahead_max = (size_t)INFLIGHT_DEVICE_MAX * s->host->cards;
     size_t ahead = s->split ? s->on_cards : dispatch_ahead(&s->dispatch, clock_of(s));
     most += ahead < ahead_max ? ahead : ahead_max;
-    for (; s->fetched < s->count && s->in_flight < most; s->in_flight++) {
+    for (; s->fetched < JOBS && s->in_flight < most; s->in_flight++) {
         s->images[s->fetched].fetched_ns = s->now_ns;
         push(&s->tasks[TASK_READ], &s->images[s->fetched++]);
     }
@@ -277,7 +279,8 @@ static void start_tasks(struct simulation *s)
     }
 }
 
-static double next_change_ns(const struct simulation *s)
+/* Sets the shares of the cards for the step until then. */
+static double next_change_ns(struct simulation *s)
 {
     double next = (floor(s->now_ns / TICK_NS) + 1) * TICK_NS;
     for (unsigned w = 0; w < s->host->workers; w++)
@@ -285,15 +288,17 @@ static double next_change_ns(const struct simulation *s)
             next = fmin(next, s->workers[w].ends_ns);
     for (unsigned c = 0; c < s->host->cards; c++) {
         const struct card *card = &s->host->card[c];
-        double share = share_of_card(s, c);
+        double share = s->share[c] = share_of_card(s, c), least = NEVER_NS;
         if (s->now_ns < card->stalls_ns)
             next = fmin(next, card->stalls_ns);
         else if (s->now_ns < card->continues_ns)
             next = fmin(next, card->continues_ns);
         for (size_t i = s->running[c].first; i < s->running[c].end && share > 0; i++) {
             const struct load *load = s->running[c].images[i];
-            next = fmin(next, s->now_ns + load->left_ns / speed(share, load));
+            double needs = load->left_ns * (load->demand > share ? load->demand : share);
+            least = needs < least ? needs : least;
         }
+        next = fmin(next, s->now_ns + least / share);
     }
     return next;
 }
@@ -302,32 +307,32 @@ static double next_change_ns(const struct simulation *s)
 static void run_card(struct simulation *s, unsigned card, double ns)
 {
     struct line *running = &s->running[card];
-    double share = share_of_card(s, card);
     for (size_t i = running->first; i < running->end; i++)
-        running->images[i]->left_ns -= ns * speed(share, running->images[i]);
+        running->images[i]->left_ns -= ns * speed(s->share[card], running->images[i]);
 }
 
 static void end_on_card(struct simulation *s, unsigned card)
 {
-    struct line *running = &s->running[card], old = *running;
-    running->first = running->end = 0;
-    for (size_t i = old.first; i < old.end; i++) {
-        struct load *load = old.images[i];
+    struct line *running = &s->running[card];
+    size_t left = 0;
+    for (size_t i = 0; i < running->end; i++) {
+        struct load *load = running->images[i];
         if (load->left_ns > 1) {
-            push(running, load);
+            running->images[left++] = load;
             continue;
         }
         dispatch_return(&s->dispatch, &load->charge, clock_of(s), true);
         s->on_cards--;
         push(&s->tasks[TASK_WRITE], load);
     }
+    running->end = left;
     start_progressive(s, card);
 }
 
 static void fill(struct simulation *s)
 {
     uint32_t state = 7;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < JOBS; i++) {
         struct load *load = &s->images[i];
         double drawn = test_random(&state) / 8 % 1000 / 1000.0;
         load->pixels = s->host->small ? 256 * 256 : 2000000 + test_random(&state) / 8 % 8000000;
@@ -343,19 +348,19 @@ static void fill(struct simulation *s)
 
 static struct simulation simulation;
 
-/* Returns the time from the first fetch to the last end, in seconds. */
-static double simulate(const struct host *host, const struct split *split, size_t count)
+/* Returns the time from the first fetch to the last end, in seconds. Stops after `most_s`, if it is
+ * longer. */
+static double simulate(const struct host *host, const struct split *split, double most_s)
 {
     struct simulation *s = &simulation;
     size_t rooms[2] = {32ull << 30, 32ull << 30};
     memset(s, 0, sizeof *s);
     s->host = host;
     s->split = split;
-    s->count = count;
     fill(s);
     dispatch_open(&s->dispatch, host->workers, host->heap_bytes > 0 ? host->heap_bytes : 64 * GIB,
                   host->cards, rooms);
-    while (s->done < count) {
+    while (s->done < JOBS && s->now_ns < most_s * 1e9) {
         fetch(s);
         start_tasks(s);
         double next = next_change_ns(s);
@@ -378,19 +383,25 @@ static double simulate(const struct host *host, const struct split *split, size_
 
 static const double parts[] = {0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
 
+static bool has(const struct host *host, int kind)
+{
+    return kind == DISPATCH_PROGRESSIVE ? host->progressive > 0
+                                        : host->progressive + host->other < 1;
+}
+
 /* Searches one number at a time: the part of a kind on the cores, or the part of the rest on the
  * second card. Progressive files begin on the cards, then on the cores. */
 static double best_split(const struct host *host)
 {
     double chosen[2][2] = {{0}}; /* kind; cores, second card */
     double best = NEVER_NS;
-    for (int start = 0; start < 2; start++) {
+    int starts = host->cards > 1 || has(host, DISPATCH_PROGRESSIVE) ? 2 : 1;
+    for (int start = 0; start < starts; start++) {
         chosen[DISPATCH_PROGRESSIVE][0] = start;
         for (int dial = 0; dial < 4; dial++) {
             int kind = dial / 2, of_card = dial % 2;
             double kept = chosen[kind][of_card];
-            if ((of_card && host->cards == 1) ||
-                (kind == DISPATCH_PROGRESSIVE && host->progressive == 0))
+            if ((of_card && host->cards == 1) || !has(host, kind))
                 continue;
             for (size_t i = 0; i < COUNT_OF(parts); i++) {
                 struct split split = {.part[DISPATCH_OTHER][CORES] = 1};
@@ -400,7 +411,7 @@ static double best_split(const struct host *host)
                     split.part[k][0] = (1 - chosen[k][0]) * (1 - chosen[k][1]);
                     split.part[k][1] = (1 - chosen[k][0]) * chosen[k][1];
                 }
-                double took = simulate(host, &split, JOBS);
+                double took = simulate(host, &split, best);
                 if (took < best) {
                     best = took;
                     kept = parts[i];
@@ -417,7 +428,7 @@ static double best_split(const struct host *host)
 static void check_against_best(const char *name, struct host host, double more)
 {
     double best = patience(1) > 1 ? INFINITY : best_split(&host);
-    double took = simulate(&host, NULL, JOBS);
+    double took = simulate(&host, NULL, INFINITY);
     print_message("# %s: %.3f s, best split %.3f s, ratio %.2f; longest job %.0f ms; on the cores "
                   "%zu sequential and %zu progressive\n", name, took, best, took / best,
                   simulation.longest_ns / 1e6, simulation.placed[DISPATCH_SEQUENTIAL][CORES],
@@ -500,12 +511,12 @@ TEST(a_card_that_stalls)
     struct host host = {SIXTEEN_CORES, .cards = 1, .card = {H200}};
     host.card[0].stalls_ns = 1e8;
     host.card[0].continues_ns = 1.1e9;
-    simulate(&host, NULL, JOBS);
+    simulate(&host, NULL, INFINITY);
     /* 250 jobs of 60 ms are what 16 cores do meanwhile. */
     assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][CORES], 200, 1000);
     host.cards = 2;
     host.card[1] = (struct card)H200;
-    assert_true(simulate(&host, NULL, JOBS) < 1.3);
+    assert_true(simulate(&host, NULL, INFINITY) < 1.3);
     assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.5, JOBS);
 }
 
@@ -513,9 +524,9 @@ TEST(a_card_that_stalls)
 TEST(a_slow_start_is_made_up_for)
 {
     struct host host = {SIXTEEN_CORES, .cards = 1, .card = {H200}, .progressive = 1};
-    double took = simulate(&host, NULL, JOBS);
+    double took = simulate(&host, NULL, INFINITY);
     host.card[0].continues_ns = 1e9;
-    double later = simulate(&host, NULL, JOBS);
+    double later = simulate(&host, NULL, INFINITY);
     print_message("# progressive: %.3f s; %.3f s if the card is late by 1 s\n", took, later);
     assert_true(later < took + 1.3);
 }
