@@ -12,7 +12,7 @@
 
 /* If tasks finish often, the loop collects them at this interval, or when so many patient tasks are
  * finished. More wake-ups gain nothing: the calls to Redis that end jobs are 2 ms apart, or have 32
- * jobs (GATHER_MS in queue/lease/lease_impl.h, and the default of the option batch). */
+ * jobs (GATHER_MS in queue/lease/calls.h, and the default of the option batch). */
 #define COLLECT_MS  2
 #define PATIENT_MAX 32
 

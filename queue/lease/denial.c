@@ -1,12 +1,7 @@
-/* denial.c - finds the job that named a key which an ACL denies, so that its batch can go on.
- *
- * Redis checks all keys of a script call before it runs the script, and does not say which key it
- * denies. Each key that a job of the refused batch named is therefore probed by a script that does
- * nothing. One more probe, the control, is for a key of the queue itself. If Redis denies that too,
- * the user lacks permissions in general, and the batch waits until an administrator acts. */
+#include "queue/lease/denial.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "conf/log.h"
 #include "queue/job/job.h"
@@ -27,8 +22,8 @@ static void drop_reply(struct entry *entry)
 {
     char text[LABEL_BYTES];
     log_warning("job %s: Redis denies its reply_to \"%.80s\"; the result goes to %s:%s",
-                queue_entry_label(entry, text), entry->reply_to, entry->queue->options->namespace,
-                queue_results_key(entry->queue));
+                entry_label(entry, text), entry->reply_to, entry->queue->options->namespace,
+                lengths_results_key(entry->queue));
     free(entry->reply_to);
     entry->reply_to = NULL;
     entry->reply_dropped = true;
@@ -62,7 +57,7 @@ bool denial_drop_value(struct entry *entry, size_t index, const struct error *er
         return false;
     }
     char text[LABEL_BYTES];
-    log_info("job %s failed: %s: %s", queue_entry_label(entry, text), status_name(error->status),
+    log_info("job %s failed: %s: %s", entry_label(entry, text), status_name(error->status),
              error->text);
     free(entry->result);
     entry->result = result;
@@ -100,7 +95,7 @@ static void all_answered(struct lane *lane)
         entry->reply_denied = false;
         entry->values_denied = 0;
     }
-    ack_probed(lane, some);
+    lane_probed(lane, some);
 }
 
 static void probed(void *context, redisReply *reply)

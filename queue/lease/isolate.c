@@ -1,12 +1,5 @@
-/* isolate.c - finds the end of a lease that Redis does not take, so that the other ends can go on.
- *
- * Redis closes the connection when it gets more than proto-max-bulk-len or
- * client-query-buffer-limit permits, and proxies have such limits, too; some answer with an error
- * instead. The daemon cannot tell this from a broken connection. Therefore the ends of a call
- * without a reply become doubtful: each is sent alone, after the others, and after Redis has
- * answered a call on the new connection. If an end is large and CUTS_MAX connections break under
- * it, it is sent without its outputs in Redis, and at last with a short result. The job has failed
- * then. */
+#include "queue/lease/isolate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +13,7 @@
 /* An end that broke a connection waits so long on the next one, which carries other calls first. */
 #define OTHERS_MS 200
 
-/* ---- the bound ------------------------------------------------------------------------------ */
+/* ---- the bound ------------------------------------------------------------------------------- */
 
 /* Reply: {"proto-max-bulk-len", "536870912"}, or an error, because CONFIG may be denied. */
 static void bound_read(void *context, redisReply *reply)
@@ -53,7 +46,7 @@ static void set_error(struct queue *queue, struct error *error, size_t bytes, co
               "make the output smaller", bytes, what, bound);
 }
 
-/* ---- leaving out ---------------------------------------------------------------------------- */
+/* ---- leaving out ----------------------------------------------------------------------------- */
 
 static bool drop_values(struct entry *entry)
 {
@@ -85,7 +78,7 @@ static bool shorten_result(struct entry *entry)
         free(result);
         return false;
     }
-    log_warning("job %s failed: %s: %s", queue_entry_label(entry, label),
+    log_warning("job %s failed: %s: %s", entry_label(entry, label),
                 status_name(error.status), error.text);
     entry->bytes -= bytes - strlen(result);
     free(entry->result);
@@ -104,7 +97,8 @@ uint64_t isolate_wait_ms(const struct entry *entry)
     return entry->cuts == 0 || age_ms >= OTHERS_MS ? 0 : OTHERS_MS - age_ms;
 }
 
-bool isolate_cut(struct entry *entry)
+/* Redis did not take this end alone. Returns true if the end has become smaller. */
+static bool cut(struct entry *entry)
 {
     struct queue *queue = entry->queue;
     bool is_known = queue->blamed_bytes > 0 && entry->bytes >= queue->blamed_bytes;
@@ -127,7 +121,7 @@ void isolate_taken(const struct entry *entry)
         entry->queue->blamed_bytes = 0; /* the limit was raised */
 }
 
-/* ---- calls without a reply ------------------------------------------------------------------ */
+/* ---- calls without a reply ------------------------------------------------------------------- */
 
 void isolate_lost(struct lane *lane)
 {
@@ -136,13 +130,13 @@ void isolate_lost(struct lane *lane)
     while ((node = list_pop(&lane->sent)) != NULL) {
         struct entry *entry = entry_of(node);
         if (alone && entry->doubtful)
-            (void)isolate_cut(entry);
+            (void)cut(entry);
         entry->sent_before = entry->doubtful = true;
         list_push(&lane->waiting, node);
     }
 }
 
-/* ---- calls that Redis refuses --------------------------------------------------------------- */
+/* ---- calls that Redis refuses ---------------------------------------------------------------- */
 
 /* The reply to a call without leases, which the lane sent after Redis had refused an end alone. If
  * Redis takes this call, the end is the reason. */
@@ -151,9 +145,9 @@ static void control_answered(void *context, redisReply *reply)
     struct lane *lane = context;
     bool taken = reply && script_reply_is_array(reply, 1);
     if (taken)
-        (void)isolate_cut(entry_of(list_first(&lane->sent)));
+        (void)cut(entry_of(list_first(&lane->sent)));
     lane->probes--;
-    ack_probed(lane, taken);
+    lane_probed(lane, taken);
 }
 
 bool isolate_refused(struct lane *lane, const char *error)
@@ -168,7 +162,7 @@ bool isolate_refused(struct lane *lane, const char *error)
     if (!alone || entry->bytes <= BLAMED_BYTES_LEAST)
         return false;
     snprintf(lane->denied, sizeof lane->denied, "%s", error);
-    if (!script_call_send(ack_control(lane), queue->redis, control_answered, lane))
+    if (!script_call_send(lane_control(lane), queue->redis, control_answered, lane))
         return false;
     lane->probes++;
     return true;

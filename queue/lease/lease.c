@@ -1,26 +1,12 @@
-/* lease.c - keeps leases alive (RENEW), and recovers those that a lost connection (RESUME) or a
- * dead daemon (REAP) left. */
+#include "queue/lease/lease.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "conf/log.h"
-#include "conf/text.h"
-#include "queue/job/instance.h"
-#include "queue/job/job.h"
-#include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 
-/* A fraction of reap_s, plus or minus: spreads daemons that were started together. */
-#define REAP_JITTER 0.2
-/* In units of renew_s: by the second scan a live daemon has renewed its leases. */
-#define SECOND_SCAN 1.5
-/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads
- * them as many times less often. Else 10,000 daemons would keep Redis busy with their names. */
-#define NAMES_MAX 100
-
-/* ---- RENEW -------------------------------------------------------------------------------- */
+/* ---- RENEW ----------------------------------------------------------------------------------- */
 
 /* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. The report is
  * ignored if a call of this daemon may have ended the lease. */
@@ -34,43 +20,23 @@ static void note_lost(struct queue *queue, const char *name)
         if (entry->lease.number != number || entry->lease.fetch != fetch)
             continue;
         if (!entry->sent_before && !entry->ended && !start_is_sent(entry))
-            lease_lose(entry);
+            entry_lose(entry);
         return;
     }
-}
-
-void lease_lose(struct entry *entry)
-{
-    struct queue *queue = entry->queue;
-    if (entry->lease.lost) /* uncovered: moment */
-        return;
-    entry->lease.lost = true;
-    if (!entry->lease.settled)
-        queue->events.lost(queue->events.context, &entry->lease);
-}
-
-/* If a job runs alone, queue->alone stays true, even if the right to run alone has expired early
- * because Redis's clock stepped. */
-bool lease_runs_alone(const struct queue *queue)
-{
-    list_each(node, &queue->running)
-        if (entry_of(node)->lease.alone)
-            return true;
-    return false;
 }
 
 enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
 
 static void note_renewal(struct queue *queue, const redisReply *reply)
 {
-    if (!queue_accepts(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle)) {
+    if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
         queue->idle = false;
         return;
     }
     if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out &&
-        !lease_runs_alone(queue))
+        !alone_runs(queue))
         queue->alone = false;
     long long watch = script_reply_integer(reply, RENEWED_WATCH);
     if (watch >= WATCH_NOT && watch <= WATCH_ONLY_DAEMON)
@@ -79,10 +45,10 @@ static void note_renewal(struct queue *queue, const redisReply *reply)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
             note_lost(queue, reply->element[i]->str);
     start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
-    fetch_check_watch(queue);
+    watch_check(queue);
     fetch_pump(queue);
     if (queue->lengths_due)
-        queue_ask_lengths(queue);
+        lengths_ask(queue);
     queue->lengths_due = false;
 }
 
@@ -98,10 +64,10 @@ static void renewed(void *context, redisReply *reply)
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
                          const char *watch)
 {
-    bool paused = queue->group->places == 0 && !group_runs_jobs(queue->group);
+    bool paused = queue->group->places == 0 && !places_run_jobs(queue->group);
     bool keeps_right = (queue->alone && !paused) || queue->fetch_out;
-    struct script_call *call = queue_call(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
-                                          "cancel", "watcher", "wake");
+    struct script_call *call = call_new(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
+                                        "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
         script_call_job_key(call, entries[i]->lease.number);
     script_call_text(call, queue->instance);
@@ -140,29 +106,22 @@ void lease_renew(struct queue *queue)
     queue->lengths_due = true;
 }
 
-void lease_pass_watch(struct queue *queue)
+void lease_renew_pass(struct queue *queue)
 {
-    queue->watch = WATCH_NOT;
-    if (queue->life == LIFE_SHUT || !redis_up(queue->redis))
-        return;
-    if (queue->life == LIFE_LEAVING)
-        (void)queue_leave(queue, "pass"); /* RENEW would add the daemon's name again */
-    else
-        send_renewal(queue, NULL, 0, "pass");
+    send_renewal(queue, NULL, 0, "pass");
 }
 
 void lease_renew_due(struct queue *queue)
 {
-    queue_timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
+    timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
     if (queue->life == LIFE_LEAVING) /* uncovered: moment */
         return;
     if (queue->resumes_due > 0)
         lease_resume(queue);
     lease_renew(queue);
-    group_drop_ends(queue);
 }
 
-/* ---- RESUME ------------------------------------------------------------------------------- */
+/* ---- RESUME ---------------------------------------------------------------------------------- */
 
 static void resumed(void *context, redisReply *reply)
 {
@@ -170,7 +129,7 @@ static void resumed(void *context, redisReply *reply)
     queue->resumes_out--;
     if (!reply)
         return;
-    if (!queue_accepts(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
+    if (!calls_accept(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
         if (!queue_is_closing(queue)) /* else the leases expire */
             queue->resumes_due++;
         queue_close_check(queue);
@@ -196,7 +155,7 @@ void lease_resume(struct queue *queue)
         end = queue->fetch_out;
     if (queue->reap.step == REAP_RUNS && queue->reap.counter < end)
         end = queue->reap.counter;
-    struct script_call *call = queue_call(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
+    struct script_call *call = call_new(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
     script_call_text(call, queue->options->namespace);
     script_call_text(call, queue->instance);
     script_call_number(call, queue->options->attempts);
@@ -214,182 +173,27 @@ void lease_resume(struct queue *queue)
     queue->resumes_out++;
 }
 
-/* ---- REAP --------------------------------------------------------------------------------- */
+/* ---- LEAVE ----------------------------------------------------------------------------------- */
 
-static void dead_letter(struct queue *queue, struct entry *entry)
-{
-    struct job_rules rules = {queue->options->namespace, 1};
-    struct job job = {0};
-    struct error ignored = {0}, error = {0};
-    char daemon[INSTANCE_BYTES_MAX], label[LABEL_BYTES];
-    size_t text_bytes;
-    const char *text = lease_text(&entry->lease, &text_bytes);
-    if (entry->lease.raw &&
-        job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
-        log_debug("%sjob %llu: %s", queue->mark, (unsigned long long)entry->lease.number,
-                  ignored.text);
-    label_job(label, lease_name(&entry->lease), &job, text, text_bytes);
-    error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
-              "%u of %u attempts ended because the daemon died or lost its lease",
-              entry->lease.attempt, entry->lease.attempts_max);
-    instance_daemon(queue->instance, daemon);
-    struct result result = {
-        .job = &job,
-        .text = text,
-        .text_bytes = text_bytes,
-        .number = entry->lease.number,
-        .shard = entry->lease.shard,
-        .shards = entry->lease.shards,
-        .status = "dead",
-        .error = &error,
-        .attempt = entry->lease.attempt,
-        .daemon = daemon,
-        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 0},
-    };
-    entry->internal = true;
-    log_warning("job %s is dead: %s: %s", label, status_name(error.status), error.text);
-    struct queue_answer answer = {
-        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
-        .unique = job.unique};
-    ack_push(entry, ACK_RETRY, &answer);
-    job_clear(&job);
-}
-
-enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
-
-static uint64_t second_scan_ms(const struct queue *queue)
-{
-    return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
-}
-
-/* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
- * ended by then and were not renewed. If it is too early for the second scan, the first scan stays
- * as it is. */
-static void note_scan(struct queue *queue, long long time, bool expired)
-{
-    struct reap *reap = &queue->reap;
-    if (reap->scan_time < 0 || reap->second_scan || time < reap->scan_time) {
-        reap->scan_time = time;
-        reap->scan_loop_ms = uv_now(queue->loop);
-    }
-    if (expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
-        queue_timer_start(queue, TIMER_REAP, second_scan_ms(queue));
-}
-
-static void reaped(void *context, redisReply *reply)
+static void left(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    struct reap *reap = &queue->reap;
-    uint64_t counter = reap->counter;
-    reap->step = REAP_NOT;
-    if (!reply && queue->proved &&
-        limit_lost(&queue->reap_limit, reap->count, uv_now(queue->loop)))
-        redis_reset_backoff(queue->redis);
-    if (!reply || !queue_accepts(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
-        queue_close_check(queue);
-        return;
-    }
-    limit_accepted(&queue->reap_limit, uv_now(queue->loop));
-    for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
-        struct entry *entry = fetch_entry(queue, reply, i, counter, JOB_BYTES_MAX);
-        if (entry)
-            dead_letter(queue, entry);
-    }
-    long long back = script_reply_integer(reply, REAPED_BACK);
-    if (back > 0) {
-        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
-        fetch_wake(queue);
-    }
-    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more_gone) {
-        lease_reap(queue, reap->scans_expired);
-        queue_close_check(queue);
-        return;
-    }
-    if (reap->has_names && reap->names > NAMES_MAX)
-        reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
-                                                              (double)reap->names / NAMES_MAX);
-    if (reap->scans_expired)
-        note_scan(queue, script_reply_integer(reply, REAPED_TIME),
-                  script_reply_integer(reply, REAPED_EXPIRED) > 0);
-    queue_close_check(queue);
+    (void)reply;
+    if (--queue->leaves_out == 0)
+        queue_shut_soon(queue);
 }
 
-/* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */
-static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
+bool lease_leave(struct queue *queue, const char *watch)
 {
-    size_t gone = 0;
-    for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
-        const redisReply *name = names->element[i];
-        if (name->type != REDIS_REPLY_STRING ||
-            instance_life(name->str, queue->instance) != INSTANCE_DEAD)
-            continue;
-        if (++gone > QUEUE_BATCH_MAX)
-            break;
-        log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
-        script_call_format(call, "%s", name->str);
-    }
-    queue->reap.more_gone = gone > QUEUE_BATCH_MAX;
-}
-
-/* `names`: of all daemons, or NULL. */
-static void send_reap(struct queue *queue, const redisReply *names)
-{
-    const struct options *options = queue->options;
-    struct reap *reap = &queue->reap;
-    struct script_call *call = queue_call(queue, SCRIPT_ID_REAP, "lease", "inst", "jobs", "alone",
-                                          "alone:owner", "watcher");
-    script_call_text(call, options->namespace);
+    struct script_call *call = call_new(queue, SCRIPT_ID_LEAVE, "inst", "alone:owner");
+    script_call_ns_key(call, "stats:%s", queue->instance);
+    script_call_ns_key(call, "leases:%s", queue->instance);
+    script_call_ns_key(call, "watcher");
+    script_call_ns_key(call, "wake");
     script_call_text(call, queue->instance);
-    script_call_number(call, ++queue->group->counter);
-    script_call_ms(call, options->lease_s);
-    script_call_number(call, options->attempts);
-    script_call_number(call, JOB_BYTES_MAX);
-    reap->count = limit_count(&queue->reap_limit, QUEUE_BATCH_MAX);
-    script_call_number(call, reap->count);
-    if (reap->second_scan)
-        script_call_number(call, (uint64_t)reap->scan_time);
-    else
-        script_call_text(call, "-1");
-    reap->has_names = names != NULL;
-    reap->more_gone = false;
-    if (names)
-        add_gone(call, queue, names);
-    reap->counter = queue->group->counter;
-    reap->step = REAP_RUNS;
-    if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
-        reap->step = REAP_NOT;
-}
-
-static void listed(void *context, redisReply *reply)
-{
-    struct queue *queue = context;
-    queue->reap.step = REAP_NOT;
-    if (!reply || queue_is_closing(queue))
-        return;
-    queue->reap.names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-    send_reap(queue, reply);
-}
-
-/* Reads the names of all daemons first: only their own host can tell if their process is gone. The
- * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
-void lease_reap(struct queue *queue, bool expired_too)
-{
-    struct reap *reap = &queue->reap;
-    if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
-        return;
-    reap->scans_expired = expired_too;
-    reap->second_scan = expired_too && reap->scan_time >= 0 && /* by a clock without steps */
-                        uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
-    if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
-        send_reap(queue, NULL);
-        return;
-    }
-    if (redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace))
-        reap->step = REAP_READS_NAMES;
-}
-
-void lease_reap_later(struct queue *queue)
-{
-    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
-    queue_timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->options->reap_s * factor * 1000));
+    script_call_ms(call, queue->options->lease_s);
+    script_call_text(call, watch);
+    bool sent = script_call_send(call, queue->redis, left, queue);
+    queue->leaves_out += sent;
+    return sent;
 }

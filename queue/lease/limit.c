@@ -1,10 +1,6 @@
-/* limit.c - makes the calls of a script smaller while Redis cannot send their replies.
- *
- * Redis closes a connection whose replies exceed client-output-buffer-limit, and proxies have such
- * limits, too. If connections break while the reply to a call is awaited, the next call names half
- * as many jobs. If even a reply with one job breaks it, the next one has half of the longest text.
- * A larger call is tried KEPT_MS after the last change. */
-#include "queue/lease/lease_impl.h"
+#include "queue/lease/limit.h"
+
+#include "conf/limits.h"
 
 #define KEPT_MS 10000
 /* Losses in a row before the first change: connections also break for other reasons. */

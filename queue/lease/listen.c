@@ -1,13 +1,4 @@
-/* listen.c - wakes the watcher after a push to a list with a priority.
- *
- * BLMOVE waits for one list only, and the commands that wait for several lists take the job out of
- * Redis, so that it would be lost with the daemon. Redis reports changes of keys to clients that
- * cache them (CLIENT TRACKING): the watcher reads the lists with EXISTS on the main connection, and
- * Redis sends one message when one of them changes, to a third connection that is subscribed to
- * CHANNEL. The next EXISTS asks for the next message.
- *
- * If Redis refuses this, LOOK finds the jobs within block_s. */
-#include <string.h>
+#include "queue/lease/listen.h"
 
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
@@ -16,7 +7,7 @@
 
 static bool is_watcher(const struct queue *queue)
 {
-    return queue->watch != WATCH_NOT && fetch_may_wait(queue) && queue_ready(queue);
+    return queue->watch != WATCH_NOT && idle_may_wait(queue) && calls_ready(queue);
 }
 
 void listen_forget(struct queue *queue)
@@ -34,7 +25,7 @@ static void refused(struct queue *queue, const char *error)
     queue->listen_refused = true;
 }
 
-/* ---- the message ---------------------------------------------------------------------------- */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 static void message_came(void *context, const redisReply *message)
 {
@@ -42,7 +33,7 @@ static void message_came(void *context, const redisReply *message)
     (void)message; /* names the key; FETCH reads all lists */
     queue->armed = false;
     if (is_watcher(queue))
-        fetch_job_came(queue);
+        watch_job_came(queue);
 }
 
 /* Replies to SUBSCRIBE: {"subscribe", CHANNEL, 1}. */
@@ -100,7 +91,7 @@ static void connect_listener(struct queue *queue)
     redis_start(queue->listening);
 }
 
-/* ---- asking for it -------------------------------------------------------------------------- */
+/* ---- asking for it --------------------------------------------------------------------------- */
 
 static void asked(void *context, redisReply *reply)
 {
@@ -119,7 +110,7 @@ static void counted(void *context, redisReply *reply)
     if (reply->type != REDIS_REPLY_INTEGER)
         queue->armed = false; /* a slot migrates; the next LOOK asks again */
     else if (reply->integer > 0 && is_watcher(queue))
-        fetch_job_came(queue);
+        watch_job_came(queue);
 }
 
 /* While the main connection is in the mode OPTIN, Redis notes only the keys of the command after

@@ -1,8 +1,5 @@
-/* start.c - asks Redis, through the script START, whether a leased job may start or was cancelled.
- *
- * While a call is outstanding, new questions wait for the next batch. If a call gets no reply, its
- * questions are sent again. If the lost call ended a lease, Redis answers the repeated question
- * with "stale". */
+#include "queue/lease/start.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +52,7 @@ void start_free_all(struct queue *queue)
         ask_free(ask_of(node)); /* uncovered: refusal */
 }
 
-/* ---- the call ----------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static void put_back(struct queue *queue, bool sent_before)
 {
@@ -79,7 +76,7 @@ static void apply_decision(struct queue *queue, struct ask *ask, long long answe
     if (answer < START_GO && ended_before)
         answer = START_WAITS;
     if (answer < START_GO || answer > START_CANCELLED) {
-        lease_lose(entry);
+        entry_lose(entry);
         return;
     }
     entry->ended = answer == START_WAITS;
@@ -96,14 +93,14 @@ static void answered(void *context, redisReply *reply)
         if (queue->proved && limit_lost(&queue->start_limit, (uint32_t)queue->asked.length,
                                         uv_now(queue->loop)))
             redis_reset_backoff(queue->redis);
-        queue_lost(queue, SCRIPT_ID_START);
+        calls_lost(queue, SCRIPT_ID_START);
         put_back(queue, true);
-        if (queue_ready(queue)) /* the link is up: memory was short to send again */
-            queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
+        if (calls_ready(queue)) /* the link is up: memory was short to send again */
+            timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
-    if (!queue_accepts(queue, SCRIPT_ID_START, reply, 2 * queue->asked.length,
-                       true)) { /* uncovered: refusal */
+    if (!calls_accept(queue, SCRIPT_ID_START, reply, 2 * queue->asked.length,
+                      true)) { /* uncovered: refusal */
         put_back(queue, reply->type != REDIS_REPLY_ERROR);
         return;
     }
@@ -152,7 +149,7 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
 
 static struct script_call *build_call(struct queue *queue)
 {
-    struct script_call *call = queue_call(queue, SCRIPT_ID_START, "lease", "delayed", "cancel");
+    struct script_call *call = call_new(queue, SCRIPT_ID_START, "lease", "delayed", "cancel");
     list_each(node, &queue->asked)
         add_keys(call, ask_of(node));
     script_call_text(call, queue->options->namespace);
@@ -164,7 +161,7 @@ static struct script_call *build_call(struct queue *queue)
 
 void start_pump(struct queue *queue)
 {
-    if (!queue_may_send(queue, SCRIPT_ID_START) || queue->asked.length > 0)
+    if (!calls_may_send(queue, SCRIPT_ID_START) || queue->asked.length > 0)
         return;
     uint32_t most = limit_count(&queue->start_limit, (uint32_t)queue->options->batch);
     while (!list_empty(&queue->asks) && queue->asked.length < most) {
@@ -179,11 +176,11 @@ void start_pump(struct queue *queue)
     if (queue->asked.length > 0 &&
         !script_call_send(build_call(queue), queue->redis, answered, queue)) {
         put_back(queue, false); /* uncovered: refusal */
-        queue_timer_start(queue, TIMER_START, RETRY_FIRST_MS);
+        timer_start(queue, TIMER_START, RETRY_FIRST_MS);
     }
 }
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions)
 {
@@ -202,7 +199,7 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     list_push(&queue->asks, &ask->node);
     /* A timer sends the question: start_decided must not run inside the daemon's call, and more
      * questions may join the batch. */
-    queue_timer_ensure(queue, TIMER_START, 0);
+    timer_ensure(queue, TIMER_START, 0);
     return true;
 }
 

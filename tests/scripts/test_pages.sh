@@ -124,7 +124,7 @@ main() {
         "$(items "$job" 'OUTPUT KEYS' Va)"
     check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
     check "statuses of a result" \
-        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/pipeline/ack.c queue/lease/lease.c | sort -u | tr -d '"')" \
+        same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/pipeline/ack.c queue/lease/reap.c | sort -u | tr -d '"')" \
         "$(items "$job" 'RESULT KEYS' Li)"
     check "exit statuses, and 1 of --explain" \
         same "$(between daemon/daemon.h 'enum exit_status' '}' '[0-9]+'; echo 1)" \

@@ -1,9 +1,7 @@
-/* images.c - queue_read: reads images that are stored in Redis.
- *
- * GETRANGE fetches the first 64 KiB, which is all of a small image. For a larger one STRLEN comes
- * before GET, so that a key over the limit is not transferred. The bytes belong to no memory pool
- * until the caller releases them, so READS_* in conf/limits.h limit the reads. */
+#include "queue/lease/read.h"
+
 /* uncovered file: moment */
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +39,9 @@ static bool begin_large(struct read *read);
 static void start(struct read *read);
 static void retry_later(struct read *read);
 
-bool read_wake(struct queue *queue, enum room room)
+/* Starts reads of the queue that wait for room of a kind, until the room is used up. Returns false
+ * if it is. */
+static bool wake_queue(struct queue *queue, enum room room)
 {
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
@@ -64,7 +64,7 @@ static void wake_each(struct group *group, enum room room)
     uint32_t first = group->reads_next++;
     for (uint32_t i = 0; i < group->count; i++) {
         struct queue *queue = group->queues[(first + i) % group->count];
-        if (queue && !read_wake(queue, room))
+        if (queue && !wake_queue(queue, room))
             return;
     }
 }
@@ -171,7 +171,7 @@ static void retry_later(struct read *read)
     struct queue *queue = read->queue;
     leave_room(read);
     read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
-    queue_timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
+    timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }
 
 static void try_failed(struct read *read, const char *reason)
@@ -330,7 +330,7 @@ void read_pump(struct queue *queue)
             next = read->due_ms;
     }
     if (next != UINT64_MAX)
-        queue_timer_start(queue, TIMER_READ, next - now);
+        timer_start(queue, TIMER_READ, next - now);
 }
 
 /* Counts a failed connect for each read without a command. A callback may cancel other reads, so

@@ -1,0 +1,22 @@
+/* fetch.h - fetches jobs, for the queues of a group in turn.
+ *
+ * The daemon learns of new jobs in three ways:
+ * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
+ * - The blocking connection wakes the idle daemon (wait.h). The watcher also gets a message after a
+ *   push to a list with a priority (listen.h).
+ * - The idle timer sends LOOK (idle.h): for delayed jobs that are due, for jobs in NS:alone, and if
+ *   the blocking connection is down or refused. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+struct group;
+
+/* Sends FETCH for the queues that can fetch, the one that fetched least recently first. Each may
+ * hold an equal share of the places. */
+void fetch_all(struct group *group);
+/* Waits for a job if the queue is idle, or lets the queues fetch. */
+void fetch_pump(struct queue *queue);
+/* Waits for a job if the queue is idle. */
+void fetch_wait(struct queue *queue);
+void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */

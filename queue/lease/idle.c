@@ -1,0 +1,78 @@
+#include "queue/lease/idle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "conf/log.h"
+#include "queue/lease/lease_impl.h"
+
+enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_LENGTHS, LOOK_HEAD };
+
+/* Random delay, so that two daemons do not fetch the same due job at the same moment. */
+#define DUE_JITTER_MS 20
+
+bool idle_may_wait(const struct queue *queue)
+{
+    return queue->idle && !queue_is_closing(queue) && !queue->view.paused && places_open(queue);
+}
+
+void idle_enter(struct queue *queue, long long due_ms)
+{
+    double random = erand48(queue->random_state);
+    double ms = fmax(queue->options->block_s, 0.01) * 1000 * (0.75 + 0.25 * random);
+    double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * random);
+    if (due_ms >= 0 && due < ms)
+        ms = due;
+    queue->idle = true;
+    timer_start(queue, TIMER_IDLE, (uint64_t)ms);
+}
+
+void idle_note_paused(struct queue *queue, bool paused)
+{
+    if (paused != queue->view.paused)
+        log_info("%s:paused is %s: fetching is %s", queue->options->namespace,
+                 paused ? "set" : "gone", paused ? "paused for all daemons" : "resumed");
+    queue->view.paused = paused;
+}
+
+static void looked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->looking = false;
+    if (!queue->idle || queue_is_closing(queue))
+        return;
+    if (!reply) {
+        fetch_wake(queue);
+        return;
+    }
+    if (!calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true)) {
+        queue->idle = false;
+        return;
+    }
+    queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
+    if (queue->view.length == 0)
+        queue->age = (struct queue_age){.since_ms = queue->look_ms, .mark_ms = queue->look_ms};
+    lengths_note(queue, reply->element[LOOK_LENGTHS]);
+    idle_note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
+    if (script_reply_integer(reply, LOOK_WORTH) == 1) {
+        fetch_wake(queue);
+        return;
+    }
+    /* The watcher alone wakes up for due jobs; other daemons need not. */
+    idle_enter(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS) : -1);
+    fetch_pump(queue);
+}
+
+void idle_over(struct queue *queue)
+{
+    queue->wait_refused = false;
+    if (queue->idle && places_open(queue) && calls_ready(queue) && !queue->looking) {
+        struct script_call *call = call_new(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
+                                            "alone:owner", "watcher", "paused", "woken");
+        queue->look_ms = uv_now(queue->loop);
+        queue->looking = script_call_send(call, queue->redis, looked, queue);
+        if (queue->looking)
+            return;
+    }
+    fetch_wake(queue);
+}

@@ -1,0 +1,42 @@
+/* lane.h - ended leases on the way to one script, DONE or NACK: its calls, and their bytes.
+ *
+ * A lane sends one call at a time; leases that end meanwhile form the next batch. Loop thread only.
+ */
+#pragma once
+
+#include "queue/lease/entry.h"
+#include "queue/lease/timers.h"
+#include "queue/redis/script.h"
+
+struct lane {
+    struct queue *queue;
+    enum script script;
+    struct list waiting, sent; /* sent: the batch of the one call without a reply */
+    size_t sent_bytes;         /* of `sent`, while they count towards group->sent_bytes */
+    uint64_t sent_ms;          /* time of the last call, uv_now */
+    bool refused;              /* Redis refused the last call: do not fetch meanwhile */
+    uint64_t refused_ms;       /* time of the first refusal since the last accepted call, uv_now */
+    unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
+    char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
+    bool control_denied;       /* the probe of a key of the queue itself was denied too */
+    enum queue_timer timer;
+};
+
+void lane_init(struct lane *lane, struct queue *queue, enum script script, enum queue_timer timer);
+/* The call was refused. */
+void lane_refuse(struct lane *lane);
+/* Returns the batch to the waiting leases. sent_before: Redis may have run the call. */
+void lane_put_back(struct lane *lane, bool sent_before);
+/* The probes of a refused call are over. some: a reason was found and left out of the batch, which
+ * is sent again. Else the call is refused. */
+void lane_probed(struct lane *lane, bool some);
+
+/* A call that ends the leases in lane->sent; lane_control: that ends none. */
+struct script_call *lane_call(struct lane *lane);
+struct script_call *lane_control(struct lane *lane);
+
+/* Counts the bytes of a call that a lane is about to send. false: it must wait for other calls, or
+ * for a lane that has waited longer. */
+bool lane_take_bytes(struct lane *lane, size_t bytes);
+/* The call has ended. The lanes that wait try again. */
+void lane_give_bytes(struct lane *lane);

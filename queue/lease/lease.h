@@ -1,0 +1,14 @@
+/* lease.h - keeps this daemon's name and its leases alive (RENEW), gives leases back whose FETCH
+ * reply was lost with the connection (RESUME), and removes the name (LEAVE). */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+/* RENEW for all leases. */
+void lease_renew(struct queue *queue);
+/* RENEW without leases that passes the watch to another daemon. */
+void lease_renew_pass(struct queue *queue);
+void lease_renew_due(struct queue *queue); /* the timer expired */
+void lease_resume(struct queue *queue);
+/* Sends LEAVE. watch: "pass" after a message of NS:wake, else "none". false: not connected. */
+bool lease_leave(struct queue *queue, const char *watch);

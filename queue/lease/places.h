@@ -1,0 +1,18 @@
+/* places.h - how many jobs each queue of a group may fetch. Loop thread only. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+struct group;
+
+/* Whether the daemon takes jobs for the queue: it has a place, or places are only full because of
+ * the other shards. */
+bool places_open(const struct queue *queue);
+/* The places that a shard holds for running jobs, unacknowledged ends and its FETCH. */
+size_t places_held(const struct queue *queue);
+/* Number of jobs that the queue may fetch now. */
+uint32_t places_room(const struct queue *queue);
+/* Jobs of the daemon that must end before one of the queue runs alone. Unacknowledged ends do not
+ * count while their shard is away. */
+size_t places_busy(const struct queue *queue);
+bool places_run_jobs(const struct group *group);

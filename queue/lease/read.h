@@ -1,0 +1,16 @@
+/* read.h - queue_read: reads images that are stored in Redis.
+ *
+ * GETRANGE fetches the first 64 KiB, which is all of a small image. For a larger one STRLEN comes
+ * before GET, so that a key over the limit is not transferred. The bytes belong to no memory pool
+ * until the caller releases them, so READS_* in conf/limits.h limit the reads. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+/* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
+enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
+
+void read_pump(struct queue *queue); /* starts the reads that are due */
+void read_down(struct queue *queue, const char *reason); /* the main connection broke */
+void read_cancel_all(struct queue *queue); /* no callback is called any more */
+void read_free_all(struct queue *queue);

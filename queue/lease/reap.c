@@ -1,0 +1,196 @@
+#include "queue/lease/reap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "conf/log.h"
+#include "queue/job/instance.h"
+#include "queue/job/job.h"
+#include "queue/job/result.h"
+#include "queue/lease/lease_impl.h"
+
+/* A fraction of reap_s, plus or minus: spreads daemons that were started together. */
+#define REAP_JITTER 0.2
+/* In units of renew_s: by the second scan a live daemon has renewed its leases. */
+#define SECOND_SCAN 1.5
+/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads
+ * them as many times less often. Else 10,000 daemons would keep Redis busy with their names. */
+#define NAMES_MAX 100
+
+static void dead_letter(struct queue *queue, struct entry *entry)
+{
+    struct job_rules rules = {queue->options->namespace, 1};
+    struct job job = {0};
+    struct error ignored = {0}, error = {0};
+    char daemon[INSTANCE_BYTES_MAX], label[LABEL_BYTES];
+    size_t text_bytes;
+    const char *text = lease_text(&entry->lease, &text_bytes);
+    if (entry->lease.raw &&
+        job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
+        log_debug("%sjob %llu: %s", queue->mark, (unsigned long long)entry->lease.number,
+                  ignored.text);
+    label_job(label, lease_name(&entry->lease), &job, text, text_bytes);
+    error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
+              "%u of %u attempts ended because the daemon died or lost its lease",
+              entry->lease.attempt, entry->lease.attempts_max);
+    instance_daemon(queue->instance, daemon);
+    struct result result = {
+        .job = &job,
+        .text = text,
+        .text_bytes = text_bytes,
+        .number = entry->lease.number,
+        .shard = entry->lease.shard,
+        .shards = entry->lease.shards,
+        .status = "dead",
+        .error = &error,
+        .attempt = entry->lease.attempt,
+        .daemon = daemon,
+        .ms = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 0},
+    };
+    entry->internal = true;
+    log_warning("job %s is dead: %s: %s", label, status_name(error.status), error.text);
+    struct queue_answer answer = {
+        .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
+        .unique = job.unique};
+    ack_push(entry, ACK_RETRY, &answer);
+    job_clear(&job);
+}
+
+enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
+
+static uint64_t second_scan_ms(const struct queue *queue)
+{
+    return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
+}
+
+/* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
+ * ended by then and were not renewed. If it is too early for the second scan, the first scan stays
+ * as it is. */
+static void note_scan(struct queue *queue, long long time, bool expired)
+{
+    struct reap *reap = &queue->reap;
+    if (reap->scan_time < 0 || reap->second_scan || time < reap->scan_time) {
+        reap->scan_time = time;
+        reap->scan_loop_ms = uv_now(queue->loop);
+    }
+    if (expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
+        timer_start(queue, TIMER_REAP, second_scan_ms(queue));
+}
+
+static void reaped(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    struct reap *reap = &queue->reap;
+    uint64_t counter = reap->counter;
+    reap->step = REAP_NOT;
+    if (!reply && queue->proved &&
+        limit_lost(&queue->reap_limit, reap->count, uv_now(queue->loop)))
+        redis_reset_backoff(queue->redis);
+    if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
+        queue_close_check(queue);
+        return;
+    }
+    limit_accepted(&queue->reap_limit, uv_now(queue->loop));
+    for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
+        struct entry *entry = entry_from_reply(queue, reply, i, counter, JOB_BYTES_MAX);
+        if (entry)
+            dead_letter(queue, entry);
+    }
+    long long back = script_reply_integer(reply, REAPED_BACK);
+    if (back > 0) {
+        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
+        fetch_wake(queue);
+    }
+    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more_gone) {
+        reap_start(queue, reap->scans_expired);
+        queue_close_check(queue);
+        return;
+    }
+    if (reap->has_names && reap->names > NAMES_MAX)
+        reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
+                                                              (double)reap->names / NAMES_MAX);
+    if (reap->scans_expired)
+        note_scan(queue, script_reply_integer(reply, REAPED_TIME),
+                  script_reply_integer(reply, REAPED_EXPIRED) > 0);
+    queue_close_check(queue);
+}
+
+/* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */
+static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
+{
+    size_t gone = 0;
+    for (size_t i = 0; names->type == REDIS_REPLY_ARRAY && i < names->elements; i++) {
+        const redisReply *name = names->element[i];
+        if (name->type != REDIS_REPLY_STRING ||
+            instance_life(name->str, queue->instance) != INSTANCE_DEAD)
+            continue;
+        if (++gone > QUEUE_BATCH_MAX)
+            break;
+        log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
+        script_call_format(call, "%s", name->str);
+    }
+    queue->reap.more_gone = gone > QUEUE_BATCH_MAX;
+}
+
+/* `names`: of all daemons, or NULL. */
+static void send_reap(struct queue *queue, const redisReply *names)
+{
+    const struct options *options = queue->options;
+    struct reap *reap = &queue->reap;
+    struct script_call *call = call_new(queue, SCRIPT_ID_REAP, "lease", "inst", "jobs", "alone",
+                                        "alone:owner", "watcher");
+    script_call_text(call, options->namespace);
+    script_call_text(call, queue->instance);
+    script_call_number(call, ++queue->group->counter);
+    script_call_ms(call, options->lease_s);
+    script_call_number(call, options->attempts);
+    script_call_number(call, JOB_BYTES_MAX);
+    reap->count = limit_count(&queue->reap_limit, QUEUE_BATCH_MAX);
+    script_call_number(call, reap->count);
+    if (reap->second_scan)
+        script_call_number(call, (uint64_t)reap->scan_time);
+    else
+        script_call_text(call, "-1");
+    reap->has_names = names != NULL;
+    reap->more_gone = false;
+    if (names)
+        add_gone(call, queue, names);
+    reap->counter = queue->group->counter;
+    reap->step = REAP_RUNS;
+    if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
+        reap->step = REAP_NOT;
+}
+
+static void listed(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->reap.step = REAP_NOT;
+    if (!reply || queue_is_closing(queue))
+        return;
+    queue->reap.names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    send_reap(queue, reply);
+}
+
+/* Reads the names of all daemons first: only their own host can tell if their process is gone. The
+ * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
+void reap_start(struct queue *queue, bool expired_too)
+{
+    struct reap *reap = &queue->reap;
+    if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
+        return;
+    reap->scans_expired = expired_too;
+    reap->second_scan = expired_too && reap->scan_time >= 0 && /* by a clock without steps */
+                        uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
+    if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
+        send_reap(queue, NULL);
+        return;
+    }
+    if (redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace))
+        reap->step = REAP_READS_NAMES;
+}
+
+void reap_later(struct queue *queue)
+{
+    double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
+    timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->options->reap_s * factor * 1000));
+}

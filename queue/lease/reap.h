@@ -1,0 +1,27 @@
+/* reap.h - recovers the leases of dead daemons, through the script REAP. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+/* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
+ * script runs. If it has more to do than one call may, both steps follow again. */
+enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
+
+struct reap {
+    enum reap_step step;
+    uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
+    uint32_t count;        /* the most leases that it takes */
+    bool has_names;        /* the names were read for this call */
+    bool more_gone;        /* more daemons are gone than one call may name */
+    bool scans_expired;    /* this call and those that follow it also scan for expired leases */
+    bool second_scan;      /* the scan takes the leases that had ended by scan_time */
+    long long scan_time;   /* Redis's time at the first scan, Unix ms; -1: no scan since the last
+                              connect */
+    uint64_t scan_loop_ms; /* the same moment, uv_now */
+    size_t names;          /* in NS:inst when it was read last */
+    uint64_t names_due_ms; /* not read again before this time, uv_now */
+};
+
+/* Starts a REAP unless one runs. expired_too: also scans for expired leases. */
+void reap_start(struct queue *queue, bool expired_too);
+void reap_later(struct queue *queue); /* starts the timer of the next one */

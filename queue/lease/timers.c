@@ -1,0 +1,21 @@
+#include "queue/lease/timers.h"
+
+#include "queue/lease/lease_impl.h"
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct queue *queue = timer->data;
+    queue->timer_expired(queue, (enum queue_timer)(timer - queue->timers));
+}
+
+void timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
+{
+    if (queue->life != LIFE_SHUT)
+        uv_timer_start(&queue->timers[timer], on_timer, ms, 0);
+}
+
+void timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms)
+{
+    if (!uv_is_active((uv_handle_t *)&queue->timers[timer]))
+        timer_start(queue, timer, ms);
+}

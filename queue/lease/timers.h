@@ -1,0 +1,23 @@
+/* timers.h - the timers of a queue. Loop thread only. */
+#pragma once
+
+#include <stdint.h>
+
+struct queue;
+
+enum queue_timer {
+    TIMER_BACKOFF, /* Redis refused a call: no FETCH, START, DONE, NACK or LOOK until then */
+    TIMER_FETCH,  /* GATHER_MS between FETCH calls */
+    TIMER_IDLE,   /* the next LOOK */
+    TIMER_START,  /* GATHER_MS between START calls, or a retry */
+    TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
+    TIMER_RENEW, TIMER_REAP, TIMER_READ,
+    TIMER_CLOSE,  /* the timeout of queue_close */
+    TIMER_SHUT,   /* all is done: closes the connections */
+    TIMER_COUNT
+};
+
+/* Starts a timer, also if it runs. Does nothing after the close. */
+void timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
+/* The same, unless the timer runs already. */
+void timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms);

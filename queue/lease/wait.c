@@ -1,0 +1,84 @@
+#include "queue/lease/wait.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "queue/lease/lease_impl.h"
+
+static void unblocked(void *context, redisReply *reply);
+
+/* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits
+ * on NS:jobs. It must wait on NS:wake, or nobody reads the messages there. If Redis refuses, the
+ * wait ends after block_s. */
+static void leave_list(struct queue *queue)
+{
+    if (queue->wait == WAIT_ON_JOBS && queue->watch == WATCH_NOT && queue->blocking_id != 0 &&
+        redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld", queue->blocking_id))
+        queue->wait = WAIT_UNBLOCKED;
+}
+
+static void identified(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->blocking_id = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    if (reply)
+        redis_reset_backoff(queue->blocking);
+}
+
+void wait_up(struct queue *queue)
+{
+    redis_ask(queue->blocking, 0, identified, queue, "CLIENT ID");
+    fetch_pump(queue);
+}
+
+void wait_pump(struct queue *queue)
+{
+    const char *ns = queue->options->namespace;
+    listen_pump(queue);
+    leave_list(queue);
+    if (!idle_may_wait(queue) || queue->wait != WAIT_NOT || queue->wait_refused ||
+        !redis_up(queue->blocking))
+        return;
+    double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
+    enum queue_wait wait = queue->watch == WATCH_NOT ? WAIT_ON_WAKE : WAIT_ON_JOBS;
+    bool sent =
+        wait == WAIT_ON_WAKE
+            ? redis_ask(queue->blocking, block_s + 3, unblocked, queue, "BLPOP %s:wake %.3f", ns,
+                        block_s)
+            : redis_ask(queue->blocking, block_s + 3, unblocked, queue,
+                        "BLMOVE %s:jobs %s:jobs RIGHT RIGHT %.3f", ns, ns, block_s);
+    queue->wait = sent ? wait : WAIT_NOT;
+}
+
+/* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the
+ * new watcher finds the remaining jobs. */
+static void take_wake_message(struct queue *queue, const redisReply *message)
+{
+    if (!idle_may_wait(queue) || !calls_ready(queue))
+        watch_pass(queue);
+    else if (message->type == REDIS_REPLY_STRING && strcmp(message->str, "watch") == 0)
+        queue->watch = WATCH;
+    else
+        watch_job_came(queue);
+}
+
+static void unblocked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->wait = WAIT_NOT;
+    if (queue->life == LIFE_SHUT || !reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
+            redis_drop(queue->blocking, reply->str);
+        else
+            queue->wait_refused = true; /* until the next idle timer */
+    } else if (reply->type != REDIS_REPLY_NIL) {
+        redis_mark_healthy(queue->blocking);
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+            take_wake_message(queue, reply->element[1]);
+        else
+            watch_job_came(queue);
+    }
+    wait_pump(queue);
+}

@@ -1,0 +1,17 @@
+/* wait.h - waits for a job while idle, on the blocking connection. The watcher waits in a BLMOVE of
+ * NS:jobs onto itself; all other daemons wait in a BLPOP of NS:wake. Loop thread only. */
+#pragma once
+
+#include "queue/lease/queue.h"
+
+/* What the blocking connection waits for. Redis ends each wait after block_s. */
+enum queue_wait {
+    WAIT_NOT,
+    WAIT_ON_WAKE,  /* BLPOP of NS:wake */
+    WAIT_ON_JOBS,  /* BLMOVE of NS:jobs onto itself */
+    WAIT_UNBLOCKED /* as WAIT_ON_JOBS, and CLIENT UNBLOCK was sent to end it */
+};
+
+/* Waits for a job if the daemon is idle and could fetch it. */
+void wait_pump(struct queue *queue);
+void wait_up(struct queue *queue); /* the blocking connection is new */
