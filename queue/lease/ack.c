@@ -27,7 +27,7 @@ static void finish(struct entry *entry, long long answer)
     }
     queue->view.stale += stale;
     queue->view.dead += dead;
-    list_remove(&queue->entries, &entry->in_all);
+    list_remove(&queue->entries.all, &entry->in_all);
     if (!entry->internal)
         queue->events.settled(queue->events.context, &entry->lease, stale, dead);
     entry_free(entry);
@@ -137,7 +137,7 @@ static bool find_ready(struct lane *lane)
             return true;
         list_push(&lane->waiting, list_pop(&lane->waiting));
     }
-    if (wait_ms > 0 && lane->queue->proved) /* else calls_accept starts the timer */
+    if (wait_ms > 0 && lane->queue->calls.proved) /* else calls_accept starts the timer */
         timer_ensure(lane->queue, lane->timer, wait_ms);
     return false;
 }
@@ -232,7 +232,7 @@ static bool settle(struct queue *queue, struct lease *lease, enum ack_kind kind,
     assert(!lease->settled && entry->queue == queue);
     start_forget(entry);
     lease->id = NULL;
-    list_remove(&queue->running, &lease->node);
+    list_remove(&queue->entries.running, &lease->node);
     ack_push(entry, kind, answer);
     return entry->kind == kind;
 }
@@ -272,7 +272,7 @@ static size_t drop(struct lane *lane)
     struct list_node *node;
     while ((node = list_pop(&lane->waiting)) != NULL) {
         struct entry *entry = entry_of(node);
-        list_remove(&queue->entries, &entry->in_all);
+        list_remove(&queue->entries.all, &entry->in_all);
         if (!entry->internal)
             queue->events.settled(queue->events.context, &entry->lease, true, false);
         entry_free(entry);
@@ -296,7 +296,7 @@ static size_t drop_lane(struct lane *lane, bool away, double lease_ms)
 void ack_drop_expired(struct queue *queue)
 {
     double lease_ms = queue->options->lease_s * 1000;
-    bool away = (double)(uv_now(queue->loop) - queue->accepted_ms) > lease_ms;
+    bool away = (double)(uv_now(queue->loop) - queue->calls.accepted_ms) > lease_ms;
     if (queue->group->count == 1)
         return;
     size_t dropped =
@@ -307,8 +307,7 @@ void ack_drop_expired(struct queue *queue)
                     dropped);
         /* If the connection is still up, because Redis refuses calls or this process was suspended,
          * no reconnect will send RESUME. */
-        if (queue->resumes_due < 1)
-            queue->resumes_due = 1;
+        lease_resume_later(queue);
     }
     queue_close_check(queue); /* a close may have waited only for them */
 }

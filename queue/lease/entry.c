@@ -15,7 +15,7 @@ struct entry *entry_new(struct queue *queue)
     entry->lease.shard = queue->shard;
     entry->lease.shards = queue->group->count;
     entry->lease.attempts_max = (uint32_t)queue->options->attempts;
-    list_push(&queue->entries, &entry->in_all);
+    list_push(&queue->entries.all, &entry->in_all);
     return entry;
 }
 
@@ -87,7 +87,7 @@ const char *entry_label(const struct entry *entry, char label[LABEL_BYTES])
 
 size_t entries_unacknowledged(const struct queue *queue)
 {
-    return queue->entries.length - queue->running.length;
+    return queue->entries.all.length - queue->entries.running.length;
 }
 
 void entries_end_batch(struct queue *queue)

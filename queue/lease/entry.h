@@ -1,7 +1,7 @@
 /* entry.h - the leases of a queue, from FETCH until Redis has acknowledged their end.
  *
- * A lease that Redis has not acknowledged is in queue->entries and on one other list: while the
- * daemon runs the job, queue->running; after the daemon has ended the lease, the list
+ * A lease that Redis has not acknowledged is in entries.all and on one other list: while the
+ * daemon runs the job, entries.running; after the daemon has ended the lease, the list
  * lane->waiting, and then lane->sent until Redis has answered. Loop thread only. */
 #pragma once
 
@@ -15,7 +15,7 @@ enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK, ACK_LATER };
 /* A lease with the queue's private data; lease->pending points to it. */
 struct entry {
     struct lease lease;
-    struct list_node in_all; /* queue->entries */
+    struct list_node in_all; /* entries.all */
     struct queue *queue;
     enum ack_kind kind;
     bool internal;      /* not known to the daemon: no event is sent for it */
@@ -31,6 +31,10 @@ struct entry {
     bool reply_dropped; /* reply_to was denied: post the result even if `results` is none */
     struct queue_value *values;
     size_t value_count, bytes;
+};
+
+struct entries {
+    struct list all, running;
 };
 
 static inline struct entry *entry_of(struct list_node *node)

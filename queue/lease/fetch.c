@@ -20,11 +20,11 @@ enum {
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     struct group *group = queue->group;
-    if (queue->fetch_places > 0) {
-        queue->fetch_places--;
-        group->reserved--;
+    if (queue->fetch.places > 0) {
+        queue->fetch.places--;
+        group->places.reserved--;
     }
-    uint32_t *places = group->places > 0 ? &group->places : &group->spare;
+    uint32_t *places = group->places.free > 0 ? &group->places.free : &group->places.spare;
     if (*places == 0 || queue_is_closing(queue)) {
         entry->internal = true;
         ack_push(entry, ACK_BACK, NULL);
@@ -33,7 +33,7 @@ static void hand_out(struct queue *queue, struct entry *entry)
     --*places;
     if (entry->lease.attempt > 1)
         queue->view.redelivered++;
-    list_push(&queue->running, &entry->lease.node);
+    list_push(&queue->entries.running, &entry->lease.node);
     queue->events.leased(queue->events.context, &entry->lease);
 }
 
@@ -56,38 +56,36 @@ static uint32_t priority_of(const redisReply *lists, size_t index)
 
 static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
 {
-    queue->delivering = true;
+    queue->fetch.delivering = true;
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
-        struct entry *entry = entry_from_reply(queue, reply, i, counter, queue->fetch_text_bytes);
+        struct entry *entry = entry_from_reply(queue, reply, i, counter, queue->fetch.text_bytes);
         if (!entry) { /* out of memory; RESUME gives the lease back */
-            if (queue->resumes_due < 1)
-                queue->resumes_due = 1;
+            lease_resume_later(queue);
             continue;
         }
         entry->lease.priority = priority_of(reply->element[REPLY_LISTS], (i - REPLY_HEAD) / 3);
-        entry->lease.alone = queue->alone;
-        entry->lease.marked = (long long)entry->lease.number <= queue->horizon;
+        entry->lease.alone = queue->alone.has;
+        entry->lease.marked = (long long)entry->lease.number <= queue->start.horizon;
         hand_out(queue, entry);
     }
     entries_end_batch(queue);
-    queue->delivering = false;
+    queue->fetch.delivering = false;
 }
 
 static void release_places(struct queue *queue)
 {
-    queue->group->reserved -= queue->fetch_places;
-    queue->fetch_places = 0;
+    queue->group->places.reserved -= queue->fetch.places;
+    queue->fetch.places = 0;
 }
 
 static void fetched(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    uint64_t counter = queue->fetch_out;
-    queue->fetch_out = 0;
-    queue->fetch_claims = false;
+    uint64_t counter = queue->fetch.out;
+    queue->fetch.out = 0;
     if (!reply) {
-        if (queue->proved &&
-            limit_lost(&queue->fetch_limit, queue->fetch_places, uv_now(queue->loop)))
+        if (queue->calls.proved &&
+            limit_lost(&queue->fetch.limit, queue->fetch.places, uv_now(queue->loop)))
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_FETCH);
         release_places(queue);
@@ -103,7 +101,7 @@ static void fetched(void *context, redisReply *reply)
         fetch_pump(queue);
         return;
     }
-    limit_accepted(&queue->fetch_limit, uv_now(queue->loop));
+    limit_accepted(&queue->fetch.limit, uv_now(queue->loop));
     size_t taken = (reply->elements - REPLY_HEAD) / 3;
     queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
     lengths_note(queue, reply->element[REPLY_LENGTHS]);
@@ -112,10 +110,10 @@ static void fetched(void *context, redisReply *reply)
     alone_note(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
     idle_note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);
     long long horizon = script_reply_integer(reply, REPLY_HORIZON);
-    if (horizon != queue->horizon)
+    if (horizon != queue->start.horizon)
         start_check(queue, horizon);
     queue->watch = (enum queue_watch)script_reply_integer(reply, REPLY_WATCH);
-    if ((queue->view.length == 0 && !queue->alone) || queue->view.paused)
+    if ((queue->view.length == 0 && !queue->alone.has) || queue->view.paused)
         idle_enter(queue, script_reply_integer(reply, REPLY_DUE_MS));
     take_leases(queue, reply, counter);
     release_places(queue);
@@ -128,18 +126,18 @@ static void fetched(void *context, redisReply *reply)
 static size_t jobs_before_alone(const struct queue *queue)
 {
     size_t jobs = places_busy(queue);
-    return jobs == 0 && queue->group->count > 1 && !queue->alone ? 1 : jobs;
+    return jobs == 0 && queue->group->count > 1 && !queue->alone.has ? 1 : jobs;
 }
 
 /* Sends FETCH for so many jobs, at most `batch`. */
 static void send_fetch(struct queue *queue, uint32_t places)
 {
     const struct options *options = queue->options;
-    uint32_t batch = limit_count(&queue->fetch_limit, (uint32_t)options->batch);
+    uint32_t batch = limit_count(&queue->fetch.limit, (uint32_t)options->batch);
     places = places < batch ? places : batch;
     struct group *group = queue->group;
     bool may_run_alone = alone_may_claim(queue);
-    queue->fetch_text_bytes = limit_text_bytes(&queue->fetch_limit);
+    queue->fetch.text_bytes = limit_text_bytes(&queue->fetch.limit);
     struct script_call *call = call_new(queue, SCRIPT_ID_FETCH, "jobs", "delayed", "alone",
                                         "alone:owner", "lease", "inst", "seq", "cancel", "paused",
                                         "watcher", "wake", "woken");
@@ -149,41 +147,39 @@ static void send_fetch(struct queue *queue, uint32_t places)
     script_call_number(call, places);
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
-    script_call_number(call, queue->fetch_text_bytes);
+    script_call_number(call, queue->fetch.text_bytes);
     script_call_number(call, may_run_alone);
     script_call_number(call, jobs_before_alone(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
-                           : queue->wait == WAIT_ON_WAKE ? "wait" : "none");
-    queue->fetch_out = group->counter;
-    queue->fetch_ms = uv_now(queue->loop);
-    queue->fetch_places = places;
-    queue->fetch_claims = may_run_alone;
-    queue->turn = ++group->turns;
+                           : queue->wait.on == WAIT_ON_WAKE ? "wait" : "none");
+    queue->fetch.out = group->counter;
+    queue->fetch.ms = uv_now(queue->loop);
+    queue->fetch.places = places;
+    queue->fetch.turn = ++group->places.turns;
     if (may_run_alone)
-        queue->claim_turn = queue->turn;
-    group->reserved += places;
+        queue->alone.claim_turn = queue->fetch.turn;
+    group->places.reserved += places;
     if (script_call_send(call, queue->redis, fetched, queue))
         return;
-    queue->fetch_out = 0;
-    queue->fetch_claims = false;
+    queue->fetch.out = 0;
     release_places(queue);
 }
 
 /* Whether the queue would send FETCH if it had a place. */
 static bool is_possible(const struct queue *queue)
 {
-    return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue->fetch_out && !queue->delivering &&
-           !queue_is_closing(queue) && places_open(queue) && !queue->done.refused &&
-           !queue->nack.refused &&
+    return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue->fetch.out &&
+           !queue->fetch.delivering && !queue_is_closing(queue) && places_open(queue) &&
+           !queue->done.refused && !queue->nack.refused &&
            /* a job that runs alone starts after all other jobs have ended */
-           !(queue->alone && places_busy(queue) > 0);
+           !(queue->alone.has && places_busy(queue) > 0);
 }
 
 /* Whether the queue has waited GATHER_MS since its last FETCH, or FETCH may bring a whole batch
  * into so many places. Else sets the timer. */
 static bool is_due(struct queue *queue, uint32_t places)
 {
-    uint64_t since = uv_now(queue->loop) - queue->fetch_ms;
+    uint64_t since = uv_now(queue->loop) - queue->fetch.ms;
     if (places >= queue->options->batch || since >= GATHER_MS)
         return true;
     timer_start(queue, TIMER_FETCH, GATHER_MS - since);
@@ -198,7 +194,7 @@ static void sort_by_turn(struct queue **queues, uint32_t count)
     for (uint32_t i = 1; i < count; i++) {
         struct queue *queue = queues[i];
         uint32_t at = i;
-        for (; at > 0 && queues[at - 1]->turn > queue->turn; at--)
+        for (; at > 0 && queues[at - 1]->fetch.turn > queue->fetch.turn; at--)
             queues[at] = queues[at - 1];
         queues[at] = queue;
     }
@@ -209,10 +205,10 @@ static void sort_by_turn(struct queue **queues, uint32_t count)
  * of them. */
 static size_t fair_share(const struct group *group)
 {
-    size_t places = group->places, active = 0;
+    size_t places = group->places.free, active = 0;
     each_queue(queue, group)
     {
-        places += calls_ready(queue) ? queue->entries.length : 0;
+        places += calls_ready(queue) ? queue->entries.all.length : 0;
         active += queue_is_active(queue);
     }
     return active > 0 ? (places + active - 1) / active : 0;
@@ -230,12 +226,12 @@ void fetch_all(struct group *group)
 {
     struct queue *queues[SHARDS_MAX];
     uint32_t due = 0;
-    if (group->places + group->spare <= group->reserved)
+    if (group->places.free + group->places.spare <= group->places.reserved)
         return;
     size_t share = fair_share(group);
     each_queue(queue, group)
     {
-        uint32_t room = !queue->idle && is_possible(queue) ? room_of(queue, share) : 0;
+        uint32_t room = !queue->idle.now && is_possible(queue) ? room_of(queue, share) : 0;
         if (room > 0 && is_due(queue, room))
             queues[due++] = queue;
     }
@@ -251,7 +247,7 @@ void fetch_all(struct group *group)
 
 void fetch_wait(struct queue *queue)
 {
-    if (queue->idle && is_possible(queue))
+    if (queue->idle.now && is_possible(queue))
         wait_pump(queue);
 }
 
@@ -263,7 +259,7 @@ void fetch_pump(struct queue *queue)
 
 void fetch_wake(struct queue *queue)
 {
-    queue->idle = false;
+    queue->idle.now = false;
     fetch_pump(queue);
     watch_check(queue);
 }

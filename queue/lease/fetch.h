@@ -8,9 +8,20 @@
  *   the blocking connection is down or refused. */
 #pragma once
 
+#include "queue/lease/limit.h"
 #include "queue/lease/queue.h"
 
 struct group;
+
+struct fetch {
+    uint64_t out;      /* counter of the outstanding call; 0: none */
+    uint32_t places;   /* reserved for the outstanding call */
+    size_t text_bytes; /* the largest text that the last call asked for */
+    uint64_t ms;       /* time of the last call, uv_now */
+    uint64_t turn;     /* places.turns at the last call */
+    struct limit limit;
+    bool delivering;   /* inside a loop over `leased` events: do not FETCH */
+};
 
 /* Sends FETCH for the queues that can fetch, the one that fetched least recently first. Each may
  * hold an equal share of the places. */

@@ -15,9 +15,9 @@ void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool
         queue_set_places(group->queues[0], places);
         return;
     }
-    group->places = places;
-    group->spare = spare;
-    group->open = open;
+    group->places.free = places;
+    group->places.spare = spare;
+    group->places.open = open;
     each_queue (queue, group) {
         if (queue->life == LIFE_NEW)
             continue;
@@ -62,7 +62,7 @@ struct group_shard group_shard(struct group *group, uint32_t index)
         .delayed = view->delayed,
         .dead_listed = view->dead_listed,
         .results = view->results,
-        .leases = queue->running.length,
+        .leases = queue->entries.running.length,
         .unacknowledged = view->unacknowledged,
     };
 }
@@ -179,21 +179,21 @@ static void queue_ended(void *context)
 {
     struct queue *queue = context;
     struct group *group = queue->group;
-    group->ended[queue->shard] = true;
-    if (--group->unclosed == 0)
-        group->closed(group->closed_context);
+    group->ending.ended[queue->shard] = true;
+    if (--group->ending.unclosed == 0)
+        group->ending.closed(group->ending.context);
 }
 
 void group_close(struct group *group, double timeout_s, void (*closed)(void *context),
                  void *context)
 {
-    bool again = group->closed != NULL;
-    group->closed = closed;
-    group->closed_context = context;
+    bool again = group->ending.closed != NULL;
+    group->ending.closed = closed;
+    group->ending.context = context;
     if (!again)
-        group->unclosed = group->count;
+        group->ending.unclosed = group->count;
     each_queue (queue, group)
-        if (!group->ended[queue->shard])
+        if (!group->ending.ended[queue->shard])
             queue_close(queue, timeout_s, queue_ended, queue);
 }
 
@@ -221,7 +221,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
 
 void queue_set_places(struct queue *queue, uint32_t places)
 {
-    queue->group->places = places;
+    queue->group->places.free = places;
     if (queue->life == LIFE_NEW)
         return;
     watch_check(queue);

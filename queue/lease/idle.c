@@ -13,7 +13,7 @@ enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_LENGTHS, LOOK_HEA
 
 bool idle_may_wait(const struct queue *queue)
 {
-    return queue->idle && !queue_is_closing(queue) && !queue->view.paused && places_open(queue);
+    return queue->idle.now && !queue_is_closing(queue) && !queue->view.paused && places_open(queue);
 }
 
 void idle_enter(struct queue *queue, long long due_ms)
@@ -23,7 +23,7 @@ void idle_enter(struct queue *queue, long long due_ms)
     double due = (double)due_ms + 1 + (queue->watch != WATCH_NOT ? 0 : DUE_JITTER_MS * random);
     if (due_ms >= 0 && due < ms)
         ms = due;
-    queue->idle = true;
+    queue->idle.now = true;
     timer_start(queue, TIMER_IDLE, (uint64_t)ms);
 }
 
@@ -38,20 +38,20 @@ void idle_note_paused(struct queue *queue, bool paused)
 static void looked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->looking = false;
-    if (!queue->idle || queue_is_closing(queue))
+    queue->idle.looking = false;
+    if (!queue->idle.now || queue_is_closing(queue))
         return;
     if (!reply) {
         fetch_wake(queue);
         return;
     }
     if (!calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true)) {
-        queue->idle = false;
+        queue->idle.now = false;
         return;
     }
     queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
     if (queue->view.length == 0)
-        queue->age = (struct queue_age){.since_ms = queue->look_ms, .mark_ms = queue->look_ms};
+        lengths_note_empty(queue, queue->idle.look_ms);
     lengths_note(queue, reply->element[LOOK_LENGTHS]);
     idle_note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
     if (script_reply_integer(reply, LOOK_WORTH) == 1) {
@@ -65,13 +65,13 @@ static void looked(void *context, redisReply *reply)
 
 void idle_over(struct queue *queue)
 {
-    queue->wait_refused = false;
-    if (queue->idle && places_open(queue) && calls_ready(queue) && !queue->looking) {
+    wait_again(queue);
+    if (queue->idle.now && places_open(queue) && calls_ready(queue) && !queue->idle.looking) {
         struct script_call *call = call_new(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
                                             "alone:owner", "watcher", "paused", "woken");
-        queue->look_ms = uv_now(queue->loop);
-        queue->looking = script_call_send(call, queue->redis, looked, queue);
-        if (queue->looking)
+        queue->idle.look_ms = uv_now(queue->loop);
+        queue->idle.looking = script_call_send(call, queue->redis, looked, queue);
+        if (queue->idle.looking)
             return;
     }
     fetch_wake(queue);

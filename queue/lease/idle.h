@@ -4,6 +4,12 @@
 
 #include "queue/lease/queue.h"
 
+struct idle {
+    bool now;         /* the last FETCH left NS:jobs empty, or NS:paused existed */
+    bool looking;     /* a LOOK is outstanding */
+    uint64_t look_ms; /* time of the last LOOK, uv_now */
+};
+
 /* Enters the idle state and schedules the next LOOK: in due_ms, when the next delayed job is due
  * (-1: there is none), at the latest after block_s. */
 void idle_enter(struct queue *queue, long long due_ms);

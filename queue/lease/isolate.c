@@ -21,7 +21,7 @@ static void bound_read(void *context, redisReply *reply)
     struct queue *queue = context;
     if (reply && script_reply_is_array(reply, 2) &&
         reply->element[1]->type == REDIS_REPLY_STRING)
-        queue->bulk_max = strtoull(reply->element[1]->str, NULL, 10);
+        queue->isolate.bulk_max = strtoull(reply->element[1]->str, NULL, 10);
 }
 
 void isolate_ask_bound(struct queue *queue)
@@ -32,14 +32,14 @@ void isolate_ask_bound(struct queue *queue)
 /* Whether a text or value is not longer than Redis says that it takes. */
 static bool is_within_bound(const struct queue *queue, size_t bytes)
 {
-    return queue->bulk_max > 0 && bytes <= queue->bulk_max;
+    return queue->isolate.bulk_max > 0 && bytes <= queue->isolate.bulk_max;
 }
 
 static void set_error(struct queue *queue, struct error *error, size_t bytes, const char *what)
 {
     char bound[64] = "is not known";
-    if (queue->bulk_max > 0)
-        snprintf(bound, sizeof bound, "is %llu", (unsigned long long)queue->bulk_max);
+    if (queue->isolate.bulk_max > 0)
+        snprintf(bound, sizeof bound, "is %llu", (unsigned long long)queue->isolate.bulk_max);
     error_set(error, STATUS_PATH_REFUSED,
               "Redis does not take the %zu bytes of %s: it breaks the connection, or refuses them; "
               "its proto-max-bulk-len %s, and it or a proxy may have a lower limit; raise it, or "
@@ -91,9 +91,9 @@ uint64_t isolate_wait_ms(const struct entry *entry)
     const struct queue *queue = entry->queue;
     if (!entry->doubtful)
         return 0;
-    if (!queue->proved)
+    if (!queue->calls.proved)
         return OTHERS_MS;
-    uint64_t age_ms = uv_now(queue->loop) - queue->proved_ms;
+    uint64_t age_ms = uv_now(queue->loop) - queue->calls.proved_ms;
     return entry->cuts == 0 || age_ms >= OTHERS_MS ? 0 : OTHERS_MS - age_ms;
 }
 
@@ -101,7 +101,7 @@ uint64_t isolate_wait_ms(const struct entry *entry)
 static bool cut(struct entry *entry)
 {
     struct queue *queue = entry->queue;
-    bool is_known = queue->blamed_bytes > 0 && entry->bytes >= queue->blamed_bytes;
+    bool is_known = queue->isolate.blamed_bytes > 0 && entry->bytes >= queue->isolate.blamed_bytes;
     if (entry->bytes <= BLAMED_BYTES_LEAST)
         return false;
     redis_reset_backoff(queue->redis); /* the number of cuts is bounded */
@@ -111,14 +111,14 @@ static bool cut(struct entry *entry)
     bool some = entry->value_count > 0 ? drop_values(entry) : shorten_result(entry);
     entry->cuts = 0;
     if (some && !is_known)
-        queue->blamed_bytes = bytes;
+        queue->isolate.blamed_bytes = bytes;
     return some;
 }
 
 void isolate_taken(const struct entry *entry)
 {
-    if (entry->bytes >= entry->queue->blamed_bytes)
-        entry->queue->blamed_bytes = 0; /* the limit was raised */
+    if (entry->bytes >= entry->queue->isolate.blamed_bytes)
+        entry->queue->isolate.blamed_bytes = 0; /* the limit was raised */
 }
 
 /* ---- calls without a reply ------------------------------------------------------------------- */

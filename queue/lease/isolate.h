@@ -11,6 +11,11 @@
 
 #include "queue/lease/lane.h"
 
+struct isolate {
+    unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
+    size_t blamed_bytes;         /* of an end that Redis did not take; 0: none yet */
+};
+
 /* The call of the lane had no reply: all its ends wait again, and are doubtful. */
 void isolate_lost(struct lane *lane);
 /* Redis refused the call with an error that no permission explains. Returns true if lane_probed

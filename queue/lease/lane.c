@@ -133,16 +133,16 @@ struct script_call *lane_control(struct lane *lane)
 bool lane_take_bytes(struct lane *lane, size_t bytes)
 {
     struct group *group = lane->queue->group;
-    struct lane *first = group->first_lane;
+    struct lane *first = group->bytes.first;
     if (group->count == 1 || bytes <= CALL_SMALL_BYTES)
         return true;
     bool later = first && first != lane && calls_ready(first->queue) && first->waiting.length > 0;
-    if (later || (group->sent_bytes > 0 && group->sent_bytes + bytes > KEY_OUTPUTS_BYTES_MAX)) {
-        group->first_lane = later ? first : lane;
+    if (later || (group->bytes.sent > 0 && group->bytes.sent + bytes > KEY_OUTPUTS_BYTES_MAX)) {
+        group->bytes.first = later ? first : lane;
         return false;
     }
-    group->first_lane = NULL;
-    group->sent_bytes += bytes;
+    group->bytes.first = NULL;
+    group->bytes.sent += bytes;
     lane->sent_bytes = bytes;
     return true;
 }
@@ -158,7 +158,7 @@ void lane_give_bytes(struct lane *lane)
     struct group *group = lane->queue->group;
     if (lane->sent_bytes == 0)
         return;
-    group->sent_bytes -= lane->sent_bytes;
+    group->bytes.sent -= lane->sent_bytes;
     lane->sent_bytes = 0;
     each_queue (queue, group) {
         try_again(&queue->done);

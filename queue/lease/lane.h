@@ -12,7 +12,7 @@ struct lane {
     struct queue *queue;
     enum script script;
     struct list waiting, sent; /* sent: the batch of the one call without a reply */
-    size_t sent_bytes;         /* of `sent`, while they count towards group->sent_bytes */
+    size_t sent_bytes;         /* of `sent`, while they count towards lane_bytes.sent */
     uint64_t sent_ms;          /* time of the last call, uv_now */
     bool refused;              /* Redis refused the last call: do not fetch meanwhile */
     uint64_t refused_ms;       /* time of the first refusal since the last accepted call, uv_now */
@@ -20,6 +20,13 @@ struct lane {
     char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
     bool control_denied;       /* the probe of a key of the queue itself was denied too */
     enum queue_timer timer;
+};
+
+/* Of the group. */
+struct lane_bytes {
+    size_t sent;        /* of large DONE and NACK calls without a reply, of all shards. At most
+                           KEY_OUTPUTS_BYTES_MAX, or one call. Not counted with one shard */
+    struct lane *first; /* the lane that sends the next large call; NULL: any */
 };
 
 void lane_init(struct lane *lane, struct queue *queue, enum script script, enum queue_timer timer);

@@ -15,7 +15,7 @@ static void note_lost(struct queue *queue, const char *name)
     unsigned long long number, fetch;
     if (sscanf(name, "%llu:%llu", &number, &fetch) != 2) /* uncovered: refusal */
         return;
-    list_each(node, &queue->entries) {
+    list_each(node, &queue->entries.all) {
         struct entry *entry = container_of(node, struct entry, in_all);
         if (entry->lease.number != number || entry->lease.fetch != fetch)
             continue;
@@ -29,15 +29,14 @@ enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
 
 static void note_renewal(struct queue *queue, const redisReply *reply)
 {
-    if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle)) {
+    if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle.now)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
-        queue->idle = false;
+        queue->idle.now = false;
         return;
     }
-    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch_out &&
-        !alone_runs(queue))
-        queue->alone = false;
+    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch.out)
+        alone_expired(queue);
     long long watch = script_reply_integer(reply, RENEWED_WATCH);
     if (watch >= WATCH_NOT && watch <= WATCH_ONLY_DAEMON)
         queue->watch = (enum queue_watch)watch;
@@ -47,15 +46,15 @@ static void note_renewal(struct queue *queue, const redisReply *reply)
     start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
     watch_check(queue);
     fetch_pump(queue);
-    if (queue->lengths_due)
+    if (queue->lengths.due)
         lengths_ask(queue);
-    queue->lengths_due = false;
+    queue->lengths.due = false;
 }
 
 static void renewed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->renews_out--;
+    queue->leases.renews_out--;
     if (reply)
         note_renewal(queue, reply);
     queue_close_check(queue);
@@ -64,8 +63,8 @@ static void renewed(void *context, redisReply *reply)
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
                          const char *watch)
 {
-    bool paused = queue->group->places == 0 && !places_run_jobs(queue->group);
-    bool keeps_right = (queue->alone && !paused) || queue->fetch_out;
+    bool paused = queue->group->places.free == 0 && !places_run_jobs(queue->group);
+    bool keeps_right = (queue->alone.has && !paused) || queue->fetch.out;
     struct script_call *call = call_new(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
                                         "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
@@ -81,7 +80,7 @@ static void send_renewal(struct queue *queue, struct entry *const *entries, size
         script_call_number(call, entries[i]->lease.number);
         script_call_number(call, entries[i]->lease.fetch);
     }
-    queue->renews_out += script_call_send(call, queue->redis, renewed, queue);
+    queue->leases.renews_out += script_call_send(call, queue->redis, renewed, queue);
 }
 
 void lease_renew(struct queue *queue)
@@ -90,10 +89,10 @@ void lease_renew(struct queue *queue)
     size_t count = 0;
     bool sent = false;
     /* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
-    const char *watch = queue->watch != WATCH_NOT && !queue->fetch_out ? "keep" : "none";
+    const char *watch = queue->watch != WATCH_NOT && !queue->fetch.out ? "keep" : "none";
     if (!redis_up(queue->redis))
         return;
-    list_each(node, &queue->entries) {
+    list_each(node, &queue->entries.all) {
         entries[count] = container_of(node, struct entry, in_all);
         if (entries[count]->lease.lost || ++count < QUEUE_BATCH_MAX) /* uncovered: moment */
             continue;
@@ -103,7 +102,7 @@ void lease_renew(struct queue *queue)
     }
     if (count > 0 || !sent) /* without leases: renews the daemon's name */
         send_renewal(queue, entries, count, watch);
-    queue->lengths_due = true;
+    queue->lengths.due = true;
 }
 
 void lease_renew_pass(struct queue *queue)
@@ -116,7 +115,7 @@ void lease_renew_due(struct queue *queue)
     timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
     if (queue->life == LIFE_LEAVING) /* uncovered: moment */
         return;
-    if (queue->resumes_due > 0)
+    if (queue->leases.resumes_due > 0)
         lease_resume(queue);
     lease_renew(queue);
 }
@@ -126,12 +125,12 @@ void lease_renew_due(struct queue *queue)
 static void resumed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->resumes_out--;
+    queue->leases.resumes_out--;
     if (!reply)
         return;
     if (!calls_accept(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
         if (!queue_is_closing(queue)) /* else the leases expire */
-            queue->resumes_due++;
+            queue->leases.resumes_due++;
         queue_close_check(queue);
         return;
     }
@@ -142,17 +141,23 @@ static void resumed(void *context, redisReply *reply)
         fetch_wake(queue);
     }
     if (script_reply_integer(reply, 1) == 1) {
-        queue->resumes_due++;
+        queue->leases.resumes_due++;
         lease_resume(queue);
     }
     queue_close_check(queue);
 }
 
+void lease_resume_later(struct queue *queue)
+{
+    if (queue->leases.resumes_due < 1)
+        queue->leases.resumes_due = 1;
+}
+
 void lease_resume(struct queue *queue)
 {
     uint64_t end = queue->group->counter + 1;
-    if (queue->fetch_out && queue->fetch_out < end)
-        end = queue->fetch_out;
+    if (queue->fetch.out && queue->fetch.out < end)
+        end = queue->fetch.out;
     if (queue->reap.step == REAP_RUNS && queue->reap.counter < end)
         end = queue->reap.counter;
     struct script_call *call = call_new(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
@@ -160,7 +165,7 @@ void lease_resume(struct queue *queue)
     script_call_text(call, queue->instance);
     script_call_number(call, queue->options->attempts);
     script_call_number(call, end);
-    list_each(node, &queue->entries) {
+    list_each(node, &queue->entries.all) {
         const struct lease *lease = &container_of(node, struct entry, in_all)->lease;
         /* A FETCH without a reply may have leased a lost job to this daemon again. */
         if (!lease->lost)
@@ -169,8 +174,8 @@ void lease_resume(struct queue *queue)
     }
     if (!script_call_send(call, queue->redis, resumed, queue))
         return;
-    queue->resumes_due--;
-    queue->resumes_out++;
+    queue->leases.resumes_due--;
+    queue->leases.resumes_out++;
 }
 
 /* ---- LEAVE ----------------------------------------------------------------------------------- */
@@ -179,7 +184,7 @@ static void left(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     (void)reply;
-    if (--queue->leaves_out == 0)
+    if (--queue->leases.leaves_out == 0)
         queue_shut_soon(queue);
 }
 
@@ -194,6 +199,6 @@ bool lease_leave(struct queue *queue, const char *watch)
     script_call_ms(call, queue->options->lease_s);
     script_call_text(call, watch);
     bool sent = script_call_send(call, queue->redis, left, queue);
-    queue->leaves_out += sent;
+    queue->leases.leaves_out += sent;
     return sent;
 }

@@ -4,11 +4,17 @@
 
 #include "queue/lease/queue.h"
 
+struct lease_calls {
+    int resumes_due;                               /* RESUME calls still to send */
+    unsigned resumes_out, renews_out, leaves_out;  /* calls without a reply */
+};
+
 /* RENEW for all leases. */
 void lease_renew(struct queue *queue);
 /* RENEW without leases that passes the watch to another daemon. */
 void lease_renew_pass(struct queue *queue);
 void lease_renew_due(struct queue *queue); /* the timer expired */
 void lease_resume(struct queue *queue);
+void lease_resume_later(struct queue *queue); /* with the next RENEW, at least once */
 /* Sends LEAVE. watch: "pass" after a message of NS:wake, else "none". false: not connected. */
 bool lease_leave(struct queue *queue, const char *watch);

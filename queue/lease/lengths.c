@@ -15,15 +15,20 @@ void lengths_note(struct queue *queue, const redisReply *lengths)
     for (unsigned i = 0; i < JOB_PRIORITIES; i++) {
         bool known = lengths->type == REDIS_REPLY_ARRAY && lengths->elements == JOB_PRIORITIES;
         long long length = known ? script_reply_integer(lengths, i) : 0;
-        bool refused = length < 0, was = queue->lists_refused >> i & 1;
+        bool refused = length < 0, was = queue->lengths.refused >> i & 1;
         if (refused && !was)
             log_warning("%s:jobs:%u is no list, or an ACL denies it: it is skipped, and jobs that "
                         "return to it go to %s:jobs", ns, i, ns);
         else if (was && !refused)
             log_info("%s:jobs:%u can be used again", ns, i);
-        queue->lists_refused ^= (unsigned)(refused != was) << i;
+        queue->lengths.refused ^= (unsigned)(refused != was) << i;
         queue->view.lengths[i] = refused ? 0 : (uint64_t)length;
     }
+}
+
+void lengths_note_empty(struct queue *queue, uint64_t now_ms)
+{
+    queue->lengths.age = (struct queue_age){.since_ms = now_ms, .mark_ms = now_ms};
 }
 
 /* Bounds the age of the oldest waiting job. Jobs are taken in the order of their push, so those
@@ -31,17 +36,17 @@ void lengths_note(struct queue *queue, const redisReply *lengths)
  * others were pushed after the mark. number: the last job number, or -1. */
 void lengths_note_age(struct queue *queue, long long number)
 {
-    struct queue_age *age = &queue->age;
+    struct queue_age *age = &queue->lengths.age;
     if (number < 0)
         return;
     bool passed = number - age->mark_number >= age->mark_length;
     if (queue->view.length == 0)
-        age->since_ms = queue->fetch_ms;
+        age->since_ms = queue->fetch.ms;
     else if (number >= age->mark_number && !passed)
         return;
     else if (passed)
         age->since_ms = age->mark_ms; /* else somebody has lowered :seq */
-    age->mark_ms = queue->fetch_ms;
+    age->mark_ms = queue->fetch.ms;
     age->mark_number = number;
     age->mark_length = (long long)queue->view.length;
 }
@@ -64,15 +69,15 @@ static void results_counted(void *context, redisReply *reply)
     counted(&queue->view.results, reply);
     uint64_t most = queue->options->results_max, count = queue->view.results;
     double share = most > 0 ? (double)count / (double)most : 0;
-    if (share >= FILLS_AT && !queue->results_fill)
+    if (share >= FILLS_AT && !queue->lengths.fills)
         log_warning("%s:%s holds %llu of at most %llu results (results_max): the oldest are "
                     "lost when it is full; read them, or set results = id or none", ns,
                     lengths_results_key(queue), (unsigned long long)count,
                     (unsigned long long)most);
-    else if (share < EMPTIES_AT && queue->results_fill)
+    else if (share < EMPTIES_AT && queue->lengths.fills)
         log_info("%s:%s holds %llu of at most %llu results again", ns, lengths_results_key(queue),
                  (unsigned long long)count, (unsigned long long)most);
-    queue->results_fill = share >= (queue->results_fill ? EMPTIES_AT : FILLS_AT);
+    queue->lengths.fills = share >= (queue->lengths.fills ? EMPTIES_AT : FILLS_AT);
 }
 
 /* Results that every consumer group has acknowledged are deleted first, so that the length counts

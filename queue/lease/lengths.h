@@ -12,8 +12,17 @@ struct queue_age {
     long long mark_number, mark_length;
 };
 
+struct lengths {
+    struct queue_age age;
+    unsigned refused; /* bit P: NS:jobs:P is no list, or is denied */
+    bool due;         /* call lengths_ask after the reply of RENEW */
+    bool fills;       /* the warning that the results are nearly full was logged */
+};
+
 /* Notes the lengths of the lists with a priority. `lengths` is empty if there are none. */
 void lengths_note(struct queue *queue, const redisReply *lengths);
+/* No job waited at this time, or none is known: uv_now. */
+void lengths_note_empty(struct queue *queue, uint64_t now_ms);
 /* Bounds the age of the oldest waiting job after a FETCH. number: the last job number, or -1. */
 void lengths_note_age(struct queue *queue, long long number);
 /* The key for results, without the namespace: "results", or "results:stream" with results = stream.

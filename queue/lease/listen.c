@@ -12,17 +12,23 @@ static bool is_watcher(const struct queue *queue)
 
 void listen_forget(struct queue *queue)
 {
-    queue->tracking = queue->armed = queue->listen_refused = false;
+    queue->listen.report = REPORT_NOT;
 }
 
 static void refused(struct queue *queue, const char *error)
 {
-    if (!queue->listen_refused && !queue_is_closing(queue))
+    if (queue->listen.report != REPORT_REFUSED && !queue_is_closing(queue))
         log_info("%sRedis does not report changes of keys: %s; while all daemons are idle, a job "
                  "with a priority starts up to %g s later%s", queue->mark, error,
                  queue->options->block_s, redis_advice(error));
-    queue->tracking = queue->armed = false;
-    queue->listen_refused = true;
+    queue->listen.report = REPORT_REFUSED;
+}
+
+/* No message comes until the next EXISTS. */
+static void disarm(struct queue *queue)
+{
+    if (queue->listen.report == REPORT_ARMED)
+        queue->listen.report = REPORT_ON;
 }
 
 /* ---- the message ----------------------------------------------------------------------------- */
@@ -31,7 +37,7 @@ static void message_came(void *context, const redisReply *message)
 {
     struct queue *queue = context;
     (void)message; /* names the key; FETCH reads all lists */
-    queue->armed = false;
+    disarm(queue);
     if (is_watcher(queue))
         watch_job_came(queue);
 }
@@ -46,9 +52,9 @@ static void subscribed(void *context, redisReply *reply)
         refused(queue, reply->str);
         return;
     }
-    queue->subscribed = queue->listener > 0;
-    redis_mark_healthy(queue->listening);
-    redis_reset_backoff(queue->listening);
+    queue->listen.subscribed = queue->listen.id > 0;
+    redis_mark_healthy(queue->listen.redis);
+    redis_reset_backoff(queue->listen.redis);
     listen_pump(queue);
 }
 
@@ -56,7 +62,7 @@ static void identified(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (reply && reply->type == REDIS_REPLY_INTEGER)
-        queue->listener = reply->integer;
+        queue->listen.id = reply->integer;
     else if (reply && reply->type == REDIS_REPLY_ERROR)
         refused(queue, reply->str);
 }
@@ -65,17 +71,19 @@ static void listening_up(void *context)
 {
     struct queue *queue = context;
     listen_forget(queue);
-    if (!redis_ask(queue->listening, 0, identified, queue, "CLIENT ID") ||
-        !redis_ask(queue->listening, 0, subscribed, queue, "SUBSCRIBE " CHANNEL))
-        redis_drop(queue->listening, "memory is short"); /* uncovered: memory */
+    if (!redis_ask(queue->listen.redis, 0, identified, queue, "CLIENT ID") ||
+        !redis_ask(queue->listen.redis, 0, subscribed, queue, "SUBSCRIBE " CHANNEL))
+        redis_drop(queue->listen.redis, "memory is short"); /* uncovered: memory */
 }
 
 static void listening_down(void *context, const char *reason)
 {
     struct queue *queue = context;
     (void)reason; /* the main connection logs it */
-    queue->listener = 0;
-    queue->subscribed = queue->tracking = queue->armed = false;
+    queue->listen.id = 0;
+    queue->listen.subscribed = false;
+    if (queue->listen.report != REPORT_REFUSED)
+        queue->listen.report = REPORT_NOT;
 }
 
 /* Most daemons of a busy fleet never watch, and need no third connection. */
@@ -84,11 +92,11 @@ static void connect_listener(struct queue *queue)
     struct redis_options how = {
         .route = queue->route, .conf = queue->options, .random_state = queue->random_state};
     const struct redis_events events = {queue, listening_up, listening_down, message_came};
-    queue->listening = redis_create(queue->loop, &how, &events);
-    if (!queue->listening) /* uncovered: memory */
+    queue->listen.redis = redis_create(queue->loop, &how, &events);
+    if (!queue->listen.redis) /* uncovered: memory */
         return;
-    queue->open_handles++;
-    redis_start(queue->listening);
+    queue->ending.open_handles++;
+    redis_start(queue->listen.redis);
 }
 
 /* ---- asking for it --------------------------------------------------------------------------- */
@@ -108,7 +116,7 @@ static void counted(void *context, redisReply *reply)
     if (!reply)
         return;
     if (reply->type != REDIS_REPLY_INTEGER)
-        queue->armed = false; /* a slot migrates; the next LOOK asks again */
+        disarm(queue); /* a slot migrates; the next LOOK asks again */
     else if (reply->integer > 0 && is_watcher(queue))
         watch_job_came(queue);
 }
@@ -118,17 +126,17 @@ static void counted(void *context, redisReply *reply)
 void listen_pump(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
-    if (queue->armed || queue->listen_refused || !is_watcher(queue))
+    if (queue->listen.report >= REPORT_ARMED || !is_watcher(queue))
         return;
-    if (!queue->listening)
+    if (!queue->listen.redis)
         connect_listener(queue);
-    if (!queue->subscribed)
+    if (!queue->listen.subscribed)
         return; /* subscribed() calls this function again */
-    queue->armed = true;
-    if (!queue->tracking)
+    bool was_on = queue->listen.report == REPORT_ON;
+    queue->listen.report = REPORT_ARMED;
+    if (!was_on)
         redis_ask(queue->redis, 0, asked, queue, "CLIENT TRACKING ON REDIRECT %lld OPTIN",
-                  queue->listener);
-    queue->tracking = true;
+                  queue->listen.id);
     redis_ask(queue->redis, 0, asked, queue, "CLIENT CACHING YES");
     redis_ask(queue->redis, 0, counted, queue,
               "EXISTS %s:jobs:0 %s:jobs:1 %s:jobs:2 %s:jobs:3 %s:jobs:4 %s:jobs:5 %s:jobs:6 "

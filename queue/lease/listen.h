@@ -11,5 +11,20 @@
 
 #include "queue/lease/queue.h"
 
+/* Whether Redis reports changes of the lists to the third connection. */
+enum listen_report {
+    REPORT_NOT,
+    REPORT_ON,     /* it would report changes of keys that the main connection reads */
+    REPORT_ARMED,  /* a message comes when a list with a priority changes */
+    REPORT_REFUSED /* Redis refused; a new connection asks again */
+};
+
+struct listen {
+    struct redis *redis; /* NULL until this daemon is the watcher for the first time */
+    long long id;        /* Redis's id of the connection; 0: not known */
+    bool subscribed;     /* it gets messages */
+    enum listen_report report;
+};
+
 void listen_pump(struct queue *queue); /* asks for a message if this daemon is the watcher */
 void listen_forget(struct queue *queue); /* the main connection is new */

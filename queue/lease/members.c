@@ -18,8 +18,8 @@ void members_leave(struct group *group, struct queue *queue)
 {
     if (queue)
         group->queues[queue->shard] = NULL;
-    if (queue && group->first_lane && group->first_lane->queue == queue)
-        group->first_lane = NULL;
+    if (queue && group->bytes.first && group->bytes.first->queue == queue)
+        group->bytes.first = NULL;
     if (--group->references > 0)
         return;
     for (uint32_t i = 0; group->own && i < group->count; i++)

@@ -5,12 +5,12 @@
 bool places_open(const struct queue *queue)
 {
     const struct group *group = queue->group;
-    return group->count == 1 ? group->places > 0 : group->open;
+    return group->count == 1 ? group->places.free > 0 : group->places.open;
 }
 
 size_t places_held(const struct queue *queue)
 {
-    return queue->entries.length + queue->fetch_places;
+    return queue->entries.all.length + queue->fetch.places;
 }
 
 /* A slow shard holds places for its whole round trips, in which they have no jobs. So the places
@@ -19,30 +19,30 @@ size_t places_held(const struct queue *queue)
 static uint32_t spare_room(const struct queue *queue)
 {
     const struct group *group = queue->group;
-    size_t left = group->places + group->spare - group->reserved;
+    size_t left = group->places.free + group->places.spare - group->places.reserved;
     size_t used = 0, most = group->options->inflight;
-    if (group->spare == 0)
+    if (group->places.spare == 0)
         return 0;
     each_queue (other, group)
-        used += other == queue ? places_held(other) : other->running.length;
+        used += other == queue ? places_held(other) : other->entries.running.length;
     size_t room = used < most ? most - used : 0;
     return (uint32_t)(room < left ? room : left);
 }
 
 uint32_t places_room(const struct queue *queue)
 {
-    const struct group *group = queue->group;
-    if (group->places + group->spare <= group->reserved || alone_is_other(queue))
+    const struct places *places = &queue->group->places;
+    if (places->free + places->spare <= places->reserved || alone_is_other(queue))
         return 0;
-    uint32_t room = group->places > group->reserved ? group->places - group->reserved : 0;
-    uint32_t spare = group->count > 1 ? spare_room(queue) : 0;
+    uint32_t room = places->free > places->reserved ? places->free - places->reserved : 0;
+    uint32_t spare = queue->group->count > 1 ? spare_room(queue) : 0;
     return room > spare ? room : spare;
 }
 
 bool places_run_jobs(const struct group *group)
 {
     each_queue (queue, group)
-        if (queue->running.length > 0)
+        if (queue->entries.running.length > 0)
             return true;
     return false;
 }
@@ -52,10 +52,11 @@ size_t places_busy(const struct queue *queue)
     const struct group *group = queue->group;
     size_t jobs = 0;
     if (group->count == 1)
-        return queue->entries.length;
+        return queue->entries.all.length;
     each_queue (one, group) {
-        jobs += one == queue || calls_ready(one) ? one->entries.length : one->running.length;
-        jobs += one != queue && one->fetch_out;
+        bool is_here = one == queue || calls_ready(one);
+        jobs += is_here ? one->entries.all.length : one->entries.running.length;
+        jobs += one != queue && one->fetch.out;
     }
     return jobs;
 }

@@ -5,6 +5,15 @@
 
 struct group;
 
+/* Of the group: how many more leases the daemon can take. */
+struct places {
+    bool open;         /* the daemon takes jobs if it has places; for several queues */
+    uint32_t free;
+    uint32_t spare;    /* further leases, if the places have no jobs (places_room) */
+    uint32_t reserved; /* of both, for jobs that outstanding FETCH calls may bring */
+    uint64_t turns;    /* number of FETCH calls */
+};
+
 /* Whether the daemon takes jobs for the queue: it has a place, or places are only full because of
  * the other shards. */
 bool places_open(const struct queue *queue);

@@ -11,12 +11,6 @@
 #include "conf/text.h"
 #include "queue/lease/lease_impl.h"
 
-#define BREAKS_LEAST 5
-/* Redis counts each reply as at least 20 KiB: one buffer for the answer of a script. */
-#define BREAKS_ADVICE                                                                              \
-    "; the limit of its replies, or that of a proxy, may be too small: set "                       \
-    "client-output-buffer-limit normal to at least 32kb, or to 0"
-
 static void enter(struct queue *queue, enum queue_life life)
 {
     assert(life > queue->life);
@@ -37,17 +31,12 @@ static void main_up(void *context)
 {
     struct queue *queue = context;
     queue->view.connects++;
-    queue->connected = true;
-    queue->proved = false;
-    queue->backs_off = false;
-    queue->reason[0] = '\0';
-    queue->backoff_ms = RETRY_FIRST_MS;
-    queue->idle = false;
+    calls_opened(queue);
+    queue->idle.now = false;
     listen_forget(queue);
-    uv_timer_stop(&queue->timers[TIMER_BACKOFF]);
     /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
      * the next RENEW. */
-    queue->resumes_due = 2;
+    queue->leases.resumes_due = 2;
     lease_resume(queue);
     lease_renew(queue);
     /* Randomized, so that daemons that connected together do not renew together. */
@@ -64,24 +53,10 @@ static void main_up(void *context)
     read_pump(queue);
 }
 
-/* Advice after connections that broke in a row under a call, although no other call was answered
- * either: no smaller call helps. */
-static const char *advice_after_breaks(struct queue *queue)
-{
-    if (!queue->connected || queue->proved || queue->broken == 0)
-        return "";
-    if (++queue->breaks == BREAKS_LEAST)
-        log_error("%s%d connections in a row broke before Redis answered a call" BREAKS_ADVICE,
-                  queue->mark, BREAKS_LEAST);
-    return queue->breaks >= BREAKS_LEAST ? BREAKS_ADVICE : "";
-}
-
 static void main_down(void *context, const char *reason)
 {
     struct queue *queue = context;
-    snprintf(queue->reason, sizeof queue->reason, "%s%s%s", reason, redis_advice(reason),
-             advice_after_breaks(queue));
-    queue->connected = false;
+    calls_broke(queue, reason);
     read_down(queue, reason);
     if (queue->group->count > 1)
         entries_end_batch(queue); /* its ended leases need no places now: group_parked */
@@ -102,13 +77,13 @@ const struct queue_view *queue_view(struct queue *queue)
 {
     struct queue_view *view = &queue->view;
     bool up = calls_up(queue);
-    view->state = !up ? QUEUE_CONNECTING : *queue->reason ? QUEUE_WAITING : QUEUE_READY;
-    if (!up && !*queue->reason)
-        text_copy(queue->reason, sizeof queue->reason, "not connected yet");
-    view->reason = queue->reason;
+    view->state = !up ? QUEUE_CONNECTING : *queue->calls.reason ? QUEUE_WAITING : QUEUE_READY;
+    if (!up && !*queue->calls.reason)
+        text_copy(queue->calls.reason, sizeof queue->calls.reason, "not connected yet");
+    view->reason = queue->calls.reason;
     view->unacknowledged = entries_unacknowledged(queue);
     view->oldest_s =
-        view->length > 0 ? (double)(uv_now(queue->loop) - queue->age.since_ms) / 1e3 : 0;
+        view->length > 0 ? (double)(uv_now(queue->loop) - queue->lengths.age.since_ms) / 1e3 : 0;
     return view;
 }
 
@@ -157,15 +132,15 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     queue->loop = loop;
     queue->address = address;
     queue->events = *events;
-    queue->backoff_ms = RETRY_FIRST_MS;
+    queue->calls.backoff_ms = RETRY_FIRST_MS;
     /* Without entropy all delays follow one sequence, which is allowed. */
     (void)!getentropy(queue->random_state, sizeof queue->random_state);
-    queue->horizon = -1;
+    queue->start.horizon = -1;
     queue->reap.scan_time = -1;
-    list_init(&queue->entries);
-    list_init(&queue->running);
-    list_init(&queue->asks);
-    list_init(&queue->asked);
+    list_init(&queue->entries.all);
+    list_init(&queue->entries.running);
+    list_init(&queue->start.asks);
+    list_init(&queue->start.asked);
     list_init(&queue->reads);
     lane_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
     lane_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
@@ -179,7 +154,7 @@ const char *queue_namespace(const struct queue *queue)
 
 void queue_start(struct queue *queue)
 {
-    queue->age.since_ms = queue->age.mark_ms = uv_now(queue->loop);
+    lengths_note_empty(queue, uv_now(queue->loop));
     struct redis_options how = {
         .conf = queue->options, .logs = true, .mark = queue->mark,
         .random_state = queue->random_state};
@@ -191,21 +166,21 @@ void queue_start(struct queue *queue)
         queue->redis = redis_create(queue->loop, &how, &main_events);
     how.logs = false;
     if (queue->redis)
-        queue->blocking = redis_create(queue->loop, &how, &blocking_events);
-    if (!queue->blocking) { /* uncovered: memory */
+        queue->wait.redis = redis_create(queue->loop, &how, &blocking_events);
+    if (!queue->wait.redis) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
         abort(); /* at the start, before any lease was taken */
     }
-    queue->timer_expired = timer_expired;
+    queue->timers.expired = timer_expired;
     for (size_t i = 0; i < TIMER_COUNT; i++) {
-        uv_timer_init(queue->loop, &queue->timers[i]);
-        queue->timers[i].data = queue;
+        uv_timer_init(queue->loop, &queue->timers.each[i]);
+        queue->timers.each[i].data = queue;
     }
-    queue->open_handles = TIMER_COUNT + 3;
+    queue->ending.open_handles = TIMER_COUNT + 3;
     enter(queue, LIFE_RUNS);
-    queue->accepted_ms = uv_now(queue->loop);
+    queue->calls.accepted_ms = uv_now(queue->loop);
     redis_start(queue->redis);
-    redis_start(queue->blocking);
+    redis_start(queue->wait.redis);
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -215,7 +190,7 @@ static void free_all(struct queue *queue)
     struct group *group = queue->group;
     struct list_node *node;
     start_free_all(queue);
-    while ((node = list_pop(&queue->entries)) != NULL)
+    while ((node = list_pop(&queue->entries.all)) != NULL)
         entry_free(container_of(node, struct entry, in_all));
     read_free_all(queue);
     members_leave(group, queue);
@@ -225,14 +200,14 @@ static void free_all(struct queue *queue)
 static void part_closed(void *context)
 {
     struct queue *queue = context;
-    if (--queue->open_handles > 0)
+    if (--queue->ending.open_handles > 0)
         return;
-    queue->redis = queue->blocking = queue->listening = NULL;
+    queue->redis = queue->wait.redis = queue->listen.redis = NULL;
     queue->route = NULL;
-    if (queue->destroyed)
-        free_all(queue);
+    if (queue->ending.closed)
+        queue->ending.closed(queue->ending.context);
     else
-        queue->closed(queue->closed_context);
+        free_all(queue);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -249,10 +224,10 @@ static void shut(struct queue *queue)
         log_warning("%sRedis did not acknowledge %zu finished jobs: they will run again",
                     queue->mark, entries_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
-        uv_close((uv_handle_t *)&queue->timers[i], timer_closed);
-    redis_close(queue->blocking, part_closed, queue);
-    if (queue->listening)
-        redis_close(queue->listening, part_closed, queue);
+        uv_close((uv_handle_t *)&queue->timers.each[i], timer_closed);
+    redis_close(queue->wait.redis, part_closed, queue);
+    if (queue->listen.redis)
+        redis_close(queue->listen.redis, part_closed, queue);
     redis_close(queue->redis, part_closed, queue);
     route_close(queue->route, part_closed, queue);
 }
@@ -269,17 +244,17 @@ static bool awaits_resume(struct queue *queue)
 {
     if (!redis_up(queue->redis))
         return false;
-    if (queue->resumes_due > 0 && queue->resumes_out == 0)
+    if (queue->leases.resumes_due > 0 && queue->leases.resumes_out == 0)
         lease_resume(queue);
-    return queue->resumes_due > 0 || queue->resumes_out > 0;
+    return queue->leases.resumes_due > 0 || queue->leases.resumes_out > 0;
 }
 
 /* LEAVE must be the last call that writes the daemon's name: after NOSCRIPT, a call that was sent
  * before it is sent again. */
 void queue_close_check(struct queue *queue)
 {
-    if (queue->life != LIFE_CLOSING || queue->running.length > 0 ||
-        entries_unacknowledged(queue) > 0 || queue->fetch_out || queue->renews_out > 0 ||
+    if (queue->life != LIFE_CLOSING || queue->entries.running.length > 0 ||
+        entries_unacknowledged(queue) > 0 || queue->fetch.out || queue->leases.renews_out > 0 ||
         queue->reap.step == REAP_RUNS || awaits_resume(queue))
         return;
     enter(queue, LIFE_LEAVING);
@@ -296,9 +271,9 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
     }
     if (queue->life < LIFE_CLOSING) /* else a second call, with another timeout */
         enter(queue, LIFE_CLOSING);
-    queue->closed = closed;
-    queue->closed_context = context;
-    uv_timer_stop(&queue->timers[TIMER_IDLE]);
+    queue->ending.closed = closed;
+    queue->ending.context = context;
+    uv_timer_stop(&queue->timers.each[TIMER_IDLE]);
     watch_check(queue);
     timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
     /* By a timer: `closed` must not run inside this call. */
@@ -307,11 +282,11 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
 
 void queue_destroy(struct queue *queue)
 {
-    if (queue->open_handles == 0) {
+    if (queue->ending.open_handles == 0) {
         free_all(queue);
         return;
     }
-    queue->destroyed = true; /* part_closed frees the queue */
+    queue->ending.closed = NULL; /* part_closed frees the queue */
     read_cancel_all(queue);
     shut(queue);
 }
@@ -325,7 +300,7 @@ static void timer_expired(struct queue *queue, enum queue_timer timer)
 {
     switch (timer) {
     case TIMER_BACKOFF:
-        queue->backs_off = false;
+        calls_backed_off(queue);
         pump_all(queue);
         return;
     case TIMER_IDLE: idle_over(queue); return;

@@ -61,7 +61,7 @@ static bool wake_queue(struct queue *queue, enum room room)
 /* Starts the reads that wait for room of a kind: of each queue in order, of the queues in turn. */
 static void wake_each(struct group *group, enum room room)
 {
-    uint32_t first = group->reads_next++;
+    uint32_t first = group->reads.next++;
     for (uint32_t i = 0; i < group->count; i++) {
         struct queue *queue = group->queues[(first + i) % group->count];
         if (queue && !wake_queue(queue, room))
@@ -74,20 +74,20 @@ static void wake_each(struct group *group, enum room room)
 static void wake(struct group *group, enum room room)
 {
     unsigned seen;
-    if (group->wakes[room]++ > 0)
+    if (group->reads.wakes[room]++ > 0)
         return;
     do {
-        seen = group->wakes[room];
+        seen = group->reads.wakes[room];
         wake_each(group, room);
-    } while (group->wakes[room] != seen);
-    group->wakes[room] = 0;
+    } while (group->reads.wakes[room] != seen);
+    group->reads.wakes[room] = 0;
 }
 
 static void release(struct queue *queue, enum room room, size_t bytes)
 {
     struct group *group = queue->group;
-    group->rooms[room]--;
-    group->large_bytes -= room == ROOM_LARGE ? bytes : 0;
+    group->reads.rooms[room]--;
+    group->reads.large_bytes -= room == ROOM_LARGE ? bytes : 0;
     if (room)
         wake(group, room);
 }
@@ -95,10 +95,10 @@ static void release(struct queue *queue, enum room room, size_t bytes)
 static bool take_room(struct read *read, enum room room, unsigned most)
 {
     struct group *group = read->queue->group;
-    read->waits = group->rooms[room] >= most ? room : ROOM_NONE;
+    read->waits = group->reads.rooms[room] >= most ? room : ROOM_NONE;
     if (read->waits)
         return false;
-    group->rooms[room]++;
+    group->reads.rooms[room]++;
     read->holds = room;
     return true;
 }
@@ -121,9 +121,9 @@ static void hand_over(struct read *read, size_t length)
 {
     struct group *group = read->queue->group;
     bool large = length >= QUEUE_READ_LARGE, freed = read->holds == ROOM_LARGE && !large;
-    group->rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
-    group->rooms[read->holds]--;
-    group->large_bytes += (large ? length : 0) - read->bytes;
+    group->reads.rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
+    group->reads.rooms[read->holds]--;
+    group->reads.large_bytes += (large ? length : 0) - read->bytes;
     read->holds = ROOM_NONE;
     read->bytes = 0;
     if (freed)
@@ -251,10 +251,10 @@ static void got(void *context, redisReply *reply)
 static bool take_bytes(struct read *read, size_t bytes)
 {
     struct group *group = read->queue->group;
-    size_t others = group->large_bytes - read->bytes;
+    size_t others = group->reads.large_bytes - read->bytes;
     if (others > 0 && others + bytes > READS_LARGE_BYTES)
         return false;
-    group->large_bytes = others + bytes;
+    group->reads.large_bytes = others + bytes;
     read->bytes = bytes;
     return true;
 }

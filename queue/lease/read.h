@@ -10,6 +10,14 @@
 /* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
 enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
 
+/* Of the group: the room of all reads. */
+struct read_room {
+    unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
+    unsigned wakes[ROOM_KINDS]; /* calls of wake (read.c) since the outermost one began */
+    size_t large_bytes;         /* of the large reads whose length is known */
+    uint32_t next;              /* the queue whose reads get free room first */
+};
+
 void read_pump(struct queue *queue); /* starts the reads that are due */
 void read_down(struct queue *queue, const char *reason); /* the main connection broke */
 void read_cancel_all(struct queue *queue); /* no callback is called any more */

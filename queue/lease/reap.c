@@ -83,14 +83,14 @@ static void reaped(void *context, redisReply *reply)
     struct reap *reap = &queue->reap;
     uint64_t counter = reap->counter;
     reap->step = REAP_NOT;
-    if (!reply && queue->proved &&
-        limit_lost(&queue->reap_limit, reap->count, uv_now(queue->loop)))
+    if (!reply && queue->calls.proved &&
+        limit_lost(&queue->reap.limit, reap->count, uv_now(queue->loop)))
         redis_reset_backoff(queue->redis);
     if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
         queue_close_check(queue);
         return;
     }
-    limit_accepted(&queue->reap_limit, uv_now(queue->loop));
+    limit_accepted(&queue->reap.limit, uv_now(queue->loop));
     for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, JOB_BYTES_MAX);
         if (entry)
@@ -145,7 +145,7 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_ms(call, options->lease_s);
     script_call_number(call, options->attempts);
     script_call_number(call, JOB_BYTES_MAX);
-    reap->count = limit_count(&queue->reap_limit, QUEUE_BATCH_MAX);
+    reap->count = limit_count(&queue->reap.limit, QUEUE_BATCH_MAX);
     script_call_number(call, reap->count);
     if (reap->second_scan)
         script_call_number(call, (uint64_t)reap->scan_time);

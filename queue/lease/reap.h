@@ -1,6 +1,7 @@
 /* reap.h - recovers the leases of dead daemons, through the script REAP. */
 #pragma once
 
+#include "queue/lease/limit.h"
 #include "queue/lease/queue.h"
 
 /* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
@@ -9,6 +10,7 @@ enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 
 struct reap {
     enum reap_step step;
+    struct limit limit;
     uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
     uint32_t count;        /* the most leases that it takes */
     bool has_names;        /* the names were read for this call */

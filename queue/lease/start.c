@@ -48,7 +48,8 @@ void start_forget(struct entry *entry)
 void start_free_all(struct queue *queue)
 {
     struct list_node *node;
-    while ((node = list_pop(&queue->asks)) != NULL || (node = list_pop(&queue->asked)) != NULL)
+    list_take(&queue->start.asks, &queue->start.asked);
+    while ((node = list_pop(&queue->start.asks)) != NULL)
         ask_free(ask_of(node)); /* uncovered: refusal */
 }
 
@@ -56,11 +57,11 @@ void start_free_all(struct queue *queue)
 
 static void put_back(struct queue *queue, bool sent_before)
 {
-    list_each_back_safe(node, before, &queue->asked) {
-        list_remove(&queue->asked, node);
+    list_each_back_safe(node, before, &queue->start.asked) {
+        list_remove(&queue->start.asked, node);
         ask_of(node)->sent = false;
         ask_of(node)->sent_before |= sent_before;
-        list_push_front(&queue->asks, node);
+        list_push_front(&queue->start.asks, node);
     }
 }
 
@@ -90,8 +91,8 @@ static void answered(void *context, redisReply *reply)
     struct list_node *node;
     bool waits = false;
     if (!reply) {
-        if (queue->proved && limit_lost(&queue->start_limit, (uint32_t)queue->asked.length,
-                                        uv_now(queue->loop)))
+        uint32_t count = (uint32_t)queue->start.asked.length;
+        if (queue->calls.proved && limit_lost(&queue->start.limit, count, uv_now(queue->loop)))
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_START);
         put_back(queue, true);
@@ -99,13 +100,13 @@ static void answered(void *context, redisReply *reply)
             timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
-    if (!calls_accept(queue, SCRIPT_ID_START, reply, 2 * queue->asked.length,
+    if (!calls_accept(queue, SCRIPT_ID_START, reply, 2 * queue->start.asked.length,
                       true)) { /* uncovered: refusal */
         put_back(queue, reply->type != REDIS_REPLY_ERROR);
         return;
     }
-    limit_accepted(&queue->start_limit, uv_now(queue->loop));
-    for (size_t i = 0; (node = list_pop(&queue->asked)) != NULL; i += 2) {
+    limit_accepted(&queue->start.limit, uv_now(queue->loop));
+    for (size_t i = 0; (node = list_pop(&queue->start.asked)) != NULL; i += 2) {
         const redisReply *kept = reply->element[i + 1];
         long long answer = script_reply_integer(reply, i);
         waits |= answer == START_WAITS;
@@ -150,30 +151,30 @@ static void add_arguments(struct script_call *call, const struct ask *ask)
 static struct script_call *build_call(struct queue *queue)
 {
     struct script_call *call = call_new(queue, SCRIPT_ID_START, "lease", "delayed", "cancel");
-    list_each(node, &queue->asked)
+    list_each(node, &queue->start.asked)
         add_keys(call, ask_of(node));
     script_call_text(call, queue->options->namespace);
     script_call_number(call, FOLLOW_MS);
-    list_each(node, &queue->asked)
+    list_each(node, &queue->start.asked)
         add_arguments(call, ask_of(node));
     return call;
 }
 
 void start_pump(struct queue *queue)
 {
-    if (!calls_may_send(queue, SCRIPT_ID_START) || queue->asked.length > 0)
+    if (!calls_may_send(queue, SCRIPT_ID_START) || queue->start.asked.length > 0)
         return;
-    uint32_t most = limit_count(&queue->start_limit, (uint32_t)queue->options->batch);
-    while (!list_empty(&queue->asks) && queue->asked.length < most) {
-        struct ask *ask = ask_of(list_pop(&queue->asks));
+    uint32_t most = limit_count(&queue->start.limit, (uint32_t)queue->options->batch);
+    while (!list_empty(&queue->start.asks) && queue->start.asked.length < most) {
+        struct ask *ask = ask_of(list_pop(&queue->start.asks));
         if (!ask->entry) {
             ask_free(ask);
             continue;
         }
         ask->sent = true;
-        list_push(&queue->asked, &ask->node);
+        list_push(&queue->start.asked, &ask->node);
     }
-    if (queue->asked.length > 0 &&
+    if (queue->start.asked.length > 0 &&
         !script_call_send(build_call(queue), queue->redis, answered, queue)) {
         put_back(queue, false); /* uncovered: refusal */
         timer_start(queue, TIMER_START, RETRY_FIRST_MS);
@@ -196,7 +197,7 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
     ask->unique = conditions->unique;
     ask->not_before = conditions->not_before;
     ask->expires = conditions->expires;
-    list_push(&queue->asks, &ask->node);
+    list_push(&queue->start.asks, &ask->node);
     /* A timer sends the question: start_decided must not run inside the daemon's call, and more
      * questions may join the batch. */
     timer_ensure(queue, TIMER_START, 0);
@@ -205,8 +206,8 @@ bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_cond
 
 void start_check(struct queue *queue, long long horizon)
 {
-    queue->horizon = horizon;
-    list_each(node, &queue->running) {
+    queue->start.horizon = horizon;
+    list_each(node, &queue->entries.running) {
         struct entry *entry = entry_of(node);
         struct lease *lease = &entry->lease;
         if (lease->id && (long long)lease->number <= horizon && !entry->ask && !lease->lost &&

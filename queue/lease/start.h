@@ -6,6 +6,13 @@
 #pragma once
 
 #include "queue/lease/entry.h"
+#include "queue/lease/limit.h"
+
+struct start {
+    struct list asks, asked; /* questions: waiting, and those of the outstanding call */
+    struct limit limit;
+    long long horizon;       /* highest job number that a cancel can apply to; -1: none */
+};
 
 /* Sends the next call if one is needed and possible. */
 void start_pump(struct queue *queue);

@@ -5,17 +5,17 @@
 static void on_timer(uv_timer_t *timer)
 {
     struct queue *queue = timer->data;
-    queue->timer_expired(queue, (enum queue_timer)(timer - queue->timers));
+    queue->timers.expired(queue, (enum queue_timer)(timer - queue->timers.each));
 }
 
 void timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
     if (queue->life != LIFE_SHUT)
-        uv_timer_start(&queue->timers[timer], on_timer, ms, 0);
+        uv_timer_start(&queue->timers.each[timer], on_timer, ms, 0);
 }
 
 void timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
-    if (!uv_is_active((uv_handle_t *)&queue->timers[timer]))
+    if (!uv_is_active((uv_handle_t *)&queue->timers.each[timer]))
         timer_start(queue, timer, ms);
 }

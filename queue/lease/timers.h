@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <uv.h>
 
 struct queue;
 
@@ -15,6 +16,11 @@ enum queue_timer {
     TIMER_CLOSE,  /* the timeout of queue_close */
     TIMER_SHUT,   /* all is done: closes the connections */
     TIMER_COUNT
+};
+
+struct timers {
+    uv_timer_t each[TIMER_COUNT];
+    void (*expired)(struct queue *queue, enum queue_timer timer);
 };
 
 /* Starts a timer, also if it runs. Does nothing after the close. */

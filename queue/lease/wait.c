@@ -12,23 +12,29 @@ static void unblocked(void *context, redisReply *reply);
  * wait ends after block_s. */
 static void leave_list(struct queue *queue)
 {
-    if (queue->wait == WAIT_ON_JOBS && queue->watch == WATCH_NOT && queue->blocking_id != 0 &&
-        redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld", queue->blocking_id))
-        queue->wait = WAIT_UNBLOCKED;
+    if (queue->wait.on == WAIT_ON_JOBS && queue->watch == WATCH_NOT && queue->wait.id != 0 &&
+        redis_ask(queue->redis, 0, NULL, NULL, "CLIENT UNBLOCK %lld", queue->wait.id))
+        queue->wait.on = WAIT_UNBLOCKED;
 }
 
 static void identified(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->blocking_id = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    queue->wait.id = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
     if (reply)
-        redis_reset_backoff(queue->blocking);
+        redis_reset_backoff(queue->wait.redis);
 }
 
 void wait_up(struct queue *queue)
 {
-    redis_ask(queue->blocking, 0, identified, queue, "CLIENT ID");
+    redis_ask(queue->wait.redis, 0, identified, queue, "CLIENT ID");
     fetch_pump(queue);
+}
+
+void wait_again(struct queue *queue)
+{
+    if (queue->wait.on == WAIT_REFUSED)
+        queue->wait.on = WAIT_NOT;
 }
 
 void wait_pump(struct queue *queue)
@@ -36,18 +42,17 @@ void wait_pump(struct queue *queue)
     const char *ns = queue->options->namespace;
     listen_pump(queue);
     leave_list(queue);
-    if (!idle_may_wait(queue) || queue->wait != WAIT_NOT || queue->wait_refused ||
-        !redis_up(queue->blocking))
+    if (!idle_may_wait(queue) || queue->wait.on != WAIT_NOT || !redis_up(queue->wait.redis))
         return;
     double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
     enum queue_wait wait = queue->watch == WATCH_NOT ? WAIT_ON_WAKE : WAIT_ON_JOBS;
     bool sent =
         wait == WAIT_ON_WAKE
-            ? redis_ask(queue->blocking, block_s + 3, unblocked, queue, "BLPOP %s:wake %.3f", ns,
+            ? redis_ask(queue->wait.redis, block_s + 3, unblocked, queue, "BLPOP %s:wake %.3f", ns,
                         block_s)
-            : redis_ask(queue->blocking, block_s + 3, unblocked, queue,
+            : redis_ask(queue->wait.redis, block_s + 3, unblocked, queue,
                         "BLMOVE %s:jobs %s:jobs RIGHT RIGHT %.3f", ns, ns, block_s);
-    queue->wait = sent ? wait : WAIT_NOT;
+    queue->wait.on = sent ? wait : WAIT_NOT;
 }
 
 /* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the
@@ -65,16 +70,16 @@ static void take_wake_message(struct queue *queue, const redisReply *message)
 static void unblocked(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->wait = WAIT_NOT;
+    queue->wait.on = WAIT_NOT;
     if (queue->life == LIFE_SHUT || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         if (redis_refusal(reply->str) == REDIS_REFUSAL_RECONNECT)
-            redis_drop(queue->blocking, reply->str);
+            redis_drop(queue->wait.redis, reply->str);
         else
-            queue->wait_refused = true; /* until the next idle timer */
+            queue->wait.on = WAIT_REFUSED; /* until the next idle timer */
     } else if (reply->type != REDIS_REPLY_NIL) {
-        redis_mark_healthy(queue->blocking);
+        redis_mark_healthy(queue->wait.redis);
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
             take_wake_message(queue, reply->element[1]);
         else

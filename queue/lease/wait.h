@@ -9,9 +9,17 @@ enum queue_wait {
     WAIT_NOT,
     WAIT_ON_WAKE,  /* BLPOP of NS:wake */
     WAIT_ON_JOBS,  /* BLMOVE of NS:jobs onto itself */
-    WAIT_UNBLOCKED /* as WAIT_ON_JOBS, and CLIENT UNBLOCK was sent to end it */
+    WAIT_UNBLOCKED, /* as WAIT_ON_JOBS, and CLIENT UNBLOCK was sent to end it */
+    WAIT_REFUSED   /* Redis refused the last wait; TIMER_IDLE tries again */
+};
+
+struct wait {
+    struct redis *redis; /* the blocking connection; NULL before queue_start and after the close */
+    long long id;        /* Redis's id of it; 0: not known */
+    enum queue_wait on;
 };
 
 /* Waits for a job if the daemon is idle and could fetch it. */
 void wait_pump(struct queue *queue);
+void wait_again(struct queue *queue); /* also if Redis refused it */
 void wait_up(struct queue *queue); /* the blocking connection is new */

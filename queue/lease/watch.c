@@ -25,11 +25,11 @@ void watch_job_came(struct queue *queue)
 static bool is_watch_unused(const struct queue *queue)
 {
     return queue_is_closing(queue) || !places_open(queue) ||
-           (queue->group->count > 1 && !queue->idle && places_room(queue) == 0);
+           (queue->group->count > 1 && !queue->idle.now && places_room(queue) == 0);
 }
 
 void watch_check(struct queue *queue)
 {
-    if (queue->watch == WATCH && !queue->fetch_out && is_watch_unused(queue))
+    if (queue->watch == WATCH && !queue->fetch.out && is_watch_unused(queue))
         watch_pass(queue);
 }
