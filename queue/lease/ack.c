@@ -71,6 +71,7 @@ static void answered(void *context, redisReply *reply)
     struct lane *lane = context;
     struct queue *queue = lane->queue;
     struct list_node *node;
+    timer_turn(queue);
     if (!reply || calls_is_cut(reply)) {
         lane_give_bytes(lane);
         isolate_lost(lane);
@@ -102,10 +103,7 @@ static void answered(void *context, redisReply *reply)
     entries_end_batch(queue);
     ack_pump(lane);
     if (wakes)
-        fetch_wake(queue); /* a job was delayed or put back, or followers were woken */
-    else
-        fetch_pump(queue);
-    queue_close_check(queue);
+        idle_end(queue); /* a job was delayed or put back, or followers were woken */
 }
 
 /* Returns the bytes of the batch. A doubtful end is a batch of its own. */
@@ -309,5 +307,4 @@ void ack_drop_expired(struct queue *queue)
          * no reconnect will send RESUME. */
         lease_resume_later(queue);
     }
-    queue_close_check(queue); /* a close may have waited only for them */
 }

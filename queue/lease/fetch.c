@@ -56,7 +56,6 @@ static uint32_t priority_of(const redisReply *lists, size_t index)
 
 static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
 {
-    queue->fetch.delivering = true;
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, queue->fetch.text_bytes);
         if (!entry) { /* out of memory; RESUME gives the lease back */
@@ -69,7 +68,6 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
         hand_out(queue, entry);
     }
     entries_end_batch(queue);
-    queue->fetch.delivering = false;
 }
 
 static void release_places(struct queue *queue)
@@ -83,22 +81,17 @@ static void fetched(void *context, redisReply *reply)
     struct queue *queue = context;
     uint64_t counter = queue->fetch.out;
     queue->fetch.out = 0;
+    timer_turn(queue);
     if (!reply) {
         if (queue->calls.proved &&
             limit_lost(&queue->fetch.limit, queue->fetch.places, uv_now(queue->loop)))
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_FETCH);
         release_places(queue);
-        /* Other shards may use the places. This queue sends again only if it is still connected:
-         * then memory was short. */
-        fetch_pump(queue);
-        queue_close_check(queue);
         return;
     }
     if (!calls_accept(queue, SCRIPT_ID_FETCH, reply, REPLY_HEAD, true)) {
         release_places(queue);
-        queue_close_check(queue);
-        fetch_pump(queue);
         return;
     }
     limit_accepted(&queue->fetch.limit, uv_now(queue->loop));
@@ -117,8 +110,6 @@ static void fetched(void *context, redisReply *reply)
         idle_enter(queue, script_reply_integer(reply, REPLY_DUE_MS));
     take_leases(queue, reply, counter);
     release_places(queue);
-    queue_close_check(queue);
-    fetch_pump(queue);
 }
 
 /* With several shards, the first FETCH only claims the right to run alone, so that no job of
@@ -165,12 +156,11 @@ static void send_fetch(struct queue *queue, uint32_t places)
     release_places(queue);
 }
 
-/* Whether the queue would send FETCH if it had a place. */
-static bool is_possible(const struct queue *queue)
+bool fetch_is_possible(const struct queue *queue)
 {
     return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue->fetch.out &&
-           !queue->fetch.delivering && !queue_is_closing(queue) && places_open(queue) &&
-           !queue->done.refused && !queue->nack.refused &&
+           !queue_is_closing(queue) && places_open(queue) && !queue->done.refused &&
+           !queue->nack.refused &&
            /* a job that runs alone starts after all other jobs have ended */
            !(queue->alone.has && places_busy(queue) > 0);
 }
@@ -206,8 +196,7 @@ static void sort_by_turn(struct queue **queues, uint32_t count)
 static size_t fair_share(const struct group *group)
 {
     size_t places = group->places.free, active = 0;
-    each_queue(queue, group)
-    {
+    each_queue (queue, group) {
         places += calls_ready(queue) ? queue->entries.all.length : 0;
         active += queue_is_active(queue);
     }
@@ -226,12 +215,14 @@ void fetch_all(struct group *group)
 {
     struct queue *queues[SHARDS_MAX];
     uint32_t due = 0;
+    if (!group->places.fetch_due)
+        return;
+    group->places.fetch_due = false;
     if (group->places.free + group->places.spare <= group->places.reserved)
         return;
     size_t share = fair_share(group);
-    each_queue(queue, group)
-    {
-        uint32_t room = !queue->idle.now && is_possible(queue) ? room_of(queue, share) : 0;
+    each_queue (queue, group) {
+        uint32_t room = !queue->idle.now && fetch_is_possible(queue) ? room_of(queue, share) : 0;
         if (room > 0 && is_due(queue, room))
             queues[due++] = queue;
     }
@@ -241,25 +232,4 @@ void fetch_all(struct group *group)
         if (room > 0)
             send_fetch(queues[i], room);
     }
-}
-
-/* ---- pumps ----------------------------------------------------------------------------------- */
-
-void fetch_wait(struct queue *queue)
-{
-    if (queue->idle.now && is_possible(queue))
-        wait_pump(queue);
-}
-
-void fetch_pump(struct queue *queue)
-{
-    fetch_wait(queue);
-    fetch_all(queue->group);
-}
-
-void fetch_wake(struct queue *queue)
-{
-    queue->idle.now = false;
-    fetch_pump(queue);
-    watch_check(queue);
 }

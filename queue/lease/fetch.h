@@ -20,14 +20,10 @@ struct fetch {
     uint64_t ms;       /* time of the last call, uv_now */
     uint64_t turn;     /* places.turns at the last call */
     struct limit limit;
-    bool delivering;   /* inside a loop over `leased` events: do not FETCH */
 };
 
-/* Sends FETCH for the queues that can fetch, the one that fetched least recently first. Each may
- * hold an equal share of the places. */
+/* Whether the queue would send FETCH if it had a place. */
+bool fetch_is_possible(const struct queue *queue);
+/* After an event in the group: sends FETCH for the queues that can fetch, the one that fetched
+ * least recently first. Each may hold an equal share of the places. */
 void fetch_all(struct group *group);
-/* Waits for a job if the queue is idle, or lets the queues fetch. */
-void fetch_pump(struct queue *queue);
-/* Waits for a job if the queue is idle. */
-void fetch_wait(struct queue *queue);
-void fetch_wake(struct queue *queue); /* leaves the idle state: there may be a job now */

@@ -18,13 +18,8 @@ void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool
     group->places.free = places;
     group->places.spare = spare;
     group->places.open = open;
-    each_queue (queue, group) {
-        if (queue->life == LIFE_NEW)
-            continue;
-        watch_check(queue);
-        fetch_wait(queue);
-    }
-    fetch_all(group);
+    each_queue (queue, group)
+        timer_turn(queue);
 }
 
 uint32_t group_parked(const struct group *group)
@@ -222,8 +217,5 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
 void queue_set_places(struct queue *queue, uint32_t places)
 {
     queue->group->places.free = places;
-    if (queue->life == LIFE_NEW)
-        return;
-    watch_check(queue);
-    fetch_pump(queue);
+    timer_turn(queue);
 }

@@ -27,6 +27,12 @@ void idle_enter(struct queue *queue, long long due_ms)
     timer_start(queue, TIMER_IDLE, (uint64_t)ms);
 }
 
+void idle_end(struct queue *queue)
+{
+    queue->idle.now = false;
+    timer_turn(queue);
+}
+
 void idle_note_paused(struct queue *queue, bool paused)
 {
     if (paused != queue->view.paused)
@@ -35,37 +41,35 @@ void idle_note_paused(struct queue *queue, bool paused)
     queue->view.paused = paused;
 }
 
-static void looked(void *context, redisReply *reply)
+static void note_look(struct queue *queue, const redisReply *reply)
 {
-    struct queue *queue = context;
-    queue->idle.looking = false;
-    if (!queue->idle.now || queue_is_closing(queue))
-        return;
-    if (!reply) {
-        fetch_wake(queue);
-        return;
-    }
-    if (!calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true)) {
-        queue->idle.now = false;
-        return;
-    }
     queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
     if (queue->view.length == 0)
         lengths_note_empty(queue, queue->idle.look_ms);
     lengths_note(queue, reply->element[LOOK_LENGTHS]);
     idle_note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
-    if (script_reply_integer(reply, LOOK_WORTH) == 1) {
-        fetch_wake(queue);
+    if (script_reply_integer(reply, LOOK_WORTH) == 1)
+        idle_end(queue);
+    else /* The watcher alone wakes up for due jobs; other daemons need not. */
+        idle_enter(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS)
+                                                    : -1);
+}
+
+static void looked(void *context, redisReply *reply)
+{
+    struct queue *queue = context;
+    queue->idle.looking = false;
+    timer_turn(queue);
+    if (!queue->idle.now || queue_is_closing(queue))
         return;
-    }
-    /* The watcher alone wakes up for due jobs; other daemons need not. */
-    idle_enter(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS) : -1);
-    fetch_pump(queue);
+    if (reply && calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true))
+        note_look(queue, reply);
+    else
+        idle_end(queue);
 }
 
 void idle_over(struct queue *queue)
 {
-    wait_again(queue);
     if (queue->idle.now && places_open(queue) && calls_ready(queue) && !queue->idle.looking) {
         struct script_call *call = call_new(queue, SCRIPT_ID_LOOK, "jobs", "delayed", "alone",
                                             "alone:owner", "watcher", "paused", "woken");
@@ -74,5 +78,5 @@ void idle_over(struct queue *queue)
         if (queue->idle.looking)
             return;
     }
-    fetch_wake(queue);
+    idle_end(queue);
 }

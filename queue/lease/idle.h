@@ -13,6 +13,7 @@ struct idle {
 /* Enters the idle state and schedules the next LOOK: in due_ms, when the next delayed job is due
  * (-1: there is none), at the latest after block_s. */
 void idle_enter(struct queue *queue, long long due_ms);
+void idle_end(struct queue *queue); /* leaves the state: there may be a job now */
 void idle_over(struct queue *queue); /* the timer expired: sends LOOK */
 /* Returns true if the daemon is idle and could fetch a job. */
 bool idle_may_wait(const struct queue *queue);

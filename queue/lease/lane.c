@@ -40,8 +40,7 @@ void lane_probed(struct lane *lane, bool some)
     redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = lane->denied};
     lane_put_back(lane, false);
     if (some || !calls_ready(queue)) {
-        ack_pump(lane);
-        queue_close_check(queue);
+        timer_start(queue, lane->timer, 0);
         return;
     }
     lane_refuse(lane);

@@ -32,7 +32,7 @@ static void note_renewal(struct queue *queue, const redisReply *reply)
     if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle.now)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
-        queue->idle.now = false;
+        idle_end(queue);
         return;
     }
     if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch.out)
@@ -44,8 +44,6 @@ static void note_renewal(struct queue *queue, const redisReply *reply)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
             note_lost(queue, reply->element[i]->str);
     start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
-    watch_check(queue);
-    fetch_pump(queue);
     if (queue->lengths.due)
         lengths_ask(queue);
     queue->lengths.due = false;
@@ -55,9 +53,9 @@ static void renewed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     queue->leases.renews_out--;
+    timer_turn(queue);
     if (reply)
         note_renewal(queue, reply);
-    queue_close_check(queue);
 }
 
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
@@ -126,25 +124,24 @@ static void resumed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     queue->leases.resumes_out--;
+    timer_turn(queue);
     if (!reply)
         return;
     if (!calls_accept(queue, SCRIPT_ID_RESUME, reply, 2, false)) {
         if (!queue_is_closing(queue)) /* else the leases expire */
             queue->leases.resumes_due++;
-        queue_close_check(queue);
         return;
     }
     long long given = script_reply_integer(reply, 0);
     if (given > 0) {
         log_info("%s%lld jobs were given back: the reply to their FETCH was lost", queue->mark,
                  given);
-        fetch_wake(queue);
+        idle_end(queue);
     }
     if (script_reply_integer(reply, 1) == 1) {
         queue->leases.resumes_due++;
         lease_resume(queue);
     }
-    queue_close_check(queue);
 }
 
 void lease_resume_later(struct queue *queue)
@@ -184,8 +181,8 @@ static void left(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     (void)reply;
-    if (--queue->leases.leaves_out == 0)
-        queue_shut_soon(queue);
+    queue->leases.leaves_out--;
+    timer_turn(queue);
 }
 
 bool lease_leave(struct queue *queue, const char *watch)

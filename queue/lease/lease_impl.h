@@ -123,5 +123,3 @@ static inline bool queue_is_active(const struct queue *queue)
 struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
                         const struct options *options, const char *instance,
                         const struct queue_events *events, struct error *error);
-void queue_close_check(struct queue *queue);
-void queue_shut_soon(struct queue *queue); /* by a timer */

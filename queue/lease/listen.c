@@ -55,7 +55,7 @@ static void subscribed(void *context, redisReply *reply)
     queue->listen.subscribed = queue->listen.id > 0;
     redis_mark_healthy(queue->listen.redis);
     redis_reset_backoff(queue->listen.redis);
-    listen_pump(queue);
+    timer_turn(queue);
 }
 
 static void identified(void *context, redisReply *reply)
@@ -131,7 +131,7 @@ void listen_pump(struct queue *queue)
     if (!queue->listen.redis)
         connect_listener(queue);
     if (!queue->listen.subscribed)
-        return; /* subscribed() calls this function again */
+        return; /* the turn after subscribed() calls this function again */
     bool was_on = queue->listen.report == REPORT_ON;
     queue->listen.report = REPORT_ARMED;
     if (!was_on)

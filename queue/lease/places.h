@@ -12,6 +12,7 @@ struct places {
     uint32_t spare;    /* further leases, if the places have no jobs (places_room) */
     uint32_t reserved; /* of both, for jobs that outstanding FETCH calls may bring */
     uint64_t turns;    /* number of FETCH calls */
+    bool fetch_due;    /* an event may have made a FETCH possible */
 };
 
 /* Whether the daemon takes jobs for the queue: it has a place, or places are only full because of

@@ -22,7 +22,7 @@ static void pump_all(struct queue *queue)
     ack_pump(&queue->done);
     ack_pump(&queue->nack);
     start_pump(queue);
-    fetch_pump(queue);
+    timer_turn(queue);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static void main_up(void *context)
     struct queue *queue = context;
     queue->view.connects++;
     calls_opened(queue);
-    queue->idle.now = false;
+    idle_end(queue);
     listen_forget(queue);
     /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
      * the next RENEW. */
@@ -232,13 +232,6 @@ static void shut(struct queue *queue)
     route_close(queue->route, part_closed, queue);
 }
 
-/* The caller may be route.c, which is telling each connection that the server has changed. It must
- * not find the connections closed and the route freed. */
-void queue_shut_soon(struct queue *queue)
-{
-    timer_start(queue, TIMER_SHUT, 0);
-}
-
 /* Leases that this daemon does not know return to the queue before its name goes. */
 static bool awaits_resume(struct queue *queue)
 {
@@ -251,15 +244,20 @@ static bool awaits_resume(struct queue *queue)
 
 /* LEAVE must be the last call that writes the daemon's name: after NOSCRIPT, a call that was sent
  * before it is sent again. */
-void queue_close_check(struct queue *queue)
+static bool can_leave(struct queue *queue)
 {
-    if (queue->life != LIFE_CLOSING || queue->entries.running.length > 0 ||
-        entries_unacknowledged(queue) > 0 || queue->fetch.out || queue->leases.renews_out > 0 ||
-        queue->reap.step == REAP_RUNS || awaits_resume(queue))
-        return;
-    enter(queue, LIFE_LEAVING);
-    if (!lease_leave(queue, "none"))
-        queue_shut_soon(queue);
+    return queue->entries.all.length == 0 && !queue->fetch.out && queue->leases.renews_out == 0 &&
+           queue->reap.step != REAP_RUNS && !awaits_resume(queue);
+}
+
+static void close_pump(struct queue *queue)
+{
+    if (queue->life == LIFE_CLOSING && can_leave(queue)) {
+        enter(queue, LIFE_LEAVING);
+        (void)lease_leave(queue, "none");
+    }
+    if (queue->life == LIFE_LEAVING && queue->leases.leaves_out == 0)
+        shut(queue);
 }
 
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
@@ -274,10 +272,8 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
     queue->ending.closed = closed;
     queue->ending.context = context;
     uv_timer_stop(&queue->timers.each[TIMER_IDLE]);
-    watch_check(queue);
     timer_start(queue, TIMER_CLOSE, (uint64_t)ceil(fmax(timeout_s, 0) * 1000));
-    /* By a timer: `closed` must not run inside this call. */
-    timer_start(queue, TIMER_FETCH, 0);
+    timer_turn(queue);
 }
 
 void queue_destroy(struct queue *queue)
@@ -293,35 +289,46 @@ void queue_destroy(struct queue *queue)
 
 /* ---- timers ---------------------------------------------------------------------------------- */
 
-/* Each timer sends only its own call: START, DONE and NACK go out in the order in which the daemon
- * asked and ended leases. A unique job that was asked about before the first job with its id ended
- * waits for that job; asked about afterwards, it may be a retry of it. */
+/* Sends what has become possible after an event. It runs from a timer: neither the daemon nor
+ * route.c, which tells each connection that the server has changed, is the caller. START, DONE and
+ * NACK go out by their own timers and replies, in the order in which the daemon asked and ended
+ * leases. A unique job that was asked about before the first job with its id ended waits for that
+ * job; asked about afterwards, it may be a retry of it. */
+static void queue_turn(struct queue *queue)
+{
+    fetch_all(queue->group);
+    watch_check(queue);
+    wait_pump(queue);
+    close_pump(queue);
+}
+
 static void timer_expired(struct queue *queue, enum queue_timer timer)
 {
     switch (timer) {
+    case TIMER_TURN: queue_turn(queue); return;
     case TIMER_BACKOFF:
         calls_backed_off(queue);
         pump_all(queue);
-        return;
-    case TIMER_IDLE: idle_over(queue); return;
-    case TIMER_START: start_pump(queue); return;
+        break;
+    case TIMER_FETCH: break;
+    case TIMER_IDLE:
+        wait_again(queue);
+        idle_over(queue);
+        break;
+    case TIMER_START: start_pump(queue); break;
+    case TIMER_DONE: ack_pump(&queue->done); break;
+    case TIMER_NACK: ack_pump(&queue->nack); break;
     case TIMER_RENEW:
         lease_renew_due(queue);
         ack_drop_expired(queue);
-        return;
+        break;
     case TIMER_REAP:
         reap_later(queue);
         reap_start(queue, true);
-        return;
-    case TIMER_READ: read_pump(queue); return;
-    case TIMER_CLOSE:
-    case TIMER_SHUT: shut(queue); return;
-    case TIMER_DONE: ack_pump(&queue->done); break;
-    case TIMER_NACK: ack_pump(&queue->nack); break;
-    case TIMER_FETCH:
+        break;
+    case TIMER_READ: read_pump(queue); break;
+    case TIMER_CLOSE: shut(queue); break;
     case TIMER_COUNT: break;
     }
-    /* A FETCH and the close may wait for the end of the last lease. */
-    fetch_pump(queue);
-    queue_close_check(queue);
+    timer_turn(queue);
 }

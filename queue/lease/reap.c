@@ -83,13 +83,12 @@ static void reaped(void *context, redisReply *reply)
     struct reap *reap = &queue->reap;
     uint64_t counter = reap->counter;
     reap->step = REAP_NOT;
+    timer_turn(queue);
     if (!reply && queue->calls.proved &&
         limit_lost(&queue->reap.limit, reap->count, uv_now(queue->loop)))
         redis_reset_backoff(queue->redis);
-    if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false)) {
-        queue_close_check(queue);
+    if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false))
         return;
-    }
     limit_accepted(&queue->reap.limit, uv_now(queue->loop));
     for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, JOB_BYTES_MAX);
@@ -99,11 +98,10 @@ static void reaped(void *context, redisReply *reply)
     long long back = script_reply_integer(reply, REAPED_BACK);
     if (back > 0) {
         log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
-        fetch_wake(queue);
+        idle_end(queue);
     }
     if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more_gone) {
         reap_start(queue, reap->scans_expired);
-        queue_close_check(queue);
         return;
     }
     if (reap->has_names && reap->names > NAMES_MAX)
@@ -112,7 +110,6 @@ static void reaped(void *context, redisReply *reply)
     if (reap->scans_expired)
         note_scan(queue, script_reply_integer(reply, REAPED_TIME),
                   script_reply_integer(reply, REAPED_EXPIRED) > 0);
-    queue_close_check(queue);
 }
 
 /* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */

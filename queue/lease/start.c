@@ -90,6 +90,7 @@ static void answered(void *context, redisReply *reply)
     struct queue *queue = context;
     struct list_node *node;
     bool waits = false;
+    timer_turn(queue);
     if (!reply) {
         uint32_t count = (uint32_t)queue->start.asked.length;
         if (queue->calls.proved && limit_lost(&queue->start.limit, count, uv_now(queue->loop)))
@@ -115,7 +116,7 @@ static void answered(void *context, redisReply *reply)
     }
     start_pump(queue);
     if (waits)
-        fetch_wake(queue); /* the reply of FETCH gives the time of the next due job */
+        idle_end(queue); /* the reply of FETCH gives the time of the next due job */
 }
 
 static void add_ms(struct script_call *call, const struct job_time *time, double ms)

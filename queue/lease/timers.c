@@ -10,7 +10,7 @@ static void on_timer(uv_timer_t *timer)
 
 void timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
-    if (queue->life != LIFE_SHUT)
+    if (queue->life != LIFE_NEW && queue->life != LIFE_SHUT)
         uv_timer_start(&queue->timers.each[timer], on_timer, ms, 0);
 }
 
@@ -18,4 +18,10 @@ void timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms)
 {
     if (!uv_is_active((uv_handle_t *)&queue->timers.each[timer]))
         timer_start(queue, timer, ms);
+}
+
+void timer_turn(struct queue *queue)
+{
+    queue->group->places.fetch_due = true;
+    timer_ensure(queue, TIMER_TURN, 0);
 }

@@ -14,7 +14,7 @@ enum queue_timer {
     TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
     TIMER_RENEW, TIMER_REAP, TIMER_READ,
     TIMER_CLOSE,  /* the timeout of queue_close */
-    TIMER_SHUT,   /* all is done: closes the connections */
+    TIMER_TURN,   /* queue_turn (queue.c), in this iteration of the loop */
     TIMER_COUNT
 };
 
@@ -23,7 +23,10 @@ struct timers {
     void (*expired)(struct queue *queue, enum queue_timer timer);
 };
 
-/* Starts a timer, also if it runs. Does nothing after the close. */
+/* Starts a timer, also if it runs. Does nothing before queue_start and after the close. */
 void timer_start(struct queue *queue, enum queue_timer timer, uint64_t ms);
 /* The same, unless the timer runs already. */
 void timer_ensure(struct queue *queue, enum queue_timer timer, uint64_t ms);
+/* Called after each event: a reply, a timer, a connection that is up, a call of the daemon.
+ * queue_turn then sends what has become possible, once after several events. */
+void timer_turn(struct queue *queue);

@@ -28,7 +28,7 @@ static void identified(void *context, redisReply *reply)
 void wait_up(struct queue *queue)
 {
     redis_ask(queue->wait.redis, 0, identified, queue, "CLIENT ID");
-    fetch_pump(queue);
+    timer_turn(queue);
 }
 
 void wait_again(struct queue *queue)
@@ -40,6 +40,8 @@ void wait_again(struct queue *queue)
 void wait_pump(struct queue *queue)
 {
     const char *ns = queue->options->namespace;
+    if (!queue->idle.now || !fetch_is_possible(queue))
+        return;
     listen_pump(queue);
     leave_list(queue);
     if (!idle_may_wait(queue) || queue->wait.on != WAIT_NOT || !redis_up(queue->wait.redis))
@@ -85,5 +87,5 @@ static void unblocked(void *context, redisReply *reply)
         else
             watch_job_came(queue);
     }
-    wait_pump(queue);
+    timer_turn(queue);
 }

@@ -17,7 +17,7 @@ void watch_job_came(struct queue *queue)
 {
     if (queue->group->count > 1 && places_room(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
         watch_pass(queue);
-    fetch_wake(queue);
+    idle_end(queue);
 }
 
 /* A queue that has left the idle state waits for no push; while other shards have all places, it
