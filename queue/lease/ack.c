@@ -295,7 +295,7 @@ void ack_drop_expired(struct queue *queue)
 {
     double lease_ms = queue->options->lease_s * 1000;
     bool away = (double)(uv_now(queue->loop) - queue->calls.accepted_ms) > lease_ms;
-    if (queue->group->count == 1)
+    if (queue->group->count == 1) /* no other shard needs their places and memory */
         return;
     size_t dropped =
         drop_lane(&queue->done, away, lease_ms) + drop_lane(&queue->nack, away, lease_ms);

@@ -16,8 +16,6 @@ bool alone_runs(const struct queue *queue)
 
 bool alone_is_other(const struct queue *queue)
 {
-    if (queue->group->count == 1)
-        return false;
     each_queue (other, queue->group)
         if (other != queue && other->alone.has && (calls_ready(other) || alone_runs(other)))
             return true;
@@ -37,8 +35,6 @@ bool alone_may_claim(const struct queue *queue)
         return group->alone.taken < ALONE_RUN_MAX;
     if (uv_now(queue->loop) < group->alone.rest_ms)
         return false;
-    if (group->count == 1)
-        return true;
     if (alone_is_other(queue))
         return false;
     each_queue (other, queue->group) {

@@ -112,12 +112,12 @@ static void fetched(void *context, redisReply *reply)
     release_places(queue);
 }
 
-/* With several shards, the first FETCH only claims the right to run alone, so that no job of
- * another shard comes meanwhile. The holder's next FETCH takes the job. */
+/* A job of each other shard may come before the queue has the right to run alone. So the first
+ * FETCH only claims the right, and the holder's next FETCH takes the job. */
 static size_t jobs_before_alone(const struct queue *queue)
 {
-    size_t jobs = places_busy(queue);
-    return jobs == 0 && queue->group->count > 1 && !queue->alone.has ? 1 : jobs;
+    size_t others = queue->alone.has ? 0 : queue->group->count - 1;
+    return places_busy(queue) + others;
 }
 
 /* Sends FETCH for so many jobs, at most `batch`. */

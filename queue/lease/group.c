@@ -11,10 +11,6 @@
 
 void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open)
 {
-    if (group->count == 1) {
-        queue_set_places(group->queues[0], places);
-        return;
-    }
     group->places.free = places;
     group->places.spare = spare;
     group->places.open = open;
@@ -25,8 +21,6 @@ void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool
 uint32_t group_parked(const struct group *group)
 {
     size_t ends = 0;
-    if (group->count == 1)
-        return 0;
     each_queue (queue, group)
         if (!calls_ready(queue))
             ends += entries_unacknowledged(queue);
@@ -77,7 +71,7 @@ static void add_view(struct queue_view *sum, const struct queue_view *view)
     sum->dropped += view->dropped;
     sum->dead += view->dead;
     sum->trimmed += view->trimmed;
-    sum->connects += view->connects > 0 ? view->connects - 1 : 0;
+    sum->connects += view->connects > 0 ? view->connects - (sum->connects > 0) : 0;
     if (!*sum->version)
         text_copy(sum->version, sizeof sum->version, view->version);
 }
@@ -93,25 +87,24 @@ static void add_reason(struct group *group, const struct queue *queue, const cha
 const struct queue_view *group_view(struct group *group)
 {
     struct queue_view *sum = &group->view;
-    bool some_paused = false, all_paused = true;
-    if (group->count == 1)
-        return queue_view(group->queues[0]);
-    *sum = (struct queue_view){.state = QUEUE_CONNECTING, .reason = group->reason, .connects = 1};
+    uint32_t ready = 0, ready_paused = 0, paused = 0;
+    *sum = (struct queue_view){.state = QUEUE_CONNECTING, .reason = group->reason};
     group->reason[0] = '\0';
     each_queue (queue, group) {
         const struct queue_view *view = queue_view(queue);
         add_view(sum, view);
+        paused += view->paused;
         if (view->state == QUEUE_READY) {
             sum->state = QUEUE_READY;
-            some_paused |= view->paused;
-            all_paused &= view->paused;
+            ready++;
+            ready_paused += view->paused;
             continue;
         }
         if (view->state == QUEUE_WAITING && sum->state == QUEUE_CONNECTING)
             sum->state = QUEUE_WAITING;
         add_reason(group, queue, view->reason);
     }
-    sum->paused = some_paused && all_paused;
+    sum->paused = ready > 0 ? ready_paused == ready : paused == group->count;
     return sum;
 }
 
@@ -127,8 +120,6 @@ void group_publish(struct group *group, const char *text, double ttl_s)
 static bool take_options(struct group *group, const struct options *all, struct error *error)
 {
     group->options = all;
-    if (group->count == 1)
-        return true;
     group->own = calloc(group->count, sizeof *group->own);
     if (!group->own) /* uncovered: memory */
         return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for the shards");
@@ -148,8 +139,7 @@ struct group *group_create(uv_loop_t *loop, const struct options *options, const
     }
     bool whole = take_options(group, options, error);
     for (uint32_t i = 0; whole && i < group->count; i++)
-        whole = queue_add(group, i, loop, group->own ? &group->own[i] : options, instance, events,
-                          error) != NULL;
+        whole = queue_add(group, i, loop, &group->own[i], instance, events, error) != NULL;
     if (whole)
         return group;
     group_destroy(group); /* uncovered: memory */
@@ -165,7 +155,7 @@ void group_start(struct group *group)
 void group_reload(struct group *group)
 {
     struct error error = {0};
-    for (uint32_t i = 0; group->own && i < group->count; i++)
+    for (uint32_t i = 0; i < group->count; i++)
         if (!options_follow(&group->own[i], group->options, &error)) /* uncovered: memory */
             log_error("%s; shard %u goes on with its old options", error.text, i);
 }
@@ -209,6 +199,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for the queue");
         return NULL;
     }
+    group->options = options;
     struct queue *queue = queue_add(group, 0, loop, options, instance, events, error);
     members_leave(group, NULL); /* the queue keeps it */
     return queue;
@@ -216,6 +207,5 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
 
 void queue_set_places(struct queue *queue, uint32_t places)
 {
-    queue->group->places.free = places;
-    timer_turn(queue);
+    group_set_places(queue->group, places, 0, places > 0);
 }

@@ -36,7 +36,7 @@ const char *group_namespace(const struct group *group, uint32_t index);
  * jobs. `open` is false if it takes none for another reason than full places: it is paused, it
  * drains, or it cannot write outputs. */
 void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open);
-/* Number of acknowledgements that wait for a shard that is away. With one shard always 0. */
+/* Number of acknowledgements that wait for a shard that is away. */
 uint32_t group_parked(const struct group *group);
 
 /* What a status display shows of one shard. */
@@ -49,7 +49,8 @@ struct group_shard {
 struct group_shard group_shard(struct group *group, uint32_t index);
 
 /* The sum over all shards. The state is QUEUE_READY if one shard is ready; `reason` then still
- * names the shards that are away. `paused`: all shards that are ready are paused. */
+ * names the shards that are away. `paused`: all shards that are ready are paused; all, if none is
+ * ready. */
 const struct queue_view *group_view(struct group *group);
 
 /* queue_publish, in each shard. */

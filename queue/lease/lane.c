@@ -133,7 +133,7 @@ bool lane_take_bytes(struct lane *lane, size_t bytes)
 {
     struct group *group = lane->queue->group;
     struct lane *first = group->bytes.first;
-    if (group->count == 1 || bytes <= CALL_SMALL_BYTES)
+    if (bytes <= CALL_SMALL_BYTES)
         return true;
     bool later = first && first != lane && calls_ready(first->queue) && first->waiting.length > 0;
     if (later || (group->bytes.sent > 0 && group->bytes.sent + bytes > KEY_OUTPUTS_BYTES_MAX)) {

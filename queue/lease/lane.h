@@ -25,7 +25,7 @@ struct lane {
 /* Of the group. */
 struct lane_bytes {
     size_t sent;        /* of large DONE and NACK calls without a reply, of all shards. At most
-                           KEY_OUTPUTS_BYTES_MAX, or one call. Not counted with one shard */
+                           KEY_OUTPUTS_BYTES_MAX, or one call */
     struct lane *first; /* the lane that sends the next large call; NULL: any */
 };
 

@@ -47,7 +47,7 @@ struct group {
     uint32_t references;    /* queues that are not freed yet, and the owner */
     struct queue *queues[SHARDS_MAX]; /* freed ones are NULL */
     const struct options *options;    /* of the daemon */
-    struct options *own;    /* of each queue, if there are several; else NULL */
+    struct options *own;    /* of each queue; NULL: they are those of the caller (queue_create) */
     uint64_t counter;       /* of FETCH and REAP calls; INST and a counter form a token. Shared,
                                because the names of temporary files contain job and counter */
     struct places places;
@@ -55,7 +55,7 @@ struct group {
     struct read_room reads;
     struct lane_bytes bytes;
 
-    struct queue_view view; /* group_view; this and the rest: for several queues */
+    struct queue_view view; /* group_view */
     char reason[ERROR_TEXT_MAX + 32];
     struct {
         uint32_t unclosed;

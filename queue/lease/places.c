@@ -5,7 +5,7 @@
 bool places_open(const struct queue *queue)
 {
     const struct group *group = queue->group;
-    return group->count == 1 ? group->places.free > 0 : group->places.open;
+    return group->places.open && (group->places.free > 0 || group->count > 1);
 }
 
 size_t places_held(const struct queue *queue)
@@ -15,17 +15,18 @@ size_t places_held(const struct queue *queue)
 
 /* A slow shard holds places for its whole round trips, in which they have no jobs. So the places
  * that other shards hold count here only if a job runs in them: with spare places, each shard may
- * take the rest of `inflight`. */
+ * take the rest of `inflight`. A queue alone has no such places. */
 static uint32_t spare_room(const struct queue *queue)
 {
     const struct group *group = queue->group;
     size_t left = group->places.free + group->places.spare - group->places.reserved;
-    size_t used = 0, most = group->options->inflight;
-    if (group->places.spare == 0)
-        return 0;
-    each_queue (other, group)
-        used += other == queue ? places_held(other) : other->entries.running.length;
-    size_t room = used < most ? most - used : 0;
+    size_t used = places_held(queue), unused = 0, most = group->options->inflight;
+    each_queue (other, group) {
+        size_t running = other->entries.running.length;
+        used += other == queue ? 0 : running;
+        unused += other == queue ? 0 : places_held(other) - running;
+    }
+    size_t room = unused > 0 && used < most ? most - used : 0;
     return (uint32_t)(room < left ? room : left);
 }
 
@@ -35,7 +36,7 @@ uint32_t places_room(const struct queue *queue)
     if (places->free + places->spare <= places->reserved || alone_is_other(queue))
         return 0;
     uint32_t room = places->free > places->reserved ? places->free - places->reserved : 0;
-    uint32_t spare = queue->group->count > 1 ? spare_room(queue) : 0;
+    uint32_t spare = spare_room(queue);
     return room > spare ? room : spare;
 }
 
@@ -51,8 +52,6 @@ size_t places_busy(const struct queue *queue)
 {
     const struct group *group = queue->group;
     size_t jobs = 0;
-    if (group->count == 1)
-        return queue->entries.all.length;
     each_queue (one, group) {
         bool is_here = one == queue || calls_ready(one);
         jobs += is_here ? one->entries.all.length : one->entries.running.length;

@@ -7,7 +7,7 @@ struct group;
 
 /* Of the group: how many more leases the daemon can take. */
 struct places {
-    bool open;         /* the daemon takes jobs if it has places; for several queues */
+    bool open;         /* the daemon takes jobs if it has places */
     uint32_t free;
     uint32_t spare;    /* further leases, if the places have no jobs (places_room) */
     uint32_t reserved; /* of both, for jobs that outstanding FETCH calls may bring */

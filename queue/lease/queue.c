@@ -58,8 +58,7 @@ static void main_down(void *context, const char *reason)
     struct queue *queue = context;
     calls_broke(queue, reason);
     read_down(queue, reason);
-    if (queue->group->count > 1)
-        entries_end_batch(queue); /* its ended leases need no places now: group_parked */
+    entries_end_batch(queue); /* its ended leases need no places now: group_parked */
 }
 
 static void blocking_up(void *context)

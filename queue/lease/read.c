@@ -148,13 +148,11 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
         finish(read, NULL, 0, &failure);                                                           \
     } while (0)
 
-/* A read that cannot go on now gives its room to those of other shards, and begins again later. */
+/* A read that cannot go on now gives its room to others, and begins again later. */
 static void leave_room(struct read *read)
 {
     enum room holds = read->holds;
     size_t bytes = read->bytes;
-    if (read->queue->group->count == 1)
-        return;
     read->holds = read->waits = ROOM_NONE;
     read->bytes = 0;
     if (holds)

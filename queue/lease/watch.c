@@ -15,7 +15,7 @@ void watch_pass(struct queue *queue)
 
 void watch_job_came(struct queue *queue)
 {
-    if (queue->group->count > 1 && places_room(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
+    if (places_room(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
         watch_pass(queue);
     idle_end(queue);
 }
@@ -25,7 +25,7 @@ void watch_job_came(struct queue *queue)
 static bool is_watch_unused(const struct queue *queue)
 {
     return queue_is_closing(queue) || !places_open(queue) ||
-           (queue->group->count > 1 && !queue->idle.now && places_room(queue) == 0);
+           (!queue->idle.now && places_room(queue) == 0);
 }
 
 void watch_check(struct queue *queue)
