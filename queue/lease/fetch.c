@@ -3,19 +3,34 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-enum {
-    REPLY_LENGTH,
-    REPLY_DUE_MS,
-    REPLY_DROPPED,
-    REPLY_ALONE,
-    REPLY_HORIZON,
-    REPLY_PAUSED,
-    REPLY_WATCH,
-    REPLY_LENGTHS,
-    REPLY_LISTS,
-    REPLY_NUMBER,
-    REPLY_HEAD
+/* The reply of FETCH: PROTOCOL.md. */
+struct fetch_reply {
+    uint64_t length;
+    long long due_ms, dropped;
+    bool alone;
+    long long horizon;
+    bool paused;
+    enum queue_watch watch;
+    const redisReply *lengths, *lists;
+    long long number;
 };
+enum { REPLY_HEAD = 10 }; /* then number, attempt and text of each lease */
+
+static struct fetch_reply read_reply(const redisReply *reply)
+{
+    return (struct fetch_reply){
+        .length = (uint64_t)script_reply_integer(reply, 0),
+        .due_ms = script_reply_integer(reply, 1),
+        .dropped = script_reply_integer(reply, 2),
+        .alone = script_reply_integer(reply, 3) == 1,
+        .horizon = script_reply_integer(reply, 4),
+        .paused = script_reply_integer(reply, 5) == 1,
+        .watch = (enum queue_watch)script_reply_integer(reply, 6),
+        .lengths = reply->element[7],
+        .lists = reply->element[8],
+        .number = script_reply_integer(reply, 9),
+    };
+}
 
 static void hand_out(struct queue *queue, struct entry *entry)
 {
@@ -54,7 +69,8 @@ static uint32_t priority_of(const redisReply *lists, size_t index)
     return list >= '0' && list <= '9' ? (uint32_t)(list - '0') : PRIORITY_DEFAULT;
 }
 
-static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter)
+static void take_leases(struct queue *queue, redisReply *reply, const redisReply *lists,
+                        uint64_t counter)
 {
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, queue->fetch.text_bytes);
@@ -62,7 +78,7 @@ static void take_leases(struct queue *queue, redisReply *reply, uint64_t counter
             lease_resume_later(queue);
             continue;
         }
-        entry->lease.priority = priority_of(reply->element[REPLY_LISTS], (i - REPLY_HEAD) / 3);
+        entry->lease.priority = priority_of(lists, (i - REPLY_HEAD) / 3);
         entry->lease.alone = queue->alone.has;
         entry->lease.marked = (long long)entry->lease.number <= queue->start.horizon;
         hand_out(queue, entry);
@@ -74,6 +90,22 @@ static void release_places(struct queue *queue)
 {
     queue->group->places.reserved -= queue->fetch.places;
     queue->fetch.places = 0;
+}
+
+/* taken: number of the leases that follow. */
+static void note_state(struct queue *queue, const struct fetch_reply *reply, size_t taken)
+{
+    queue->view.length = reply->length;
+    lengths_note(queue, reply->lengths);
+    lengths_note_age(queue, reply->number);
+    note_dropped(queue, reply->dropped);
+    alone_note(queue, reply->alone, taken);
+    idle_note_paused(queue, reply->paused);
+    if (reply->horizon != queue->start.horizon)
+        start_check(queue, reply->horizon);
+    queue->watch = reply->watch;
+    if ((reply->length == 0 && !reply->alone) || reply->paused)
+        idle_enter(queue, reply->due_ms);
 }
 
 static void fetched(void *context, redisReply *reply)
@@ -95,20 +127,9 @@ static void fetched(void *context, redisReply *reply)
         return;
     }
     limit_accepted(&queue->fetch.limit, uv_now(queue->loop));
-    size_t taken = (reply->elements - REPLY_HEAD) / 3;
-    queue->view.length = (uint64_t)script_reply_integer(reply, REPLY_LENGTH);
-    lengths_note(queue, reply->element[REPLY_LENGTHS]);
-    lengths_note_age(queue, script_reply_integer(reply, REPLY_NUMBER));
-    note_dropped(queue, script_reply_integer(reply, REPLY_DROPPED));
-    alone_note(queue, script_reply_integer(reply, REPLY_ALONE) == 1, taken);
-    idle_note_paused(queue, script_reply_integer(reply, REPLY_PAUSED) == 1);
-    long long horizon = script_reply_integer(reply, REPLY_HORIZON);
-    if (horizon != queue->start.horizon)
-        start_check(queue, horizon);
-    queue->watch = (enum queue_watch)script_reply_integer(reply, REPLY_WATCH);
-    if ((queue->view.length == 0 && !queue->alone.has) || queue->view.paused)
-        idle_enter(queue, script_reply_integer(reply, REPLY_DUE_MS));
-    take_leases(queue, reply, counter);
+    struct fetch_reply head = read_reply(reply);
+    note_state(queue, &head, (reply->elements - REPLY_HEAD) / 3);
+    take_leases(queue, reply, head.lists, counter);
     release_places(queue);
 }
 

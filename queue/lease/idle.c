@@ -6,7 +6,26 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-enum { LOOK_WORTH, LOOK_LENGTH, LOOK_DUE_MS, LOOK_PAUSED, LOOK_LENGTHS, LOOK_HEAD };
+/* The reply of LOOK: PROTOCOL.md. */
+struct look_reply {
+    bool worth; /* FETCH would find something to do */
+    uint64_t length;
+    long long due_ms;
+    bool paused;
+    const redisReply *lengths;
+};
+enum { LOOK_HEAD = 5 };
+
+static struct look_reply read_reply(const redisReply *reply)
+{
+    return (struct look_reply){
+        .worth = script_reply_integer(reply, 0) == 1,
+        .length = (uint64_t)script_reply_integer(reply, 1),
+        .due_ms = script_reply_integer(reply, 2),
+        .paused = script_reply_integer(reply, 3) == 1,
+        .lengths = reply->element[4],
+    };
+}
 
 /* Random delay, so that two daemons do not fetch the same due job at the same moment. */
 #define DUE_JITTER_MS 20
@@ -41,18 +60,17 @@ void idle_note_paused(struct queue *queue, bool paused)
     queue->view.paused = paused;
 }
 
-static void note_look(struct queue *queue, const redisReply *reply)
+static void note_state(struct queue *queue, const struct look_reply *reply)
 {
-    queue->view.length = (uint64_t)script_reply_integer(reply, LOOK_LENGTH);
-    if (queue->view.length == 0)
+    queue->view.length = reply->length;
+    if (reply->length == 0)
         lengths_note_empty(queue, queue->idle.look_ms);
-    lengths_note(queue, reply->element[LOOK_LENGTHS]);
-    idle_note_paused(queue, script_reply_integer(reply, LOOK_PAUSED) == 1);
-    if (script_reply_integer(reply, LOOK_WORTH) == 1)
+    lengths_note(queue, reply->lengths);
+    idle_note_paused(queue, reply->paused);
+    if (reply->worth)
         idle_end(queue);
     else /* The watcher alone wakes up for due jobs; other daemons need not. */
-        idle_enter(queue, queue->watch != WATCH_NOT ? script_reply_integer(reply, LOOK_DUE_MS)
-                                                    : -1);
+        idle_enter(queue, queue->watch != WATCH_NOT ? reply->due_ms : -1);
 }
 
 static void looked(void *context, redisReply *reply)
@@ -62,10 +80,12 @@ static void looked(void *context, redisReply *reply)
     timer_turn(queue);
     if (!queue->idle.now || queue_is_closing(queue))
         return;
-    if (reply && calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true))
-        note_look(queue, reply);
-    else
+    if (!reply || !calls_accept(queue, SCRIPT_ID_LOOK, reply, LOOK_HEAD, true)) {
         idle_end(queue);
+        return;
+    }
+    struct look_reply look = read_reply(reply);
+    note_state(queue, &look);
 }
 
 void idle_over(struct queue *queue)

@@ -25,25 +25,40 @@ static void note_lost(struct queue *queue, const char *name)
     }
 }
 
-enum { RENEWED_ALONE, RENEWED_HORIZON, RENEWED_WATCH, RENEWED_HEAD };
+/* The reply of RENEW: PROTOCOL.md. */
+struct renew_reply {
+    bool alone;
+    long long horizon;
+    long long watch; /* enum queue_watch; -1: not asked */
+};
+enum { RENEW_HEAD = 3 }; /* then the names of lost leases */
+
+static struct renew_reply read_reply(const redisReply *reply)
+{
+    return (struct renew_reply){
+        .alone = script_reply_integer(reply, 0) != 0,
+        .horizon = script_reply_integer(reply, 1),
+        .watch = script_reply_integer(reply, 2),
+    };
+}
 
 static void note_renewal(struct queue *queue, const redisReply *reply)
 {
-    if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEWED_HEAD, queue->idle.now)) {
+    if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEW_HEAD, queue->idle.now)) {
         /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
          * when Redis accepts writes again. */
         idle_end(queue);
         return;
     }
-    if (script_reply_integer(reply, RENEWED_ALONE) == 0 && !queue->fetch.out)
+    struct renew_reply head = read_reply(reply);
+    if (!head.alone && !queue->fetch.out)
         alone_expired(queue);
-    long long watch = script_reply_integer(reply, RENEWED_WATCH);
-    if (watch >= WATCH_NOT && watch <= WATCH_ONLY_DAEMON)
-        queue->watch = (enum queue_watch)watch;
-    for (size_t i = RENEWED_HEAD; i < reply->elements; i++)
+    if (head.watch >= WATCH_NOT && head.watch <= WATCH_ONLY_DAEMON)
+        queue->watch = (enum queue_watch)head.watch;
+    for (size_t i = RENEW_HEAD; i < reply->elements; i++)
         if (reply->element[i]->type == REDIS_REPLY_STRING)
             note_lost(queue, reply->element[i]->str);
-    start_check(queue, script_reply_integer(reply, RENEWED_HORIZON));
+    start_check(queue, head.horizon);
     if (queue->lengths.due)
         lengths_ask(queue);
     queue->lengths.due = false;
@@ -132,13 +147,16 @@ static void resumed(void *context, redisReply *reply)
             queue->leases.resumes_due++;
         return;
     }
-    long long given = script_reply_integer(reply, 0);
-    if (given > 0) {
+    struct resume_reply {
+        long long given;
+        bool more;
+    } head = {script_reply_integer(reply, 0), script_reply_integer(reply, 1) == 1};
+    if (head.given > 0) {
         log_info("%s%lld jobs were given back: the reply to their FETCH was lost", queue->mark,
-                 given);
+                 head.given);
         idle_end(queue);
     }
-    if (script_reply_integer(reply, 1) == 1) {
+    if (head.more) {
         queue->leases.resumes_due++;
         lease_resume(queue);
     }

@@ -56,7 +56,24 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     job_clear(&job);
 }
 
-enum { REAPED_BACK, REAPED_MORE, REAPED_TIME, REAPED_EXPIRED, REAPED_HEAD };
+/* The reply of REAP: PROTOCOL.md. */
+struct reap_reply {
+    long long back; /* number of jobs that went back to the queue */
+    bool more;      /* than one call may do */
+    long long time; /* of Redis, Unix ms */
+    bool expired;   /* some leases have ended */
+};
+enum { REAP_HEAD = 4 }; /* then number, attempt and text of each dead job */
+
+static struct reap_reply read_reply(const redisReply *reply)
+{
+    return (struct reap_reply){
+        .back = script_reply_integer(reply, 0),
+        .more = script_reply_integer(reply, 1) == 1,
+        .time = script_reply_integer(reply, 2),
+        .expired = script_reply_integer(reply, 3) > 0,
+    };
+}
 
 static uint64_t second_scan_ms(const struct queue *queue)
 {
@@ -66,14 +83,14 @@ static uint64_t second_scan_ms(const struct queue *queue)
 /* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
  * ended by then and were not renewed. If it is too early for the second scan, the first scan stays
  * as it is. */
-static void note_scan(struct queue *queue, long long time, bool expired)
+static void note_scan(struct queue *queue, const struct reap_reply *reply)
 {
     struct reap *reap = &queue->reap;
-    if (reap->scan_time < 0 || reap->second_scan || time < reap->scan_time) {
-        reap->scan_time = time;
+    if (reap->scan_time < 0 || reap->second_scan || reply->time < reap->scan_time) {
+        reap->scan_time = reply->time;
         reap->scan_loop_ms = uv_now(queue->loop);
     }
-    if (expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
+    if (reply->expired && (double)second_scan_ms(queue) < queue->options->reap_s * 1000)
         timer_start(queue, TIMER_REAP, second_scan_ms(queue));
 }
 
@@ -87,20 +104,21 @@ static void reaped(void *context, redisReply *reply)
     if (!reply && queue->calls.proved &&
         limit_lost(&queue->reap.limit, reap->count, uv_now(queue->loop)))
         redis_reset_backoff(queue->redis);
-    if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAPED_HEAD, false))
+    if (!reply || !calls_accept(queue, SCRIPT_ID_REAP, reply, REAP_HEAD, false))
         return;
     limit_accepted(&queue->reap.limit, uv_now(queue->loop));
-    for (size_t i = REAPED_HEAD; i + 2 < reply->elements; i += 3) {
+    for (size_t i = REAP_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, JOB_BYTES_MAX);
         if (entry)
             dead_letter(queue, entry);
     }
-    long long back = script_reply_integer(reply, REAPED_BACK);
-    if (back > 0) {
-        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark, back);
+    struct reap_reply head = read_reply(reply);
+    if (head.back > 0) {
+        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark,
+                 head.back);
         idle_end(queue);
     }
-    if (script_reply_integer(reply, REAPED_MORE) == 1 || reap->more_gone) {
+    if (head.more || reap->more_gone) {
         reap_start(queue, reap->scans_expired);
         return;
     }
@@ -108,8 +126,7 @@ static void reaped(void *context, redisReply *reply)
         reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
                                                               (double)reap->names / NAMES_MAX);
     if (reap->scans_expired)
-        note_scan(queue, script_reply_integer(reply, REAPED_TIME),
-                  script_reply_integer(reply, REAPED_EXPIRED) > 0);
+        note_scan(queue, &head);
 }
 
 /* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */
