@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
@@ -96,7 +97,8 @@ static void send_renewal(struct queue *queue, struct entry *const *entries, size
     queue->leases.renews_out += script_call_send(call, queue->redis, renewed, queue);
 }
 
-void lease_renew(struct queue *queue)
+/* RENEW for all leases. */
+static void renew(struct queue *queue)
 {
     struct entry *entries[QUEUE_BATCH_MAX];
     size_t count = 0;
@@ -130,7 +132,7 @@ void lease_renew_due(struct queue *queue)
         return;
     if (queue->leases.resumes_due > 0)
         lease_resume(queue);
-    lease_renew(queue);
+    renew(queue);
 }
 
 /* ---- RESUME ---------------------------------------------------------------------------------- */
@@ -191,6 +193,18 @@ void lease_resume(struct queue *queue)
         return;
     queue->leases.resumes_due--;
     queue->leases.resumes_out++;
+}
+
+void lease_up(struct queue *queue)
+{
+    /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
+     * the next RENEW. */
+    queue->leases.resumes_due = 2;
+    lease_resume(queue);
+    renew(queue);
+    /* Randomized, so that daemons that connected together do not renew together. */
+    double part = 0.5 + 0.5 * erand48(queue->random_state);
+    timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * part * 1000));
 }
 
 /* ---- LEAVE ----------------------------------------------------------------------------------- */

@@ -9,8 +9,7 @@ struct lease_calls {
     unsigned resumes_out, renews_out, leaves_out;  /* calls without a reply */
 };
 
-/* RENEW for all leases. */
-void lease_renew(struct queue *queue);
+void lease_up(struct queue *queue); /* the main connection is new: RESUME and RENEW */
 /* RENEW without leases that passes the watch to another daemon. */
 void lease_renew_pass(struct queue *queue);
 void lease_renew_due(struct queue *queue); /* the timer expired */

@@ -34,21 +34,10 @@ static void main_up(void *context)
     calls_opened(queue);
     idle_end(queue);
     listen_forget(queue);
-    /* Redis may run a FETCH of the old connection after this RESUME. A second RESUME follows with
-     * the next RENEW. */
-    queue->leases.resumes_due = 2;
-    lease_resume(queue);
-    lease_renew(queue);
-    /* Randomized, so that daemons that connected together do not renew together. */
-    double part = 0.5 + 0.5 * erand48(queue->random_state);
-    timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * part * 1000));
-    if (!queue->server_checked) {
+    lease_up(queue);
+    if (!queue->server_checked)
         server_check(queue);
-        reap_start(queue, false);
-    }
-    /* After an outage all leases seem expired. The delay lets their daemons renew them. */
-    queue->reap.scan_time = -1;
-    reap_later(queue);
+    reap_up(queue, !queue->server_checked);
     pump_all(queue);
     read_pump(queue);
 }
@@ -321,10 +310,7 @@ static void timer_expired(struct queue *queue, enum queue_timer timer)
         lease_renew_due(queue);
         ack_drop_expired(queue);
         break;
-    case TIMER_REAP:
-        reap_later(queue);
-        reap_start(queue, true);
-        break;
+    case TIMER_REAP: reap_due(queue); break;
     case TIMER_READ: read_pump(queue); break;
     case TIMER_CLOSE: shut(queue); break;
     case TIMER_COUNT: break;

@@ -94,6 +94,8 @@ static void note_scan(struct queue *queue, const struct reap_reply *reply)
         timer_start(queue, TIMER_REAP, second_scan_ms(queue));
 }
 
+static void start(struct queue *queue, bool expired_too);
+
 static void reaped(void *context, redisReply *reply)
 {
     struct queue *queue = context;
@@ -119,7 +121,7 @@ static void reaped(void *context, redisReply *reply)
         idle_end(queue);
     }
     if (head.more || reap->more_gone) {
-        reap_start(queue, reap->scans_expired);
+        start(queue, reap->scans_expired);
         return;
     }
     if (reap->has_names && reap->names > NAMES_MAX)
@@ -185,9 +187,11 @@ static void listed(void *context, redisReply *reply)
     send_reap(queue, reply);
 }
 
-/* Reads the names of all daemons first: only their own host can tell if their process is gone. The
+/* Starts a REAP unless one runs. expired_too: also scans for expired leases.
+ *
+ * Reads the names of all daemons first: only their own host can tell if their process is gone. The
  * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
-void reap_start(struct queue *queue, bool expired_too)
+static void start(struct queue *queue, bool expired_too)
 {
     struct reap *reap = &queue->reap;
     if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
@@ -203,8 +207,24 @@ void reap_start(struct queue *queue, bool expired_too)
         reap->step = REAP_READS_NAMES;
 }
 
-void reap_later(struct queue *queue)
+/* Starts the timer of the next REAP. */
+static void start_timer(struct queue *queue)
 {
     double factor = 1 - REAP_JITTER + 2 * REAP_JITTER * erand48(queue->random_state);
     timer_start(queue, TIMER_REAP, (uint64_t)ceil(queue->options->reap_s * factor * 1000));
+}
+
+void reap_up(struct queue *queue, bool first)
+{
+    if (first)
+        start(queue, false);
+    /* After an outage all leases seem expired. The delay lets their daemons renew them. */
+    queue->reap.scan_time = -1;
+    start_timer(queue);
+}
+
+void reap_due(struct queue *queue)
+{
+    start_timer(queue);
+    start(queue, true);
 }

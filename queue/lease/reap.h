@@ -24,6 +24,7 @@ struct reap {
     uint64_t names_due_ms; /* not read again before this time, uv_now */
 };
 
-/* Starts a REAP unless one runs. expired_too: also scans for expired leases. */
-void reap_start(struct queue *queue, bool expired_too);
-void reap_later(struct queue *queue); /* starts the timer of the next one */
+/* The main connection is new. first: of this daemon, which then looks for daemons of its host whose
+ * process is gone. */
+void reap_up(struct queue *queue, bool first);
+void reap_due(struct queue *queue); /* the timer expired */
