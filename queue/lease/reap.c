@@ -86,7 +86,7 @@ static uint64_t second_scan_ms(const struct queue *queue)
 static void note_scan(struct queue *queue, const struct reap_reply *reply)
 {
     struct reap *reap = &queue->reap;
-    if (reap->scan_time < 0 || reap->second_scan || reply->time < reap->scan_time) {
+    if (reap->scan_time < 0 || reap->scan == SCAN_SECOND || reply->time < reap->scan_time) {
         reap->scan_time = reply->time;
         reap->scan_loop_ms = uv_now(queue->loop);
     }
@@ -120,14 +120,14 @@ static void reaped(void *context, redisReply *reply)
                  head.back);
         idle_end(queue);
     }
-    if (head.more || reap->more_gone) {
-        start(queue, reap->scans_expired);
+    if (head.more || reap->names == NAMES_FIRST) {
+        start(queue, reap->scan != SCAN_NOT);
         return;
     }
-    if (reap->has_names && reap->names > NAMES_MAX)
+    if (reap->names != NAMES_NOT && reap->name_count > NAMES_MAX)
         reap->names_due_ms = uv_now(queue->loop) + (uint64_t)(queue->options->reap_s * 1000 *
-                                                              (double)reap->names / NAMES_MAX);
-    if (reap->scans_expired)
+                                                              (double)reap->name_count / NAMES_MAX);
+    if (reap->scan != SCAN_NOT)
         note_scan(queue, &head);
 }
 
@@ -145,7 +145,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
         log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
         script_call_format(call, "%s", name->str);
     }
-    queue->reap.more_gone = gone > QUEUE_BATCH_MAX;
+    queue->reap.names = gone > QUEUE_BATCH_MAX ? NAMES_FIRST : NAMES_ALL;
 }
 
 /* `names`: of all daemons, or NULL. */
@@ -163,12 +163,11 @@ static void send_reap(struct queue *queue, const redisReply *names)
     script_call_number(call, JOB_BYTES_MAX);
     reap->count = limit_count(&queue->reap.limit, QUEUE_BATCH_MAX);
     script_call_number(call, reap->count);
-    if (reap->second_scan)
+    if (reap->scan == SCAN_SECOND)
         script_call_number(call, (uint64_t)reap->scan_time);
     else
         script_call_text(call, "-1");
-    reap->has_names = names != NULL;
-    reap->more_gone = false;
+    reap->names = NAMES_NOT;
     if (names)
         add_gone(call, queue, names);
     reap->counter = queue->group->counter;
@@ -183,7 +182,7 @@ static void listed(void *context, redisReply *reply)
     queue->reap.step = REAP_NOT;
     if (!reply || queue_is_closing(queue))
         return;
-    queue->reap.names = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+    queue->reap.name_count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     send_reap(queue, reply);
 }
 
@@ -196,9 +195,9 @@ static void start(struct queue *queue, bool expired_too)
     struct reap *reap = &queue->reap;
     if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
         return;
-    reap->scans_expired = expired_too;
-    reap->second_scan = expired_too && reap->scan_time >= 0 && /* by a clock without steps */
-                        uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
+    bool second = reap->scan_time >= 0 && /* by a clock without steps */
+                  uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
+    reap->scan = !expired_too ? SCAN_NOT : second ? SCAN_SECOND : SCAN_FIRST;
     if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
         send_reap(queue, NULL);
         return;

@@ -8,19 +8,31 @@
  * script runs. If it has more to do than one call may, both steps follow again. */
 enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 
+/* The names of daemons that are gone in a call. */
+enum reap_names {
+    NAMES_NOT,  /* they were not read for it */
+    NAMES_ALL,
+    NAMES_FIRST /* more daemons are gone than one call may name */
+};
+
+/* Whether a call, and those that follow it, also scan for expired leases. */
+enum reap_scan {
+    SCAN_NOT,
+    SCAN_FIRST,
+    SCAN_SECOND /* it takes the leases that had ended by scan_time */
+};
+
 struct reap {
     enum reap_step step;
     struct limit limit;
     uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
     uint32_t count;        /* the most leases that it takes */
-    bool has_names;        /* the names were read for this call */
-    bool more_gone;        /* more daemons are gone than one call may name */
-    bool scans_expired;    /* this call and those that follow it also scan for expired leases */
-    bool second_scan;      /* the scan takes the leases that had ended by scan_time */
+    enum reap_names names;
+    enum reap_scan scan;
     long long scan_time;   /* Redis's time at the first scan, Unix ms; -1: no scan since the last
                               connect */
     uint64_t scan_loop_ms; /* the same moment, uv_now */
-    size_t names;          /* in NS:inst when it was read last */
+    size_t name_count;     /* in NS:inst when it was read last */
     uint64_t names_due_ms; /* not read again before this time, uv_now */
 };
 
