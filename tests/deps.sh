@@ -121,7 +121,7 @@ elif [ "${1:-}" = urls ]; then
     need_command webpinfo webp
     need_command avifdec libavif-bin
     need_module blurhash python3-blurhash
-    python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = manifests ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/operations.sh BUILD writes the table of operations into all documents that repeat it; with
-# --check it prints the differences. Run `make documents` after a change.
+# tests/operations.sh BUILD writes the table of operations into all documents that repeat it, and the
+# targets of make into TESTS.md; with --check it prints the differences. Run `make documents` after a
+# change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly tool=$1/tests/tools/operations mode=${2:-}
@@ -38,4 +39,5 @@ mdoc | put conf/man/gpuimgd-job.5 'The operations begin here' 'The operations en
 readme | put README.md '^<!-- operations:' '^<!-- end of the operations' || status=1
 form markdown | wrap 120 | put gpu/OPERATIONS.md '^<!-- Generated' || status=1
 form words | awk '!seen[$0]++' | put tests/fuzz/job.dict '^# Operations' || status=1
+tests/targets.sh table | put tests/TESTS.md '^<!-- targets:' '^<!-- end of the targets' || status=1
 exit $status

@@ -85,6 +85,36 @@ says_nothing_missing() { # TARGET
     said=$(make -n PKG_CONFIG=no-such-pkg-config CUDA=no "$1" 2>&1 >/dev/null)
     equal "$said" ""
 }
+# The targets with a description are those with a rule, but for those that other targets make.
+described_are_made() {
+    equal "$(sed -n 's/^## \([a-z-]*\): .*/\1/p' Makefile tests/tests.mk | sort | xargs)" \
+        "$(grep -ohE '^[a-z -]+:( |$)' Makefile tests/tests.mk | tr -d ':' | tr ' ' '\n' |
+            grep -vE '^(|say-.*|build-.*|run-check)$' | sort -u | xargs)"
+}
+# needs TARGET PATTERN: a target of one form installs packages, builds and runs
+needs() {
+    local said part
+    said=$(plan "$1" FOLDER=/photos)
+    shift
+    for part; do has "$said" "$part" || return; done
+}
+of_one_form() {
+    equal "$(make -n no-such-target CUDA=no 2>&1 | grep -c 'No rule to make target')" 1 &&
+        needs bench-png "tests/deps.sh png" " $dir/build/tests/bench/bench_png " \
+            "$dir/build/tests/bench/bench_png --folder \"/photos\"" &&
+        needs check-fleet "tests/deps.sh" "$dir/build/gpuimgd" "$dir/build/tests/tools/fleet --daemon"
+}
+# flags_of OBJECT: the flags on which all objects depend, when make builds this one
+flags_of() { plan CUDA=no "$dir/build/$1" | grep -F "cmp -s - $dir/build/flags" | head -1; }
+same_flags() {
+    local of_all object
+    of_all=$(flags_of conf/text.o)
+    has "$of_all" " -std=c11 " || return
+    for object in tests/unit/codecs/test_avif.o gpu/ops/pad.o codecs/process/start.o tests/faults/hook.o \
+        tests/bench/bench_png.o tests/cuda/simt.o codecs/confined/main.o; do
+        equal "$(flags_of $object)" "$of_all" || return
+    done
+}
 one_goal_after_the_other() {
     local said
     said=$(plan clean all | grep -nE '^rm -rf build$|-o .*/daemon/main\.o' | cut -d: -f2 | cut -c1-6 | xargs)
@@ -129,6 +159,10 @@ main() {
     check "packages have machine code for all" packages_get all
     check "packages have that of the user" packages_get "80 90" "CUDA_ARCHS=80 90"
     check "an architecture that nvcc does not know is an error" refuses_unknown
+
+    check "make help and TESTS.md describe every target" described_are_made
+    check "targets of one form install packages, build, and run" of_one_form
+    check "single objects with flags of their own do not rebuild all" same_flags
 
     for target in deps deb help; do
         check "make $target says nothing without pkg-config" says_nothing_missing $target

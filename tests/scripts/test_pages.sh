@@ -112,7 +112,7 @@ main() {
     check "formats and encoder parameters are those of the table (tests/tools/formats)" \
         diff <("$build/tests/tools/formats") \
         <(sed -n '/^\.\\" The formats begin here/,/^\.\\" The formats end here/p' "$job" | sed '1d;$d')
-    check "the operations are those of the table, in every document" \
+    check "the operations and the targets are those of their tables, in every document" \
         tests/operations.sh "$build" --check
     check "error codes, and the retried ones" same "$(sed -n 's/^code //p' <<<"$names")" \
         "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"

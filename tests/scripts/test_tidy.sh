@@ -37,7 +37,7 @@ list() { # name patterns: the project's files, tracked or not ignored
 }
 mapfile -t sources < <(list '*.c' '*.h' '*.cu' '*.cuh')
 mapfile -t product < <(printf '%s\n' "${sources[@]}" | grep -v '^tests/')
-mapfile -t scripts < <(list '*.sh' '*.lua' 'Makefile' '.ci/run')
+mapfile -t scripts < <(list '*.sh' '*.lua' 'Makefile' '*.mk' '.ci/run')
 mapfile -t texts < <(list '*' | grep -vE '\.(jpg|jpeg|png|gz|bin)$')
 
 echo "# ${#sources[@]} C and CUDA files, ${#scripts[@]} scripts"
@@ -143,7 +143,7 @@ if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"
     grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md queue/CLIENTS.md daemon/METRICS.md \
-        gpu/OPERATIONS.md tests/TESTS.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
+        gpu/OPERATIONS.md tests/*.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
             [ -e "$(dirname "$from")/$to" ] || echo "$from: $to"
