@@ -1,5 +1,7 @@
 #!/bin/bash
-# Runs the tests of a build folder: tests/run.sh build/release [name-part ...]
+# Runs the tests of a build folder: tests/run.sh build/release [NAME ...]
+# A NAME such as test_png or tests/unit/codecs/test_png chooses this test. A NAME that no test has
+# chooses all tests whose paths contain it.
 # `tests/run.sh build/release peers` runs only the comparisons with other libraries.
 # Environment:
 #   GPUIMGD_TEST_JOBS=N      programs that run at the same time; default: one per processor and two
@@ -80,47 +82,60 @@ run_one() { # N name command...
 started=0
 test_at() { # name command...
     local part chosen=$((${#parts[@]} == 0))
-    for part in "${parts[@]+"${parts[@]}"}"; do case $1 in *$part*) chosen=1 ;; esac done
+    for part in "${parts[@]+"${parts[@]}"}"; do case /${1%.sh} in $part) chosen=1 ;; esac done
     [ "$chosen" = 1 ] || return 0
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
     started=$((started + 1))
     run_one $started "$@" &
 }
+names=
+name_at() { names+=/${1%.sh}$'\n'; }
 
-# The short fault cases; `make check-faults` runs all. They start first, as they take longest.
-test_at tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
-# Tests that mostly wait come first, so that none of them runs alone at the end.
-for source in tests/e2e/test_*.c tests/scale/test_*.c tests/unit/*/test_*.c; do
-    test_at "${source%.c}" "$build/${source%.c}"
-done
-for source in tests/fuzz/fuzz_*.c; do
-    target=${source#tests/fuzz/fuzz_} target=${target%.c}
-    test_at "${source%.c}" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
-done
-# The CUDA engine on the stand-in runtime.
-test_at tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
-for source in tests/cuda/test_*.c; do
-    test_at "${source%.c}" "$build/${source%.c}"
-done
-# The JPEG kernels on a device.
-for test in "$build"/tests/device/test_*[a-z]; do
-    [ ! -x "$test" ] || test_at "${test#"$build"/}" "$test"
-done
-for script in tests/scripts/test_*.sh; do
-    case ${GPUIMGD_TEST_AGAIN:-0}$script in
-    1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
-    esac
-    test_at "$script" "$script" "$build"
-done
-# Comparisons with other libraries, which may be missing, run only by this name.
-if [ "${parts[*]}" = peers ]; then
-    for script in tests/peers/check_*.py; do
-        test_at "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
-        # With Pillow 12.3 from PyPI.
-        [ ! -x "$build/pillow/bin/python3" ] ||
-            test_at "$script, Pillow 12.3" "$build/pillow/bin/python3" -B "$script" "$build/tests/tools/apply"
+# all_tests COMMAND: calls it with the name and the command of each test.
+all_tests() {
+    local source target test script
+    # The short fault cases; `make check-faults` runs all. They start first, as they take longest.
+    "$1" tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
+    # Tests that mostly wait come first, so that none of them runs alone at the end.
+    for source in tests/e2e/test_*.c tests/scale/test_*.c tests/unit/*/test_*.c; do
+        "$1" "${source%.c}" "$build/${source%.c}"
     done
-fi
+    for source in tests/fuzz/fuzz_*.c; do
+        target=${source#tests/fuzz/fuzz_} target=${target%.c}
+        "$1" "${source%.c}" "$build/tests/fuzz/replay_$target" "tests/fuzz/corpus/$target"
+    done
+    # The CUDA engine on the stand-in runtime.
+    "$1" tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
+    for source in tests/cuda/test_*.c; do
+        "$1" "${source%.c}" "$build/${source%.c}"
+    done
+    # The JPEG kernels on a device.
+    for test in "$build"/tests/device/test_*[a-z]; do
+        [ ! -x "$test" ] || "$1" "${test#"$build"/}" "$test"
+    done
+    for script in tests/scripts/test_*.sh; do
+        case ${GPUIMGD_TEST_AGAIN:-0}$script in
+        1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
+        esac
+        "$1" "$script" "$script" "$build"
+    done
+    # Comparisons with other libraries, which may be missing, run only by this name.
+    if [ "${parts[*]}" = "*peers*" ]; then
+        for script in tests/peers/check_*.py; do
+            "$1" "$script" /usr/bin/python3 -B "$script" "$build/tests/tools/apply"
+            # With Pillow 12.3 from PyPI.
+            [ ! -x "$build/pillow/bin/python3" ] ||
+                "$1" "$script, Pillow 12.3" "$build/pillow/bin/python3" -B "$script" "$build/tests/tools/apply"
+        done
+    fi
+}
+all_tests name_at
+# The parts become patterns: of the end of a test's path, or of any part of it.
+for i in "${!parts[@]}"; do
+    part=${parts[$i]%.sh}
+    if [[ $names == *"/$part"$'\n'* ]]; then parts[i]="*/$part"; else parts[i]="*$part*"; fi
+done
+all_tests test_at
 wait
 
 of_all() { # suffix

@@ -189,8 +189,8 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 	$(link_test)
 
 # ---- targets: the tests --------------------------------------------------------------------------
-.PHONY: demo build-tests build-fuzz run-check check check-asan check-tsan check-valgrind \
-        coverage fuzz soak check-fresh check-deb check-container
+.PHONY: demo build-tests build-fuzz run-check check check-quick check-asan check-tsan check-valgrind \
+        test coverage fuzz soak check-fresh check-deb check-container
 build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 DAEMONS = $(FAULTY) $(FAULTY_CODEC) $(LATER) $(STANDIN_DAEMON)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(DAEMONS) $(O)/tests/faults/faults $(STANDIN_TESTS) \
@@ -206,6 +206,25 @@ demo:
 ## check: install dependencies, build, run all tests (GPUIMGD_REQUIRE_CUDA=1: a skipped CUDA test fails)
 check: deps
 	@$(MAKE) --no-print-directory run-check
+## check-quick: build and run the unit tests, and check the form of the sources, in less than a minute after the build
+UNIT_TESTS = $(filter $(O)/tests/unit/%,$(TESTS))
+check-quick: deps
+	@$(MAKE) --no-print-directory all $(UNIT_TESTS)
+	@GPUIMGD_TEST_QUICK=1 tests/run.sh $(O) tests/unit/ test_tidy.sh
+## test: build and run the tests named in T: make test T=test_op_point; or all whose names contain a word: T="op_ jpeg"
+# CHOSEN: as tests/run.sh chooses. Scripts and fault cases use many programs. Other tests need the
+# other daemons if they name them.
+NAMES  = $(patsubst $(O)/%,%,$(TESTS) $(STANDIN_TESTS) $(DEVICE_TESTS) $(FUZZERS)) tests/faults \
+         $(wildcard tests/scripts/test_*.sh)
+CHOSEN = $(sort $(foreach t,$(T:%.sh=%),$(or $(filter %/$(t) %/$(t).sh,$(NAMES)),\
+           $(foreach name,$(NAMES),$(if $(findstring $(t),$(name)),$(name))))))
+NEEDED = $(if $(filter-out tests/faults %.sh,$(CHOSEN)),$(if $(filter tests/faults %.sh,$(CHOSEN)),build-tests,\
+           all $(patsubst %,$(O)/%,$(CHOSEN:tests/fuzz/fuzz_%=tests/fuzz/replay_%)) \
+           $(if $(shell grep -lE 'GPUIMGD_(FAULTY|LATER|STANDIN)' /dev/null $(wildcard $(CHOSEN:=.c))),$(DAEMONS))),build-tests)
+test:
+	@test -n "$(T)" || { echo 'make test T=NAME: names or parts of names of tests, such as test_op_point' >&2; exit 2; }
+	@$(MAKE) --no-print-directory $(NEEDED)
+	@tests/run.sh $(O) $(T)
 ## check-asan: run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
 check-asan: deps
 	@$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" run-check

@@ -115,6 +115,11 @@ same_flags() {
         equal "$(flags_of $object)" "$of_all" || return
     done
 }
+# builds_only T PROGRAMS: of all test programs, make test builds only these
+builds_only() {
+    equal "$(plan CUDA=no test "T=$1" | grep -oE -- "-o $dir/build/tests/[a-z/]*/test_[a-z_]+ " |
+        sed 's|.*build/tests/||' | sort -u | xargs)" "$2"
+}
 one_goal_after_the_other() {
     local said
     said=$(plan clean all | grep -nE '^rm -rf build$|-o .*/daemon/main\.o' | cut -d: -f2 | cut -c1-6 | xargs)
@@ -163,6 +168,9 @@ main() {
     check "make help and TESTS.md describe every target" described_are_made
     check "targets of one form install packages, build, and run" of_one_form
     check "single objects with flags of their own do not rebuild all" same_flags
+    check "make test T=test_png builds one test" builds_only test_png unit/codecs/test_png
+    check "make test with a part of names builds all of them" builds_only "op_p test_url" \
+        "unit/daemon/test_url unit/gpu/test_op_pad unit/gpu/test_op_phash unit/gpu/test_op_point"
 
     for target in deps deb help; do
         check "make $target says nothing without pkg-config" says_nothing_missing $target
