@@ -12,7 +12,8 @@
 #                            variant have run them
 #
 # All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
-# with "N passed, N failed, N skipped". Tests that need a missing tool are skipped.
+# with "N passed, N failed, N skipped". Tests that need a missing tool are skipped. The skipped tests
+# of CUDA have one line.
 set -u
 build=$1
 shift
@@ -143,7 +144,12 @@ of_all() { # suffix
     for ((n = 1; n <= started; n++)); do cat "$scratch/$n.$1"; done
 }
 echo
-of_all skips | sed 's/^/skipped: /'
+# Without a device, most programs skip tests, so these have one line.
+of_all skips | awk '{ name = $1; sub(/^[^ ]* /, "") }
+    tolower($0) ~ /cuda/ { cuda++; if (!seen[name]++) programs++; next }
+    { print "skipped: " name " " $0 }
+    END { if (cuda) printf "skipped: %d of CUDA in %d program%s: there is no CUDA device here, or the build has no CUDA\n",
+                          cuda, programs, (programs > 1 ? "s" : "") }'
 of_all failures | sed '/^    /!s/^/FAILED: /'
 # A test without counts was killed, and counts as failed.
 read -r passed failed skipped < <(of_all counts | awk -v started=$started '
