@@ -175,7 +175,7 @@ CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
-.PHONY: all all-gpus help deps documents install uninstall deb clean say-gpus say-all-gpus \
+.PHONY: all all-gpus help deps documents format install uninstall deb clean say-gpus say-all-gpus \
         say-libraries
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
@@ -274,6 +274,10 @@ include tests/tests.mk
 documents: all $(O)/tests/tools/operations $(O)/tests/tools/formats
 	@tests/documents.sh $(O)
 	@tests/operations.sh $(O)
+
+## format: format the changed lines of C and CUDA files with clang-format (BASE= a commit: since then)
+format:
+	@tests/format.sh $(BASE)
 
 # ---- install -------------------------------------------------------------------------------------
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))

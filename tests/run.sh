@@ -116,7 +116,7 @@ all_tests() {
     done
     for script in tests/scripts/test_*.sh; do
         case ${GPUIMGD_TEST_AGAIN:-0}$script in
-        1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
+        1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_formatted.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
         esac
         "$1" "$script" "$script" "$build"
     done
