@@ -142,6 +142,12 @@ mapfile -t operations < <(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operati
 if [ -e README.md ]; then
     for option in "${operations[@]}"; do grep -q "$option" README.md || echo "$option"; done |
         check "every operation is in README.md"
+    for operation in "${operations[@]}"; do
+        awk -v word="$operation" 'FNR == 1 { here = 1 }
+            here && match($0, "(^|[^a-z_])" word "([^a-z_]|$)") { found = 1 }
+            /\*\// { here = 0 }
+            END { if (!found) print word }' tests/unit/gpu/test_op_*.c
+    done | check "every operation is named in the first comment of a tests/unit/gpu/test_op_*.c"
     grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md queue/CLIENTS.md daemon/METRICS.md \
         gpu/OPERATIONS.md tests/*.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do

@@ -1,6 +1,6 @@
 /*
- * Tests of the operations' results: both engines, byte for byte, against references written from
- * the definitions. The references share no code with the engines.
+ * Tests of grayscale and sobel, which one pass fuses: both engines, byte for byte, against
+ * references written from the definitions. The references share no code with the engines.
  */
 #include "tests/fixtures/gpu/both_engines.h"
 #include "tests/fixtures/reference.h"
