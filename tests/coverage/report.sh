@@ -20,7 +20,7 @@ fi
 
 # The lines of all objects. The lines of a header, and some of the tests' own daemon (tests/faults),
 # are in several objects: a line counts as run if one object ran it.
-find "$build" -name '*.gcno' -path '*/*' | grep -E "^$build/(conf|queue|codecs|gpu|daemon|tests/faults/stages)" |
+find "$build" -name '*.gcno' -path '*/*' | grep -E "^$build/(conf|queue|codecs|gpu|daemon|tests/faults/stage)" |
     xargs -r gcov --stdout 2>/dev/null |
     awk -v percent_min="$percent_min" -v reasons=tests/coverage/reasons.txt -f tests/coverage/report.awk ||
     status=1
