@@ -99,7 +99,8 @@ TEST(test_a_wrong_bit_of_each_kernel_is_found)
             finds += launched_by(check.types[i], &launchers[l]) && found[i];
         }
         if (finds == 0)
-            fail_msg("%s: a wrong bit in any of its %u passes is not detected",
+            fail_msg("%s: a wrong bit in any of its %u passes is not detected; a chain of "
+                     "daemon/selfcheck/test_image.c must run it",
                      launchers[l].name, runs);
     }
     check_close(&check);

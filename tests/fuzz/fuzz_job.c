@@ -413,6 +413,8 @@ static void check_ops(const char *const *ops, size_t count)
         snprintf(name, sizeof name, "'%s'", op_table[op]->name);
         for (size_t i = 0; i < count; i++)
             used = used || strstr(ops[i], name);
+        if (!used)
+            fprintf(stderr, "no seed has %s with valid parameters\n", name);
         FUZZ_MUST(used);
     }
     for (size_t i = 0; i < count; i++) {

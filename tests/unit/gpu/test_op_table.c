@@ -160,7 +160,7 @@ static void build(struct plan *plan, uint32_t channels, const cJSON *ops)
     struct plan_target target = {.ops = ops, .overlays = &test_overlays};
     struct error error = {0};
     if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s", error.text);
+        fail_msg("%s (the table `fitting` has the parameters that operations require)", error.text);
 }
 
 /* The operation between two point operations is one pass only if it is a point operation too. */
