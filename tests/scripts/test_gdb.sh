@@ -26,6 +26,12 @@ leased() { equal "$(ask_redis ZCARD gpuimgd:lease)" "$1"; }
 refuses() { has "$(ask "job 3")" "job 3: it must be a line of \`jobs\`, 1 to 2"; }
 
 main() {
+    case $(ldd "$build/gpuimgd") in
+    *libasan* | *libtsan*)
+        echo "ok - gdb # SKIP builds with sanitizers keep the variable of the daemon in no place"
+        return 77
+        ;;
+    esac
     mkdir "$dir/in" "$dir/out"
     awk 'BEGIN { printf "P2\n16 16\n255\n"; for (i = 0; i < 256; i++) print i }' |
         cjpeg -outfile "$dir/in/a.jpg"
