@@ -7,23 +7,22 @@ cd "$(dirname "$0")/../.." || exit 1
 readonly build=${1:-build/release}
 need_tools gdb redis-server redis-cli cjpeg
 make_world gdb
+said=""
 
-# ask COMMAND: what it prints, without the messages of gdb
+# Asks gdb, which takes seconds to start, all questions at once. Sets `said`.
 ask() {
-    timeout 60 gdb -p "$daemon" -batch -nx -iex 'set debuginfod enabled off' -x tests/tools/gdb.py -ex "$1" 2>&1
+    said=$(timeout 60 gdb -p "$daemon" -batch -nx -iex 'set debuginfod enabled off' -x tests/tools/gdb.py \
+        -ex jobs -ex "job 1" -ex "job 3" 2>&1)
+    grep -q '^2 jobs in flight, ' <<<"$said" || cannot_attach
 }
-jobs_are() { # REGULAR-EXPRESSION...: each matches a line of `jobs`
-    local said expected
-    said=$(ask jobs)
+cannot_attach() { grep -qiE 'ptrace|could not attach|python scripting is not' <<<"$said"; }
+says() { # REGULAR-EXPRESSION...: each matches a line
+    local expected
     for expected; do
         grep -qE "$expected" <<<"$said" || { printf 'no %s in:\n%s\n' "$expected" "$said"; return 1; }
     done
 }
-prints_members() { # REGULAR-EXPRESSION: matches what `job 1` prints
-    ask "job 1" | grep -E "$1"
-}
 leased() { equal "$(ask_redis ZCARD gpuimgd:lease)" "$1"; }
-refuses() { has "$(ask "job 3")" "job 3: it must be a line of \`jobs\`, 1 to 2"; }
 
 main() {
     case $(ldd "$build/gpuimgd") in
@@ -42,16 +41,17 @@ main() {
     ask_redis LPUSH gpuimgd:jobs '{"id":"stuck","input":"a.jpg","output":"a.png","ops":["sobel"]}' \
         '{"id":"next","input":"a.jpg","output":"b.png","ops":["sobel"]}' >/dev/null
     within 20 leased 2
-    if ask jobs | grep -qiE 'ptrace|could not attach|python scripting is not'; then
+    within 20 ask
+    if cannot_attach; then
         echo "ok - gdb # SKIP gdb cannot attach to a daemon here"
         return 77
     fi
-    within 20 jobs_are '^2 jobs in flight, '
-    check "jobs prints each job in flight, with its stage, owner and input" jobs_are \
+    check "jobs prints each job in flight, with its stage, owner and input" says \
         '^[12] +(read>)?decode +worker +open .* stuck +a\.jpg$' \
         '^[12] +read +worker +open .* next +a\.jpg$' '^2 jobs in flight, [0-9]+ free slots$'
-    check "job N prints its members" prints_members '^ +stage = STAGE_'
-    check "another line is refused" refuses
+    check "job N prints its members" says '^ +stage = STAGE_'
+    check "another line is refused" says 'job 3: it must be a line of `jobs`, 1 to 2'
+    kill -KILL "$daemon" # it would wait for the job that hangs
     [ "$failures" -eq 0 ]
 }
 main
