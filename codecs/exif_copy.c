@@ -184,7 +184,7 @@ static bool visit(struct copy *copy, size_t at)
     return true;
 }
 
-/* Visits a directory of which nothing is copied. */
+/* Visits a directory, and copies nothing of it. */
 static bool visit_dropped(struct copy *copy, size_t at)
 {
     const struct tiff *tiff = &copy->from;

@@ -64,7 +64,7 @@
 #define AVIF_METADATA_BYTES_MAX (5 * MIB)
 /* Images of a sequence: libavif has a table of them all, although only the first is decoded. */
 #define AVIF_IMAGES_MAX 10000
-/* Frames of one image, all of which are decoded to show the last one: AV1 has at most 32 layers,
+/* Frames of one image. All are decoded to show the last one: AV1 has at most 32 layers,
  * and a shown frame may refer to 8 hidden ones. */
 #define AVIF_FRAMES_MAX 64
 /* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of

@@ -28,8 +28,7 @@ struct rank {
     uint32_t priority; /* 0 to 9; 9 is the most urgent */
 };
 
-/* Between lines of different stages, of which the later one goes first: whether the job goes before
- * the other one nevertheless. */
+/* Whether the job goes before a job in the line of a later stage, which goes first otherwise. */
 static inline bool rank_overtakes(const struct rank *rank, const struct rank *other)
 {
     return rank->priority > other->priority && rank->at < other->at;

@@ -283,7 +283,7 @@ static int encode_output(struct job_run *run, size_t index, struct worker_tools 
     return 0;
 }
 
-/* After the outputs, of which some could not be written. If the disk works, the job itself has
+/* After the outputs, if some could not be written. If the disk works, the job itself has
  * failed. */
 static void judge_disk(struct job_run *run, bool is_full, struct worker_tools *tools)
 {

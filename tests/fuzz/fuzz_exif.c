@@ -39,7 +39,7 @@ static void check_changes(const uint8_t *bytes, size_t length)
     free(second);
 }
 
-/* EXIF for pixels that are not upright has a tag for it, whatever the source has. */
+/* EXIF for pixels that are not upright has the tag for it, with any source. */
 static void check_turned(const uint8_t *bytes, size_t length)
 {
     const struct metadata_fit turned = {.orientation = 6, .width = 7, .height = 9};

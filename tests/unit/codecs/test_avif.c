@@ -423,7 +423,7 @@ TEST(test_orientation_written)
     free(image.pixels);
 }
 
-/* Outputs that are not upright have EXIF that says so, whatever the EXIF of the AVIF has. */
+/* An output that is not upright says so in its EXIF, with any EXIF in the AVIF. */
 TEST(test_orientation_kept)
 {
     static const char *const names[] = {"jpeg", "png", "avif",
