@@ -59,7 +59,7 @@ char *content_read(const char *path, double pipe_until_s, size_t *length, struct
         error_refuse(error, "out of memory for %s", path);
     else if (!read_bytes(fd, &info, pipe_until_s, bytes, length))
         error_refuse(error, "cannot read %s: %s", path,
-                     errno == EAGAIN ? "no data within 1 s" : strerror(errno));
+                     errno == EAGAIN ? "it is a pipe whose writer sends nothing" : strerror(errno));
     else if (*length == 0 && S_ISFIFO(info.st_mode))
         error_refuse(error, "cannot read %s: it is a pipe to which no process writes", path);
     else if (*length > CONF_BYTES_MAX)

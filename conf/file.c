@@ -153,9 +153,10 @@ static void take_folder(struct loading *loading, const char *folder)
     free(entries);
 }
 
-bool options_load(struct options *options, const char *file, FILE *paths, struct errors *errors)
+bool options_load(struct options *options, const char *file, double pipe_s, FILE *paths,
+                  struct errors *errors)
 {
-    struct loading loading = {options, paths, errors, clock_now_s() + CONF_PIPE_S};
+    struct loading loading = {options, paths, errors, clock_now_s() + pipe_s};
     uint32_t before = errors->count;
     const char *slash = strrchr(file, '/');
     char *folder = NULL;
@@ -168,10 +169,10 @@ bool options_load(struct options *options, const char *file, FILE *paths, struct
     return errors->count == before;
 }
 
-bool options_load_default(struct options *options, const char *file, FILE *paths,
+bool options_load_default(struct options *options, const char *file, double pipe_s, FILE *paths,
                           struct errors *errors)
 {
     struct stat info;
     bool missing = lstat(file, &info) != 0 && errno == ENOENT;
-    return missing || options_load(options, file, paths, errors);
+    return missing || options_load(options, file, pipe_s, paths, errors);
 }

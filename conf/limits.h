@@ -301,8 +301,8 @@
 
 /* A configuration file. All options at their longest, with their comments, take under 100 KiB. */
 #define CONF_BYTES_MAX (1 * MIB)
-/* How long the reader of a configuration waits for data in pipes: a shell's <(...) needs a moment.
- * A reload blocks the loop for this time at most. */
+/* How long a start waits for data in pipes of the configuration: a shell's <(...) needs a moment. A
+ * reload does not wait. */
 #define CONF_PIPE_S 1
 /* Errors of a configuration show at most this much of a path, and OPTION_SHOWN_BYTES of a value,
  * so that the sentence fits ERROR_TEXT_MAX. */

@@ -42,13 +42,14 @@ bool options_has(const char *name);
 bool options_set(struct options *options, const char *name, const char *value,
                  struct error *error) MUST_CHECK;
 
-/* Reads the file, then conf.d. Options may be in no section or in [gpuimgd]. Writes the path of
- * each good file to `paths`, one per line, unless it is NULL. Adds all errors, by file and line,
- * and returns false if there are any. Of several lines for one option the last one counts. */
-bool options_load(struct options *options, const char *file, FILE *paths,
+/* Reads the file, then conf.d. Options may be in no section or in [gpuimgd]. Waits for the writers
+ * of pipes for `pipe_s` in all: CONF_PIPE_S, or 0 on a loop. Writes the path of each good file to
+ * `paths`, one per line, unless it is NULL. Adds all errors, by file and line, and returns false if
+ * there are any. Of several lines for one option the last one counts. */
+bool options_load(struct options *options, const char *file, double pipe_s, FILE *paths,
                   struct errors *errors) MUST_CHECK;
 /* The same for a file that may be missing. */
-bool options_load_default(struct options *options, const char *file, FILE *paths,
+bool options_load_default(struct options *options, const char *file, double pipe_s, FILE *paths,
                           struct errors *errors) MUST_CHECK;
 
 /* Checks values that are not numbers, and relations of options. Adds all errors. */

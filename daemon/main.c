@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "codecs/codec.h"
+#include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/mask.h"
 #include "daemon/daemon.h"
@@ -24,6 +25,7 @@ struct command_line {
     const char *explain; /* NULL: run */
     bool json;
     bool wrong; /* wrong usage, whose errors were printed */
+    bool runs;  /* the daemon runs: a reload */
     int count;
     struct setting {
         char name[64];
@@ -58,8 +60,9 @@ static bool load_sources(const struct command_line *line, struct options *option
                          struct errors *errors)
 {
     FILE *paths = line->test ? stdout : NULL;
-    bool good = line->file ? options_load(options, line->file, paths, errors)
-                           : options_load_default(options, DEFAULT_FILE, paths, errors);
+    double pipe_s = line->runs ? 0 : CONF_PIPE_S; /* a reload must not block the loop */
+    bool good = line->file ? options_load(options, line->file, pipe_s, paths, errors)
+                           : options_load_default(options, DEFAULT_FILE, pipe_s, paths, errors);
     for (int i = 0; i < line->count; i++) {
         struct error error = {0};
         if (!options_set(options, line->settings[i].name, line->settings[i].value, &error))
@@ -238,6 +241,7 @@ int main(int argc, char **argv)
     } else {
         bool abrupt;
         log_set_level(log_level_parse(options.log_level));
+        line.runs = true;
         status = daemon_run(&options, load, &line, &abrupt);
         if (abrupt)
             _exit(status);

@@ -294,8 +294,8 @@ static bool load(struct ctl *ctl, struct errors *errors)
     static const char *const direct[] = {"redis", "namespace"};
     if (!options_init(options, &error)) /* uncovered: memory */
         return errors_add(errors, &error);
-    bool good = ctl->file ? options_load(options, ctl->file, NULL, errors)
-                          : options_load_default(options, DEFAULT_FILE, NULL, errors);
+    bool good = ctl->file ? options_load(options, ctl->file, CONF_PIPE_S, NULL, errors)
+                          : options_load_default(options, DEFAULT_FILE, CONF_PIPE_S, NULL, errors);
     for (int i = 0; i < ctl->setting_count; i++)
         good = set(ctl, ctl->settings[i].name, ctl->settings[i].value, errors) && good;
     for (size_t i = 0; i < 2; i++)

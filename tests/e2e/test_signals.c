@@ -1,11 +1,13 @@
 /*
  * test_signals.c - the daemon as a service: options, signals, notifications, stats, exit codes.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conf/limits.h"
 #include "tests/fixtures/ctl.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
@@ -592,27 +594,33 @@ TEST(test_bad_reload_runs_on)
  */
 TEST(test_reload_of_what_is_no_file)
 {
+    static const char *const faults[] = {
+        "it is a folder", "it is a pipe to which no process writes",
+        "it is a pipe whose writer sends nothing", "No such file"};
     write_config("stats_interval_s = 0\n");
     struct process *daemon = start_with_config();
-    for (int kind = 0; kind < 3; kind++) {
+    for (size_t kind = 0; kind < 4; kind++) {
+        int writer = -1;
         unlink(config_path());
+        rmdir(config_path());
         if (kind == 0)
             assert_int_equal(mkdir(config_path(), 0700), 0);
-        else if (kind == 1)
+        else if (kind < 3)
             assert_int_equal(mkfifo(config_path(), 0600), 0);
+        if (kind == 2)
+            writer = open(config_path(), O_RDWR | O_CLOEXEC);
         size_t mark = process_mark(daemon), log_mark = process_log_mark(daemon);
+        double begin_s = process_now();
         process_signal(daemon, SIGHUP);
-        assert_true(process_logged(daemon, log_mark,
-                                   kind == 0   ? "it is a folder"
-                                   : kind == 1 ? "it is a pipe to which no process writes"
-                                               : "No such file",
-                                   10));
+        assert_true(process_logged(daemon, log_mark, faults[kind], 10));
+        if (kind == 2) /* the loop does not wait for the writer */
+            assert_true(process_now() - begin_s < patience(CONF_PIPE_S * 0.9));
         assert_true(process_logged(daemon, log_mark, "the old configuration stays", 10));
         assert_true(process_noted(daemon, mark, "READY=1", 10));
         push_jobs(1, 2);
         check_done(check_next(w));
-        if (kind == 0)
-            assert_int_equal(rmdir(config_path()), 0);
+        if (kind == 2)
+            close(writer);
     }
     check_stop(daemon);
 }

@@ -79,7 +79,7 @@ static void check_file(const char *path)
     must_init(&options);
     must_init(&live);
     struct errors errors = {0};
-    bool good = options_load(&options, path, NULL, &errors);
+    bool good = options_load(&options, path, 0, NULL, &errors);
     FUZZ_MUST(good == (errors.count == 0) && good == (errors.first.text[0] == '\0'));
     check_bounds(&options);
     if (good && options_check(&options, &errors) && shard_check(&options, &error)) {

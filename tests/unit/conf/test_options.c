@@ -260,7 +260,7 @@ TEST(files_are_read_in_order)
     char *told = NULL, expected[512];
     size_t size;
     FILE *out = open_memstream(&told, &size);
-    assert_true(options_load(&options, path, out, &errors));
+    assert_true(options_load(&options, path, CONF_PIPE_S, out, &errors));
     fclose(out);
     snprintf(expected, sizeof expected,
              "%s/gpuimgd.conf\n%s/conf.d/10-a.conf\n%s/conf.d/20-b.conf\n", folder, folder, folder);
@@ -281,7 +281,7 @@ static bool load_bytes(struct options *options, const char *bytes, size_t length
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/gpuimgd.conf", folder);
     assert_true(text_file_write(path, bytes, length));
-    bool good = options_load(options, path, NULL, errors);
+    bool good = options_load(options, path, CONF_PIPE_S, NULL, errors);
     text_file_remove_folder(folder);
     return good;
 }
@@ -428,7 +428,7 @@ static void check_unreadable(const char *path, const char *fault, double seconds
     struct options options = fresh();
     struct errors errors = {0};
     double begin_s = clock_now_s();
-    assert_false(options_load(&options, path, NULL, &errors));
+    assert_false(options_load(&options, path, CONF_PIPE_S, NULL, &errors));
     assert_non_null(strstr(errors.first.text, path));
     if (!strstr(errors.first.text, fault))
         fail_msg("%s: %s", path, errors.first.text);
@@ -449,7 +449,7 @@ TEST(what_is_no_file_is_refused_at_once)
     check_unreadable(path, "it is a pipe to which no process writes", 0.5);
     int silent = open(path, O_RDWR); /* a writer that sends nothing */
     assert_true(silent >= 0);
-    check_unreadable(path, "no data within 1 s", 3);
+    check_unreadable(path, "it is a pipe whose writer sends nothing", 3);
     close(silent);
     unlink(path);
     write_file(path, "workers = 3\n");
@@ -458,12 +458,12 @@ TEST(what_is_no_file_is_refused_at_once)
     assert_int_equal(mkfifo(extra, 0600), 0);
     struct options options = fresh();
     struct errors errors = {0};
-    assert_false(options_load(&options, path, NULL, &errors));
+    assert_false(options_load(&options, path, CONF_PIPE_S, NULL, &errors));
     assert_non_null(strstr(errors.first.text, "conf.d/x.conf: it is a pipe"));
     unlink(extra);
     assert_int_equal(symlink("nowhere", extra), 0);
     errors = (struct errors){0};
-    assert_false(options_load(&options, path, NULL, &errors));
+    assert_false(options_load(&options, path, CONF_PIPE_S, NULL, &errors));
     assert_non_null(strstr(errors.first.text, "conf.d/x.conf: No such file"));
     options_clear(&options);
     text_file_remove_folder(folder);
@@ -485,7 +485,7 @@ TEST(a_pipe_is_read)
     close(ends[1]);
     struct options options = fresh();
     struct errors errors = {0};
-    assert_true(options_load(&options, text_of("/dev/fd/%d", ends[0]), NULL, &errors));
+    assert_true(options_load(&options, text_of("/dev/fd/%d", ends[0]), CONF_PIPE_S, NULL, &errors));
     assert_int_equal(options.workers, 3);
     assert_int_equal(options.streams, 5);
     close(ends[0]);
@@ -500,10 +500,10 @@ TEST(only_a_default_file_may_be_missing)
     const char *path = text_of("%s/gpuimgd.conf", folder);
     struct options options = fresh();
     struct errors errors = {0};
-    assert_true(options_load_default(&options, path, NULL, &errors));
-    assert_false(options_load(&options, path, NULL, &errors));
+    assert_true(options_load_default(&options, path, CONF_PIPE_S, NULL, &errors));
+    assert_false(options_load(&options, path, CONF_PIPE_S, NULL, &errors));
     assert_int_equal(symlink("nowhere", path), 0);
-    assert_false(options_load_default(&options, path, NULL, &errors));
+    assert_false(options_load_default(&options, path, CONF_PIPE_S, NULL, &errors));
     options_clear(&options);
     text_file_remove_folder(folder);
 }
