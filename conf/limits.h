@@ -256,7 +256,8 @@
 #define HEAP_BASE_BYTES   (160 * MIB)
 /* Of each of several shards: its part of the replies to FETCH, because together they bring as many
  * jobs as their texts allow; its connections; what it shows in snapshots. Then `inflight` counts
- * twice in HEAP_JOB_BYTES: as many ended jobs may wait for a shard that is away. */
+ * twice in HEAP_JOB_BYTES: as many spare places replace those that a slow shard holds for a FETCH
+ * or for jobs that have ended. */
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)

@@ -25,7 +25,7 @@ struct pipeline {
     const struct stage_row *table; /* of the stages: STAGE_COUNT rows */
     enum stage (*next_stage)(const struct job_run *run); /* the stage after the job's */
     struct group *group; /* NULL before the start and after the end */
-    uint32_t spare;      /* slots for jobs that have ended, but whose shard is away */
+    uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
     struct pool *file_pool;
     struct overlays *overlays; /* in file_pool */
     struct admission admission;
