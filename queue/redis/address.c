@@ -13,11 +13,27 @@
 #define REDIS_PORT "6379"
 #define SENTINEL_PORT "26379"
 
+/* The length of the text up to a colon that no port follows. It may separate a user and a password,
+ * if the scheme of a URL is missing or misspelt. */
+static size_t length_before_secret(const char *text)
+{
+    for (const char *colon = strchr(text, ':'); colon; colon = strchr(colon + 1, ':')) {
+        size_t digits = strspn(colon + 1, "0123456789");
+        if (digits > 5 || (colon[1 + digits] && !strchr(":]/", colon[1 + digits])))
+            return (size_t)(colon - text);
+    }
+    return strlen(text);
+}
+
+/* Shows neither a user nor a password, wherever they are in a wrong address. */
 static enum status refuse(struct error *error, const char *text, const char *why)
 {
     char shown[100];
-    return error_set(error, STATUS_BAD_JOB, "the Redis address \"%s\" %s",
-                     mask_copy(shown, sizeof shown, text), why);
+    const char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
+    mask_copy(shown, sizeof shown, host);
+    size_t length = at || !strstr(host, "://") ? length_before_secret(shown) : strlen(shown);
+    return error_set(error, STATUS_BAD_JOB, "the Redis address \"%s%.*s%s\" %s", at ? "...@" : "",
+                     (int)length, shown, shown[length] ? ":..." : "", why);
 }
 
 static bool is_port(const char *text)
@@ -138,6 +154,10 @@ static enum status parse_sentinels(struct redis_address *address, const char *te
         return refuse(error, text, "names no master; write sentinel://MASTER@host:port,host:port");
     if (length >= sizeof address->master)
         return refuse(error, text, "has a master name of more than 127 bytes");
+    if (memchr(text, ':', length))
+        return refuse(error, text,
+                      "has a \":\" before the \"@\", which no name of a master has; the "
+                      "options redis_username and sentinel_username name users");
     memcpy(address->master, text, length);
     return parse_list(address, at + 1, SENTINEL_PORT, error);
 }

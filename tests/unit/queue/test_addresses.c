@@ -229,6 +229,45 @@ TEST(test_urls)
     }
 }
 
+/* A URL whose scheme is missing or misspelt may have a user and a password, too. */
+TEST(test_passwords_in_wrong_addresses)
+{
+    static const char *const wrong[] = {
+        "user:SECRET@h:6379",
+        ":SECRET@h:1",
+        "redis:/user:SECRET@h:1",
+        "rediss//u:SECRET@h:1",
+        "redis;//u:SECRET@h:1",
+        "sentinel://u:SECRET@m@h:1",
+        "sentinel://m@u:SECRET@h:1",
+        "redis://u:SECRET",
+        "redis://u:123456",
+        "rediss//u:SECRET",
+        "unix://u:SECRET@/tmp/x",
+        "redis-sentinel://u:SECRET@h:1",
+        "valkey://u:SECRET@h:1",
+        "redis://u:SECRET@h:1#SECRET",
+        "redis://u:SECRET@[h]:1@x:y",
+        "h:1,redis://u:SECRET@h:1",
+        "u:SECRET,h:1",
+        "m@u:SECRET",
+    };
+    struct redis_address address;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct error error = {0};
+        assert_int_equal(redis_address_parse(&address, wrong[i], &error), STATUS_BAD_JOB);
+        if (strstr(error.text, "SECRET") || strstr(error.text, "123456"))
+            fail_msg("%s", error.text);
+    }
+    /* What is no secret is shown. */
+    struct error error = {0};
+    assert_int_equal(redis_address_parse(&address, "fe80::1:6379", &error), STATUS_BAD_JOB);
+    assert_non_null(strstr(error.text, "\"fe80::1:6379\" is an IPv6 address"));
+    error_clear(&error);
+    assert_int_equal(redis_address_parse(&address, "redis://u:SECRET@h:0", &error), STATUS_BAD_JOB);
+    assert_non_null(strstr(error.text, "\"h:0\" must end in a port"));
+}
+
 TEST(test_servers_on_this_host)
 {
     static const struct {
