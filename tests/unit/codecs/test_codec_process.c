@@ -6,6 +6,7 @@
 #include <avif/avif.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "codecs/process/process.h"
 #include "tests/fixtures/avif_boxes.h"
@@ -156,6 +157,45 @@ TEST(test_small_cells)
         picture_free(&file);
         picture_free(&source);
     }
+}
+
+/* Resident memory of the only process that this thread has started. */
+static size_t resident_bytes(void)
+{
+    FILE *children = fopen("/proc/thread-self/children", "r");
+    int pid = 0;
+    assert_true(children && fscanf(children, "%d", &pid) == 1);
+    fclose(children);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    FILE *pages = fopen(path, "r");
+    size_t resident = 0;
+    assert_true(pages && fscanf(pages, "%*s %zu", &resident) == 1);
+    fclose(pages);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A decoder per cell leaves free blocks between used ones. The process must not keep them, because
+ * admission has reserved memory for the task only. */
+TEST(test_memory_is_returned)
+{
+    if (!HAS_LIMITS)
+        skip();
+    struct picture_file source = flat_avif(64);
+    struct avif_layout layout = {.columns = 30,
+                                 .rows = 30,
+                                 .cell_width = 64,
+                                 .cell_height = 64,
+                                 .width = 1920,
+                                 .height = 1920};
+    struct picture_file file = avif_build(&source, &layout);
+    for (int i = 0; i < 3; i++) {
+        rig_reads(&file, STATUS_OK, NULL);
+        print_message("%zu MiB stay resident\n", (size_t)(resident_bytes() / MIB));
+        assert_true(resident_bytes() <= CODEC_PROCESS_BYTES);
+    }
+    picture_free(&file);
+    picture_free(&source);
 }
 
 /* A layer of this image is decoded after so many others. */
