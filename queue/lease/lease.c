@@ -128,7 +128,9 @@ void lease_renew_pass(struct queue *queue)
 void lease_renew_due(struct queue *queue)
 {
     timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * 1000));
-    if (queue->life == LIFE_LEAVING) /* uncovered: moment */
+    /* A queue that closes waits for the replies of RENEW; if they take longer than renew_s, another
+     * RENEW would keep it from its end. */
+    if (queue_is_closing(queue) && queue->entries.all.length == 0) /* uncovered: moment */
         return;
     if (queue->leases.resumes_due > 0)
         lease_resume(queue);

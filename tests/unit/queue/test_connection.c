@@ -298,6 +298,24 @@ TEST(test_no_renew_follows_leave)
     tear_down(first);
 }
 
+/* A RENEW takes longer than renew_s, so one is always without a reply. */
+TEST(test_slow_renews_do_not_hold_the_end)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    struct line *line = line_open(bench->server->socket);
+    bench->config.redis = (char *)line_address(line);
+    bench->config.renew_s = 0.05;
+    start_queue(bench);
+    queue_set_places(bench->queue, 1);
+    run_until(bench, redis_integer(bench->redis, "EXISTS t:watcher") == 1);
+    line_slow(line, 5);
+    run_ms(bench, 300);
+    close_queue(bench, 10);
+    assert_int_equal(redis_integer(bench->redis, "EXISTS t:inst t:watcher t:wake"), 0);
+    tear_down(bench);
+    line_close(line);
+}
+
 TEST(test_frozen_redis_is_left_and_come_back_to)
 {
     struct bench *bench = set_up(redis_server_start(NULL));
