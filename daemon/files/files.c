@@ -275,6 +275,18 @@ bool files_same_folder(const char *one, const char *other)
            a.st_ino == b.st_ino;
 }
 
+bool files_leads_to(int root, const char *path, const struct files_identity *file)
+{
+    struct stat info;
+    int fd = files_open_beneath(root, path, O_PATH);
+    if (fd < 0)
+        return false;
+    bool known = fstat(fd, &info) == 0;
+    close(fd);
+    struct files_identity now = known ? identity_of(&info) : (struct files_identity){0};
+    return files_same(&now, file);
+}
+
 /* ---- inputs --------------------------------------------------------------------------------- */
 
 /* Checks a path after a failed open: a device or FIFO may refuse O_RDONLY, but not O_PATH. */

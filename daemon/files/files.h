@@ -72,6 +72,10 @@ void files_close(struct files *files);
 /* Returns true if both paths lead to the same folder. */
 bool files_same_folder(const char *one, const char *other);
 
+/* Returns true if the path in the root, files->input_root or files->output_root, leads to this file
+ * now. The number of a file that was replaced may belong to another file soon. */
+bool files_leads_to(int root, const char *path, const struct files_identity *file);
+
 struct files_input {
     int fd;        /* -1: not open */
     uint64_t size; /* bytes, at the time of open */

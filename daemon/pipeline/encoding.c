@@ -86,12 +86,15 @@ static enum status may_replace(void *context, const struct files_identity *targe
 {
     const struct placing *placing = context;
     const struct job_run *run = placing->run;
+    const struct files *files = run->pipeline->parts.files;
     const char *path = run->job.outputs[placing->index].place.path;
-    if (files_same(target, &run->input.identity))
+    if (files_same(target, &run->input.identity) &&
+        files_leads_to(files->input_root, run->job.input.path, target))
         return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "
                          "\"%.100s\"; give it another name", path, run->job.input.path);
     for (size_t i = 0; i < placing->index; i++)
-        if (run->outputs[i].placed && files_same(target, &run->outputs[i].identity))
+        if (run->outputs[i].placed && files_same(target, &run->outputs[i].identity) &&
+            files_leads_to(files->output_root, run->job.outputs[i].place.path, target))
             return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of another "
                              "output, \"%.100s\"; give it another name", path,
                              run->job.outputs[i].place.path);

@@ -43,6 +43,19 @@ TEST(test_same_path_below_two_roots)
     check_stop(&w->daemons[0]);
 }
 
+/* Other jobs replace the outputs of a job, and their files get the numbers of the replaced ones. */
+TEST(test_jobs_with_the_same_outputs)
+{
+    enum { JOBS = 600 };
+    start(w->out);
+    for (int i = 0; i < JOBS; i++)
+        world_push(w, "{'input':'cat.jpg','outputs':[{'output':'r%d.jpg'},{'output':'r%d.png'}]}",
+                   i % 2, i % 2);
+    for (int i = 0; i < JOBS; i++)
+        check_done(check_next(w));
+    check_stop(&w->daemons[0]);
+}
+
 TEST(test_one_root)
 {
     start(w->in);
