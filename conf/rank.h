@@ -43,17 +43,19 @@ static inline const struct rank *rank_at(const struct list_node *node, ptrdiff_t
     return (const struct rank *)((const char *)node + offset);
 }
 
-/* Puts a node into a line in the order of ranks, but never before one with the same priority: a job
- * that returns to a line goes to its end. */
+/* Puts a node into a line: behind all with its priority, and before all others with a higher rank
+ * that come after these. A job that returns to a line goes behind those of its priority, and may
+ * then have a lower rank than they: so the whole line is searched. */
 static inline void rank_push(struct list *line, struct list_node *node, ptrdiff_t offset)
 {
-    struct list_node *after = &line->head;
+    struct list_node *before = &line->head;
     const struct rank *rank = rank_at(node, offset);
-    while (rank->at > 0 && after->prev != &line->head) {
-        const struct rank *other = rank_at(after->prev, offset);
-        if (other->priority == rank->priority || other->at <= rank->at)
+    for (struct list_node *at = line->head.prev; rank->at > 0 && at != &line->head; at = at->prev) {
+        const struct rank *other = rank_at(at, offset);
+        if (other->priority == rank->priority)
             break;
-        after = after->prev;
+        if (other->at > rank->at)
+            before = at;
     }
-    list_insert_before(line, after, node);
+    list_insert_before(line, before, node);
 }

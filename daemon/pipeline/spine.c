@@ -121,6 +121,16 @@ static bool is_carried(const struct job_run *run)
                              !engine_is_synchronous(run->pipeline->parts.engine));
 }
 
+/* Whether the job has passed the last line when a worker begins the stage that it has reached. A
+ * large job of the CPU engine waits for a worker again before it is encoded: if its decode counted,
+ * jobs that are fetched later could not overtake the jobs that wait there. */
+static bool leaves_lines(const struct job_run *run)
+{
+    enum stage stage = atomic_load(&run->at);
+    return stage == STAGE_ENCODE || (stage == STAGE_DECODE && is_small(run) &&
+                                     engine_is_synchronous(run->pipeline->parts.engine));
+}
+
 /* After the read: admits the job on this worker if the line is empty. Other jobs join it. After a
  * large input from a key, the loop first returns the queue's budget for it. */
 static bool carry_through_admission(struct job_run *run)
@@ -203,6 +213,8 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
     struct job_run *run = container_of(task, struct job_run, worker_task);
     bool goes_on = !job_run_is_on_device(run) || carry_from_device(run);
     while (goes_on && !job_run_is_on_device(run)) {
+        if (leaves_lines(run))
+            ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
         stage_run(run, tools);
         goes_on = carry_on(run);
     }

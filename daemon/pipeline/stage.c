@@ -88,20 +88,11 @@ void stage_start(struct job_run *run)
     stage_submit(run, run->stage);
 }
 
-/* Whether the job has passed the last line when a worker begins this stage. */
-static bool leaves_lines(const struct job_run *run, enum stage stage)
-{
-    return stage == STAGE_ENCODE ||
-           (stage == STAGE_DECODE && engine_is_synchronous(run->pipeline->parts.engine));
-}
-
 void stage_run(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
     uint64_t begin_ns = clock_now_ns();
     job_run_start_clock(run);
-    if (leaves_lines(run, stage))
-        ranks_serve(&run->pipeline->ranks, &run->worker_task.rank);
     fault_point("run", stage_name(stage), run->job.id);
     run->pipeline->table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();

@@ -131,4 +131,22 @@ TEST(a_returning_one_goes_to_the_end)
     assert_ptr_equal(line.head.prev, &items[0].node);
 }
 
+/* Such a job has a lower rank than those before it, but does not shield them from an urgent one. */
+TEST(a_returning_one_shields_nobody)
+{
+    static struct item items[3], urgent;
+    struct ranks ranks = {0};
+    struct list line;
+    list_init(&line);
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        items[i].rank = ranks_next(&ranks, 4);
+        push(&line, &items[i]);
+    }
+    serve(&ranks, &line);
+    push(&line, &items[0]);
+    urgent.rank = ranks_next(&ranks, 9);
+    push(&line, &urgent);
+    assert_ptr_equal(list_first(&line), &urgent.node);
+}
+
 TEST_MAIN(.name = "rank")
