@@ -9,6 +9,8 @@
 #include "conf/text.h"
 
 #define SCHEME_BYTES_MAX 16
+/* The member of JSON whose value is a URL, also without a scheme. */
+#define URL_KEY "\"url\""
 /* The last escape of a text that was cut may be as long as "\u002f", less a digit. */
 #define PARTIAL_ESCAPE_BYTES 6
 
@@ -258,6 +260,32 @@ static bool take_beginning(struct masking *mask, struct symbol symbol)
     return true;
 }
 
+static size_t skip_blanks_back(const char *text, size_t end)
+{
+    while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+        end--;
+    return end;
+}
+
+/* Whether the text before mask->at ends with `"url":"`, with or without blanks, and a URL without a
+ * scheme follows: "host:80/path?query", or "user:password@host". */
+static bool is_bare_url(const struct masking *mask)
+{
+    const char *text = mask->text;
+    size_t used = mask->used, at = mask->at, length = strlen(URL_KEY);
+    if (used == 0 || text[used - 1] != '"' || text[at] == '"')
+        return false;
+    used = skip_blanks_back(text, used - 1);
+    if (used == 0 || text[used - 1] != ':')
+        return false;
+    used = skip_blanks_back(text, used - 1);
+    if (used < length || memcmp(text + used - length, URL_KEY, length) != 0)
+        return false;
+    while (at < mask->length && text[at] != '"' && text[at] != ':')
+        at++;
+    return at + 1 >= mask->length || text[at] == '"' || !strchr("/\\%", text[at + 1]);
+}
+
 size_t mask_bytes(char *text, size_t length, enum mask_kind kind)
 {
     struct masking mask = {.text = text, .length = length, .kind = kind};
@@ -268,6 +296,10 @@ size_t mask_bytes(char *text, size_t length, enum mask_kind kind)
         if (mask.in_url && begins_secret(&mask, mask.at, symbol)) {
             mask.at = end_of_url(&mask, mask.at);
             mask.in_url = false;
+        } else if (!mask.in_url && is_bare_url(&mask)) {
+            mask.percent = false;
+            mask.quoted = true;
+            take_authority(&mask, false);
         } else if (!take_beginning(&mask, symbol)) {
             keep(&mask, mask.at + symbol.bytes);
         }
@@ -280,14 +312,27 @@ void mask_text(char *text, enum mask_kind kind)
     text[mask_bytes(text, strlen(text), kind)] = '\0';
 }
 
+/* Copies a value, masks it as it would be after `before`, and cuts it to fit. */
+static const char *copy_after(const char *before, char *to, size_t size, const char *value)
+{
+    char whole[JOB_URL_BYTES_MAX + sizeof URL_KEY ":\""];
+    size_t length = strlen(before);
+    assert(size > 0);
+    memcpy(whole, before, length);
+    bool cut = !text_copy(whole + length, JOB_URL_BYTES_MAX + 1, value);
+    mask_text(whole, cut ? MASK_CUT : MASK_VALUE);
+    text_copy(to, size, whole + length);
+    return to;
+}
+
 const char *mask_copy(char *to, size_t size, const char *value)
 {
-    char whole[JOB_URL_BYTES_MAX + 1];
-    assert(size > 0);
-    bool cut = !text_copy(whole, sizeof whole, value);
-    mask_text(whole, cut ? MASK_CUT : MASK_VALUE);
-    text_copy(to, size, whole);
-    return to;
+    return copy_after("", to, size, value);
+}
+
+const char *mask_copy_url(char *to, size_t size, const char *value)
+{
+    return copy_after(URL_KEY ":\"", to, size, value);
 }
 
 bool mask_is_url(const char *value)

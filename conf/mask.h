@@ -3,9 +3,10 @@
  *
  * The user, the password, the query, the fragment and parameters (";name=value") of a URL can hold
  * passwords and signatures. A URL begins with a scheme, a colon and slashes, or with two slashes at
- * the beginning of a value. Its characters may be escaped as in JSON ("\/", "\u002f"), once or
- * several times, or be backslashes. If its colon or slashes are percent-encoded, its other
- * delimiters may be. The functions remove too much rather than too little. Any thread.
+ * the beginning of a value; or it is the value of "url" in JSON. Its characters may be escaped as
+ * in JSON ("\/", "\u002f"), once or several times, or be backslashes. If its colon or slashes are
+ * percent-encoded, its other delimiters may be. The functions remove too much rather than too
+ * little. Any thread.
  */
 #pragma once
 
@@ -26,6 +27,9 @@ void mask_text(char *text, enum mask_kind kind);
 
 /* Copies a name or another value of a job, masks it, cuts it to fit, and returns `to`. */
 const char *mask_copy(char *to, size_t size, const char *value);
+
+/* The same for a value that must be a URL, although its scheme may be missing. */
+const char *mask_copy_url(char *to, size_t size, const char *value);
 
 /* Whether the value is a URL, or an attempt at one: a scheme, a colon and two slashes. */
 bool mask_is_url(const char *value);

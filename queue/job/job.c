@@ -219,7 +219,7 @@ static bool check_url(const struct check *check, const cJSON *item, const char *
         return refuse(check, "%s is %s; it must be a string", where, shown(item));
     const char *url = item->valuestring;
     char text[2 * SHOWN_MAX];
-    mask_copy(text, sizeof text, url);
+    mask_copy_url(text, sizeof text, url);
     if (strlen(url) > JOB_URL_BYTES_MAX)
         return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" is longer than %d bytes", where,
                          text, JOB_URL_BYTES_MAX);
