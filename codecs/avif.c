@@ -85,7 +85,7 @@ static enum status ask_for_header(struct codec_process *process, const struct co
                                   const uint8_t *bytes, size_t length, struct codec_call *call,
                                   struct codec_reply *reply, struct error *error)
 {
-    uint64_t left = 3 * AVIF_KEPT_BYTES_MAX; /* it reads up to three times */
+    uint64_t left = 4 * AVIF_KEPT_BYTES_MAX; /* it reads up to three times, and ahead */
     enum status status =
         codec_process_put(process, 0, bytes, (size_t)call->ready_bytes, error);
     while (status == STATUS_OK) {

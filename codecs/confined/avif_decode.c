@@ -47,6 +47,8 @@ struct source {
     const uint8_t *bytes;
     size_t ready; /* bytes from the start that are in the region */
     size_t left;  /* that libavif may read */
+    uint64_t from, to; /* the part that the daemon has copied last */
+    size_t ahead;      /* bytes that may still be copied without being read */
     bool is_over;
     bool is_open; /* libavif has read the header */
     struct streams streams;
@@ -92,6 +94,23 @@ static void count_streams(struct streams *streams, const uint8_t *at, size_t byt
                       (struct sides){read_u32(box + sides_at), read_u32(box + sides_at + 4)});
 }
 
+/* Lets the daemon copy a part of the file, up to the end of the page: a header may have many small
+ * boxes, and each question costs two changes of the process. */
+static void fetch_part(struct source *source, uint64_t at, size_t bytes)
+{
+    enum { page = 4096 };
+    if (at >= source->from && at + bytes <= source->to)
+        return;
+    uint64_t end = (at + bytes + page - 1) / page * page;
+    end = end < source->io.sizeHint ? end : source->io.sizeHint;
+    if (end - (at + bytes) > source->ahead)
+        end = at + bytes;
+    source->ahead -= (size_t)(end - (at + bytes));
+    confined_ask(&(struct codec_reply){.kind = CODEC_NEEDS, .at = at, .bytes = end - at});
+    source->from = at;
+    source->to = end;
+}
+
 static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t size,
                           avifROData *out)
 {
@@ -106,7 +125,7 @@ static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t si
     }
     source->left -= size;
     if (offset + size > source->ready)
-        confined_ask(&(struct codec_reply){.kind = CODEC_NEEDS, .at = offset, .bytes = size});
+        fetch_part(source, offset, size);
     *out = (avifROData){source->bytes + offset, size};
     if (!source->is_open)
         count_streams(&source->streams, out->data, size);
@@ -116,9 +135,12 @@ static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t si
 static struct source open_source(const struct codec_call *call, const uint8_t *region,
                                  size_t read_max)
 {
-    return (struct source){.io = {.read = on_read, .sizeHint = call->file_bytes,
-                                  .persistent = AVIF_TRUE},
-                           .bytes = region, .ready = call->ready_bytes, .left = read_max};
+    return (struct source){
+        .io = {.read = on_read, .sizeHint = call->file_bytes, .persistent = AVIF_TRUE},
+        .bytes = region,
+        .ready = call->ready_bytes,
+        .left = read_max,
+        .ahead = AVIF_KEPT_BYTES_MAX};
 }
 
 /* Opens a file and reads its boxes; libavif has no image in memory yet. The caller destroys the

@@ -6,6 +6,7 @@
 #include <avif/avif.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "codecs/process/process.h"
@@ -114,6 +115,37 @@ TEST(test_late_header)
     assert_in_range(rig.info.codec_bytes, bytes + 3 * MIB - 64 * KIB, bytes + 3 * MIB + 64 * KIB);
     picture_free(&far);
     picture_free(&near);
+    picture_free(&source);
+}
+
+static double thread_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Each box is read by itself, but does not cost a question to the daemon. */
+TEST(test_many_small_boxes)
+{
+    static const uint8_t box[] = {0, 0, 0, 8, 'f', 'r', 'e', 'e'};
+    struct picture_file source = flat_avif(16);
+    struct picture_file file = {.length = 200000 * sizeof box + source.length};
+    uint32_t head = (uint32_t)source.bytes[0] << 24 | source.bytes[1] << 16 | source.bytes[2] << 8 |
+                    source.bytes[3]; /* the length of ftyp */
+    file.bytes = malloc(file.length);
+    assert_non_null(file.bytes);
+    memcpy(file.bytes, source.bytes, head);
+    for (size_t i = 0; i < 200000; i++)
+        memcpy(file.bytes + head + i * sizeof box, box, sizeof box);
+    memcpy(file.bytes + head + 200000 * sizeof box, source.bytes + head, source.length - head);
+    uint64_t start_ns = clock_now_ns();
+    double start_s = thread_s();
+    rig_decode(&rig, &file, DECODE_COLOUR); /* the offsets of the items are wrong now */
+    print_message("%.3f s, %.3f s of CPU here: %s\n", clock_ms(start_ns, clock_now_ns()) / 1e3,
+                  thread_s() - start_s, rig.error.text);
+    assert_true(thread_s() - start_s < 0.3);
+    picture_free(&file);
     picture_free(&source);
 }
 
