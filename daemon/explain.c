@@ -360,10 +360,10 @@ static bool add_plan(cJSON *json, const struct job_run *run)
 /* For a job that would fail as a whole: the error, and the input's name if it was parsed. */
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
-    const struct job_place *named = &run->job.named;
-    bool is_known = job_place_is_given(named);
+    const struct job_place *place = &run->job.input;
+    bool is_known = job_place_is_given(place);
     cJSON *input = is_known ? cJSON_AddObjectToObject(json, "input") : NULL;
-    if (is_known && !(input && add_place(input, named)))
+    if (is_known && !(input && add_place(input, place)))
         return false;
     return add_error(json, error);
 }

@@ -635,10 +635,10 @@ static void note_input(struct job *job)
 {
     const cJSON *input = member(job->root, "input");
     const cJSON *path = cJSON_IsObject(input) ? member(input, "path") : input;
-    struct job_place *named = &job->named;
-    named->path = name_of(path, JOB_PATH_BYTES_MAX);
-    named->key = named->path ? NULL : name_of(member(input, "key"), JOB_PATH_BYTES_MAX);
-    named->url = job_place_is_given(named) ? NULL
+    struct job_place *place = &job->input;
+    place->path = name_of(path, JOB_PATH_BYTES_MAX);
+    place->key = place->path ? NULL : name_of(member(input, "key"), JOB_PATH_BYTES_MAX);
+    place->url = job_place_is_given(place) ? NULL
                                            : name_of(member(input, "url"), JOB_URL_BYTES_MAX);
 }
 

@@ -67,9 +67,8 @@ struct job {
     uint8_t priority;
     cJSON *meta;          /* or NULL: a raw node, detached from root */
     const char *reply_to; /* "NS:reply:...", or NULL */
-    struct job_place input;
-    struct job_place named; /* the input as the job gives it, even if the job is refused. For
-                               messages only: just its length is checked (JOB_PATH_BYTES_MAX) */
+    struct job_place input; /* of a refused job: as the job gives it, for messages only. Just its
+                               length is checked then */
     size_t output_count;
     bool listed;          /* the job has the key `outputs`, even if for one output only */
     double timeout_s;     /* at most rules->timeout_s, which is also the default */

@@ -9,9 +9,8 @@
 #include "conf/limits.h"
 #include "queue/job/job.h"
 
-/* The strings that point into the tree: id, reply_to, three of input, three of named, and four of
- * each output. */
-#define STRINGS_MAX (8 + 4 * JOB_OUTPUTS_MAX)
+/* The strings that point into the tree: id, reply_to, three of input, and four of each output. */
+#define STRINGS_MAX (5 + 4 * JOB_OUTPUTS_MAX)
 
 /* Counts the nodes of the tree; stops once there are more than `most`. */
 static size_t count_nodes(const cJSON *node, size_t most)
@@ -24,8 +23,8 @@ static size_t count_nodes(const cJSON *node, size_t most)
 
 static size_t list_strings(struct job *job, const char ***strings)
 {
-    const char **all[] = {&job->id,        &job->reply_to,   &job->input.path, &job->input.key,
-                          &job->input.url, &job->named.path, &job->named.key,  &job->named.url};
+    const char **all[] = {&job->id, &job->reply_to, &job->input.path, &job->input.key,
+                          &job->input.url};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         strings[count++] = all[i];

@@ -53,7 +53,7 @@ const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *
                         const char *text, size_t length)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    const char *given = job ? job_place_name(&job->named, url) : NULL;
+    const char *given = job ? job_place_name(&job->input, url) : NULL;
     name[0] = '\0';
     if (given)
         text_escape_end(name, LABEL_INPUT_BYTES_MAX + 1, given, strlen(given));

@@ -51,15 +51,15 @@ static void write_place(struct writer *writer, const struct job_place *place)
 static void write_input(struct writer *writer, const struct result *result)
 {
     static const struct job_place nowhere;
-    const struct job_place *named = result->job ? &result->job->named : &nowhere;
+    const struct job_place *place = result->job ? &result->job->input : &nowhere;
     char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
-    if (!job_place_is_given(named) && result->text) {
+    if (!job_place_is_given(place) && result->text) {
         writer_text(writer, "text", job_excerpt(excerpt, result->text, result->text_bytes));
     }
-    if (!job_place_is_given(named) && !result->input_format && !result->input_bytes)
+    if (!job_place_is_given(place) && !result->input_format && !result->input_bytes)
         return;
     writer_open(writer, "input", '{');
-    write_place(writer, named);
+    write_place(writer, place);
     write_image(writer, result->input_format, result->input_width, result->input_height,
                 result->input_bytes);
     writer_close(writer, '}');

@@ -141,7 +141,7 @@ TEST(test_excerpt_is_bounded)
     /* A name that is not a valid path counts as none. */
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error),
                      STATUS_PATH_REFUSED);
-    assert_null(job.named.path);
+    assert_null(job.input.path);
     char *written = result_write(&(struct result){.job = &job, .text = text, .number = 1,
                                                   .text_bytes = strlen(text), .status = "failed",
                                                   .daemon = "h:1", .ms = NO_TIMES});
