@@ -8,18 +8,17 @@
 #define MIB (1024ull * KIB)
 #define GIB (1024ull * MIB)
 
-/* The parsed JSON of a job in flight is kept if it has at most this many nodes: more than a usual
- * job has, and 10 KB with names and short strings. */
-#define JOB_NODES_MAX 60
 /* Size of a job's JSON: 16 outputs with 32 operations of about 100 bytes each take 50 KiB. */
 #define JOB_BYTES_MAX (64 * KIB)
 /* Nesting: job > outputs > output > ops > op > parameter > matrix row is 7 deep. The user's meta
  * may be deeper. */
 #define JOB_DEPTH_MAX 16
-/* Memory for the texts of all jobs in flight: the job, and the result, which repeats its meta and
- * paths. A text may grow threefold, because numbers may be printed with more digits. The daemon
- * fetches only as many jobs as fit at the largest size. 4,096 usual jobs fit. */
-#define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX)
+/* Memory for the texts of all jobs in flight: the strings and the parsed operations of a job, and
+ * its result, which repeats its meta and paths. A number of a matrix takes 8 bytes, and 2 or more
+ * in the job; an operation takes at most four times its text and OP_BYTES_MORE. The daemon fetches
+ * only as many jobs as fit at the largest size. 4,096 usual jobs fit. */
+#define OP_BYTES_MORE      32
+#define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX + JOB_OUTPUTS_MAX * JOB_OPS_MAX * OP_BYTES_MORE)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
 /* Priorities are one digit, 0 to 9: the lists NS:jobs:0 to NS:jobs:9. */
@@ -249,9 +248,9 @@
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
  * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.
  * Worker: segments or chunks kept while it reads a header, and the profile in them; the profile of
- * the input, while this is the header of an overlay; its write buffer; 8 MiB for parsed operations,
- * a plan under construction, an encoder, and a piece of a mapped output.
- * Job: struct job_run, small JSON, plan and profile (asserted in daemon/pipeline/pipeline.c);
+ * the input, while this is the header of an overlay; its write buffer; 8 MiB for a plan under
+ * construction, an encoder, and a piece of a mapped output.
+ * Job: struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
 /* Of each of several shards: its part of the replies to FETCH, because together they bring as many

@@ -18,6 +18,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/web/fetcher.h"
+#include "gpu/plan/op_list.h"
 #include "queue/job/json.h"
 #include "queue/redis/shard.h"
 
@@ -447,6 +448,8 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
             error_set(&error, run.outputs[i].error.status, "%s", run.outputs[i].error.text);
     plan_clear(&run.plan);
     image_info_clear(&run.info);
+    for (size_t i = 0; i < run.job.output_count; i++)
+        op_list_free(run.outputs[i].ops);
     job_clear(&run.job);
     free(run.input.loaded);
     free(text);

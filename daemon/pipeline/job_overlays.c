@@ -12,6 +12,7 @@
 #include "daemon/pipeline/overlay_maker.h"
 #include "daemon/pipeline/overlays.h"
 #include "daemon/pipeline/state.h"
+#include "gpu/plan/op_list.h"
 
 /* The overlay of an operation, or of a key in its own size (key_number). */
 struct reference {
@@ -49,15 +50,16 @@ enum status job_overlays_check(struct job_run *run, size_t index, const char *ns
                                struct error *error)
 {
     const struct job_rules rules = {.ns = ns};
-    const cJSON *item;
     int position = -1;
-    while ((item = plan_next_overlay(run->job.outputs[index].ops, &position))) {
+    while (op_list_next_overlay(run->outputs[index].ops, &position)) {
+        const cJSON *item = cJSON_GetArrayItem(run->job.outputs[index].ops, position);
         struct job_place place = {0};
         char where[64] = "";
         if (run->job.listed)
             snprintf(where, sizeof where, "outputs[%zu].", index);
         snprintf(where + strlen(where), sizeof where - strlen(where), "ops[%d].input", position);
-        if (job_check_place(item, where, &rules, &place, error) != STATUS_OK ||
+        if (job_check_place(cJSON_GetObjectItemCaseSensitive(item, "input"), where, &rules, &place,
+                            error) != STATUS_OK ||
             check_differs(run, &place, where, error) != STATUS_OK)
             return error->status;
         run->overlays.count++;
@@ -112,7 +114,6 @@ static struct overlay *find_held_key(const struct job_run *run, const char *key)
 static void drop_key(struct job_run *run)
 {
     free(run->overlays.loaded);
-    free(run->overlays.key);
     run->overlays.loaded = NULL;
     run->overlays.key = NULL;
 }
@@ -214,14 +215,12 @@ static const char *next_key(struct job_run *run)
 {
     struct job_run_overlays *own = &run->overlays;
     for (; own->output < run->job.output_count; own->output++, own->position = -1) {
-        const cJSON *ops = run->job.outputs[own->output].ops, *item;
-        while (run->outputs[own->output].error.status == STATUS_OK &&
-               (item = plan_next_overlay(ops, &own->position))) {
-            const char *key =
-                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "key"));
-            if (key && !find_held_key(run, key))
-                return key;
-        }
+        const struct job_run_output *output = &run->outputs[own->output];
+        const struct op_place *place;
+        while (output->error.status == STATUS_OK &&
+               (place = op_list_next_overlay(output->ops, &own->position)))
+            if (place->key && !find_held_key(run, place->key))
+                return place->key;
     }
     return NULL;
 }
@@ -231,14 +230,7 @@ bool job_overlays_next_key(struct job_run *run)
     struct job_run_overlays *own = &run->overlays;
     if (own->key_count == 0 || own->loaded || run->error.status != STATUS_OK)
         return false;
-    if (job_unpack(&run->job, &run->error) != STATUS_OK)
-        return false;
-    const char *key = next_key(run);
-    free(own->key);
-    own->key = key ? strdup(key) : NULL;
-    if (key && !own->key) /* uncovered: memory */
-        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read the key \"%s\"", key);
-    job_repack(&run->job);
+    own->key = next_key(run);
     return own->key != NULL;
 }
 

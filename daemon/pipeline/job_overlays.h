@@ -33,7 +33,7 @@ struct job_run_overlays {
 
     size_t output;                 /* The operation whose key was read last. */
     int position;                  /* -1: none */
-    char *key;                     /* malloc'd, from the request to the decode */
+    const char *key;               /* from the request to the decode; the operation's */
     uint8_t *loaded;               /* its bytes, malloc'd; NULL: not read */
     size_t loaded_bytes;
     bool counted;                  /* the queue still counts them in its budget */
@@ -46,8 +46,7 @@ void job_overlays_begin(struct job_run *run);
 enum status job_overlays_check(struct job_run *run, size_t index, const char *ns,
                                struct error *error) MUST_CHECK;
 
-/* On the loop: whether a key must be read before the input; it is then run->overlays.key. May fail
- * the job. */
+/* On the loop: whether a key must be read before the input; it is then run->overlays.key. */
 bool job_overlays_next_key(struct job_run *run);
 /* On the loop: the key could not be read. Fails its output, and the job if all outputs failed. */
 void job_overlays_fail_key(struct job_run *run, const struct error *error);

@@ -109,6 +109,7 @@ enum codec_place { CODEC_ON_HOST, CODEC_ON_DEVICE };
 struct job_run_output {
     const struct format *format; /* NULL: no image is written, or the format depends on the input,
                                     which is not read yet */
+    struct op_item *ops;         /* gpu/plan/op_list.h */
     enum codec_place encoder;
     unsigned metadata;         /* of the input, to write: METADATA_ICC... */
     bool in_srgb;              /* its pixels are converted from the input's profile */

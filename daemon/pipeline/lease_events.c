@@ -13,6 +13,7 @@
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
+#include "gpu/plan/op_list.h"
 #include "queue/job/result.h"
 
 /* A job may wait in one daemon for job_timeout_s before it goes back to the queue. */
@@ -97,18 +98,20 @@ static void count_text(struct job_run *run, size_t bytes)
     run->pipeline->text_bytes += bytes;
 }
 
-/* Packs the job into as little memory as possible while it waits. Keeps only the beginning of its
- * text: logs quote it if the input is unknown. */
-static void pack(struct job_run *run, struct lease *lease)
+/* Frees what a job does not need while it waits. Keeps only the beginning of its text: logs quote
+ * it if the input is unknown. */
+static void shrink(struct job_run *run, struct lease *lease)
 {
     char label[LABEL_BYTES];
     if (!lease->raw)
         return;
-    if (!job_pack(&run->job, lease->raw_bytes) && job_run_is_open(run)) { /* uncovered: moment */
+    if (!job_drop_tree(&run->job) && job_run_is_open(run)) { /* uncovered: moment */
         job_run_decide(run, OUTCOME_RETURNED);
         log_error("job %s: no memory to store it; it returns to the queue",
                   job_run_label(run, label));
     }
+    for (size_t i = 0; i < run->job.output_count; i++)
+        count_text(run, op_list_bytes(run->outputs[i].ops));
     count_text(run, run->job.bytes + lease->raw_bytes);
     lease->head_bytes = lease->raw_bytes < JOB_EXCERPT_BYTES_MAX ? lease->raw_bytes
                                                                   : JOB_EXCERPT_BYTES_MAX;
@@ -131,7 +134,7 @@ void lease_events_leased(void *context, struct lease *lease)
         uv_timer_again(&pipeline->tick);
     }
     parse(run, lease);
-    pack(run, lease);
+    shrink(run, lease);
     if (job_run_is_open(run) && run->error.status != STATUS_OK)
         job_run_decide(run, OUTCOME_REFUSED);
     if (job_run_is_open(run) && pipeline->failed) /* uncovered: moment */

@@ -8,6 +8,7 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "gpu/engine/engine.h"
+#include "gpu/plan/op_list.h"
 
 /* The pool's own record of a block is then small compared with the block. */
 #define BLOCK_BYTES_MIN (4 * KIB)
@@ -127,7 +128,8 @@ struct work {
 };
 
 static bool work_open(struct overlay_maker *maker, struct work *work,
-                      const struct plan_source *source, const cJSON *ops, struct error *error)
+                      const struct plan_source *source, const struct op_item *ops,
+                      struct error *error)
 {
     const struct plan_limits limits = {maker->limits->pixels_max, maker->limits->side_max};
     struct plan_target target = {.ops = ops};
@@ -219,7 +221,7 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
                            .file_bytes = whole->file_bytes};
     char text[160];
     struct overlay *overlay = NULL;
-    struct work work;
+    struct work work = {.block = {0}};
     height = height > 0 ? height : 1;
     if (height > maker->limits->side_max) {
         error_set(error, STATUS_IMAGE_TOO_LARGE, "%" PRIu32 " pixels wide, it is %" PRIu64
@@ -229,19 +231,19 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
     }
     snprintf(text, sizeof text, "[{\"op\":\"resize\",\"width\":%" PRIu32 ",\"height\":%" PRIu64
              ",\"fit\":\"exact\",\"filter\":\"lanczos3\"}]", width, height);
-    cJSON *ops = cJSON_Parse(text);
-    if (!ops) {
+    cJSON *json = cJSON_Parse(text);
+    struct op_item *ops = NULL;
+    if (!json || op_list_parse(&ops, json, -1, error) != STATUS_OK)
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory to resize it"); /* uncovered: memory */
-        return NULL;
-    }
-    if (work_open(maker, &work, &source, ops, error)) {
+    else if (work_open(maker, &work, &source, ops, error)) {
         struct image to = plan_input(&work.plan, work.memory.input);
         for (uint32_t y = 0; y < from->height; y++)
             memcpy(to.pixels + y * to.stride, from->pixels + y * from->stride, from->width * 4);
         overlay = work_finish(maker, &work, &like, error);
     }
     work_close(maker, &work);
-    cJSON_Delete(ops);
+    op_list_free(ops);
+    cJSON_Delete(json);
     return add(maker, overlay);
 }
 

@@ -26,14 +26,12 @@
 /* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100
 
-/* A JSON node of a job and its name, with malloc's overhead for both. */
-#define NODE_BYTES 192
 #define QUEUE_BYTES (2 * KIB) /* of the queue: a lease and a read */
-static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES + PLAN_KEPT_BYTES +
-                      METADATA_KEPT_BYTES + QUEUE_BYTES <= HEAP_JOB_BYTES,
+static_assert(sizeof(struct job_run) + PLAN_KEPT_BYTES + METADATA_KEPT_BYTES + QUEUE_BYTES <=
+                  HEAP_JOB_BYTES,
               "a waiting job must fit into HEAP_JOB_BYTES");
-static_assert(sizeof(struct job_run) + JOB_NODES_MAX * NODE_BYTES +
-                      (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <= HEAP_JOB_BYTES,
+static_assert(sizeof(struct job_run) + (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <=
+                  HEAP_JOB_BYTES,
               "a job whose result waits, with an error for each output, must fit, too");
 
 /* The number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */

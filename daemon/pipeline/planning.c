@@ -11,6 +11,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/route.h"
 #include "gpu/jpeg/codec.h"
+#include "gpu/plan/op_list.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 
@@ -166,13 +167,14 @@ static void check_output(struct job_run *run, size_t index)
 {
     const struct job_output *output = &run->job.outputs[index];
     struct error *error = &run->outputs[index].error;
+    struct op_item **ops = &run->outputs[index].ops;
     bool listed = run->job.listed;
     if (check_format(run, index, error) != STATUS_OK ||
         check_is_not_input(run, index, error) != STATUS_OK ||
         check_url(run, index, error) != STATUS_OK ||
-        plan_check_ops(output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
+        op_list_parse(ops, output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
         job_overlays_check(run, index, run->bounds.ns, error) != STATUS_OK ||
-        job_place_is_given(&output->place) || plan_gives_values(output->ops))
+        job_place_is_given(&output->place) || op_list_gives_values(*ops))
         return;
     if (listed)
         error_set(error, STATUS_BAD_JOB,
@@ -223,7 +225,7 @@ static void choose_metadata(struct job_run *run)
     bool is_rgb = image_info_icc_is_rgb(&run->info), is_used = false;
     for (size_t i = 0; i < run->job.output_count; i++) {
         struct job_run_output *output = &run->outputs[i];
-        output->in_srgb = plan_converts_to_srgb(run->job.outputs[i].ops);
+        output->in_srgb = op_list_converts_to_srgb(output->ops);
         output->metadata = run->job.outputs[i].metadata;
         if (output->in_srgb || !is_rgb)
             output->metadata &= ~(unsigned)METADATA_ICC;
@@ -257,7 +259,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
         output->variant = count;
         targets[count++] = (struct plan_target){
-            .ops = run->job.outputs[i].ops,
+            .ops = output->ops,
             .opaque = output->format && !output->format->alpha,
             .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
             .no_picture = !output->format,
@@ -266,8 +268,8 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .quality = encoder->quality,
             .h = sampling.h,
             .v = sampling.v,
-            .header_bytes = jpeg_prelude_bytes(
-                image_info_metadata_bytes(&run->info, output->metadata)),
+            .header_bytes =
+                jpeg_prelude_bytes(image_info_metadata_bytes(&run->info, output->metadata)),
             .encoder_bytes = jpeg_encoder_bytes,
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
@@ -361,15 +363,11 @@ static bool build(struct job_run *run, const struct plan_source *source,
                   struct worker_tools *tools)
 {
     struct plan_target targets[JOB_OUTPUTS_MAX];
-    if (job_unpack(&run->job, &run->error) != STATUS_OK)
-        return false;
     if (!source)
         choose_metadata(run);
     size_t count = take_targets(run, targets);
-    bool built = count > 0 && (source ? plan_targets(run, source, targets, count)
-                                      : choose_and_plan(run, tools, targets, count));
-    job_repack(&run->job);
-    return built;
+    return count > 0 && (source ? plan_targets(run, source, targets, count)
+                                : choose_and_plan(run, tools, targets, count));
 }
 
 void planning_build(struct job_run *run, struct worker_tools *tools)

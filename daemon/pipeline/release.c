@@ -9,6 +9,7 @@
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
+#include "gpu/plan/op_list.h"
 
 void release_plan(struct job_run *run)
 {
@@ -48,6 +49,8 @@ void release_job(struct job_run *run)
     free(run->repeat);
     run->repeat = NULL;
     image_info_clear(&run->info);
+    for (size_t i = 0; i < run->job.output_count; i++)
+        op_list_free(run->outputs[i].ops);
     job_clear(&run->job);
     run->pipeline->text_bytes -= run->text_bytes;
 }

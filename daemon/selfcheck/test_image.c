@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/plan/op_list.h"
+
 /* Odd sides, so that the kernels also run their code for partial tiles and row ends. */
 #define WIDTH      173
 #define HEIGHT     131
@@ -57,7 +59,6 @@ struct file {
 struct test_image {
     struct file source, result; /* PNG; `result` is the output of the first chain */
     struct image_info info;
-    cJSON *ops;
     struct plan plan;
     uint8_t *output; /* the CPU engine's output buffer */
     uint8_t overlay[OVERLAY_SIDE * OVERLAY_SIDE * 4]; /* RGBA; the plan points to it */
@@ -184,14 +185,23 @@ static bool make_plan(struct test_image *test, struct error *error)
     const struct plan_overlays overlays = {.find = draw_overlay, .context = test};
     struct plan_target targets[JOB_OUTPUTS_MAX];
     struct plan_limits bounds = {PIXELS_DEFAULT, SIDE_DEFAULT};
-    const cJSON *ops;
+    struct op_item *ops[JOB_OUTPUTS_MAX];
     size_t count = 0;
-    test->ops = cJSON_Parse(chains);
-    if (!test->ops) /* uncovered: selftest */
-        return wrong(error, "no memory");
-    cJSON_ArrayForEach(ops, test->ops) targets[count++] =
-        (struct plan_target){.ops = ops, .opaque = true, .overlays = &overlays};
-    return plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
+    cJSON *json = cJSON_Parse(chains);
+    const cJSON *chain;
+    bool ok = json || wrong(error, "no memory");
+    cJSON_ArrayForEach(chain, json)
+    {
+        ok = op_list_parse(&ops[count], chain, -1, error) == STATUS_OK && ok;
+        targets[count] =
+            (struct plan_target){.ops = ops[count], .opaque = true, .overlays = &overlays};
+        count++;
+    }
+    ok = ok && plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
+    while (count > 0)
+        op_list_free(ops[--count]);
+    cJSON_Delete(json);
+    return ok;
 }
 
 static bool make_result(struct test_image *test, struct codec_context *codec, struct error *error)
@@ -238,7 +248,6 @@ void test_image_destroy(struct test_image *test)
         return;
     image_info_clear(&test->info);
     plan_clear(&test->plan);
-    cJSON_Delete(test->ops);
     free(test->output);
     free(test);
 }

@@ -239,6 +239,6 @@ const struct op op_blurhash = {
                   "which is common in large images of almost one colour, the two can differ. The "
                   "image is not changed.",
     .flags = OP_VALUES,
-    .params = blurhash_params,
+    OP_PARAMS(struct params, blurhash_params),
     .step = blurhash_step,
 };

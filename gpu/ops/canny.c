@@ -198,12 +198,12 @@ static const struct op_param canny_params[] = {
      .help = "The gradient above which a pixel starts an edge"},
     {.name = NULL}};
 
-static enum status canny_check(const struct op_item *item, void *params)
+static enum status canny_check(const struct op_item *item, void *params, struct error *error)
 {
     const struct params *own = params;
     if (own->low <= own->high)
         return STATUS_OK;
-    return op_refuse(item, ": low is %.10g and high is %.10g; low must not be above high",
+    return op_refuse(item, error, ": low is %.10g and high is %.10g; low must not be above high",
                      own->low, own->high);
 }
 
@@ -233,7 +233,7 @@ const struct op op_canny = {
                   "are the marked pixels that are connected, by sides or corners, through marked "
                   "pixels to a marked pixel with m > high. Work space: one byte per pixel.",
     .flags = OP_STARTS_GRAY,
-    .params = canny_params,
+    OP_PARAMS(struct params, canny_params),
     .check = canny_check,
     .step = canny_step,
 };

@@ -126,7 +126,8 @@ static enum status convert_to_srgb(struct chain *chain, enum colour_intent inten
     if (status == STATUS_DECODE_FAILED)
         return STATUS_OK;
     if (status == STATUS_UNSUPPORTED_FORMAT)
-        return op_refuse(chain->item, ": the input's ICC profile cannot be used: %s", error.text);
+        return op_refuse(chain->item, chain->error, ": the input's ICC profile cannot be used: %s",
+                         error.text);
     if (status)
         return error_set(chain->error, status, "%s", error.text);
     chain->in_srgb = true;
@@ -180,6 +181,6 @@ const struct op op_to_srgb = {
         "bits, then x becomes (65281 x + 2^23) >> 24. The result differs from lcms2's 8-bit result "
         "by at most 1.",
     .flags = OP_POINT | OP_ANY_SCALE | OP_TO_SRGB,
-    .params = to_srgb_params,
+    OP_PARAMS(struct to_srgb, to_srgb_params),
     .step = to_srgb_step,
 };

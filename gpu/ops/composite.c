@@ -140,9 +140,10 @@ static const struct op_param composite_params[] = {
     {OP_BOOLEAN(struct params, tile), .help = "Repeats the overlay over the whole image"},
     {.name = NULL}};
 
-static enum status composite_check(const struct op_item *item, void *params)
+static enum status composite_check(const struct op_item *item, void *params, struct error *error)
 {
     struct params *own = params;
+    (void)error;
     if (!op_given(item, "gravity") && (op_given(item, "x") || op_given(item, "y")))
         own->gravity = GRAVITY_NORTHWEST;
     return STATUS_OK;
@@ -239,7 +240,7 @@ const struct op op_composite = {
         "first. An overlay that is outside the image, or whose opacity rounds to 0, changes "
         "nothing.",
     .flags = OP_LAYS,
-    .params = composite_params,
+    OP_PARAMS(struct params, composite_params),
     .check = composite_check,
     .step = composite_step,
 };

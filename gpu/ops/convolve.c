@@ -77,7 +77,6 @@ static const struct pass_type types[2][2] =
  * magnitudes. */
 #define SUM_ERROR 1e-13
 
-static_assert(CONVOLVE_SIDE_MAX <= OP_MATRIX_SIDE_MAX, "a parameter must hold a kernel");
 static_assert(sizeof(struct convolve) <= PASS_PARAMS_BYTES_MAX, "a pass must hold its weights");
 
 struct params {
@@ -114,22 +113,22 @@ static double weight_at(const struct params *own, int i)
     return rint(65536 * (own->kernel.values[i] / own->scale));
 }
 
-static enum status convolve_check(const struct op_item *item, void *params)
+static enum status convolve_check(const struct op_item *item, void *params, struct error *error)
 {
     struct params *own = params;
     double sum = 0;
     if (!op_given(item, "scale"))
         own->scale = sum_kernel(&own->kernel);
     else if (fabs(own->scale) < SCALE_MIN)
-        return op_refuse(item, ": scale is %.10g; its absolute value must be at least %.10g",
+        return op_refuse(item, error, ": scale is %.10g; its absolute value must be at least %.10g",
                          own->scale, SCALE_MIN);
     for (int i = 0; i < own->kernel.rows * own->kernel.columns; i++) {
         sum += fabs(weight_at(own, i));
         if (!(sum <= CONVOLVE_WEIGHT_SUM_MAX))
-            return op_refuse(item,
+            return op_refuse(item, error,
                              ": the absolute values of kernel / scale sum to %.10g or more; "
-                             "at most %d is allowed", sum / 65536,
-                             CONVOLVE_WEIGHT_SUM_MAX / 65536);
+                             "at most %d is allowed",
+                             sum / 65536, CONVOLVE_WEIGHT_SUM_MAX / 65536);
     }
     return STATUS_OK;
 }
@@ -159,7 +158,7 @@ const struct op op_convolve = {
                   "sum of |W| is at most 127 * 65536, so that every sum fits in 32 bits. If the "
                   "kernel's sum is 0 except for rounding, the default scale is 1. Each colour "
                   "is processed alone. Alpha is kept, but OpenCV would filter it.",
-    .params = convolve_params,
+    OP_PARAMS(struct params, convolve_params),
     .check = convolve_check,
     .step = convolve_step,
 };

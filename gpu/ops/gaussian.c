@@ -223,7 +223,7 @@ const struct op op_gaussian = {
                   "sigma, kernels up to 9 have OpenCV's fixed weights: 64,128 / 16,64,96 / "
                   "8,28,56,72 / 4,13,30,51,60. Colours are processed independently; alpha is "
                   "kept, while OpenCV would filter it.",
-    .params = gaussian_params,
+    OP_PARAMS(struct params, gaussian_params),
     .step = gaussian_step,
 };
 
@@ -241,6 +241,6 @@ const struct op op_unsharp = {
     .definition = "v + ((A (v - g) + 128) >> 8), clamped to 0..255, with g the result of "
                   "`gaussian` and A = floor(256 amount + 1/2). Colours are processed "
                   "independently; alpha is kept.",
-    .params = unsharp_params,
+    OP_PARAMS(struct params, unsharp_params),
     .step = unsharp_step,
 };

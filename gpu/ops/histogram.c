@@ -128,6 +128,6 @@ const struct op op_histogram = {
     .help = "Returns an array per channel with the counts of the values 0 to 255",
     .definition = "The image is not changed.",
     .flags = OP_VALUES,
-    .params = histogram_params,
+    OP_PARAMS(struct params, histogram_params),
     .step = histogram_step,
 };

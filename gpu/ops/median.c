@@ -108,12 +108,16 @@ pass_cuda median_cuda;
 static const struct pass_type types[2][2] =
     PROLOGUE_FORMS("median", median_cpu, PASS_CUDA(median_cuda));
 
+struct params {
+    int size;
+};
+
 static const struct op_param median_params[] = {
-    {OP_ODD(struct median, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};
+    {OP_ODD(struct params, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};
 
 static enum status median_step(const void *params, struct chain *chain)
 {
-    struct median median = *(const struct median *)params;
+    struct median median = {.size = ((const struct params *)params)->size};
     int radius = median.size / 2;
     struct prologue *prologue = &median.prologue;
     const struct pass_shape to = point_lift(chain, prologue);
@@ -131,6 +135,6 @@ const struct op op_median = {
     .definition = "The median of the 9 or 25 values around the pixel, with replicated borders. "
                   "Colours are processed independently; alpha is kept, while OpenCV would filter "
                   "it.",
-    .params = median_params,
+    OP_PARAMS(struct params, median_params),
     .step = median_step,
 };

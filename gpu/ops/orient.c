@@ -166,7 +166,7 @@ const struct op op_flip = {
                   "horizontal and (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
                   "`FLIP_TOP_BOTTOM`, and OpenCV's `flip` with 1 and 0.",
     .flags = OP_MOVES,
-    .params = flip_params,
+    OP_PARAMS(struct flip, flip_params),
     .step = flip_step,
 };
 
@@ -206,14 +206,14 @@ static const struct op_param crop_params[] = {
      .help = "The side or corner of the image where the rectangle is"},
     {.name = NULL}};
 
-static enum status crop_check(const struct op_item *item, void *params)
+static enum status crop_check(const struct op_item *item, void *params, struct error *error)
 {
     struct crop *own = params;
     bool x = op_given(item, "x"), y = op_given(item, "y");
     if (x != y)
-        return op_refuse(item, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
+        return op_refuse(item, error, " has %s without %s", x ? "x" : "y", x ? "y" : "x");
     if (x && op_given(item, "gravity"))
-        return op_refuse(item, " has x, y and gravity; remove gravity, or x and y");
+        return op_refuse(item, error, " has x, y and gravity; remove gravity, or x and y");
     if (x)
         own->gravity = -1;
     return STATUS_OK;
@@ -225,10 +225,11 @@ static enum status check_side(const struct chain *chain, const char *start_name,
 {
     const struct pass_shape *shape = &chain->shape;
     if (length > side)
-        return op_refuse(chain->item, ": %s is %d; the image is %u x %u at this operation",
-                         length_name, length, shape->width, shape->height);
+        return op_refuse(chain->item, chain->error,
+                         ": %s is %d; the image is %u x %u at this operation", length_name, length,
+                         shape->width, shape->height);
     if (start + length > side)
-        return op_refuse(chain->item,
+        return op_refuse(chain->item, chain->error,
                          ": %s %d + %s %d is %d; the image is %u x %u at this operation",
                          start_name, start, length_name, length, start + length, shape->width,
                          shape->height);
@@ -258,7 +259,7 @@ const struct op op_crop = {
                   "image. In the middle of a side it starts at floor((side - length) / 2). "
                   "Nothing is copied: the next operation reads the rectangle in place.",
     .flags = OP_MOVES,
-    .params = crop_params,
+    OP_PARAMS(struct crop, crop_params),
     .check = crop_check,
     .step = crop_step,
 };

@@ -148,7 +148,7 @@ static const char *given_of(const struct op_item *item, const char *const *names
     return *names;
 }
 
-static enum status pad_check(const struct op_item *item, void *params)
+static enum status pad_check(const struct op_item *item, void *params, struct error *error)
 {
     (void)params;
     const char *size = given_of(item, (const char *const[]){"width", "height", NULL});
@@ -156,18 +156,19 @@ static enum status pad_check(const struct op_item *item, void *params)
         given_of(item, (const char *const[]){"left", "top", "right", "bottom", NULL});
     const char *other = size ? size : op_given(item, "gravity") ? "gravity" : NULL;
     if (side && other)
-        return op_refuse(item, " has %s and %s; give the size of the result, or the sides", other,
-                         side);
+        return op_refuse(item, error, " has %s and %s; give the size of the result, or the sides",
+                         other, side);
     if (!size && !side)
-        return op_refuse(item, " needs width or height, or left, top, right or bottom");
+        return op_refuse(item, error, " needs width or height, or left, top, right or bottom");
     return STATUS_OK;
 }
 
 static enum status too_small(const struct chain *chain, const char *name, int given, int64_t side)
 {
-    return op_refuse(chain->item,
+    return op_refuse(chain->item, chain->error,
                      ": %s is %d; it must be at least %d, because the image is %u x %u at this "
-                     "operation", name, given, (int)side, chain->shape.width, chain->shape.height);
+                     "operation",
+                     name, given, (int)side, chain->shape.width, chain->shape.height);
 }
 
 static enum status pad_step(const void *params, struct chain *chain)
@@ -199,7 +200,7 @@ const struct op op_pad = {
                   "RGBA if the image has alpha or the colour's alpha is below 255. A gray image "
                   "with a gray, opaque colour stays gray. All other results are RGB. As Pillow's "
                   "`ImageOps.expand` and `Image.paste`.",
-    .params = pad_params,
+    OP_PARAMS(struct params, pad_params),
     .check = pad_check,
     .step = pad_step,
 };

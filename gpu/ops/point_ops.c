@@ -25,13 +25,13 @@ static const struct op_param grayscale_params[] = {
      .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"},
     {.name = NULL}};
 
-static enum status grayscale_check(const struct op_item *item, void *params)
+static enum status grayscale_check(const struct op_item *item, void *params, struct error *error)
 {
     const struct gray_weights *own = params;
     int sum = own->weights[0] + own->weights[1] + own->weights[2];
     if (sum == 65536)
         return STATUS_OK;
-    return op_refuse(item, ": weights sum to %d; they must sum to 65536", sum);
+    return op_refuse(item, error, ": weights sum to %d; they must sum to 65536", sum);
 }
 
 static uint16_t weight_16(int weight)
@@ -57,7 +57,7 @@ const struct op op_grayscale = {
                   "which is ITU-R BT.601-7 as in libjpeg. The gray of a YCbCr JPEG may be its Y "
                   "channel, see above.",
     .flags = OP_GRAY_BY_DEFAULT | OP_POINT | OP_ANY_SCALE,
-    .params = grayscale_params,
+    OP_PARAMS(struct gray_weights, grayscale_params),
     .check = grayscale_check,
     .step = grayscale_step,
 };
@@ -109,7 +109,7 @@ const struct op op_gamma = {
     .definition = "255 (v/255)^(1/gamma), round half up. Computed once per job in double, as a "
                   "table.",
     .flags = OP_POINT,
-    .params = gamma_params,
+    OP_PARAMS(struct gamma, gamma_params),
     .step = gamma_step,
 };
 
@@ -130,12 +130,12 @@ static const struct op_param levels_params[] = {
     {OP_INTEGER(struct levels, out_white), .max = 255, .standard = 255},
     {.name = NULL}};
 
-static enum status levels_check(const struct op_item *item, void *params)
+static enum status levels_check(const struct op_item *item, void *params, struct error *error)
 {
     const struct levels *own = params;
     if (own->in_black < own->in_white)
         return STATUS_OK;
-    return op_refuse(item, ": in_black is %d; it must be below in_white, %d", own->in_black,
+    return op_refuse(item, error, ": in_black is %d; it must be below in_white, %d", own->in_black,
                      own->in_white);
 }
 
@@ -166,7 +166,7 @@ const struct op op_levels = {
                   "in_black: out_black + (out_white - out_black) (k/n)^(1/gamma), round half up. "
                   "Computed once per job in double, as a table.",
     .flags = OP_POINT,
-    .params = levels_params,
+    OP_PARAMS(struct levels, levels_params),
     .check = levels_check,
     .step = levels_step,
 };
@@ -201,7 +201,7 @@ const struct op op_threshold = {
     .definition = "Converts to gray first. 255 if v > value, else 0. As OpenCV's `THRESH_BINARY` "
                   "and `THRESH_BINARY_INV` with 255.",
     .flags = OP_STARTS_GRAY | OP_POINT,
-    .params = threshold_params,
+    OP_PARAMS(struct threshold, threshold_params),
     .step = threshold_step,
 };
 
@@ -234,6 +234,6 @@ const struct op op_color_matrix = {
                   "colour is C0 R + C1 G + C2 B + C3 + 1/2, rounded down and clamped to 0..255. "
                   "Gray counts as R = G = B and becomes RGB.",
     .flags = OP_POINT,
-    .params = color_matrix_params,
+    OP_PARAMS(struct color_matrix, color_matrix_params),
     .step = color_matrix_step,
 };

@@ -430,27 +430,29 @@ static const struct op_param resize_params[] = {
              "`background`"},
     {.name = NULL}};
 
-static enum status resize_check(const struct op_item *item, void *params)
+static enum status resize_check(const struct op_item *item, void *params, struct error *error)
 {
     struct params *own = params;
     /* If a job asks for exact sides, enlarging is allowed by default. */
     if (!op_given(item, "enlarge"))
         own->enlarge = own->fit != FIT_INSIDE;
     if (own->width == 0 && own->height == 0)
-        return op_refuse(item, " needs width, height or both");
+        return op_refuse(item, error, " needs width, height or both");
     if (own->fit != FIT_INSIDE && (own->width == 0 || own->height == 0))
-        return op_refuse(item, ": fit %s needs both width and height", fits[own->fit]);
+        return op_refuse(item, error, ": fit %s needs both width and height", fits[own->fit]);
     own->has_focus = op_given(item, "focus");
     if (own->has_focus && op_given(item, "gravity"))
-        return op_refuse(item, " has focus and gravity; remove one of them");
+        return op_refuse(item, error, " has focus and gravity; remove one of them");
     if (own->has_focus && own->fit != FIT_COVER)
-        return op_refuse(item, ": focus needs fit cover; fit is %s", fits[own->fit]);
+        return op_refuse(item, error, ": focus needs fit cover; fit is %s", fits[own->fit]);
     if (own->gravity == GRAVITY_ATTENTION && own->fit != FIT_COVER)
-        return op_refuse(item, ": gravity attention needs fit cover; fit is %s", fits[own->fit]);
+        return op_refuse(item, error, ": gravity attention needs fit cover; fit is %s",
+                         fits[own->fit]);
     if (own->gravity != GRAVITY_CENTER && own->fit != FIT_COVER && own->fit != FIT_CONTAIN)
-        return op_refuse(item, ": gravity needs fit cover or contain; fit is %s", fits[own->fit]);
+        return op_refuse(item, error, ": gravity needs fit cover or contain; fit is %s",
+                         fits[own->fit]);
     if (own->fit != FIT_CONTAIN && own->color.given)
-        return op_refuse(item, ": color needs fit contain; fit is %s", fits[own->fit]);
+        return op_refuse(item, error, ": color needs fit contain; fit is %s", fits[own->fit]);
     return STATUS_OK;
 }
 
@@ -585,7 +587,7 @@ const struct op op_resize = {
                   "Pillow 9.4 to 12.3. Its versions before 12.2 always resize rows first, and "
                   "differ for these high sources. Pillow 13 often resizes columns first, and "
                   "differs by a few units. `fast_shrink`: see above.",
-    .params = resize_params,
+    OP_PARAMS(struct params, resize_params),
     .check = resize_check,
     .gives = resize_gives,
     .step = resize_step,

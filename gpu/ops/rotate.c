@@ -274,7 +274,7 @@ const struct op op_rotate = {
                   "background is used as it is. With `expand`, each side of the result spans from "
                   "the rotated corners' floor(min) to ceil(max).",
     .flags = OP_MOVES,
-    .params = rotate_params,
+    OP_PARAMS(struct params, rotate_params),
     .moves = rotate_moves,
     .step = rotate_step,
 };

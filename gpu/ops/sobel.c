@@ -151,6 +151,6 @@ const struct op op_sobel = {
                   ">> 1); l1: min(255, |Gx| + |Gy|); l2: min(255, floor(sqrt(Gx^2 + Gy^2))). "
                   "reflect101 is OpenCV's default border.",
     .flags = OP_STARTS_GRAY,
-    .params = sobel_params,
+    OP_PARAMS(struct params, sobel_params),
     .step = sobel_step,
 };

@@ -101,7 +101,7 @@ enum status chain_find_overlay(const struct chain *chain, const struct op_place 
                                                  .position = item->position,
                                                  .place = *place, .width = width};
     if (!overlays)
-        return op_refuse(item, ": an overlay cannot be read here");
+        return op_refuse(item, chain->error, ": an overlay cannot be read here");
     return overlays->find(overlays->context, &request, overlay, chain->error);
 }
 

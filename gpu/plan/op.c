@@ -64,11 +64,11 @@ static const char *say_place(const struct op_item *item, char text[PLACE_BYTES])
 {
     int length = item->output < 0 ? 0 : snprintf(text, PLACE_BYTES, "outputs[%d].", item->output);
     snprintf(text + length, PLACE_BYTES - (size_t)length, "ops[%d]%s%s", item->position,
-             item->name ? " " : "", item->name ? item->name : "");
+             item->op ? " " : "", item->op ? item->op->name : "");
     return text;
 }
 
-static enum status unknown_name(const struct op_item *item, const char *name)
+static enum status unknown_name(const struct op_item *item, const char *name, struct error *error)
 {
     const char *names[OPS_MAX] = {NULL};
     char text[ERROR_TEXT_MAX], place[PLACE_BYTES], shown[SHOWN_BYTES];
@@ -76,31 +76,31 @@ static enum status unknown_name(const struct op_item *item, const char *name)
     for (size_t i = 0; i < op_count; i++)
         names[i] = op_table[i]->name;
     suggest(text, sizeof(text), name, names, op_count, "it must be ");
-    return error_set(item->error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%s\"; %s",
+    return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%s\"; %s",
                      say_place(item, place), mask_copy(shown, sizeof shown, name), text);
 }
 
-enum status op_refuse(const struct op_item *item, const char *format, ...)
+enum status op_refuse(const struct op_item *item, struct error *error, const char *format, ...)
 {
     char text[ERROR_TEXT_MAX], place[PLACE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return error_set(item->error, STATUS_BAD_OP, "%s%s", say_place(item, place), text);
+    return error_set(error, STATUS_BAD_OP, "%s%s", say_place(item, place), text);
 }
 
-static enum status unknown_param(const struct op *op, const struct op_item *item, const char *name)
+static enum status unknown_param(const struct op_item *item, const char *name, struct error *error)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
     char text[120], shown[SHOWN_BYTES];
     size_t count = 0;
-    op_each_param (param, op) {
+    op_each_param (param, item->op) {
         assert(count < OP_PARAMS_MAX);
         names[count++] = param->name;
     }
     suggest(text, sizeof(text), name, names, count, count ? "there is " : "it has none");
-    return op_refuse(item, ": there is no parameter \"%s\"; %s",
+    return op_refuse(item, error, ": there is no parameter \"%s\"; %s",
                      mask_copy(shown, sizeof shown, name), text);
 }
 
@@ -109,27 +109,30 @@ static enum status unknown_param(const struct op *op, const struct op_item *item
 /* A value of an item. */
 struct reading {
     const struct op_item *item;
+    struct error *error;
     const struct op_param *param;
     const char *name; /* that of the parameter, or with an index of its array */
     const cJSON *given;
+    void *more; /* more_bytes of memory for what the value points to */
 };
+
+#define refuse(r, ...) op_refuse((r)->item, (r)->error, __VA_ARGS__)
 
 static enum status check_range(const struct reading *r, double number, double min, double max)
 {
     if (number >= min && number <= max)
         return STATUS_OK;
-    return op_refuse(r->item, ": %s is %.10g; it must be %.10g to %.10g", r->name, number, min,
-                     max);
+    return refuse(r, ": %s is %.10g; it must be %.10g to %.10g", r->name, number, min, max);
 }
 
 static enum status read_integer(const struct reading *r, void *value)
 {
     double number = r->given->valuedouble, min = r->param->min, max = r->param->max;
     if (!cJSON_IsNumber(r->given))
-        return op_refuse(r->item, ": %s is %s; it must be an integer", r->name, kind_of(r->given));
+        return refuse(r, ": %s is %s; it must be an integer", r->name, kind_of(r->given));
     if (!(number >= min && number <= max) || number != floor(number))
-        return op_refuse(r->item, ": %s is %.10g; it must be an integer of %.10g to %.10g", r->name,
-                         number, min, max);
+        return refuse(r, ": %s is %.10g; it must be an integer of %.10g to %.10g", r->name, number,
+                      min, max);
     *(int *)value = (int)number;
     return STATUS_OK;
 }
@@ -150,8 +153,8 @@ static enum status read_odd(const struct reading *r, void *value)
     *(int *)value = (int)number;
     if (number == (double)((int)number | 1))
         return STATUS_OK;
-    return op_refuse(r->item, ": %s is %.10g; it must be %s%.10g %s %.10g", r->name, number,
-                     two ? "" : "an odd integer of ", min, two ? "or" : "to", max);
+    return refuse(r, ": %s is %.10g; it must be %s%.10g %s %.10g", r->name, number,
+                  two ? "" : "an odd integer of ", min, two ? "or" : "to", max);
 }
 
 static enum status read_boolean(const struct reading *r, void *value)
@@ -170,8 +173,8 @@ static enum status read_word(const struct reading *r, void *value)
             return STATUS_OK;
     }
     join_words(list, sizeof(list), r->param->words, " or ");
-    return op_refuse(r->item, ": %s is \"%s\"; it must be %s", r->name,
-                     mask_copy(shown, sizeof shown, word), list);
+    return refuse(r, ": %s is \"%s\"; it must be %s", r->name, mask_copy(shown, sizeof shown, word),
+                  list);
 }
 
 static enum status read_integers(const struct reading *r, void *value)
@@ -180,10 +183,9 @@ static enum status read_integers(const struct reading *r, void *value)
     enum status status = STATUS_OK;
     char name[80];
     if (count != r->param->columns)
-        return op_refuse(r->item, ": %s has %d items; it must have %d", r->name, count,
-                         r->param->columns);
+        return refuse(r, ": %s has %d items; it must have %d", r->name, count, r->param->columns);
     for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
-        struct reading one = {r->item, r->param, name, each};
+        struct reading one = {r->item, r->error, r->param, name, each, NULL};
         snprintf(name, sizeof(name), "%s[%d]", r->name, i);
         status = read_integer(&one, &values[i]);
     }
@@ -196,14 +198,14 @@ static enum status read_numbers(const struct reading *r, void *value)
     int i = 0;
     enum status status = STATUS_OK;
     if (cJSON_GetArraySize(r->given) != r->param->columns)
-        return op_refuse(r->item, ": %s has %d items; it must have %d", r->name,
-                         cJSON_GetArraySize(r->given), r->param->columns);
+        return refuse(r, ": %s has %d items; it must have %d", r->name,
+                      cJSON_GetArraySize(r->given), r->param->columns);
     for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
         char name[80];
-        struct reading one = {r->item, r->param, name, each};
+        struct reading one = {r->item, r->error, r->param, name, each, NULL};
         snprintf(name, sizeof(name), "%s[%d]", r->name, i);
         if (!cJSON_IsNumber(each))
-            return op_refuse(r->item, ": %s is %s; it must be a number", name, kind_of(each));
+            return refuse(r, ": %s is %s; it must be a number", name, kind_of(each));
         status = read_number(&one, &values[i]);
     }
     return status;
@@ -217,13 +219,13 @@ static enum status read_row(const struct reading *r, const cJSON *row, int y, in
     char name[80];
     int x = 0;
     if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != columns)
-        return op_refuse(r->item, ": %s[%d] must be an array of %d numbers", r->name, y, columns);
+        return refuse(r, ": %s[%d] must be an array of %d numbers", r->name, y, columns);
     for (const cJSON *cell = row->child; cell && !status; cell = cell->next, x++) {
         bool last = param->kind == OP_KIND_MATRIX && x == columns - 1;
-        struct reading one = {r->item, param, name, cell};
+        struct reading one = {r->item, r->error, param, name, cell, NULL};
         snprintf(name, sizeof(name), "%s[%d][%d]", r->name, y, x);
         if (!cJSON_IsNumber(cell))
-            return op_refuse(r->item, ": %s is %s; it must be a number", name, kind_of(cell));
+            return refuse(r, ": %s is %s; it must be a number", name, kind_of(cell));
         values[x] = cell->valuedouble;
         status = check_range(&one, values[x], last ? -param->last_max : param->min,
                              last ? param->last_max : param->max);
@@ -235,9 +237,11 @@ static enum status read_row(const struct reading *r, const cJSON *row, int y, in
 static enum status read_rows(const struct reading *r, struct op_matrix *matrix)
 {
     enum status status = STATUS_OK;
+    double *values = r->more;
     int y = 0;
+    matrix->values = values;
     for (const cJSON *row = r->given->child; row && !status; row = row->next, y++)
-        status = read_row(r, row, y, matrix->columns, matrix->values + y * matrix->columns);
+        status = read_row(r, row, y, matrix->columns, values + y * matrix->columns);
     return status;
 }
 
@@ -247,8 +251,8 @@ static enum status read_matrix(const struct reading *r, void *value)
     matrix->rows = r->param->rows;
     matrix->columns = r->param->columns;
     if (!cJSON_IsArray(r->given) || cJSON_GetArraySize(r->given) != matrix->rows)
-        return op_refuse(r->item, ": %s must be an array of %d rows of %d numbers", r->name,
-                         matrix->rows, matrix->columns);
+        return refuse(r, ": %s must be an array of %d rows of %d numbers", r->name, matrix->rows,
+                      matrix->columns);
     return read_rows(r, matrix);
 }
 
@@ -256,8 +260,8 @@ static enum status check_odd(const struct reading *r, const char *what, int side
 {
     if (side % 2 == 1 && side <= side_max)
         return STATUS_OK;
-    return op_refuse(r->item, ": %s has %d %s; it must have an odd number of them, at most %d",
-                     r->name, side, what, side_max);
+    return refuse(r, ": %s has %d %s; it must have an odd number of them, at most %d", r->name,
+                  side, what, side_max);
 }
 
 static enum status read_odd_matrix(const struct reading *r, void *value)
@@ -269,8 +273,7 @@ static enum status read_odd_matrix(const struct reading *r, void *value)
     if (status)
         return status;
     if (!cJSON_IsArray(row))
-        return op_refuse(r->item, ": %s[0] is %s; it must be an array of numbers", r->name,
-                         kind_of(row));
+        return refuse(r, ": %s[0] is %s; it must be an array of numbers", r->name, kind_of(row));
     matrix->columns = cJSON_GetArraySize(row);
     status = check_odd(r, "columns", matrix->columns, r->param->columns);
     return status ? status : read_rows(r, matrix);
@@ -287,10 +290,10 @@ static enum status read_color(const struct reading *r, void *value)
     if (cJSON_IsString(r->given) && strcmp(r->given->valuestring, "transparent") == 0)
         return STATUS_OK;
     if (!cJSON_IsArray(r->given) || count < 3 || count > 4)
-        return op_refuse(r->item, ": %s must be [r,g,b], [r,g,b,a] or \"transparent\"", r->name);
+        return refuse(r, ": %s must be [r,g,b], [r,g,b,a] or \"transparent\"", r->name);
     for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
         static const struct op_param byte = {.max = 255};
-        struct reading one = {r->item, &byte, name, each};
+        struct reading one = {r->item, r->error, &byte, name, each, NULL};
         snprintf(name, sizeof(name), "%s[%d]", r->name, i);
         status = read_integer(&one, &values[i]);
     }
@@ -307,14 +310,14 @@ static enum status read_place(const struct reading *r, void *value)
         path = cJSON_GetObjectItemCaseSensitive(r->given, "path");
         key = cJSON_GetObjectItemCaseSensitive(r->given, "key");
         if (!path == !key || r->given->child->next)
-            return op_refuse(r->item, ": %s must have path or key, and nothing else", r->name);
+            return refuse(r, ": %s must have path or key, and nothing else", r->name);
     }
-    place->path = cJSON_GetStringValue(path);
-    place->key = cJSON_GetStringValue(key);
-    if (place->path || place->key)
-        return STATUS_OK;
-    return op_refuse(r->item, ": %s is %s; it must be a path or an object with path or key",
-                     r->name, path == r->given ? kind_of(path) : "without a string");
+    const char *text = cJSON_GetStringValue(path ? path : key);
+    if (!text)
+        return refuse(r, ": %s is %s; it must be a path or an object with path or key", r->name,
+                      path == r->given ? kind_of(path) : "without a string");
+    *(path ? &place->path : &place->key) = strcpy(r->more, text);
+    return STATUS_OK;
 }
 
 /* By kind: the JSON type (0xFF: the reader checks it), the reader, and the type in messages. */
@@ -353,14 +356,33 @@ static void say_type(const struct op_param *param, char *text, size_t size)
 
 /* ---- an item ---- */
 
-static const cJSON *parameter(const struct op_item *item, const char *name)
+/* The memory for what a parameter's value points to: the numbers of a matrix, the text of a
+ * place. At most one parameter of an operation has such memory. */
+static size_t more_bytes(const struct op_param *param, const cJSON *given)
 {
-    return item->object ? cJSON_GetObjectItemCaseSensitive(item->object, name) : NULL;
+    const cJSON *first = given && given->child ? given->child : given;
+    if (param->kind == OP_KIND_PLACE && cJSON_IsString(first))
+        return strlen(first->valuestring) + 1;
+    if (param->kind != OP_KIND_MATRIX && param->kind != OP_KIND_ODD_MATRIX)
+        return 0;
+    int rows = cJSON_GetArraySize(given), columns = cJSON_GetArraySize(first);
+    rows = rows < param->rows ? rows : param->rows;
+    columns = columns < param->columns ? columns : param->columns;
+    return (size_t)(rows * columns) * sizeof(double);
 }
 
 bool op_given(const struct op_item *item, const char *name)
 {
-    return parameter(item, name) != NULL;
+    op_each_param (param, item->op)
+        if (strcmp(param->name, name) == 0)
+            return item->given >> (param - item->op->params) & 1;
+    return false;
+}
+
+/* Parameters are followed by what they point to. */
+static size_t params_room(const struct op *op)
+{
+    return (op->params_bytes + alignof(double) - 1) / alignof(double) * alignof(double);
 }
 
 /* params must be zeroed. */
@@ -379,30 +401,35 @@ static void set_defaults(const struct op *op, unsigned char *params)
     }
 }
 
-static enum status check_names(const struct op *op, const struct op_item *item)
+/* Notes which parameters are given. */
+static enum status check_names(struct op_item *item, const cJSON *object, struct error *error)
 {
     const cJSON *each;
-    cJSON_ArrayForEach(each, item->object)
+    cJSON_ArrayForEach(each, object)
     {
         bool known = strcmp(each->string, "op") == 0;
-        op_each_param (param, op)
-            known |= strcmp(each->string, param->name) == 0;
+        op_each_param (param, item->op) {
+            if (strcmp(each->string, param->name) != 0)
+                continue;
+            known = true;
+            item->given |= (uint16_t)(1u << (param - item->op->params));
+        }
         if (!known)
-            return unknown_param(op, item, each->string);
+            return unknown_param(item, each->string, error);
     }
     return STATUS_OK;
 }
 
 /* If several parameters are required, the message names all of them: "ops[1] crop needs width and
  * height". */
-static enum status check_required(const struct op *op, const struct op_item *item)
+static enum status check_required(const struct op_item *item, struct error *error)
 {
     const char *names[OP_PARAMS_MAX + 1] = {NULL};
     const struct op_param *first = NULL;
     size_t count = 0;
     bool complete = true;
     char text[120];
-    op_each_param (param, op) {
+    op_each_param (param, item->op) {
         if (param->need != OP_REQUIRED)
             continue;
         first = first ? first : param;
@@ -413,74 +440,102 @@ static enum status check_required(const struct op *op, const struct op_item *ite
         return STATUS_OK;
     if (count == 1) {
         say_type(first, text, sizeof(text));
-        return op_refuse(item, ": %s is missing; it must be %s", first->name, text);
+        return op_refuse(item, error, ": %s is missing; it must be %s", first->name, text);
     }
     join_words(text, sizeof(text), names, " and ");
-    return op_refuse(item, " needs %s", text);
+    return op_refuse(item, error, " needs %s", text);
 }
 
-static enum status read_params(const struct op *op, const struct op_item *item,
-                               unsigned char *params)
+static enum status read_params(struct op_item *item, const cJSON *object, struct error *error)
 {
-    char text[120];
-    enum status status = check_names(op, item);
-    if (!status)
-        status = check_required(op, item);
-    set_defaults(op, params);
-    op_each_param (param, op) {
-        const cJSON *given = parameter(item, param->name);
-        if (status)
-            return status;
+    set_defaults(item->op, item->params);
+    op_each_param (param, item->op) {
+        const cJSON *given = cJSON_GetObjectItemCaseSensitive(object, param->name);
+        struct reading reading = {item,        error, param,
+                                  param->name, given, item->params + params_room(item->op)};
+        char text[120];
         if (!given)
             continue;
-        if (given->type & 0xFF & kinds[param->kind].type) {
-            struct reading reading = {item, param, param->name, given};
-            status = kinds[param->kind].read(&reading, params + param->at);
-            continue;
+        if (!(given->type & 0xFF & kinds[param->kind].type)) {
+            say_type(param, text, sizeof(text));
+            return refuse(&reading, ": %s is %s; it must be %s", param->name, kind_of(given), text);
         }
-        say_type(param, text, sizeof(text));
-        status = op_refuse(item, ": %s is %s; it must be %s", param->name, kind_of(given), text);
+        enum status status = kinds[param->kind].read(&reading, item->params + param->at);
+        if (status)
+            return status;
     }
-    return status || !op->check ? status : op->check(item, params);
+    return item->op->check ? item->op->check(item, item->params, error) : STATUS_OK;
 }
 
-enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, int position,
+/* Sets the operation. *object: NULL if it is given by name only, with all defaults. */
+static enum status find_op(struct op_item *item, const cJSON *json, const cJSON **object,
+                           struct error *error)
+{
+    const cJSON *name = json;
+    *object = cJSON_IsObject(json) ? json : NULL;
+    if (*object) {
+        name = cJSON_GetObjectItemCaseSensitive(json, "op");
+        if (!name)
+            return op_refuse(item, error, " has no \"op\"; it must name the operation");
+        if (!cJSON_IsString(name))
+            return op_refuse(item, error, ": \"op\" is %s; it must be a string", kind_of(name));
+    } else if (!cJSON_IsString(json)) {
+        return op_refuse(item, error, " is %s; it must be a name or an object with \"op\"",
+                         kind_of(json));
+    }
+    item->op = op_find(name->valuestring);
+    return item->op ? STATUS_OK : unknown_name(item, name->valuestring, error);
+}
+
+enum status op_parse(struct op_item **item, const cJSON *json, int output, int position,
                      struct error *error)
 {
-    memset(parsed, 0, sizeof(*parsed));
-    parsed->item = (struct op_item){.output = output, .position = position, .error = error};
-
-    const cJSON *name = item;
-    if (cJSON_IsObject(item)) {
-        parsed->item.object = item;
-        name = cJSON_GetObjectItemCaseSensitive(item, "op");
-        if (!name)
-            return op_refuse(&parsed->item, " has no \"op\"; it must name the operation");
-        if (!cJSON_IsString(name))
-            return op_refuse(&parsed->item, ": \"op\" is %s; it must be a string", kind_of(name));
-    } else if (!cJSON_IsString(item)) {
-        return op_refuse(&parsed->item, " is %s; it must be a name or an object with \"op\"",
-                         kind_of(item));
+    struct op_item head = {.output = (int8_t)output, .position = (int8_t)position};
+    const cJSON *object;
+    enum status status = find_op(&head, json, &object, error);
+    *item = NULL;
+    if (!status)
+        status = check_names(&head, object, error);
+    if (!status)
+        status = check_required(&head, error);
+    if (status)
+        return status;
+    size_t bytes = sizeof head + params_room(head.op);
+    op_each_param (param, head.op)
+        bytes += more_bytes(param, cJSON_GetObjectItemCaseSensitive(object, param->name));
+    *item = calloc(1, bytes);
+    if (!*item) /* uncovered: memory */
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for an operation");
+    head.bytes = (uint32_t)bytes;
+    memcpy(*item, &head, sizeof head);
+    status = read_params(*item, object, error);
+    if (status) {
+        free(*item);
+        *item = NULL;
     }
-    parsed->op = op_find(name->valuestring);
-    if (!parsed->op)
-        return unknown_name(&parsed->item, name->valuestring);
-    parsed->item.name = parsed->op->name;
-    return read_params(parsed->op, &parsed->item, parsed->params);
+    return status;
 }
 
-bool op_moves(const struct op_parsed *parsed)
+const struct op_item *op_find_flag(const struct op_item *list, enum op_flag flag)
 {
-    const struct op *op = parsed->op;
-    return op->flags & OP_MOVES && (!op->moves || op->moves(parsed->params));
+    while (list && !(list->op->flags & flag))
+        list = list->next;
+    return list;
 }
 
-bool op_starts_gray(const struct op_parsed *parsed)
+bool op_moves(const struct op_item *item)
+{
+    const struct op *op = item->op;
+    return op->flags & OP_MOVES && (!op->moves || op->moves(item->params));
+}
+
+bool op_starts_gray(const struct op_item *item)
 {
     unsigned char standard[OP_PARAMS_BYTES_MAX] = {0};
-    if (parsed->op->flags & OP_STARTS_GRAY)
+    if (item->op->flags & OP_STARTS_GRAY)
         return true;
-    set_defaults(parsed->op, standard);
-    return parsed->op->flags & OP_GRAY_BY_DEFAULT &&
-           memcmp(standard, parsed->params, sizeof(standard)) == 0;
+    assert(item->op->params_bytes <= sizeof standard);
+    set_defaults(item->op, standard);
+    return item->op->flags & OP_GRAY_BY_DEFAULT &&
+           memcmp(standard, item->params, item->op->params_bytes) == 0;
 }

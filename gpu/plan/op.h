@@ -3,8 +3,7 @@
  *
  * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops and one row of
  * gpu/ops/table.c. Its parameters are declared once. The parser, its error messages, the random
- * chains of the tests and the texts of `make documents` follow from the declaration. Parsing has
- * no side effects and runs on any thread.
+ * chains of the tests and the texts of `make documents` follow from the declaration.
  */
 #pragma once
 
@@ -36,11 +35,9 @@ enum op_kind {
 /* Whether a job must give the parameter. */
 enum op_need { OP_HAS_DEFAULT, OP_OPTIONAL, OP_REQUIRED };
 
-#define OP_MATRIX_SIDE_MAX 15
-
 struct op_matrix {
     int rows, columns;
-    double values[OP_MATRIX_SIDE_MAX * OP_MATRIX_SIDE_MAX]; /* row by row */
+    const double *values; /* row by row; the item owns them */
 };
 
 /* Always OP_OPTIONAL: the default depends on the job. */
@@ -92,22 +89,21 @@ enum op_flag {
                                except for the tables of a profile */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
-    OP_LAYS = 64,           /* lays an overlay over the image: its parameter OP_OVERLAY */
-    OP_TO_SRGB = 128,        /* converts from the source's profile: the result has none */
+    OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */
+    OP_TO_SRGB = 128,       /* converts from the source's profile: the result has none */
 };
 
-/* The parameter, a place, that names an overlay. */
-#define OP_OVERLAY "input"
-
 /* Size limit of any operation's parameters. */
-#define OP_PARAMS_BYTES_MAX 2048
+#define OP_PARAMS_BYTES_MAX 128
 
-/* An item of a job's ops while its parameters are parsed. */
+/* An item of a job's ops, parsed, in one block with all that it points to. */
 struct op_item {
-    const cJSON *object; /* NULL: given by name only, with all defaults */
-    const char *name;    /* of the operation; NULL: not known yet */
-    int output, position; /* of the item, for messages; output < 0: not said */
-    struct error *error;
+    const struct op *op;     /* NULL: its name is not known yet */
+    struct op_item *next;    /* of the list */
+    uint32_t bytes;          /* of the block */
+    uint16_t given;          /* a bit per parameter, in the order of their table */
+    int8_t output, position; /* for messages; output < 0: not said */
+    alignas(8) unsigned char params[];
 };
 
 struct op {
@@ -116,8 +112,9 @@ struct op {
     const char *definition; /* the exact computation: Markdown for gpu/OPERATIONS.md */
     unsigned flags;
     const struct op_param *params; /* NULL: it has none */
+    size_t params_bytes;
     /* Checks rules between parameters, after each is parsed. NULL: none. */
-    enum status (*check)(const struct op_item *item, void *params);
+    enum status (*check)(const struct op_item *item, void *params, struct error *error);
     /* With OP_MOVES: whether it only moves pixels with these parameters. NULL: always. */
     bool (*moves)(const void *params);
     /* Whether it returns values with these parameters. NULL: if it has OP_VALUES. */
@@ -129,33 +126,32 @@ struct op {
     uint32_t (*eighths)(const void *params, uint32_t width, uint32_t height);
 };
 
+/* The parameters of an operation: its struct and their table. */
+#define OP_PARAMS(type, table) .params = table, .params_bytes = sizeof(type)
+
 extern const struct op *const op_table[];
 extern const size_t op_count;
 
 #define op_each_param(param, op)                                                                   \
     for (const struct op_param *param = (op)->params; param && param->name; param++)
 
-/* A parsed item of ops. */
-struct op_parsed {
-    const struct op *op;
-    struct op_item item;
-    alignas(8) unsigned char params[OP_PARAMS_BYTES_MAX];
-};
-
-/* Parses ops[position]. If output < 0, messages omit the output's number. */
-enum status op_parse(struct op_parsed *parsed, const cJSON *item, int output, int position,
+/* Parses ops[position]. If output < 0, messages omit the output's number. *item: malloc'd, or NULL
+ * after an error. */
+enum status op_parse(struct op_item **item, const cJSON *json, int output, int position,
                      struct error *error) MUST_CHECK;
 /* NULL: unknown name. */
 const struct op *op_find(const char *name);
+/* The first item of a list with the flag, or NULL. */
+const struct op_item *op_find_flag(const struct op_item *list, enum op_flag flag);
 /* Whether it only moves pixels. */
-bool op_moves(const struct op_parsed *parsed);
+bool op_moves(const struct op_item *item);
 /* Whether it needs only the gray of a colour image, with default weights. */
-bool op_starts_gray(const struct op_parsed *parsed);
+bool op_starts_gray(const struct op_item *item);
 
 /* ---- for an operation's check and step ---- */
 
 /* Whether the job gives the parameter. */
 bool op_given(const struct op_item *item, const char *name);
 /* Returns bad_op. The text follows the item's place: ": low is 5; ..." or " needs width". */
-enum status op_refuse(const struct op_item *item, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+enum status op_refuse(const struct op_item *item, struct error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -1,4 +1,4 @@
-/* plan.c - parses operations, builds chains of passes, and lays out buffers. */
+/* plan.c - builds chains of passes from operations. layout.c lays out the buffers. */
 #include "gpu/plan/plan.h"
 
 #include <stdio.h>
@@ -9,42 +9,14 @@
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
 
-/* ---- checks without an image ---- */
-
-static enum status check_list(const cJSON *ops, struct error *error)
-{
-    if (ops && !cJSON_IsArray(ops))
-        return error_set(error, STATUS_BAD_OP, "ops must be an array of operations");
-    int count = cJSON_GetArraySize(ops);
-    if (count > JOB_OPS_MAX)
-        return error_set(error, STATUS_BAD_OP, "ops has %d operations; at most %d are allowed",
-                         count, JOB_OPS_MAX);
-    return STATUS_OK;
-}
-
-enum status plan_check_ops(const cJSON *ops, int index, struct error *error)
-{
-    struct op_parsed parsed;
-    enum status status = check_list(ops, error);
-    int position = 0;
-    const cJSON *item = ops ? ops->child : NULL;
-    for (; !status && item; item = item->next)
-        status = op_parse(&parsed, item, index, position++, error);
-    return status;
-}
+/* ---- before the input is decoded ---- */
 
 /* Whether the target's operations need only the Y channel. add_ops follows the same rule. */
 static bool takes_luma(const struct plan_target *target)
 {
-    const cJSON *ops = target->ops;
-    struct op_parsed parsed;
-    struct error ignored = {0};
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
-            return false;
-        if (!op_moves(&parsed))
-            return op_starts_gray(&parsed);
-    }
+    for (const struct op_item *item = target->ops; item; item = item->next)
+        if (!op_moves(item))
+            return op_starts_gray(item);
     return target->gray;
 }
 
@@ -56,69 +28,15 @@ enum decode_as plan_decode_as(const struct plan_target *targets, size_t count)
     return luma == 0 ? DECODE_COLOUR : luma == count ? DECODE_LUMA : DECODE_YCC;
 }
 
-uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops)
+uint32_t plan_eighths(const struct plan_source *source, const struct op_item *ops)
 {
-    struct op_parsed parsed;
-    struct error ignored = {0};
     bool turned = source->orientation >= 5 && source->orientation <= ORIENTATION_MAX;
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK) /* uncovered: net */
-            break;
-        if (parsed.op->eighths)
-            return parsed.op->eighths(parsed.params, turned ? source->height : source->width,
-                                      turned ? source->width : source->height);
-        if (!(parsed.op->flags & OP_ANY_SCALE))
-            break;
-    }
-    return DECODE_EIGHTHS;
-}
-
-/* Parses the first operation that has the flag. position: of it. NULL: there is none. */
-static const struct op *find_flag(const cJSON *ops, enum op_flag flag, int output,
-                                  struct op_parsed *parsed)
-{
-    int position = 0;
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        struct error ignored = {0};
-        if (op_parse(parsed, item, output, position++, &ignored) == STATUS_OK &&
-            parsed->op->flags & flag)
-            return parsed->op;
-    }
-    return NULL;
-}
-
-bool plan_converts_to_srgb(const cJSON *ops)
-{
-    struct op_parsed parsed;
-    return find_flag(ops, OP_TO_SRGB, -1, &parsed) != NULL;
-}
-
-bool plan_gives_values(const cJSON *ops)
-{
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next) {
-        struct op_parsed parsed;
-        struct error ignored = {0};
-        if (op_parse(&parsed, item, -1, 0, &ignored) != STATUS_OK)
-            continue;
-        if (parsed.op->gives ? parsed.op->gives(parsed.params) : parsed.op->flags & OP_VALUES)
-            return true;
-    }
-    return false;
-}
-
-/* The operations with an overlay require it, so they are objects. */
-const cJSON *plan_next_overlay(const cJSON *ops, int *position)
-{
-    int at = 0;
-    for (const cJSON *item = ops ? ops->child : NULL; item; item = item->next, at++) {
-        const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "op");
-        const struct op *op = at > *position && name ? op_find(name->valuestring) : NULL;
-        if (!op || !(op->flags & OP_LAYS))
-            continue;
-        *position = at;
-        return cJSON_GetObjectItemCaseSensitive(item, OP_OVERLAY);
-    }
-    return NULL;
+    while (ops && !ops->op->eighths && ops->op->flags & OP_ANY_SCALE)
+        ops = ops->next;
+    return ops && ops->op->eighths
+               ? ops->op->eighths(ops->params, turned ? source->height : source->width,
+                                  turned ? source->width : source->height)
+               : DECODE_EIGHTHS;
 }
 
 /* ---- building ---- */
@@ -155,20 +73,17 @@ static void leave_ycc(struct chain *chain, bool for_gray)
         step_rgb(chain);
 }
 
-/* If the chain is still CMYK, converts it to sRGB if an operation will do that, or else to RGB. */
-static enum status leave_cmyk(struct chain *chain, const cJSON *ops, int output)
+static enum status run_step(struct chain *chain, const struct op_item *item)
 {
-    struct op_parsed parsed;
-    enum status status = STATUS_OK;
-    if (!chain->cmyk)
-        return STATUS_OK;
-    const struct op *op = find_flag(ops, OP_TO_SRGB, output, &parsed);
-    if (op) {
-        parsed.item.error = chain->error;
-        chain->item = &parsed.item;
-        status = op->step(parsed.params, chain);
-        chain->item = NULL;
-    }
+    chain->item = item;
+    return item->op->step(item->params, chain);
+}
+
+/* If the chain is still CMYK, converts it to sRGB if an operation will do that, or else to RGB. */
+static enum status leave_cmyk(struct chain *chain, const struct op_item *ops)
+{
+    const struct op_item *item = op_find_flag(ops, OP_TO_SRGB);
+    enum status status = chain->cmyk && item ? run_step(chain, item) : STATUS_OK;
     if (!status && chain->cmyk)
         step_product(chain);
     return status;
@@ -176,25 +91,19 @@ static enum status leave_cmyk(struct chain *chain, const cJSON *ops, int output)
 
 static enum status add_ops(struct chain *chain, const struct plan_target *target)
 {
-    const cJSON *ops = target->ops;
-    enum status status = check_list(ops, chain->error);
-    int position = 0, output = (int)target->number - 1;
-    const cJSON *item = ops ? ops->child : NULL;
-    for (; !status && item; item = item->next) {
-        struct op_parsed parsed;
-        status = op_parse(&parsed, item, output, position++, chain->error);
-        if (!status && !op_moves(&parsed))
-            leave_ycc(chain, op_starts_gray(&parsed));
-        if (!status && !op_moves(&parsed))
-            status = leave_cmyk(chain, ops, output);
-        chain->item = &parsed.item;
+    enum status status = STATUS_OK;
+    for (const struct op_item *item = target->ops; item && !status; item = item->next) {
+        if (!op_moves(item)) {
+            leave_ycc(chain, op_starts_gray(item));
+            status = leave_cmyk(chain, target->ops);
+        }
         if (!status)
-            status = parsed.op->step(parsed.params, chain);
+            status = run_step(chain, item);
         if (!status)
             status = chain_check_size(chain, chain->shape.width, chain->shape.height);
     }
     leave_ycc(chain, target->gray);
-    return status ? status : leave_cmyk(chain, ops, output);
+    return status ? status : leave_cmyk(chain, target->ops);
 }
 
 /* For an output of values alone: drops the passes after the last one that computes values. */
@@ -265,7 +174,9 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
      * resize, and the hash. If a crop needs a copy, the next operation adds it, or step_copy below.
      * Four more passes may be added: orientation, YCbCr or CMYK to RGB or gray, a copy before that,
      * and gray or flattening. */
-    uint32_t capacity = 5 * (uint32_t)cJSON_GetArraySize(target->ops) + 4;
+    uint32_t capacity = 4;
+    for (const struct op_item *item = target->ops; item; item = item->next)
+        capacity += 5;
     struct pass_shape shape = plan_source_shape(source);
 
     variant->passes = malloc(capacity * sizeof(*variant->passes));

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <cjson/cJSON.h>
+#include <cjson/cJSON.h> /* plan_values, plan_json_passes */
 
 #include "codecs/image.h"
 #include "conf/status.h"
@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+struct op_item;
 struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry */
 struct colour; /* gpu/colour/colour.h: the tables of a profile */
 
@@ -48,8 +49,8 @@ struct plan_source {
     uint8_t background[3];            /* RGB, for flattening alpha */
 };
 
-/* Names an image in a job. Exactly one member is set. The text is borrowed from the job's ops, and
- * its syntax is not checked here. */
+/* Names an image in a job. Exactly one member is set. The text belongs to the job's operations,
+ * and its syntax is not checked here. */
 struct op_place {
     const char *path, *key;
 };
@@ -75,9 +76,9 @@ struct plan_overlays {
     void *context;
 };
 
-/* One requested output. `ops` is the job's array, borrowed and validated here. */
+/* One requested output. */
 struct plan_target {
-    const cJSON *ops;
+    const struct op_item *ops; /* gpu/plan/op_list.h; borrowed */
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
@@ -91,9 +92,9 @@ struct plan_target {
                             uint32_t v, size_t capacity);
     const struct plan_overlays *overlays; /* NULL: an operation with an overlay is bad_op */
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
-    struct error *error; /* Receives unknown_op, bad_op, image_too_large and errors of overlays; the
-                            plan is then built without this variant. NULL: these errors fail the
-                            whole plan. */
+    struct error *error; /* Receives bad_op, image_too_large and errors of overlays; the plan is
+                            then built without this variant. NULL: these errors fail the whole
+                            plan. */
 };
 
 struct plan_limits {
@@ -158,30 +159,15 @@ struct plan {
     bool idle;            /* no variant has a pass: skip the engine */
 };
 
-/* Checks names and parameters without an image. Errors: unknown_op, bad_op, with the operation's
- * place and name in the text. If `index` < 0, the text omits the output's number. */
-enum status plan_check_ops(const cJSON *ops, int index, struct error *error) MUST_CHECK;
-
 /* Chooses how to decode a YCbCr source. A variant needs only the Y channel if its first operation,
  * other than those that only move pixels, makes gray with the default weights. A gray target makes
- * gray after its operations. DECODE_YCC serves both kinds of variants. The ops must have passed
- * plan_check_ops. */
+ * gray after its operations. DECODE_YCC serves both kinds of variants. */
 enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
-
-/* Whether an operation converts to sRGB, so that the output has no profile. */
-bool plan_converts_to_srgb(const cJSON *ops);
-
-/* Whether an operation returns values: only then an output without an image makes sense. */
-bool plan_gives_values(const cJSON *ops);
-
-/* Finds the next operation after *position that has an overlay, and sets *position to it. Returns
- * the JSON of the overlay's place, or NULL. The ops must have passed plan_check_ops. */
-const cJSON *plan_next_overlay(const cJSON *ops, int *position);
 
 /* Chooses the scale M/8 at which to decode the source of a job with one output. Returns 1, 2 or 4
  * if the first operation (or the second, after a grayscale) is a reduction that allows it, else 8.
- * source: full size, with its orientation. The ops must have passed plan_check_ops. */
-uint32_t plan_eighths(const struct plan_source *source, const cJSON *ops);
+ * source: full size, with its orientation. */
+uint32_t plan_eighths(const struct plan_source *source, const struct op_item *ops);
 
 /* Builds the plan. *plan is overwritten; call plan_clear after success and after an error. Errors
  * of one target: bad_op (a parameter does not fit this image), image_too_large (an output). Errors

@@ -378,17 +378,12 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     return true;
 }
 
-/* Adds an empty array to the parent if it has no ops. */
-static bool read_ops(const struct check *check, cJSON *parent, const char *where,
+static bool read_ops(const struct check *check, const cJSON *parent, const char *where,
                      const cJSON **ops)
 {
     const cJSON *list = member(parent, "ops"), *op;
     int index = 0;
-    if (!list)
-        list = cJSON_AddArrayToObject(parent, "ops");
-    if (!list)
-        return refuse_as(check, STATUS_OUT_OF_MEMORY, "out of memory while reading a job");
-    if (!cJSON_IsArray(list))
+    if (list && !cJSON_IsArray(list))
         return refuse(check, "%s is %s; it must be an array", where, shown(list));
     if (cJSON_GetArraySize(list) > JOB_OPS_MAX)
         return refuse(check, "%s has %d operations; at most %d are allowed", where,
@@ -433,7 +428,7 @@ static bool check_places_differ(const struct check *check, const struct job *job
 
 /* Reads an output and its ops, from the job itself or from an element of `outputs`. An output
  * without a place only gives the values of its operations, so it must have some. */
-static bool read_variant(const struct check *check, struct job *job, cJSON *parent,
+static bool read_variant(const struct check *check, struct job *job, const cJSON *parent,
                          const char *where, const char *output_name, const char *ops_name)
 {
     struct job_output *output = &job->outputs[job->output_count];
@@ -452,7 +447,7 @@ static bool read_variant(const struct check *check, struct job *job, cJSON *pare
 
 static bool read_variants(const struct check *check, struct job *job, const cJSON *list)
 {
-    cJSON *item;
+    const cJSON *item;
     if (member(job->root, "output") || member(job->root, "ops"))
         return refuse(check, "the job has outputs and %s; it must have one or the other",
                       member(job->root, "output") ? "output" : "ops");

@@ -1,7 +1,7 @@
 /* job.h - parses a job, the JSON text that a client pushes, into a checked struct.
  *
- * A job owns its parsed JSON. Every string points into that tree or, after job_pack, into a copy.
- * `ops` stay cJSON nodes and formats stay names: the daemon checks both later. job_parse runs on
+ * A job owns its parsed JSON. Every string points into that tree or, after job_drop_tree, into a
+ * copy. `ops` stay cJSON nodes and formats stay names: the daemon checks both. job_parse runs on
  * the loop thread only. */
 #pragma once
 
@@ -52,14 +52,13 @@ struct job_output {
     unsigned metadata;    /* of the input, to keep: METADATA_ICC..., by default the profile */
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX items, each a string or an object with
-                             "op"; empty if the job gives none. NULL in a packed job */
-    char *ops_text;       /* the ops of a packed job as JSON text, else NULL */
+                             "op"; NULL if the job gives none, and after job_drop_tree */
 };
 
 struct job {
-    cJSON *root;          /* NULL in a packed job */
-    char *texts;          /* all strings of a packed job in one block, else NULL */
-    size_t bytes;         /* after job_pack: approximate heap size, without the nodes of a tree */
+    cJSON *root;          /* NULL after job_drop_tree */
+    char *texts;          /* all strings in one block, after job_drop_tree */
+    size_t bytes;         /* heap memory after job_drop_tree */
     const char *id;       /* or NULL */
     bool unique;          /* one job with this id at a time; then id is set */
     bool prioritized;     /* the job gives `priority`, 0 to JOB_PRIORITIES - 1. Only its result
@@ -96,14 +95,9 @@ enum status job_check_place(const cJSON *item, const char *where, const struct j
                             struct job_place *place, struct error *error) MUST_CHECK;
 void job_clear(struct job *job); /* idempotent */
 
-/* Shrinks a job that waits: frees a tree of more than JOB_NODES_MAX nodes and keeps its contents as
- * text. Then ops are NULL until job_unpack. `length`: bytes of the job's text. Returns false if
- * memory is short; the job keeps its tree then. */
-bool job_pack(struct job *job, size_t length);
-/* Parses the ops of a packed job again, on any thread; job_repack frees them. Both do nothing to a
- * job that kept its tree. Error: out_of_memory. */
-enum status job_unpack(struct job *job, struct error *error) MUST_CHECK;
-void job_repack(struct job *job);
+/* Frees the JSON of a job whose operations have been parsed. Returns false if memory is short; the
+ * job keeps its JSON then. */
+bool job_drop_tree(struct job *job) MUST_CHECK;
 
 /* A job of a daemon. Each shard numbers its jobs from 1. */
 struct job_name {

@@ -42,7 +42,7 @@ const char *job_excerpt(char excerpt[JOB_EXCERPT_BYTES_MAX + 1], const char *tex
 {
     char masked[4096]; /* a URL before the last byte of the excerpt ends here */
     size_t bytes = length < sizeof masked ? length : sizeof masked;
-    bool cut = bytes == sizeof masked || length == JOB_EXCERPT_BYTES_MAX; /* of a packed job */
+    bool cut = bytes == sizeof masked || length == JOB_EXCERPT_BYTES_MAX; /* a lease's head */
     memcpy(masked, text, bytes);
     bytes = mask_bytes(masked, bytes, cut ? MASK_CUT : MASK_VALUE);
     text_escape(excerpt, JOB_EXCERPT_BYTES_MAX + 1, masked, bytes);

@@ -26,6 +26,7 @@
 
 #include "conf/clock.h"
 #include "gpu/engine/engine.h"
+#include "gpu/plan/op_list.h"
 #include "gpu/engine/task_wait.h"
 #include "tests/bench/bench_device.h"
 #include "tests/fixtures/measure.h"
@@ -46,7 +47,6 @@ struct load {
     bool opaque;
     const char *ops;
     unsigned jobs; /* per run of the engine; 0: measure kernels only */
-    cJSON *json;
     struct plan plan;
     bool ycc; /* the source is Y, Cb and Cr */
 };
@@ -61,8 +61,14 @@ struct load {
 #define GAUSSIAN_OP(ksize) "{\"op\":\"gaussian\",\"ksize\":" #ksize "}"
 #define GAUSSIAN(ksize) "[" GAUSSIAN_OP(ksize) "]"
 
-#define LOAD(...) {__VA_ARGS__, NULL, {.idle = false}, false}
-#define LOAD_YCC(...) {__VA_ARGS__, 0, NULL, {.idle = false}, true}
+#define LOAD(...)                                                                                  \
+    {                                                                                              \
+        __VA_ARGS__, {.idle = false}, false                                                        \
+    }
+#define LOAD_YCC(...)                                                                              \
+    {                                                                                              \
+        __VA_ARGS__, 0, {.idle = false}, true                                                      \
+    }
 
 #define GAMMA "{\"op\":\"gamma\",\"gamma\":2.2}"
 #define LEVELS "{\"op\":\"levels\",\"in_black\":16,\"in_white\":235}"
@@ -193,8 +199,10 @@ static uint32_t side_named(char letter)
                            : width * 3 / 2; /* m: more */
 }
 
-static cJSON *load_ops(const struct load *load)
+static struct op_item *load_ops(const struct load *load)
 {
+    struct error error = {0};
+    struct op_item *ops;
     char text[1024];
     size_t at = 0;
     for (const char *from = load->ops; *from && at < sizeof(text) - 16; from++) {
@@ -204,7 +212,11 @@ static cJSON *load_ops(const struct load *load)
             at += (size_t)sprintf(text + at, "%u", side_named(*++from));
     }
     text[at] = '\0';
-    return cJSON_Parse(text);
+    cJSON *json = cJSON_Parse(text);
+    if (op_list_parse(&ops, json, -1, &error) != STATUS_OK)
+        die(load->name, &error);
+    cJSON_Delete(json);
+    return ops;
 }
 
 static enum status find_overlay(void *context, const struct plan_overlay_request *request,
@@ -240,18 +252,18 @@ static void load_open(struct load *load)
 {
     static const struct plan_overlays overlays = {.find = find_overlay};
     struct error error = {0};
-    load->json = load_ops(load);
+    struct op_item *ops = load_ops(load);
     struct plan_source source = {.width = width, .height = height, .channels = load->channels,
                                  .ycc = load->ycc, .orientation = load->orientation,
                                  .background = {255, 255, 255}};
-    struct plan_target target = {.ops = load->json, .opaque = load->opaque,
-                                 .overlays = &overlays};
+    struct plan_target target = {.ops = ops, .opaque = load->opaque, .overlays = &overlays};
     struct picture_file profile = profile_for(load);
     source.icc = profile.bytes;
     source.icc_bytes = profile.length;
     struct plan_limits limits = {.pixels_max = PIXELS_CEILING, .side_max = SIDE_CEILING};
     if (plan_build(&load->plan, &source, &target, 1, &limits, &error) != STATUS_OK)
         die(load->name, &error);
+    op_list_free(ops);
     picture_free(&profile);
 }
 
@@ -495,7 +507,6 @@ static void bench_small(const struct load *like)
                cpu_us[0], cpu_us[1], (double)activity.tasks / (double)activity.turns,
                activity.any_s * 1e6 / SMALL_JOBS);
         plan_clear(&load.plan);
-        cJSON_Delete(load.json);
     }
     width = old_width;
     height = old_height;
@@ -692,7 +703,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < LOADS; i++) {
         plan_clear(&loads[i].plan);
-        cJSON_Delete(loads[i].json);
     }
     return result;
 }

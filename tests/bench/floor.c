@@ -12,6 +12,7 @@
 #include <png.h>
 
 #include "conf/limits.h"
+#include "gpu/plan/op_list.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
 
@@ -255,21 +256,27 @@ static bool read_head(struct floor_thread *thread, struct floor_photo *photo, bo
 bool floor_take(struct floor *floor, struct floor_photo *photo, const cJSON *operations,
                 struct error *error)
 {
-    struct plan_target target = {.ops = operations, .opaque = true};
+    struct op_item *ops;
+    struct plan_target target = {.opaque = true};
     struct plan_limits limits = {100000000, 65500};
     bool ycc = false;
     if (!read_head(&floor->pool[0], photo, &ycc)) {
         error_set(error, STATUS_UNSUPPORTED_FORMAT, "cannot be read");
         return false;
     }
+    enum status status = op_list_parse(&ops, operations, -1, error);
+    target.ops = ops;
     /* The daemon chooses in the same way (daemon/pipeline/planning.c). */
     struct plan_source source = {.width = photo->width, .height = photo->height, .orientation = 1,
                                  .background = {255, 255, 255}};
     if (ycc && plan_decode_as(&target, 1) == DECODE_LUMA)
         photo->channels = 1;
     source.channels = photo->channels;
-    source.eighths = photo->png ? DECODE_EIGHTHS : plan_eighths(&source, operations);
-    return plan_build(&photo->plan, &source, &target, 1, &limits, error) == STATUS_OK;
+    source.eighths = photo->png ? DECODE_EIGHTHS : plan_eighths(&source, ops);
+    if (!status)
+        status = plan_build(&photo->plan, &source, &target, 1, &limits, error);
+    op_list_free(ops);
+    return status == STATUS_OK;
 }
 
 void floor_open(struct floor *floor, const char *folder, unsigned threads)

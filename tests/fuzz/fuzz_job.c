@@ -10,6 +10,7 @@
 #include "conf/text.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/op.h"
+#include "gpu/plan/op_list.h"
 #include "gpu/plan/pass.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
@@ -97,7 +98,8 @@ static void check_job(const struct job *job, const struct job_rules *rules)
             FUZZ_MUST(value >= encoder_parameters[p].min && value <= encoder_parameters[p].max);
             FUZZ_MUST((output->given >> p & 1) || value == encoder_parameters[p].standard);
         }
-        FUZZ_MUST(cJSON_IsArray(output->ops) && cJSON_GetArraySize(output->ops) <= JOB_OPS_MAX);
+        FUZZ_MUST(!output->ops || cJSON_IsArray(output->ops));
+        FUZZ_MUST(cJSON_GetArraySize(output->ops) <= JOB_OPS_MAX);
     }
 }
 
@@ -156,27 +158,31 @@ static enum status find_overlay(void *context, const struct plan_overlay_request
     return STATUS_OK;
 }
 
-static size_t make_targets(const struct job *job, struct plan_target *targets)
+static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
+                           struct plan_target *targets)
 {
     static const struct plan_overlays overlays = {.find = find_overlay};
-    size_t count = 0;
+    size_t count = 0, bytes = length;
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
         struct error error = {0};
         bool picture = job_place_is_given(&output->place);
         bool gray = picture && output->encoder.subsampling == SUBSAMPLING_GRAY;
-        enum status status = plan_check_ops(output->ops, (int)i, &error);
+        enum status status = op_list_parse(&ops[i], output->ops, (int)i, &error);
         FUZZ_MUST(ends_well(&error, status));
         FUZZ_MUST(status == STATUS_OK || status == STATUS_UNKNOWN_OP || status == STATUS_BAD_OP);
         must_be_printable(error.text);
-        if (status == STATUS_OK && (picture || plan_gives_values(output->ops)))
-            targets[count++] = (struct plan_target){.ops = output->ops,
+        bytes += op_list_bytes(ops[i]);
+        if (status == STATUS_OK && (picture || op_list_gives_values(ops[i])))
+            targets[count++] = (struct plan_target){.ops = ops[i],
                                                     .overlays = &overlays,
                                                     .opaque = output->encoder.quality % 2 == 0,
                                                     .gray = gray,
                                                     .no_picture = !picture,
                                                     .number = job->listed ? (unsigned)i + 1 : 0};
     }
+    FUZZ_MUST(job_drop_tree(job));
+    FUZZ_MUST(job->bytes + bytes <= 5 * length + job->output_count * JOB_OPS_MAX * OP_BYTES_MORE);
     return count;
 }
 
@@ -352,6 +358,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     const struct job_rules rules = {NS, 60};
     const struct plan_limits small = {1 << 14, 512}, standard = {PIXELS_DEFAULT, SIDE_DEFAULT};
     struct plan_target targets[JOB_OUTPUTS_MAX];
+    struct op_item *ops[JOB_OUTPUTS_MAX] = {NULL};
     struct job job;
     struct error error = {0};
     bool jpeg;
@@ -367,7 +374,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     size_t count = 0;
     if (status == STATUS_OK) {
         check_job(&job, &rules);
-        count = make_targets(&job, targets);
+        count = make_targets(&job, length - head_bytes, ops, targets);
     }
     if (count > 0) {
         struct plan_source source = choose_source(bytes, &jpeg);
@@ -376,6 +383,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         source.height *= 101;
         build(&source, jpeg, targets, count, &standard, false);
     }
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
+        op_list_free(ops[i]);
     job_clear(&job);
     return 0;
 }
@@ -397,7 +406,9 @@ static bool good(const char *text)
     struct error error = {0};
     cJSON *list = cJSON_Parse(text);
     FUZZ_MUST(list != NULL);
-    bool ok = plan_check_ops(list, -1, &error) == STATUS_OK;
+    struct op_item *ops;
+    bool ok = op_list_parse(&ops, list, -1, &error) == STATUS_OK;
+    op_list_free(ops);
     cJSON_Delete(list);
     return ok;
 }

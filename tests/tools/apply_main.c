@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "gpu/engine/engine.h"
+#include "gpu/plan/op_list.h"
 
 static enum status find_overlay(void *context, const struct plan_overlay_request *request,
                                 struct plan_overlay *overlay, struct error *error)
@@ -120,7 +121,11 @@ int main(int argc, char **argv)
                                  .orientation = 1,
                                  .eighths = argc > 5 ? (uint32_t)atoi(argv[5]) : 0};
     const struct plan_overlays overlays = {.find = find_overlay};
-    struct plan_target target = {.ops = cJSON_Parse(argv[4]), .overlays = &overlays};
+    cJSON *json = cJSON_Parse(argv[4]);
+    struct op_item *ops;
+    if (op_list_parse(&ops, json, -1, &error) != STATUS_OK)
+        return die(&error);
+    struct plan_target target = {.ops = ops, .overlays = &overlays};
     if (argc > 6 && !read_profile(argv[6], &source)) {
         fprintf(stderr, "apply: %s cannot be read\n", argv[6]);
         return 64;
@@ -134,6 +139,7 @@ int main(int argc, char **argv)
         die(&error);
     plan_clear(&plan);
     engine_close(engine);
-    cJSON_Delete((cJSON *)target.ops);
+    op_list_free(ops);
+    cJSON_Delete(json);
     return result;
 }

@@ -280,7 +280,8 @@ struct chain_case {
     struct plan_source source;
     uint32_t variants, fill;
     bool opaque[VARIANTS_MAX];
-    cJSON *ops[VARIANTS_MAX];
+    cJSON *json[VARIANTS_MAX];
+    struct op_item *ops[VARIANTS_MAX];
     char *text; /* for messages */
 };
 
@@ -327,18 +328,20 @@ static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
     struct plan_source source = *like;
     struct plan plan;
     struct error error;
-    cJSON *ops = NULL;
+    cJSON *json = NULL;
+    struct op_item *ops = NULL;
     char *text = NULL;
     unsigned tries = 0;
     do {
         if (tries++ == 100)
             fail_msg("%s: %s", text, error.text);
-        cJSON_Delete(ops);
+        cJSON_Delete(json);
+        op_list_free(ops);
         free(text);
         error = (struct error){0};
         text = draw_text(draw, op_table[which]);
-        ops = test_ops(text);
-    } while (plan_check_ops(ops, -1, &error) != STATUS_OK);
+        json = test_json(text);
+    } while (op_list_parse(&ops, json, -1, &error) != STATUS_OK);
     drawn[which]++;
     source.width = draw->width;
     source.height = draw->height;
@@ -346,8 +349,9 @@ static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
     draw->width = plan.variants[0].width;
     draw->height = plan.variants[0].height;
     plan_clear(&plan);
-    cJSON *op = cJSON_DetachItemFromArray(ops, 0);
-    cJSON_Delete(ops);
+    cJSON *op = cJSON_DetachItemFromArray(json, 0);
+    cJSON_Delete(json);
+    op_list_free(ops);
     free(text);
     return op;
 }
@@ -428,10 +432,11 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
         draw.width = turned ? c->source.height : c->source.width;
         draw.height = turned ? c->source.width : c->source.height;
         c->opaque[v] = draw_below(&draw, 2);
-        c->ops[v] = cJSON_CreateArray();
+        c->json[v] = cJSON_CreateArray();
         for (uint32_t steps = draw_from(&draw, 1, STEPS_MAX); steps > 0; steps--)
-            cJSON_AddItemToArray(c->ops[v], draw_op(&draw, &like));
-        char *json = cJSON_PrintUnformatted(c->ops[v]);
+            cJSON_AddItemToArray(c->json[v], draw_op(&draw, &like));
+        char *json = cJSON_PrintUnformatted(c->json[v]);
+        c->ops[v] = test_ops(json);
         fprintf(out, "; %s%s", json, c->opaque[v] ? ", opaque" : "");
         free(json);
     }
@@ -440,8 +445,10 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
 
 static void case_close(struct chain_case *c)
 {
-    for (uint32_t v = 0; v < c->variants; v++)
-        cJSON_Delete(c->ops[v]);
+    for (uint32_t v = 0; v < c->variants; v++) {
+        cJSON_Delete(c->json[v]);
+        op_list_free(c->ops[v]);
+    }
     free(c->text);
 }
 
@@ -538,7 +545,7 @@ static void add_values(cJSON *all, cJSON *more)
 
 /* Runs a separate plan over `image`, frees `image`, and adds the values of the plan. */
 static struct image apply(struct image image, const struct plan_source *like, int orientation,
-                          const cJSON *ops, bool opaque, cJSON *values, const char *what)
+                          const struct op_item *ops, bool opaque, cJSON *values, const char *what)
 {
     struct plan_source source = *like;
     struct plan_target target = {.ops = ops, .opaque = opaque};
@@ -592,14 +599,18 @@ static void check_steps(const struct chain_case *c, uint32_t variant, const stru
         now = leave_ycc(now, plan_decode_as(&(struct plan_target){.ops = c->ops[variant]}, 1));
     now = apply(now, source, source->orientation, NULL, false, values, c->text);
     const cJSON *op;
-    cJSON_ArrayForEach(op, c->ops[variant])
+    cJSON_ArrayForEach(op, c->json[variant])
     {
-        cJSON *alone = cJSON_CreateArray();
-        cJSON_AddItemToArray(alone, cJSON_Duplicate(op, true));
+        cJSON *json = cJSON_CreateArray();
+        struct error error = {0};
+        struct op_item *alone;
+        cJSON_AddItemToArray(json, cJSON_Duplicate(op, true));
+        assert_int_equal(op_list_parse(&alone, json, -1, &error), STATUS_OK);
         now = apply(now, source, 1, alone, false, values, c->text);
-        if (plan_converts_to_srgb(alone))
+        if (op_list_converts_to_srgb(alone))
             own.icc_bytes = 0;
-        cJSON_Delete(alone);
+        op_list_free(alone);
+        cJSON_Delete(json);
     }
     now = apply(now, source, 1, NULL, c->opaque[variant], values, c->text);
     test_same(carried_result(fused, variant), now, c->text);

@@ -196,14 +196,14 @@ static void all_plans(struct engine *engine)
 
 TEST(test_values)
 {
-    cJSON *with = test_ops("[{'op':'resize','width':9,'height':9,'fit':'cover',"
-                           "'gravity':'attention'}]");
-    cJSON *without = test_ops("[{'op':'resize','width':9,'height':9,'fit':'cover',"
-                              "'gravity':'north'}]");
-    assert_true(plan_gives_values(with));
-    assert_false(plan_gives_values(without));
-    cJSON_Delete(with);
-    cJSON_Delete(without);
+    struct op_item *with = test_ops("[{'op':'resize','width':9,'height':9,'fit':'cover',"
+                                    "'gravity':'attention'}]");
+    struct op_item *without = test_ops("[{'op':'resize','width':9,'height':9,'fit':'cover',"
+                                       "'gravity':'north'}]");
+    assert_true(op_list_gives_values(with));
+    assert_false(op_list_gives_values(without));
+    op_list_free(with);
+    op_list_free(without);
 }
 
 /* The whole image, resized, has 2,000 columns more than are allowed. */
@@ -220,7 +220,7 @@ TEST(test_too_large)
                      STATUS_IMAGE_TOO_LARGE);
     assert_non_null(strstr(error.text, "makes an image of 4000 x 10 pixels"));
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
+    op_list_free(target.ops);
 }
 
 ON_BOTH(cases)

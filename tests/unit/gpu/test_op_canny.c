@@ -249,7 +249,7 @@ TEST(test_refused)
 /* Canny can use a JPEG's Y channel. From gray it is one pass, from colour two. */
 TEST(test_gray)
 {
-    cJSON *ops = test_ops("[\"canny\"]");
+    struct op_item *ops = test_ops("[\"canny\"]");
     struct plan_target target = {.ops = ops};
     assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
     for (uint32_t channels = 1; channels <= 3; channels += 2) {
@@ -259,7 +259,7 @@ TEST(test_gray)
         assert_int_equal(plan.variants[0].channels, 1);
         plan_clear(&plan);
     }
-    cJSON_Delete(ops);
+    op_list_free(ops);
 }
 
 ON_BOTH(pictures)

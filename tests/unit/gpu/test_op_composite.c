@@ -231,22 +231,20 @@ TEST(test_bytes)
 {
     struct plan plan;
     struct error error = {0};
-    cJSON *list = cJSON_CreateArray();
-    struct plan_target target = {.ops = list, .overlays = &test_overlays};
-    for (int i = 0; i < 4; i++)
-        cJSON_AddItemToArray(list, cJSON_Parse("{\"op\":\"composite\",\"tile\":true,"
-                                               "\"input\":\"opaque-4096x4096\"}"));
-    cJSON_AddItemToArray(list, cJSON_Parse("{\"op\":\"resize\",\"width\":100}"));
+#define TILED "{'op':'composite','tile':true,'input':'opaque-4096x4096'},"
+#define FOUR  "[" TILED TILED TILED TILED "{'op':'resize','width':100}"
+    struct plan_target target = {.ops = test_ops(FOUR "]"), .overlays = &test_overlays};
     assert_int_equal(plan_build(&plan, SOURCE(4096, 4096, 3), &target, 1, &test_limits, &error),
                      STATUS_OK);
     assert_int_equal(plan.overlays_bytes, PLAN_OVERLAYS_BYTES_MAX);
     plan_clear(&plan);
-    cJSON_AddItemToArray(list, cJSON_Parse("{\"op\":\"composite\",\"input\":\"opaque-1x1\"}"));
+    op_list_free(target.ops);
+    target.ops = test_ops(FOUR ",{'op':'composite','input':'opaque-1x1'}]");
     assert_int_equal(plan_build(&plan, SOURCE(4096, 4096, 3), &target, 1, &test_limits, &error),
                      STATUS_OVER_BUDGET);
     assert_non_null(strstr(error.text, "more than 67108864 pixels"));
     plan_clear(&plan);
-    cJSON_Delete(list);
+    op_list_free(target.ops);
 }
 
 /* An overlay's error fails its variant alone. */
@@ -254,7 +252,8 @@ TEST(test_missing)
 {
     struct plan plan;
     struct error error = {0}, first = {0};
-    cJSON *bad = test_ops("[{'op':'composite','input':'missing'}]"), *good = test_ops("['invert']");
+    struct op_item *bad = test_ops("[{'op':'composite','input':'missing'}]");
+    struct op_item *good = test_ops("['invert']");
     struct plan_target targets[2] = {
         {.ops = bad, .overlays = &test_overlays, .number = 1, .error = &first},
         {.ops = good, .number = 2}};
@@ -269,8 +268,8 @@ TEST(test_missing)
                      STATUS_OK);
     assert_int_equal(first.status, STATUS_BAD_OP);
     plan_clear(&plan);
-    cJSON_Delete(bad);
-    cJSON_Delete(good);
+    op_list_free(bad);
+    op_list_free(good);
 }
 
 TEST(test_refused)

@@ -138,7 +138,7 @@ TEST(test_fusion)
         assert_int_equal(plan.variants[0].channels, 1);
         assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
+        op_list_free(target.ops);
     }
 }
 

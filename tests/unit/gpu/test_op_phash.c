@@ -110,7 +110,7 @@ static unsigned run_job(struct engine *engine, const struct pixels *pixels,
         assert_non_null(values[v]);
         for (uint32_t p = 0; p < plan.variants[v].pass_count; p++)
             hashes += plan.variants[v].passes[p].stacked && !plan.variants[v].passes[p].deferred;
-        cJSON_Delete((cJSON *)targets[v].ops);
+        op_list_free(targets[v].ops);
     }
     engine_release(engine, &memory);
     plan_clear(&plan);
@@ -269,11 +269,11 @@ TEST(test_decoding)
     struct plan_target target = {.ops = test_ops("[\"phash\"," TO_32 "]")};
     assert_int_equal(plan_decode_as(&target, 1), DECODE_COLOUR);
     assert_int_equal(plan_eighths(&source, target.ops), DECODE_EIGHTHS);
-    assert_true(plan_gives_values(target.ops));
-    cJSON_Delete((cJSON *)target.ops);
+    assert_true(op_list_gives_values(target.ops));
+    op_list_free(target.ops);
     target.ops = test_ops("[\"grayscale\",\"phash\"]");
     assert_int_equal(plan_decode_as(&target, 1), DECODE_LUMA);
-    cJSON_Delete((cJSON *)target.ops);
+    op_list_free(target.ops);
 }
 
 TEST(test_parameters)

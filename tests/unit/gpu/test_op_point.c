@@ -298,7 +298,7 @@ TEST(test_point_wants_gray)
         struct plan_target target = {.ops = test_ops(rows[i].ops)};
         assert_int_equal(plan_decode_as(&target, 1),
                          rows[i].gray ? DECODE_LUMA : DECODE_COLOUR);
-        cJSON_Delete((cJSON *)target.ops);
+        op_list_free(target.ops);
     }
 }
 

@@ -433,7 +433,7 @@ TEST(test_geometry)
                 plan_clear(&plan);
             }
         }
-        cJSON_Delete((cJSON *)target.ops);
+        op_list_free(target.ops);
     }
 }
 
@@ -453,9 +453,9 @@ TEST(test_what_comes_first)
     };
     struct plan_source source = {.width = 5120, .height = 2880, .channels = 3, .orientation = 1};
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        cJSON *ops = test_ops(table[i].ops);
+        struct op_item *ops = test_ops(table[i].ops);
         assert_int_equal(plan_eighths(&source, ops), table[i].eighths);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
     assert_int_equal(plan_eighths(&source, NULL), 8);
 }
@@ -538,7 +538,7 @@ TEST(test_too_large)
         assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
                          STATUS_IMAGE_TOO_LARGE);
         plan_clear(&plan);
-        cJSON_Delete((cJSON *)target.ops);
+        op_list_free(target.ops);
     }
 }
 
@@ -562,7 +562,7 @@ TEST(test_too_many_tables)
         struct plan plan;
         struct error error = {0};
         struct plan_target targets[JOB_OUTPUTS_MAX];
-        cJSON *ops = test_ops(table[i].ops);
+        struct op_item *ops = test_ops(table[i].ops);
         for (size_t t = 0; t < JOB_OUTPUTS_MAX; t++)
             targets[t] = (struct plan_target){.ops = ops};
         assert_int_equal(plan_build(&plan, &source, targets, JOB_OUTPUTS_MAX, &limits, &error),
@@ -570,7 +570,7 @@ TEST(test_too_many_tables)
         assert_true(plan.constants_bytes <= PLAN_CONSTANTS_BYTES_MAX);
         assert_true(!table[i].status || strstr(error.text, "67108864"));
         plan_clear(&plan);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
 }
 

@@ -273,7 +273,7 @@ TEST(test_plans)
     };
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct plan plan;
-        cJSON *ops = test_ops(table[i].ops);
+        struct op_item *ops = test_ops(table[i].ops);
         struct plan_target target = {.ops = ops};
         enum decode_as as = plan_decode_as(&target, 1);
         bool luma = table[i].as == DECODE_LUMA;
@@ -285,7 +285,7 @@ TEST(test_plans)
         assert_int_equal(plan.variants[0].height, table[i].height);
         assert_int_equal(plan.variants[0].channels, table[i].channels);
         plan_clear(&plan);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
 }
 
@@ -293,13 +293,13 @@ TEST(test_too_large)
 {
     struct error error = {0};
     struct plan plan;
-    cJSON *ops = test_ops("[{'op':'rotate','angle':45}]");
+    struct op_item *ops = test_ops("[{'op':'rotate','angle':45}]");
     struct plan_target target = {.ops = ops};
     assert_int_equal(plan_build(&plan, SOURCE(65500, 10, 1), &target, 1, &test_limits, &error),
                      STATUS_IMAGE_TOO_LARGE);
     assert_non_null(strstr(error.text, "the result has 2145912976 pixels"));
     plan_clear(&plan);
-    cJSON_Delete(ops);
+    op_list_free(ops);
 }
 
 TEST(test_refused_parameters)

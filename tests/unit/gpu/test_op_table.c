@@ -27,7 +27,7 @@ static cJSON *make_ops(const struct op *op, const char *name, cJSON *value)
     for (size_t i = 0; i < sizeof(fitting) / sizeof(fitting[0]); i++)
         if (strcmp(fitting[i].op, op->name) == 0)
             params = fitting[i].params;
-    cJSON *ops = test_ops(text_of("[{'op':'%s'%s}]", op->name, params));
+    cJSON *ops = test_json(text_of("[{'op':'%s'%s}]", op->name, params));
     if (name) {
         cJSON_DeleteItemFromObject(ops->child, name);
         cJSON_AddItemToObject(ops->child, name, value);
@@ -35,10 +35,11 @@ static cJSON *make_ops(const struct op *op, const char *name, cJSON *value)
     return ops;
 }
 
-static enum status parse(struct op_parsed *parsed, cJSON *ops, struct error *error)
+/* Frees `ops`, so that the item may not point into it. */
+static enum status parse(struct op_item **item, cJSON *ops, struct error *error)
 {
     *error = (struct error){0};
-    enum status status = op_parse(parsed, ops->child, -1, 0, error);
+    enum status status = op_list_parse(item, ops, -1, error);
     cJSON_Delete(ops);
     return status;
 }
@@ -46,16 +47,17 @@ static enum status parse(struct op_parsed *parsed, cJSON *ops, struct error *err
 /* Expects the value accepted or refused. A complaint about another parameter means accepted. */
 static void expect(const struct op *op, const struct op_param *param, cJSON *value, bool good)
 {
-    struct op_parsed parsed;
+    struct op_item *item;
     struct error error;
     char *text = cJSON_PrintUnformatted(value);
-    enum status status = parse(&parsed, make_ops(op, param->name, value), &error);
+    enum status status = parse(&item, make_ops(op, param->name, value), &error);
     const char *start = text_of("ops[0] %s: %s", op->name, param->name);
     bool blamed = status == STATUS_BAD_OP && strncmp(error.text, start, strlen(start)) == 0 &&
                   strstr(error.text, " must ") && !strstr(error.text, "must be below") &&
                   !strstr(error.text, "must not be above");
     if (blamed == good)
         fail_msg("%s %s %s: \"%s\"", op->name, param->name, text, error.text);
+    op_list_free(item);
     free(text);
 }
 
@@ -108,12 +110,15 @@ static cJSON *default_of(const struct op_param *param)
     return cJSON_CreateNumber(param->standard);
 }
 
-/* The texts of both lists are at different addresses. */
-static void forget_places(struct op_parsed *parsed)
+/* What the values of both lists point to is at different addresses. */
+static void forget_pointers(struct op_item *item)
 {
-    op_each_param (param, parsed->op)
+    op_each_param (param, item->op) {
         if (param->kind == OP_KIND_PLACE)
-            memset(parsed->params + param->at, 0, sizeof(struct op_place));
+            memset(item->params + param->at, 0, sizeof(struct op_place));
+        if (param->kind == OP_KIND_MATRIX || param->kind == OP_KIND_ODD_MATRIX)
+            memset(item->params + param->at, 0, sizeof(struct op_matrix));
+    }
 }
 
 /* Giving the default explicitly changes nothing. */
@@ -122,17 +127,19 @@ TEST(test_defaults)
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         op_each_param (param, op) {
-            struct op_parsed without, with;
+            struct op_item *without, *with;
             struct error error;
             if (param->need != OP_HAS_DEFAULT)
                 continue;
             assert_int_equal(parse(&without, make_ops(op, NULL, NULL), &error), STATUS_OK);
             if (parse(&with, make_ops(op, param->name, default_of(param)), &error))
                 fail_msg("%s: %s", op->name, error.text);
-            forget_places(&with);
-            forget_places(&without);
-            if (memcmp(with.params, without.params, sizeof(with.params)) != 0)
+            forget_pointers(with);
+            forget_pointers(without);
+            if (memcmp(with->params, without->params, op->params_bytes) != 0)
                 fail_msg("%s: the table has another default for %s", op->name, param->name);
+            op_list_free(with);
+            op_list_free(without);
         }
     }
 }
@@ -142,40 +149,51 @@ TEST(test_required)
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         op_each_param (param, op) {
-            struct op_parsed parsed;
+            struct op_item *item;
             struct error error;
             cJSON *ops = make_ops(op, NULL, NULL);
             cJSON_DeleteItemFromObject(ops->child, param->name);
-            enum status status = parse(&parsed, ops, &error);
+            enum status status = parse(&item, ops, &error);
             if (param->need == OP_REQUIRED &&
                 (status != STATUS_BAD_OP || !strstr(error.text, param->name)))
                 fail_msg("%s without %s: \"%s\"", op->name, param->name, error.text);
+            op_list_free(item);
         }
     }
 }
 
-static void build(struct plan *plan, uint32_t channels, const cJSON *ops)
+static struct op_item *parse_valid(cJSON *ops)
+{
+    struct op_item *list;
+    struct error error;
+    if (parse(&list, ops, &error) != STATUS_OK)
+        fail_msg("%s (the table `fitting` has the parameters that operations require)", error.text);
+    return list;
+}
+
+static void build(struct plan *plan, uint32_t channels, const struct op_item *ops)
 {
     struct plan_source source = {.width = 60, .height = 40, .channels = channels, .orientation = 1};
     struct plan_target target = {.ops = ops, .overlays = &test_overlays};
     struct error error = {0};
     if (plan_build(plan, &source, &target, 1, &test_limits, &error) != STATUS_OK)
-        fail_msg("%s (the table `fitting` has the parameters that operations require)", error.text);
+        fail_msg("%s", error.text);
 }
 
 /* The operation between two point operations is one pass only if it is a point operation too. */
 static void check_fused(const struct op *op)
 {
     struct plan plan;
-    cJSON *ops = make_ops(op, NULL, NULL);
-    cJSON_InsertItemInArray(ops, 0, cJSON_CreateString("invert"));
-    cJSON_AddItemToArray(ops, cJSON_CreateString("invert"));
+    cJSON *json = make_ops(op, NULL, NULL);
+    cJSON_InsertItemInArray(json, 0, cJSON_CreateString("invert"));
+    cJSON_AddItemToArray(json, cJSON_CreateString("invert"));
+    struct op_item *ops = parse_valid(json);
     build(&plan, 3, ops);
     bool one = plan.variants[0].pass_count <= 1;
     if (one != ((op->flags & OP_POINT) != 0))
         fail_msg("invert, %s, invert are %u passes", op->name, plan.variants[0].pass_count);
     plan_clear(&plan);
-    cJSON_Delete(ops);
+    op_list_free(ops);
 }
 
 TEST(test_flags)
@@ -183,21 +201,44 @@ TEST(test_flags)
     for (size_t i = 0; i < op_count; i++) {
         const struct op *op = op_table[i];
         struct plan plan;
-        cJSON *ops = make_ops(op, NULL, NULL);
+        struct op_item *ops = parse_valid(make_ops(op, NULL, NULL));
         struct plan_target target = {.ops = ops};
         bool gray = (op->flags & (OP_STARTS_GRAY | OP_GRAY_BY_DEFAULT)) != 0;
         build(&plan, 3, ops);
         assert_int_equal(plan_has_values(&plan, 0), (op->flags & OP_VALUES) != 0);
-        assert_int_equal(plan_gives_values(ops), (op->flags & OP_VALUES) != 0);
+        assert_int_equal(op_list_gives_values(ops), (op->flags & OP_VALUES) != 0);
         if ((plan.variants[0].channels == 1) != gray)
             fail_msg("%s gives %u channels of 3", op->name, plan.variants[0].channels);
         assert_int_equal(plan_decode_as(&target, 1) == DECODE_LUMA, gray);
         plan_clear(&plan);
-        cJSON_AddItemToArray(ops, cJSON_CreateString("grayscale"));
+        ops->next = test_ops("['grayscale']");
         assert_int_equal(plan_decode_as(&target, 1) == DECODE_LUMA,
                          gray || (op->flags & OP_MOVES) != 0);
-        cJSON_Delete(ops);
+        op_list_free(ops);
         check_fused(op);
+    }
+}
+
+/* The memory of the shortest text of an operation is at most what JOB_TEXT_BYTES_MAX counts. Longer
+ * texts have 2 bytes or more per number of a matrix, and a byte per byte of a place. */
+TEST(test_bytes)
+{
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        cJSON *json = make_ops(op, NULL, NULL);
+        if (json->child->child->next == NULL)
+            cJSON_ReplaceItemInArray(json, 0, cJSON_CreateString(op->name));
+        char *text = cJSON_PrintUnformatted(json);
+        struct op_item *ops = parse_valid(json);
+        unsigned pointers = 0;
+        op_each_param (param, op)
+            pointers += param->kind == OP_KIND_PLACE || param->kind == OP_KIND_MATRIX ||
+                        param->kind == OP_KIND_ODD_MATRIX;
+        assert_true(pointers <= 1 && op->params_bytes <= OP_PARAMS_BYTES_MAX);
+        if (op_list_bytes(ops) > 4 * (strlen(text) - 1) + OP_BYTES_MORE)
+            fail_msg("%s takes %zu bytes", text, op_list_bytes(ops));
+        op_list_free(ops);
+        free(text);
     }
 }
 

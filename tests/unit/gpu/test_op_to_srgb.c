@@ -368,14 +368,14 @@ TEST(test_damaged_tables)
     } else {
         struct plan plan;
         struct error error = {0};
-        cJSON *ops = test_ops("['invert','to_srgb']");
+        struct op_item *ops = test_ops("['invert','to_srgb']");
         struct plan_target target = {.ops = ops};
         assert_int_equal(plan_build(&plan, SOURCE_ICC(9, 9, 3, &p3), &target, 1, &test_limits,
                                     &error), STATUS_BAD_OP);
         assert_non_null(strstr(error.text, "ops[1] to_srgb: the input's ICC profile cannot be "
                                            "used: it has tables, which only lcms2 reads"));
         plan_clear(&plan);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
     picture_free(&p3);
     picture_free(&inks);

@@ -60,7 +60,7 @@ static void all_colours(struct engine *engine)
                   plan_result(&plan, 1, memory.input, memory.output));
     engine_release(engine, &memory);
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)targets[1].ops);
+    op_list_free(targets[1].ops);
 }
 
 ON_BOTH(colours)

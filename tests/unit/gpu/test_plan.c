@@ -1,4 +1,4 @@
-/* Tests of plan.c and op.c: refusals and their messages, chains, fusion, and buffers. */
+/* Tests of plan.c, op.c and op_list.c: refusals and their messages, chains, fusion, and buffers. */
 #include <malloc.h>
 
 #include "tests/fixtures/gpu/both_engines.h"
@@ -56,31 +56,26 @@ TEST(test_refused_operations)
     for (size_t i = 0; i < COUNT_OF(refusals); i++) {
         const struct refusal *refusal = &refusals[i];
         struct error error = {0};
-        cJSON *ops = test_ops(refusal->ops);
-        enum status status = plan_check_ops(ops, 3, &error);
+        struct op_item *ops;
+        enum status status = test_parse(&ops, refusal->ops, 3, &error);
         if (status != refusal->status || !strstr(error.text, refusal->text))
             fail_msg("%s: %s \"%s\" instead of %s \"%s\"", refusal->ops, status_name(status),
                      error.text, status_name(refusal->status), refusal->text);
-        /* A plan refuses it too, without an earlier check. */
-        struct plan plan;
-        struct plan_target target = {.ops = ops};
-        struct error again = {0};
-        assert_int_equal(plan_build(&plan, SOURCE(8, 8, 3), &target, 1, &test_limits, &again),
-                         status);
-        plan_clear(&plan);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
 }
 
 TEST(test_places_in_messages)
 {
     struct error one = {0}, many = {0};
-    cJSON *ops = test_ops("[\"sobel\",{\"op\":\"sobel\",\"x\":1}]");
-    assert_int_equal(plan_check_ops(ops, -1, &one), STATUS_BAD_OP);
+    static const char ops[] = "[\"sobel\",{\"op\":\"sobel\",\"x\":1}]";
+    struct op_item *before;
+    assert_int_equal(test_parse(&before, ops, -1, &one), STATUS_BAD_OP);
+    op_list_free(before);
     assert_int_equal(strncmp(one.text, "ops[1] sobel: ", 14), 0);
-    assert_int_equal(plan_check_ops(ops, 2, &many), STATUS_BAD_OP);
+    assert_int_equal(test_parse(&before, ops, 2, &many), STATUS_BAD_OP);
+    op_list_free(before);
     assert_int_equal(strncmp(many.text, "outputs[2].ops[1] sobel: ", 25), 0);
-    cJSON_Delete(ops);
 }
 
 TEST(test_accepted_operations)
@@ -90,25 +85,28 @@ TEST(test_accepted_operations)
         "[{\"op\":\"grayscale\",\"weights\":[65536,0,0]},\"sobel\"]",
         "[{\"magnitude\":\"l2\",\"op\":\"sobel\",\"border\":\"zero\"}]"};
     for (size_t i = 0; i < COUNT_OF(accepted); i++) {
-        struct error error = {0};
-        cJSON *ops = test_ops(accepted[i]);
-        if (plan_check_ops(ops, -1, &error) != STATUS_OK)
-            fail_msg("%s: %s", accepted[i], error.text);
-        cJSON_Delete(ops);
+        struct op_item *ops = test_ops(accepted[i]);
+        assert_true(!ops == (i == 0));
+        op_list_free(ops);
     }
     struct error error = {0};
-    assert_int_equal(plan_check_ops(NULL, -1, &error), STATUS_OK);
+    struct op_item *none;
+    assert_int_equal(op_list_parse(&none, NULL, -1, &error), STATUS_OK);
+    assert_null(none);
 }
 
 TEST(test_too_many_operations)
 {
     struct error error = {0};
+    struct op_item *list;
     cJSON *ops = cJSON_CreateArray();
     for (int i = 0; i < JOB_OPS_MAX; i++)
         cJSON_AddItemToArray(ops, cJSON_CreateString("sobel"));
-    assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_OK);
+    assert_int_equal(op_list_parse(&list, ops, -1, &error), STATUS_OK);
+    op_list_free(list);
     cJSON_AddItemToArray(ops, cJSON_CreateString("sobel"));
-    assert_int_equal(plan_check_ops(ops, -1, &error), STATUS_BAD_OP);
+    assert_int_equal(op_list_parse(&list, ops, -1, &error), STATUS_BAD_OP);
+    op_list_free(list);
     assert_non_null(strstr(error.text, "33 operations"));
     cJSON_Delete(ops);
 }
@@ -320,7 +318,7 @@ TEST(test_limits_of_results)
         assert_non_null(strstr(error.text, rows[i].text));
         plan_clear(&plan);
     }
-    cJSON_Delete((cJSON *)target.ops);
+    op_list_free(target.ops);
 }
 
 /* What one variant takes of a YCbCr source, and what serves it together with a variant that takes
@@ -343,12 +341,11 @@ TEST(test_decode_as)
         {"[{\"op\":\"resize\",\"width\":3},\"grayscale\"]", false},
         {"[\"rotate\"]", false},
         {"[]", false},
-        {"[\"nothing\"]", false},
         {NULL, false},
     };
-    cJSON *gray = test_ops("[\"grayscale\"]");
+    struct op_item *gray = test_ops("[\"grayscale\"]");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        cJSON *ops = rows[i].ops ? test_ops(rows[i].ops) : NULL;
+        struct op_item *ops = rows[i].ops ? test_ops(rows[i].ops) : NULL;
         struct plan_target beside[3] = {{.ops = ops}, {.ops = gray}, {.ops = NULL}};
         struct plan_target swapped[2] = {beside[2], beside[0]};
         enum decode_as alone = rows[i].luma ? DECODE_LUMA : DECODE_COLOUR;
@@ -357,19 +354,19 @@ TEST(test_decode_as)
         assert_int_equal(plan_decode_as(beside, 2), rows[i].luma ? DECODE_LUMA : DECODE_YCC);
         assert_int_equal(plan_decode_as(swapped, 2), rows[i].luma ? DECODE_YCC : DECODE_COLOUR);
         assert_int_equal(plan_decode_as(beside, 3), DECODE_YCC);
-        cJSON_Delete(ops);
+        op_list_free(ops);
     }
     assert_int_equal(plan_decode_as(NULL, 0), DECODE_COLOUR);
     /* A gray output makes gray at the end. */
-    cJSON *moves = test_ops("[\"flip\",\"rotate\"]"), *invert = test_ops("[\"invert\"]");
+    struct op_item *moves = test_ops("[\"flip\",\"rotate\"]"), *invert = test_ops("[\"invert\"]");
     assert_int_equal(plan_decode_as(&(struct plan_target){.gray = true}, 1), DECODE_LUMA);
     assert_int_equal(plan_decode_as(&(struct plan_target){.ops = moves, .gray = true}, 1),
                      DECODE_LUMA);
     assert_int_equal(plan_decode_as(&(struct plan_target){.ops = invert, .gray = true}, 1),
                      DECODE_COLOUR);
-    cJSON_Delete(moves);
-    cJSON_Delete(invert);
-    cJSON_Delete(gray);
+    op_list_free(moves);
+    op_list_free(invert);
+    op_list_free(gray);
 }
 
 /* ---- several results of one image ---- */
@@ -407,7 +404,7 @@ static void all_variants(struct engine *engine)
                         plan.output_bytes);
         }
         gpu_run_close(&alone);
-        cJSON_Delete((cJSON *)targets[v].ops);
+        op_list_free(targets[v].ops);
     }
     engine_release(engine, &memory);
     plan_clear(&plan);
@@ -422,19 +419,23 @@ TEST(test_a_bad_variant)
     struct plan plan;
     struct error error = {0};
     struct plan_source source = {.width = 9, .height = 9, .channels = 3, .orientation = 1};
-    struct plan_target targets[2] = {
-        {.ops = test_ops("[\"sobel\"]"), .number = 3},
-        {.ops = test_ops("[{\"op\":\"resize\",\"width\":4},\"edges\"]"), .number = 5}};
-    assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error),
-                     STATUS_UNKNOWN_OP);
-    assert_int_equal(strncmp(error.text, "outputs[4].ops[1]", 17), 0);
+    struct op_item *bad;
+    assert_int_equal(test_parse(&bad,
+                                "[{'op':'resize','width':4},"
+                                "{'op':'crop','width':5,'height':1}]",
+                                4, &error),
+                     STATUS_OK);
+    struct plan_target targets[2] = {{.ops = test_ops("[\"sobel\"]"), .number = 3},
+                                     {.ops = bad, .number = 5}};
+    assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error), STATUS_BAD_OP);
+    assert_int_equal(strncmp(error.text, "outputs[4].ops[1] crop", 22), 0);
     plan_clear(&plan);
 
     struct error none = {0}, own = {0};
     struct plan_target three[3] = {targets[1], targets[0], {.ops = NULL, .opaque = true}};
     three[0].error = &own;
     assert_int_equal(plan_build(&plan, &source, three, 3, &test_limits, &none), STATUS_OK);
-    assert_int_equal(own.status, STATUS_UNKNOWN_OP);
+    assert_int_equal(own.status, STATUS_BAD_OP);
     assert_string_equal(own.text, error.text);
     assert_int_equal(none.status, STATUS_OK);
     assert_int_equal(plan.variants[0].pass_count, 0);
@@ -453,8 +454,8 @@ TEST(test_a_bad_variant)
     assert_int_equal(own.status, STATUS_IMAGE_TOO_LARGE);
     assert_true(plan.idle);
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)targets[0].ops);
-    cJSON_Delete((cJSON *)targets[1].ops);
+    op_list_free(targets[0].ops);
+    op_list_free(targets[1].ops);
 }
 
 /* The plan counts its tables. They are computed at their final place, which need not be zeroed. */
@@ -486,7 +487,7 @@ TEST(test_constants)
     free(a);
     free(b);
     plan_clear(&plan);
-    cJSON_Delete((cJSON *)target.ops);
+    op_list_free(target.ops);
 }
 
 TEST_MAIN(.setup = engines_open, .teardown = engines_close)

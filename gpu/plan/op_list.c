@@ -1,0 +1,69 @@
+#include "gpu/plan/op_list.h"
+
+#include <stdlib.h>
+
+#include "gpu/plan/op.h"
+#include "gpu/plan/plan.h"
+
+enum status op_list_parse(struct op_item **list, const cJSON *array, int output,
+                          struct error *error)
+{
+    int count = cJSON_GetArraySize(array), position = 0;
+    *list = NULL;
+    if (array && !cJSON_IsArray(array))
+        return error_set(error, STATUS_BAD_OP, "ops must be an array of operations");
+    if (count > JOB_OPS_MAX)
+        return error_set(error, STATUS_BAD_OP, "ops has %d operations; at most %d are allowed",
+                         count, JOB_OPS_MAX);
+    const cJSON *json;
+    cJSON_ArrayForEach(json, array)
+    {
+        enum status status = op_parse(list, json, output, position++, error);
+        if (status)
+            return status;
+        list = &(*list)->next;
+    }
+    return STATUS_OK;
+}
+
+void op_list_free(const struct op_item *list)
+{
+    while (list) {
+        const struct op_item *next = list->next;
+        free((void *)list);
+        list = next;
+    }
+}
+
+size_t op_list_bytes(const struct op_item *list)
+{
+    enum { overhead = 16 }; /* of malloc, at most */
+    size_t bytes = 0;
+    for (; list; list = list->next)
+        bytes += list->bytes + overhead;
+    return bytes;
+}
+
+bool op_list_converts_to_srgb(const struct op_item *list)
+{
+    return op_find_flag(list, OP_TO_SRGB) != NULL;
+}
+
+bool op_list_gives_values(const struct op_item *list)
+{
+    for (; list; list = list->next)
+        if (list->op->gives ? list->op->gives(list->params) : list->op->flags & OP_VALUES)
+            return true;
+    return false;
+}
+
+const struct op_place *op_list_next_overlay(const struct op_item *list, int *position)
+{
+    while (list && list->position <= *position)
+        list = list->next;
+    list = op_find_flag(list, OP_LAYS);
+    if (!list)
+        return NULL;
+    *position = list->position;
+    return (const void *)(list->params + list->op->params->at);
+}
