@@ -139,6 +139,8 @@ static enum status read_integer(const struct reading *r, void *value)
 
 static enum status read_number(const struct reading *r, void *value)
 {
+    if (!cJSON_IsNumber(r->given))
+        return refuse(r, ": %s is %s; it must be a number", r->name, kind_of(r->given));
     *(double *)value = r->given->valuedouble;
     return check_range(r, r->given->valuedouble, r->param->min, r->param->max);
 }
@@ -177,72 +179,57 @@ static enum status read_word(const struct reading *r, void *value)
                   list);
 }
 
-static enum status read_integers(const struct reading *r, void *value)
+/* Reads each item of an array with the reader of one, as NAME[INDEX]. `bytes`: of one value. */
+static enum status read_items(const struct reading *r, const struct op_param *param,
+                              enum status (*read)(const struct reading *r, void *value),
+                              void *values, size_t bytes)
 {
-    int *values = value, count = cJSON_GetArraySize(r->given), i = 0;
     enum status status = STATUS_OK;
-    char name[80];
+    unsigned char *value = values;
+    int i = 0;
+    for (const cJSON *each = r->given->child; each && !status; each = each->next, value += bytes) {
+        char name[80];
+        struct reading one = {r->item, r->error, param, name, each, r->more};
+        snprintf(name, sizeof(name), "%.60s[%d]", r->name, i++);
+        status = read(&one, value);
+    }
+    return status;
+}
+
+static enum status read_array(const struct reading *r, void *value)
+{
+    int count = cJSON_GetArraySize(r->given);
     if (count != r->param->columns)
         return refuse(r, ": %s has %d items; it must have %d", r->name, count, r->param->columns);
-    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
-        struct reading one = {r->item, r->error, r->param, name, each, NULL};
-        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
-        status = read_integer(&one, &values[i]);
-    }
-    return status;
+    return r->param->kind == OP_KIND_INTEGERS
+               ? read_items(r, r->param, read_integer, value, sizeof(int))
+               : read_items(r, r->param, read_number, value, sizeof(double));
 }
 
-static enum status read_numbers(const struct reading *r, void *value)
+static enum status read_cell(const struct reading *r, void *value)
 {
-    double *values = value;
-    int i = 0;
-    enum status status = STATUS_OK;
-    if (cJSON_GetArraySize(r->given) != r->param->columns)
-        return refuse(r, ": %s has %d items; it must have %d", r->name,
-                      cJSON_GetArraySize(r->given), r->param->columns);
-    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
-        char name[80];
-        struct reading one = {r->item, r->error, r->param, name, each, NULL};
-        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
-        if (!cJSON_IsNumber(each))
-            return refuse(r, ": %s is %s; it must be a number", name, kind_of(each));
-        status = read_number(&one, &values[i]);
-    }
-    return status;
+    struct op_param last = {.min = -r->param->last_max, .max = r->param->last_max};
+    struct reading cell = *r;
+    if (r->param->kind == OP_KIND_MATRIX && !r->given->next)
+        cell.param = &last;
+    return read_number(&cell, value);
 }
 
-static enum status read_row(const struct reading *r, const cJSON *row, int y, int columns,
-                            double *values)
+static enum status read_row(const struct reading *r, void *value)
 {
-    const struct op_param *param = r->param;
-    enum status status = STATUS_OK;
-    char name[80];
-    int x = 0;
-    if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != columns)
-        return refuse(r, ": %s[%d] must be an array of %d numbers", r->name, y, columns);
-    for (const cJSON *cell = row->child; cell && !status; cell = cell->next, x++) {
-        bool last = param->kind == OP_KIND_MATRIX && x == columns - 1;
-        struct reading one = {r->item, r->error, param, name, cell, NULL};
-        snprintf(name, sizeof(name), "%s[%d][%d]", r->name, y, x);
-        if (!cJSON_IsNumber(cell))
-            return refuse(r, ": %s is %s; it must be a number", name, kind_of(cell));
-        values[x] = cell->valuedouble;
-        status = check_range(&one, values[x], last ? -param->last_max : param->min,
-                             last ? param->last_max : param->max);
-    }
-    return status;
+    int columns = r->param->columns;
+    if (!cJSON_IsArray(r->given) || cJSON_GetArraySize(r->given) != columns)
+        return refuse(r, ": %s must be an array of %d numbers", r->name, columns);
+    return read_items(r, r->param, read_cell, value, sizeof(double));
 }
 
 /* Reads the rows of a matrix whose rows and columns are set. */
 static enum status read_rows(const struct reading *r, struct op_matrix *matrix)
 {
-    enum status status = STATUS_OK;
-    double *values = r->more;
-    int y = 0;
-    matrix->values = values;
-    for (const cJSON *row = r->given->child; row && !status; row = row->next, y++)
-        status = read_row(r, row, y, matrix->columns, values + y * matrix->columns);
-    return status;
+    struct op_param sized = *r->param;
+    sized.columns = matrix->columns;
+    matrix->values = r->more;
+    return read_items(r, &sized, read_row, r->more, (size_t)matrix->columns * sizeof(double));
 }
 
 static enum status read_matrix(const struct reading *r, void *value)
@@ -281,23 +268,16 @@ static enum status read_odd_matrix(const struct reading *r, void *value)
 
 static enum status read_color(const struct reading *r, void *value)
 {
+    static const struct op_param byte = {.max = 255};
     struct op_color *color = value;
-    int count = cJSON_GetArraySize(r->given), i = 0;
-    int values[4] = {0, 0, 0, 255};
-    enum status status = STATUS_OK;
-    char name[80];
+    int count = cJSON_GetArraySize(r->given), values[4] = {0, 0, 0, 255};
     *color = (struct op_color){.given = true};
     if (cJSON_IsString(r->given) && strcmp(r->given->valuestring, "transparent") == 0)
         return STATUS_OK;
     if (!cJSON_IsArray(r->given) || count < 3 || count > 4)
         return refuse(r, ": %s must be [r,g,b], [r,g,b,a] or \"transparent\"", r->name);
-    for (const cJSON *each = r->given->child; each && !status; each = each->next, i++) {
-        static const struct op_param byte = {.max = 255};
-        struct reading one = {r->item, r->error, &byte, name, each, NULL};
-        snprintf(name, sizeof(name), "%s[%d]", r->name, i);
-        status = read_integer(&one, &values[i]);
-    }
-    for (i = 0; i < 4; i++)
+    enum status status = read_items(r, &byte, read_integer, values, sizeof(int));
+    for (int i = 0; i < 4; i++)
         color->rgba[i] = (uint8_t)values[i];
     return status;
 }
@@ -328,11 +308,11 @@ static const struct {
 } kinds[] = {
     [OP_KIND_INTEGER] = {0xFF, read_integer, "an integer"},
     [OP_KIND_ODD] = {cJSON_Number, read_odd, "a number"},
-    [OP_KIND_NUMBER] = {cJSON_Number, read_number, "a number"},
+    [OP_KIND_NUMBER] = {0xFF, read_number, "a number"},
     [OP_KIND_BOOLEAN] = {cJSON_True | cJSON_False, read_boolean, "true or false"},
     [OP_KIND_WORD] = {cJSON_String, read_word, NULL},
-    [OP_KIND_INTEGERS] = {cJSON_Array, read_integers, NULL},
-    [OP_KIND_NUMBERS] = {cJSON_Array, read_numbers, NULL},
+    [OP_KIND_INTEGERS] = {cJSON_Array, read_array, NULL},
+    [OP_KIND_NUMBERS] = {cJSON_Array, read_array, NULL},
     [OP_KIND_MATRIX] = {0xFF, read_matrix, NULL},
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
     [OP_KIND_COLOR] = {0xFF, read_color, NULL},
