@@ -19,6 +19,7 @@
 #include "daemon/pipeline/planning.h"
 #include "daemon/web/fetcher.h"
 #include "gpu/plan/op_list.h"
+#include "gpu/plan/plan_print.h"
 #include "queue/job/json.h"
 #include "queue/redis/shard.h"
 

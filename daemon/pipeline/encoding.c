@@ -12,6 +12,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/workers/split.h"
+#include "gpu/plan/plan_values.h"
 
 /* ---- to a file ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/overlay_maker.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -12,6 +12,7 @@
 #include "daemon/pipeline/route.h"
 #include "gpu/jpeg/codec.h"
 #include "gpu/plan/op_list.h"
+#include "gpu/plan/plan_values.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 #include "daemon/selfcheck/jpeg_check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

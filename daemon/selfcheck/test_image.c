@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/plan/op_list.h"
+#include "gpu/plan/plan_values.h"
 
 /* Odd sides, so that the kernels also run their code for partial tiles and row ends. */
 #define WIDTH      173

@@ -13,9 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-
-#include <cjson/cJSON.h> /* plan_values, plan_json_passes */
 
 #include "codecs/image.h"
 #include "conf/status.h"
@@ -195,24 +192,6 @@ const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8
 const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output);
 /* The decoded image: smaller than the full source if it was decoded at M/8. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
-
-/* Whether a pass of the variant returns values. */
-bool plan_has_values(const struct plan *plan, size_t variant);
-/* The values of a variant after the engine has run: an object with a member per operation, named
- * after it ("histogram", and "histogram_2" for a second one). Owned by the caller. NULL: out of
- * memory. Any thread. */
-cJSON *plan_values(const struct plan *plan, size_t variant, const uint8_t *output);
-/* Whether two runs computed the same for the values of a variant. Exact: a hash may be equal
- * although the numbers that it was made of differ. false, too, if there is no memory. */
-bool plan_same_values(const struct plan *plan, size_t variant, const uint8_t *a, const uint8_t *b);
-/* Upper estimate of the memory for plan_values and its text, in bytes; 0: no values. */
-size_t plan_values_bytes(const struct plan *plan, size_t variant);
-/* For people: one line per pass with sizes and bytes, and the memory of the plan. */
-void plan_print_passes(const struct plan *plan, size_t variant, FILE *out);
-void plan_print_memory(const struct plan *plan, FILE *out);
-/* For programs: the same as an array and as an object. Owned by the caller. NULL: out of memory. */
-cJSON *plan_json_passes(const struct plan *plan, size_t variant);
-cJSON *plan_json_memory(const struct plan *plan);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,8 @@
-/* plan_print.c - prints a plan as text and as JSON. Bytes are those of whole rows, including
- * padding. */
+#include "gpu/plan/plan_print.h"
+
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "gpu/plan/pass.h"
-#include "gpu/plan/plan.h"
 
 static const char *place_name(enum pass_buffer buffer)
 {

@@ -16,6 +16,7 @@ extern "C" double bench_npp_s(const char *name, const struct plan *plan)
 #else
 
 #include <nppi.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gpu/cuda/try.h"

@@ -12,6 +12,7 @@
 #include "gpu/plan/op.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/pass.h"
+#include "gpu/plan/plan_values.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
 #include "queue/job/result.h"

@@ -16,6 +16,7 @@
 
 #include "gpu/engine/engine.h"
 #include "gpu/plan/op_list.h"
+#include "gpu/plan/plan_values.h"
 
 static enum status find_overlay(void *context, const struct plan_overlay_request *request,
                                 struct plan_overlay *overlay, struct error *error)
