@@ -387,7 +387,7 @@ static bool read_object(struct reader *reader, cJSON *object)
 {
     size_t first_key = reader->key_count, scratch = reader->scratch_used;
     if (!read_list(reader, read_member, object, '}', "expected ',' or '}'") ||
-        !keys_differ(reader, first_key))
+        (reader->key_count > first_key && !keys_differ(reader, first_key)))
         return false;
     reader->key_count = first_key;
     reader->scratch_used = scratch;
