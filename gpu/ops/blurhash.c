@@ -207,9 +207,7 @@ static const int standard_components[] = {4, 3};
 
 static const struct op_param blurhash_params[] = {
     {OP_INTEGERS(struct params, components), .min = 1, .max = BLURHASH_SIDE_MAX, .columns = 2,
-     .standards = standard_components,
-     .help = "The number of components across and down"},
-    {.name = NULL}};
+     .standards = standard_components, .help = "The number of components across and down"}};
 
 static enum status blurhash_step(const void *params, struct chain *chain)
 {

@@ -195,8 +195,7 @@ static const struct op_param canny_params[] = {
     {OP_NUMBER(struct params, low), .max = CANNY_LENGTH_MAX, .standard = 50,
      .help = "The gradient above which a pixel can be part of an edge; not above `high`"},
     {OP_NUMBER(struct params, high), .max = CANNY_LENGTH_MAX, .standard = 150,
-     .help = "The gradient above which a pixel starts an edge"},
-    {.name = NULL}};
+     .help = "The gradient above which a pixel starts an edge"}};
 
 static enum status canny_check(const struct op_item *item, void *params, struct error *error)
 {

@@ -151,8 +151,7 @@ struct to_srgb {
 static const struct op_param to_srgb_params[] = {
     {OP_WORD(struct to_srgb, intent), .words = COLOUR_INTENT_WORDS,
      .help = "Which tables of the profile are used, if it has several: relative keeps the colours "
-             "that sRGB has, perceptual compresses all of them"},
-    {.name = NULL}};
+             "that sRGB has, perceptual compresses all of them"}};
 
 static enum status to_srgb_step(const void *params, struct chain *chain)
 {

@@ -137,8 +137,7 @@ static const struct op_param composite_params[] = {
      .help = "A factor for the overlay's alpha"},
     {OP_NUMBER(struct params, scale), .need = OP_OPTIONAL, .min = 0.0001, .max = 1,
      .help = "Resizes the overlay to this part of the image's width. By default it keeps its size"},
-    {OP_BOOLEAN(struct params, tile), .help = "Repeats the overlay over the whole image"},
-    {.name = NULL}};
+    {OP_BOOLEAN(struct params, tile), .help = "Repeats the overlay over the whole image"}};
 
 static enum status composite_check(const struct op_item *item, void *params, struct error *error)
 {

@@ -94,8 +94,7 @@ static const struct op_param convolve_params[] = {
     {OP_NUMBER(struct params, offset), .min = -CONVOLVE_OFFSET_MAX, .max = CONVOLVE_OFFSET_MAX,
      .help = "Added to the divided sum"},
     {OP_WORD(struct params, border), .words = BORDER_WORDS,
-     .help = "The values of pixels outside the image"},
-    {.name = NULL}};
+     .help = "The values of pixels outside the image"}};
 
 static double sum_kernel(const struct op_matrix *kernel)
 {

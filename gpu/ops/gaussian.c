@@ -206,7 +206,7 @@ static enum status append(const struct params *own, bool sharpen, struct chain *
     {OP_NUMBER(struct params, sigma), .max = 1000,                                                 \
      .help = "0 means 0.3 ((ksize - 1) / 2 - 1) + 0.8"}
 
-static const struct op_param gaussian_params[] = {KSIZE, SIGMA, {.name = NULL}};
+static const struct op_param gaussian_params[] = {KSIZE, SIGMA};
 
 static enum status gaussian_step(const void *params, struct chain *chain)
 {
@@ -228,7 +228,7 @@ const struct op op_gaussian = {
 };
 
 static const struct op_param unsharp_params[] = {
-    {OP_NUMBER(struct params, amount), .max = 16, .standard = 1}, KSIZE, SIGMA, {.name = NULL}};
+    {OP_NUMBER(struct params, amount), .max = 16, .standard = 1}, KSIZE, SIGMA};
 
 static enum status unsharp_step(const void *params, struct chain *chain)
 {

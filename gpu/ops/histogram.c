@@ -110,8 +110,7 @@ struct params {
 
 static const struct op_param histogram_params[] = {
     {OP_BOOLEAN(struct params, gray),
-     .help = "true counts the gray of a colour image, with the default weights"},
-    {.name = NULL}};
+     .help = "true counts the gray of a colour image, with the default weights"}};
 
 static enum status histogram_step(const void *params, struct chain *chain)
 {

@@ -113,7 +113,7 @@ struct params {
 };
 
 static const struct op_param median_params[] = {
-    {OP_ODD(struct params, size), .min = 3, .max = 5, .standard = 3}, {.name = NULL}};
+    {OP_ODD(struct params, size), .min = 3, .max = 5, .standard = 3}};
 
 static enum status median_step(const void *params, struct chain *chain)
 {

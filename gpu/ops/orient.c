@@ -148,10 +148,8 @@ struct flip {
 };
 
 static const struct op_param flip_params[] = {
-    {OP_WORD(struct flip, axis),
-     .words = (const char *const[]){"horizontal", "vertical", NULL},
-     .help = "horizontal exchanges left and right, vertical exchanges top and bottom"},
-    {.name = NULL}};
+    {OP_WORD(struct flip, axis), .words = (const char *const[]){"horizontal", "vertical", NULL},
+     .help = "horizontal exchanges left and right, vertical exchanges top and bottom"}};
 
 static enum status flip_step(const void *params, struct chain *chain)
 {
@@ -203,8 +201,7 @@ static const struct op_param crop_params[] = {
     {OP_INTEGER(struct crop, y), .need = OP_OPTIONAL, .max = SIDE_CEILING - 1,
      .help = "The rectangle's first row"},
     {OP_WORD(struct crop, gravity), .words = GRAVITY_WORDS,
-     .help = "The side or corner of the image where the rectangle is"},
-    {.name = NULL}};
+     .help = "The side or corner of the image where the rectangle is"}};
 
 static enum status crop_check(const struct op_item *item, void *params, struct error *error)
 {

@@ -137,8 +137,7 @@ static const struct op_param pad_params[] = {
     {OP_INTEGER(struct params, right), .need = OP_OPTIONAL, .max = SIDE_CEILING},
     {OP_INTEGER(struct params, bottom), .need = OP_OPTIONAL, .max = SIDE_CEILING},
     {OP_COLOR(struct params, color), .need = OP_OPTIONAL,
-     .help = "By default the job's `background`"},
-    {.name = NULL}};
+     .help = "By default the job's `background`"}};
 
 /* The first of these parameters that the job gives; NULL: none. */
 static const char *given_of(const struct op_item *item, const char *const *names)

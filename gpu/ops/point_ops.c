@@ -22,8 +22,7 @@ struct gray_weights {
 static const struct op_param grayscale_params[] = {
     {OP_INTEGERS(struct gray_weights, weights), .columns = 3, .max = 65536,
      .standards = (const int[]){19595, 38470, 7471},
-     .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"},
-    {.name = NULL}};
+     .help = "The weights of red, green and blue, in 1/65536; their sum is 65536"}};
 
 static enum status grayscale_check(const struct op_item *item, void *params, struct error *error)
 {
@@ -88,10 +87,9 @@ struct gamma {
     double gamma;
 };
 
-static const struct op_param gamma_params[] = {
-    {OP_NUMBER(struct gamma, gamma), .need = OP_REQUIRED, .min = GAMMA_MIN, .max = GAMMA_MAX,
-     .help = "Above 1 makes the image brighter"},
-    {.name = NULL}};
+static const struct op_param gamma_params[] = {{OP_NUMBER(struct gamma, gamma), .need = OP_REQUIRED,
+                                                .min = GAMMA_MIN, .max = GAMMA_MAX,
+                                                .help = "Above 1 makes the image brighter"}};
 
 static enum status gamma_step(const void *params, struct chain *chain)
 {
@@ -127,8 +125,7 @@ static const struct op_param levels_params[] = {
      .help = "Above 1 makes the image brighter"},
     {OP_INTEGER(struct levels, out_black), .max = 255,
      .help = "If it is above `out_white`, the image is inverted"},
-    {OP_INTEGER(struct levels, out_white), .max = 255, .standard = 255},
-    {.name = NULL}};
+    {OP_INTEGER(struct levels, out_white), .max = 255, .standard = 255}};
 
 static enum status levels_check(const struct op_item *item, void *params, struct error *error)
 {
@@ -180,8 +177,7 @@ struct threshold {
 
 static const struct op_param threshold_params[] = {
     {OP_INTEGER(struct threshold, value), .max = 255, .standard = 127},
-    {OP_BOOLEAN(struct threshold, invert), .help = "true exchanges 255 and 0"},
-    {.name = NULL}};
+    {OP_BOOLEAN(struct threshold, invert), .help = "true exchanges 255 and 0"}};
 
 static enum status threshold_step(const void *params, struct chain *chain)
 {
@@ -214,8 +210,7 @@ struct color_matrix {
 static const struct op_param color_matrix_params[] = {
     {OP_MATRIX(struct color_matrix, matrix), .need = OP_REQUIRED, .rows = 3, .columns = 4,
      .min = -POINT_COEFFICIENT_MAX, .max = POINT_COEFFICIENT_MAX, .last_max = POINT_OFFSET_MAX,
-     .help = "A row [red,green,blue,offset] per colour"},
-    {.name = NULL}};
+     .help = "A row [red,green,blue,offset] per colour"}};
 
 static enum status color_matrix_step(const void *params, struct chain *chain)
 {

@@ -427,8 +427,7 @@ static const struct op_param resize_params[] = {
              "`outputs`"},
     {OP_COLOR(struct params, color), .need = OP_OPTIONAL,
      .help = "With `fit` contain: the colour around the resized image; by default the job's "
-             "`background`"},
-    {.name = NULL}};
+             "`background`"}};
 
 static enum status resize_check(const struct op_item *item, void *params, struct error *error)
 {

@@ -206,8 +206,7 @@ static const struct op_param rotate_params[] = {
      .help = "Whether the result is large enough for the whole rotated image; false keeps the "
              "size"},
     {OP_COLOR(struct params, background), .need = OP_OPTIONAL,
-     .help = "The colour outside the rotated image; by default the job's `background`"},
-    {.name = NULL}};
+     .help = "The colour outside the rotated image; by default the job's `background`"}};
 
 /* Counterclockwise, 0 to 360, as Python's %. */
 static double degrees_of(const struct params *own)

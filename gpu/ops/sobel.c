@@ -119,13 +119,11 @@ struct params {
 };
 
 static const struct op_param sobel_params[] = {
-    {OP_WORD(struct params, magnitude),
-     .words = (const char *const[]){"half", "l1", "l2", NULL},
+    {OP_WORD(struct params, magnitude), .words = (const char *const[]){"half", "l1", "l2", NULL},
      .help = "The length of the gradient: (|Gx| + |Gy|) / 2, |Gx| + |Gy| or sqrt(Gx^2 + Gy^2)"},
     {OP_WORD(struct params, border), .words = BORDER_WORDS,
      .help = "The values of pixels outside the image; zero sets the outermost frame of the result "
-             "to 0 instead"},
-    {.name = NULL}};
+             "to 0 instead"}};
 
 static enum status sobel_step(const void *params, struct chain *chain)
 {

@@ -47,7 +47,7 @@ struct op_color {
 };
 
 struct op_param {
-    const char *name; /* NULL ends a list */
+    const char *name;
     enum op_kind kind;
     enum op_need need;
     size_t at;                /* offset in the operation's parameters */
@@ -111,7 +111,8 @@ struct op {
     const char *help;       /* one sentence, without the full stop */
     const char *definition; /* the exact computation: Markdown for gpu/OPERATIONS.md */
     unsigned flags;
-    const struct op_param *params; /* NULL: it has none */
+    const struct op_param *params;
+    unsigned params_count;
     size_t params_bytes;
     /* Checks rules between parameters, after each is parsed. NULL: none. */
     enum status (*check)(const struct op_item *item, void *params, struct error *error);
@@ -127,13 +128,15 @@ struct op {
 };
 
 /* The parameters of an operation: its struct and their table. */
-#define OP_PARAMS(type, table) .params = table, .params_bytes = sizeof(type)
+#define OP_PARAMS(type, table)                                                                     \
+    .params = table, .params_count = sizeof(table) / sizeof(*(table)), .params_bytes = sizeof(type)
 
 extern const struct op *const op_table[];
 extern const size_t op_count;
 
 #define op_each_param(param, op)                                                                   \
-    for (const struct op_param *param = (op)->params; param && param->name; param++)
+    for (const struct op_param *param = (op)->params; param - (op)->params < (op)->params_count;   \
+         param++)
 
 /* Parses ops[position]. If output < 0, messages omit the output's number. *item: malloc'd, or NULL
  * after an error. */
