@@ -447,35 +447,19 @@ static enum status read_params(struct op_item *item, const cJSON *object, struct
     return item->op->check ? item->op->check(item, item->params, error) : STATUS_OK;
 }
 
-/* Sets the operation. *object: NULL if it is given by name only, with all defaults. */
-static enum status find_op(struct op_item *item, const cJSON *json, const cJSON **object,
-                           struct error *error)
-{
-    const cJSON *name = json;
-    *object = cJSON_IsObject(json) ? json : NULL;
-    if (*object) {
-        name = cJSON_GetObjectItemCaseSensitive(json, "op");
-        if (!name)
-            return op_refuse(item, error, " has no \"op\"; it must name the operation");
-        if (!cJSON_IsString(name))
-            return op_refuse(item, error, ": \"op\" is %s; it must be a string", kind_of(name));
-    } else if (!cJSON_IsString(json)) {
-        return op_refuse(item, error, " is %s; it must be a name or an object with \"op\"",
-                         kind_of(json));
-    }
-    item->op = op_find(name->valuestring);
-    return item->op ? STATUS_OK : unknown_name(item, name->valuestring, error);
-}
-
 enum status op_parse(struct op_item **item, const cJSON *json, int output, int position,
                      struct error *error)
 {
-    struct op_item head = {.output = (int8_t)output, .position = (int8_t)position};
-    const cJSON *object;
-    enum status status = find_op(&head, json, &object, error);
+    const cJSON *object = cJSON_IsObject(json) ? json : NULL;
+    const char *name =
+        cJSON_GetStringValue(object ? cJSON_GetObjectItemCaseSensitive(object, "op") : json);
+    assert(name);
+    struct op_item head = {
+        .op = op_find(name), .output = (int8_t)output, .position = (int8_t)position};
     *item = NULL;
-    if (!status)
-        status = check_names(&head, object, error);
+    if (!head.op)
+        return unknown_name(&head, name, error);
+    enum status status = check_names(&head, object, error);
     if (!status)
         status = check_required(&head, error);
     if (status)

@@ -138,8 +138,8 @@ extern const size_t op_count;
     for (const struct op_param *param = (op)->params; param - (op)->params < (op)->params_count;   \
          param++)
 
-/* Parses ops[position]. If output < 0, messages omit the output's number. *item: malloc'd, or NULL
- * after an error. */
+/* Parses ops[position]: a name, or an object with "op": a name. If output < 0, messages omit the
+ * output's number. *item: malloc'd, or NULL after an error. */
 enum status op_parse(struct op_item **item, const cJSON *json, int output, int position,
                      struct error *error) MUST_CHECK;
 /* NULL: unknown name. */

@@ -8,14 +8,10 @@
 enum status op_list_parse(struct op_item **list, const cJSON *array, int output,
                           struct error *error)
 {
-    int count = cJSON_GetArraySize(array), position = 0;
-    *list = NULL;
-    if (array && !cJSON_IsArray(array))
-        return error_set(error, STATUS_BAD_OP, "ops must be an array of operations");
-    if (count > JOB_OPS_MAX)
-        return error_set(error, STATUS_BAD_OP, "ops has %d operations; at most %d are allowed",
-                         count, JOB_OPS_MAX);
     const cJSON *json;
+    int position = 0;
+    *list = NULL;
+    assert(!array || (cJSON_IsArray(array) && cJSON_GetArraySize(array) <= JOB_OPS_MAX));
     cJSON_ArrayForEach(json, array)
     {
         enum status status = op_parse(list, json, output, position++, error);

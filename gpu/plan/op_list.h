@@ -13,9 +13,9 @@
 struct op_item;
 struct op_place; /* gpu/plan/plan.h */
 
-/* Parses an array of names and objects; NULL is an empty one. The caller calls op_list_free
- * in every case. If `output` < 0, messages omit the output's number. Errors: unknown_op and bad_op,
- * with the operation's place and name in the text; out_of_memory. */
+/* Parses job_output.ops, whose form job_parse has checked; NULL is an empty array. The caller calls
+ * op_list_free in every case. If `output` < 0, messages omit the output's number. Errors:
+ * unknown_op and bad_op, with the operation's place and name in the text; out_of_memory. */
 enum status op_list_parse(struct op_item **list, const cJSON *array, int output,
                           struct error *error) MUST_CHECK;
 void op_list_free(const struct op_item *list);
