@@ -6,44 +6,43 @@
 
 #include "queue/job/job.h"
 
-/* The strings that point into the tree: id, reply_to, three of input, and four of each output. */
-#define STRINGS_MAX (5 + 4 * JOB_OUTPUTS_MAX)
-
-static size_t list_strings(struct job *job, const char ***strings)
+/* Moves a string of the tree to `texts`, after `bytes` bytes; NULL: only counts. Returns the sum.
+ */
+static size_t move(const char **string, char *texts, size_t bytes)
 {
-    const char **all[] = {&job->id, &job->reply_to, &job->input.path, &job->input.key,
-                          &job->input.url};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        strings[count++] = all[i];
+    size_t length = *string ? strlen(*string) + 1 : 0;
+    if (texts && *string)
+        *string = memcpy(texts + bytes, *string, length);
+    return bytes + length;
+}
+
+static size_t move_place(struct job_place *place, char *texts, size_t bytes)
+{
+    bytes = move(&place->path, texts, bytes);
+    bytes = move(&place->key, texts, bytes);
+    return move(&place->url, texts, bytes);
+}
+
+static size_t move_all(struct job *job, char *texts)
+{
+    size_t bytes = move(&job->id, texts, 0);
+    bytes = move(&job->reply_to, texts, bytes);
+    bytes = move_place(&job->input, texts, bytes);
     for (size_t i = 0; i < job->output_count; i++) {
-        struct job_output *output = &job->outputs[i];
-        strings[count++] = &output->place.path;
-        strings[count++] = &output->place.key;
-        strings[count++] = &output->place.url;
-        strings[count++] = &output->format;
+        bytes = move_place(&job->outputs[i].place, texts, bytes);
+        bytes = move(&job->outputs[i].format, texts, bytes);
     }
-    return count;
+    return bytes;
 }
 
 bool job_drop_tree(struct job *job)
 {
-    const char **strings[STRINGS_MAX];
-    size_t count = list_strings(job, strings), bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += *strings[i] ? strlen(*strings[i]) + 1 : 0;
-    char *at = job->texts = malloc(bytes + 1);
-    if (!at) /* uncovered: memory */
+    job->texts = malloc(move_all(job, NULL) + 1);
+    if (!job->texts) /* uncovered: memory */
         return false;
-    for (size_t i = 0; i < count; i++)
-        if (*strings[i]) {
-            size_t length = strlen(*strings[i]) + 1;
-            *strings[i] = memcpy(at, *strings[i], length);
-            at += length;
-        }
+    job->bytes = move_all(job, job->texts) + (job->meta ? strlen(job->meta->valuestring) : 0);
     for (size_t i = 0; i < job->output_count; i++)
         job->outputs[i].ops = NULL;
-    job->bytes = bytes + (job->meta ? strlen(job->meta->valuestring) : 0);
     cJSON_Delete(job->root);
     job->root = NULL;
     return true;
