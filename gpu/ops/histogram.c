@@ -93,15 +93,12 @@ static cJSON *histogram_values(const struct pass *pass, const uint8_t *work)
 {
     uint32_t planes = histogram_planes((const struct histogram *)pass->params, pass->from.channels);
     cJSON *list = cJSON_CreateArray();
-    for (uint32_t plane = 0; list && plane < planes; plane++) {
-        cJSON *row = counts_text((const uint32_t *)work + plane * HISTOGRAM_BINS);
-        if (row && cJSON_AddItemToArray(list, row))
-            continue;
-        cJSON_Delete(row); /* uncovered: memory */
-        cJSON_Delete(list);
-        list = NULL;
-    }
-    return list;
+    for (uint32_t plane = 0; list && plane < planes; plane++)
+        cJSON_AddItemToArray(list, counts_text((const uint32_t *)work + plane * HISTOGRAM_BINS));
+    if (cJSON_GetArraySize(list) == (int)planes)
+        return list;
+    cJSON_Delete(list); /* uncovered: memory */
+    return NULL;
 }
 
 struct params {
