@@ -7,9 +7,9 @@
 
 /* The reference times, in nanoseconds, are those of an H200 and of a core beside it
  * (tests/bench/FIGURES.md). A slowdown of 1 is this host. */
-#define LATENCY_NS        300e3 /* launches, copies and the loop */
-#define LATENCY_PIXEL_NS  0.02
-#define SCANS_BYTE_NS     80.0 /* a progressive file: its longest chain of scans */
+#define LATENCY_NS       300e3 /* launches, copies and the loop */
+#define LATENCY_PIXEL_NS 0.02
+#define SCANS_BYTE_NS    80.0 /* a progressive file: its longest chain of scans */
 
 static const double decode_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_SEQUENTIAL] = 1 / 0.10, /* 0.08 GP/s for RGB, 0.11 for Y */
@@ -21,49 +21,24 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_PROGRESSIVE] = 1 / 5.0,
 };
 
-/* Weight of a measurement in an average. After the first one, a slowdown changes by at most STEP
- * times itself, so that an outlier does little. */
-#define WEIGHT (1 / 8.0)
-#define STEP   4.0
-/* A slowdown that was not measured for FORGET_NS decreases, but not below the reference: otherwise
- * a place without jobs would look faster and faster. */
+#define FIRST_SLOWDOWN 2.0        /* of a device, before it has ended a job of the kind */
+#define WEIGHT         (1 / 16.0) /* of a measurement in a slowdown */
+/* The slowdown of a device without jobs decreases each second, but not below 1. */
 #define FORGET_NS   NS_PER_S
 #define FORGET_PART 0.9
-
-/* A device is fed if it has this many sequential JPEGs, a batch for each of eight streams; or fewer
- * if they are large. */
-#define FED_JOBS       128
-#define FED_JOBS_LARGE 8
-#define FED_PIXELS     200e6
-/* Or work for this time, at its measured rate. It is longer than the latency of a progressive file,
- * so that a device that was measured while it had too little gets more. */
-#define FED_NS 1e9
-/* An unknown device may be slow: it is fed with this many progressive files, and this many more for
- * each that it has ended. */
-#define FIRST_JOBS   32
-#define FIRST_GROWTH 4
-/* A measurement of a fed device has this many jobs, or a quarter of them if that takes long. */
-#define WINDOW_JOBS 32
-#define WINDOW_NS   500e6
-/* Cores that are slower than this part of the devices do not help. */
-static const double help_part[DISPATCH_KINDS] = {
-    [DISPATCH_SEQUENTIAL] = 1 / 2.0,
-    [DISPATCH_PROGRESSIVE] = 1 / 8.0, /* they occupy a device for long */
-};
-
-/* A device stalls if it has ended no job for this time, and twice the time that its jobs take. */
+/* While tasks wait for a worker, a decode on a core delays others: it counts as often. */
+#define BUSY_FACTOR 2.0
+/* A device without memory for a job comes after all others, and after the cores. */
+#define NO_ROOM_NS 1e12
+/* A device stalls if it has ended no job for this time and twice the time that its jobs take. */
 #define STALL_NS 20e6
 
-/* ---- measurements --------------------------------------------------------------------------- */
+/* ---- predictions ---------------------------------------------------------------------------- */
 
 static void learn(struct dispatch_rate *rate, double slowdown, uint64_t now_ns)
 {
-    double least = rate->slowdown / STEP, most = rate->slowdown * STEP;
-    if (!rate->measured)
-        rate->slowdown = slowdown;
-    slowdown = slowdown < least ? least : slowdown > most ? most : slowdown;
-    rate->slowdown += WEIGHT * (slowdown - rate->slowdown);
-    rate->measured = true;
+    rate->slowdown =
+        rate->set_ns == 0 ? slowdown : rate->slowdown + WEIGHT * (slowdown - rate->slowdown);
     rate->set_ns = now_ns;
 }
 
@@ -75,10 +50,16 @@ static void forget(struct dispatch_rate *rate, uint64_t now_ns)
     rate->set_ns = now_ns;
 }
 
-static double latency_reference(const struct dispatch_request *request)
+static int64_t work_reference(const struct dispatch_request *request)
+{
+    return (int64_t)(work_pixel_ns[request->kind] * (double)request->pixels);
+}
+
+static int64_t latency_reference(const struct dispatch_request *request)
 {
     double scans = request->kind == DISPATCH_PROGRESSIVE ? (double)request->file_bytes : 0;
-    return LATENCY_NS + LATENCY_PIXEL_NS * (double)request->pixels + SCANS_BYTE_NS * scans;
+    return (int64_t)(LATENCY_NS + LATENCY_PIXEL_NS * (double)request->pixels +
+                     SCANS_BYTE_NS * scans);
 }
 
 static double decode_reference(const struct dispatch_request *request)
@@ -86,107 +67,45 @@ static double decode_reference(const struct dispatch_request *request)
     return 1 + decode_pixel_ns[request->kind] * (double)request->pixels;
 }
 
-/* Alone on the device. */
-static double latency_ns(const struct dispatch_device *device,
-                         const struct dispatch_request *request)
+/* Running jobs that are late show that the device is slow: at their end, they will have taken about
+ * twice their present age. */
+static double slowdown_of(const struct dispatch_backlog *backlog, uint64_t now_ns)
 {
-    return latency_reference(request) * device->latency[request->kind].slowdown;
+    double ages_ns = (double)(backlog->running * now_ns - backlog->began_sum_ns);
+    double reference_ns = (double)backlog->reference_sum_ns;
+    return 2 * ages_ns > backlog->rate.slowdown * reference_ns ? 2 * ages_ns / reference_ns
+                                                               : backlog->rate.slowdown;
 }
 
-/* Before the first job of a kind ends: its lateness shows that the device is slow. */
-static void guess_latency(struct dispatch_device *device, const struct dispatch_request *request,
-                          uint64_t now_ns)
+/* When the device ends the job. */
+static double device_ns(const struct dispatch_device *device,
+                        const struct dispatch_request *request, uint64_t now_ns)
 {
-    struct dispatch_rate *latency = &device->latency[request->kind];
-    if (device->sent.jobs == 0) {
-        forget(latency, now_ns);
-        device->began_ns[request->kind] = 0;
-        latency->slowdown = latency->measured ? latency->slowdown : 1;
-    }
-    if (latency->measured || device->began_ns[request->kind] == 0)
-        return;
-    double late_ns = (double)(now_ns - device->began_ns[request->kind]);
-    double least = late_ns / latency_reference(request);
-    if (latency->slowdown < least)
-        latency->slowdown = least;
+    const struct dispatch_backlog *backlog = &device->backlog[request->kind];
+    bool fits = device->bytes + (int64_t)request->device_bytes <= device->room_bytes;
+    return slowdown_of(backlog, now_ns) * (double)(latency_reference(request) + backlog->work_ns) +
+           (fits ? 0 : NO_ROOM_NS);
 }
 
-static double decode_ns(const struct dispatch *dispatch, const struct dispatch_request *request)
+static double cores_ns(const struct dispatch *dispatch, const struct dispatch_request *request)
 {
-    return decode_reference(request) * dispatch->decode[request->kind].slowdown;
+    double backlog = (double)dispatch->on_cores / dispatch->workers;
+    return (1 + backlog) * decode_reference(request) * dispatch->decode[request->kind].slowdown *
+           (request->workers_busy ? BUSY_FACTOR : 1);
 }
-
-/* ---- devices -------------------------------------------------------------------------------- */
 
 static bool stalls(const struct dispatch_device *device, uint64_t now_ns)
 {
-    return device->running > 0 &&
-           (double)(now_ns - device->moved_ns) > STALL_NS + 2 * device->takes_ns;
-}
-
-/* Pixels per nanosecond, if it is fed. Until that was measured, a guess from its latency; 0:
- * unknown. */
-static double rate_of(const struct dispatch_device *device, enum dispatch_kind kind)
-{
-    const struct dispatch_rate *latency = &device->latency[kind];
-    if (device->rate[kind] > 0 || (!latency->measured && latency->slowdown <= 1))
-        return device->rate[kind];
-    return 1 / (work_pixel_ns[kind] * latency->slowdown);
-}
-
-/* Whether the device has so many jobs of this kind that one more would only wait: `part` of them
- * are enough. */
-static bool has_enough(const struct dispatch_device *device, enum dispatch_kind kind, double part)
-{
-    double jobs = (double)device->sent.of[kind], pixels = (double)device->sent.pixels_of[kind];
-    double first = FIRST_JOBS + FIRST_GROWTH * (double)device->ended[kind];
-    double rate = rate_of(device, kind);
-    if (rate > 0 && jobs >= part * FED_JOBS_LARGE && pixels >= part * rate * FED_NS)
-        return true;
-    if (kind == DISPATCH_PROGRESSIVE)
-        return jobs >= part * (first < PROGRESSIVE_STREAMS ? first : PROGRESSIVE_STREAMS);
-    return jobs >= part * FED_JOBS || (jobs >= FED_JOBS_LARGE && pixels >= part * FED_PIXELS);
-}
-
-static bool is_fed(const struct dispatch_device *device, const struct dispatch_request *request)
-{
-    return has_enough(device, DISPATCH_SEQUENTIAL, 1) || has_enough(device, request->kind, 1) ||
-           device->sent.bytes + (int64_t)request->device_bytes > device->room_bytes;
-}
-
-/* The rate of a device while it is fed. */
-static void measure_rate(struct dispatch_device *device, const struct dispatch_request *request,
-                         uint64_t now_ns)
-{
-    struct dispatch_window *window = &device->window[request->kind];
-    double *rate = &device->rate[request->kind];
-    bool fed = has_enough(device, DISPATCH_SEQUENTIAL, 0.5) ||
-               has_enough(device, request->kind, 0.5);
-    if (window->since_ns == 0 || !fed) {
-        *window = (struct dispatch_window){.since_ns = now_ns};
-        return;
+    double running = 0, takes_ns = 0; /* together */
+    for (int kind = 0; kind < DISPATCH_KINDS; kind++) {
+        const struct dispatch_backlog *backlog = &device->backlog[kind];
+        running += (double)backlog->running;
+        takes_ns += backlog->rate.slowdown * (double)backlog->reference_sum_ns;
     }
-    window->jobs++;
-    window->pixels += (double)request->pixels;
-    double ns = (double)(now_ns - window->since_ns);
-    if (ns <= 0 || window->jobs < (ns < WINDOW_NS ? WINDOW_JOBS : WINDOW_JOBS / 4))
-        return;
-    double measured = window->pixels / ns;
-    *rate = *rate > 0 ? (*rate + measured) / 2 : measured;
-    *window = (struct dispatch_window){.since_ns = now_ns};
+    return running > 0 && (double)(now_ns - device->moved_ns) > STALL_NS + 2 * takes_ns / running;
 }
 
-/* ---- loads ---------------------------------------------------------------------------------- */
-
-static void add(struct dispatch_load *load, const struct dispatch_request *request, int sign)
-{
-    load->work_ns += sign * (int64_t)(work_pixel_ns[request->kind] * (double)request->pixels);
-    load->bytes += sign * (int64_t)request->device_bytes;
-    load->jobs += sign;
-    load->of[request->kind] += sign;
-    load->pixels_of[request->kind] += sign * (int64_t)request->pixels;
-    assert(load->work_ns >= 0 && load->bytes >= 0 && load->jobs >= 0);
-}
+/* ---- charges -------------------------------------------------------------------------------- */
 
 static struct dispatch_device *device_of(struct dispatch *dispatch,
                                          const struct dispatch_charge *charge)
@@ -194,12 +113,22 @@ static struct dispatch_device *device_of(struct dispatch *dispatch,
     return &dispatch->devices[charge->device];
 }
 
+static void charge_device(struct dispatch *dispatch, const struct dispatch_charge *charge, int sign)
+{
+    struct dispatch_device *device = device_of(dispatch, charge);
+    struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
+    device->bytes += sign * (int64_t)charge->request.device_bytes;
+    backlog->jobs += sign;
+    backlog->work_ns += sign * work_reference(&charge->request);
+    assert(device->bytes >= 0 && backlog->jobs >= 0 && backlog->work_ns >= 0);
+}
+
 static void charge_place(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
     charge->state = DISPATCH_SENT;
     dispatch->jobs++;
     if (charge->on_device) {
-        add(&device_of(dispatch, charge)->sent, &charge->request, 1);
+        charge_device(dispatch, charge, 1);
     } else {
         dispatch->on_cores++;
         dispatch->heap_bytes += (int64_t)charge->request.heap_bytes;
@@ -212,11 +141,14 @@ static void leave_device(struct dispatch *dispatch, struct dispatch_charge *char
     if (!charge->on_device || charge->state == DISPATCH_RETURNED)
         return;
     struct dispatch_device *device = device_of(dispatch, charge);
+    struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
     if (charge->state == DISPATCH_RUNS) {
-        device->running--;
+        backlog->running--;
+        backlog->began_sum_ns -= charge->began_ns;
+        backlog->reference_sum_ns -= charge->reference_ns;
         device->moved_ns = now_ns;
     }
-    add(&device->sent, &charge->request, -1);
+    charge_device(dispatch, charge, -1);
     charge->state = DISPATCH_RETURNED;
 }
 
@@ -243,61 +175,24 @@ static void release(struct dispatch *dispatch, struct dispatch_charge *charge, u
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* The device that ends the job first; one that is fed only if all are. false: all stall or are out
- * of service. If one must take the job, it may stall. */
-static bool best_device(struct dispatch *dispatch, const struct dispatch_request *request,
+/* The device that ends the job first. false: all stall or are out of service. If one must take the
+ * job, it may stall. */
+static bool best_device(const struct dispatch *dispatch, const struct dispatch_request *request,
                         uint64_t now_ns, bool must, uint32_t *best)
 {
     double best_ns = 0;
-    bool found = false, best_fed = false;
+    bool found = false;
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_device *device = &dispatch->devices[d];
-        double slowdown = device->latency[request->kind].slowdown;
-        double end_ns = latency_ns(device, request) + slowdown * (double)device->sent.work_ns;
-        bool fed = is_fed(device, request);
+        double end_ns = device_ns(device, request, now_ns);
         if (request->out_of_service >> d & 1 || (stalls(device, now_ns) && !must) ||
-            (found && (fed == best_fed ? end_ns >= best_ns : fed)))
+            (found && end_ns >= best_ns))
             continue;
         found = true;
-        best_fed = fed;
         best_ns = end_ns;
         *best = d;
     }
     return found;
-}
-
-/* The number of cores that may decode files of this kind at once, beside devices that are fed. */
-static uint32_t cores_allowed(const struct dispatch *dispatch,
-                              const struct dispatch_request *request, uint64_t now_ns)
-{
-    uint32_t all = dispatch->workers, most = all - all / 4; /* the others read and write */
-    double rate = 0;
-    for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_device *device = &dispatch->devices[d];
-        if (request->out_of_service >> d & 1 || stalls(device, now_ns))
-            continue;
-        double of_device = rate_of(device, request->kind);
-        if (of_device == 0)
-            return request->kind == DISPATCH_PROGRESSIVE ? most : 0;
-        rate += of_device;
-    }
-    double cores = all * (double)request->pixels / decode_ns(dispatch, request);
-    if (cores >= rate)
-        return all;
-    return cores >= help_part[request->kind] * rate && !request->workers_busy ? most : 0;
-}
-
-/* The time until the other jobs of this kind have ended: on a device, and on the cores. */
-static double wait_ns(const struct dispatch_device *device, const struct dispatch_request *request)
-{
-    double rate = rate_of(device, request->kind);
-    return rate > 0 ? (double)device->sent.pixels_of[request->kind] / rate : 0;
-}
-
-static double cores_wait_ns(const struct dispatch *dispatch, const struct dispatch_request *request,
-                            uint32_t cores)
-{
-    return (double)dispatch->on_cores / cores * decode_ns(dispatch, request);
 }
 
 /* Whether a core gets the job, not this device, which is the best one. */
@@ -305,18 +200,11 @@ static bool cores_take(struct dispatch *dispatch, const struct dispatch_request 
                        uint64_t now_ns, uint32_t index)
 {
     struct dispatch_device *device = &dispatch->devices[index];
-    guess_latency(device, request, now_ns);
-    forget(&dispatch->decode[request->kind], now_ns);
-    if (dispatch->heap_bytes + (int64_t)request->heap_bytes > dispatch->heap_room_bytes)
-        return false;
-    if (!request->workers_busy && dispatch->jobs < dispatch->workers &&
-        decode_ns(dispatch, request) < latency_ns(device, request))
-        return true;
-    if (!is_fed(device, request))
-        return false;
-    uint32_t allowed = cores_allowed(dispatch, request, now_ns);
-    return dispatch->on_cores < allowed ||
-           (allowed > 0 && cores_wait_ns(dispatch, request, allowed) < wait_ns(device, request));
+    struct dispatch_backlog *backlog = &device->backlog[request->kind];
+    if (backlog->jobs == 0)
+        forget(&backlog->rate, now_ns);
+    return dispatch->heap_bytes + (int64_t)request->heap_bytes <= dispatch->heap_room_bytes &&
+           cores_ns(dispatch, request) < device_ns(device, request, now_ns);
 }
 
 /* ---- public --------------------------------------------------------------------------------- */
@@ -336,7 +224,7 @@ void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room
         struct dispatch_device *device = &dispatch->devices[d];
         device->room_bytes = room_bytes[d] > 0 ? (int64_t)room_bytes[d] : 1;
         for (int kind = 0; kind < DISPATCH_KINDS; kind++)
-            device->latency[kind].slowdown = 1;
+            device->backlog[kind].rate.slowdown = FIRST_SLOWDOWN;
     }
 }
 
@@ -370,9 +258,9 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
         return;
     assert(charge->state == DISPATCH_SENT && device < dispatch->device_count);
     pthread_mutex_lock(&dispatch->lock);
-    add(&device_of(dispatch, charge)->sent, &charge->request, -1);
+    charge_device(dispatch, charge, -1);
     charge->device = device;
-    add(&device_of(dispatch, charge)->sent, &charge->request, 1);
+    charge_device(dispatch, charge, 1);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
@@ -383,31 +271,18 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
     assert(charge->state == DISPATCH_SENT);
     pthread_mutex_lock(&dispatch->lock);
     struct dispatch_device *device = device_of(dispatch, charge);
-    double alone_ns = latency_ns(device, &charge->request);
-    if (device->running++ == 0)
+    struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
+    if (device->backlog[DISPATCH_SEQUENTIAL].running == 0 &&
+        device->backlog[DISPATCH_PROGRESSIVE].running == 0)
         device->moved_ns = now_ns;
-    if (device->takes_ns < alone_ns)
-        device->takes_ns = alone_ns;
-    if (device->began_ns[charge->request.kind] == 0)
-        device->began_ns[charge->request.kind] = now_ns;
     charge->state = DISPATCH_RUNS;
     charge->began_ns = now_ns;
-    charge->alone = !has_enough(device, charge->request.kind, 0.25);
+    charge->reference_ns =
+        latency_reference(&charge->request) + backlog->work_ns - work_reference(&charge->request);
+    backlog->running++;
+    backlog->began_sum_ns += now_ns;
+    backlog->reference_sum_ns += charge->reference_ns;
     pthread_mutex_unlock(&dispatch->lock);
-}
-
-static void learn_from(struct dispatch_device *device, const struct dispatch_charge *charge,
-                       uint64_t now_ns)
-{
-    const struct dispatch_request *request = &charge->request;
-    double took_ns = (double)(now_ns - charge->began_ns);
-    if (charge->alone || took_ns < latency_ns(device, request))
-        learn(&device->latency[request->kind], took_ns / latency_reference(request), now_ns);
-    device->takes_ns += WEIGHT * (took_ns - device->takes_ns);
-    if (device->takes_ns < took_ns)
-        device->takes_ns = took_ns;
-    device->ended[request->kind]++;
-    measure_rate(device, request, now_ns);
 }
 
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
@@ -419,7 +294,8 @@ void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, 
     pthread_mutex_lock(&dispatch->lock);
     leave_device(dispatch, charge, now_ns);
     if (learns)
-        learn_from(device_of(dispatch, charge), charge, now_ns);
+        learn(&device_of(dispatch, charge)->backlog[charge->request.kind].rate,
+              (double)(now_ns - charge->began_ns) / (double)charge->reference_ns, now_ns);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
@@ -454,10 +330,10 @@ size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
     pthread_mutex_lock(&dispatch->lock);
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_device *device = &dispatch->devices[d];
-        int64_t progressive = device->sent.of[DISPATCH_PROGRESSIVE];
-        int64_t others = device->sent.jobs - progressive;
-        bool all = others < INFLIGHT_SEQUENTIAL || stalls(device, now_ns);
-        jobs += progressive + (all ? others : INFLIGHT_SEQUENTIAL);
+        int64_t sequential = device->backlog[DISPATCH_SEQUENTIAL].jobs;
+        bool all = sequential < INFLIGHT_SEQUENTIAL || stalls(device, now_ns);
+        jobs +=
+            device->backlog[DISPATCH_PROGRESSIVE].jobs + (all ? sequential : INFLIGHT_SEQUENTIAL);
     }
     pthread_mutex_unlock(&dispatch->lock);
     return (size_t)jobs;
@@ -468,11 +344,8 @@ bool dispatch_is_idle(struct dispatch *dispatch)
     pthread_mutex_lock(&dispatch->lock);
     bool idle = dispatch->jobs == 0;
     assert(!idle || (dispatch->on_cores == 0 && dispatch->heap_bytes == 0));
-    for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_device *device = &dispatch->devices[d];
-        assert(!idle || (device->sent.work_ns == 0 && device->sent.bytes == 0 &&
-                         device->sent.jobs == 0 && device->running == 0));
-    }
+    for (uint32_t d = 0; d < dispatch->device_count; d++)
+        assert(!idle || dispatch->devices[d].bytes == 0);
     pthread_mutex_unlock(&dispatch->lock);
     return idle;
 }

@@ -1,27 +1,19 @@
 /*
  * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
- * If all devices stall or are out of service, the cores get all jobs. Otherwise a JPEG goes to the
- * device that has the least work. A core gets it instead if the heap has room for its decoder, and
- * one of these holds:
+ * A JPEG goes to the place that ends it first. A place's time is a reference time, from figures of
+ * one host, times its slowdown:
+ * - a device: its latency for the file alone, and the work of the files of this kind that it has;
+ * - the cores: the decode of the file, and of a file like it for each that they have, divided among
+ *   them. While tasks wait for a worker, it counts twice: cores that decode do not read and write.
  *
- * - The host has little to do, and a core decodes the file in less time than the device takes for
- *   it alone: a slow device, or a progressive file with few pixels and many scans.
- * - The device is fed: it has so many jobs of this kind that one more would only wait, or no memory
- *   for another one. Cores that decode do not read and write files meanwhile. They therefore help
- *   only if together they have a good part of the devices' rate (help_part in dispatch.c), and if
- *   an idle worker is left, or they are faster than the devices.
+ * A slowdown is a moving average of measured / reference, per place and kind of file. Jobs on a
+ * device that are late increase it before they end. It decreases while the device has no such jobs,
+ * so that a device that was slow once is tried again.
  *
- * The heap is a part of admission.h's lane. If the lane has no room for a job, all later jobs wait,
- * too, even if a device decodes them.
- *
- * The times and rates are measured for each kind of file:
- * - of a core, from its decodes; of a device alone, from images that were alone on it, or faster
- *   than predicted. Both are reference times, from figures of one host, times a measured slowdown.
- *   A slowdown above 1 decreases if it was not measured for a while, so that a place that was slow
- *   once is tried again;
- * - of a device's rate, while it is fed. A device with few jobs looks slower than it is; one that
- *   stays fed is always measured at its full rate.
+ * The cores get the job anyway if all devices stall or are out of service, and if the best device
+ * has no memory for it. They do not get it if the heap has no room for its decoder: the heap is a
+ * part of admission.h's lane, and if the lane has no room for a job, all later jobs wait, too.
  *
  * No I/O, no clock: callers pass CLOCK_MONOTONIC. Any thread. A charge belongs to its job.
  */
@@ -66,39 +58,28 @@ struct dispatch_charge {
     bool on_device;
     uint32_t device; /* if on_device */
     struct dispatch_request request;
-    uint64_t began_ns;
-    bool alone; /* the device had few jobs when it began */
-};
-
-struct dispatch_load {
-    int64_t work_ns, bytes, jobs; /* work: at the reference rate */
-    int64_t of[DISPATCH_KINDS], pixels_of[DISPATCH_KINDS]; /* jobs and pixels of each kind */
-};
-
-/* Jobs that a device ended while it was fed. */
-struct dispatch_window {
-    uint64_t since_ns; /* 0: it was not fed */
-    double pixels;
-    int64_t jobs;
+    uint64_t began_ns;    /* on the device */
+    int64_t reference_ns; /* that a reference device needs, with the backlog at began_ns */
 };
 
 struct dispatch_rate {
     double slowdown; /* measured / reference */
-    bool measured;   /* else a guess */
-    uint64_t set_ns; /* when it was measured, or decreased; 0: at the start */
+    uint64_t set_ns; /* when it was measured, or decreased; 0: it is a guess */
+};
+
+/* The jobs of one kind on a device. */
+struct dispatch_backlog {
+    int64_t jobs, work_ns; /* sent there and not returned; work: of a reference device */
+    uint64_t running;      /* jobs that it has begun, and the sums of their times: */
+    uint64_t began_sum_ns; /* may wrap around */
+    int64_t reference_sum_ns;
+    struct dispatch_rate rate;
 };
 
 struct dispatch_device {
-    int64_t room_bytes;
-    struct dispatch_load sent; /* jobs that were sent there and have not returned */
-    struct dispatch_rate latency[DISPATCH_KINDS];
-    double rate[DISPATCH_KINDS]; /* pixels per nanosecond while it is fed; 0: not measured */
-    struct dispatch_window window[DISPATCH_KINDS];
-    int64_t ended[DISPATCH_KINDS];     /* jobs, since the start */
-    uint64_t began_ns[DISPATCH_KINDS]; /* when it began its first job; 0: it has not */
-    int64_t running;               /* jobs that it has begun */
-    uint64_t moved_ns;             /* when a job ended, or began on the idle device */
-    double takes_ns;               /* how long the slowest of its recent jobs took */
+    int64_t room_bytes, bytes; /* memory, and what jobs sent there need */
+    struct dispatch_backlog backlog[DISPATCH_KINDS];
+    uint64_t moved_ns; /* when a job ended, or began on the idle device */
 };
 
 struct dispatch {
