@@ -1,8 +1,7 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
-# those of a full build, `demo` those of make demo, and `peers`, `bench-peers`, `bench-formats`,
-# `bench-linear`, `bench-alone`, `bench-host`, `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb`
-# the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
+# those of a full build, `demo` those of make demo, and `peers`, `bench-formats`, `bench-host`,
+# `contact-sheet`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb` the additional ones of these targets. Checks for commands and libraries, not for packages, so nothing is
 # installed if all work. Fails only if a dependency stays missing that the target requires.
 # CUDA=yes in the environment: the build includes the CUDA engine.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
@@ -80,12 +79,6 @@ if [ "${1:-}" = peers ]; then
     need_module scipy python3-scipy
     need_module blurhash python3-blurhash
     /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
-elif [ "${1:-}" = bench-peers ]; then
-    [ -x /usr/bin/python3 ] || missing="$missing python3"
-    need_module cv2 python3-opencv
-    need_module PIL python3-pil
-    need_command vipsthumbnail libvips-tools
-    need_command mogrify imagemagick
 elif [ "${1:-}" = bench-formats ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module PIL python3-pil
@@ -95,9 +88,7 @@ elif [ "${1:-}" = bench-formats ]; then
 elif [ "${1:-}" = bench-host ]; then
     need_command python3 python3
     need_command redis-server redis-server
-elif [ "${1:-}" = bench-alone ]; then
-    [ -x /usr/bin/python3 ] || missing="$missing python3"
-elif [ "${1:-}" = bench-linear ] || [ "${1:-}" = contact-sheet ]; then
+elif [ "${1:-}" = contact-sheet ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module PIL python3-pil
 elif [ "${1:-}" = fuzz ]; then

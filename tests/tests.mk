@@ -150,22 +150,12 @@ $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 # Profilers show the lines of these kernels.
 $(O)/tests/bench/%.cu.o: private NVCCFLAGS_ALL += -lineinfo
 
-# bench_gpu also times single copies and kernels, and NPP, if the toolkit has it. bench_jpeg compares
-# with nvJPEG, if the toolkit has it.
+# bench_gpu also times single copies and kernels.
 ifeq ($(HAVE_CUDA),yes)
 $(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(wildcard tests/bench/*.cu))
-JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow queue nvjpeg)
+JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow)
 $(JPEG_BENCH): private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
 $(O)/tests/bench/bench_jpeg: $(JPEG_BENCH)
-ifneq ($(wildcard $(CUDA_HOME)/include/nppi.h),)
-$(O)/tests/bench/bench_npp.cu.o: private NVCCFLAGS_ALL += -DGPUIMGD_NPP
-$(O)/tests/bench/bench_gpu: LDLIBS_ALL += $(foreach l,if ig icc ist ial itc idei c,-lnpp$(l)) \
-                                          -Wl,-rpath,$(CUDA_HOME)/lib64
-endif
-ifneq ($(wildcard $(CUDA_HOME)/include/nvjpeg.h),)
-$(O)/tests/bench/jpeg_nvjpeg.o: private CPPFLAGS_ALL += -DGPUIMGD_NVJPEG
-$(O)/tests/bench/bench_jpeg: LDLIBS_ALL += -lnvjpeg -Wl,-rpath,$(CUDA_HOME)/lib64
-endif
 endif
 
 # bench_png compares with those PNG libraries that are installed.
@@ -274,7 +264,6 @@ bench-%: programs = $(bench)
 bench  = $(O)/tests/bench/$(subst -,_,$@)
 tools  = $(O)/tests/tools
 folder = $(if $(FOLDER),--folder "$(FOLDER)")
-jpegs  = find "$(FOLDER)" -iname '*.jp*g' -exec $(bench) $(BENCH) {} +
 # $(call venv,FOLDER,PROGRAM,PACKAGES): a command that installs packages of PyPI into $(O)/FOLDER,
 # unless it has the program. If that fails, the tests that need it are skipped.
 venv   = { test -x $(O)/$(1)/bin/$(2) || { /usr/bin/python3 -m venv $(O)/$(1) && \
@@ -338,21 +327,13 @@ contact-sheet: commands = tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sh
 ## bench: compare the daemon with the time of its codecs alone: FOLDER=/some/photographs
 bench: programs = build-tests
 bench: commands = $(O)/tests/bench/bench_daemon --daemon $(O)/gpuimgd $(folder) $(BENCH)
-## bench-host: compare the daemon, Redis to files, on GPUs and CPUs with its codecs, OpenCV and torchvision: FOLDER=
+## bench-host: compare the daemon, Redis to files, on GPUs and CPUs with its codecs: FOLDER=
 bench-host: packages = bench-host
 bench-host: programs = all $(O)/tests/bench/bench_floor $(O)/tests/bench/bench_tile
 bench-host: commands = tests/bench/host.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-host.json $(BENCH)
-## bench-alone: compare the job of one 50 MP image alone on a GPU with its decode and its encode
-bench-alone: packages = bench-alone
-bench-alone: programs = all
-bench-alone: commands = tests/bench/alone.py --build $(O) $(BENCH)
 ## bench-small: compare the daemon on images of 64 to 512 pixels per side with its codecs and the queue alone
 bench-small: programs = all $(bench)
 bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
-## bench-linear: measure the cost of a job with 1,000 to 1,000,000 jobs queued, and with 0.1 to 50 MP
-bench-linear: packages = bench-linear
-bench-linear: programs = all
-bench-linear: commands = tests/bench/linear.py --build $(O) --svg tests/bench/linear.svg $(BENCH)
 ## bench-queue: measure the queue without image work: 1 and 4 daemons on one Redis; a shard on each of 1, 2 and 4
 bench-queue: programs = all $(bench)
 bench-queue: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
@@ -365,19 +346,11 @@ bench-gpu: commands = $(bench) $(BENCH)
 ## bench-cpu: measure the CPU engine's passes with pixels from memory, one thread
 bench-cpu: programs = $(O)/tests/bench/bench_gpu
 bench-cpu: commands = $(O)/tests/bench/bench_gpu cpu
-## bench-jpeg: compare the JPEG codec of a GPU with nvJPEG and libjpeg-turbo: FOLDER=, BENCH="decode encode edges devices small large progressive nvjpeg"
+## bench-jpeg: compare the JPEG codec of a GPU with libjpeg-turbo: FOLDER=, BENCH="decode encode edges devices small large progressive"
 bench-jpeg: commands = $(bench) --folder "$(FOLDER)" $(BENCH)
-## bench-progressive: compare the decoder of progressive JPEGs on one core with libjpeg-turbo: FOLDER=
-bench-progressive: commands = $(jpegs)
-## bench-encode: compare the cost and the size of JPEGs with other parameters on one core: FOLDER=
-bench-encode: commands = $(jpegs)
 ## bench-png: compare PNG with libpng, libspng, zlib and libdeflate: FOLDER=; BENCH=curve: every level, filter and strategy
 bench-png: packages = png
 bench-png: commands = $(bench) $(folder) $(BENCH)
-## bench-peers: compare with OpenCV, libvips, ImageMagick and Pillow, which it installs, on your photographs: FOLDER=
-bench-peers: packages = bench-peers
-bench-peers: programs = all $(O)/tests/bench/bench_floor
-bench-peers: commands = tests/bench/peers.py --build $(O) --folder "$(FOLDER)" --svg tests/bench/peers.svg $(BENCH)
 ## bench-formats: compare WebP and AVIF at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=
 bench-formats: packages = bench-formats
 bench-formats: programs = all $(bench)

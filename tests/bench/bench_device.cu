@@ -25,6 +25,11 @@
             return -1;                                                                             \
     } while (0)
 
+/* Runs on one of several sets of the plan's buffers, with the input at the start of the set.
+ * Returns 0, or a negative number. */
+typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
+                         cudaStream_t stream);
+
 /* Streams, events and buffers of one measurement. The destructor frees them on every path. */
 struct rig {
     cudaStream_t streams[2 + LANES] = {};
@@ -201,20 +206,6 @@ static size_t sets_of(size_t set_bytes)
     return std::min((ROTATED_BYTES + set_bytes - 1) / set_bytes, (size_t)SETS_MAX);
 }
 
-extern "C" double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
-                                 bench_launch *launch, void *context)
-{
-    rig r;
-    size_t set_bytes = buffer_align(plan->device_bytes), sets = sets_of(set_bytes);
-    if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
-        return -1;
-    plan_put_constants(plan, r.host[0]);
-    for (size_t s = 0; s < sets; s++)
-        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
-                           plan->input_bytes, cudaMemcpyHostToDevice));
-    return rounds_s(&r, plan, set_bytes, sets, lanes, launch, context);
-}
-
 static int launch_copy(const struct plan *plan, uint8_t *base, void *context, cudaStream_t stream)
 {
     size_t bytes = *static_cast<const size_t *>(context);
@@ -235,7 +226,15 @@ extern "C" double bench_device_copy_s(size_t bytes, bool lanes)
 
 extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes)
 {
-    return bench_rounds_s(plan, pixels, lanes, launch_passes, NULL);
+    rig r;
+    size_t set_bytes = buffer_align(plan->device_bytes), sets = sets_of(set_bytes);
+    if (rig_open(&r, sets * set_bytes, plan->input_bytes, 0) < 0)
+        return -1;
+    plan_put_constants(plan, r.host[0]);
+    for (size_t s = 0; s < sets; s++)
+        OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
+                           plan->input_bytes, cudaMemcpyHostToDevice));
+    return rounds_s(&r, plan, set_bytes, sets, lanes, launch_passes, NULL);
 }
 
 /* ---- kinds of host memory ---- */

@@ -12,8 +12,6 @@
 extern "C" {
 #endif
 
-struct CUstream_st;
-
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one direction at a time */
     double both;                 /* each direction, both at the same time */
@@ -37,18 +35,6 @@ double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lane
 double bench_memory_s(const struct plan *plan, enum bench_memory kind);
 /* Returns the seconds for one device-to-device copy, by the same rounds as bench_kernels_s. */
 double bench_device_copy_s(size_t bytes, bool lanes);
-/* Returns the seconds for NPP's counterpart of this load; 0 if there is none or NPP is missing. */
-double bench_npp_s(const char *name, const struct plan *plan);
-/* Returns the seconds for cub::DeviceHistogram with one histogram per channel. */
-double bench_cub_s(const struct plan *plan, const uint8_t *pixels);
-
-/* Runs `launch` once on each of several sets of the plan's buffers, with the input at the start of
- * each set. launch returns 0, or a negative number. bench_rounds_s returns seconds per launch. */
-typedef int bench_launch(const struct plan *plan, uint8_t *base, void *context,
-                         struct CUstream_st *stream);
-double bench_rounds_s(const struct plan *plan, const uint8_t *pixels, bool lanes,
-                      bench_launch *launch, void *context);
-
 #ifdef __cplusplus
 }
 #endif

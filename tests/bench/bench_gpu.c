@@ -11,10 +11,8 @@
  *      the larger of copies alone and kernels alone, for the same jobs in the same run.
  *   3. Kinds of host memory.
  *   4. The cost of a small job for the device's thread.
- *   5. Each kernel against the device's copy rate and against NPP, if the CUDA toolkit has it. The
- *      image is as smooth as a photograph; another column has noise, which causes bank conflicts
- *      in table lookups from shared memory.
- *   6. The histogram against CUB's.
+ *   5. Each kernel against the device's copy rate. The image is as smooth as a photograph; another
+ *      column has noise, which causes bank conflicts in table lookups from shared memory.
  *
  * Table 5 has columns for one stream and for four streams in turn, and "alike" for a single copy of
  * equally many bytes: FIGURES.md says why. Run it at 15 megapixels (the default) and at 48, near
@@ -557,9 +555,9 @@ static void bench_copies(const struct device_rates *rates)
 
 static void bench_kernels(const struct device_rates *rates, const char *name)
 {
-    printf("\n%u x %u\n%-22s %40s   %24s\n%-22s %8s %7s %7s %7s %7s %8s %7s %7s %8s %9s\n", width,
+    printf("\n%u x %u\n%-22s %40s   %24s\n%-22s %8s %7s %7s %7s %7s %8s %7s %7s %8s\n", width,
            height, "", "one stream", "four streams in turn", "kernel", "us", "Gpx/s", "GB/s",
-           "of copy", "alike", "us", "Gpx/s", "of copy", "of noise", "NPP us");
+           "of copy", "alike", "us", "Gpx/s", "of copy", "of noise");
     bench_copies(rates);
     for (size_t i = 0; i < LOADS; i++) {
         const struct plan *plan = &loads[i].plan;
@@ -574,13 +572,8 @@ static void bench_kernels(const struct device_rates *rates, const char *name)
         double noise_s = must(bench_kernels_s(plan, NULL, false));
         free(pixels);
         double bytes = mpixels() * 1e6 * bytes_a_pixel(&loads[i]);
-        double npp_s = bench_npp_s(loads[i].name, plan);
         print_kernel(loads[i].name, s, lanes_s, bytes, rates);
-        printf(" %7.0f%%", 100e-9 * bytes / noise_s / rates->copy);
-        if (npp_s > 0)
-            printf(" %9.1f\n", npp_s * 1e6);
-        else
-            printf(" %9s\n", "-");
+        printf(" %7.0f%%\n", 100e-9 * bytes / noise_s / rates->copy);
     }
 }
 
@@ -596,31 +589,6 @@ static void bench_memory(const struct load *load)
         if (kind == BENCH_PINNED)
             pinned_s = s;
         printf("%-22s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
-    }
-}
-
-/* Compares the histogram with CUB's. Its time could depend on the image, so an image of a single
- * value is measured, too. */
-static void bench_histograms(const char *name)
-{
-    printf("\n%-18s %-10s %9s %9s %9s %9s\n", "histogram", "image", "us", "GB/s", "cub us",
-           "cub/ours");
-    for (size_t i = 0; i < LOADS; i++) {
-        const struct load *load = &loads[i];
-        if (strcmp(load->ops, "[\"histogram\"]") != 0 || !strstr(load->name, name))
-            continue;
-        uint8_t *pixels = malloc(load->plan.input_bytes);
-        for (int flat = 0; pixels && flat < 2; flat++) {
-            fill(load, pixels);
-            if (flat)
-                memset(pixels, 77, load->plan.input_bytes);
-            double s = must(bench_kernels_s(&load->plan, pixels, false));
-            double cub_s = must(bench_cub_s(&load->plan, pixels));
-            printf("%-18s %-10s %9.1f %9.0f %9.1f %9.2f\n", load->name,
-                   flat ? "one value" : "photograph", s * 1e6,
-                   mpixels() / s * 1e-3 * load->channels, cub_s * 1e6, cub_s / s);
-        }
-        free(pixels);
     }
 }
 
@@ -648,10 +616,8 @@ static int bench_device(const char *only, const char *name, const uint32_t *stre
     for (size_t i = 0; i < LOADS && wanted(only, "small"); i++)
         if (i == MEMORY_LOAD || strcmp(loads[i].name, "phash, RGB") == 0)
             bench_small(&loads[i]);
-    if (wanted(only, "kernels")) {
+    if (wanted(only, "kernels"))
         bench_kernels(&rates, name);
-        bench_histograms(name);
-    }
     return 0;
 }
 

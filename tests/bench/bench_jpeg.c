@@ -1,5 +1,5 @@
 /*
- * bench_jpeg.c - the JPEG codec of a device beside nvJPEG, and beside libjpeg-turbo on all cores.
+ * bench_jpeg.c - the JPEG codec of a device beside libjpeg-turbo on all cores.
  *
  *     bench_jpeg --folder PHOTOGRAPHS [PART ...]
  *
@@ -7,8 +7,7 @@
  * so. Every result is compared with libjpeg-turbo's, byte by byte. Sizes are those of the files
  * before scaling: GP/s are gigapixels per second, GB/s gigabytes of JPEG files.
  *
- * Progressive photographs come from a queue, within a budget of device memory (jpeg_queue.h). After
- * each other row, the time of its steps alone on the device, for the batch of one stream. The
+ * After each row, the time of its steps alone on the device, for the batch of one stream. The
  * longest of them bounds the throughput of many streams.
  */
 #include <stdio.h>
@@ -20,12 +19,9 @@
 #ifdef GPUIMGD_CUDA
 
 #include "tests/bench/jpeg_flow.h"
-#include "tests/bench/jpeg_nvjpeg.h"
-#include "tests/bench/jpeg_queue.h"
 
 #define STREAMS_MAX 16 /* of all devices */
 #define SECONDS_PER_ROW 0.4
-#define SECONDS_PER_QUEUE 2
 #define ROUNDS_MIN 3
 #define SMALL_SIDE 256
 #define SMALL_FILES 32
@@ -52,21 +48,6 @@ struct load {
 
 static struct photos baseline, progressive, small, large;
 static size_t wrong_total;
-
-/* The best rates, for the comparison at the end. */
-static struct {
-    double decode_rgb, encode_gray, encode_rgb, nv_decode, nv_gray, nv_rgb;
-} best;
-
-static double in_gib(size_t bytes)
-{
-    return (double)bytes / (double)GIB;
-}
-
-static void keep_best(double *to, double rate)
-{
-    *to = rate > *to ? rate : *to;
-}
 
 /* ---- rows ---- */
 
@@ -143,44 +124,19 @@ static void begin(struct photos *photos, const struct jpeg_work *work, const cha
            (double)photos->count * repeats / took);
 }
 
-static double rows(struct photos *photos, const struct jpeg_work *work, const char *what,
-                   unsigned steps, const struct load *loads, size_t count)
+static void rows(struct photos *photos, const struct jpeg_work *work, const char *what,
+                 unsigned steps, const struct load *loads, size_t count)
 {
-    double most = 0;
     if (photos->count == 0)
-        return 0;
+        return;
     begin(photos, work, what);
     for (size_t i = 0; i < count; i++)
-        keep_best(&most, row(photos, work, loads[i], steps, 1));
-    return most;
+        row(photos, work, loads[i], steps, 1);
 }
 
 #define ROWS(photos, work, what, steps, ...)                                                       \
     rows(photos, work, what, steps, (const struct load[]){__VA_ARGS__},                            \
          sizeof((const struct load[]){__VA_ARGS__}) / sizeof(struct load))
-
-/* Photographs from a queue. begin() has prepared libjpeg's results of the work. */
-static void queue_rows(const struct photos *photos, const struct jpeg_work *work,
-                       const struct queue_load *loads, size_t count)
-{
-    for (size_t i = 0; i < count && photos->count > 0; i++) {
-        struct queue_figures row = queue_run(photos, work, &loads[i], SECONDS_PER_QUEUE);
-        wrong_total += row.wrong;
-        printf("  %3d x %d from a queue %9.2f GP/s %9.0f images/s, %.1f images in flight, at most "
-               "%.2f of %.2f GiB in use and %.2f held, host %.0f us per image, %s\n",
-               loads[i].streams, loads[i].batch, row.gigapixels_per_s, row.images_per_s,
-               row.images_in_flight, in_gib(row.bytes_max), in_gib(loads[i].budget),
-               in_gib(row.pool_bytes), row.host_us,
-               row.wrong                      ? "WRONG"
-               : row.compared < photos->count ? "NOT COMPARED"
-                                              : "equal to libjpeg-turbo's");
-        fflush(stdout);
-    }
-}
-
-#define QUEUE_ROWS(photos, work, ...)                                                              \
-    queue_rows(photos, work, (const struct queue_load[]){__VA_ARGS__},                             \
-               sizeof((const struct queue_load[]){__VA_ARGS__}) / sizeof(struct queue_load))
 
 /* ---- parts ---- */
 
@@ -188,8 +144,7 @@ static void part_decode(void)
 {
     const char *what = "baseline photographs";
     ROWS(&baseline, &to_y, what, to_y.steps, {1, 1}, {1, 15}, {1, 60}, {4, 15}, {4, 60});
-    keep_best(&best.decode_rgb, ROWS(&baseline, &to_rgb, what, to_rgb.steps, {1, 1}, {1, 60},
-                                     {4, 15}, {4, 60}));
+    ROWS(&baseline, &to_rgb, what, to_rgb.steps, {1, 1}, {1, 60}, {4, 15}, {4, 60});
     ROWS(&baseline, &to_half, what, to_half.steps, {4, 60});
     ROWS(&baseline, &to_quarter, what, to_quarter.steps, {4, 60});
     ROWS(&baseline, &to_eighth, what, to_eighth.steps, {4, 60});
@@ -201,12 +156,10 @@ static void part_encode(void)
     struct jpeg_work edges = edges_stay, copies = copies_stay;
     ROWS(&baseline, &edges, kept, STEP_ENCODE, {1, 1}, {1, 8}, {1, 60});
     edges.stay = false;
-    keep_best(&best.encode_gray, ROWS(&baseline, &edges, stored, STEP_ENCODE, {1, 1}, {2, 8},
-                                      {2, 60}));
+    ROWS(&baseline, &edges, stored, STEP_ENCODE, {1, 1}, {2, 8}, {2, 60});
     ROWS(&baseline, &copies, kept, STEP_ENCODE, {1, 1}, {1, 8}, {1, 60});
     copies.stay = false;
-    keep_best(&best.encode_rgb, ROWS(&baseline, &copies, stored, STEP_ENCODE, {1, 1}, {2, 8},
-                                     {2, 60}));
+    ROWS(&baseline, &copies, stored, STEP_ENCODE, {1, 1}, {2, 8}, {2, 60});
 }
 
 static void part_edges(void)
@@ -251,59 +204,16 @@ static void part_large(void)
 
 static void part_progressive(void)
 {
-    const char *what = "progressive photographs";
-    const size_t y = 4 * GIB, rgb = 8 * GIB;
-    if (progressive.count == 0)
-        return;
-    ROWS(&progressive, &to_y, what, to_y.steps, {1, 1});
-    QUEUE_ROWS(&progressive, &to_y, {96, 1, y}, {112, 1, y}, {120, 1, y}, {32, 4, y});
-    begin(&progressive, &to_rgb, what);
-    QUEUE_ROWS(&progressive, &to_rgb, {96, 1, rgb}, {112, 1, rgb}, {32, 4, rgb});
+    ROWS(&progressive, &to_y, "progressive photographs", to_y.steps, {1, 1}, {16, 1});
+    ROWS(&progressive, &to_rgb, "progressive photographs", to_rgb.steps, {16, 1});
 }
 
-static void part_nvjpeg(void)
-{
-    static const int batches[] = {15, 44, 88, 176}, threads[] = {1, 4, 8, 16};
-    if (!nvjpeg_is_there()) {
-        printf("no nvJPEG: the CUDA toolkit of the build has none\n");
-        return;
-    }
-    printf("nvJPEG, GP/s\n");
-    for (size_t i = 0; i < 4; i++) {
-        double hardware = nvjpeg_decode(&baseline, true, batches[i], 1);
-        double engines = nvjpeg_decode(&baseline, true, 16, threads[i]);
-        double batched = nvjpeg_decode(&baseline, false, batches[i], 1);
-        double hybrid = nvjpeg_decode(&baseline, false, 0, threads[i]);
-        double gray = nvjpeg_encode(&baseline, true, threads[i]);
-        double rgb = nvjpeg_encode(&baseline, false, threads[i]);
-        printf("  RGB, engines, batch %3d %6.2f; batch 16, threads %2d %6.2f | CUDA, batch %3d "
-               "%6.2f; threads %2d %6.2f | encode, threads %2d: gray %6.2f, 4:2:0 %6.2f\n",
-               batches[i], hardware, threads[i], engines, batches[i], batched, threads[i], hybrid,
-               threads[i], gray, rgb);
-        fflush(stdout);
-        keep_best(&best.nv_decode, hardware);
-        keep_best(&best.nv_decode, engines);
-        keep_best(&best.nv_decode, batched);
-        keep_best(&best.nv_decode, hybrid);
-        keep_best(&best.nv_gray, gray);
-        keep_best(&best.nv_rgb, rgb);
-    }
-    if (progressive.count > 0)
-        printf("  progressive to RGB, CUDA, 16 threads %6.2f\n",
-               nvjpeg_decode(&progressive, false, 0, 16));
-}
-
-static void compare(const char *name, double ours, double theirs)
-{
-    if (ours > 0 && theirs > 0)
-        printf("%s: %.1f GP/s, nvJPEG's best %.1f, %.1f times\n", name, ours, theirs,
-               ours / theirs);
-}
-
-static const struct { const char *name; void (*run)(void); } parts[] = {
-    {"decode", part_decode}, {"encode", part_encode}, {"edges", part_edges},
-    {"devices", part_devices}, {"small", part_small}, {"large", part_large},
-    {"progressive", part_progressive}, {"nvjpeg", part_nvjpeg}};
+static const struct {
+    const char *name;
+    void (*run)(void);
+} parts[] = {{"decode", part_decode},          {"encode", part_encode}, {"edges", part_edges},
+             {"devices", part_devices},        {"small", part_small},   {"large", part_large},
+             {"progressive", part_progressive}};
 
 static bool is_wanted(const char *name, int count, char **wanted)
 {
@@ -317,7 +227,7 @@ int main(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--folder") != 0 || argv[2][0] == '\0') {
         fprintf(stderr, "usage: bench_jpeg --folder PHOTOGRAPHS [decode] [encode] [edges] "
-                        "[devices] [small] [large] [progressive] [nvjpeg]\n");
+                        "[devices] [small] [large] [progressive]\n");
         return 2;
     }
     /* Streams that share a hardware queue wait for each other's kernels. */
@@ -335,9 +245,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (is_wanted(parts[i].name, argc - 3, argv + 3))
             parts[i].run();
-    compare("decode to RGB", best.decode_rgb, best.nv_decode);
-    compare("encode gray", best.encode_gray, best.nv_gray);
-    compare("encode 4:2:0", best.encode_rgb, best.nv_rgb);
     if (wrong_total > 0)
         printf("%zu results differ from libjpeg-turbo's\n", wrong_total);
     photos_free(&baseline);

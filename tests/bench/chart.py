@@ -1,5 +1,4 @@
 """Draws the SVG charts of the benches: bars and lines, legible on light and on dark pages."""
-import math
 from xml.sax.saxutils import escape
 
 STYLE = """
@@ -81,48 +80,4 @@ def bars(path, heading, panels):
                          "own" if number == 0 else "")
             y += step
         y += 12
-    drawing.save(path)
-
-
-def short(number):
-    if number >= 1e6:
-        return f"{number / 1e6:g}M"
-    return f"{number / 1e3:g}k" if number >= 1e3 else f"{number:g}"
-
-
-def ceiling(number):
-    """Rounds up to 1, 2 or 5 times a power of ten."""
-    ten = 10 ** math.floor(math.log10(number))
-    return next(step * ten for step in (1, 2, 5, 10) if step * ten >= number)
-
-
-def lines(path, heading, panels):
-    """panels: (head, name of x, name of y, [(x, y)]); x is logarithmic, y starts at 0."""
-    left, right, tall = 60, 30, 190
-    height = 44 + len(panels) * (tall + 92)
-    drawing, top = Drawing(height), 44
-    drawing.text(20, 28, heading, "title")
-    for head, x_name, y_name, points in panels:
-        drawing.text(20, top + 20, head, "head")
-        top += 44
-        low, high = math.log10(points[0][0]), math.log10(points[-1][0] + 1e-9)
-        most = ceiling(max(y for _, y in points))
-
-        def place(x, y, top=top, low=low, high=high, most=most):
-            across = (math.log10(x) - low) / (high - low)
-            return left + across * (WIDTH - left - right), top + tall * (1 - y / most)
-
-        for part in range(5):
-            y = most * part / 4
-            at = place(points[0][0], y)[1]
-            drawing.line([(left, at), (WIDTH - right, at)], "grid")
-            drawing.text(left - 8, at + 4, short(y), "small", "end")
-        for x, _ in points:
-            drawing.text(place(x, 0)[0], top + tall + 18, short(x), "small", "middle")
-        drawing.line([place(x, y) for x, y in points], "line")
-        for x, y in points:
-            drawing.dot(*place(x, y))
-        drawing.text(left + 4, top - 4, y_name, "small")
-        drawing.text(WIDTH - right, top + tall + 36, x_name, "small", "end")
-        top += tall + 48
     drawing.save(path)

@@ -19,8 +19,7 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 - one image of 50 MP alone to edges; the time is from the push to the result
 
 The contestants are the daemon with its default options on all devices, on the first device and on
-the CPU engine; the codec floor (floor.h) on all CPUs, which writes no files; and, if Python can
-import them, OpenCV with a process per CPU and torchvision with nvJPEG.
+the CPU engine, and the codec floor (floor.h) on all CPUs, which writes no files.
 
 For each turn the daemons are paused (SIGUSR2) until all jobs are in the list; the clock stops when
 the last result has arrived. Figures are medians over the rounds. CPU times are per job: "loop" of
@@ -36,7 +35,6 @@ or those of an earlier run (--from).
 import argparse
 import contextlib
 import hashlib
-import importlib.util
 import json
 import math
 import os
@@ -72,9 +70,6 @@ TURNS_MAX, SPREAD_MAX = 20, 1.2
 PROGRESSIVE_TURN = 3 # times as long, because a device needs up to half a second for such a file
 STALL_S = 30       # a turn without a new result for so long has failed
 ALONE_WARM, ALONE_LEAST = 3, 7
-TORCH_TIMEOUT_S = 40
-TORCH_WORKS = ["baseline to edges", "baseline to thumbnails", "256 x 256 to edges"]
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failed(Exception):
@@ -163,9 +158,9 @@ def make_large(options, photos, folder):
 class Work:
     """One kind of job on a set of files. outputs: suffix and operations of each output."""
 
-    def __init__(self, name, ops, photos, task=None, alone=False, turn=1, outputs=None):
+    def __init__(self, name, ops, photos, alone=False, turn=1, outputs=None):
         self.name, self.ops, self.photos, self.turn = name, ops, photos, turn
-        self.task, self.alone = task, alone # task: what the other libraries call it
+        self.alone = alone
         self.outputs = outputs or [("jpg", ops)]
         self.expected = None                # digests of the CPU engine's outputs
 
@@ -196,19 +191,18 @@ def make_works(options, folder):
     photos = copy_photos(options.folder, folder)
     kinds = {kind: [photo for photo in photos if photo.kind == kind]
              for kind in ("baseline", "progressive")}
-    works = [Work("baseline to edges", EDGES, kinds["baseline"], "edges"),
-             Work("baseline to thumbnails", THUMBNAILS, kinds["baseline"], "thumbnails"),
-             Work("mixed to edges", EDGES, photos if all(kinds.values()) else [], "edges",
+    works = [Work("baseline to edges", EDGES, kinds["baseline"]),
+             Work("baseline to thumbnails", THUMBNAILS, kinds["baseline"]),
+             Work("mixed to edges", EDGES, photos if all(kinds.values()) else [],
                   turn=PROGRESSIVE_TURN),
-             Work("progressive to edges", EDGES, kinds["progressive"], "edges",
-                  turn=PROGRESSIVE_TURN)]
+             Work("progressive to edges", EDGES, kinds["progressive"], turn=PROGRESSIVE_TURN)]
     for name, outputs in [("thumbnails as WebP", [("webp", THUMBNAILS)]),
                           ("thumbnails as AVIF", [("avif", THUMBNAILS)]),
                           ("thumbnails as PNG", [("png", THUMBNAILS)]),
                           ("edges as PNG", [("png", EDGES)]),
                           ("three sizes", THREE_SIZES)]:
         works.append(Work(f"baseline to {name}", None, kinds["baseline"], outputs=outputs))
-    makers = [("256 x 256 to edges", make_small, {"task": "edges"}),
+    makers = [("256 x 256 to edges", make_small, {}),
               ("50 MP alone", make_large, {"alone": True})]
     for name, make, how in makers:
         if is_wanted(options, name) and kinds["baseline"]:
@@ -454,47 +448,6 @@ def measure_floor(work, options):
     return middle(turns[1:])
 
 
-def missing(*modules):
-    """Raises if Python cannot import one of the modules."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise Failed(f"not installed: Python finds no module {module}")
-
-
-def measure_opencv(work, options):
-    missing("cv2", "PIL")
-    import peers
-    name = {"edges": "OpenCV, IMREAD_GRAYSCALE", "thumbnails": "OpenCV, IMREAD_REDUCED"}[work.task]
-    peer = peers.Peer(name, peers.PEERS[work.task][name], options.threads)
-    turns, repeats = [], 1
-    try:
-        for _ in range(1 + options.rounds):
-            turn = peer.turn(work.photos, repeats)
-            images = len(work.photos) * repeats
-            turns.append({"wall_s": turn.wall, "images_s": images / turn.wall,
-                          "mp_s": images * work.mp / turn.wall,
-                          "workers_us": turn.cpu * 1e6 / images})
-            repeats = max(1, round(repeats * options.seconds / turn.wall))
-    finally:
-        peer.close()
-    return middle(turns[1:])
-
-
-def measure_torchvision(work, options):
-    missing("torch", "torchvision")
-    with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
-        command = [sys.executable, os.path.join(HERE, "host_torch.py"), "--task", work.task,
-                   "--seconds", str(options.seconds), "--rounds", str(options.rounds), "--out",
-                   folder, *[photo.path for photo in work.photos]]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TORCH_TIMEOUT_S)
-    if done.returncode != 0:
-        raise Failed((done.stderr.strip().splitlines() or ["host_torch.py failed"])[-1][:300])
-    turns = json.loads(done.stdout)
-    return middle([{"wall_s": turn["wall_s"], "images_s": turn["images"] / turn["wall_s"],
-                    "mp_s": turn["images"] * work.mp / turn["wall_s"],
-                    "workers_us": turn["cpu_s"] * 1e6 / turn["images"]} for turn in turns])
-
-
 # ---- rows ---------------------------------------------------------------------------------------
 
 HEAD = (f"{'':24} {'GP/s':>7} {'images/s':>9} {'alone ms':>8} {'loop us':>8} {'workers us':>10} "
@@ -616,8 +569,6 @@ def run_work(work, contestants, options, report):
         report.floors[work.name] = floor.get("mp_s")
     for each in contestants:
         report.add(work, each.name, lambda each=each: each.measure(work, options))
-    if work.task:
-        report.add(work, "OpenCV", lambda: measure_opencv(work, options))
 
 
 def run_several(work, options, folder, report):
@@ -657,10 +608,6 @@ def run(options):
         for work in works:
             if work.name.startswith("256"):
                 run_several(work, options, folder, report)
-        for work in works: # last, because the start of torch takes seconds
-            if work.name in TORCH_WORKS:
-                report.add(work, "torchvision, nvJPEG",
-                           lambda work=work: measure_torchvision(work, options))
     return report.results
 
 

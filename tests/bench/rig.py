@@ -44,19 +44,6 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def forget_peak(pid):
-    """Resets the peak that peak_mb returns."""
-    with open(f"/proc/{pid}/clear_refs", "w") as file:
-        file.write("5")
-
-
-def peak_mb(pid):
-    for line in open(f"/proc/{pid}/status"):
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    return 0.0
-
-
 class Redis:
     """A connection over the unix socket; replies are bytes, integers, lists or None."""
 
@@ -146,15 +133,6 @@ class Rig:
             if json.loads(result)["status"] != "done":
                 raise RuntimeError(f"a job failed: {result.decode()}")
         return wall
-
-    def wait_for_log(self, text, times):
-        """Waits until the daemon's log has the text `times` times. Returns the end of the log."""
-        for _ in range(1000):
-            log = self.tail("daemon.log")
-            if log.count(text) >= times:
-                return log
-            time.sleep(0.01)
-        raise RuntimeError(f'the daemon did not log "{text}": {log}')
 
     def tail(self, name):
         with open(os.path.join(self.folder, name), errors="replace") as file:
