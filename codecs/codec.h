@@ -27,8 +27,6 @@ struct codec_limits {
     uint32_t side_max;
     uint32_t jpeg_scans_max;
     uint32_t jpeg_warnings_max;
-    size_t kept_bytes_max;   /* memory that a decode may keep in the context for the next decode,
-                                which then needs no new pages from the kernel */
     bool lenient;            /* accept a truncated or corrupt JPEG, and a PNG without its end or
                                 with damaged ancillary chunks */
     unsigned metadata;       /* METADATA_EXIF, METADATA_XMP, METADATA_COPYRIGHT: what a probe

@@ -117,15 +117,13 @@
  * megapixel, so memory that could be freed earlier is small and held for a short time. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
-/* Shares of host_bytes: input files, and memory that is kept from one job to the next. The rest is
- * for all other heap memory of admitted jobs (daemon/pipeline/admission.h). Of the memory that is
- * kept, the tables of ICC profiles have a part; workers keep the rest for progressive JPEGs. */
+/* Shares of host_bytes: input files, and tables of ICC profiles that are kept from one job to the
+ * next. The rest is for all other heap memory of admitted jobs (daemon/pipeline/admission.h). */
 #define HOST_FILES_PART 2
 /* What the pool of input files has besides: files_read_input reads one byte more than the file has,
  * and the largest input may be as large as the part. */
 #define HOST_FILES_SPARE BUFFER_ALIGN
-#define HOST_KEPT_PART  8
-#define HOST_COLOUR_PART 32
+#define HOST_COLOUR_PART 8
 /* `auto` of pinned_bytes and host_bytes is an eighth of the memory, and at most this for each CPU.
  * Fewer CPUs count as 16. A progressive JPEG of 8 MP without subsampling needs 48 MiB for its
  * decoder, three eighths of a CPU's part of host_bytes. */

@@ -159,8 +159,6 @@ static void leave_out_scans(struct jpeg_state *state)
     jpeg_give_piece(state);
     /* Block smoothing would guess the coefficients of the skipped scans. */
     reader->do_block_smoothing = FALSE;
-    for (int i = 1; i < reader->num_components; i++)
-        state->coefficients.shares_rows[i] = reader->out_color_space == JCS_GRAYSCALE;
 }
 
 /* Takes the coefficients from a row decoder. The rest of the file is no concern of libjpeg's. */
@@ -212,7 +210,6 @@ static enum status decode_once(struct jpeg_state *state, const uint8_t *bytes, s
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
     if (setjmp(state->jump) == 0) {
         jpeg_open_reader(state, bytes, length);
-        jpeg_coefficients_take_over(state);
         decode_rows(state, bytes, length, info, request, dst);
     }
     jpeg_destroy_decompress(&state->reader);
@@ -234,7 +231,5 @@ enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
         state->by_rows = false;
         status = decode_once(state, bytes, length, info, request, dst, error);
     }
-    if (state->coefficients.bytes > limits->kept_bytes_max)
-        jpeg_coefficients_free(&state->coefficients);
     return status;
 }

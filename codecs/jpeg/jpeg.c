@@ -6,12 +6,6 @@
 #include "codecs/jpeg/header.h"
 #include "codecs/jpeg/state.h"
 
-static void jpeg_close(void *opaque)
-{
-    struct jpeg_state *state = opaque;
-    jpeg_coefficients_free(&state->coefficients);
-}
-
 /* The samples of the components, in whole MCUs. */
 static size_t count_samples(uint32_t width, uint32_t height, uint32_t channels,
                             enum subsampling subsampling)
@@ -58,5 +52,4 @@ const struct codec codec_jpeg = {
     .frame = jpeg_read_frame,
     .encoded_bytes = jpeg_encoded_bytes,
     .encoder_bytes = jpeg_encoder_bytes,
-    .close = jpeg_close,
 };

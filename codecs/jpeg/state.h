@@ -33,18 +33,6 @@
 /* Rows per call of libjpeg, which works in groups of at most 4. */
 #define JPEG_ROWS_PER_CALL 16
 
-/* The memory of a progressive file's coefficients. Used by one decoder at a time. Valid when all
- * zero. */
-struct jpeg_coefficients {
-    bool shares_rows[MAX_COMPONENTS]; /* set before jpeg_start_decompress */
-    jvirt_barray_ptr arrays[MAX_COMPONENTS];
-    int count;
-    bool realized;
-    void *memory;
-    size_t bytes; /* of memory */
-    void (*realize)(j_common_ptr common); /* libjpeg's original function */
-};
-
 /* A span is a part of the file that is decoded; the scans between two spans are skipped. libjpeg
  * writes 10 scans; 4 of them have AC coefficients of Cb or Cr. A file with more spans than this is
  * decoded in full. */
@@ -87,7 +75,6 @@ struct jpeg_state {
     const struct codec_limits *limits; /* NULL while encoding */
     const struct encode_request *request;
     struct codec_sink *sink;
-    struct jpeg_coefficients coefficients;
     bool by_libjpeg; /* for tests: libjpeg decodes the coefficients of progressive files, too */
     bool by_rows;    /* in this decode, a row decoder decodes them */
     struct jpeg_row_decoder *row_decoder; /* NULL before jpeg_row_decoder_take_over */
@@ -191,10 +178,3 @@ bool jpeg_known_is_complete(const struct jpeg_known *known, int component);
  * after the header. */
 bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct jpeg_scans *scans);
-
-/* ---- coefficients.c ---- */
-
-/* Replaces the memory functions of a new reader. As in libjpeg, a failed allocation raises
- * JERR_OUT_OF_MEMORY, and more than max_memory_to_use raises JERR_NO_BACKING_STORE. */
-void jpeg_coefficients_take_over(struct jpeg_state *state);
-void jpeg_coefficients_free(struct jpeg_coefficients *coefficients);

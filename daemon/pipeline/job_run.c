@@ -93,11 +93,6 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
         .jpeg_warnings_max = JPEG_WARNINGS_MAX,
         .lenient = options->lenient,
         .caller = &run->bounds.caller,
-        /* The buffers of all workers share three quarters of an eighth of host_bytes. */
-        .kept_bytes_max = options->workers > 0
-                              ? (options->host_bytes / HOST_KEPT_PART -
-                                 options->host_bytes / HOST_COLOUR_PART) / options->workers
-                              : 0,
     };
     run->bounds.caller.is_gone = is_gone;
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};

@@ -20,8 +20,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    codec_jpeg.close(&ours);
-    codec_jpeg.close(&libjpeg);
     rig_close(&rig);
     return 0;
 }
@@ -195,14 +193,14 @@ TEST(gray_with_sampling_factors)
 
 TEST(coefficients_of_the_image_are_not_in_memory)
 {
-    struct picture_file file = make_jpeg(.width = 600, .height = 500, .progressive = true);
-    rig.limits.kept_bytes_max = SIZE_MAX;
+    struct picture_file file = make_jpeg(.width = 1600, .height = 1200, .progressive = true);
     assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    rig.info.codec_bytes = 0;
     struct decode_request request = {.eighths = DECODE_EIGHTHS};
     struct result result = decode(&ours, &file, &rig.info, request);
-    assert_int_equal(ours.coefficients.bytes, 0);
+    assert_true(result.status == STATUS_OK && result.by_rows);
     struct result other = decode(&libjpeg, &file, &rig.info, request);
-    assert_true(libjpeg.coefficients.bytes > 600 * 500 * sizeof(int16_t));
+    assert_int_equal(other.status, STATUS_DECODE_LIMIT);
     free_result(&result);
     free_result(&other);
     picture_free(&file);
