@@ -143,8 +143,7 @@ $(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(call have
 	$(link_test)
 
 # ---- benchmarks ----------------------------------------------------------------------------------
-$(O)/tests/bench/bench_queue: $(patsubst %,$(O)/tests/bench/queue_%.o,clerk servers costs)
-$(O)/tests/bench/bench_fleet: $(O)/tests/bench/queue_costs.o
+$(addprefix $(O)/tests/bench/bench_,queue fleet): $(O)/tests/bench/queue_costs.o
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 # Profilers show the lines of these kernels.
@@ -334,7 +333,7 @@ bench-host: commands = tests/bench/host.py --build $(O) --folder "$(FOLDER)" --j
 ## bench-small: compare the daemon on images of 64 to 512 pixels per side with its codecs and the queue alone
 bench-small: programs = all $(bench)
 bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
-## bench-queue: measure the queue without image work: 1 and 4 daemons on one Redis; a shard on each of 1, 2 and 4
+## bench-queue: measure the queue without image work: 1 and 4 daemons on one Redis
 bench-queue: programs = all $(bench)
 bench-queue: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
 ## bench-fleet: compare the simulator of fleets with 1 to 100 real daemons; BENCH=--table: predict up to 10,000

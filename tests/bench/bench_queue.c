@@ -2,8 +2,6 @@
  * bench_queue - measures the queue alone: jobs per second, and CPU time per job.
  *
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
- *     bench_queue --servers 1 [--servers 2 ...] [--jobs 200000] [--rounds 3] [--clerks N] [--tcp]
- *                 [--places 256] [--batch 64] [--real --daemon PATH]
  *     bench_queue --costs FILE
  *
  * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
@@ -13,17 +11,12 @@
  * times are those of the processes, so they hold on a busy machine. Each figure is the median over
  * the rounds. With --against, both programs take turns on each row.
  *
- * A second table follows: one shard on each of 1, 2 and 4 servers (queue_servers.c). With
- * --servers, only this table is made; it needs no daemon, unless --real lets daemons serve the
- * shards, with images of 8 x 8 pixels in keys. --costs measures Redis's CPU time for each call of
- * the protocol (queue_costs.c).
+ * --costs measures Redis's CPU time for each call of the protocol (queue_costs.c).
  */
 #include <signal.h>
 #include <string.h>
 
-#include "conf/limits.h"
 #include "tests/bench/queue_costs.h"
-#include "tests/bench/queue_servers.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/world.h"
@@ -48,10 +41,8 @@ static struct {
     const char *programs[2];
     size_t program_count;
     unsigned jobs, rounds, inflight;
-    struct servers_bench servers;
     const char *costs;
-    bool real;
-} bench = {.rounds = 3, .inflight = 64, .servers = {.places = 256, .batch = QUEUE_BATCH_MAX}};
+} bench = {.jobs = 20000, .rounds = 3, .inflight = 64};
 
 static double daemons_cpu_s(struct world *w, size_t daemons)
 {
@@ -178,43 +169,27 @@ static int write_costs(void)
 
 static bool options_read(int argc, char **argv)
 {
-    struct servers_bench *servers = &bench.servers;
-    const struct argument options[] = {
-        {"daemon", .text = &bench.programs[0]},  {"against", .text = &bench.programs[1]},
-        {"jobs", .number = &bench.jobs},         {"rounds", .number = &bench.rounds},
-        {"inflight", .number = &bench.inflight}, {"servers", .numbers = &servers->counts},
-        {"clerks", .number = &servers->clerks},  {"places", .number = &servers->places},
-        {"batch", .number = &servers->batch},    {"tcp", .flag = &servers->tcp},
-        {"costs", .text = &bench.costs},         {"real", .flag = &bench.real},
-        {.name = NULL}};
-    if (arguments_read(argc, argv, options) != argc)
-        return false;
-    servers->jobs = bench.jobs ? bench.jobs : 200000;
-    servers->rounds = bench.rounds;
-    bench.jobs = bench.jobs ? bench.jobs : 20000;
-    return (bench.programs[0] || servers->counts.count > 0 || bench.costs) && bench.inflight > 0 &&
-           servers->places > 0 && servers->batch > 0 && servers->batch <= QUEUE_BATCH_MAX &&
-           (!bench.real || bench.programs[0]) && bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
+    const struct argument options[] = {{"daemon", .text = &bench.programs[0]},
+                                       {"against", .text = &bench.programs[1]},
+                                       {"jobs", .number = &bench.jobs},
+                                       {"rounds", .number = &bench.rounds},
+                                       {"inflight", .number = &bench.inflight},
+                                       {"costs", .text = &bench.costs},
+                                       {.name = NULL}};
+    return arguments_read(argc, argv, options) == argc && (bench.programs[0] || bench.costs) &&
+           bench.inflight > 0 && bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
 }
 
 int main(int argc, char **argv)
 {
     if (!options_read(argc, argv)) {
-        fprintf(stderr, "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
-                        "[--rounds 1-%d] [--inflight N]\n"
-                        "       bench_queue --servers 1-16 [--servers ...] [--jobs N] [--rounds N] "
-                        "[--clerks N] [--places N] [--batch 1-%d] [--tcp] "
-                        "[--real --daemon PATH]\n"
-                        "       bench_queue --costs FILE\n",
-                ROUNDS_MAX, QUEUE_BATCH_MAX);
+        fprintf(stderr,
+                "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
+                "[--rounds 1-%d] [--inflight N]\n"
+                "       bench_queue --costs FILE\n",
+                ROUNDS_MAX);
         return 64;
     }
     bench.program_count = bench.programs[1] ? 2 : 1;
-    if (bench.costs)
-        return write_costs();
-    if (bench.servers.counts.count > 0 && bench.real)
-        bench.servers.daemon = bench.programs[0];
-    if (bench.servers.counts.count > 0)
-        return servers_run(&bench.servers) ? 0 : 1;
-    return run() == 0 && servers_run(&bench.servers) ? 0 : 1;
+    return bench.costs ? write_costs() : run();
 }
