@@ -1,10 +1,6 @@
 #include "tests/bench/bench_device.h"
 
 #include <algorithm>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <vector>
 
 #include "gpu/cuda/try.h"
 #include "gpu/engine/engine.h"
@@ -235,93 +231,4 @@ extern "C" double bench_kernels_s(const struct plan *plan, const uint8_t *pixels
         OR_FAIL(cudaMemcpy(r.device[0] + s * set_bytes, pixels ? pixels : r.host[0],
                            plan->input_bytes, cudaMemcpyHostToDevice));
     return rounds_s(&r, plan, set_bytes, sets, lanes, launch_passes, NULL);
-}
-
-/* ---- kinds of host memory ---- */
-
-#define MEMORY_JOBS 20
-
-/* The buffers of a job on the host and on the device. With managed memory they are the same. */
-struct host_memory {
-    enum bench_memory kind;
-    uint8_t *input, *output, *device;
-
-    host_memory(enum bench_memory which) : kind(which), input(), output(), device() {}
-    ~host_memory()
-    {
-        (void)cudaFree(device);
-        if (kind == BENCH_PINNED) {
-            (void)cudaFreeHost(input);
-            (void)cudaFreeHost(output);
-        } else if (kind == BENCH_PAGEABLE) {
-            free(input);
-            free(output);
-        }
-    }
-};
-
-static int host_memory_open(host_memory *m, const struct plan *plan)
-{
-    if (m->kind == BENCH_MANAGED) {
-        OR_FAIL(cudaMallocManaged(&m->device, plan->device_bytes));
-        m->input = m->device;
-        m->output = m->device + buffer_align(plan->input_bytes);
-        return 0;
-    }
-    OR_FAIL(cudaMalloc(&m->device, plan->device_bytes));
-    if (m->kind == BENCH_PINNED) {
-        OR_FAIL(cudaHostAlloc(&m->input, plan->input_bytes, cudaHostAllocDefault));
-        OR_FAIL(cudaHostAlloc(&m->output, plan->output_bytes, cudaHostAllocDefault));
-        return 0;
-    }
-    m->input = (uint8_t *)malloc(plan->input_bytes);
-    m->output = (uint8_t *)malloc(plan->output_bytes);
-    return m->input && m->output ? 0 : -1;
-}
-
-/* Runs a job from input pixels on the host to result pixels on the host. */
-static int memory_job(const host_memory *m, const struct plan *plan, cudaStream_t stream)
-{
-    bool copies = m->kind != BENCH_MANAGED;
-    if (copies)
-        OR_FAIL(cudaMemcpyAsync(m->device, m->input, plan->input_bytes, cudaMemcpyHostToDevice,
-                                stream));
-    if (launch_passes(plan, m->device, NULL, stream) < 0)
-        return -1;
-    if (copies)
-        OR_FAIL(cudaMemcpyAsync(m->output, m->device + buffer_align(plan->input_bytes),
-                                plan->output_bytes, cudaMemcpyDeviceToHost, stream));
-    OR_FAIL(cudaStreamSynchronize(stream));
-    return 0;
-}
-
-static double clock_s()
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* memcpy takes the place of the decoder, which writes the input, and of the encoder, which reads
- * the result. It is timed, because managed memory moves its pages then. */
-extern "C" double bench_memory_s(const struct plan *plan, enum bench_memory kind)
-{
-    rig r;
-    host_memory m(kind);
-    double jobs_s[MEMORY_JOBS];
-    std::vector<uint8_t> pixels(plan->input_bytes, 77), result(plan->output_bytes);
-    if (rig_open(&r, 1, 0, 0) < 0 || host_memory_open(&m, plan) < 0)
-        return -1;
-    for (int job = -3; job < MEMORY_JOBS; job++) {
-        double start_s = clock_s();
-        memcpy(m.input, pixels.data(), pixels.size());
-        plan_put_constants(plan, m.input);
-        if (memory_job(&m, plan, r.up) < 0)
-            return -1;
-        memcpy(result.data(), m.output, result.size());
-        if (job >= 0)
-            jobs_s[job] = clock_s() - start_s;
-    }
-    std::sort(jobs_s, jobs_s + MEMORY_JOBS);
-    return jobs_s[MEMORY_JOBS / 2];
 }

@@ -18,9 +18,6 @@ struct device_rates {
     double copy;                 /* device to device, bytes read and written */
 };
 
-/* The kind of host memory for the pixels. Managed memory needs no copies. */
-enum bench_memory { BENCH_PINNED, BENCH_PAGEABLE, BENCH_MANAGED };
-
 /* Returns 0, or a negative number. */
 int bench_device_rates(struct device_rates *rates);
 /* Returns the seconds for `jobs` uploads of in_bytes and as many downloads of out_bytes, in both
@@ -30,9 +27,6 @@ double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
  * buffers. `pixels` is the plan's input, or NULL for noise. With `lanes`, four streams take turns,
  * so that the end of one kernel overlaps with the start of the next as in the daemon. */
 double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes);
-/* Returns the median seconds for a job: the host writes the input, the passes run, the host reads
- * the result. One job runs at a time. */
-double bench_memory_s(const struct plan *plan, enum bench_memory kind);
 /* Returns the seconds for one device-to-device copy, by the same rounds as bench_kernels_s. */
 double bench_device_copy_s(size_t bytes, bool lanes);
 #ifdef __cplusplus

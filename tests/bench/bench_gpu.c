@@ -3,18 +3,17 @@
  *
  *     bench_gpu [STREAMS ...]                       everything
  *     bench_gpu kernels|cpu [WIDTHxHEIGHT [NAME]]   one table; only rows whose name contains NAME
- *     bench_gpu memory | small                      one table
+ *     bench_gpu small                               one table
  *
  * The tables, in this order:
  *   1. The copy rates of the machine.
  *   2. The engine on three loads, with 1, 2, 4, 8, 16 and its own number of streams. The bound is
  *      the larger of copies alone and kernels alone, for the same jobs in the same run.
- *   3. Kinds of host memory.
- *   4. The cost of a small job for the device's thread.
- *   5. Each kernel against the device's copy rate. The image is as smooth as a photograph; another
+ *   3. The cost of a small job for the device's thread.
+ *   4. Each kernel against the device's copy rate. The image is as smooth as a photograph; another
  *      column has noise, which causes bank conflicts in table lookups from shared memory.
  *
- * Table 5 has columns for one stream and for four streams in turn, and "alike" for a single copy of
+ * Table 4 has columns for one stream and for four streams in turn, and "alike" for a single copy of
  * equally many bytes: FIGURES.md says why. Run it at 15 megapixels (the default) and at 48, near
  * the default limit of 50. Without a device, only the passes of the CPU engine run, on one thread.
  */
@@ -180,7 +179,7 @@ static struct load loads[] = {
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000
 #define SMALL_PLACES 64 /* jobs in flight */
-#define MEMORY_LOAD 1 /* the index of the load that compares kinds of host memory */
+#define EDGES_LOAD   1  /* the index of its load */
 
 static void die(const char *what, const struct error *error)
 {
@@ -577,21 +576,6 @@ static void bench_kernels(const struct device_rates *rates, const char *name)
     }
 }
 
-/* Runs one job after another, so that no job's time overlaps with another's. */
-static void bench_memory(const struct load *load)
-{
-    static const char *const names[] = {"pinned", "pageable", "managed"};
-    double pinned_s = 0;
-    printf("\n%s, one stream, host memory\n%-22s %9s %9s\n", load->name, "memory", "ms a job",
-           "/ pinned");
-    for (int kind = BENCH_PINNED; kind <= BENCH_MANAGED; kind++) {
-        double s = must(bench_memory_s(&load->plan, (enum bench_memory)kind));
-        if (kind == BENCH_PINNED)
-            pinned_s = s;
-        printf("%-22s %9.2f %9.2f\n", names[kind], s * 1e3, s / pinned_s);
-    }
-}
-
 /* Whether the table is selected. `only` is its name, or NULL for all tables. */
 static bool wanted(const char *only, const char *table)
 {
@@ -611,10 +595,8 @@ static int bench_device(const char *only, const char *name, const uint32_t *stre
     for (size_t i = 0; i < LOADS && !only; i++)
         if (loads[i].jobs)
             bench_engine(&loads[i], &rates, streams, count);
-    if (wanted(only, "memory"))
-        bench_memory(&loads[MEMORY_LOAD]);
     for (size_t i = 0; i < LOADS && wanted(only, "small"); i++)
-        if (i == MEMORY_LOAD || strcmp(loads[i].name, "phash, RGB") == 0)
+        if (i == EDGES_LOAD || strcmp(loads[i].name, "phash, RGB") == 0)
             bench_small(&loads[i]);
     if (wanted(only, "kernels"))
         bench_kernels(&rates, name);
