@@ -293,7 +293,7 @@ check-service: commands = tests/service/check.sh
 check-manifests: packages = manifests
 check-manifests: commands = $(call venv,kubernetes,kubernetes-validate,kubernetes-validate python-hcl2); \
   tests/service/manifests.sh $(O)
-## check-tls: test Redis over TLS, by itself and with the stunnel recipe of gpuimgd.conf(5)
+## check-tls: test Redis over TLS with the stunnel recipe of gpuimgd.conf(5)
 check-tls: packages = tls
 check-tls: programs = all
 check-tls: commands = tests/service/tls.sh $(O)/gpuimgd
@@ -318,10 +318,6 @@ check-peers: packages = peers
 check-peers: programs = $(tools)/apply
 check-peers: commands = { test -x $(O)/pillow/bin/pip || /usr/bin/python3 -m venv --system-site-packages $(O)/pillow; } && \
   { $(O)/pillow/bin/pip install -q 'pillow==12.3.*' || rm -rf $(O)/pillow; } && tests/run.sh $(O) peers
-## contact-sheet: draw every operation on one image, with captions: PHOTO=cat.jpg OUT=sheet.png
-contact-sheet: packages = contact-sheet
-contact-sheet: programs = $(tools)/apply $(tools)/operations
-contact-sheet: commands = tests/tools/contact_sheet.py $(O) "$(or $(OUT),$(O)/sheet.png)" $(if $(PHOTO),"$(PHOTO)")
 
 ## bench: compare the daemon with the time of its codecs alone: FOLDER=/some/photographs
 bench: programs = build-tests

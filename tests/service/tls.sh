@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests a Redis that only accepts TLS: by the daemon itself, if it was built with OpenSSL, and
-# through the stunnel recipe of gpuimgd.conf(5): tests/service/tls.sh DAEMON (make check-tls)
+# Tests a Redis that only accepts TLS through the stunnel recipe of gpuimgd.conf(5):
+# tests/service/tls.sh DAEMON (make check-tls). tests/e2e/test_tls.c tests the daemon's own TLS.
 #
 # The script creates the certificates. It reads the recipe from the page, and replaces only its
 # addresses and the file of the authority's certificate. Prints TAP.
@@ -73,35 +73,6 @@ refused() { # authority, host, stunnel's message: the waiting job is not fetched
     stop_tunnel
 }
 
-without_openssl() {
-    check "rediss:// is refused" not "$program" -c /dev/null -t "--redis=$address"
-    check "the message names the recipe" has \
-        "$("$program" -c /dev/null -t "--redis=$address" 2>&1)" 'the stunnel recipe of gpuimgd.conf(5)'
-}
-# The waiting job is not taken from a server whose certificate is refused.
-by_itself() {
-    local address=rediss://127.0.0.1:$port ours=--redis_tls_ca_file=$dir/ours.pem
-    local name=--redis_tls_name=redis.example.com
-    chapter "rediss://"
-    "$program" -c /dev/null -t "--redis=$address" >/dev/null 2>&1 || { without_openssl; return; }
-    start_daemon "$address" "$ours" "$name"
-    push itself >/dev/null
-    check "the daemon runs jobs" answered itself
-    stop_daemon
-    push later >/dev/null
-    for options in "--redis_tls_ca_file=$dir/theirs.pem $name" "$ours" "$name"; do
-        mark=1 # of a new log
-        # shellcheck disable=SC2086 # two options
-        start_daemon "$address" $options
-        check "the server is refused with $options" within 10 logged 'certificate of the server is refused'
-        check "the job waits" waits
-        stop_daemon
-    done
-    start_daemon "$address" "$ours" "$name"
-    check "with the right authority and name it runs" answered later
-    stop_daemon
-}
-
 main() {
     mark=1
     mkdir "$dir/in" "$dir/out"
@@ -114,7 +85,6 @@ main() {
         --tls-cert-file "$dir/redis.example.com.pem" --tls-key-file "$dir/redis.example.com.key" \
         --tls-ca-cert-file "$dir/ours.pem" --tls-auth-clients no || exit 1
     check "it does not answer without TLS" not timeout 5 redis-cli -p "$port" PING
-    by_itself
 
     chapter "stunnel"
     start_tunnel ours redis.example.com
