@@ -12,6 +12,8 @@
 
 #include <jpeglib.h>
 
+#include "codecs/codec.h"
+#include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/decode.h"
 
@@ -176,84 +178,14 @@ static inline struct rig_file rig_encode(const struct rig_encoding *as)
     return file;
 }
 
-static inline uint8_t rig_table(struct jpeg_frame *frame, const JHUFF_TBL *from)
-{
-    struct jpeg_huffman *to = &frame->huffman[frame->huffman_count], *other = frame->huffman;
-    memset(to, 0, sizeof *to);
-    memcpy(to->counts, from->bits + 1, 16);
-    uint32_t count = 0;
-    for (int i = 0; i < 16; i++)
-        count += to->counts[i];
-    memcpy(to->symbols, from->huffval, count);
-    while (memcmp(other, to, sizeof *to) != 0)
-        other++;
-    frame->huffman_count += other == to;
-    return (uint8_t)(other - frame->huffman);
-}
-
-/* Fills the frame after jpeg_read_header, or returns false. */
-static inline bool rig_fill(struct jpeg_decompress_struct *reader, size_t length,
-                            struct jpeg_frame *frame)
-{
-    struct jpeg_scan *scan = &frame->scans[0];
-    memset(frame, 0, sizeof *frame);
-    bool gray = reader->jpeg_color_space == JCS_GRAYSCALE && reader->num_components == 1;
-    bool ycc = reader->jpeg_color_space == JCS_YCbCr && reader->num_components == 3;
-    if ((!gray && !ycc) || reader->progressive_mode || reader->arith_code ||
-        reader->data_precision != 8 || reader->comps_in_scan != reader->num_components ||
-        reader->err->num_warnings > 0)
-        return false;
-    frame->width = reader->image_width;
-    frame->height = reader->image_height;
-    frame->component_count = (uint8_t)reader->num_components;
-    frame->scan_count = 1;
-    scan->component_count = frame->component_count;
-    scan->first = (uint8_t)reader->Ss;
-    scan->last = (uint8_t)reader->Se;
-    scan->high = (uint8_t)reader->Ah;
-    scan->low = (uint8_t)reader->Al;
-    scan->restart_interval = reader->restart_interval;
-    scan->at = (uint32_t)(length - reader->src->bytes_in_buffer);
-    scan->bytes = (uint32_t)reader->src->bytes_in_buffer;
-    for (int i = 0; i < reader->num_components; i++) {
-        const jpeg_component_info *from = &reader->comp_info[i];
-        struct jpeg_component *to = &frame->components[i];
-        if (from->dc_tbl_no > 3 || from->ac_tbl_no > 3 || from->quant_tbl_no > 3)
-            return false; /* damage */
-        const JHUFF_TBL *dc = reader->dc_huff_tbl_ptrs[from->dc_tbl_no];
-        const JHUFF_TBL *ac = reader->ac_huff_tbl_ptrs[from->ac_tbl_no];
-        const JQUANT_TBL *quant = reader->quant_tbl_ptrs[from->quant_tbl_no];
-        if (!dc || !ac || !quant || from != reader->cur_comp_info[i])
-            return false;
-        to->h = gray ? 1 : (uint8_t)from->h_samp_factor;
-        to->v = gray ? 1 : (uint8_t)from->v_samp_factor;
-        memcpy(to->quant, quant->quantval, sizeof to->quant);
-        for (int k = 0; k < 64; k++)
-            if (to->quant[k] == 0)
-                return false;
-        scan->components[i] = (uint8_t)i;
-        scan->dc[i] = rig_table(frame, dc);
-        scan->ac[i] = rig_table(frame, ac);
-    }
-    return true;
-}
-
-/* Reads the frame. Returns false if libjpeg fails, warns, or devices do not decode such files. */
+/* Reads the frame. Returns false if devices do not decode such files. */
 static inline bool rig_frame(const unsigned char *bytes, size_t length, struct jpeg_frame *frame)
 {
-    struct jpeg_decompress_struct reader;
-    struct rig_errors errors;
-    volatile bool filled = false;
-    rig_errors_begin(&errors);
-    reader.err = &errors.manager;
-    jpeg_create_decompress(&reader);
-    if (setjmp(errors.jump) == 0) {
-        jpeg_mem_src(&reader, bytes, length);
-        jpeg_read_header(&reader, TRUE);
-        filled = rig_fill(&reader, length, frame);
-    }
-    jpeg_destroy_decompress(&reader);
-    return filled;
+    static const struct codec_limits limits = {.jpeg_scans_max = 100};
+    static const struct image_info jpeg = {.format = &formats[FORMAT_jpeg]};
+    static struct codec_context *context;
+    context = context ? context : codec_context_create();
+    return codec_read_frame(context, bytes, length, &jpeg, &limits, frame);
 }
 
 /* Decodes to rows of `stride` bytes. Returns the number of warnings, or -1 for an error. */
@@ -352,10 +284,7 @@ static inline size_t rig_work_bytes(const struct rig_image *image)
 static inline void rig_arrange(struct jpeg_decompress_struct *reader, jvirt_barray_ptr array,
                                int component, int16_t *to)
 {
-    static const uint8_t natural[64] = {
-        0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-        41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-        30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+    static const uint8_t natural[64] = JPEG_NATURAL_OF_ZIGZAG;
     const jpeg_component_info *info = &reader->comp_info[component];
     for (uint32_t y = 0; y < info->height_in_blocks; y++) {
         JBLOCKARRAY rows =

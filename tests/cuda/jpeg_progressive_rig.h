@@ -14,6 +14,7 @@
 #include <jpeglib.h>
 
 #include "codecs/codec.h"
+#include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/progressive.h"
 
@@ -51,10 +52,7 @@ struct rig_reference {
     uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX];
 };
 
-static const uint8_t rig_zigzag[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+static const uint8_t rig_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 
 static void rig_take_component(j_decompress_ptr reader, jvirt_barray_ptr array, int component,
                                struct rig_reference *reference)

@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "codecs/codec.h"
 #include "gpu/jpeg/progressive.h"
 #include "tests/cuda/jpeg_decode_rig.h"
 
@@ -71,18 +70,8 @@ static struct {
     unsigned long seed;
 } run;
 
-/* Why devices do not decode a file. */
-enum kind {
-    NO_JPEG, REFUSED, WARNED, ARITHMETIC, PRECISION, COLOURS, SAMPLING, SCANS, OTHER, KINDS
-};
-static const char *const kinds[KINDS] = {
-    "no JPEG", "header refused by libjpeg", "header with warnings", "arithmetic coding",
-    "not 8 bits", "not gray or YCbCr", "unusual sampling", "several sequential scans",
-    "other (tables, scan headers, markers between scans)"};
-
 static struct {
     size_t files, unreadable, not_taken, too_large, images, equal, different;
-    size_t kinds[KINDS];
     size_t declined[VERDICTS], scans_declined[SCAN_VERDICTS], valid_declined;
     size_t named;
 } counts;
@@ -385,53 +374,6 @@ static void add_decoding(struct input *input, enum decode_as as, uint32_t eighth
 static struct input *inputs;
 static size_t input_count;
 
-static bool read_frame(struct input *input, struct jpeg_frame *frame)
-{
-    static const struct codec_limits limits = {.jpeg_scans_max = 100};
-    static const struct image_info jpeg = {.format = &formats[FORMAT_jpeg]};
-    return codec_read_frame(run.context, input->bytes, input->length, &jpeg, &limits, frame);
-}
-
-static enum kind kind_of_reader(const struct jpeg_decompress_struct *reader)
-{
-    const jpeg_component_info *c = reader->comp_info;
-    bool gray = reader->jpeg_color_space == JCS_GRAYSCALE && reader->num_components == 1;
-    bool ycc = reader->jpeg_color_space == JCS_YCbCr && reader->num_components == 3;
-    if (reader->err->num_warnings > 0)
-        return WARNED;
-    if (reader->arith_code)
-        return ARITHMETIC;
-    if (reader->data_precision != 8)
-        return PRECISION;
-    if (!gray && !ycc)
-        return COLOURS;
-    if (ycc && (c[0].h_samp_factor > 2 || c[0].v_samp_factor > 2 || c[1].h_samp_factor != 1 ||
-                c[1].v_samp_factor != 1 || c[2].h_samp_factor != 1 || c[2].v_samp_factor != 1))
-        return SAMPLING;
-    if (!reader->progressive_mode && reader->comps_in_scan != reader->num_components)
-        return SCANS;
-    return OTHER;
-}
-
-static enum kind kind_of_input(const struct input *input)
-{
-    struct jpeg_decompress_struct reader;
-    struct rig_errors errors;
-    volatile enum kind kind = REFUSED;
-    if (input->bytes[0] != 0xFF || input->bytes[1] != 0xD8)
-        return NO_JPEG;
-    rig_errors_begin(&errors);
-    reader.err = &errors.manager;
-    jpeg_create_decompress(&reader);
-    if (setjmp(errors.jump) == 0) {
-        jpeg_mem_src(&reader, input->bytes, input->length);
-        jpeg_read_header(&reader, TRUE);
-        kind = kind_of_reader(&reader);
-    }
-    jpeg_destroy_decompress(&reader);
-    return kind;
-}
-
 static int add_input(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     (void)walk;
@@ -460,9 +402,8 @@ static void read_frames(void)
     for (size_t i = 0; i < input_count; i++) {
         struct jpeg_frame frame;
         counts.files++;
-        if (!read_frame(&inputs[i], &frame)) {
+        if (!rig_frame(inputs[i].bytes, inputs[i].length, &frame)) {
             counts.unreadable++;
-            counts.kinds[kind_of_input(&inputs[i])]++;
             continue;
         }
         if ((uint64_t)frame.width * frame.height > PIXELS_MAX) {
@@ -581,7 +522,7 @@ static void add_mutant(const struct input *from, struct input *to, struct jpeg_f
     to->frame = frame;
     for (uint32_t left = 1 + random_below(random, 3); left > 0 && to->length > 8; left--)
         mutate(to, random);
-    if (!read_frame(to, frame)) {
+    if (!rig_frame(to->bytes, to->length, frame)) {
         counts.unreadable++;
         return;
     }
@@ -619,7 +560,6 @@ static void run_fuzz(double seconds)
             swap_inputs(&inputs[usable++], &inputs[i]);
     printf("seed %lu, %zu files\n", run.seed, usable);
     fflush(stdout);
-    memset(counts.kinds, 0, sizeof counts.kinds);
     counts.unreadable = counts.not_taken = counts.too_large = counts.files = 0;
     do {
         for (size_t i = 0; i < BATCH_MAX / 2 && usable > 0; i++, counts.files++)
@@ -651,9 +591,6 @@ static void free_inputs(void)
 
 static void print_counts(void)
 {
-    for (int i = 0; i < KINDS; i++)
-        if (counts.kinds[i] > 0)
-            printf("  not for devices: %zu %s\n", counts.kinds[i], kinds[i]);
     printf("%zu files: %zu not for devices, %zu too large; %zu images not taken\n", counts.files,
            counts.unreadable, counts.too_large, counts.not_taken);
     printf("%zu images: %zu equal, %zu DIFFERENT", counts.images, counts.equal, counts.different);
