@@ -597,7 +597,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    return run_all(.name = "jpeg_encode", .setup = setup, .teardown = teardown);
-}
+TEST_MAIN(.name = "jpeg_encode", .setup = setup, .teardown = teardown)

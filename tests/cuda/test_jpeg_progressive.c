@@ -181,7 +181,4 @@ TEST(damaged_files_are_declined_or_equal)
     printf("\n");
 }
 
-int main(void)
-{
-    return run_all(.setup = setup, .teardown = teardown, .each_setup = begin);
-}
+TEST_MAIN(.setup = setup, .teardown = teardown, .each_setup = begin)

@@ -354,7 +354,4 @@ static int read_frame(void **state)
     return ok && progressive_frame.progressive ? 0 : -1;
 }
 
-int main(void)
-{
-    return run_all(.setup = read_frame);
-}
+TEST_MAIN(.setup = read_frame)

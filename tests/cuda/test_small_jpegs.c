@@ -255,7 +255,4 @@ TEST(test_a_lasting_error)
     }
 }
 
-int main(void)
-{
-    return run_all(.setup = read_files, .teardown = clear_files);
-}
+TEST_MAIN(.setup = read_files, .teardown = clear_files)

@@ -391,8 +391,4 @@ TEST(test_drain)
     ctl_stop_daemon();
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = ctl_put_files};
-    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
-}
+WORLD_MAIN(EMPTY_WORLD, .fill = ctl_put_files)

@@ -274,7 +274,4 @@ TEST(test_usage)
     ctl_expect(w, 69, "ctl results $at -f " STREAM, "WRONGTYPE", NULL);
 }
 
-int main(void)
-{
-    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
-}
+WORLD_MAIN(EMPTY_WORLD)

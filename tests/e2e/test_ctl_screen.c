@@ -207,8 +207,4 @@ TEST(test_top_of_a_daemon_that_dies)
             assert_in_range(strcspn(at, "\033\r\n"), 60, 80);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = put_album};
-    return run_all(.setup = open_world, .teardown = close_world, .each_setup = empty_world);
-}
+WORLD_MAIN(EMPTY_WORLD, .fill = put_album)

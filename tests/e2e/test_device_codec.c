@@ -504,8 +504,4 @@ TEST(a_small_device_runs_photographs)
     }
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = fill};
-    return run_all(.setup = open_world, .teardown = close_world);
-}
+WORLD_MAIN(ONE_WORLD, .fill = fill)

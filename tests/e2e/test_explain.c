@@ -308,8 +308,4 @@ TEST(test_nothing_was_written)
     assert_int_equal(text_file_count(w->in, ""), 2);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.servers = WORLD_NO_REDIS, .fill = put_images};
-    return run_all(.setup = open_world, .teardown = close_world);
-}
+WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)

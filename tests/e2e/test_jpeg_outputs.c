@@ -181,8 +181,4 @@ TEST(test_max_bytes_of_a_key)
     check_done(result);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = put_images, .start = true};
-    return run_all(.setup = open_world, .teardown = close_world);
-}
+WORLD_MAIN(ONE_WORLD, .fill = put_images, .start = true)

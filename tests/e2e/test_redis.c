@@ -262,8 +262,4 @@ TEST(test_frozen_daemon_loses_its_lease)
     finish(2);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
-    return run_all(.each_setup = open_world, .each_teardown = close_world);
-}
+WORLD_MAIN(OWN_WORLDS, .photo = {"p.jpg", 160, 120}, .slow = true)

@@ -101,8 +101,4 @@ TEST(test_png)
     check_output(w, "q.png", shrunk(world_load_in(w, "p.png", RASTER_COLOUR), 4), 0);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.start = true};
-    return run_all(.setup = open_world, .teardown = close_world);
-}
+WORLD_MAIN(ONE_WORLD, .start = true)

@@ -725,8 +725,4 @@ TEST(test_two_daemons_share)
     check_clean(w);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.photo = {"p.jpg", 100, 80}};
-    return run_all(.each_setup = open_world, .each_teardown = close_world);
-}
+WORLD_MAIN(OWN_WORLDS, .photo = {"p.jpg", 100, 80})

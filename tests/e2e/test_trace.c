@@ -239,8 +239,4 @@ TEST(test_refused)
     assert_true(process_logged(daemon, 0, "the option --timeline needs a value", 1));
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = put_files};
-    return run_all(.setup = open_world, .teardown = close_world);
-}
+WORLD_MAIN(ONE_WORLD, .fill = put_files)

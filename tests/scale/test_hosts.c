@@ -62,8 +62,4 @@ TEST(test_three_hosts_share_keys_alone)
     assert_int_equal(text_file_count(w->folder, "/host"), 0);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.servers = WORLD_ONE, .fill = bind_addresses};
-    return run_all(.each_setup = open_world, .each_teardown = close_world);
-}
+WORLD_MAIN(OWN_WORLDS, .servers = WORLD_ONE, .fill = bind_addresses)

@@ -188,7 +188,4 @@ TEST(test_costs_are_read_and_written)
     unlink(path);
 }
 
-int main(void)
-{
-    return run_all();
-}
+TEST_MAIN()
