@@ -148,19 +148,6 @@ static J_COLOR_SPACE output_space(const struct jpeg_decompress_struct *reader,
     return request->as == DECODE_YCC ? JCS_YCbCr : JCS_RGB;
 }
 
-static void leave_out_scans(struct jpeg_state *state)
-{
-    struct jpeg_decompress_struct *reader = &state->reader;
-    const uint8_t *next = state->source.next_input_byte;
-    size_t length = state->source.bytes_in_buffer + state->rest_bytes;
-    if (!jpeg_scans_choose(reader, next, length, state->limits, &state->scans))
-        return;
-    state->rest_bytes = 0;
-    jpeg_give_piece(state);
-    /* Block smoothing would guess the coefficients of the skipped scans. */
-    reader->do_block_smoothing = FALSE;
-}
-
 /* Takes the coefficients from a row decoder. The rest of the file is no concern of libjpeg's. */
 static void decode_scans_by_row(struct jpeg_state *state, const uint8_t *bytes, size_t length)
 {
@@ -189,8 +176,6 @@ static void decode_rows(struct jpeg_state *state, const uint8_t *bytes, size_t l
     reader->mem->max_memory_to_use = (long)(info->codec_bytes + MEMORY_MARGIN);
     if (state->by_rows)
         decode_scans_by_row(state, bytes, length);
-    else
-        leave_out_scans(state);
     jpeg_start_decompress(reader);
     assert(reader->output_width == dst->width && reader->output_height == dst->height);
     if (cmyk && request->as != DECODE_CMYK)

@@ -10,11 +10,6 @@ static void source_ignore(j_decompress_ptr reader)
 
 bool jpeg_give_piece(struct jpeg_state *state)
 {
-    if (state->rest_bytes == 0 && state->next_span < state->scans.count) {
-        const struct jpeg_span *span = &state->scans.spans[state->next_span++];
-        state->rest = span->bytes;
-        state->rest_bytes = span->length;
-    }
     size_t count =
         state->rest_bytes < CODEC_BYTES_PER_CHECK ? state->rest_bytes : CODEC_BYTES_PER_CHECK;
     state->source.next_input_byte = state->rest;
@@ -51,7 +46,7 @@ static void source_skip(j_decompress_ptr reader, long count)
     if (count <= 0)
         return;
     while ((size_t)count > source->bytes_in_buffer) {
-        bool beyond = state->rest_bytes == 0 && state->next_span == state->scans.count;
+        bool beyond = state->rest_bytes == 0;
         count -= (long)source->bytes_in_buffer;
         source_fill(reader);
         if (beyond) /* source_fill has passed an end marker, which must be read */
@@ -70,7 +65,6 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
         .term_source = source_ignore};
     state->source_bytes = length;
     state->ends_early = false;
-    state->scans.count = state->next_span = 0;
     state->rest = bytes;
     state->rest_bytes = length;
     jpeg_give_piece(state);

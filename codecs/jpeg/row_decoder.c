@@ -420,26 +420,44 @@ static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIM
 
 /* ---- setup ---- */
 
+/* What the scans so far have told: the lowest known bit of each coefficient, in zigzag order; -1 if
+ * none is known. */
+struct known {
+    int8_t low[JPEG_COMPONENTS_MAX][DCTSIZE2];
+};
+
+/* Records a scan. Returns false if it does not continue the scans before it: libjpeg warns. */
+static bool learn(struct known *known, const struct jpeg_scan *scan)
+{
+    for (int i = 0; i < scan->component_count; i++) {
+        int8_t *low = known->low[scan->components[i]];
+        if (scan->first > 0 && low[0] < 0)
+            return false;
+        for (int k = scan->first; k <= scan->last; k++) {
+            bool begins = low[k] < 0 && scan->high == 0;
+            bool refines = low[k] == scan->high && scan->high > 0 && scan->low == scan->high - 1;
+            if (!begins && !refines)
+                return false;
+            low[k] = (int8_t)scan->low;
+        }
+    }
+    return true;
+}
+
 /* Whether libjpeg takes all scans without a warning, and they contain all bits of the components
  * of the output. If they do not, libjpeg smooths blocks. */
 static bool is_complete(const struct jpeg_frame *frame, uint32_t components)
 {
-    struct jpeg_known known;
+    struct known known;
     bool complete = true;
-    jpeg_known_clear(&known);
+    memset(&known, -1, sizeof known);
     for (uint32_t i = 0; i < frame->scan_count; i++) {
         const struct jpeg_scan *scan = &frame->scans[i];
-        struct jpeg_scan_header header = {.count = scan->component_count, .first = scan->first,
-                                          .last = scan->last, .high = scan->high,
-                                          .low = scan->low};
-        for (int j = 0; j < header.count; j++)
-            header.components[j] = scan->components[j];
-        if (scan->low > LOW_MAX || (scan->first == 0 && scan->last > 0) ||
-            !jpeg_known_learn(&known, &header))
+        if (scan->low > LOW_MAX || (scan->first == 0 && scan->last > 0) || !learn(&known, scan))
             return false;
     }
-    for (uint32_t i = 0; i < components; i++)
-        complete &= jpeg_known_is_complete(&known, (int)i);
+    for (uint32_t i = 0; i < components * DCTSIZE2; i++)
+        complete &= known.low[i / DCTSIZE2][i % DCTSIZE2] == 0;
     return complete;
 }
 

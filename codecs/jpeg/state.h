@@ -33,19 +33,6 @@
 /* Rows per call of libjpeg, which works in groups of at most 4. */
 #define JPEG_ROWS_PER_CALL 16
 
-/* A span is a part of the file that is decoded; the scans between two spans are skipped. libjpeg
- * writes 10 scans; 4 of them have AC coefficients of Cb or Cr. A file with more spans than this is
- * decoded in full. */
-#define JPEG_SPANS_MAX 32
-
-struct jpeg_scans {
-    struct jpeg_span {
-        const uint8_t *bytes; /* consecutive bytes of the file; borrowed */
-        size_t length;
-    } spans[JPEG_SPANS_MAX];
-    size_t count;
-};
-
 /* A segment of the file without its marker and length; borrowed. NULL: there is none. */
 struct jpeg_segment {
     const uint8_t *bytes;
@@ -78,8 +65,6 @@ struct jpeg_state {
     bool by_libjpeg; /* for tests: libjpeg decodes the coefficients of progressive files, too */
     bool by_rows;    /* in this decode, a row decoder decodes them */
     struct jpeg_row_decoder *row_decoder; /* NULL before jpeg_row_decoder_take_over */
-    struct jpeg_scans scans; /* the parts of the source to read; empty: all of it */
-    size_t next_span;
     uint64_t source_bytes;
     bool ends_early; /* the reader has received an end marker that the file does not have */
     const uint8_t *rest; /* the bytes that the reader has not received yet */
@@ -104,8 +89,7 @@ void jpeg_stop_late_decode(struct jpeg_state *state);
 
 /* Creates the reader on the bytes of the file. Call only after setjmp(state->jump). */
 void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t length);
-/* Gives the reader its next piece: first of the remaining bytes, then of the spans in state->scans.
- * Returns false at the end of the data. */
+/* Gives the reader its next piece. Returns false at the end of the data. */
 bool jpeg_give_piece(struct jpeg_state *state);
 
 /* ---- decode.c, encode.c, frame.c ---- */
@@ -158,23 +142,3 @@ size_t jpeg_segment_length(const uint8_t *at, const uint8_t *end);
  * Returns false if it is invalid. */
 bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const uint8_t *segment,
                            size_t length, struct jpeg_scan_header *scan);
-
-/* ---- scans.c ---- */
-
-/* What the scans so far have told: the lowest known bit of each coefficient, in zigzag order; -1 if
- * none is known. */
-struct jpeg_known {
-    int8_t low[MAX_COMPS_IN_SCAN][DCTSIZE2];
-};
-
-void jpeg_known_clear(struct jpeg_known *known);
-/* Records a scan. Returns false if it does not continue the scans before it: libjpeg warns. */
-bool jpeg_known_learn(struct jpeg_known *known, const struct jpeg_scan_header *scan);
-bool jpeg_known_is_complete(const struct jpeg_known *known, int component);
-
-/* Sets scans->spans to the bytes to decode and returns true. Returns false, with no spans, if no
- * scan can be skipped or the file may have errors, which the full decode then reports. Call after
- * jpeg_read_header, with all output parameters of the reader set; `bytes` are those of the file
- * after the header. */
-bool jpeg_scans_choose(j_decompress_ptr reader, const uint8_t *bytes, size_t length,
-                       const struct codec_limits *limits, struct jpeg_scans *scans);

@@ -210,7 +210,13 @@ TEST(coefficients_of_the_image_are_not_in_memory)
 
 static size_t by_rows_count, libjpeg_count, failed_count;
 
-/* Decodes a file of any kind as the codec does, and by libjpeg alone: the results must be equal. */
+static bool is_part(struct decode_request request)
+{
+    return request.as == DECODE_LUMA || request.eighths == 1;
+}
+
+/* Decodes a file of any kind as the codec does, and by libjpeg alone: the results must be equal.
+ * Only libjpeg finds damage in scans that the request does not need; its pixels are the same. */
 static void check_any(const struct picture_file *file)
 {
     if (rig_probe(&rig, file) != STATUS_OK)
@@ -218,6 +224,13 @@ static void check_any(const struct picture_file *file)
     struct decode_request request = draw_request(&rig.info);
     struct result result = decode(&ours, file, &rig.info, request);
     struct result other = decode(&libjpeg, file, &rig.info, request);
+    if (result.by_rows && other.status == STATUS_DECODE_FAILED && is_part(request)) {
+        bool lenient = rig.limits.lenient;
+        free_result(&other);
+        rig.limits.lenient = true;
+        other = decode(&libjpeg, file, &rig.info, request);
+        rig.limits.lenient = lenient;
+    }
     assert_int_equal(result.status, other.status);
     assert_string_equal(result.error.text, other.error.text);
     if (result.status == STATUS_OK) {
