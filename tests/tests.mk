@@ -143,7 +143,7 @@ $(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(call have
 	$(link_test)
 
 # ---- benchmarks ----------------------------------------------------------------------------------
-$(addprefix $(O)/tests/bench/bench_,queue fleet): $(O)/tests/bench/queue_costs.o
+$(O)/tests/bench/bench_queue: $(O)/tests/bench/queue_costs.o
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 # Profilers show the lines of these kernels.
@@ -332,9 +332,8 @@ bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
 ## bench-queue: measure the queue without image work: 1 and 4 daemons on one Redis
 bench-queue: programs = all $(bench)
 bench-queue: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
-## bench-fleet: compare the simulator of fleets with 1 to 100 real daemons; BENCH=--table: predict up to 10,000
-bench-fleet: programs = all $(bench)
-bench-fleet: commands = $(bench) $(or $(BENCH),--daemon $(O)/gpuimgd)
+## bench-fleet: predict the load of 1 to 10,000 daemons with the simulator of fleets; BENCH="--one --count 50": one fleet
+bench-fleet: commands = $(bench) $(BENCH)
 ## bench-gpu: measure the engine and its kernels with pixels from memory, against the copy bandwidth
 bench-gpu: programs = build-tests
 bench-gpu: commands = $(bench) $(BENCH)
