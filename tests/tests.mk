@@ -143,7 +143,6 @@ $(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(call have
 	$(link_test)
 
 # ---- benchmarks ----------------------------------------------------------------------------------
-$(O)/tests/bench/bench_queue: $(O)/tests/bench/queue_costs.o
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 # Profilers show the lines of these kernels.

@@ -6,7 +6,7 @@
  *                 [--places P] [--workers W] [--service-us S] [--seed N]
  *                 [--names-max N]
  *
- * bench_queue --costs measures the costs. FIGURES.md compares the simulator with 1 to 100 real
+ * FIGURES.md has the origin of the costs, and compares the simulator with 1 to 100 real
  * daemons.
  */
 #include <math.h>

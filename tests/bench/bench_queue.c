@@ -2,7 +2,6 @@
  * bench_queue - measures the queue alone: jobs per second, and CPU time per job.
  *
  *     bench_queue --daemon PATH [--against PATH] [--jobs 20000] [--rounds 3] [--inflight 64]
- *     bench_queue --costs FILE
  *
  * The job does almost nothing: an 8 x 8 PNG from a key to a key, without operations. SIGUSR2 pauses
  * the daemons until all jobs are in the list. The clock stops when the last result has arrived.
@@ -10,13 +9,10 @@
  * persistence: none, an append-only file synced every second, or synced before each reply. CPU
  * times are those of the processes, so they hold on a busy machine. Each figure is the median over
  * the rounds. With --against, both programs take turns on each row.
- *
- * --costs measures Redis's CPU time for each call of the protocol (queue_costs.c).
  */
 #include <signal.h>
 #include <string.h>
 
-#include "tests/bench/queue_costs.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/world.h"
@@ -41,7 +37,6 @@ static struct {
     const char *programs[2];
     size_t program_count;
     unsigned jobs, rounds, inflight;
-    const char *costs;
 } bench = {.jobs = 20000, .rounds = 3, .inflight = 64};
 
 static double daemons_cpu_s(struct world *w, size_t daemons)
@@ -152,32 +147,14 @@ static int run(void)
     return 0;
 }
 
-/* Measures the costs for the simulator (tests/fixtures/queue/fleet_sim.h). */
-static int write_costs(void)
-{
-    struct fleet_costs costs;
-    queue_costs_measure(&costs);
-    FILE *file = fopen(bench.costs, "w");
-    if (!file) {
-        printf("cannot write %s\n", bench.costs);
-        return 1;
-    }
-    fleet_costs_write(&costs, file);
-    fleet_costs_write(&costs, stdout);
-    return fclose(file) != 0;
-}
-
 static bool options_read(int argc, char **argv)
 {
-    const struct argument options[] = {{"daemon", .text = &bench.programs[0]},
-                                       {"against", .text = &bench.programs[1]},
-                                       {"jobs", .number = &bench.jobs},
-                                       {"rounds", .number = &bench.rounds},
-                                       {"inflight", .number = &bench.inflight},
-                                       {"costs", .text = &bench.costs},
-                                       {.name = NULL}};
-    return arguments_read(argc, argv, options) == argc && (bench.programs[0] || bench.costs) &&
-           bench.inflight > 0 && bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
+    const struct argument options[] = {
+        {"daemon", .text = &bench.programs[0]},  {"against", .text = &bench.programs[1]},
+        {"jobs", .number = &bench.jobs},         {"rounds", .number = &bench.rounds},
+        {"inflight", .number = &bench.inflight}, {.name = NULL}};
+    return arguments_read(argc, argv, options) == argc && bench.programs[0] && bench.inflight > 0 &&
+           bench.rounds > 0 && bench.rounds <= ROUNDS_MAX;
 }
 
 int main(int argc, char **argv)
@@ -185,11 +162,10 @@ int main(int argc, char **argv)
     if (!options_read(argc, argv)) {
         fprintf(stderr,
                 "usage: bench_queue --daemon PATH [--against PATH] [--jobs N] "
-                "[--rounds 1-%d] [--inflight N]\n"
-                "       bench_queue --costs FILE\n",
+                "[--rounds 1-%d] [--inflight N]\n",
                 ROUNDS_MAX);
         return 64;
     }
     bench.program_count = bench.programs[1] ? 2 : 1;
-    return bench.costs ? write_costs() : run();
+    return run();
 }

@@ -3,8 +3,7 @@
 
     host.py --build DIR --folder F [--rounds 2] [--seconds 1] [--limit 140] [--only WORD,...]
             [--contestants WORD,...] [--cuda-daemon PROGRAM] [--cuda-options OPTIONS]
-            [--huge-pages] [--json FILE] [--svg FILE]
-    host.py --from FILE --svg FILE
+            [--huge-pages] [--json FILE]
 
 The photographs of the folder are copied to memory (/dev/shm), where the outputs go, too. With
 --huge-pages it is a tmpfs of its own with huge pages (root), where large files cost less. The works:
@@ -29,8 +28,7 @@ share of pixels decoded there.
 
 A row that fails says why, and the others go on. No row begins after --limit seconds. --only takes
 parts of the names of works, and --contestants of those of contestants. --cuda-daemon is the program
-for the rows with devices, and --cuda-options are more options of theirs. --svg draws the results,
-or those of an earlier run (--from).
+for the rows with devices, and --cuda-options are more options of theirs.
 """
 import argparse
 import contextlib
@@ -49,7 +47,6 @@ import sys
 import tempfile
 import time
 
-import chart
 from rig import Rig, TICKS, cpu_s, huge_memory, prefer_memory
 
 EDGES = ["grayscale", "sobel"]
@@ -608,31 +605,6 @@ def run(options):
         for work in works:
             if work.name.startswith("256"):
                 run_several(work, options, folder, report)
-    return report.results
-
-
-# ---- the chart ----------------------------------------------------------------------------------
-
-CHART = [("baseline to edges", "mp_s", "megapixels per second"),
-         ("baseline to thumbnails", "mp_s", "megapixels per second"),
-         ("mixed to edges", "mp_s", "megapixels per second"),
-         ("progressive to edges", "mp_s", "megapixels per second"),
-         ("256 x 256 to edges", "images_s", "images per second"),
-         ("50 MP alone", "alone_ms", "milliseconds, less is better")]
-CHART_ORDER = ["all devices", "device 0", "CPU engine", "codec floor"]
-
-
-def draw(results, path):
-    def rank(row):
-        name = row["contestant"]
-        return CHART_ORDER.index(name) if name in CHART_ORDER else len(CHART_ORDER)
-    panels = []
-    for work, key, unit in CHART:
-        rows = [row for row in results["rows"] if row["work"] == work and row.get(key)]
-        if rows:
-            panels.append((f"JPEG, {work}: {unit}",
-                           [(row["contestant"], row[key]) for row in sorted(rows, key=rank)]))
-    chart.bars(path, "From Redis to files: gpuimgd on devices and CPUs", panels)
 
 
 def read_options():
@@ -652,11 +624,7 @@ def read_options():
     parser.add_argument("--huge-pages", action="store_true",
                         help="files on a tmpfs with huge=within_size")
     parser.add_argument("--json", help="file for the results")
-    parser.add_argument("--from", dest="saved", help="results of an earlier run")
-    parser.add_argument("--svg")
     options = parser.parse_args()
-    if options.saved:
-        return options
     if not options.build or not options.folder or not os.path.isdir(options.folder):
         sys.exit(f'there is no folder "{options.folder}"; make bench-host FOLDER=/some/photos')
     options.folder = os.path.realpath(options.folder)
@@ -667,16 +635,10 @@ def read_options():
 def main():
     options = read_options()
     prefer_memory()
-    if options.saved:
-        with open(options.saved) as file:
-            results = json.load(file)
-    else:
-        with huge_memory() if options.huge_pages else contextlib.nullcontext():
-            results = run(options)
-        if options.json:
-            print(f"\nresults: {options.json}")
-    if options.svg:
-        draw(results, options.svg)
+    with huge_memory() if options.huge_pages else contextlib.nullcontext():
+        run(options)
+    if options.json:
+        print(f"\nresults: {options.json}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,13 @@ static void push(struct list *line, struct item *item)
     rank_push(line, &item->node, ITEM_RANK);
 }
 
+/* A new item of this priority comes. */
+static void add(struct ranks *ranks, struct list *line, struct item *item, uint32_t priority)
+{
+    item->rank = ranks_next(ranks, priority);
+    push(line, item);
+}
+
 static struct rank serve(struct ranks *ranks, struct list *line)
 {
     struct item *item = container_of(list_pop(line), struct item, node);
@@ -28,8 +35,7 @@ TEST(one_priority_keeps_its_order)
     struct list line;
     list_init(&line);
     for (size_t i = 0; i < COUNT_OF(items); i++) {
-        items[i].rank = ranks_next(&ranks, 4);
-        push(&line, &items[i]);
+        add(&ranks, &line, &items[i], 4);
         if (i % 3 == 0)
             serve(&ranks, &line);
     }
@@ -56,14 +62,11 @@ TEST(shares_are_those_of_fetch)
         size_t used = 0, of_other = 0;
         list_init(&line);
         for (int i = 0; i < 64; i++) { /* jobs of NS:jobs wait */
-            items[used].rank = ranks_next(&ranks, PRIORITY_DEFAULT);
-            push(&line, &items[used++]);
+            add(&ranks, &line, &items[used++], PRIORITY_DEFAULT);
         }
         for (int turn = 0; turn < 330; turn++) { /* one of each comes, one goes */
-            items[used].rank = ranks_next(&ranks, cases[c].priority);
-            push(&line, &items[used++]);
-            items[used].rank = ranks_next(&ranks, PRIORITY_DEFAULT);
-            push(&line, &items[used++]);
+            add(&ranks, &line, &items[used++], cases[c].priority);
+            add(&ranks, &line, &items[used++], PRIORITY_DEFAULT);
             of_other += serve(&ranks, &line).priority == cases[c].priority;
         }
         assert_in_range(of_other, cases[c].served - 32, cases[c].served + 2);
@@ -77,15 +80,11 @@ TEST(an_urgent_one_goes_next)
     struct ranks ranks = {0};
     struct list line;
     list_init(&line);
-    for (size_t i = 0; i < COUNT_OF(items); i++) {
-        items[i].rank = ranks_next(&ranks, 4);
-        push(&line, &items[i]);
-    }
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        add(&ranks, &line, &items[i], 4);
     serve(&ranks, &line);
-    for (size_t i = 0; i < COUNT_OF(urgent); i++) {
-        urgent[i].rank = ranks_next(&ranks, 9);
-        push(&line, &urgent[i]);
-    }
+    for (size_t i = 0; i < COUNT_OF(urgent); i++)
+        add(&ranks, &line, &urgent[i], 9);
     assert_ptr_equal(list_first(&line), &urgent[0].node);
     assert_ptr_equal(list_first(&line)->next, &urgent[1].node);
     assert_ptr_equal(list_first(&line)->next->next, &items[1].node);
@@ -98,16 +97,12 @@ TEST(a_late_one_shields_nobody)
     struct ranks ranks = {0};
     struct list line;
     list_init(&line);
-    for (size_t i = 0; i < COUNT_OF(items); i++) {
-        items[i].rank = ranks_next(&ranks, 4);
-        push(&line, &items[i]);
-    }
-    late.rank = ranks_next(&ranks, 0);
-    push(&line, &late);
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        add(&ranks, &line, &items[i], 4);
+    add(&ranks, &line, &late, 0);
     for (int i = 0; i < 17; i++)
         serve(&ranks, &line);
-    urgent.rank = ranks_next(&ranks, 9);
-    push(&line, &urgent);
+    add(&ranks, &line, &urgent, 9);
     size_t before = 0;
     while (serve(&ranks, &line).priority != 9)
         before++;
@@ -121,10 +116,8 @@ TEST(a_returning_one_goes_to_the_end)
     struct ranks ranks = {0};
     struct list line;
     list_init(&line);
-    for (size_t i = 0; i < COUNT_OF(items); i++) {
-        items[i].rank = ranks_next(&ranks, 4);
-        push(&line, &items[i]);
-    }
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        add(&ranks, &line, &items[i], 4);
     list_pop(&line);
     push(&line, &items[0]);
     assert_ptr_equal(list_first(&line), &items[1].node);

@@ -40,6 +40,14 @@ static bool is_listening(struct bench *bench)
     return listens && subscribers(bench) == 1;
 }
 
+static struct bench *set_up_listening(void)
+{
+    struct bench *bench = set_up_idle(3600, NULL);
+    start(bench);
+    run_until(bench, is_listening(bench));
+    return bench;
+}
+
 static void push_and_await(struct bench *bench, int priority)
 {
     size_t settled = bench->settled;
@@ -49,9 +57,7 @@ static void push_and_await(struct bench *bench, int priority)
 
 TEST(test_a_push_to_each_list_is_noticed)
 {
-    struct bench *bench = set_up_idle(3600, NULL);
-    start(bench);
-    run_until(bench, is_listening(bench));
+    struct bench *bench = set_up_listening();
     for (int i = 0; i < 30; i++)
         push_and_await(bench, i % 10);
     push(bench, 1);
@@ -83,9 +89,7 @@ static bool is_quiet(struct bench *bench)
 /* Idle daemons send nothing but LOOK. */
 TEST(test_waiting_sends_nothing)
 {
-    struct bench *bench = set_up_idle(3600, NULL);
-    start(bench);
-    run_until(bench, is_listening(bench));
+    struct bench *bench = set_up_listening();
     run_until(bench, is_quiet(bench));
     tear_down(bench);
 }
@@ -99,9 +103,7 @@ static void kill_and_await(struct bench *bench, const char *type)
 
 TEST(test_each_connection_may_break)
 {
-    struct bench *bench = set_up_idle(3600, NULL);
-    start(bench);
-    run_until(bench, is_listening(bench));
+    struct bench *bench = set_up_listening();
     kill_and_await(bench, "pubsub");
     push_and_await(bench, 9);
     kill_and_await(bench, "normal");
@@ -112,9 +114,7 @@ TEST(test_each_connection_may_break)
 /* Redis forgets which keys it tracks, and reports it. */
 TEST(test_redis_is_emptied)
 {
-    struct bench *bench = set_up_idle(3600, NULL);
-    start(bench);
-    run_until(bench, is_listening(bench));
+    struct bench *bench = set_up_listening();
     push_and_await(bench, 5);
     freeReplyObject(redis_command(bench->redis, "FLUSHALL"));
     run_ms(bench, 20);
