@@ -393,7 +393,4 @@ TEST(test_density)
     }
 }
 
-int main(void)
-{
-    return run_on_engines();
-}
+ENGINES_MAIN()

@@ -301,9 +301,4 @@ TEST(test_paused_for_all)
     stop(first);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.photo = {"p.jpg", 160, 120}, .slow = true};
-    return run_all(.name = "conditions", .setup = open_world, .teardown = close_world,
-                   .each_setup = empty_world);
-}
+WORLD_MAIN(EMPTY_WORLD, .photo = {"p.jpg", 160, 120}, .slow = true)

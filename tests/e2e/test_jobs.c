@@ -526,7 +526,4 @@ TEST(test_many_then_stop)
     check_clean(w);
 }
 
-int main(void)
-{
-    return run_on_engines();
-}
+ENGINES_MAIN()

@@ -347,8 +347,4 @@ TEST(test_large_keys)
     strcpy(w->ns, "gpuimgd");
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = put_inputs};
-    return run_on_engines();
-}
+ENGINES_MAIN(.fill = put_inputs)

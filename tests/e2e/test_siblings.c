@@ -316,8 +316,4 @@ TEST(test_none_is_left)
     check_failed(result, "bad_op", "outputs[0].ops[0] crop", NULL);
 }
 
-int main(void)
-{
-    world_options = &(struct world_options){.fill = seed_random, .unprivileged = true};
-    return run_on_engines();
-}
+ENGINES_MAIN(.fill = seed_random, .unprivileged = true)

@@ -106,7 +106,4 @@ TEST(test_no_values_no_picture)
     check_failed(check_answer(w, "{'input':'d.jpg'}"), "bad_job", "the job has no output", NULL);
 }
 
-int main(void)
-{
-    return run_on_engines();
-}
+ENGINES_MAIN()

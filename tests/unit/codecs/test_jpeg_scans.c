@@ -46,12 +46,6 @@ static int teardown(void **state)
     return 0;
 }
 
-TEST(test_truncated)
-{
-    for (size_t full = file.length; file.length-- > full - 300;)
-        assert_int_equal(rig_decode(&rig, &file, DECODE_LUMA), STATUS_DECODE_FAILED);
-}
-
 /* Damage in a skipped scan has no effect; damage in other scans is reported. */
 TEST(test_damage)
 {
