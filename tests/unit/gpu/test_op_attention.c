@@ -210,17 +210,9 @@ TEST(test_values)
 TEST(test_too_large)
 {
     struct plan_limits limits = {.pixels_max = 1000000, .side_max = 2000};
-    struct plan_source source = {.width = 400, .height = 1, .channels = 1, .orientation = 1};
-    struct plan_target target = {
-        .ops = test_ops("[{'op':'resize','width':10,'height':10,'fit':'cover',"
-                        "'gravity':'attention'}]")};
-    struct error error = {0};
-    struct plan plan;
-    assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
-                     STATUS_IMAGE_TOO_LARGE);
-    assert_non_null(strstr(error.text, "makes an image of 4000 x 10 pixels"));
-    plan_clear(&plan);
-    op_list_free(target.ops);
+    check_misfit(SOURCE(400, 1, 1), &limits,
+                 "[{'op':'resize','width':10,'height':10,'fit':'cover','gravity':'attention'}]",
+                 STATUS_IMAGE_TOO_LARGE, "makes an image of 4000 x 10 pixels");
 }
 
 ON_BOTH(cases)

@@ -200,18 +200,8 @@ TEST(test_refused_sizes)
         {"[{'op':'pad','width':65500,'height':65500}]", "the result has 4290250000 pixels",
          STATUS_IMAGE_TOO_LARGE},
     };
-    for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct error error = {0};
-        struct plan plan;
-        struct op_item *ops = test_ops(table[i].ops);
-        struct plan_target target = {.ops = ops};
-        enum status status = plan_build(&plan, SOURCE(300, 200, 3), &target, 1, &test_limits,
-                                        &error);
-        if (status != table[i].status || !strstr(error.text, table[i].text))
-            fail_msg("%s: %s \"%s\"", table[i].ops, status_name(status), error.text);
-        plan_clear(&plan);
-        op_list_free(ops);
-    }
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        check_misfit(SOURCE(300, 200, 3), NULL, table[i].ops, table[i].status, table[i].text);
 }
 
 ON_BOTH(sides)

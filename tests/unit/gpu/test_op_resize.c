@@ -530,16 +530,8 @@ TEST(test_too_large)
         "[{\"op\":\"resize\",\"width\":2000,\"enlarge\":true}]",
         "[{\"op\":\"resize\",\"width\":65500,\"enlarge\":true}]"};
     struct plan_limits limits = {.pixels_max = 1000000, .side_max = 2000};
-    struct plan_source source = {.width = 2, .height = 2000, .channels = 1, .orientation = 1};
-    for (size_t i = 0; i < COUNT_OF(table); i++) {
-        struct plan plan;
-        struct error error = {0};
-        struct plan_target target = {.ops = test_ops(table[i])};
-        assert_int_equal(plan_build(&plan, &source, &target, 1, &limits, &error),
-                         STATUS_IMAGE_TOO_LARGE);
-        plan_clear(&plan);
-        op_list_free(target.ops);
-    }
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        check_misfit(SOURCE(2, 2000, 1), &limits, table[i], STATUS_IMAGE_TOO_LARGE, "");
 }
 
 /* One resize of the largest image per output is accepted; the largest number in one job is not. */

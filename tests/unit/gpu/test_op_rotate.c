@@ -291,15 +291,8 @@ TEST(test_plans)
 
 TEST(test_too_large)
 {
-    struct error error = {0};
-    struct plan plan;
-    struct op_item *ops = test_ops("[{'op':'rotate','angle':45}]");
-    struct plan_target target = {.ops = ops};
-    assert_int_equal(plan_build(&plan, SOURCE(65500, 10, 1), &target, 1, &test_limits, &error),
-                     STATUS_IMAGE_TOO_LARGE);
-    assert_non_null(strstr(error.text, "the result has 2145912976 pixels"));
-    plan_clear(&plan);
-    op_list_free(ops);
+    check_misfit(SOURCE(65500, 10, 1), NULL, "[{'op':'rotate','angle':45}]", STATUS_IMAGE_TOO_LARGE,
+                 "the result has 2145912976 pixels");
 }
 
 TEST(test_refused_parameters)
