@@ -269,41 +269,21 @@ void job_overlays_use(struct job_run *run, struct overlay_maker *maker)
     run->overlays.reads_on = run->overlays.lacks_lane = false;
 }
 
-/* Jobs without a turn in the line may take room meanwhile, so one attempt may not be enough. */
-static bool may_empty_pool(const struct job_run *run)
-{
-    enum { attempts = 3 };
-    return run->overlays.empty_pools < attempts;
-}
-
-bool job_overlays_retry(struct job_run *run)
-{
-    run->overlays.maker->scattered = run->overlays.held > 0 && may_empty_pool(run);
-    return run->overlays.maker->scattered;
-}
-
-bool job_overlays_open(struct job_run *run, struct worker_tools *tools,
-                       struct overlay_maker *maker)
+void job_overlays_open(struct job_run *run, struct worker_tools *tools, struct overlay_maker *maker)
 {
     struct pipeline *pipeline = run->pipeline;
-    *maker = (struct overlay_maker){
-        .overlays = pipeline->overlays, .files = pipeline->parts.files, .codec = tools->codec,
-        .limits = &run->bounds.codec, .bytes_max = run->bounds.input_bytes_max,
-        .settled_s = OVERLAY_SETTLED_S, .admission = &pipeline->admission,
-        .may_retry = may_empty_pool(run)};
+    *maker = (struct overlay_maker){.overlays = pipeline->overlays,
+                                    .files = pipeline->parts.files,
+                                    .codec = tools->codec,
+                                    .limits = &run->bounds.codec,
+                                    .bytes_max = run->bounds.input_bytes_max,
+                                    .settled_s = OVERLAY_SETTLED_S,
+                                    .admission = &pipeline->admission};
     job_overlays_use(run, maker);
-    if (run->overlays.wants_empty_pool && !overlays_empty_pool(pipeline->overlays))
-        return false;
-    run->overlays.wants_empty_pool = false;
-    return true;
 }
 
 void job_overlays_close(struct job_run *run)
 {
-    if (run->overlays.maker->scattered) {
-        run->overlays.wants_empty_pool = true;
-        run->overlays.empty_pools++;
-    }
     if (job_input_lacks_room(run)) {
         job_overlays_release(run);
         job_input_close(run);

@@ -26,10 +26,6 @@ struct job_run_overlays {
     uint32_t length;               /* their number */
     size_t held;                   /* bytes of the block and of the overlays */
     bool lacks_lane;               /* the last read lacked room in the lane */
-    /* The pool had enough free bytes, but in several gaps: the next read waits until the pool is
-     * empty. */
-    bool wants_empty_pool;
-    unsigned empty_pools;          /* reads that asked for that */
 
     size_t output;                 /* The operation whose key was read last. */
     int position;                  /* -1: none */
@@ -54,14 +50,11 @@ void job_overlays_fail_key(struct job_run *run, const struct error *error);
 /* On any thread, in place of job_overlays_open: the job gets overlays from this maker until
  * run->overlays.maker is reset. */
 void job_overlays_use(struct job_run *run, struct overlay_maker *maker);
-/* On a worker, around the read. open: false: the job needs the empty file pool, and must wait for
- * it. close: if the job lacks room, releases its overlays and closes its input. */
-bool job_overlays_open(struct job_run *run, struct worker_tools *tools,
-                       struct overlay_maker *maker) MUST_CHECK;
+/* On a worker, around the read. close: if the job lacks room, releases its overlays and closes its
+ * input. */
+void job_overlays_open(struct job_run *run, struct worker_tools *tools,
+                       struct overlay_maker *maker);
 void job_overlays_close(struct job_run *run);
-/* On a worker: there is room for the input beside the overlays, but in several pieces. Whether the
- * job may read all again, from an empty file pool. */
-bool job_overlays_retry(struct job_run *run);
 /* On a worker: decodes the bytes that the loop has read. */
 void job_overlays_take_key(struct job_run *run);
 

@@ -26,10 +26,8 @@ bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_b
         maker->held += block->bytes;
         return true;
     }
-    bool fits = overlays_fit(maker->overlays, maker->held + bytes);
-    maker->scattered |= exhausted && fits && maker->may_retry;
-    maker->lacks_room |= !exhausted || maker->scattered;
-    if (fits)
+    maker->lacks_room |= !exhausted;
+    if (overlays_fit(maker->overlays, bytes, maker->held))
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an overlay", bytes);
     else
         error_set(error, STATUS_OVER_BUDGET,
@@ -81,20 +79,19 @@ static bool is_gray_row(const uint8_t *row, uint32_t width)
     return true;
 }
 
-/* Copies the image into a block of its own. The members of `like` identify the overlay, which is
- * not in the cache yet. */
-static struct overlay *keep(struct overlay_maker *maker, const struct overlay *like,
-                            struct image image, struct error *error)
+/* Takes a block for an overlay of this size, without its pixels. The members of `like` identify the
+ * overlay, which is not in the cache yet. */
+static struct overlay *make_room(struct overlay_maker *maker, const struct overlay *like,
+                                 uint32_t width, uint32_t height, struct error *error)
 {
     size_t key_at = sizeof(struct overlay), key_bytes = like->key ? strlen(like->key) + 1 : 0;
     size_t file_at = key_at + key_bytes, file_bytes = like->key ? like->file_bytes : 0;
     size_t pixels_at = buffer_align(file_at + file_bytes);
-    size_t bytes = pixels_at + image_bytes(image.width, image.height, 4);
+    size_t bytes = pixels_at + image_bytes(width, height, 4);
     struct pool_block block;
     bytes = bytes > BLOCK_BYTES_MIN ? bytes : BLOCK_BYTES_MIN;
     if (!overlay_maker_take(maker, bytes, &block, error))
         return NULL;
-    maker->held -= block.bytes; /* the caller counts the overlays that it keeps */
     uint8_t *memory = block.memory;
     struct overlay *overlay = block.memory;
     *overlay = *like;
@@ -103,39 +100,45 @@ static struct overlay *keep(struct overlay_maker *maker, const struct overlay *l
         overlay->key = memcpy(memory + key_at, like->key, key_bytes);
         overlay->file = memcpy(memory + file_at, like->file, file_bytes);
     }
-    struct plan_overlay *pixels = &overlay->pixels;
-    pixels->image = (struct image){memory + pixels_at, image.width, image.height, 4,
-                                   image_stride(image.width, 4)};
+    overlay->pixels.image =
+        (struct image){memory + pixels_at, width, height, 4, image_stride(width, 4)};
+    return overlay;
+}
+
+static void put_pixels(struct plan_overlay *pixels, struct image image)
+{
     pixels->gray = true;
     for (uint32_t y = 0; y < image.height; y++) {
         uint8_t *row = pixels->image.pixels + y * pixels->image.stride;
         expand_row(image.pixels + y * image.stride, image.channels, row, image.width);
         pixels->gray = pixels->gray && is_gray_row(row, image.width);
     }
-    return overlay;
 }
 
-/* After the memory in which it was made was given back. NULL stays NULL. */
-static struct overlay *add(struct overlay_maker *maker, struct overlay *overlay)
-{
-    return overlay ? overlays_add(maker->overlays, overlay) : NULL;
-}
-
-/* A plan with its memory, all of it in the pool. */
+/* A plan with its memory, and its result, all of it in the pool. */
 struct work {
     struct plan plan;
     struct engine_memory memory;
     struct pool_block block;
+    struct overlay *overlay;
+    bool done;
 };
 
-static bool work_open(struct overlay_maker *maker, struct work *work,
+/* The overlay's block is taken first: the plan's block then leaves no gap below it. */
+static bool work_open(struct overlay_maker *maker, struct work *work, const struct overlay *like,
                       const struct plan_source *source, const struct op_item *ops,
                       struct error *error)
 {
     const struct plan_limits limits = {maker->limits->pixels_max, maker->limits->side_max};
     struct plan_target target = {.ops = ops};
     work->block = (struct pool_block){0};
+    work->overlay = NULL;
+    work->done = false;
     if (plan_build(&work->plan, source, &target, 1, &limits, error) != STATUS_OK)
+        return false;
+    const struct plan_variant *result = &work->plan.variants[0];
+    work->overlay = make_room(maker, like, result->width, result->height, error);
+    if (!work->overlay)
         return false;
     size_t output_at = buffer_align(work->plan.input_bytes);
     size_t scratch_at = output_at + buffer_align(work->plan.output_bytes);
@@ -147,24 +150,33 @@ static bool work_open(struct overlay_maker *maker, struct work *work,
     return true;
 }
 
-static struct overlay *work_finish(struct overlay_maker *maker, struct work *work,
-                                   const struct overlay *like, struct error *error)
+static void work_finish(struct overlay_maker *maker, struct work *work, struct error *error)
 {
     struct engine_task task = {.plan = &work->plan, .memory = &work->memory,
                                .deadline_ns = maker->limits->deadline_ns};
     plan_put_constants(&work->plan, work->memory.input);
     engine_run_here(&task);
-    if (task.error.status == STATUS_OK)
-        return keep(maker, like, plan_result(&work->plan, 0, work->memory.input,
-                                             work->memory.output), error);
-    error_set(error, STATUS_DECODE_LIMIT, "%s", task.error.text); /* uncovered: moment */
-    return NULL;
+    work->done = task.error.status == STATUS_OK;
+    if (work->done)
+        put_pixels(&work->overlay->pixels,
+                   plan_result(&work->plan, 0, work->memory.input, work->memory.output));
+    else
+        error_set(error, STATUS_DECODE_LIMIT, "%s", task.error.text); /* uncovered: moment */
 }
 
-static void work_close(struct overlay_maker *maker, struct work *work)
+/* Returns a reference to the overlay in the cache. NULL: it could not be made. */
+static struct overlay *work_close(struct overlay_maker *maker, struct work *work)
 {
+    struct overlay *overlay = work->overlay;
+    struct pool_block none = {0}, block = overlay ? overlay->block : none;
     plan_clear(&work->plan);
     give(maker, &work->block);
+    if (work->done) {
+        maker->held -= block.bytes; /* the caller counts the overlays that it keeps */
+        return overlays_add(maker->overlays, overlay);
+    }
+    give(maker, &block);
+    return NULL;
 }
 
 /* ---- decoding ------------------------------------------------------------------------------- */
@@ -177,20 +189,18 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
                                        .channels = info->channels,
                                        .orientation = info->orientation};
     const struct decode_request request = {.as = DECODE_COLOUR};
-    struct overlay *overlay = NULL;
     struct work work;
     size_t lent = 0;
-    if (work_open(maker, &work, &source, NULL, error) &&
+    if (work_open(maker, &work, like, &source, NULL, error) &&
         lend(maker, info->codec_bytes, &lent, error)) {
         struct image image = plan_input(&work.plan, work.memory.input);
         if (codec_decode(maker->codec, bytes, like->file_bytes, info, &request, maker->limits,
                          &image, error) == STATUS_OK)
-            overlay = work_finish(maker, &work, like, error);
+            work_finish(maker, &work, error);
     }
     if (lent > 0)
         admission_end_loan(maker->admission, lent);
-    work_close(maker, &work);
-    return overlay;
+    return work_close(maker, &work);
 }
 
 static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
@@ -221,8 +231,7 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
                            .file_width = whole->file_width, .file_height = whole->file_height,
                            .file_bytes = whole->file_bytes};
     char text[160];
-    struct overlay *overlay = NULL;
-    struct work work = {.block = {0}};
+    struct work work;
     height = height > 0 ? height : 1;
     if (height > maker->limits->side_max) {
         error_set(error, STATUS_IMAGE_TOO_LARGE, "%" PRIu32 " pixels wide, it is %" PRIu64
@@ -234,18 +243,21 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
              ",\"fit\":\"exact\",\"filter\":\"lanczos3\"}]", width, height);
     cJSON *json = cJSON_Parse(text);
     struct op_item *ops = NULL;
-    if (!json || op_list_parse(&ops, json, -1, error) != STATUS_OK)
+    bool parsed = json && op_list_parse(&ops, json, -1, error) == STATUS_OK;
+    cJSON_Delete(json);
+    if (!parsed) {
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory to resize it"); /* uncovered: memory */
-    else if (work_open(maker, &work, &source, ops, error)) {
+        return NULL;
+    }
+    if (work_open(maker, &work, &like, &source, ops, error)) {
         struct image to = plan_input(&work.plan, work.memory.input);
         for (uint32_t y = 0; y < from->height; y++)
             memcpy(to.pixels + y * to.stride, from->pixels + y * from->stride, from->width * 4);
-        overlay = work_finish(maker, &work, &like, error);
+        work_finish(maker, &work, error);
     }
-    work_close(maker, &work);
+    struct overlay *overlay = work_close(maker, &work);
     op_list_free(ops);
-    cJSON_Delete(json);
-    return add(maker, overlay);
+    return overlay;
 }
 
 /* ---- sources -------------------------------------------------------------------------------- */
@@ -299,7 +311,7 @@ static struct overlay *load(struct overlay_maker *maker, const char *path,
     if (files_read_input(input->fd, path, file.memory, 0, input->size, error) == STATUS_OK)
         overlay = decode(maker, &like, file.memory, error);
     give(maker, &file);
-    return add(maker, overlay);
+    return overlay;
 }
 
 static struct overlay *resize_and_release(struct overlay_maker *maker, struct overlay *whole,
@@ -343,5 +355,5 @@ struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, c
         overlays_release(maker->overlays, overlay);
     struct overlay like = {.id = overlays_new_id(maker->overlays), .file_bytes = length,
                            .key = key, .file = bytes};
-    return add(maker, decode(maker, &like, bytes, error));
+    return decode(maker, &like, bytes, error);
 }

@@ -27,9 +27,7 @@ struct overlay_maker {
                            resolution of its times: no other job uses its overlay. */
     struct admission *admission;       /* NULL: the decoder's memory is not bounded */
     size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
-    bool may_retry;   /* the caller may try again with an empty pool */
     bool lacks_room;  /* set if a function failed for lack of room now */
-    bool scattered;   /* Free bytes are enough, but not contiguous. Only set with may_retry. */
     bool lacks_lane;  /* the room was to be in the lane */
 };
 

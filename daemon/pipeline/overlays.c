@@ -80,19 +80,9 @@ bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct 
     return taken;
 }
 
-bool overlays_empty_pool(struct overlays *overlays)
+bool overlays_fit(const struct overlays *overlays, size_t bytes, size_t held)
 {
-    pthread_mutex_lock(&overlays->lock);
-    bool idle = pool_usage(overlays->pool).used == overlays->idle_bytes;
-    while (idle && evict_oldest(overlays))
-        continue;
-    pthread_mutex_unlock(&overlays->lock);
-    return idle && pool_join(overlays->pool);
-}
-
-bool overlays_fit(const struct overlays *overlays, size_t bytes)
-{
-    return pool_fits(overlays->pool, bytes);
+    return pool_fits(overlays->pool, held > 0 ? held + 2 * bytes : bytes);
 }
 
 void overlays_give(struct overlays *overlays, struct pool_block *block)
@@ -171,27 +161,8 @@ struct overlay_id overlays_new_id(struct overlays *overlays)
     return id;
 }
 
-/* The members that point into the block follow it. */
-static struct overlay *move_down(struct overlays *overlays, struct overlay *overlay)
-{
-    struct pool_block block = overlay->block;
-    const uint8_t *from = block.memory;
-    if (!pool_lower(overlays->pool, &block))
-        return overlay;
-    uint8_t *to = block.memory;
-    const struct overlay *moved = overlay = block.memory;
-    overlay->block = block;
-    overlay->pixels.image.pixels = to + (moved->pixels.image.pixels - from);
-    if (moved->key) {
-        overlay->key = (const char *)to + (moved->key - (const char *)from);
-        overlay->file = to + (moved->file - from);
-    }
-    return overlay;
-}
-
 struct overlay *overlays_add(struct overlays *overlays, struct overlay *overlay)
 {
-    overlay = move_down(overlays, overlay);
     struct pool_block block = overlay->block;
     uint32_t bucket = bucket_for(overlay);
     pthread_mutex_lock(&overlays->lock);

@@ -52,11 +52,9 @@ void overlays_destroy(struct overlays *overlays);
 /* As pool_take_beside, after evicting overlays that nobody uses, if necessary. */
 bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct pool_block *block,
                    bool *exhausted);
-/* Makes the pool empty and one segment, by evicting all overlays. false: a block is in use, or an
- * overlay has a reference. */
-bool overlays_empty_pool(struct overlays *overlays);
-/* Whether blocks of this total size can ever be taken. */
-bool overlays_fit(const struct overlays *overlays, size_t bytes);
+/* Whether a block can ever be taken beside blocks of `held` bytes, which may split the rest of the
+ * pool in two. */
+bool overlays_fit(const struct overlays *overlays, size_t bytes, size_t held);
 void overlays_give(struct overlays *overlays, struct pool_block *block);
 
 /* An id that no other overlay has. */
@@ -68,7 +66,7 @@ struct overlay *overlays_find(struct overlays *overlays, const struct overlay_id
 struct overlay *overlays_find_key(struct overlays *overlays, const char *key, const uint8_t *file,
                                   uint64_t bytes);
 /* Adds an overlay, which is at the start of its block, and returns a reference. The cache then owns
- * the block. It moves the overlay down, so that no gap remains where it was made. Another thread
- * may have added the same overlay: that is returned instead, and the block is given back. */
+ * the block. Another thread may have added the same overlay: that is returned instead, and the
+ * block is given back. */
 struct overlay *overlays_add(struct overlays *overlays, struct overlay *overlay);
 void overlays_release(struct overlays *overlays, struct overlay *overlay);

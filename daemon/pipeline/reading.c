@@ -36,11 +36,10 @@ static bool take_room(struct job_run *run)
     if (overlays_take(run->pipeline->overlays, run->input.bytes + 1, held, &run->input.file,
                       &exhausted))
         return true;
-    bool fits = overlays_fit(run->pipeline->overlays, held + run->input.bytes + 1);
-    run->input.lacks_room = !exhausted || (fits && job_overlays_retry(run));
-    if (run->input.lacks_room)
+    run->input.lacks_room = !exhausted;
+    if (!exhausted)
         return false;
-    if (!fits)
+    if (!overlays_fit(run->pipeline->overlays, run->input.bytes + 1, held))
         error_set(&run->error, STATUS_OVER_BUDGET,
                   "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into "
                   "half of host_bytes", held, run->input.bytes);
@@ -202,9 +201,8 @@ void reading_run(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
     run->input.lacks_room = false;
-    if (!job_overlays_open(run, tools, &maker))
-        run->input.lacks_room = true;
-    else if (run->overlays.loaded)
+    job_overlays_open(run, tools, &maker);
+    if (run->overlays.loaded)
         read_overlay(run);
     else
         read_and_plan(run, tools);

@@ -32,7 +32,6 @@ struct pool {
     struct pool_backend backend;
     pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
-    bool joining; /* pool_join calls the backend without the lock; until then, nothing is free */
     struct list segments; /* ordered by address */
 };
 
@@ -104,7 +103,7 @@ static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes,
     return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
 }
 
-/* Needs no lock. NULL: out of memory. */
+/* NULL: out of memory. */
 static struct pool_segment *segment_create(const struct pool *pool, size_t bytes)
 {
     struct pool_segment *segment = calloc(1, sizeof(*segment));
@@ -222,77 +221,11 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
     *block = (struct pool_block){0};
     pthread_mutex_lock(&pool->lock);
     bool fits = pool_fits(pool, bytes);
-    bool taken = bytes == 0 || (fits && !pool->joining &&
-                                pool_take_locked(pool, buffer_align(bytes), block));
+    bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
     if (exhausted)
-        *exhausted = !taken && (!fits || (pool->used == held && !pool->joining));
+        *exhausted = !taken && (!fits || pool->used == held);
     pthread_mutex_unlock(&pool->lock);
     return taken;
-}
-
-/* Under the lock. */
-static void resize_piece(struct pool *pool, struct pool_piece *piece, size_t offset, size_t bytes)
-{
-    pool->used += bytes - piece->bytes;
-    piece->offset = offset;
-    piece->bytes = bytes;
-}
-
-bool pool_lower(struct pool *pool, struct pool_block *block)
-{
-    struct pool_piece *piece = block->piece;
-    if (!piece)
-        return false;
-    pthread_mutex_lock(&pool->lock);
-    struct list_node *before = piece->node.prev;
-    const struct pool_piece *lower = container_of(before, struct pool_piece, node);
-    bool is_first = before == &piece->segment->pieces.head;
-    size_t gap = piece->offset - (is_first ? 0 : lower->offset + lower->bytes);
-    resize_piece(pool, piece, piece->offset - gap, piece->bytes + gap);
-    pthread_mutex_unlock(&pool->lock);
-    if (gap == 0)
-        return false;
-    block->memory = memmove((uint8_t *)block->memory - gap, block->memory, block->bytes);
-    pthread_mutex_lock(&pool->lock);
-    resize_piece(pool, piece, piece->offset, piece->bytes - gap);
-    pthread_mutex_unlock(&pool->lock);
-    return true;
-}
-
-/* Under the lock. */
-static bool pool_is_joined(const struct pool *pool)
-{
-    const struct list_node *first = pool->segments.head.next;
-    return first != &pool->segments.head &&
-           container_of(first, struct pool_segment, node)->bytes == pool->budget;
-}
-
-/* To free and to fault in many gigabytes takes seconds. Meanwhile others need the lock. */
-bool pool_join(struct pool *pool)
-{
-    struct list old;
-    list_init(&old);
-    pthread_mutex_lock(&pool->lock);
-    bool idle = pool->used == 0 && !pool->joining;
-    bool joins = idle && !pool_is_joined(pool);
-    if (joins) {
-        pool->joining = true;
-        list_take(&old, &pool->segments);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (!joins)
-        return idle;
-
-    list_each_safe(node, after, &old)
-        segment_destroy(pool, container_of(node, struct pool_segment, node));
-    struct pool_segment *segment = segment_create(pool, pool->budget);
-    pthread_mutex_lock(&pool->lock);
-    pool->held = 0;
-    if (segment)
-        pool_insert(pool, segment);
-    pool->joining = false;
-    pthread_mutex_unlock(&pool->lock);
-    return true;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)

@@ -51,14 +51,6 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
  * block is in use. */
 bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
                       bool *exhausted);
-/* Moves a block and its bytes down to the start of the gap below it. Returns whether there was one,
- * so that block->memory has changed. */
-bool pool_lower(struct pool *pool, struct pool_block *block);
-/* Makes one segment of the whole budget, which has no gaps between segments. false: a block is in
- * use, or another thread is in this function. Without memory for the segment, the pool has none,
- * and takes new ones as usual. May take seconds; meanwhile all other functions return at once, and
- * pool_take fails without `exhausted`. */
-bool pool_join(struct pool *pool);
 /* Gives a block back and clears it. A cleared block is ignored. */
 void pool_give(struct pool *pool, struct pool_block *block);
 

@@ -279,7 +279,7 @@ TEST(test_little_memory)
 }
 
 /* An overlay of 4 MB and an input of 4.3 MB fit into the 8 MiB of the file pool, but only if the
- * memory in which the overlay was decoded leaves no gap between them. */
+ * memory in which the overlay was decoded leaves no gap below it. */
 TEST(test_beside_input)
 {
     static const char *const inputs[] = {"{'key':'beside:img:in'}", "'padded.jpg'"};
@@ -297,26 +297,6 @@ TEST(test_beside_input)
                                 "{'op':'composite','input':{'key':'beside:img:%s'}}]}",
                                 inputs[i / 2], i, i % 2 ? "wide" : "noise",
                                 i % 2 ? "noise" : "wide"));
-    check_stop(daemon);
-    strcpy(w->ns, "gpuimgd");
-}
-
-/* The overlay is in one segment of the file pool, and no other segment has room for the input. The
- * job reads again, with all of the pool as one segment. */
-TEST(test_segments)
-{
-    need_engine();
-    world_set_picture(w, "segments:img:logo", make_png(LOGO));
-    put_jpeg("huge.jpg", .width = 64, .height = 48);
-    assert_int_equal(truncate(in_path("huge.jpg"), 70 << 20), 0);
-    strcpy(w->ns, "segments");
-    struct process *daemon = start_ready(1, "--host_bytes=200M", "--input_bytes_max=80M");
-    for (int j = 0; j < 4; j++)
-        world_push(w, "{'input':'huge.jpg','output':'h%d.png','ops':["
-                   "{'op':'composite','input':{'key':'segments:img:logo'}},"
-                   "{'op':'composite','input':'opaque.jpg'}]}", j);
-    for (int j = 0; j < 4; j++)
-        check_done(check_next(w));
     check_stop(daemon);
     strcpy(w->ns, "gpuimgd");
 }

@@ -10,16 +10,11 @@ struct counter {
     unsigned allocs, frees;
     size_t live;
     size_t room; /* refuses beyond this many live bytes */
-    void (*during)(void); /* called by the next alloc, if set */
 };
 
 static void *counter_alloc(void *context, size_t bytes)
 {
     struct counter *counter = context;
-    void (*during)(void) = counter->during;
-    counter->during = NULL;
-    if (during)
-        during();
     if (counter->live + bytes > counter->room)
         return NULL;
     counter->allocs++;
@@ -104,104 +99,6 @@ TEST(test_budget_is_never_passed)
     assert_false(pool_take(pool, 101 * KIB, &third, &exhausted));
     assert_true(exhausted);
     pool_destroy(pool);
-}
-
-TEST(test_blocks_move_down)
-{
-    struct pool *pool = open_pool(MIB, 256 * KIB);
-    struct pool_block first, second, empty = {0};
-    assert_true(pool_take(pool, 100 * KIB, &first, NULL));
-    assert_true(pool_take(pool, 120 * KIB, &second, NULL)); /* it overlaps its new place */
-    uint8_t *low = first.memory, *high = second.memory;
-    for (size_t i = 0; i < second.bytes; i++)
-        high[i] = (uint8_t)(i % 251);
-    assert_false(pool_lower(pool, &second));
-    assert_ptr_equal(second.memory, high);
-    pool_give(pool, &first);
-    assert_true(pool_lower(pool, &second));
-    assert_ptr_equal(second.memory, low);
-    for (size_t i = 0; i < second.bytes; i++)
-        assert_int_equal(low[i], i % 251);
-    assert_false(pool_lower(pool, &second)); /* it is the lowest */
-    assert_false(pool_lower(pool, &empty));
-    assert_int_equal(pool_usage(pool).used, second.bytes);
-    pool_give(pool, &second);
-    pool_destroy(pool);
-}
-
-TEST(test_join)
-{
-    struct pool *pool = open_pool(300 * KIB, 64 * KIB);
-    struct pool_block blocks[2];
-    assert_true(pool_join(pool)); /* it has no segments yet */
-    assert_int_equal(pool_usage(pool).held, 300 * KIB);
-    assert_int_equal(counter.allocs, 1);
-    assert_true(pool_take(pool, 150 * KIB, &blocks[0], NULL));
-    assert_true(pool_take(pool, 150 * KIB, &blocks[1], NULL));
-    assert_false(pool_join(pool));
-    pool_give(pool, &blocks[0]);
-    pool_give(pool, &blocks[1]);
-    assert_true(pool_join(pool));
-    assert_int_equal(counter.allocs, 1); /* it is one already */
-    pool_destroy(pool);
-}
-
-/* Two segments in use have gaps that are too small; after pool_join, all of the budget is a gap. */
-TEST(test_join_of_segments)
-{
-    struct pool *pool = open_pool(300 * KIB, 64 * KIB);
-    struct pool_block blocks[2], large;
-    for (int joined = 0; joined < 2; joined++) {
-        assert_true(pool_take(pool, 40 * KIB, &blocks[0], NULL));
-        assert_true(pool_take(pool, 40 * KIB, &blocks[1], NULL));
-        assert_int_equal(pool_take(pool, 200 * KIB, &large, NULL), joined);
-        pool_give(pool, &large);
-        pool_give(pool, &blocks[0]);
-        pool_give(pool, &blocks[1]);
-        assert_true(pool_join(pool));
-        assert_true(pool_usage(pool).held <= 300 * KIB);
-    }
-    pool_destroy(pool);
-}
-
-static struct pool *joining;
-
-static void use_while_joining(void)
-{
-    struct pool_block block;
-    bool exhausted = true;
-    assert_false(pool_take(joining, KIB, &block, &exhausted));
-    assert_false(exhausted); /* it may wait */
-    assert_false(pool_take(joining, MIB, &block, &exhausted));
-    assert_true(exhausted);
-    assert_true(pool_take(joining, 0, &block, &exhausted));
-    assert_false(pool_has_room(joining, KIB));
-    assert_int_equal(pool_usage(joining).used, 0);
-    assert_true(pool_usage(joining).held <= 300 * KIB);
-    assert_int_equal(counter.live, 0);
-    assert_false(pool_join(joining));
-}
-
-/* The backend may take seconds for a join; meanwhile the pool answers. */
-TEST(test_others_use_a_pool_that_joins)
-{
-    struct pool *pool = joining = open_pool(300 * KIB, 64 * KIB);
-    struct pool_block block;
-    for (size_t room = 0; room <= 300 * KIB; room += 300 * KIB) {
-        counter.room = 300 * KIB;
-        assert_true(pool_take(pool, KIB, &block, NULL));
-        pool_give(pool, &block);
-        counter.room = room;
-        counter.during = use_while_joining;
-        assert_true(pool_join(pool));
-        assert_null(counter.during);
-        assert_int_equal(pool_usage(pool).held, room);
-        assert_int_equal(counter.live, room);
-    }
-    assert_true(pool_take(pool, 300 * KIB, &block, NULL));
-    pool_give(pool, &block);
-    pool_destroy(pool);
-    assert_int_equal(counter.live, 0);
 }
 
 TEST(test_idle_segments_make_room_for_a_larger_one)
