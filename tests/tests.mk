@@ -35,7 +35,7 @@ $(addprefix $(O)/tests/unit/codecs/test_,webp metadata): LDLIBS_ALL += \
 
 # ---- faults --------------------------------------------------------------------------------------
 # A daemon with fault hooks, which can die at any stage. Only one object differs.
-HOOKED = stage
+HOOKED = spine
 FAULTY = $(O)/tests/faults/gpuimgd
 $(O)/tests/faults/$(HOOKED).o: private COUNT = $(COUNT_ALL)
 $(O)/tests/faults/$(HOOKED).o: daemon/pipeline/$(HOOKED).c $(O)/flags

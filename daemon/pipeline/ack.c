@@ -226,8 +226,8 @@ static void withhold_values(struct job_run *run)
 }
 
 /* A failed job keeps its good outputs, including those to Redis keys. A cancelled job keeps only
- * the files that were complete before the cancel. */
-static void answer(struct job_run *run, const struct error *error, bool brief)
+ * the files that were complete before the cancel. false: there is no memory for the answer. */
+static bool answer(struct job_run *run, const struct error *error, bool brief)
 {
     struct queue *queue = run->queue;
     struct queue_value values[JOB_OUTPUTS_MAX];
@@ -250,17 +250,15 @@ static void answer(struct job_run *run, const struct error *error, bool brief)
         whole.value_count = brief ? 0 : take_values(run, values);
         answer = &whole;
     }
-    if (!(retry ? queue_retry(queue, run->lease, answer) : queue_done(queue, run->lease, answer)))
-        job_run_decide(run, OUTCOME_RETURNED);
+    return retry ? queue_retry(queue, run->lease, answer) : queue_done(queue, run->lease, answer);
 }
 
-/* No id: the stored result must remain that of the first job. */
-static void answer_with_repeat(struct job_run *run)
+/* No id: the stored result must remain that of the first job. Returns as answer. */
+static bool answer_with_repeat(struct job_run *run)
 {
     struct queue_answer whole = {.result = run->repeat, .reply_to = run->job.reply_to};
     run->repeat = NULL;
-    if (!queue_done(run->queue, run->lease, &whole)) /* uncovered: refusal */
-        job_run_decide(run, OUTCOME_RETURNED);
+    return queue_done(run->queue, run->lease, &whole);
 }
 
 static bool is_answered(const struct job_run *run)
@@ -279,7 +277,7 @@ static void note_length(const struct job_run *run)
     pipeline->job_ms = pipeline->job_ms < 0 ? ms : pipeline->job_ms + (ms - pipeline->job_ms) / 8;
 }
 
-void ack_enter(struct job_run *run)
+enum stage_result ack_enter(struct job_run *run)
 {
     if (!is_answered(run)) {
         release_memory(run);
@@ -287,17 +285,16 @@ void ack_enter(struct job_run *run)
             queue_give_back_later(run->queue, run->lease);
         else
             queue_give_back(run->queue, run->lease);
-        return;
+        return RESULT_WAIT;
     }
     if (job_run_is_open(run) || run->outcome == OUTCOME_CANCELLED)
-        job_run_decide(run, OUTCOME_ANSWERED);
-    if (run->outcome == OUTCOME_REPEATED)
-        answer_with_repeat(run);
-    else
-        answer(run, &run->error, false);
+        job_run_decide(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
+    if (!(run->repeat ? answer_with_repeat(run) : answer(run, &run->error, false)))
+        job_run_decide(run, OUTCOME_RETURNED);
     release_results(run); /* the queue now owns the result's text and the key outputs */
     note_length(run);
     release_memory(run);
+    return RESULT_WAIT;
 }
 
 void ack_abandon(struct job_run *run, const struct error *error)
@@ -313,7 +310,8 @@ void ack_abandon(struct job_run *run, const struct error *error)
     if (error) {
         count(run, error,
               error->status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED, true);
-        answer(run, error, true);
+        bool answered = answer(run, error, true);
+        (void)answered; /* else the job goes back to the queue */
     } else {
         pipeline->parts.totals->returned++;
         queue_give_back(run->queue, run->lease);

@@ -3,7 +3,6 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
 
@@ -14,7 +13,7 @@ static bool admit(struct job_run *run)
     uint64_t now_ns = clock_now_ns();
     run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
     trace_hooks_admit(run, run->timing.entered_ns, now_ns);
-    stage_done(run);
+    pipeline_resume(run, RESULT_NEXT);
     return true;
 }
 

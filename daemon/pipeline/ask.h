@@ -3,6 +3,6 @@
  */
 #pragma once
 
-struct job_run;
+#include "daemon/pipeline/job_run.h"
 
-void ask_enter(struct job_run *run);
+enum stage_result ask_enter(struct job_run *run);

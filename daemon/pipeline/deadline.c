@@ -61,9 +61,7 @@ static void end_late(struct job_run *run, const struct error *late)
     const struct engine_task *task = &run->engine_task;
     bool failed = job_run_is_on_device(run) && task->error.status == STATUS_GPU_FAILED;
     run->error = failed ? task->error : *late;
-    if (failed && task->returned && job_run_is_open(run))
-        job_run_decide(run, OUTCOME_RETURNED);
-    stage_done(run);
+    pipeline_resume(run, failed && task->returned ? RESULT_RETURN : RESULT_END);
 }
 
 /* A waiting job ends at its deadline. A worker checks the deadline itself, so a job that it owns
@@ -95,7 +93,7 @@ static void send_back_waiting(struct pipeline *pipeline, uint64_t now)
             log_info("job %s goes back after it waited %.1f s in stage %s",
                      job_run_label(run, label), clock_ms(run->timing.fetched_ns, now) / 1e3,
                      stage_name(stage));
-            stage_end(run, OUTCOME_RETURNED);
+            pipeline_resume(run, RESULT_RETURN);
         }
     }
 }

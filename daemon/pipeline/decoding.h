@@ -1,11 +1,12 @@
 /*
- * decoding.h - the stages DECODE and GPU on a worker. Each sets run->error if it fails.
+ * decoding.h - the stage DECODE: decodes the input into the reserved memory, or prepares it for a
+ * device.
  */
 #pragma once
 
-struct job_run;
-struct worker_tools;
+#include "daemon/pipeline/job_run.h"
 
-void decoding_run(struct job_run *run, struct worker_tools *tools);
-/* On the CPU engine: runs the passes of the plan. */
-void decoding_compute(struct job_run *run, struct worker_tools *tools);
+/* On a worker. Sets run->error if it fails. */
+enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools);
+/* On the loop: releases the decoder's memory, and a file that no device needs. */
+void decoding_leave(struct job_run *run);

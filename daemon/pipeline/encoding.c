@@ -296,7 +296,7 @@ static void judge_disk(struct job_run *run, bool is_full, struct worker_tools *t
                       DISK_LACKS_ROOM;
 }
 
-void encoding_run(struct job_run *run, struct worker_tools *tools)
+enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools)
 {
     bool suspects_disk = false, is_full = false;
     job_input_close(run); /* no device can decline it any more */
@@ -309,4 +309,5 @@ void encoding_run(struct job_run *run, struct worker_tools *tools)
         judge_disk(run, is_full, tools);
     measure_results(run);
     job_outputs_judge(run);
+    return RESULT_NEXT;
 }

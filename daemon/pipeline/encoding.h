@@ -4,7 +4,6 @@
  */
 #pragma once
 
-struct job_run;
-struct worker_tools;
+#include "daemon/pipeline/job_run.h"
 
-void encoding_run(struct job_run *run, struct worker_tools *tools);
+enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools);

@@ -15,7 +15,7 @@ static void give_back(struct pipeline *pipeline, enum stage last, bool files, bo
             if ((files && !job_run_lacks_disk(run)) || atomic_load(&run->at) > last)
                 continue;
             if (stage_withdraw(run))
-                stage_end(run, OUTCOME_RETURNED);
+                pipeline_resume(run, RESULT_RETURN);
             else if (force)
                 ack_abandon(run, NULL);
         }

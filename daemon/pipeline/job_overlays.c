@@ -257,7 +257,6 @@ void job_overlays_take_key(struct job_run *run)
     else if (!own->maker->lacks_room)
         job_overlays_fail_key(run, &why);
     drop_key(run);
-    own->reads_on = !own->maker->lacks_room;
 }
 
 /* ---- around the read ------------------------------------------------------------------------ */
@@ -266,7 +265,7 @@ void job_overlays_use(struct job_run *run, struct overlay_maker *maker)
 {
     run->overlays.cache = maker->overlays;
     run->overlays.maker = maker;
-    run->overlays.reads_on = run->overlays.lacks_lane = false;
+    run->overlays.lacks_lane = false;
 }
 
 void job_overlays_open(struct job_run *run, struct worker_tools *tools, struct overlay_maker *maker)

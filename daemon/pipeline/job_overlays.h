@@ -32,8 +32,7 @@ struct job_run_overlays {
     const char *key;               /* from the request to the decode; the operation's */
     uint8_t *loaded;               /* its bytes, malloc'd; NULL: not read */
     size_t loaded_bytes;
-    bool counted;                  /* the queue still counts them in its budget */
-    bool reads_on;                 /* a worker has decoded them: the read goes on on the loop */
+    bool counted; /* the queue still counts them in its budget */
 };
 
 /* On the loop, before the checks. */

@@ -58,6 +58,17 @@ enum outcome {
     OUTCOME_COUNT
 };
 
+/* What follows a part of a stage. The stage returns it, or the event for which the job waits gives
+ * it to pipeline_resume (state.h). Only spine.c chooses the stage from it. */
+enum stage_result {
+    RESULT_NEXT,  /* the next stage follows, or ACK if the job has an error or an outcome */
+    RESULT_RUN,   /* a worker or a device runs the stage */
+    RESULT_WAIT,  /* the job waits for an event, or for memory (line.h) */
+    RESULT_AGAIN, /* the job is read again */
+    RESULT_END,   /* the job is answered now */
+    RESULT_RETURN /* the job goes back to the queue, and this attempt does not count */
+};
+
 /*
  * Every legal move. Each row: stage and owner before the move; owner after it, and the set of
  * stages after it.
@@ -72,12 +83,12 @@ enum outcome {
     MOVE(stage, WORKER, ZOMBIE, JOB_RUN_AT(stage))                                                 \
     MOVE(stage, ZOMBIE, NONE, JOB_RUN_AT(ASK))
 #define JOB_RUN_MOVES(MOVE)                                                                        \
-    /* A new lease takes a free slot. A job with an error goes directly to ACK. */                 \
-    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                    \
+    /* A new lease takes a free slot. */                                                           \
+    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK))                                                         \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can carry a job through several stages; it returns at the last one. */             \
-    JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT), JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) |          \
-                                                      JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))        \
+    JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT),                                                  \
+                   JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))   \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
     JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU),                                                  \
                    JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                      \
@@ -215,6 +226,7 @@ struct job_run {
     enum owner owner;
     _Atomic enum outcome outcome;
     _Atomic enum stage at;       /* stage that the worker has reached: `stage` or a later one */
+    enum stage_result stage_result; /* of that stage, when the worker returns the job */
 
     size_t text_bytes;           /* this job's part of pipeline->text_bytes */
     char *repeat;                /* the result for OUTCOME_REPEATED; malloc'd */

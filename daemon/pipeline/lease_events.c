@@ -6,7 +6,6 @@
 
 #include "conf/clock.h"
 #include "conf/log.h"
-#include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/spine.h"
@@ -56,7 +55,8 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     return run;
 }
 
-static void parse(struct job_run *run, const struct lease *lease)
+/* false: no memory. Such a job is not answered: its id and reply_to may be unknown. */
+static bool parse(struct job_run *run, const struct lease *lease)
 {
     const struct options *options = run->pipeline->parts.options;
     struct job_rules rules = {run->bounds.ns, options->job_timeout_s};
@@ -69,26 +69,19 @@ static void parse(struct job_run *run, const struct lease *lease)
                       "connection when it sends them; at most %zu were asked for; raise its "
                       "client-output-buffer-limit, or the limit of a proxy",
                       lease->raw_bytes, lease->raw_bytes_max);
-        return;
+        return true;
     }
     enum status status = job_parse(&run->job, lease->raw, lease->raw_bytes, &rules, &run->error);
     memset(run->outputs, 0, run->job.output_count * sizeof *run->outputs);
-    if (status != STATUS_OK) {
-        /* Not answered: without the parsed job its id and reply_to may be unknown. */
-        char label[LABEL_BYTES];
-        if (run->error.status == STATUS_OUT_OF_MEMORY) {
-            job_run_decide(run, OUTCOME_RETURNED);
-            log_error("job %s: no memory to parse it; it returns to the queue",
-                      job_run_label(run, label));
-        }
-        return;
-    }
+    if (status != STATUS_OK)
+        return status != STATUS_OUT_OF_MEMORY;
     run->timing.left_ns = (uint64_t)(run->job.timeout_s * NS_PER_S);
     if (run->job.pushed > 0) {
         double waited = clock_unix_s() - run->job.pushed;
         run->timing.queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
     planning_check(run);
+    return true;
 }
 
 /* Until the job ends. */
@@ -99,17 +92,12 @@ static void count_text(struct job_run *run, size_t bytes)
 }
 
 /* Frees what a job does not need while it waits. Keeps only the beginning of its text: logs quote
- * it if the input is unknown. */
-static void shrink(struct job_run *run, struct lease *lease)
+ * it if the input is unknown. false: no memory. */
+static bool shrink(struct job_run *run, struct lease *lease)
 {
-    char label[LABEL_BYTES];
     if (!lease->raw)
-        return;
-    if (!job_drop_tree(&run->job) && job_run_is_open(run)) { /* uncovered: moment */
-        job_run_decide(run, OUTCOME_RETURNED);
-        log_error("job %s: no memory to store it; it returns to the queue",
-                  job_run_label(run, label));
-    }
+        return true;
+    bool stored = job_drop_tree(&run->job);
     for (size_t i = 0; i < run->job.output_count; i++)
         count_text(run, op_list_bytes(run->outputs[i].ops));
     count_text(run, run->job.bytes + lease->raw_bytes);
@@ -118,6 +106,23 @@ static void shrink(struct job_run *run, struct lease *lease)
     char *head = realloc(lease->raw, lease->head_bytes + 1);
     lease->head = head ? head : lease->raw;
     lease->raw = NULL;
+    return stored;
+}
+
+static enum outcome outcome_of_fetch(struct job_run *run, struct lease *lease)
+{
+    const char *lacking = parse(run, lease) ? NULL : "parse";
+    if (!shrink(run, lease) && !lacking) /* uncovered: moment */
+        lacking = "store";
+    if (lacking) {
+        char label[LABEL_BYTES];
+        log_error("job %s: no memory to %s it; it returns to the queue", job_run_label(run, label),
+                  lacking);
+        return OUTCOME_RETURNED;
+    }
+    if (run->error.status != STATUS_OK)
+        return OUTCOME_REFUSED;
+    return run->pipeline->failed ? OUTCOME_RETURNED : OUTCOME_OPEN;
 }
 
 void lease_events_leased(void *context, struct lease *lease)
@@ -133,27 +138,20 @@ void lease_events_leased(void *context, struct lease *lease)
         pipeline->ticked_ns = clock_now_ns();
         uv_timer_again(&pipeline->tick);
     }
-    parse(run, lease);
-    shrink(run, lease);
-    if (job_run_is_open(run) && run->error.status != STATUS_OK)
-        job_run_decide(run, OUTCOME_REFUSED);
-    if (job_run_is_open(run) && pipeline->failed) /* uncovered: moment */
-        job_run_decide(run, OUTCOME_RETURNED);
+    enum outcome outcome = outcome_of_fetch(run, lease);
     lease->id = run->job.id;
-    spine_begin(run);
+    spine_begin(run, outcome);
 }
 
 /* ---- decisions about the start -------------------------------------------------------------- */
 
+/* A job that does not wait ends after the stage that is running, or is in ACK already. */
 static void cancel(struct job_run *run)
 {
-    bool waits = run->stage < STAGE_ACK && stage_withdraw(run);
     if (job_run_is_open(run))
         job_run_decide(run, OUTCOME_CANCELLED);
-    if (!waits)
-        return; /* in ACK already, or the job ends after the stage that is running */
-    job_outputs_end_cancelled(run);
-    stage_done(run);
+    if (stage_withdraw(run))
+        pipeline_resume(run, RESULT_END);
 }
 
 static void repeat(struct job_run *run, const char *kept)
@@ -163,7 +161,6 @@ static void repeat(struct job_run *run, const char *kept)
     if (!run->repeat) /* uncovered: refusal */
         error_set(&run->error, STATUS_INTERNAL,
                   "the stored result of the first job with this id cannot be read");
-    stage_end(run, run->repeat ? OUTCOME_REPEATED : OUTCOME_ANSWERED);
 }
 
 static void expire(struct job_run *run)
@@ -175,7 +172,19 @@ static void expire(struct job_run *run)
     else
         error_set(&run->error, STATUS_EXPIRED, "the job expired at %.3f; it is not started after "
                   "that time", expires->seconds);
-    stage_end(run, OUTCOME_ANSWERED);
+}
+
+static enum stage_result obey(struct job_run *run, enum start_decision decision, const char *kept)
+{
+    if (decision == START_GO)
+        return RESULT_NEXT;
+    if (decision == START_WAITS)
+        return RESULT_RETURN;
+    if (decision == START_EXPIRED)
+        expire(run);
+    else
+        repeat(run, kept);
+    return RESULT_END;
 }
 
 void lease_events_start_decided(void *context, struct lease *lease, enum start_decision decision,
@@ -189,14 +198,7 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
         cancel(run);
     } else if (run->stage == STAGE_ASK) {
         bound_wait(run, clock_now_ns());
-        if (decision == START_GO)
-            stage_done(run);
-        else if (decision == START_WAITS)
-            stage_end(run, OUTCOME_RETURNED);
-        else if (decision == START_EXPIRED)
-            expire(run);
-        else
-            repeat(run, kept);
+        pipeline_resume(run, obey(run, decision, kept));
     }
     pipeline_wake(pipeline);
 }
@@ -214,9 +216,8 @@ void lease_events_lost(void *context, struct lease *lease)
                 job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
-    if ((run->stage < STAGE_DECODE || run->stage == STAGE_UPLOAD) &&
-        stage_withdraw(run)) { /* uncovered: moment */
-        stage_done(run);
+    if (stage_withdraw(run)) { /* uncovered: moment */
+        pipeline_resume(run, RESULT_END);
         pipeline_wake(pipeline);
     }
 }

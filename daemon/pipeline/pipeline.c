@@ -267,8 +267,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
         return NULL;
     }
     pipeline->parts = *parts;
-    pipeline->table = spine_table;
-    pipeline->next_stage = spine_next;
+    pipeline->resume = spine_resume;
     pipeline->runs = runs;
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;

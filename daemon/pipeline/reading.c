@@ -197,12 +197,13 @@ static void give_up_read(struct job_run *run)
     pool_give(run->pipeline->file_pool, &run->input.file);
 }
 
-void reading_run(struct job_run *run, struct worker_tools *tools)
+enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
 {
     struct overlay_maker maker;
+    bool is_overlay = run->overlays.loaded != NULL;
     run->input.lacks_room = false;
     job_overlays_open(run, tools, &maker);
-    if (run->overlays.loaded)
+    if (is_overlay)
         read_overlay(run);
     else
         read_and_plan(run, tools);
@@ -212,4 +213,7 @@ void reading_run(struct job_run *run, struct worker_tools *tools)
     if (!is_read_later(run))
         job_input_close(run);
     stop_clock(run);
+    if (job_input_lacks_room(run))
+        return RESULT_WAIT;
+    return is_overlay ? RESULT_AGAIN : RESULT_NEXT;
 }

@@ -5,7 +5,6 @@
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
 /* ---- one read ------------------------------------------------------------------------------- */
@@ -17,13 +16,12 @@ static void on_loaded(void *context, uint8_t *bytes, size_t length, const struct
     run->input.reading = NULL;
     if (error) {
         run->error = *error;
-        stage_done(run);
     } else {
         run->input.loaded = bytes;
         run->input.key_counted = true;
         run->input.bytes = length;
-        reads_enter(run);
     }
+    pipeline_resume(run, RESULT_AGAIN);
     pipeline_wake(pipeline);
 }
 
@@ -82,10 +80,7 @@ static void on_overlay_read(void *context, uint8_t *bytes, size_t length, const 
         run->overlays.loaded_bytes = length;
         run->overlays.counted = true;
     }
-    if (run->error.status != STATUS_OK)
-        stage_done(run);
-    else
-        reads_enter(run);
+    pipeline_resume(run, RESULT_AGAIN);
     pipeline_wake(pipeline);
 }
 
@@ -144,19 +139,16 @@ static bool must_yield(const struct job_run *run)
     return false;
 }
 
-static void start_read(struct job_run *run)
+static enum stage_result start_read(struct job_run *run)
 {
     const struct job_place *place = &run->job.input;
     bool lays = job_overlays_next_key(run), loads = lays || is_input_missing(run);
     char url[JOB_URL_BYTES_MAX + 1];
-    if (run->error.status != STATUS_OK) {
-        stage_done(run);
-        return;
-    }
+    if (run->error.status != STATUS_OK)
+        return RESULT_END;
     if (!loads) {
         run->input.files_given = run->pipeline->files_given;
-        stage_start(run);
-        return;
+        return RESULT_RUN;
     }
     run->input.reading = lays ? request_key(run, run->overlays.key, on_overlay_read)
                          : place->url ? start_download(run)
@@ -164,11 +156,11 @@ static void start_read(struct job_run *run)
     if (run->input.reading) {
         if (reads_beside_overlays(run))
             free_budget_for(run);
-        return;
+        return RESULT_WAIT;
     }
     error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory to read \"%.200s\"",
               lays ? run->overlays.key : job_place_name(place, url));
-    stage_done(run);
+    return RESULT_END;
 }
 
 static bool is_waiting(const struct job_run *run)
@@ -192,13 +184,13 @@ static bool is_first(const struct job_run *run)
 
 /* A job that has read the key of an overlay does not wait in the line: the jobs before it may need
  * its memory, or its part of the queue's budget. */
-void reads_enter(struct job_run *run)
+enum stage_result reads_enter(struct job_run *run)
 {
     bool holds = run->overlays.held > 0 || run->overlays.loaded;
     if (!run->pipeline->reads_wait || holds || is_first(run)) /* else reads_pump starts it */
-        start_read(run);
-    else
-        free_budget(run->pipeline);
+        return start_read(run);
+    free_budget(run->pipeline);
+    return RESULT_WAIT;
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -271,7 +263,7 @@ void reads_pump(struct pipeline *pipeline)
         if (waits && must_yield(run))
             pipeline->reads_wait = true;
         else if (waits)
-            start_read(run);
+            pipeline_resume(run, start_read(run));
         if (turn == TURN_REFUSED) {
             pipeline->reads_wait = true;
             return;

@@ -24,10 +24,9 @@
  */
 #pragma once
 
-struct job_run;
-struct pipeline;
+#include "daemon/pipeline/job_run.h"
 
-void reads_enter(struct job_run *run);
+enum stage_result reads_enter(struct job_run *run);
 /* Starts waiting reads while there is room. */
 void reads_pump(struct pipeline *pipeline);
 /* A worker found no room for the job's input: the job waits for room. */

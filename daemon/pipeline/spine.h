@@ -4,11 +4,11 @@
  * lease_events.h makes a job of each lease. It then passes these stages:
  *
  *   stage    on the loop          on a worker
- *   ASK      ask.h                                   only if Redis decides about its start
+ *   ASK      ask.h                                   asks only if Redis decides about its start
  *   READ     reads.h, line.h      reading.h          the plan: planning.h, route.h, job_overlays.h
  *   ADMIT    admit.h, line.h                         the memory: admission.h
  *   DECODE                        decoding.h
- *   GPU                           decoding.h         or on a device, without a worker
+ *   GPU      computing.h          computing.h        or on a device, without a worker
  *   ENCODE                        encoding.h
  *   UPLOAD   uploads.h                               only outputs to URLs
  *   ACK      ack.h, release.h
@@ -19,11 +19,10 @@
 
 #include "daemon/pipeline/stage.h"
 
-extern const struct stage_row spine_table[STAGE_COUNT];
-/* The first stage of a job that was just leased. */
-void spine_begin(struct job_run *run);
-/* The stage after the job's: ACK if the job has an error or an outcome. */
-enum stage spine_next(const struct job_run *run);
+/* The first stage of a job that was just leased. outcome: if it is decided already. */
+void spine_begin(struct job_run *run, enum outcome outcome);
+/* For pipeline_resume: what follows `result` of the job's stage. */
+void spine_resume(struct job_run *run, enum stage_result result);
 /* worker_task.run and worker_task.done of every job. */
 void spine_run(struct worker_task *task, struct worker_tools *tools);
 void spine_done(struct worker_task *task);

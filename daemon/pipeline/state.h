@@ -14,16 +14,13 @@
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/telemetry/job_stages.h"
 
-struct job_run;
-struct stage_row;
-
 struct pipeline {
     struct pipeline_parts parts;
-    const struct stage_row *table; /* of the stages: STAGE_COUNT rows */
-    enum stage (*next_stage)(const struct job_run *run); /* the stage after the job's */
+    void (*resume)(struct job_run *run, enum stage_result result); /* spine_resume */
     struct group *group; /* NULL before the start and after the end */
     uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
     struct pool *file_pool;
@@ -64,4 +61,11 @@ struct pipeline {
 static inline void pipeline_wake(struct pipeline *pipeline)
 {
     pipeline->wakes = true;
+}
+
+/* Continues a job that the loop owns, after the event for which it waited. The only way by which
+ * callbacks, timers and other jobs move a job. Stages cannot call spine.c, which includes them. */
+static inline void pipeline_resume(struct job_run *run, enum stage_result result)
+{
+    run->pipeline->resume(run, result);
 }

@@ -5,7 +5,6 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
 static bool is_due(const struct job_run *run, size_t index)
@@ -28,15 +27,15 @@ static void drop_value(struct job_run_output *output)
     output->value = (struct queue_value){0};
 }
 
-static void finish(struct job_run *run)
+static enum stage_result finish(struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].upload)
-            return;
+            return RESULT_WAIT;
     run->timing.upload_ms = clock_ms(run->timing.transfer_ns, clock_now_ns());
     error_clear(&run->error);
     job_outputs_judge(run);
-    stage_done(run);
+    return RESULT_NEXT;
 }
 
 static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
@@ -50,7 +49,7 @@ static void on_uploaded(void *context, uint8_t *bytes, size_t length, const stru
     if (error)
         output->error = *error;
     drop_value(output);
-    finish(output->run);
+    pipeline_resume(output->run, finish(output->run));
     pipeline_wake(pipeline);
 }
 
@@ -74,13 +73,15 @@ static void start(struct job_run *run, size_t index)
     drop_value(output);
 }
 
-void uploads_enter(struct job_run *run)
+enum stage_result uploads_enter(struct job_run *run)
 {
+    if (!uploads_are_due(run))
+        return RESULT_NEXT;
     run->timing.transfer_ns = clock_now_ns();
     for (size_t i = 0; i < run->job.output_count; i++)
         if (is_due(run, i))
             start(run, i);
-    finish(run);
+    return finish(run);
 }
 
 void uploads_leave(struct job_run *run)

@@ -5,13 +5,11 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
-struct job_run;
+#include "daemon/pipeline/job_run.h"
 
 /* Whether the job has encoded outputs that are not uploaded yet. */
 bool uploads_are_due(const struct job_run *run);
-/* Uploads them. The job goes on to ACK at the end. */
-void uploads_enter(struct job_run *run);
+/* Uploads them. */
+enum stage_result uploads_enter(struct job_run *run);
 /* Ends all uploads without a result. Idempotent. */
 void uploads_leave(struct job_run *run);

@@ -24,7 +24,7 @@
 
 #include "tests/faults/shim.h"
 
-/* As in daemon/pipeline/stage.c. */
+/* As in daemon/pipeline/spine.c. */
 void fault_point(const char *key, const char *stage, const char *id);
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

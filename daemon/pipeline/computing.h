@@ -1,0 +1,18 @@
+/*
+ * computing.h - the stage GPU: runs the plan on a device, or on the CPU engine.
+ */
+#pragma once
+
+#include "daemon/pipeline/job_run.h"
+
+/* On the loop or a worker. RESULT_NEXT: the plan has no passes. */
+enum stage_result computing_enter(struct job_run *run);
+/* On a worker: runs the plan on the CPU engine. */
+enum stage_result computing_run(struct job_run *run, struct worker_tools *tools);
+/* Gives the job to its device, which then submits its worker_task. */
+void computing_send(struct job_run *run);
+/* On that worker. RESULT_AGAIN: a device has declined the file. The job is planned again, for the
+ * codecs of the host; an open file is read again. */
+enum stage_result computing_take_back(struct job_run *run);
+/* On the loop: releases the input, unless a device has declined it. */
+void computing_leave(struct job_run *run);
