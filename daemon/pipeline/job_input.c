@@ -6,11 +6,6 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
-bool job_input_lacks_room(const struct job_run *run)
-{
-    return run->input.lacks_room && run->error.status == STATUS_OK;
-}
-
 void job_input_end_key(struct job_run *run)
 {
     if (run->input.key_counted && run->job.input.url)
@@ -42,7 +37,6 @@ void job_input_release(struct job_run *run)
     if (run->input.file.memory) {
         pool_give(run->pipeline->file_pool, &run->input.file);
         run->pipeline->files_given++;
-        run->pipeline->read_stalled = false;
     }
     job_input_drop_loaded(run);
 }

@@ -3,12 +3,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 struct job_run;
 
-/* Whether a worker found no room for the job's input, or for an overlay. */
-bool job_input_lacks_room(const struct job_run *run);
 /* Releases the input's memory. Idempotent. */
 void job_input_release(struct job_run *run);
 /* Closes the input's file. Idempotent. Any thread, by the owner of the job. */

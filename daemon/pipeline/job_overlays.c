@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/overlay_maker.h"
@@ -234,7 +233,7 @@ bool job_overlays_next_key(struct job_run *run)
     return own->key != NULL;
 }
 
-void job_overlays_fail_key(struct job_run *run, const struct error *error)
+static void fail_key(struct job_run *run, const struct error *error)
 {
     struct job_run_overlays *own = &run->overlays;
     struct error *of_output = &run->outputs[own->output].error;
@@ -243,19 +242,32 @@ void job_overlays_fail_key(struct job_run *run, const struct error *error)
     job_outputs_fail_if_all_failed(run);
 }
 
+void job_overlays_put_key(struct job_run *run, uint8_t *bytes, size_t length,
+                          const struct error *error)
+{
+    if (error) {
+        fail_key(run, error);
+        return;
+    }
+    run->overlays.loaded = bytes;
+    run->overlays.loaded_bytes = length;
+    run->overlays.counted = true;
+}
+
 void job_overlays_take_key(struct job_run *run)
 {
     struct job_run_overlays *own = &run->overlays;
     struct overlay *overlay = NULL;
     struct error why = {0};
+    job_run_bound_codec(run);
     if (open_list(run, &why)) {
         own->maker->held = own->held;
         overlay = overlay_from_key(own->maker, own->key, own->loaded, own->loaded_bytes, &why);
     }
     if (overlay)
         hold(run, key_number, 0, overlay);
-    else if (!own->maker->lacks_room)
-        job_overlays_fail_key(run, &why);
+    else if (own->maker->lack == LACKS_NOTHING)
+        fail_key(run, &why);
     drop_key(run);
 }
 
@@ -265,29 +277,6 @@ void job_overlays_use(struct job_run *run, struct overlay_maker *maker)
 {
     run->overlays.cache = maker->overlays;
     run->overlays.maker = maker;
-    run->overlays.lacks_lane = false;
-}
-
-void job_overlays_open(struct job_run *run, struct worker_tools *tools, struct overlay_maker *maker)
-{
-    struct pipeline *pipeline = run->pipeline;
-    *maker = (struct overlay_maker){.overlays = pipeline->overlays,
-                                    .files = pipeline->parts.files,
-                                    .codec = tools->codec,
-                                    .limits = &run->bounds.codec,
-                                    .bytes_max = run->bounds.input_bytes_max,
-                                    .settled_s = OVERLAY_SETTLED_S,
-                                    .admission = &pipeline->admission};
-    job_overlays_use(run, maker);
-}
-
-void job_overlays_close(struct job_run *run)
-{
-    if (job_input_lacks_room(run)) {
-        job_overlays_release(run);
-        job_input_close(run);
-    }
-    run->overlays.maker = NULL;
 }
 
 void job_overlays_begin(struct job_run *run)

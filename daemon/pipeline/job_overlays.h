@@ -4,7 +4,7 @@
  * Overlays from keys are read before the input, one at a time: the loop reads a key, and a worker
  * decodes it and returns the job to the loop. Overlays from files are read by the worker that plans
  * the job. If there is no room for an overlay, the job releases all of them, and its input, and
- * waits in the line of reads.c. The job keeps its references until the constants of its plan have
+ * waits in the line of line.c. The job keeps its references until the constants of its plan have
  * been put into the input buffer.
  *
  * For the owner of the job.
@@ -25,7 +25,6 @@ struct job_run_overlays {
     struct pool_block block;       /* the references */
     uint32_t length;               /* their number */
     size_t held;                   /* bytes of the block and of the overlays */
-    bool lacks_lane;               /* the last read lacked room in the lane */
 
     size_t output;                 /* The operation whose key was read last. */
     int position;                  /* -1: none */
@@ -43,17 +42,13 @@ enum status job_overlays_check(struct job_run *run, size_t index, const char *ns
 
 /* On the loop: whether a key must be read before the input; it is then run->overlays.key. */
 bool job_overlays_next_key(struct job_run *run);
-/* On the loop: the key could not be read. Fails its output, and the job if all outputs failed. */
-void job_overlays_fail_key(struct job_run *run, const struct error *error);
+/* On the loop: takes the bytes of the key. With an error, its output fails, and the job if all
+ * outputs failed. */
+void job_overlays_put_key(struct job_run *run, uint8_t *bytes, size_t length,
+                          const struct error *error);
 
-/* On any thread, in place of job_overlays_open: the job gets overlays from this maker until
- * run->overlays.maker is reset. */
+/* On any thread: the job gets overlays from this maker until run->overlays.maker is reset. */
 void job_overlays_use(struct job_run *run, struct overlay_maker *maker);
-/* On a worker, around the read. close: if the job lacks room, releases its overlays and closes its
- * input. */
-void job_overlays_open(struct job_run *run, struct worker_tools *tools,
-                       struct overlay_maker *maker);
-void job_overlays_close(struct job_run *run);
 /* On a worker: decodes the bytes that the loop has read. */
 void job_overlays_take_key(struct job_run *run);
 

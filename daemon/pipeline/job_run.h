@@ -151,23 +151,31 @@ struct job_run_bounds {
     const char *ns; /* of the job's queue */
 };
 
-/* Order of jobs that wait for memory on the loop, in READ and ADMIT. */
-enum turn {
-    TURN_IN_ORDER,
-    TURN_REFUSED, /* READ: a worker found no room for the input; later jobs wait for this job */
-    TURN_ASIDE    /* only zombies could make room for this job; later jobs do not wait for it */
+/* How a job waits for memory: line.h. */
+enum turn { TURN_IN_ORDER, TURN_REFUSED, TURN_ASIDE };
+
+struct job_run_wait {
+    enum turn turn;
+    enum lack lack; /* of the last read; the worker sets it */
+    uint64_t given; /* pipeline->files_given at the start of the last read */
+};
+
+/* What a job does in the stage READ; reads.h chooses the next step. */
+enum read_step {
+    READ_WAITS,   /* in the line */
+    READ_OVERLAY, /* the key of an overlay is read, and a worker makes the overlay */
+    READ_INPUT,   /* the input is read from a key, or downloaded */
+    READ_PLAN     /* a worker puts the input into the file pool, and plans the job */
 };
 
 struct job_run_input {
-    enum turn turn;        /* used by the loop only */
+    enum read_step step;
     enum codec_place decoder;
     bool declined;         /* a device could not decode the file, or encode a result: both are done
                               on the host */
     void *reading;         /* handle of queue_read or fetcher_start until the bytes are here */
     uint8_t *loaded;       /* the bytes of a key or a URL, malloc'd; the read stage frees them */
     bool key_counted;      /* the queue or the fetcher still counts `loaded` in its budget */
-    uint64_t files_given;  /* pipeline->files_given at the start of the read */
-    bool lacks_room;       /* the last read found no room in the file pool */
     bool is_open;          /* fd is the input's file: a device decodes it, or a worker reads it */
     int fd;
     struct pool_block file; /* the input file's bytes; may be empty while the file is open */
@@ -236,6 +244,7 @@ struct job_run {
     uint64_t needed, room;       /* bytes: of the first output that did not fit, at least; for it */
     struct job_run_bounds bounds;
     struct job_run_timing timing;
+    struct job_run_wait wait;
     struct job_run_input input;
     struct job_run_overlays overlays;
     struct image_info info;

@@ -1,39 +1,180 @@
 #include "daemon/pipeline/line.h"
 
+#include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
-#include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/reads.h"
 #include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
 
-static void recall_reads(struct pipeline *pipeline)
+/* ---- READ ----------------------------------------------------------------------------------- */
+
+static bool is_waiting(const struct job_run *run)
 {
+    return run->input.step == READ_WAITS;
+}
+
+/* Whether the job has overtaken all reads that wait. */
+static bool is_first(const struct job_run *run)
+{
+    each_run (other, &run->pipeline->stages[STAGE_READ]) {
+        if (other == run)
+            return !reads_must_yield(run);
+        if (other->wait.turn == TURN_REFUSED ||
+            (is_waiting(other) && other->wait.turn != TURN_ASIDE))
+            return false;
+    }
+    return false;
+}
+
+enum stage_result line_enter_read(struct job_run *run)
+{
+    bool holds = run->overlays.held > 0 || run->overlays.loaded;
+    if (!run->pipeline->reads_wait || holds || is_first(run))
+        return reads_start(run);
+    run->input.step = READ_WAITS;
+    reads_free_budget(run->pipeline);
+    return RESULT_WAIT;
+}
+
+void line_rejoin(struct job_run *run)
+{
+    run->input.step = READ_WAITS;
+    run->wait.turn = TURN_REFUSED;
+    run->pipeline->reads_wait = true;
+    /* Its overlays from keys may need its part of the queue's budget. */
+    if (run->overlays.key_count > 0 && run->job.input.key)
+        job_input_drop_loaded(run);
+    reads_free_budget(run->pipeline);
+}
+
+/* Whether a job other than a zombie holds memory that the refused read lacks, or will take some
+ * soon. */
+static bool room_will_come(const struct job_run *refused)
+{
+    struct pipeline *pipeline = refused->pipeline;
+    if (!list_empty(&pipeline->stages[STAGE_DECODE]) ||
+        (refused->wait.lack == LACKS_LANE && admission_usage(&pipeline->admission).used > 0))
+        return true;
+    each_run (run, &pipeline->stages[STAGE_ADMIT])
+        if (run->wait.turn != TURN_ASIDE)
+            return true;
+    each_run (run, &pipeline->stages[STAGE_READ])
+        if (run->owner == OWNER_WORKER || run->overlays.held > 0)
+            return true;
+    each_run (run, &pipeline->stages[STAGE_GPU])
+        if (run->input.file.memory)
+            return true;
+    return false;
+}
+
+/* A read that was refused. false: it stepped aside, because only zombies hold the memory. */
+static bool try_again(struct job_run *run)
+{
+    bool is_stalled = run->wait.given == run->pipeline->files_given;
+    if (is_stalled && room_will_come(run))
+        return true;
+    if (is_stalled && !list_empty(&run->pipeline->zombies)) {
+        run->wait.turn = TURN_ASIDE;
+        job_input_drop_loaded(run); /* frees the budget for others; it is read again */
+        return false;
+    }
+    if (!reads_must_yield(run))
+        pipeline_resume(run, reads_start(run));
+    return true;
+}
+
+static void start_reads(struct pipeline *pipeline)
+{
+    if (!pipeline->reads_wait)
+        return;
+    pipeline->reads_wait = false;
     each_run (run, &pipeline->stages[STAGE_READ]) {
-        if (run->input.turn != TURN_ASIDE)
+        bool waits = is_waiting(run);
+        if (run->wait.turn == TURN_REFUSED && (!waits || try_again(run))) {
+            pipeline->reads_wait = true;
+            return;
+        }
+        if (!waits || run->wait.turn == TURN_ASIDE)
             continue;
-        run->input.turn = TURN_REFUSED;
-        pipeline->reads_wait = true;
+        if (reads_must_yield(run))
+            pipeline->reads_wait = true;
+        else
+            pipeline_resume(run, reads_start(run));
     }
 }
 
-static void recall_admissions(struct pipeline *pipeline)
+/* ---- ADMIT ---------------------------------------------------------------------------------- */
+
+enum stage_result line_enter_admit(struct job_run *run)
+{
+    admission_wait(run);
+    return RESULT_WAIT;
+}
+
+static bool admit(struct job_run *run)
+{
+    if (!admission_try(run))
+        return false;
+    uint64_t now_ns = clock_now_ns();
+    run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
+    trace_hooks_admit(run, run->timing.entered_ns, now_ns);
+    pipeline_resume(run, RESULT_NEXT);
+    return true;
+}
+
+static void admit_jobs(struct pipeline *pipeline)
 {
     each_run (run, &pipeline->stages[STAGE_ADMIT]) {
-        if (run->input.turn == TURN_ASIDE)
+        if (admit(run) || run->wait.turn == TURN_ASIDE)
+            continue;
+        if (list_empty(&pipeline->zombies) || !admission_step_aside(run))
+            return;
+        run->wait.turn = TURN_ASIDE;
+    }
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+void line_pump(struct pipeline *pipeline)
+{
+    admit_jobs(pipeline);
+    start_reads(pipeline);
+}
+
+static void recall(struct pipeline *pipeline, enum stage stage)
+{
+    each_run (run, &pipeline->stages[stage]) {
+        if (run->wait.turn != TURN_ASIDE)
+            continue;
+        run->wait.turn = TURN_REFUSED;
+        if (stage == STAGE_ADMIT)
             admission_wait(run);
-        run->input.turn = TURN_IN_ORDER;
+        else
+            pipeline->reads_wait = true;
     }
 }
 
 void line_recall(struct pipeline *pipeline)
 {
-    recall_reads(pipeline);
-    recall_admissions(pipeline);
+    recall(pipeline, STAGE_READ);
+    recall(pipeline, STAGE_ADMIT);
 }
 
 void line_leave(struct job_run *run)
 {
-    if (run->stage == STAGE_READ && run->input.turn != TURN_IN_ORDER)
-        run->pipeline->read_stalled = false; /* the next job may need less room */
-    if (run->stage == STAGE_ADMIT && run->input.turn == TURN_ASIDE)
-        recall_reads(run->pipeline); /* its input held memory that a read may wait for */
-    run->input.turn = TURN_IN_ORDER;
+    if (run->stage == STAGE_ADMIT && run->wait.turn == TURN_ASIDE)
+        recall(run->pipeline, STAGE_READ); /* its input held memory that a read may wait for */
+    run->wait.turn = TURN_IN_ORDER;
+}
+
+uint32_t line_length(struct pipeline *pipeline)
+{
+    bool is_short = admission_is_short(&pipeline->admission);
+    uint32_t length = 0;
+    each_run (run, &pipeline->stages[STAGE_ADMIT])
+        length += is_short || run->wait.turn == TURN_ASIDE;
+    each_run (run, &pipeline->stages[STAGE_READ])
+        length += is_waiting(run);
+    return length;
 }

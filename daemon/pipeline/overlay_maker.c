@@ -26,7 +26,8 @@ bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_b
         maker->held += block->bytes;
         return true;
     }
-    maker->lacks_room |= !exhausted;
+    if (!exhausted)
+        maker->lack = LACKS_FILES;
     if (overlays_fit(maker->overlays, bytes, maker->held))
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of an overlay", bytes);
     else
@@ -53,7 +54,8 @@ static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct
         *lent = bytes;
         return true;
     }
-    maker->lacks_room = maker->lacks_lane = !exhausted;
+    if (!exhausted)
+        maker->lack = LACKS_LANE;
     error_set(error, STATUS_OVER_BUDGET,
               "decoding needs %zu bytes; the limit is three eighths of host_bytes", bytes);
     return false;

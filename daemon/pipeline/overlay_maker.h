@@ -3,7 +3,7 @@
  *
  * It runs on the worker that plans a job. All of its memory is taken from the pool of input files,
  * except a large decoder's, which is reserved in the lane of admission.h. Nothing waits for memory:
- * if there is no room now, lacks_room is set and the caller tries again later.
+ * if there is no room now, `lack` is set and the caller tries again later.
  */
 #pragma once
 
@@ -12,6 +12,13 @@
 #include "daemon/pipeline/overlays.h"
 
 struct admission;
+
+/* What a read lacks, which others may give back. */
+enum lack {
+    LACKS_NOTHING,
+    LACKS_FILES, /* room in the pool of input files */
+    LACKS_LANE   /* room in the lane of admission.h, for a decoder */
+};
 
 /* The usual settled_s: Linux counts file times in steps of up to 10 ms, some filesystems in steps
  * of 2 s. */
@@ -27,11 +34,10 @@ struct overlay_maker {
                            resolution of its times: no other job uses its overlay. */
     struct admission *admission;       /* NULL: the decoder's memory is not bounded */
     size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
-    bool lacks_room;  /* set if a function failed for lack of room now */
-    bool lacks_lane;  /* the room was to be in the lane */
+    enum lack lack;   /* set if a function failed for lack of room now */
 };
 
-/* Takes a block of the pool. false: error is set, and perhaps lacks_room. */
+/* Takes a block of the pool. false: error is set, and perhaps `lack`. */
 bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_block *block,
                         struct error *error);
 

@@ -9,15 +9,14 @@
 #include "conf/text.h"
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/admission.h"
-#include "daemon/pipeline/admit.h"
 #include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/give_back.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/lease_events.h"
+#include "daemon/pipeline/line.h"
 #include "daemon/pipeline/overlays.h"
-#include "daemon/pipeline/reads.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/spine.h"
 #include "daemon/pipeline/state.h"
@@ -85,8 +84,7 @@ static void pump(struct pipeline *pipeline)
     pipeline->wakes = pipeline->disk.changed = false;
     if (disk_changed && pipeline->disk.failed)
         give_back_files(pipeline);
-    admit_pump(pipeline);
-    reads_pump(pipeline);
+    line_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         pipeline->job_ms = -1; /* the next jobs may be others */
     offer_places(pipeline);
@@ -177,17 +175,6 @@ bool pipeline_is_used(const struct pipeline *pipeline)
     return !list_empty(&pipeline->zombies) || pipeline->disk.trying;
 }
 
-static uint32_t count_waiting(struct pipeline *pipeline)
-{
-    bool is_short = admission_is_short(&pipeline->admission);
-    uint32_t waiting = 0;
-    each_run (run, &pipeline->stages[STAGE_ADMIT])
-        waiting += is_short || run->input.turn == TURN_ASIDE;
-    each_run (run, &pipeline->stages[STAGE_READ])
-        waiting += run->owner == OWNER_LOOP && !run->input.reading;
-    return waiting;
-}
-
 void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
 {
     uint64_t now = clock_now_ns(), oldest = now;
@@ -199,7 +186,7 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
         }
     }
     snapshot->in_flight = pipeline_inflight(pipeline);
-    snapshot->waiting = count_waiting(pipeline);
+    snapshot->waiting = line_length(pipeline);
     snapshot->abandoned = (uint32_t)pipeline->zombies.length;
     snapshot->oldest_s = clock_ms(oldest, now) / 1e3;
     snapshot->moving = pipeline_healthy(pipeline);

@@ -36,9 +36,10 @@ static bool take_room(struct job_run *run)
     if (overlays_take(run->pipeline->overlays, run->input.bytes + 1, held, &run->input.file,
                       &exhausted))
         return true;
-    run->input.lacks_room = !exhausted;
-    if (!exhausted)
+    if (!exhausted) {
+        run->wait.lack = LACKS_FILES;
         return false;
+    }
     if (!overlays_fit(run->pipeline->overlays, run->input.bytes + 1, held))
         error_set(&run->error, STATUS_OVER_BUDGET,
                   "with %zu bytes of overlays, the input of %" PRIu64 " bytes does not fit into "
@@ -128,7 +129,7 @@ static bool read_input(struct job_run *run, struct worker_tools *tools)
 static void stop_clock(struct job_run *run)
 {
     uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
-    bool began = !job_input_lacks_room(run);
+    bool began = run->wait.lack == LACKS_NOTHING;
     if (now_ns >= deadline_ns && began)
         job_run_set_late(run, &run->error);
     if (began)
@@ -180,18 +181,11 @@ static void read_and_plan(struct job_run *run, struct worker_tools *tools)
     drop_large(run);
 }
 
-static void read_overlay(struct job_run *run)
-{
-    job_run_bound_codec(run);
-    job_overlays_take_key(run);
-}
-
-/* The plan failed for lack of room: the job must read again. */
-static void give_up_read(struct job_run *run)
+/* An overlay, or the plan, failed for lack of room: the job must read again. */
+static void give_up_read(struct job_run *run, enum lack lack)
 {
     run->error = (struct error){0};
-    run->input.lacks_room = true;
-    run->overlays.lacks_lane = run->overlays.maker->lacks_lane;
+    run->wait.lack = lack;
     release_plan(run);
     route_end(run);
     pool_give(run->pipeline->file_pool, &run->input.file);
@@ -199,21 +193,30 @@ static void give_up_read(struct job_run *run)
 
 enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
 {
-    struct overlay_maker maker;
-    bool is_overlay = run->overlays.loaded != NULL;
-    run->input.lacks_room = false;
-    job_overlays_open(run, tools, &maker);
-    if (is_overlay)
-        read_overlay(run);
+    struct pipeline *pipeline = run->pipeline;
+    struct overlay_maker maker = {.overlays = pipeline->overlays,
+                                  .files = pipeline->parts.files,
+                                  .codec = tools->codec,
+                                  .limits = &run->bounds.codec,
+                                  .bytes_max = run->bounds.input_bytes_max,
+                                  .settled_s = OVERLAY_SETTLED_S,
+                                  .admission = &pipeline->admission};
+    run->wait.lack = LACKS_NOTHING;
+    job_overlays_use(run, &maker);
+    if (run->input.step == READ_OVERLAY)
+        job_overlays_take_key(run);
     else
         read_and_plan(run, tools);
-    if (maker.lacks_room)
-        give_up_read(run);
-    job_overlays_close(run);
-    if (!is_read_later(run))
+    run->overlays.maker = NULL;
+    if (maker.lack != LACKS_NOTHING)
+        give_up_read(run, maker.lack);
+    bool lacks = run->wait.lack != LACKS_NOTHING;
+    if (lacks)
+        job_overlays_release(run);
+    if (lacks || !is_read_later(run))
         job_input_close(run);
     stop_clock(run);
-    if (job_input_lacks_room(run))
+    if (lacks)
         return RESULT_WAIT;
-    return is_overlay ? RESULT_AGAIN : RESULT_NEXT;
+    return run->input.step == READ_OVERLAY ? RESULT_AGAIN : RESULT_NEXT;
 }

@@ -33,17 +33,11 @@ void fault_point(const char *key, const char *stage, const char *id);
 #define fault_point(key, stage, id) ((void)0)
 #endif
 
-static enum stage_result enter_admit(struct job_run *run)
-{
-    admission_wait(run);
-    return RESULT_WAIT;
-}
-
 /* Priorities: the job that is closest to its end runs first. */
 static const struct stage_row table[STAGE_COUNT] = {
     [STAGE_ASK] = {.enter = ask_enter, .next = STAGE_READ},
-    [STAGE_READ] = {reads_enter, reading_run, reads_leave, 0, STAGE_ADMIT},
-    [STAGE_ADMIT] = {.enter = enter_admit, .next = STAGE_DECODE},
+    [STAGE_READ] = {line_enter_read, reading_run, reads_leave, 0, STAGE_ADMIT},
+    [STAGE_ADMIT] = {.enter = line_enter_admit, .next = STAGE_DECODE},
     [STAGE_DECODE] = {NULL, decoding_run, decoding_leave, 1, STAGE_GPU},
     [STAGE_GPU] = {computing_enter, computing_run, computing_leave, 2, STAGE_ENCODE},
     [STAGE_ENCODE] = {NULL, encoding_run, NULL, 3, STAGE_UPLOAD},
@@ -162,7 +156,7 @@ void spine_done(struct worker_task *task)
     stage_return(run);
     enum stage_result result = judge(run);
     if (result == RESULT_WAIT)
-        reads_refuse(run);
+        line_rejoin(run);
     spine_resume(run, result);
 }
 

@@ -5,8 +5,8 @@
  *
  *   stage    on the loop          on a worker
  *   ASK      ask.h                                   asks only if Redis decides about its start
- *   READ     reads.h, line.h      reading.h          the plan: planning.h, route.h, job_overlays.h
- *   ADMIT    admit.h, line.h                         the memory: admission.h
+ *   READ     line.h, reads.h      reading.h          the plan: planning.h, route.h, job_overlays.h
+ *   ADMIT    line.h                                  the memory: admission.h
  *   DECODE                        decoding.h
  *   GPU      computing.h          computing.h        or on a device, without a worker
  *   ENCODE                        encoding.h

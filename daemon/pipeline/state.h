@@ -42,8 +42,7 @@ struct pipeline {
     _Atomic bool failed; /* set on the loop; a worker checks it before each stage */
     _Atomic uint32_t inputs_open; /* files that jobs have open */
     uint32_t inputs_open_max;     /* that may stay open after the read */
-    bool reads_wait;   /* reads_pump must look for reads that are not started */
-    bool read_stalled; /* the first waiting read needs more memory than is free */
+    bool reads_wait;              /* line_pump must look for reads that are not started */
     uint64_t files_given; /* number of times that an input's memory was returned to the pool */
     uint64_t moved_ns;    /* when a job last passed admission or ended */
     bool wakes;           /* something may have freed memory or a slot: set by pipeline_wake */

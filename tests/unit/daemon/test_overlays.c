@@ -220,7 +220,7 @@ TEST(test_errors)
     refuse("none.png", 9, STATUS_INPUT_MISSING, "\"none.png\" does not exist");
     refuse("no.txt", 0, STATUS_UNSUPPORTED_FORMAT, "");
     refuse("pipe", 0, STATUS_PATH_REFUSED, "not a regular file");
-    assert_false(maker.lacks_room);
+    assert_int_equal(maker.lack, LACKS_NOTHING);
 }
 
 /* An overlay in the cache must obey the limits of each job. */
@@ -286,20 +286,20 @@ TEST(test_lack_of_room)
     bool exhausted = false;
     assert_true(overlays_take(overlays, POOL_BYTES - 8 * KIB, 0, &others, &exhausted));
     refuse("m0.png", 0, STATUS_OUT_OF_MEMORY, "no memory for");
-    assert_true(maker.lacks_room);
+    assert_int_equal(maker.lack, LACKS_FILES);
     overlays_give(overlays, &others);
 
-    maker.lacks_room = false;
+    maker.lack = LACKS_NOTHING;
     assert_true(overlays_take(overlays, POOL_BYTES - 8 * KIB, 0, &own, &exhausted));
     maker.held = own.bytes;
     refuse("m0.png", 0, STATUS_OVER_BUDGET, "do not fit into half of host_bytes");
-    assert_false(maker.lacks_room);
+    assert_int_equal(maker.lack, LACKS_NOTHING);
     maker.held -= own.bytes;
     overlays_give(overlays, &own);
 
     limits.side_max = SIDE_DEFAULT;
     refuse("a.png", 10000, STATUS_OVER_BUDGET, "do not fit into half of host_bytes");
-    assert_false(maker.lacks_room);
+    assert_int_equal(maker.lack, LACKS_NOTHING);
     assert_true(overlays_fit(overlays, POOL_BYTES, 0));
     assert_true(overlays_fit(overlays, POOL_BYTES / 4, POOL_BYTES / 2));
     assert_false(overlays_fit(overlays, POOL_BYTES / 4 + 1, POOL_BYTES / 2)); /* two pieces */
@@ -323,13 +323,13 @@ TEST(test_lack_of_lane)
     assert_int_equal(admission_usage(&admission).used, 0);
     assert_true(admission_lend(&admission, 3 * MIB, &exhausted));
     refuse("p.jpg", 0, STATUS_OVER_BUDGET, "three eighths of host_bytes");
-    assert_true(maker.lacks_room && maker.lacks_lane);
+    assert_int_equal(maker.lack, LACKS_LANE);
     admission_end_loan(&admission, 3 * MIB);
     admission_close(&admission);
     admission_open(&admission, NULL, 1 * MIB, 1, 1);
-    maker.lacks_room = maker.lacks_lane = false;
+    maker.lack = LACKS_NOTHING;
     refuse("p.jpg", 0, STATUS_OVER_BUDGET, "three eighths of host_bytes");
-    assert_false(maker.lacks_room || maker.lacks_lane);
+    assert_int_equal(maker.lack, LACKS_NOTHING);
     admission_close(&admission);
     overlays_destroy(cache);
     pool_destroy(large);
@@ -350,8 +350,8 @@ static void *use_overlays(void *number)
         const char *name = (state >> 24) % 2 ? "a.png" : "b.png";
         struct overlay *overlay = overlay_from_path(&own, name, width, &error);
         if (!overlay) { /* the others hold the room */
-            wrong |= error.status != STATUS_OUT_OF_MEMORY || !own.lacks_room;
-            own.lacks_room = false;
+            wrong |= error.status != STATUS_OUT_OF_MEMORY || own.lack != LACKS_FILES;
+            own.lack = LACKS_NOTHING;
             continue;
         }
         uint32_t whole = strcmp(name, "a.png") == 0 ? 20 : 30;
