@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "conf/clock.h"
+#include "daemon/overlays/overlay_maker.h"
+#include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/overlay_maker.h"
-#include "daemon/pipeline/overlays.h"
 #include "daemon/pipeline/state.h"
 #include "gpu/plan/op_list.h"
 

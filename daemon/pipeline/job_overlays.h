@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "daemon/pipeline/overlay_maker.h"
+#include "daemon/overlays/overlay_maker.h"
 #include "queue/job/job.h"
 
 struct job_run;

@@ -7,6 +7,7 @@
 
 #include "conf/clock.h"
 #include "conf/text.h"
+#include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/deadline.h"
@@ -16,7 +17,6 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/lease_events.h"
 #include "daemon/pipeline/line.h"
-#include "daemon/pipeline/overlays.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/spine.h"
 #include "daemon/pipeline/state.h"

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
+#include "daemon/overlays/overlays.h"
+#include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
-#include "daemon/pipeline/overlays.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
@@ -200,6 +201,8 @@ enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
                                   .limits = &run->bounds.codec,
                                   .bytes_max = run->bounds.input_bytes_max,
                                   .settled_s = OVERLAY_SETTLED_S,
+                                  .lend = admission_lend,
+                                  .end_loan = admission_end_loan,
                                   .admission = &pipeline->admission};
     run->wait.lack = LACKS_NOTHING;
     job_overlays_use(run, &maker);

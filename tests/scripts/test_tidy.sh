@@ -99,6 +99,8 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|jpeg)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|cuda)/'
 } | check "so do the folders of gpu: colour <- plan <- engine <- ops <- jpeg <- cuda"
+includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
+    check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/overlays/overlay_maker.h"
 #include "daemon/pipeline/admission.h"
-#include "daemon/pipeline/overlay_maker.h"
 #include "tests/fixtures/picture.h"
 #include "tests/fixtures/test.h"
 #include "tests/fixtures/text_file.h"
@@ -317,6 +317,8 @@ TEST(test_lack_of_lane)
     picture_free(&file);
     limits.jpeg_scans_max = JPEG_SCANS_DEFAULT;
     maker.overlays = cache;
+    maker.lend = admission_lend;
+    maker.end_loan = admission_end_loan;
     maker.admission = &admission;
     admission_open(&admission, NULL, 4 * MIB, 1, 1);
     overlays_release(cache, get("p.jpg", 0));

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/overlay_maker.h"
+#include "daemon/overlays/overlay_maker.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
-#include "daemon/pipeline/admission.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/op_list.h"
 
@@ -33,7 +32,8 @@ bool overlay_maker_take(struct overlay_maker *maker, size_t bytes, struct pool_b
     else
         error_set(error, STATUS_OVER_BUDGET,
                   "with %zu bytes for the input and other overlays, %zu more bytes do not fit into "
-                  "half of host_bytes", maker->held, bytes);
+                  "half of host_bytes",
+                  maker->held, bytes);
     return false;
 }
 
@@ -48,9 +48,9 @@ static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct
 {
     bool exhausted = false;
     *lent = 0;
-    if (!maker->admission || bytes <= DECODER_BYTES_FREE)
+    if (!maker->lend || bytes <= DECODER_BYTES_FREE)
         return true;
-    if (admission_lend(maker->admission, bytes, &exhausted)) {
+    if (maker->lend(maker->admission, bytes, &exhausted)) {
         *lent = bytes;
         return true;
     }
@@ -147,15 +147,15 @@ static bool work_open(struct overlay_maker *maker, struct work *work, const stru
     if (!overlay_maker_take(maker, scratch_at + work->plan.scratch_bytes, &work->block, error))
         return false;
     uint8_t *memory = work->block.memory;
-    work->memory = (struct engine_memory){.input = memory, .output = memory + output_at,
-                                          .scratch = memory + scratch_at};
+    work->memory = (struct engine_memory){
+        .input = memory, .output = memory + output_at, .scratch = memory + scratch_at};
     return true;
 }
 
 static void work_finish(struct overlay_maker *maker, struct work *work, struct error *error)
 {
-    struct engine_task task = {.plan = &work->plan, .memory = &work->memory,
-                               .deadline_ns = maker->limits->deadline_ns};
+    struct engine_task task = {
+        .plan = &work->plan, .memory = &work->memory, .deadline_ns = maker->limits->deadline_ns};
     plan_put_constants(&work->plan, work->memory.input);
     engine_run_here(&task);
     work->done = task.error.status == STATUS_OK;
@@ -187,7 +187,8 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
                                    const uint8_t *bytes, const struct image_info *info,
                                    struct error *error)
 {
-    const struct plan_source source = {.width = info->width, .height = info->height,
+    const struct plan_source source = {.width = info->width,
+                                       .height = info->height,
                                        .channels = info->channels,
                                        .orientation = info->orientation};
     const struct decode_request request = {.as = DECODE_COLOUR};
@@ -201,7 +202,7 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
             work_finish(maker, &work, error);
     }
     if (lent > 0)
-        admission_end_loan(maker->admission, lent);
+        maker->end_loan(maker->admission, lent);
     return work_close(maker, &work);
 }
 
@@ -212,8 +213,7 @@ static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
     struct overlay *overlay = NULL;
     struct codec_limits limits = *maker->limits;
     limits.metadata = 0; /* outputs get that of the input */
-    if (codec_probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) ==
-        STATUS_OK) {
+    if (codec_probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) == STATUS_OK) {
         like->file_width = info.width;
         like->file_height = info.height;
         overlay = decode_info(maker, like, bytes, &info, error);
@@ -227,18 +227,21 @@ struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *who
 {
     const struct image *from = &whole->pixels.image;
     uint64_t height = (2 * (uint64_t)from->height * width + from->width) / (2 * from->width);
-    const struct plan_source source = {.width = from->width, .height = from->height,
-                                       .channels = 4, .orientation = 1};
-    struct overlay like = {.id = whole->id, .asked_width = width,
-                           .file_width = whole->file_width, .file_height = whole->file_height,
+    const struct plan_source source = {
+        .width = from->width, .height = from->height, .channels = 4, .orientation = 1};
+    struct overlay like = {.id = whole->id,
+                           .asked_width = width,
+                           .file_width = whole->file_width,
+                           .file_height = whole->file_height,
                            .file_bytes = whole->file_bytes};
     char text[160];
     struct work work;
     height = height > 0 ? height : 1;
     if (height > maker->limits->side_max) {
-        error_set(error, STATUS_IMAGE_TOO_LARGE, "%" PRIu32 " pixels wide, it is %" PRIu64
-                  " pixels high; a side may have at most %u", width, height,
-                  maker->limits->side_max);
+        error_set(error, STATUS_IMAGE_TOO_LARGE,
+                  "%" PRIu32 " pixels wide, it is %" PRIu64
+                  " pixels high; a side may have at most %u",
+                  width, height, maker->limits->side_max);
         return NULL;
     }
     snprintf(text, sizeof text, "[{\"op\":\"resize\",\"width\":%" PRIu32 ",\"height\":%" PRIu64
@@ -355,7 +358,7 @@ struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, c
         return overlay;
     if (overlay)
         overlays_release(maker->overlays, overlay);
-    struct overlay like = {.id = overlays_new_id(maker->overlays), .file_bytes = length,
-                           .key = key, .file = bytes};
+    struct overlay like = {
+        .id = overlays_new_id(maker->overlays), .file_bytes = length, .key = key, .file = bytes};
     return decode(maker, &like, bytes, error);
 }

@@ -29,12 +29,12 @@ struct overlay_id {
  * members that the cache guards. */
 struct overlay {
     struct overlay_id id;
-    uint32_t asked_width; /* to which it was resized; 0: it has its own size */
+    uint32_t asked_width;             /* to which it was resized; 0: it has its own size */
     uint32_t file_width, file_height; /* of the file, before orientation */
     uint64_t file_bytes;
     struct plan_overlay pixels;
-    const char *key;      /* of an overlay of its own size from a key; else NULL */
-    const uint8_t *file;  /* with a key: the file_bytes of its value */
+    const char *key;     /* of an overlay of its own size from a key; else NULL */
+    const uint8_t *file; /* with a key: the file_bytes of its value */
 
     struct pool_block block; /* this and the rest: private to the cache */
     size_t references;

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/overlays.h"
+#include "daemon/overlays/overlays.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@ struct overlays {
     size_t idle_bytes_max;
     pthread_mutex_t lock; /* guards the members below, and the overlays' private ones */
     struct list buckets[BUCKETS];
-    struct list idle;     /* overlays without references, least recently used first */
+    struct list idle; /* overlays without references, least recently used first */
     size_t idle_bytes;
     uint64_t next_id;
 };
@@ -110,8 +110,8 @@ static uint32_t bucket_for(const struct overlay *overlay)
 static bool is_same(const struct overlay *a, const struct overlay *b)
 {
     if (a->key || b->key)
-        return a->key && b->key && strcmp(a->key, b->key) == 0 &&
-               a->file_bytes == b->file_bytes && memcmp(a->file, b->file, a->file_bytes) == 0;
+        return a->key && b->key && strcmp(a->key, b->key) == 0 && a->file_bytes == b->file_bytes &&
+               memcmp(a->file, b->file, a->file_bytes) == 0;
     return memcmp(&a->id, &b->id, sizeof a->id) == 0 && a->asked_width == b->asked_width;
 }
 

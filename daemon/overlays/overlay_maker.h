@@ -2,14 +2,14 @@
  * overlay_maker.h - makes overlays for the cache: reads, decodes, orients and resizes images.
  *
  * It runs on the worker that plans a job. All of its memory is taken from the pool of input files,
- * except a large decoder's, which is reserved in the lane of admission.h. Nothing waits for memory:
- * if there is no room now, `lack` is set and the caller tries again later.
+ * except a large decoder's, which is reserved in the caller's lane. Nothing waits for memory: if
+ * there is no room now, `lack` is set and the caller tries again later.
  */
 #pragma once
 
 #include "codecs/codec.h"
 #include "daemon/files/files.h"
-#include "daemon/pipeline/overlays.h"
+#include "daemon/overlays/overlays.h"
 
 struct admission;
 
@@ -17,7 +17,7 @@ struct admission;
 enum lack {
     LACKS_NOTHING,
     LACKS_FILES, /* room in the pool of input files */
-    LACKS_LANE   /* room in the lane of admission.h, for a decoder */
+    LACKS_LANE   /* heap for a decoder, in the lane of admission.h */
 };
 
 /* The usual settled_s: Linux counts file times in steps of up to 10 ms, some filesystems in steps
@@ -32,9 +32,12 @@ struct overlay_maker {
     uint64_t bytes_max;                /* of a file */
     uint64_t settled_s; /* A file that changed later than this ago may change again within the
                            resolution of its times: no other job uses its overlay. */
-    struct admission *admission;       /* NULL: the decoder's memory is not bounded */
-    size_t held;      /* bytes of the pool that the job holds; the maker counts its own */
-    enum lack lack;   /* set if a function failed for lack of room now */
+    /* admission_lend and admission_end_loan, for a decoder. NULL: its memory is not bounded. */
+    bool (*lend)(struct admission *admission, size_t bytes, bool *exhausted);
+    void (*end_loan)(struct admission *admission, size_t bytes);
+    struct admission *admission;
+    size_t held;    /* bytes of the pool that the job holds; the maker counts its own */
+    enum lack lack; /* set if a function failed for lack of room now */
 };
 
 /* Takes a block of the pool. false: error is set, and perhaps `lack`. */
