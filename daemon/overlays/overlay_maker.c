@@ -322,9 +322,11 @@ static struct overlay *load(struct overlay_maker *maker, const char *path,
 static struct overlay *resize_and_release(struct overlay_maker *maker, struct overlay *whole,
                                           uint32_t width, struct error *error)
 {
-    maker->held += whole->block.bytes;
+    bool counts = maker->holds && maker->holds(maker->holder, whole);
+    size_t more = counts ? 0 : whole->block.bytes;
+    maker->held += more;
     struct overlay *overlay = overlay_resized(maker, whole, width, error);
-    maker->held -= whole->block.bytes;
+    maker->held -= more;
     overlays_release(maker->overlays, whole);
     return overlay;
 }

@@ -37,6 +37,9 @@ struct overlay_maker {
     void (*end_loan)(struct admission *admission, size_t bytes);
     struct admission *admission;
     size_t held;    /* bytes of the pool that the job holds; the maker counts its own */
+    /* Whether `held` counts this overlay already. NULL: it counts none. */
+    bool (*holds)(const void *holder, const struct overlay *overlay);
+    const void *holder;
     enum lack lack; /* set if a function failed for lack of room now */
 };
 

@@ -82,14 +82,20 @@ static bool open_list(struct job_run *run, struct error *error)
     return true;
 }
 
+static bool is_held(const void *holder, const struct overlay *overlay)
+{
+    const struct job_run *run = holder;
+    for (uint32_t i = 0; i < run->overlays.length; i++)
+        if (references(run)[i].overlay == overlay)
+            return true;
+    return false;
+}
+
 static void hold(struct job_run *run, unsigned number, int position, struct overlay *overlay)
 {
     struct job_run_overlays *own = &run->overlays;
-    bool is_held = false;
     assert(own->length < own->count + own->key_count);
-    for (uint32_t i = 0; i < own->length; i++)
-        is_held |= references(run)[i].overlay == overlay;
-    own->held += is_held ? 0 : overlay->block.bytes;
+    own->held += is_held(run, overlay) ? 0 : overlay->block.bytes;
     references(run)[own->length++] = (struct reference){number, position, overlay};
 }
 
@@ -277,6 +283,8 @@ void job_overlays_use(struct job_run *run, struct overlay_maker *maker)
 {
     run->overlays.cache = maker->overlays;
     run->overlays.maker = maker;
+    maker->holds = is_held;
+    maker->holder = run;
 }
 
 void job_overlays_begin(struct job_run *run)

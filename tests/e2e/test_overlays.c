@@ -327,4 +327,21 @@ TEST(test_large_keys)
     strcpy(w->ns, "gpuimgd");
 }
 
+/* The overlay of 4 MB is in the 7 MiB of the file pool, but cannot be resized there. The job must
+ * not wait for the memory that it holds itself. */
+TEST(test_own_memory)
+{
+    need_engine();
+    put_jpeg("wide.jpg", .width = 1100, .height = 900, .quality = 1);
+    process_sleep(2.5); /* a file that was changed within 2 s is read for each use */
+    strcpy(w->ns, "own");
+    struct process *daemon = start_ready(1, "--host_bytes=14M", "--input_bytes_max=6M");
+    check_failed(check_answer(w, "{'input':'rgb.png','output':'w.png','ops':[{'op':'composite',"
+                                 "'input':'wide.jpg'},{'op':'composite','input':'wide.jpg',"
+                                 "'scale':0.5}]}"),
+                 "over_budget", "do not fit into half of host_bytes", NULL);
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
 ENGINES_MAIN(.fill = put_inputs)
