@@ -14,10 +14,12 @@ static bool is_input_missing(const struct job_run *run)
     return job_place_is_in_memory(&run->job.input) && !run->input.loaded && !run->input.file.memory;
 }
 
-/* Whether the job reads a key, or downloads, while it holds overlays. */
-static bool reads_beside_overlays(const struct job_run *run)
+/* Whether others wait until the job has read a key, or downloaded: it holds overlays, or was
+ * refused, so that later jobs wait. */
+static bool is_awaited(const struct job_run *run)
 {
-    return run->owner == OWNER_LOOP && run->input.reading && run->overlays.held > 0;
+    return run->owner == OWNER_LOOP && run->input.reading &&
+           (run->overlays.held > 0 || run->wait.turn == TURN_REFUSED);
 }
 
 static bool is_downloading(const struct job_run *run)
@@ -26,8 +28,8 @@ static bool is_downloading(const struct job_run *run)
 }
 
 /* A job that waits for room keeps its loaded input, which counts towards the budget for keys or for
- * downloads. This could deadlock: a job with overlays needs that budget, and the waiting job needs
- * the room of these overlays. So waiting jobs drop their inputs, and read them again later. */
+ * downloads. This could deadlock: a job for which it waits needs that budget. So waiting jobs drop
+ * their inputs, and read them again later. */
 static void free_budget_for(struct job_run *reader)
 {
     each_run (run, &reader->pipeline->stages[STAGE_READ])
@@ -39,7 +41,7 @@ static void free_budget_for(struct job_run *reader)
 void reads_free_budget(struct pipeline *pipeline)
 {
     each_run (run, &pipeline->stages[STAGE_READ])
-        if (reads_beside_overlays(run))
+        if (is_awaited(run))
             free_budget_for(run);
 }
 
@@ -48,7 +50,7 @@ bool reads_must_yield(const struct job_run *run)
     if (run->overlays.held > 0 || run->overlays.loaded || !is_input_missing(run))
         return false;
     each_run (reader, &run->pipeline->stages[STAGE_READ])
-        if (reads_beside_overlays(reader) && (run->job.input.url != NULL) == is_downloading(reader))
+        if (is_awaited(reader) && (run->job.input.url != NULL) == is_downloading(reader))
             return true;
     return false;
 }
@@ -140,7 +142,7 @@ enum stage_result reads_start(struct job_run *run)
             : queue_read(run->queue, is_overlay ? run->overlays.key : place->key,
                          run->bounds.input_bytes_max, &run->worker_task.rank, on_read, run);
     if (run->input.reading) {
-        if (reads_beside_overlays(run))
+        if (is_awaited(run))
             free_budget_for(run);
         return RESULT_WAIT;
     }

@@ -22,7 +22,7 @@ enum stage_result reads_start(struct job_run *run);
 void reads_leave(struct job_run *run);
 
 /* Whether reads_free_budget would drop the job's input right after it is read. The job must then
- * wait until the jobs with overlays have read their inputs. */
+ * wait until the jobs for which others wait have read theirs. */
 bool reads_must_yield(const struct job_run *run);
-/* If jobs with overlays wait for the budgets of large inputs: frees them. */
+/* If jobs for which others wait need the budgets for keys or downloads: frees them. */
 void reads_free_budget(struct pipeline *pipeline);
