@@ -20,7 +20,7 @@
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/spine.h"
 #include "daemon/pipeline/state.h"
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 
 /* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100

@@ -9,7 +9,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/workers/split.h"
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 
 static uint32_t out_of_service(const struct engine *engine)
 {

@@ -9,7 +9,7 @@
 #include "conf/log.h"
 #include "daemon/selfcheck/test_image.h"
 #include "gpu/engine/task_wait.h"
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 
 /* Odd sides: the image ends within an MCU, and Cb and Cr within a block. */
 #define SIDE_ACROSS 173

@@ -1,4 +1,4 @@
-/* cache.c - computes the tables of a profile, and keeps them for later jobs. */
+/* cache.c - returns the tables of a profile, and keeps them for later jobs with that profile. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "conf/list.h"
 #include "gpu/colour/build.h"
 
-/* The profile itself is compared, because a collision of hashes would give one client's colours to
- * another client's images. */
+/* An entry keeps the whole profile as its key. If the key were a hash, a client could craft a
+ * profile with the same hash, and change the colours of another client's images. */
 struct entry {
     struct list_node node;
     enum colour_intent intent;
@@ -18,7 +18,7 @@ struct entry {
 
 static struct {
     pthread_mutex_t lock;
-    struct list entries; /* the latest use last */
+    struct list entries; /* the most recently used is last */
     bool is_open;        /* `entries` is initialized */
     size_t bytes, limit;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -28,7 +28,7 @@ static size_t entry_bytes(const struct entry *entry)
     return sizeof(*entry) + entry->length + colour_bytes(entry->colour);
 }
 
-/* Under the lock. */
+/* Frees the least recently used entries. Under the lock. */
 static void shrink_to(size_t bytes)
 {
     while (cache.bytes > bytes) {
@@ -58,7 +58,8 @@ size_t colour_cache_bytes(void)
     return bytes;
 }
 
-/* Under the lock. The caller becomes an owner. NULL: not in the cache. */
+/* Returns the cached tables, and marks them as used. The caller becomes an owner. NULL: not in the
+ * cache. Under the lock. */
 static struct colour *find(const uint8_t *icc, size_t length, enum colour_intent intent)
 {
     if (!cache.is_open)
@@ -84,8 +85,8 @@ static struct colour *look_up(const uint8_t *icc, size_t length, enum colour_int
     return colour;
 }
 
-/* Two workers may compute the same tables at the same time: the first ones stay. Without memory,
- * nothing is kept. */
+/* Adds tables to the cache. If another worker has added tables for the same profile meanwhile, the
+ * cache keeps those. If there is no memory, it keeps none. */
 static void keep(const uint8_t *icc, size_t length, enum colour_intent intent,
                  struct colour *colour)
 {

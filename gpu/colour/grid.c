@@ -1,12 +1,13 @@
 /*
- * grid.c - tables over a grid for profiles that have tables themselves, computed by lcms2.
+ * grid.c - computes a grid of sRGB colours for a profile that has tables itself, with lcms2.
  *
- * lcms2 turns the conversion to sRGB into curves before a grid of 33 nodes per axis (CMYK: 17
- * nodes, without curves), and interpolates in it. The same curves and nodes are taken from it, so
- * that results differ from lcms2's own 8-bit results only in rounding.
+ * For 8-bit pixels, lcms2 reduces a conversion from RGB to a curve per channel and a grid of 33
+ * nodes per axis, between which it interpolates. This file copies lcms2's curves and nodes, so that
+ * our results differ from lcms2's only in rounding. For CMYK, it evaluates lcms2's conversion at
+ * each node of a grid of 17 nodes per axis, without curves.
  *
- * lcms2 reads hostile profiles here. It gets a copy that has only the tags it needs, whose
- * evaluation takes bounded time per node, and its memory is limited.
+ * The profile may be hostile. lcms2 therefore gets a copy that has only the tags that it needs.
+ * Evaluating these takes bounded time per node. lcms2's memory is limited.
  */
 #include "gpu/colour/build.h"
 
@@ -34,13 +35,15 @@ enum status colour_build_grid(const struct icc *icc, enum colour_intent intent,
 
 /* ---- memory ---- */
 
-/* lcms2 has no argument for its caller: the state of a build is that of its thread. */
+/* The state of the build that runs on this thread. lcms2 passes no argument of the caller to its
+ * allocation and error functions. */
 static _Thread_local struct {
-    size_t bytes;
-    bool exhausted;
-    char text[160]; /* lcms2's first message */
+    size_t bytes;   /* allocated by lcms2 now */
+    bool exhausted; /* an allocation would have exceeded COLOUR_BUILD_BYTES_MAX */
+    char text[160]; /* lcms2's first error message */
 } own;
 
+/* Precedes each allocation of lcms2. */
 struct block {
     alignas(max_align_t) size_t bytes;
 };
@@ -95,8 +98,8 @@ static void on_error(cmsContext context, cmsUInt32Number code, const char *text)
 
 /* ---- the profile ---- */
 
-/* The tags that lcms2 may read: all have a fixed number of stages. D2B0, for example, may have any
- * number. */
+/* The tags that lcms2 may read. Each is evaluated in a fixed number of stages. Other tags that
+ * lcms2 would use, for example D2B0, may have any number of stages, so they could take any time. */
 static bool is_needed(const uint8_t *name)
 {
     static const char names[][5] = {"A2B0", "A2B1", "B2A0", "kTRC", "wtpt", "bkpt", "chad"};
@@ -106,7 +109,8 @@ static bool is_needed(const uint8_t *name)
     return false;
 }
 
-/* Names all other tags, and tags with a name that occurred before, by their number. */
+/* Opens a copy of the profile in which lcms2 does not find the tags that it does not need, or that
+ * have the name of an earlier tag: each of them gets its number as its name. */
 static cmsHPROFILE open_profile(cmsContext context, const struct icc *icc)
 {
     uint8_t *copy = malloc(icc->length);
@@ -132,7 +136,8 @@ struct conversion {
     cmsUInt32Number flags, intent;
 };
 
-/* lcms2 forces black point compensation for some profiles anyway. */
+/* Always with black point compensation, because lcms2 forces it for some profiles, and simple.c
+ * does it, too. */
 static cmsHTRANSFORM open_transform(cmsContext context, const struct icc *icc,
                                     const struct conversion *conversion)
 {
@@ -152,6 +157,7 @@ static cmsHTRANSFORM open_transform(cmsContext context, const struct icc *icc,
 
 /* ---- tables ---- */
 
+/* The position of a 16-bit value on an axis of `side` nodes, as tables.h defines it. */
 static uint32_t position(uint32_t value, uint32_t side)
 {
     uint64_t scaled = (uint64_t)value * (side - 1) * COLOUR_STEP;
@@ -171,7 +177,8 @@ static void write_positions(uint32_t *positions, cmsToneCurve **curves, uint32_t
     }
 }
 
-/* The curves and the nodes that lcms2 itself uses for 8-bit pixels. NULL: it uses others. */
+/* The curves and the nodes to which lcms2 has reduced a conversion. Both are NULL if it has chosen
+ * another form, or a grid of another size. */
 struct optimized {
     cmsToneCurve **curves;
     const uint16_t *nodes;
@@ -212,7 +219,7 @@ static bool take_optimized(cmsHTRANSFORM transform, struct colour_cube *cube)
     return found.nodes != NULL;
 }
 
-/* Evaluates the conversion at every node. axes: 3 or 4. */
+/* Evaluates the conversion at all `count` nodes of a grid. axes: 3 or 4. */
 static void sample(cmsHTRANSFORM transform, int axes, uint32_t side, struct colour_node *nodes,
                    size_t count)
 {
@@ -225,7 +232,8 @@ static void sample(cmsHTRANSFORM transform, int axes, uint32_t side, struct colo
     }
 }
 
-/* false: out of memory. */
+/* Copies lcms2's own grid, or evaluates the exact conversion at each node if there is none. false:
+ * out of memory. */
 static bool fill_cube(cmsContext context, const struct icc *icc, cmsHTRANSFORM transform,
                       cmsUInt32Number intent, struct colour_cube *cube)
 {

@@ -40,7 +40,8 @@ enum icc_space icc_space(const uint8_t *bytes, size_t length)
     }
 }
 
-/* Input, display and output devices, and colour spaces. Links and effects describe no image. */
+/* Whether the profile's class is that of an input, display or output device or of a colour space.
+ * The other classes (device links, abstract profiles, named colours) do not describe images. */
 static bool is_of_image(const uint8_t *bytes)
 {
     static const char *const classes[] = {"scnr", "mntr", "prtr", "spac"};
@@ -105,7 +106,8 @@ bool icc_read_xyz(const struct icc *icc, uint32_t name, double xyz[3])
     return true;
 }
 
-/* A table, or with one entry a gamma in 1/256, or with none the identity. */
+/* Type `curv`: a table; or, if it has one entry, a gamma in units of 1/256; or, if it has none, the
+ * identity. */
 static bool read_table(struct icc_tag tag, struct icc_curve *curve)
 {
     uint32_t count = tag.length >= 12 ? u32(tag.bytes + 8) : UINT32_MAX;
@@ -153,7 +155,7 @@ static double table_at(const struct icc_curve *curve, double x)
     return (low + (high - low) * (place - index)) / 65535.0;
 }
 
-/* ICC.1:2022, table 68. */
+/* The functions of ICC.1:2022, table 68. */
 static double function_at(const struct icc_curve *curve, double x)
 {
     double g = curve->values[0], a = curve->values[1], b = curve->values[2];

@@ -1,8 +1,8 @@
 /*
  * icc.h - reads ICC profiles (ICC.1:2022): the header, tags, curves and colorants.
  *
- * The bytes come from a file and may be hostile. Every function checks the bounds; none follows a
- * chain of offsets, allocates memory or takes longer than a few microseconds.
+ * The bytes come from an image file and may be hostile. Every function checks the bounds. None
+ * allocates memory, or takes longer than a few microseconds.
  */
 #pragma once
 
@@ -11,12 +11,13 @@
 #include <stdint.h>
 
 #define ICC_HEADER_BYTES 128
-/* lcms2 reads no more tags either. */
+/* lcms2's own limit. */
 #define ICC_TAGS_MAX 100
+/* The name of a tag, a type or a colour space: four characters, as a big-endian number. */
 #define ICC_NAME(a, b, c, d)                                                                       \
     ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 
-/* The colours that a profile describes. */
+/* The colour space of the pixels to which a profile belongs. */
 enum icc_space {
     ICC_SPACE_NONE, /* not a profile */
     ICC_SPACE_GRAY,
@@ -30,7 +31,8 @@ struct icc {
     const uint8_t *bytes;
     size_t length;
     enum icc_space space;
-    bool pcs_is_lab;    /* the curve of gray gives L*, not Y */
+    bool pcs_is_lab;    /* The profile connection space is Lab, not XYZ: the curve of gray gives
+                           L* instead of Y. */
     uint32_t tag_count; /* at most ICC_TAGS_MAX */
 };
 
@@ -47,15 +49,17 @@ struct icc_curve {
     uint32_t count;       /* of the table, 2 or more */
 };
 
-/* The space in the header, if the header is valid. */
+/* Returns the colour space in the header; ICC_SPACE_NONE: the header is invalid. */
 enum icc_space icc_space(const uint8_t *bytes, size_t length);
-/* Returns NULL, or what is wrong with the profile: "it has 200 tags". */
+/* Returns NULL, or a sentence without its end that says what is wrong with the profile: "its
+ * version is newer than 4". */
 const char *icc_open(struct icc *icc, const uint8_t *bytes, size_t length);
 /* The first tag with this name. A tag outside the profile counts as missing. */
 struct icc_tag icc_find(const struct icc *icc, uint32_t name);
 bool icc_has(const struct icc *icc, uint32_t name);
 
-/* Both return false if the tag is missing or invalid. */
+/* Read a curve, and X, Y and Z. false: the tag is missing or invalid. */
 bool icc_read_curve(const struct icc *icc, uint32_t name, struct icc_curve *curve);
 bool icc_read_xyz(const struct icc *icc, uint32_t name, double xyz[3]);
+/* The curve's value at x, 0 to 1. */
 double icc_curve_at(const struct icc_curve *curve, double x);

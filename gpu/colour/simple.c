@@ -1,7 +1,8 @@
 /*
- * simple.c - tables for profiles with a curve per channel and three colorants, and for gray.
+ * simple.c - computes the tables of profiles that have a curve per channel and three colorants, or
+ * a curve of gray.
  *
- * Black of the profile becomes black of sRGB (black point compensation), as in lcms2.
+ * The profile's black becomes sRGB's black (black point compensation), as in lcms2.
  */
 #include <math.h>
 #include <string.h>
@@ -15,8 +16,8 @@ static const double srgb_colorants[3][3] = {
     {0.22248840, 0.71687317, 0.06060791},
     {0.01391602, 0.09707642, 0.71409607},
 };
-/* How far the colorants of a profile may be from those of sRGB, and its curves in steps of a byte,
- * to count as sRGB. Profiles of sRGB differ in their last digits. */
+/* A profile counts as sRGB if its colorants differ from those of sRGB by at most this much, and its
+ * curves by at most this many 255ths. The many profiles of sRGB differ in their last digits. */
 #define SRGB_COLORANT_NEAR 0.001
 #define SRGB_CURVE_NEAR 0.5
 
@@ -52,8 +53,8 @@ static uint8_t srgb_byte(double linear)
 
 /* ---- black point compensation ---- */
 
-/* The luminance of the profile's black that is moved to 0. As in lcms2, a black lighter than
- * L* = 50 counts as that. */
+/* The luminance that becomes 0: that of the profile's black, but at most that of L* = 50, as in
+ * lcms2. */
 static double black_of(double luminance)
 {
     double lightest = pow(66.0 / 116, 3);
@@ -141,7 +142,8 @@ static void invert(const double m[3][3], double inverse[3][3])
         inverse[i / 3][i % 3] /= determinant;
 }
 
-/* Linear light of the profile to that of sRGB. The last column is added. */
+/* Computes the matrix from linear light of the profile to linear light of sRGB. The last column is
+ * added to the product. */
 static void multiply(const struct primaries *primaries, double rows[3][4])
 {
     double inverse[3][3], luminance = 0;
@@ -159,6 +161,7 @@ static void multiply(const struct primaries *primaries, double rows[3][4])
     }
 }
 
+/* false: a row exceeds COLOUR_ROW_MAX. */
 static bool write_rows(struct colour_matrix *matrix, double rows[3][4])
 {
     for (int i = 0; i < 3; i++) {

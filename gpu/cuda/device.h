@@ -232,7 +232,7 @@ cudaError_t cuda_note_task(const struct cuda_slot *slot, struct engine_task *tas
                            cudaError_t result) MUST_CHECK;
 cudaError_t cuda_note_tasks(const struct cuda_slot *slot, cudaError_t result) MUST_CHECK;
 
-/* ---- batch.c ---- */
+/* ---- cuda_batch.c ---- */
 
 /* Enqueue copies, kernels and events for the slot's tasks: first the uploads and, of a progressive
  * file, the scans; then the rest. If a call for a task fails, the task's error is set, and what it
@@ -248,7 +248,7 @@ void cuda_batch_take_times(struct cuda_slot *slot);
 /* Enqueues the uploads of the tasks without an error. Returns a sticky error. */
 cudaError_t cuda_upload(struct cuda_slot *slot) MUST_CHECK;
 
-/* ---- codec.c ---- */
+/* ---- cuda_codec.c ---- */
 
 /* Allocates `bytes` for the slot's descriptions. Call cuda_codec_close after an error as well. */
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes);
@@ -286,7 +286,7 @@ static inline enum engine_device_state cuda_device_state(const struct cuda_devic
     return atomic_load(&device->base.state);
 }
 
-/* ---- queue.c: on the device's thread ---- */
+/* ---- cuda_queue.c: on the device's thread ---- */
 
 /* Takes a submitted task. It goes into a queue, or to the finished list. */
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);

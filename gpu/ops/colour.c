@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "gpu/colour/icc.h"
 #include "gpu/ops/point.h"
 #include "gpu/plan/op.h"

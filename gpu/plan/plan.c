@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
 

@@ -23,7 +23,7 @@ extern "C" {
 
 struct op_item;
 struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry */
-struct colour; /* gpu/colour/colour.h: the tables of a profile */
+struct colour; /* gpu/colour/conversion.h: the tables of a profile */
 
 /* A file that a device decodes. */
 struct plan_file {

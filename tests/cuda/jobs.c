@@ -2,7 +2,7 @@
 
 #include "codecs/codec.h"
 #include "codecs/jpeg/header.h"
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 #include "tests/fixtures/process.h"
 
 struct jobs *jobs_running;

@@ -11,7 +11,7 @@
 #include "tests/fixtures/gpu/overlay.h"
 #include "tests/fixtures/profile.h"
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "gpu/plan/op.h"
 
 /* ---- sizes ---- */

@@ -1,6 +1,6 @@
 /*
- * Tests of the choice of tasks that share a batch on a device (gpu/cuda/queue.c). No task runs: the
- * device has slots without streams.
+ * Tests of the choice of tasks that share a batch on a device (gpu/cuda/cuda_queue.c). No task
+ * runs: the device has slots without streams.
  */
 #include "tests/cuda/jobs.h"
 

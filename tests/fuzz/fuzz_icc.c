@@ -1,7 +1,7 @@
 /* fuzz_icc.c - any bytes as an ICC profile: tables or a reason, in bounded memory. */
 #include <string.h>
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "tests/fixtures/profile.h"
 #include "tests/fuzz/fuzz.h"
 

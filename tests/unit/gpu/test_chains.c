@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "gpu/plan/op.h"
 #include "tests/fixtures/gpu/overlay.h"
 #include "tests/fixtures/profile.h"

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "gpu/colour/colour.h"
+#include "gpu/colour/conversion.h"
 #include "gpu/colour/icc.h"
 #include "tests/fixtures/profile.h"
 

@@ -1,5 +1,5 @@
 /*
- * codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
+ * cuda_codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
  *
  * Tasks share launches. The descriptions of all launches are written to the slot's pinned memory,
  * and then uploaded together (upload.c). The kernels write reports and files over the bus to the
@@ -10,7 +10,7 @@
 #include <assert.h>
 
 #include "gpu/cuda/try.h"
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/pass.h"
 
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes)

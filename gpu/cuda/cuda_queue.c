@@ -1,5 +1,5 @@
 /*
- * queue.c - the tasks that wait for a device, and the choice of those that share a batch.
+ * cuda_queue.c - the tasks that wait for a device, and the choice of those that share a batch.
  *
  * A batch has tasks of one queue, in order. If several slots are free, they share the queue, so
  * that a few large images run in parallel instead of one after another. Small images wait while

@@ -1,5 +1,5 @@
 /*
- * batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
+ * cuda_batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
  *
  * All uploads come first, then all decoders, passes and encoders, then all downloads, with an event
  * between the groups to time each. If a CUDA call fails, only the task that it was made for fails,

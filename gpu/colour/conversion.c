@@ -1,4 +1,4 @@
-/* colour.c - the memory of the tables of a profile. */
+/* conversion.c - allocates and releases the tables of a profile. */
 #include <stdlib.h>
 #include <string.h>
 

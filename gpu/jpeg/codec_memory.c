@@ -1,4 +1,4 @@
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 
 #include "gpu/jpeg/decode.h"
 #include "gpu/jpeg/encode.h"
@@ -12,11 +12,11 @@ static bool needs_luma_only(const struct jpeg_frame *frame, enum decode_as as)
 size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
                           uint32_t eighths)
 {
-    size_t last = jpeg_decode_work_bytes(frame, file_bytes, as, eighths), scans;
-    if (last == 0 || !frame->progressive)
-        return last;
+    size_t pixels = jpeg_decode_work_bytes(frame, file_bytes, as, eighths), scans;
+    if (pixels == 0 || !frame->progressive)
+        return pixels;
     scans = jpeg_progressive_work_bytes(frame, (uint32_t)file_bytes, needs_luma_only(frame, as));
-    return scans == 0 ? 0 : buffer_align(last) + BUFFER_ALIGN + scans;
+    return scans == 0 ? 0 : buffer_align(pixels) + BUFFER_ALIGN + scans; /* between: the verdict */
 }
 
 struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *frame,
@@ -24,8 +24,7 @@ struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *f
                                                       uint32_t eighths, uint8_t *work)
 {
     struct jpeg_progressive_parts parts = {.luma_only = needs_luma_only(frame, as)};
-    uint8_t *after =
-        work + buffer_align(jpeg_decode_work_bytes(frame, file_bytes, as, eighths));
+    uint8_t *after = work + buffer_align(jpeg_decode_work_bytes(frame, file_bytes, as, eighths));
     parts.scans_verdict = (uint32_t *)after;
     parts.scans_work = after + BUFFER_ALIGN;
     (void)jpeg_progressive_planes(frame, parts.luma_only, parts.scans_work, parts.planes);

@@ -1,4 +1,4 @@
-/* engine.c - opens the CUDA engine, reserves memory on its devices, and closes it. */
+/* cuda_engine.c - opens the CUDA engine, reserves memory on its devices, and closes it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,42 @@
+/*
+ * codec_memory.h - how much device memory the JPEG codec needs for an image, and how it divides it.
+ *
+ * A plan reserves the memory of each job with these functions, before the job runs. The CUDA engine
+ * then passes the images of several jobs to one launch of decode.h, progressive.h or encode.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codecs/image.h"
+#include "codecs/jpeg/frame.h"
+#include "gpu/jpeg/coefficients.h"
+
+/* Returns the bytes of device memory for decoding a file, besides those for the file and for the
+ * decoded image. 0: the device cannot decode the file. eighths: as in struct jpeg_decode_image. */
+size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
+                          uint32_t eighths);
+
+/* Returns the bytes of device memory for encoding an image of 1 or 3 channels into a file of at
+ * most `capacity` bytes, besides those for the image and for the file. h, v: the sampling factors
+ * of Y, as in struct jpeg_encode_image. */
+size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
+                          uint32_t v, size_t capacity);
+
+/* A progressive file is decoded in two stages: jpeg_progressive_decode turns its scans into
+ * coefficients, and jpeg_decode_launch turns the coefficients into pixels. This is the memory of
+ * the first stage, and its results. */
+struct jpeg_progressive_parts {
+    bool luma_only;          /* only the coefficients of Y are needed */
+    uint8_t *scans_work;     /* jpeg_progressive_image.work */
+    uint32_t *scans_verdict; /* jpeg_progressive_image.verdict, in device memory */
+    struct jpeg_plane planes[JPEG_COMPONENTS_MAX]; /* the coefficients, in scans_work */
+};
+
+/* Divides the memory of a progressive file. work: device memory of jpeg_decoder_bytes() bytes,
+ * aligned to BUFFER_ALIGN. The second stage's memory, jpeg_decode_image.work, begins there. */
+struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *frame,
+                                                      size_t file_bytes, enum decode_as as,
+                                                      uint32_t eighths, uint8_t *work);
