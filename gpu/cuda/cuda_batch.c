@@ -1,9 +1,10 @@
 /*
  * cuda_batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
  *
- * All uploads come first, then all decoders, passes and encoders, then all downloads, with an event
- * between the groups to time each. If a CUDA call fails, only the task that it was made for fails,
- * unless the error is sticky: a sticky error ends the whole batch.
+ * First all tasks are uploaded, then all are decoded, then all passes run, then all are encoded,
+ * then all are downloaded. Events between these parts measure how long each part takes. If a CUDA
+ * call fails, only the task for which it was made fails, unless the error is sticky
+ * (cuda_is_sticky): a sticky error ends the whole batch.
  */
 #include "gpu/cuda/device.h"
 
@@ -13,12 +14,13 @@
 
 /* ---- enqueueing ---- */
 
+/* Kernels write the rest of the output buffer themselves. */
 static size_t downloaded_bytes(const struct plan *plan)
 {
     return plan->output_bytes - plan->written_bytes;
 }
 
-/* All results of a job are adjacent, so one copy is enough. */
+/* One copy is enough, because all results of a task are adjacent. */
 static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
 {
     size_t bytes = downloaded_bytes(task->plan);
@@ -30,7 +32,7 @@ static cudaError_t copy_out(struct cuda_slot *slot, struct engine_task *task)
                                  cudaMemcpyDeviceToHost, slot->stream)));
 }
 
-/* Returns a sticky error. */
+/* Returns cudaSuccess or a sticky error, like most functions here. */
 static cudaError_t copy_all_out(struct cuda_slot *slot)
 {
     cudaError_t result = cudaSuccess;
@@ -40,7 +42,7 @@ static cudaError_t copy_all_out(struct cuda_slot *slot)
     return result;
 }
 
-/* If an event cannot be recorded, the batch runs without measurements. Returns a sticky error. */
+/* If an event cannot be recorded, the batch runs without being measured. */
 static cudaError_t note_event(struct cuda_slot *slot, cudaError_t result)
 {
     slot->measured = slot->measured && result == cudaSuccess;
@@ -54,7 +56,7 @@ static cudaError_t record(struct cuda_slot *slot, cudaEvent_t event)
     return note_event(slot, CUDA_TRY(cudaEventRecord(event, slot->stream)));
 }
 
-/* Fails all tasks if the device cannot be selected. */
+/* If the device cannot be selected, all tasks fail. */
 static cudaError_t choose_device(struct cuda_slot *slot)
 {
     cudaError_t result = CUDA_TRY(cudaSetDevice(slot->device->ordinal));
@@ -66,49 +68,52 @@ static cudaError_t choose_device(struct cuda_slot *slot)
 
 /* ---- kernels ---- */
 
-/* A task and its position in its plan. */
-struct course {
+/* A task, and the position of its next pass in its plan. */
+struct plan_cursor {
     struct engine_task *task;
     struct pass_buffers buffers;
     uint32_t at_variant, at_pass;
 };
 
-/* Skips deferred passes. NULL: no pass is left. */
-static const struct pass *next_pass(struct course *course)
+/* Returns the task's next pass, but skips deferred passes, which do nothing (pass.h). NULL: no pass
+ * is left. */
+static const struct pass *next_pass(struct plan_cursor *cursor)
 {
-    const struct plan *plan = course->task->plan;
-    for (; course->at_variant < plan->variant_count; course->at_variant++) {
-        const struct plan_variant *variant = &plan->variants[course->at_variant];
-        for (; course->at_pass < variant->pass_count; course->at_pass++)
-            if (!variant->passes[course->at_pass].deferred)
-                return &variant->passes[course->at_pass];
-        course->at_pass = 0;
+    const struct plan *plan = cursor->task->plan;
+    for (; cursor->at_variant < plan->variant_count; cursor->at_variant++) {
+        const struct plan_variant *variant = &plan->variants[cursor->at_variant];
+        for (; cursor->at_pass < variant->pass_count; cursor->at_pass++)
+            if (!variant->passes[cursor->at_pass].deferred)
+                return &variant->passes[cursor->at_pass];
+        cursor->at_pass = 0;
     }
     return NULL;
 }
 
-/* Advances past the pass that next_pass returned. *bound must stay valid until the launch. */
-static struct pass_call take_pass(struct course *course, const struct pass *planned,
+/* Prepares the launch of `planned`, which next_pass returned, and advances the cursor past it.
+ * *bound receives a copy of the pass, and must stay valid until the launch. */
+static struct pass_call take_pass(struct plan_cursor *cursor, const struct pass *planned,
                                   struct pass *bound)
 {
-    const struct pass_buffers *buffers = &course->buffers;
+    const struct pass_buffers *buffers = &cursor->buffers;
     struct pass_call call;
-    call.pass = pass_bind(planned, course->task->plan, buffers, bound);
+    call.pass = pass_bind(planned, cursor->task->plan, buffers, bound);
     call.from = pass_from(call.pass, buffers);
     call.to = pass_to(call.pass, buffers);
     call.work = pass_address(buffers, call.pass->work_place);
-    course->at_pass++;
+    cursor->at_pass++;
     return call;
 }
 
-static cudaError_t launch(struct cuda_slot *slot, struct engine_task *task,
-                          const struct pass_call *call)
+static cudaError_t launch_pass(struct cuda_slot *slot, struct engine_task *task,
+                               const struct pass_call *call)
 {
     cudaError_t result = (cudaError_t)pass_launch(call, slot->stream);
     return cuda_note_task(slot, task, cuda_try(result, call->pass->type->name));
 }
 
-/* A large image gains nothing from a shared launch. */
+/* Whether the pass may share a launch with passes of other tasks. Passes of large images may not:
+ * they gain nothing from it. */
 static bool can_share(const struct pass *pass)
 {
     uint64_t from = (uint64_t)pass->from.width * pass->from.height;
@@ -116,7 +121,7 @@ static bool can_share(const struct pass *pass)
     return pass->type->cuda_many && from <= PASS_SHARED_PIXELS && to <= PASS_SHARED_PIXELS;
 }
 
-/* Whether two passes that can share a launch can share one. */
+/* Whether two passes for which can_share is true may share the same launch. */
 static bool is_alike(const struct pass *a, const struct pass *b)
 {
     return a->type == b->type && a->from.channels == b->from.channels &&
@@ -124,25 +129,26 @@ static bool is_alike(const struct pass *a, const struct pass *b)
            memcmp(a->params, b->params, a->type->shared_params) == 0;
 }
 
-/* Launches the task's passes up to the first that can share a launch. */
-static cudaError_t launch_own(struct cuda_slot *slot, struct course *course)
+/* Launches the task's passes up to the first pass that can share a launch. */
+static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor)
 {
     const struct pass *planned;
-    while (course->task->error.status == STATUS_OK && (planned = next_pass(course)) &&
+    while (cursor->task->error.status == STATUS_OK && (planned = next_pass(cursor)) &&
            !can_share(planned)) {
         struct pass bound;
-        struct pass_call call = take_pass(course, planned, &bound);
-        cudaError_t result = launch(slot, course->task, &call);
+        struct pass_call call = take_pass(cursor, planned, &bound);
+        cudaError_t result = launch_pass(slot, cursor->task, &call);
         if (result != cudaSuccess)
             return result;
     }
     return cudaSuccess;
 }
 
-/* Takes the first task's next pass and the passes like it that are next in other tasks, and makes
- * one launch for all. If that launch fails, launches each pass alone. *any: a pass was left. */
-static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses, uint32_t count,
-                                 bool *any)
+/* Makes one launch for the next pass of the first unfinished task and for all passes like it that
+ * are next in other tasks. If the launch fails, launches each of these passes alone. *any: there
+ * was an unfinished task. */
+static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cursors,
+                                 uint32_t count, bool *any)
 {
     struct pass_call calls[PASSES_SHARED_MAX];
     struct pass bound[PASSES_SHARED_MAX];
@@ -150,53 +156,55 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct course *courses,
     const struct pass *first = NULL;
     uint32_t taken = 0;
     for (uint32_t i = 0; i < count && taken < PASSES_SHARED_MAX; i++) {
-        const struct pass *planned = next_pass(&courses[i]);
-        if (courses[i].task->error.status != STATUS_OK || !planned ||
+        const struct pass *planned = next_pass(&cursors[i]);
+        if (cursors[i].task->error.status != STATUS_OK || !planned ||
             (first && !is_alike(first, planned)))
             continue;
         first = first ? first : planned;
-        tasks[taken] = courses[i].task;
-        calls[taken] = take_pass(&courses[i], planned, &bound[taken]);
+        tasks[taken] = cursors[i].task;
+        calls[taken] = take_pass(&cursors[i], planned, &bound[taken]);
         taken++;
     }
     *any = taken > 0;
     if (taken == 0)
         return cudaSuccess;
     if (taken == 1)
-        return launch(slot, tasks[0], &calls[0]);
+        return launch_pass(slot, tasks[0], &calls[0]);
     cudaError_t result = cuda_try(
         (cudaError_t)first->type->cuda_many(calls, taken, slot->stream), first->type->name);
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     result = cudaSuccess;
     for (uint32_t i = 0; i < taken && result == cudaSuccess; i++)
-        result = launch(slot, tasks[i], &calls[i]);
+        result = launch_pass(slot, tasks[i], &calls[i]);
     return result;
 }
 
+/* Launches the passes of all tasks. */
 static cudaError_t launch_all(struct cuda_slot *slot)
 {
-    struct course courses[BATCH_TASKS_MAX];
+    struct plan_cursor cursors[BATCH_TASKS_MAX];
     uint32_t count = 0;
     cudaError_t result = cudaSuccess;
     list_each(node, &slot->tasks)
     {
-        struct course *course = &courses[count++];
-        course->task = cuda_task(node);
-        course->buffers = cuda_buffers(course->task);
-        course->at_variant = course->at_pass = 0;
+        struct plan_cursor *cursor = &cursors[count++];
+        cursor->task = cuda_task(node);
+        cursor->buffers = cuda_buffers(cursor->task);
+        cursor->at_variant = cursor->at_pass = 0;
     }
     for (bool any = true; any && result == cudaSuccess;) {
         for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
-            result = launch_own(slot, &courses[i]);
-        result = result ? result : launch_shared(slot, courses, count, &any);
+            result = launch_own(slot, &cursors[i]);
+        result = result ? result : launch_shared(slot, cursors, count, &any);
     }
     return result;
 }
 
 /* ---- the whole batch ---- */
 
-/* An error that is not sticky fails all tasks, which share the launches. */
+/* Calls a function of cuda_codec.c if the batch uses the codec. Any error fails all tasks, because
+ * they share the launches. */
 static cudaError_t run_codec(struct cuda_slot *slot, cudaError_t (*codec)(struct cuda_slot *slot))
 {
     return slot->has_codec ? cuda_note_tasks(slot, codec(slot)) : cudaSuccess;
@@ -216,7 +224,7 @@ static size_t encoded_bytes(const struct plan *plan)
     return bytes;
 }
 
-static void look_at_tasks(struct cuda_slot *slot)
+static void note_codec_and_downloads(struct cuda_slot *slot)
 {
     slot->has_codec = slot->has_downloads = false;
     list_each(node, &slot->tasks)
@@ -227,7 +235,7 @@ static void look_at_tasks(struct cuda_slot *slot)
     }
 }
 
-/* Between the codecs and the passes. */
+/* Records an event between the passes and the codec, if the batch uses the codec. */
 static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
 {
     return slot->has_codec ? record(slot, event) : cudaSuccess;
@@ -236,7 +244,7 @@ static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
 cudaError_t cuda_batch_begin(struct cuda_slot *slot)
 {
     slot->measured = true;
-    look_at_tasks(slot);
+    note_codec_and_downloads(slot);
     cudaError_t result = choose_device(slot);
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
@@ -247,7 +255,7 @@ cudaError_t cuda_batch_begin(struct cuda_slot *slot)
     return result ? result : run_codec(slot, cuda_codec_scans);
 }
 
-cudaError_t cuda_batch_go_on(struct cuda_slot *slot)
+cudaError_t cuda_batch_continue(struct cuda_slot *slot)
 {
     cudaError_t result = run_codec(slot, cuda_codec_decode);
     result = result ? result : record_codec(slot, slot->decoded);
@@ -265,20 +273,22 @@ cudaError_t cuda_batch_go_on(struct cuda_slot *slot)
 
 enum { H2D, DECODE, KERNEL, ENCODE, D2H, PARTS };
 
-/* One part of a batch: its total time, the bytes of all tasks, and the time already divided among
- * them. */
+/* One part of a batch. Its time is divided among the tasks in proportion to their bytes. */
 struct part {
-    uint64_t began_ns, took_ns, shared_ns;
-    double bytes;
+    uint64_t began_ns; /* CLOCK_MONOTONIC */
+    uint64_t took_ns;
+    uint64_t shared_ns; /* of took_ns: given to tasks already */
+    double bytes;       /* of all tasks */
 };
 
+/* The bytes by which a task's share of each part is computed. */
 static void bytes_of(const struct plan *plan, double bytes[PARTS])
 {
     bytes[H2D] = (double)plan->input_bytes;
     bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
     bytes[KERNEL] = (double)plan->device_bytes;
     bytes[ENCODE] = (double)encoded_bytes(plan);
-    bytes[D2H] = (double)plan->output_bytes; /* files take less than their room */
+    bytes[D2H] = (double)plan->output_bytes; /* an upper bound: files may be shorter */
 }
 
 static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
@@ -292,8 +302,9 @@ static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
     return false;
 }
 
-/* A copy that waits for another copy on the same copy engine counts as copying. This does not
- * change the union of the intervals. */
+/* Adds the batch's intervals to the device's activity. The time in which a copy waits for another
+ * batch's copy counts as copying. That is correct, because activity counts overlapping intervals
+ * once. */
 static void add_activity(struct cuda_device *device, const struct part *parts, double start_s)
 {
     static const enum activity_kind kinds[PARTS] = {ACTIVITY_H2D, ACTIVITY_KERNEL, ACTIVITY_KERNEL,
@@ -307,8 +318,8 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
     activity_add(&device->base.activity, ACTIVITY_ANY, start_s, at_s);
 }
 
-/* Gives the task its share of each part's time, by bytes. The shares of a part follow each other.
- * Start times are set only if `placed`: the parts' starts are then known. */
+/* Sets the task's duration and start in each part. Within a part, the shares of the tasks follow
+ * each other. placed: part.began_ns is known; otherwise the starts are set to 0. */
 static void give_share(struct engine_task *task, struct part *parts, bool placed)
 {
     double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->decode_ms, &task->kernel_ms,
@@ -327,6 +338,7 @@ static void give_share(struct engine_task *task, struct part *parts, bool placed
     task->kernel_ms += task->decode_ms + task->encode_ms;
 }
 
+/* Divides the parts' times among the tasks that have no error. placed: as for give_share. */
 static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
 {
     double bytes[PARTS];
@@ -347,7 +359,7 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
     }
 }
 
-/* Fills in the times between the events of a batch. */
+/* Sets part.took_ns of all parts from the slot's events. false: an event's time is not known. */
 static bool measure(const struct cuda_slot *slot, struct part *parts)
 {
     bool codec = slot->has_codec;

@@ -1,9 +1,10 @@
 /*
  * cuda_codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
  *
- * Tasks share launches. The descriptions of all launches are written to the slot's pinned memory,
- * and then uploaded together (upload.c). The kernels write reports and files over the bus to the
- * pinned output buffers of the tasks.
+ * One launch decodes or encodes the images of all tasks. It reads a description of its images,
+ * which this file writes to the slot's pinned memory, and which upload.c copies to the device. The
+ * kernels write encoded files, and whether they decoded an image, directly to the tasks' output
+ * buffers in pinned host memory.
  */
 #include "gpu/cuda/device.h"
 
@@ -38,8 +39,9 @@ static size_t room_of(const struct cuda_codec *codec)
     return codec->bytes - (size_t)(codec->next - codec->host);
 }
 
-/* Keeps a description of `bytes` bytes, which a describe function was to write to codec->next. If
- * it exceeds the room, it was not written. *at: its address on the device. */
+/* Call it after one of the jpeg_..._describe functions has returned `bytes`, to advance codec->next
+ * past the description. *at receives the description's address on the device. If `bytes` is more
+ * than room_of, the function wrote nothing, and this is an error. */
 static cudaError_t keep(struct cuda_codec *codec, size_t bytes, uint8_t **at)
 {
     if (bytes > room_of(codec))
@@ -51,6 +53,7 @@ static cudaError_t keep(struct cuda_codec *codec, size_t bytes, uint8_t **at)
 
 /* ---- the decoder ---- */
 
+/* The arguments for decoding the task's file. */
 static struct jpeg_decode_image decode_image(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
@@ -69,7 +72,8 @@ static struct jpeg_decode_image decode_image(const struct engine_task *task)
     };
 }
 
-/* Divides the memory of a progressive file. The image then refers to the coefficients in *parts. */
+/* Divides the memory of a progressive file between its two stages (codec_memory.h). *image becomes
+ * the second stage, which reads the coefficients in *parts. Returns the first stage. */
 static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
                                             struct jpeg_progressive_parts *parts)
 {
@@ -87,7 +91,7 @@ static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
     };
 }
 
-/* The scans of a progressive file become coefficients, which the decoder takes. */
+/* Describes the first stage of a progressive file: its scans become coefficients. */
 static cudaError_t describe_scans(struct cuda_codec *codec, struct jpeg_decode_image *image,
                                   struct jpeg_progressive_parts *parts)
 {
@@ -122,6 +126,7 @@ static cudaError_t describe_decoder(struct cuda_slot *slot)
 
 /* ---- the encoder ---- */
 
+/* The arguments for encoding the variant `index` of the task's plan. */
 static struct jpeg_encode_image encode_image(const struct engine_task *task, size_t index)
 {
     struct pass_buffers buffers = cuda_buffers(task);
@@ -146,7 +151,8 @@ static struct jpeg_encode_image encode_image(const struct engine_task *task, siz
     };
 }
 
-/* images: room for JOB_OUTPUTS_MAX. Returns their number. */
+/* Fills `images`, an array of JOB_OUTPUTS_MAX, with the images that the device encodes. Returns
+ * their number. */
 static uint32_t encode_images(const struct engine_task *task, struct jpeg_encode_image *images)
 {
     uint32_t count = 0;
@@ -178,7 +184,7 @@ static cudaError_t describe_encoder(struct cuda_slot *slot)
                                             &codec->encoder), &codec->encoder_at);
 }
 
-/* ---- both ---- */
+/* ---- the launches ---- */
 
 cudaError_t cuda_codec_describe(struct cuda_slot *slot)
 {
@@ -216,10 +222,10 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot)
     return cuda_try((cudaError_t)result, "encode");
 }
 
-/* ---- the room of the descriptions ----------------------------------------------------------- */
+/* ---- the size of the descriptions ----------------------------------------------------------- */
 
-/* A launch for several tasks takes at most the sum: it has the fixed parts and the gaps of each
- * description once. */
+/* The description of a launch for several tasks is at most the sum of their separate descriptions,
+ * because it has the fixed parts and the alignment gaps only once. */
 size_t cuda_codec_description_bytes(const struct engine_task *task)
 {
     struct jpeg_encode_image images[JOB_OUTPUTS_MAX];

@@ -1,4 +1,8 @@
-/* cuda_engine.c - opens the CUDA engine, reserves memory on its devices, and closes it. */
+/*
+ * cuda_engine.c - opens and closes the CUDA engine, and reserves memory for jobs on its devices.
+ *
+ * It implements the functions of struct engine_table (gpu/engine/engine_impl.h), but for submit.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +15,8 @@
 
 /* ---- memory ---- */
 
-/* Whether device a should take the next job before b: fewer jobs, then more free bytes. */
+/* Whether device a should get the next job rather than b: it has fewer jobs, or as many and more
+ * free memory. */
 static bool device_before(const struct cuda_device *a, const struct cuda_device *b)
 {
     unsigned of_a = atomic_load(&a->reserved), of_b = atomic_load(&b->reserved);
@@ -32,7 +37,8 @@ static void order_devices(struct cuda_engine *cuda, uint32_t *order)
     }
 }
 
-/* ENGINE_NEVER: waiting cannot help; the error is not set. */
+/* Reserves device memory on the device `index`. ENGINE_NEVER: waiting cannot help; no error is
+ * set. */
 static enum engine_reserved take_from(struct cuda_engine *cuda, uint32_t index, size_t bytes,
                                       struct engine_memory *memory)
 {
@@ -45,7 +51,8 @@ static enum engine_reserved take_from(struct cuda_engine *cuda, uint32_t index, 
     return ENGINE_RESERVED;
 }
 
-/* As take_from, from the best device in service. A device that is out may come back. */
+/* As take_from, on the best device in service that has the memory. ENGINE_WAIT: a device may have
+ * the memory later; this includes devices that are out of service, because they may come back. */
 static enum engine_reserved take_from_best(struct cuda_engine *cuda, size_t bytes,
                                            struct engine_memory *memory)
 {
@@ -80,8 +87,8 @@ static enum engine_reserved take_device(struct cuda_engine *cuda, uint32_t wante
     return engine_never(cuda->devices[named].base.pool, bytes, "device_bytes", error);
 }
 
-/* Keeps pinned memory that a failed device may still write to. If no node can be allocated, the
- * memory is kept until the process ends. */
+/* Keeps pinned memory that a failed device may still write to, until the engine is closed. If the
+ * list's node cannot be allocated, the memory is lost until the process ends. */
 static void keep_stuck(struct cuda_engine *cuda, struct engine_memory *memory)
 {
     struct stuck_block *stuck = calloc(1, sizeof *stuck);
@@ -101,7 +108,7 @@ static void cuda_release(struct engine *engine, struct engine_memory *memory)
         atomic_fetch_sub(&device->reserved, 1);
         pool_give(device->base.pool, &memory->device_block);
     }
-    if (memory->stuck && !engine_fault(engine)) /* after a fault, no job gets memory */
+    if (memory->stuck && !engine_fault(engine)) /* after a fault no job gets memory anyway */
         keep_stuck(cuda, memory);
     else
         pool_give(engine->pinned, &memory->pinned_block);
@@ -112,7 +119,7 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
                                          struct error *error)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
-    if (engine_fault(engine)) /* copies of failed tasks may still run */
+    if (engine_fault(engine)) /* copies of failed tasks may still write to pinned memory */
         return ENGINE_WAIT;
     if (device != ENGINE_ANY_DEVICE && engine_device_state(engine, device) == DEVICE_FAILED) {
         error_set(error, STATUS_GPU_FAILED, "%s has failed", engine_name(engine, device));
@@ -123,7 +130,7 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
         memory->scratch = NULL;
         reserved = take_device(cuda, device, plan->device_bytes, memory, error);
     }
-    if (engine_fault(engine)) { /* found by an allocation */
+    if (engine_fault(engine)) { /* an allocation above has found the fault */
         error->status = STATUS_OK;
         reserved = ENGINE_WAIT;
     }
@@ -136,8 +143,9 @@ static enum engine_reserved cuda_reserve(struct engine *engine, uint32_t device,
 
 /* ---- closing ---- */
 
-/* Returns true if no stream of the device is running. Free slots are checked, too: stream_ended may
- * have put the slot on the ended list and still hold the device's lock. */
+/* Whether no stream of the device runs anything. This includes the streams of free slots: a slot is
+ * free as soon as the callback stream_ended (thread.c) has reported it, but the callback may still
+ * hold the device's lock, and the stream runs until it returns. */
 static bool device_idle(struct cuda_device *device)
 {
     bool idle = true;
@@ -148,7 +156,7 @@ static bool device_idle(struct cuda_device *device)
     return idle;
 }
 
-/* Closes the devices that are open, and frees the engine. No task may run on a device. */
+/* Closes the devices that were opened, and frees the engine. No device may run a task. */
 static void cuda_free_engine(struct cuda_engine *cuda)
 {
     struct list_node *node;
@@ -164,8 +172,8 @@ static void cuda_free_engine(struct cuda_engine *cuda)
     free(cuda);
 }
 
-/* Does not call `done` of unfinished tasks. A caller that needs their results must wait for them
- * before the close. */
+/* Unfinished tasks are dropped, and their `done` is not called. A caller that needs their results
+ * must wait for them before it closes the engine. */
 static void cuda_close(struct engine *engine)
 {
     struct cuda_engine *cuda = cuda_engine(engine);
@@ -192,11 +200,11 @@ static void cuda_set_in_service(struct engine *engine, uint32_t device, bool in_
                      in_service ? DEVICE_IN_SERVICE : DEVICE_OUT, false, why);
 }
 
-/* The codecs' kernels write to the host's output buffer, which must be pinned. */
+/* The codec's kernels write to the output buffer in host memory, which therefore must be pinned. */
 static bool cuda_prepare_codecs(struct engine *engine)
 {
     struct cuda_engine *cuda = container_of(engine, struct cuda_engine, base);
-    bool ready = !atomic_load(&cuda->pageable_said);
+    bool ready = !atomic_load(&cuda->has_pageable);
     for (uint32_t d = 0; d < engine->device_count && ready; d++)
         ready = cuda_device_prepare_codecs(&cuda->devices[d]) == cudaSuccess;
     if (!ready)
@@ -275,8 +283,8 @@ static void describe(struct cuda_engine *cuda)
              driver % 1000 / 10);
 }
 
-/* Writes the cause and the remedy to `reason`. CUDA returns cudaErrorInsufficientDriver also if no
- * driver is installed. */
+/* Writes to `reason` why CUDA has no usable device, and what to do. CUDA returns
+ * cudaErrorInsufficientDriver also if no driver is installed; the driver's version is then 0. */
 static void say_unusable(cudaError_t result, char *reason, size_t size)
 {
     static const struct {
@@ -321,8 +329,8 @@ static void say_unusable(cudaError_t result, char *reason, size_t size)
              cudaGetErrorString(result), name);
 }
 
-/* Streams that share a hardware queue wait for each other's kernels. There are 8 queues by default;
- * 32 are the maximum. */
+/* Streams that share a hardware queue wait for each other's kernels. CUDA uses 8 of these queues by
+ * default, and 32 at most. */
 #define HARDWARE_QUEUES "32"
 
 enum status engine_cuda_open(const struct engine_config *config, struct engine **engine,
@@ -331,7 +339,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     int present = 0, ordinals[DEVICES_MAX];
     uint32_t count = 0, named = 0;
     *usable = false;
-    /* CUDA reads it at its first call. As for cuda_uuids_select, no other thread runs yet. */
+    /* CUDA reads the variable at its first call. No other thread runs yet, so setenv is safe. */
     if (setenv("CUDA_DEVICE_MAX_CONNECTIONS", HARDWARE_QUEUES, 0) != 0) /* uncovered: memory */
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the environment of CUDA");
     if (cuda_uuids_given(config->devices) &&
@@ -364,7 +372,7 @@ enum status engine_cuda_open(const struct engine_config *config, struct engine *
     cuda->failed = config->failed;
     cuda->context = config->context;
     cuda->hang_grace_ns =
-        (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_GRACE_S) * 1e9);
+        (uint64_t)((config->hang_grace_s > 0 ? config->hang_grace_s : DEVICE_HANG_GRACE_S) * 1e9);
     pthread_mutex_init(&cuda->lock, NULL);
     list_init(&cuda->stuck);
     struct pool_backend pinned = cuda_pinned_backend(cuda);

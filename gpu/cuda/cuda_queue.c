@@ -1,16 +1,19 @@
 /*
- * cuda_queue.c - the tasks that wait for a device, and the choice of those that share a batch.
+ * cuda_queue.c - keeps the tasks that wait for a device, and chooses which of them run together.
  *
- * A batch has tasks of one queue, in order. If several slots are free, they share the queue, so
- * that a few large images run in parallel instead of one after another. Small images wait while
- * other small batches run, so that they form larger batches. A progressive file is a batch of its
- * own, on a slot that runs no other tasks.
+ * A device has slots (a slot is a CUDA stream, which runs one batch of tasks at a time) and four
+ * queues of waiting tasks (enum cuda_queue in device.h). A batch takes tasks from the front of one
+ * queue. It takes only a part of the queue if several slots are free, so that a few large images
+ * run in parallel on several streams. If enough light batches (limits.h) of the JPEG codec run
+ * already, further tasks of the codec wait, and so form larger batches. A progressive JPEG is a
+ * batch of its own, on a slot that runs no other tasks.
  */
 #include "gpu/cuda/device.h"
 
 #include "codecs/jpeg/frame.h"
 #include "gpu/cuda/try.h"
 
+/* The device's thread will call the task's `done`. */
 static void finish(struct cuda_device *device, struct engine_task *task)
 {
     list_push(&device->finished, &task->node);
@@ -18,20 +21,22 @@ static void finish(struct cuda_device *device, struct engine_task *task)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-/* Whether the state ends the task: a device that is out runs only checks. */
+/* Whether the device's state forbids it to run the task. A device that is out of service runs only
+ * the tasks with which the daemon checks it. */
 static bool is_refused(const struct cuda_device *device, const struct engine_task *task)
 {
     enum engine_device_state state = cuda_device_state(device);
     return state == DEVICE_FAILED || (state == DEVICE_OUT && !task->is_check);
 }
 
-/* ran: the task was on the device. */
+/* Sets the error of a task of a device that has left service. ran: the task was in a slot, so it is
+ * a suspect if a task may be the cause. Other tasks can run again without a charge. */
 static void set_failed(struct cuda_device *device, struct engine_task *task, bool ran)
 {
     struct cuda_engine *cuda = device->engine;
     pthread_mutex_lock(&cuda->lock);
-    task->on_device = ran && device->struck;
-    task->returned = !task->on_device;
+    task->suspect = ran && device->struck;
+    task->returned = !task->suspect;
     task->error = device->why;
     pthread_mutex_unlock(&cuda->lock);
 }
@@ -49,7 +54,8 @@ static void fail_waiting(struct cuda_device *device, struct list *waiting)
     }
 }
 
-/* The tasks of a device that is only out of service end with the slot. */
+/* If the device has failed, its streams may never end: the tasks end now. If it is only out of
+ * service, the tasks get their error now, and end when the stream ends. */
 static void fail_running(struct cuda_device *device, struct cuda_slot *slot)
 {
     bool failed = cuda_device_state(device) == DEVICE_FAILED;
@@ -76,12 +82,19 @@ void cuda_queue_fail(struct cuda_device *device)
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* Whether the codec's kernels would write to memory of the host that the device cannot reach:
- * pageable memory, which the pool takes if there is no pinned memory. */
+/* The JPEG codec's kernels write files and reports to the output buffer in host memory. The other
+ * tasks do not write there: their output is copied. */
+static bool uses_codec(const struct plan *plan)
+{
+    return plan->written_bytes > 0;
+}
+
+/* Whether the device cannot write to the task's output buffer, because it is pageable memory, which
+ * the pinned pool takes if the system has no pinned memory. */
 static bool is_unreachable(const struct cuda_engine *cuda, const struct engine_task *task)
 {
     struct cudaPointerAttributes attributes;
-    if (!atomic_load(&cuda->pageable_said))
+    if (!atomic_load(&cuda->has_pageable))
         return false;
     if (cudaPointerGetAttributes(&attributes, task->memory->output) == cudaSuccess &&
         attributes.type == cudaMemoryTypeHost)
@@ -96,34 +109,39 @@ static enum cuda_queue queue_of(const struct engine_task *task)
     if (plan->source.file.bytes > 0 &&
         ((const struct jpeg_frame *)(task->memory->input + plan->frame_at))->progressive)
         return QUEUE_PROGRESSIVE;
-    if (task->alone || (plan->written_bytes == 0 && plan->device_bytes > BATCH_TASK_BYTES))
+    if (task->alone || (!uses_codec(plan) && plan->device_bytes > BATCH_TASK_BYTES))
         return QUEUE_ALONE;
-    return plan->written_bytes == 0 ? QUEUE_SMALL : QUEUE_CODEC;
+    return uses_codec(plan) ? QUEUE_CODEC : QUEUE_SHARED;
 }
 
-/* Measures the task for its batch. true: the codec cannot run it, and the report says so. */
-static bool decline(const struct cuda_engine *cuda, struct engine_task *task)
+/* Whether the device's codec cannot run the task. task->description_bytes must be set. */
+static bool is_declined(const struct cuda_engine *cuda, const struct engine_task *task)
 {
     size_t room =
         queue_of(task) == QUEUE_PROGRESSIVE ? PROGRESSIVE_JPEG_BYTES : STREAM_JPEG_BYTES;
-    const struct plan *plan = task->plan;
-    task->description_bytes = 0;
-    if (plan->written_bytes == 0)
-        return false;
-    task->description_bytes = cuda_codec_description_bytes(task);
-    if (task->description_bytes <= room && !is_unreachable(cuda, task))
-        return false;
-    ((struct plan_report *)(task->memory->output + plan->report_at))->declined = UINT32_MAX;
-    return true;
+    return uses_codec(task->plan) && (task->description_bytes > room || is_unreachable(cuda, task));
+}
+
+/* Tells the caller, in the task's output, that the codec of the host must run the job. */
+static void report_declined(struct engine_task *task)
+{
+    uint8_t *report = task->memory->output + task->plan->report_at;
+    ((struct plan_report *)report)->declined = UINT32_MAX;
 }
 
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
 {
+    const struct plan *plan = task->plan;
+    bool codec = uses_codec(plan) && !plan->idle;
     device->held++;
+    task->description_bytes = codec ? cuda_codec_description_bytes(task) : 0;
     if (is_refused(device, task)) {
         set_failed(device, task, false);
         finish(device, task);
-    } else if (task->plan->idle || decline(device->engine, task)) {
+    } else if (plan->idle) {
+        finish(device, task);
+    } else if (is_declined(device->engine, task)) {
+        report_declined(task);
         finish(device, task);
     } else {
         rank_push(&device->queues[queue_of(task)], &task->node,
@@ -156,7 +174,7 @@ void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns)
 
 /* ---- choosing a batch ----------------------------------------------------------------------- */
 
-/* Counts the free slots that run the queue's tasks. *first: the first one, or NULL. */
+/* Counts the free slots that may run the queue's tasks. *first: the first of them, or NULL. */
 static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue,
                          struct cuda_slot **first)
 {
@@ -179,14 +197,16 @@ static uint64_t pixels_of(const struct engine_task *task)
     return (uint64_t)task->plan->source.width * task->plan->source.height;
 }
 
-/* Whether the queue's tasks wait for the end of a small batch, to form a larger batch. */
+/* Whether the tasks of QUEUE_CODEC must wait, to form a larger batch: while BATCHES_LIGHT light
+ * batches run, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels together. The other
+ * queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     uint32_t running = 0;
     uint64_t pixels = 0;
     for (uint32_t s = 0; s < device->base.slot_count; s++)
-        running += device->slots[s].state != SLOT_FREE && device->slots[s].is_small;
-    if (queue != QUEUE_CODEC || running < BATCHES_SMALL ||
+        running += device->slots[s].state != SLOT_FREE && device->slots[s].is_light;
+    if (queue != QUEUE_CODEC || running < BATCHES_LIGHT ||
         device->queues[queue].length >= BATCH_TASKS_MAX)
         return false;
     list_each(node, &device->queues[queue])
@@ -194,7 +214,8 @@ static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
     return pixels < BATCH_PIXELS_WAIT;
 }
 
-/* The queue that can start and whose first task has waited longest; QUEUES: none. */
+/* Of the queues that can start a batch now, the one whose first task has waited longest; QUEUES:
+ * there is none. */
 static enum cuda_queue next_queue(const struct cuda_device *device)
 {
     enum cuda_queue next = QUEUES;
@@ -225,7 +246,8 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     return size;
 }
 
-/* share: the part of the queue that each free slot gets. */
+/* Whether a batch of the queue may have this size. share: the tasks of the queue, divided by the
+ * free slots. */
 static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t share)
 {
     if (size.tasks == 1)
@@ -233,11 +255,12 @@ static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t sha
     if (queue == QUEUE_ALONE || queue == QUEUE_PROGRESSIVE || size.images > BATCH_IMAGES_MAX ||
         size.description_bytes > STREAM_JPEG_BYTES || size.pixels > BATCH_PIXELS_MAX)
         return false;
-    return size.pixels <= BATCH_PIXELS_MIN ? size.tasks <= BATCH_TASKS_MAX
-                                           : size.tasks <= BATCH_TASKS && size.tasks <= share;
+    return size.pixels <= BATCH_PIXELS_LIGHT
+               ? size.tasks <= BATCH_TASKS_MAX
+               : size.tasks <= BATCH_TASKS_HEAVY && size.tasks <= share;
 }
 
-struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns)
+struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns)
 {
     enum cuda_queue queue = next_queue(device);
     if (queue == QUEUES)
@@ -262,6 +285,6 @@ struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns)
         size = larger;
     }
     slot->queue = queue;
-    slot->is_small = size.pixels <= BATCH_PIXELS_MIN;
+    slot->is_light = size.pixels <= BATCH_PIXELS_LIGHT;
     return slot;
 }

@@ -7,7 +7,8 @@
 #include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
-/* A float of 2 s in ms has a precision of 0.2 us. */
+/* Age at which a base of the clock is renewed. CUDA gives the time since the base as a float in
+ * milliseconds, which at 2 s has a precision of 0.2 us. */
 #define CLOCK_RENEW_NS 2000000000ull
 
 /* ---- memory ---- */
@@ -29,7 +30,7 @@ static void device_free(void *context, void *memory, size_t bytes)
 {
     struct cuda_device *device = context;
     (void)bytes;
-    /* Both fail after a sticky error; the memory is then lost until the process ends. */
+    /* Both calls fail after a sticky error. The memory is then lost until the process ends. */
     (void)cudaSetDevice(device->ordinal);
     (void)cudaFree(memory);
     (void)cudaGetLastError();
@@ -39,7 +40,8 @@ static void *pinned_alloc(void *context, size_t bytes)
 {
     struct cuda_engine *engine = context;
     void *memory = NULL;
-    /* Selecting one of the engine's devices avoids a context on another device. */
+    /* Without a selected device, CUDA would create a context on device 0, which the engine may not
+     * use. */
     cudaError_t result = cudaSetDevice(engine->devices[0].ordinal);
     if (result == cudaSuccess)
         result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
@@ -49,7 +51,7 @@ static void *pinned_alloc(void *context, size_t bytes)
     cuda_note_error(&engine->devices[0], "taking pinned memory", result);
     if (atomic_load(&engine->base.failed))
         return NULL;
-    if (!atomic_exchange(&engine->pageable_said, true))
+    if (!atomic_exchange(&engine->has_pageable, true))
         log_warning("no pinned memory is available (%s); using pageable memory, which copies "
                     "slower", cudaGetErrorName(result));
     return pool_backend_pages.alloc(NULL, bytes);
@@ -101,8 +103,8 @@ static void slot_close(struct cuda_slot *slot)
         (void)cudaStreamDestroy(slot->stream);
 }
 
-/* These streams have the highest priority, so that their short kernels do not wait for the blocks
- * of the progressive slots. */
+/* Opens the general slots. Their streams have the highest priority, so that their short kernels do
+ * not wait for the long kernels of the progressive slots. */
 static cudaError_t slots_open(struct cuda_device *device)
 {
     int lowest = 0, highest = 0;
@@ -112,7 +114,7 @@ static cudaError_t slots_open(struct cuda_device *device)
     return result;
 }
 
-/* An error leaves progressive_count 0. */
+/* After an error progressive_count is still 0, so that the slots are not used. */
 static cudaError_t progressive_slots_open(struct cuda_device *device)
 {
     int lowest = 0, highest = 0;
@@ -149,7 +151,8 @@ static cudaError_t clock_open(struct cuda_device *device)
     return result;
 }
 
-/* The configured number, or one that suits the device's copy engines. */
+/* *streams: the configured number, or by default one that depends on the number of the device's
+ * copy engines. */
 static cudaError_t choose_streams(int ordinal, const struct engine_config *config,
                                   uint32_t *streams)
 {
@@ -168,7 +171,7 @@ static void lock_open(struct cuda_device *device)
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&device->wanted, &attributes);
+    pthread_cond_init(&device->wake, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&device->lock, NULL);
 }
@@ -229,13 +232,13 @@ void cuda_device_close(struct cuda_device *device)
     device->base.pool = NULL;
     activity_close(&device->base.activity);
     pthread_mutex_destroy(&device->lock);
-    pthread_cond_destroy(&device->wanted);
+    pthread_cond_destroy(&device->wake);
     (void)cudaGetLastError();
 }
 
 /* ---- time ---- */
 
-/* Computes base_s of a renewed base, once its event is complete. */
+/* Computes base_s of a renewed base. false: the device has not reached the base's event yet. */
 static bool clock_know(struct cuda_clock *clock, int base)
 {
     float ms;

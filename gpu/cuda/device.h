@@ -1,14 +1,15 @@
 /*
- * device.h - a CUDA device of the engine: its memory, its slots and its clock; private to gpu.
+ * device.h - the parts of the CUDA engine: devices, their streams, queues and clocks.
  *
- * A slot is a stream with its events. It runs one batch at a time: one task, or several that share
- * it. The batch occupies the slot from its first copy until its last copy is complete. Each device
- * has a thread, which makes all CUDA calls for tasks (thread.c).
+ * Private to gpu/cuda, but for tests. A task is one job's work on a device (gpu/engine/engine.h). A
+ * slot is a CUDA stream with its events. It runs one batch at a time: one task, or several that are
+ * enqueued together. The batch occupies the slot until its last copy or kernel has ended. Each
+ * device has a thread, which makes all CUDA calls for tasks (thread.c).
  *
- * Locks, in the order in which a thread may take them:
- * - a pool's lock guards its pieces. Its backend makes CUDA calls, and can find that a device fails
- * - cuda_engine.lock guards the changes of the devices' states, with `why` and `struck`
- * - cuda_device.lock guards the members with which other threads reach the device's thread
+ * Locks, in the order in which a thread may take them: - the lock of a pool (gpu/engine/pool.c). A
+ * pool calls CUDA to allocate memory, with its lock held, and the call can show that a device has
+ * failed - cuda_engine.lock: guards changes of the devices' states, with `why` and `struck`, and
+ * `stuck` - cuda_device.lock: guards the members with which other threads reach the device's thread
  * All other members belong to the device's thread, or do not change while the engine is open.
  */
 #pragma once
@@ -21,15 +22,17 @@
 #include "gpu/jpeg/progressive.h"
 #include "gpu/plan/pass.h"
 
-/* Default of engine_config.hang_grace_s: a device is hung if a task runs this long after its
- * deadline and after its start. */
-#define DEVICE_GRACE_S 5
-/* If the device's thread did not run for this long while tasks were out, the process was suspended.
- * The device then does not count as hung. */
-#define DEVICE_SLEPT_NS 1000000000ull
-/* Interval at which slots are queried, and queued tasks are checked for their deadlines. */
+/* Default of engine_config.hang_grace_s. A device counts as hung if a task still runs this long
+ * after its deadline, and this long after its start. */
+#define DEVICE_HANG_GRACE_S 5
+/* If the device's thread did not run for this long although it held tasks, the process was
+ * suspended. The grace time before the device counts as hung then starts again. */
+#define DEVICE_SUSPENDED_NS 1000000000ull
+/* Interval at which the thread queries all streams for errors, and checks the deadlines of queued
+ * tasks. */
 #define DEVICE_POLL_NS 50000000ull
-/* Interval at which slots with SLOT_SCANS are queried. The scans of a photograph take 100 ms. */
+/* Interval at which the streams of slots in the state SLOT_SCANS are queried. Decoding the scans of
+ * a photograph takes about 100 ms. */
 #define DEVICE_SCANS_NS 1000000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
@@ -39,114 +42,119 @@ struct cuda_device;
 
 static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0 && PROGRESSIVE_JPEG_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
-/* The codec's launches of one batch, with their descriptions. */
+/* The launches of the JPEG codec for one batch. A launch needs a description of all its images on
+ * the device: the thread writes it to `host`, and upload.c copies it to `device`. */
 struct cuda_codec {
-    uint8_t *host, *device; /* `bytes` each; the host's is pinned */
+    uint8_t *host, *device; /* pinned memory and device memory, `bytes` each */
     size_t bytes;
-    uint8_t *next;          /* in host: where the next description goes */
-    /* In device: the descriptions; NULL: no launch. */
+    uint8_t *next; /* in `host`: where the next description goes */
+    /* Addresses of the descriptions in `device`; NULL: the batch does not need the launch. */
     uint8_t *scans_at, *decoder_at, *encoder_at;
     struct jpeg_progressive_batch scans;
     struct jpeg_decode_batch decoder;
     struct jpeg_encode_batch encoder;
 };
 
-/* Tasks of a batch are of one kind. */
+/* The kinds of tasks. Each kind waits in a queue of its own, and a batch has tasks of one kind. */
 enum cuda_queue {
-    QUEUE_ALONE,       /* one per batch */
-    QUEUE_SMALL,
-    QUEUE_CODEC,       /* the device decodes or encodes JPEGs, which share launches */
-    QUEUE_PROGRESSIVE, /* The device decodes a progressive file: one per batch, on slots of its
-                          own. It takes up to a thousand times as long, so that other tasks must
-                          not wait for it. */
+    QUEUE_ALONE,       /* needs much memory, or wants to run alone: one task per batch */
+    QUEUE_SHARED,      /* needs at most BATCH_TASK_BYTES, without the codec: several per batch */
+    QUEUE_CODEC,       /* decodes or encodes JPEGs on the device: several per batch, whose images
+                          share the codec's launches */
+    QUEUE_PROGRESSIVE, /* Decodes a progressive JPEG on the device: one task per batch. It takes up
+                          to a thousand times as long as another task, so it has slots of its own,
+                          and no other task waits for it. */
     QUEUES
 };
 
 enum cuda_slot_state {
     SLOT_FREE,
-    SLOT_SCANS, /* The stream has the upload and the scans of a progressive file. The rest follows
-                   when they have ended: see thread.c. */
-    SLOT_BUSY,  /* the stream has the whole batch, and reports its end */
+    SLOT_SCANS, /* The upload and the scans of a progressive file are enqueued. The thread enqueues
+                   the rest when they have ended: thread.c gives the reason. */
+    SLOT_BUSY,  /* the whole batch is enqueued, and then a callback that reports its end */
 };
 
 struct cuda_slot {
     struct cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t start, copied_in, computed, copied_out;
-    cudaEvent_t decoded, passed; /* between copied_in and computed, if has_codec */
-    struct list tasks;           /* The batch. Empty: none, or the tasks ended when the device
-                                    failed. */
+    cudaEvent_t decoded, passed; /* after the decoder, and after the passes; only if has_codec */
+    struct list tasks;           /* The batch. Empty: there is none, or the device has failed and
+                                    the tasks were ended. */
     struct list_node ended_node; /* in the device's ended list */
     struct cuda_codec codec;
     enum cuda_slot_state state;
-    bool measured;               /* all events were recorded */
-    bool is_small;               /* the batch has at most BATCH_PIXELS_MIN */
+    bool measured;               /* no event failed to be recorded, so the times can be read */
+    bool is_light;               /* the batch has at most BATCH_PIXELS_LIGHT pixels */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
-    bool has_downloads;          /* Otherwise, kernels write all results to the host, and copied_out
-                                    is not recorded. */
-    enum cuda_queue queue;       /* of the batch */
-    uint64_t started_ns;
-    uint64_t deadline_ns;        /* earliest of the batch; 0: none */
-    int base;                    /* index of the clock's base for the times of this batch; -1:
-                                    none */
+    bool has_downloads;          /* false: kernels write all results to the host, and copied_out is
+                                    not recorded */
+    enum cuda_queue queue;       /* the kind of the tasks of the batch */
+    uint64_t started_ns;         /* CLOCK_MONOTONIC when the batch was enqueued */
+    uint64_t deadline_ns;        /* the earliest of the tasks; 0: none has one */
+    int base;                    /* index into cuda_clock.base, from which the times of this batch
+                                    are measured; -1: none */
 };
 
 /*
- * Converts event times to seconds.
+ * Converts the times of CUDA events to seconds, and to CLOCK_MONOTONIC.
  *
- * CUDA gives the time between two events as float milliseconds, which lose precision within the
- * hour. Times are therefore measured from a base event that is renewed every few seconds. There
- * are two bases, because batches that started under the old one are still running after a renewal.
+ * CUDA only gives the time between two events, as a float in milliseconds, which is too coarse
+ * after some minutes. Times are therefore measured from a base: an event that the thread records
+ * again every few seconds. There are two bases, because batches that were started with the old base
+ * may still run after the new one is recorded.
  *
- * To map device time to CLOCK_MONOTONIC, the host's clock is read just before a base is recorded
- * on an idle stream. If a task then seems to have started before it was enqueued, the base is
- * moved to a later time. The two clocks soon differ by no more than the shortest latency of the
- * device.
+ * The thread reads the host's clock just before it records a base on an idle stream. The device
+ * reaches the event a little later, so batches seem to start too early. If one seems to have
+ * started before it was enqueued, the base's host time is increased to match. The remaining error
+ * is thus at most the shortest time between enqueueing a batch and its start.
  */
 struct cuda_clock {
     cudaEvent_t base[2];
-    double base_s[2]; /* position of each base on one time line */
+    double base_s[2];    /* device time of each base, in seconds after the first base */
     uint64_t host_ns[2]; /* CLOCK_MONOTONIC of each base */
-    bool known[2];    /* whether base_s is set */
-    unsigned users[2];
-    int current;
-    uint64_t renewed_ns;
+    bool known[2];       /* whether base_s is set: the base's event has been reached */
+    unsigned users[2];   /* slots whose times are measured from the base */
+    int current;         /* the base for batches that start now */
+    uint64_t renewed_ns; /* when the current base was recorded */
 };
 
 struct cuda_device {
     struct engine_device base;
     struct cuda_engine *engine;
-    int ordinal;
+    int ordinal;          /* CUDA's number of the device */
     atomic_uint reserved; /* jobs that hold memory on this device */
-    /* base.slot_count slots, then the progressive ones, which only run QUEUE_PROGRESSIVE. There is
-     * room for PROGRESSIVE_STREAMS; they are open from cuda_prepare_codecs on. */
+    /* base.slot_count general slots, and after them progressive_count slots for the tasks of
+     * QUEUE_PROGRESSIVE: none at first, PROGRESSIVE_STREAMS from cuda_device_prepare_codecs on. */
     struct cuda_slot *slots;
     _Atomic uint32_t progressive_count;
 
     /* Under the engine's lock: */
-    struct error why; /* of the last time that the device left service */
-    bool struck;      /* by a sticky error or a hang, which a task on it may have caused */
+    struct error why; /* why the device last left service */
+    bool struck;      /* The device left service by a sticky error or a hang. A task that was on it
+                         may be the cause. */
 
     pthread_mutex_t lock; /* guards the members up to `closing` */
-    pthread_cond_t wanted;
-    struct list submitted; /* tasks */
-    struct list ended;     /* slots whose streams have reported their end */
-    bool left;             /* the device left service, and its thread has not failed its tasks */
-    bool closing;
+    pthread_cond_t wake;
+    struct list submitted; /* tasks that the thread has not taken yet */
+    struct list ended;     /* slots whose callbacks have reported the end of their batches */
+    bool left_service;     /* the device left service, and the thread must fail its tasks */
+    bool closing;          /* the thread must return */
 
     pthread_t thread;
     bool has_thread;
     struct list queues[QUEUES]; /* tasks that wait for a slot, FIFO */
     struct list finished;       /* tasks whose `done` the thread will call */
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
-    size_t scanning;            /* slots with SLOT_SCANS */
-    uint64_t polled_ns, scans_polled_ns, looked_ns;
+    size_t scanning;            /* slots in the state SLOT_SCANS */
+    uint64_t polled_ns, scans_polled_ns; /* when all slots, and the scanning ones, were queried */
+    uint64_t looked_ns;                  /* when the thread last ran */
     uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;
 };
 
-/* Pinned memory that was released after its device had failed while a task ran. The device may
- * still write to it, so no other task gets it. */
+/* Pinned memory of a task that was running on a device when the device failed. The device may still
+ * write to it, so that it must not be used again. */
 struct stuck_block {
     struct list_node node;
     struct pool_block block;
@@ -154,13 +162,13 @@ struct stuck_block {
 
 struct cuda_engine {
     struct engine base;
-    void (*failed)(void *context);
+    void (*failed)(void *context); /* engine_config.failed, with its context */
     void *context;
     struct cuda_device devices[DEVICES_MAX];
     pthread_mutex_t lock; /* guards changes of the devices' states, and `stuck` */
     struct list stuck;    /* struct stuck_block */
     uint64_t hang_grace_ns;
-    atomic_bool pageable_said;
+    atomic_bool has_pageable; /* the pinned pool has taken pageable memory, and has warned of it */
 };
 
 static inline struct cuda_engine *cuda_engine(struct engine *engine)
@@ -173,7 +181,7 @@ static inline struct engine_task *cuda_task(struct list_node *node)
     return container_of(node, struct engine_task, node);
 }
 
-/* The plan's buffers on the task's device. */
+/* The addresses of the plan's buffers in the task's block of device memory. */
 static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
@@ -184,7 +192,7 @@ static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
     return buffers;
 }
 
-/* Number of open slots. */
+/* Number of open slots, general and progressive. */
 static inline uint32_t cuda_slot_count(const struct cuda_device *device)
 {
     return device->base.slot_count + atomic_load(&device->progressive_count);
@@ -196,89 +204,100 @@ static inline uint32_t cuda_slot_count(const struct cuda_device *device)
  * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
-/* Allocates the descriptions of all slots, and opens the progressive slots. While no task runs. */
+/* Allocates the memory for the descriptions of the JPEG codec in all slots, and opens the
+ * progressive slots. Call it while no task runs. */
 cudaError_t cuda_device_prepare_codecs(struct cuda_device *device);
-/* After cuda_device_open. The device must be idle, and its thread must have ended. */
+/* Call it also if cuda_device_open failed. The device must be idle, and its thread must have
+ * ended. */
 void cuda_device_close(struct cuda_device *device);
 
 /* Pinned memory from cudaHostAlloc; pageable memory if that fails. */
 struct pool_backend cuda_pinned_backend(struct cuda_engine *engine);
 
-/* Chooses the clock's base for a slot that is about to start on its idle stream. */
+/* Sets slot->base for a batch that is about to start. The slot's stream must be idle: if the base
+ * is due, it is recorded there. */
 cudaError_t cuda_clock_start(struct cuda_device *device, struct cuda_slot *slot);
-/* Releases the base. */
+/* Ends the slot's use of its base, so that the base can be renewed. */
 void cuda_clock_stop(struct cuda_device *device, struct cuda_slot *slot);
-/* Time of an event of the slot, in seconds on the device's time line. false: not known. */
+/* The time of an event of the slot, in seconds of device time. false: it is not known. */
 bool cuda_clock_time(struct cuda_device *device, const struct cuda_slot *slot, cudaEvent_t event,
                      double *time_s);
-/* CLOCK_MONOTONIC of the slot's start, for a batch from start_s to end_s on the device's time line.
- * The result is not before the batch was enqueued, and its end is not in the future. */
+/* CLOCK_MONOTONIC of the start of a batch that ran from start_s to end_s in device time. The result
+ * is not before the batch was enqueued, and the batch's end is not in the future. */
 uint64_t cuda_clock_host_ns(struct cuda_device *device, const struct cuda_slot *slot,
                             double start_s, double end_s);
 
 /* ---- uuids.c ---- */
 
-/* Whether the option devices has UUIDs. */
+/* Whether the value of the option `devices` is a list of UUIDs. */
 bool cuda_uuids_given(const char *devices);
-/* Lets CUDA show only these devices. Call it before the first CUDA call, while no other thread
- * runs. Returns their number; 0: the error is set. */
+/* Makes CUDA show only the devices with the listed UUIDs, by setting an environment variable. Call
+ * it before the first CUDA call, while no other thread runs. Returns the number of UUIDs; 0: the
+ * error is set. */
 uint32_t cuda_uuids_select(const char *devices, struct error *error);
 
 /* ---- note.c ---- */
 
-/* Records the outcome of a CUDA call for the task, or for all tasks without an error. Returns a
- * sticky error; any other error becomes the task's. */
+/* Record the result of a CUDA call that was made for one task, or for all tasks of the slot that
+ * have no error yet. A sticky error (cuda_is_sticky) is returned, because it ends the whole batch.
+ * Any other error becomes the task's error, and cudaSuccess is returned. */
 cudaError_t cuda_note_task(const struct cuda_slot *slot, struct engine_task *task,
                            cudaError_t result) MUST_CHECK;
 cudaError_t cuda_note_tasks(const struct cuda_slot *slot, cudaError_t result) MUST_CHECK;
 
 /* ---- cuda_batch.c ---- */
 
-/* Enqueue copies, kernels and events for the slot's tasks: first the uploads and, of a progressive
- * file, the scans; then the rest. If a call for a task fails, the task's error is set, and what it
- * does not share with other tasks is skipped. Return a sticky error. */
+/* Enqueue copies, kernels and events for the slot's tasks. cuda_batch_begin enqueues the uploads
+ * and the decoding of the scans of a progressive file, cuda_batch_continue the rest. If a CUDA call
+ * for a task fails, the task's error is set, and its other calls are skipped, except those that it
+ * shares with other tasks. Return cudaSuccess or a sticky error. */
 cudaError_t cuda_batch_begin(struct cuda_slot *slot) MUST_CHECK;
-cudaError_t cuda_batch_go_on(struct cuda_slot *slot) MUST_CHECK;
-/* For a batch that has ended: adds to the activity and, if it was measured, sets the times of each
- * task without an error. */
+cudaError_t cuda_batch_continue(struct cuda_slot *slot) MUST_CHECK;
+/* Call it for a batch that has ended. Adds the batch to the device's activity and, if it was
+ * measured, sets the times of each task that has no error. */
 void cuda_batch_take_times(struct cuda_slot *slot);
 
 /* ---- upload.c ---- */
 
-/* Enqueues the uploads of the tasks without an error. Returns a sticky error. */
+/* Enqueues the uploads of the tasks that have no error. Returns cudaSuccess or a sticky error. */
 cudaError_t cuda_upload(struct cuda_slot *slot) MUST_CHECK;
 
 /* ---- cuda_codec.c ---- */
 
-/* Allocates `bytes` for the slot's descriptions. Call cuda_codec_close after an error as well. */
+/* Allocates `bytes` of pinned memory, and of device memory, for the descriptions of the slot's
+ * launches. Call cuda_codec_close after an error as well. */
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes);
 void cuda_codec_close(struct cuda_slot *slot);
-/* Describes the launches for the slot's tasks without an error, for cuda_upload. */
+/* Writes the descriptions of all launches for the slot's tasks that have no error. cuda_upload then
+ * uploads them. */
 cudaError_t cuda_codec_describe(struct cuda_slot *slot) MUST_CHECK;
-/* Enqueue what was described: the scans of a progressive file, which become coefficients; the
- * decoders; the encoders. In this order. Their tasks may have failed since: the kernels take any
- * bytes as files and images. */
+/* Enqueue the described launches, to be called in this order: decoding the scans of a progressive
+ * file to coefficients; decoding to pixels; encoding. A task may have failed after it was
+ * described, so that its buffers contain any bytes: the kernels are safe with any bytes. */
 cudaError_t cuda_codec_scans(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 /* Number of images of the task that the device encodes. */
 uint32_t cuda_codec_images(const struct engine_task *task);
-/* The room that the task's launches take in the slot's descriptions, also in a batch; SIZE_MAX: the
+/* Upper bound of the bytes that the task adds to the descriptions of its batch; SIZE_MAX: the
  * device cannot encode its images. */
 size_t cuda_codec_description_bytes(const struct engine_task *task);
 
 /* ---- service.c: the states of the devices. Any thread ---- */
 
-/* The only function that changes a device's state; illegal changes are ignored. `why` is the whole
- * text of the error of the tasks that the device fails. */
+/* The only function that changes a device's state. A change from DEVICE_FAILED, and one to the same
+ * state, is ignored. why, struck: cuda_device.why and struck; `why` becomes the text of the tasks'
+ * errors. */
 void cuda_device_move(struct cuda_device *device, enum engine_device_state to, bool struck,
                       const char *why);
-/* The device has failed; the tasks on it may be the cause and are charged. If result is
- * cudaSuccess, `what` is the whole description. */
+/* Moves the device to DEVICE_FAILED. The tasks on it become suspects. what: what the device was
+ * doing when `result` was returned; if result is cudaSuccess, the whole description of the
+ * failure. */
 void cuda_device_fail(struct cuda_device *device, const char *what, cudaError_t result);
-/* For CUDA calls outside tasks. A sticky error may be the fault of another device. All devices are
- * queried, and those that report an error fail, or this device if none does. The caller handles
- * other errors. */
+/* Handles a sticky error of a CUDA call that was not made for a task, for example an allocation.
+ * CUDA may report the error of one device in a call for another. So all devices are queried, and
+ * those that report an error fail; if none does, `device` fails. The caller handles errors that are
+ * not sticky. */
 void cuda_note_error(struct cuda_device *device, const char *what, cudaError_t result);
 
 static inline enum engine_device_state cuda_device_state(const struct cuda_device *device)
@@ -288,15 +307,17 @@ static inline enum engine_device_state cuda_device_state(const struct cuda_devic
 
 /* ---- cuda_queue.c: on the device's thread ---- */
 
-/* Takes a submitted task. It goes into a queue, or to the finished list. */
+/* Adds a submitted task to its queue; or to the finished list, if it needs no device or the device
+ * cannot run it. */
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
-/* Puts the next batch into a free slot and returns the slot. NULL: no task can start now. The batch
- * is empty if the deadlines of its tasks have passed. */
-struct cuda_slot *cuda_queue_take(struct cuda_device *device, uint64_t now_ns);
-/* Ends queued tasks after their deadline. */
+/* Moves the next batch from a queue to a free slot, and returns the slot. NULL: no task can start
+ * now. The batch is empty if all its tasks were past their deadlines. */
+struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns);
+/* Ends the queued tasks that are past their deadlines. */
 void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns);
-/* After the device has left service: fails its tasks. Tasks that run on a failed device end now,
- * and their slots stay busy, because the device may still access their memory. */
+/* Fails the tasks of a device that has left service, queued and running. If the device has failed,
+ * its running tasks end now, but their slots stay busy and their memory is not used again, because
+ * the device may still write to it. */
 void cuda_queue_fail(struct cuda_device *device);
 
 static inline bool cuda_task_is_late(const struct engine_task *task, uint64_t now_ns)
@@ -306,8 +327,10 @@ static inline bool cuda_task_is_late(const struct engine_task *task, uint64_t no
 
 /* ---- thread.c ---- */
 
+/* Starts the device's thread. false: the system cannot start it. */
 bool cuda_thread_start(struct cuda_device *device);
-/* Waits until until_ns, and a second more at most. false: the thread hangs in a CUDA call.
- * Idempotent. */
+/* Ends the thread, and waits for that until until_ns (CLOCK_MONOTONIC), or at most a second longer.
+ * false: the thread hangs in a CUDA call. Idempotent. */
 bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns);
+/* engine_table.submit */
 void cuda_submit(struct engine *engine, struct engine_task *task);

@@ -1,4 +1,4 @@
-/* note.c - records for tasks how their CUDA calls have ended. On the device's thread. */
+/* note.c - turns the error of a CUDA call into the error of the tasks for which it was made. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/try.h"
 

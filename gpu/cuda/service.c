@@ -1,7 +1,8 @@
 /*
- * service.c - which devices are in service.
+ * service.c - takes devices out of service, and back.
  *
- * The state changes on any thread. The device's thread then fails the tasks that the device has.
+ * Any thread may change a device's state. The device's own thread then fails the tasks that the
+ * device has.
  */
 #include "gpu/cuda/device.h"
 
@@ -9,7 +10,7 @@
 
 #include "gpu/cuda/try.h"
 
-static uint32_t in_service(const struct cuda_engine *cuda)
+static uint32_t count_in_service(const struct cuda_engine *cuda)
 {
     uint32_t count = 0;
     for (uint32_t d = 0; d < cuda->base.device_count; d++)
@@ -22,9 +23,9 @@ static bool may_move(enum engine_device_state from, enum engine_device_state to)
     return from != DEVICE_FAILED && from != to;
 }
 
-/* Under the engine's lock. */
-static void change(struct cuda_device *device, enum engine_device_state to, bool struck,
-                   const char *why)
+/* Changes the state. If the device leaves service, tells its thread. Under the engine's lock. */
+static void set_state(struct cuda_device *device, enum engine_device_state to, bool struck,
+                      const char *why)
 {
     atomic_store(&device->base.state, to);
     if (to == DEVICE_IN_SERVICE)
@@ -33,19 +34,20 @@ static void change(struct cuda_device *device, enum engine_device_state to, bool
     device->why = (struct error){0};
     error_set(&device->why, STATUS_GPU_FAILED, "%s", why);
     pthread_mutex_lock(&device->lock);
-    device->left = true;
-    pthread_cond_signal(&device->wanted);
+    device->left_service = true;
+    pthread_cond_signal(&device->wake);
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Under the engine's lock. The devices that are out can no longer come back. */
+/* Sets the engine's fault, because no device is in service. Devices that are out of service fail:
+ * no check can bring them back after a fault. Under the engine's lock. */
 static void fail_engine(struct cuda_engine *cuda, const char *why)
 {
     error_set(&cuda->base.fault, STATUS_GPU_FAILED, "%s", why);
     atomic_store(&cuda->base.failed, true);
     for (uint32_t d = 0; d < cuda->base.device_count; d++)
         if (cuda_device_state(&cuda->devices[d]) == DEVICE_OUT)
-            change(&cuda->devices[d], DEVICE_FAILED, false, why);
+            set_state(&cuda->devices[d], DEVICE_FAILED, false, why);
     if (cuda->failed)
         cuda->failed(cuda->context);
 }
@@ -56,8 +58,8 @@ void cuda_device_move(struct cuda_device *device, enum engine_device_state to, b
     struct cuda_engine *cuda = device->engine;
     pthread_mutex_lock(&cuda->lock);
     if (may_move(cuda_device_state(device), to)) {
-        change(device, to, struck, why);
-        uint32_t left = in_service(cuda);
+        set_state(device, to, struck, why);
+        uint32_t left = count_in_service(cuda);
         if (to == DEVICE_IN_SERVICE)
             log_info("%s is in service again", device->base.name);
         else if (left > 0)

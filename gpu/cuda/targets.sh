@@ -1,14 +1,14 @@
 #!/bin/sh
-# Prints the architectures that kernels are compiled for, as names of nvcc's option `code`:
+# Prints for which GPU architectures the kernels are compiled, as values of nvcc's --gpu-code:
 # gpu/cuda/targets.sh NVCC native|all|ARCH...
 #
 #   sm_90       machine code for compute capability 9.0
 #   compute_90  PTX, which the driver of a GPU of 9.0 or later compiles when it loads a kernel
 #
-# native: machine code for the GPUs of this host and PTX of the newest one; without a GPU, only PTX
-#         of the oldest supported architecture
-# all:    machine code for all supported architectures that this nvcc knows, PTX of the newest one
-# ARCH    such as 90: machine code for these, PTX of the newest one
+# native  machine code for the GPUs of this host, and PTX for the newest of them; on a host without
+#         a GPU, only PTX for the oldest supported architecture
+# all     machine code for all supported architectures that this nvcc knows, and PTX for the newest
+# ARCH    for example 90: machine code for the given architectures, and PTX for the newest of them
 set -eu
 supported="75 80 86 89 90 100 120"
 
@@ -17,12 +17,14 @@ shift
 known=$("$nvcc" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n)
 
 knows() { printf '%s\n' "$known" | grep -qx "$1"; }
-# The compute capabilities of the GPUs here, such as 90; nothing without a GPU or its driver.
+# Prints the compute capabilities of this host's GPUs, for example 90; nothing if there is no GPU or
+# no driver.
 gpus() {
     { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
         sed -n 's/^ *\([0-9]\{1,\}\)\.\([0-9]\) *$/\1\2/p' | sort -nu
 }
-# The newest known architecture whose PTX runs on this one, else the oldest known one.
+# Prints the newest architecture that nvcc knows and whose PTX runs on the architecture $1; if there
+# is none, the oldest that nvcc knows.
 ptx_for() {
     printf '%s\n' "$known" | awk -v of="$1" 'NR == 1 || $1 <= of { best = $1 } END { print best }'
 }

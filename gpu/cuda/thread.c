@@ -1,14 +1,15 @@
 /*
- * thread.c - a device's thread: starts tasks on free streams, and ends them.
+ * thread.c - a device's thread: starts batches of tasks on free slots, and ends them.
  *
- * Other threads push tasks to the submitted list. When a stream has run the batch of its slot, a
- * host callback pushes the slot to the ended list. Both wake the thread, which does the rest.
+ * Other threads push tasks to the list `submitted`. When a stream has run the batch of its slot, a
+ * host callback pushes the slot to the list `ended`. Both wake the thread, which makes all CUDA
+ * calls and calls the tasks' `done`.
  *
- * Streams share the hardware's 32 queues, which run their entries in order. An entry that waits for
- * a kernel therefore delays the other streams of its queue. One long kernel decodes the scans of a
- * progressive file. The thread enqueues no other work after this kernel. It queries the stream
- * until the kernel has ended, and only then enqueues the rest of the batch. When it enqueued
- * everything at once, 96 streams ran 32 files at the same time.
+ * The hardware has 32 queues, which several streams share, and runs the entries of a queue in
+ * order. An entry that waits for a kernel thus delays all streams of its queue. The kernel that
+ * decodes the scans of a progressive file runs for long, so the thread enqueues nothing after it.
+ * The thread queries the stream until the kernel has ended, and then enqueues the rest of the
+ * batch. When everything was enqueued at once, only 32 of 96 streams ran at the same time.
  */
 #include "gpu/cuda/device.h"
 
@@ -23,7 +24,7 @@ static void push(struct cuda_device *device, struct list *list, struct list_node
 {
     pthread_mutex_lock(&device->lock);
     list_push(list, node);
-    pthread_cond_signal(&device->wanted); /* cheap if the thread is awake */
+    pthread_cond_signal(&device->wake); /* cheap if the thread is awake */
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -31,7 +32,7 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
 {
     struct cuda_device *device = &cuda_engine(engine)->devices[task->memory->device];
     task->error.status = STATUS_OK;
-    task->on_device = task->returned = false;
+    task->suspect = task->returned = false;
     task->h2d_ms = task->kernel_ms = task->d2h_ms = 0;
     task->decode_ms = task->encode_ms = 0;
     task->started_ns = task->decode_at_ns = task->kernel_at_ns = 0;
@@ -47,13 +48,14 @@ static void CUDART_CB stream_ended(void *argument)
     push(slot->device, &slot->device->ended, &slot->ended_node);
 }
 
+/* What other threads and callbacks have reported: cuda_device.submitted, ended and left_service. */
 struct events {
     struct list submitted, ended;
-    bool left;
+    bool left_service;
 };
 
-/* Waits for events: not longer than to the next query while tasks are held. false: the engine
- * closes. */
+/* Takes the device's events, and waits for one if there is none. While the device has tasks, the
+ * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
     uint64_t until_ns =
@@ -63,15 +65,14 @@ static bool take_events(struct cuda_device *device, struct events *events)
     list_init(&events->submitted);
     list_init(&events->ended);
     pthread_mutex_lock(&device->lock);
-    while (list_empty(&device->submitted) && list_empty(&device->ended) && !device->left &&
+    while (list_empty(&device->submitted) && list_empty(&device->ended) && !device->left_service &&
            !device->closing && waited != ETIMEDOUT)
-        waited = device->held > 0
-                     ? pthread_cond_timedwait(&device->wanted, &device->lock, &until)
-                     : pthread_cond_wait(&device->wanted, &device->lock);
+        waited = device->held > 0 ? pthread_cond_timedwait(&device->wake, &device->lock, &until)
+                                  : pthread_cond_wait(&device->wake, &device->lock);
     list_take(&events->submitted, &device->submitted);
     list_take(&events->ended, &device->ended);
-    events->left = device->left;
-    device->left = false;
+    events->left_service = device->left_service;
+    device->left_service = false;
     bool goes_on = !device->closing;
     pthread_mutex_unlock(&device->lock);
     return goes_on;
@@ -85,12 +86,12 @@ static void slot_move(struct cuda_slot *slot, enum cuda_slot_state to)
     slot->state = to;
 }
 
-/* Enqueues what cuda_batch_begin has left. If a call fails, the stream may already hold some of the
- * tasks, so the slot stays busy. */
-static void slot_go_on(struct cuda_slot *slot)
+/* Enqueues the part of the batch after cuda_batch_begin, and the callback. If a call fails, the
+ * device fails and the slot stays busy, because the stream may already run a part of the batch. */
+static void slot_continue(struct cuda_slot *slot)
 {
     slot_move(slot, SLOT_BUSY);
-    cudaError_t result = cuda_batch_go_on(slot);
+    cudaError_t result = cuda_batch_continue(slot);
     if (result != cudaSuccess) {
         cuda_device_fail(slot->device, "starting a job", result);
         return;
@@ -118,11 +119,12 @@ static void slot_start(struct cuda_slot *slot)
     if (result != cudaSuccess)
         cuda_device_fail(device, "starting a job", result);
     else if (slot->state != SLOT_SCANS)
-        slot_go_on(slot);
+        slot_continue(slot);
 }
 
-/* Errors of the streams are left to poll_device. */
-static void look_at_scans(struct cuda_device *device, uint64_t now_ns)
+/* Continues the batches whose scans are decoded. Errors are ignored here: poll_device finds
+ * them. */
+static void continue_after_scans(struct cuda_device *device, uint64_t now_ns)
 {
     if (device->scanning == 0 || now_ns - device->scans_polled_ns < DEVICE_SCANS_NS)
         return;
@@ -131,14 +133,15 @@ static void look_at_scans(struct cuda_device *device, uint64_t now_ns)
         struct cuda_slot *slot = &device->slots[s];
         if (slot->state == SLOT_SCANS && cuda_device_state(device) != DEVICE_FAILED &&
             cuda_query(slot->stream) == cudaSuccess)
-            slot_go_on(slot);
+            slot_continue(slot);
     }
 }
 
 static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 {
     struct cuda_slot *slot;
-    while (cuda_device_state(device) != DEVICE_FAILED && (slot = cuda_queue_take(device, now_ns)))
+    while (cuda_device_state(device) != DEVICE_FAILED &&
+           (slot = cuda_queue_fill_slot(device, now_ns)))
         if (!list_empty(&slot->tasks))
             slot_start(slot);
 }
@@ -149,7 +152,7 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
 {
     struct cuda_device *device = slot->device;
     if (cuda_device_state(device) == DEVICE_FAILED)
-        return; /* cuda_queue_fail ends the tasks; the slot stays busy */
+        return; /* cuda_queue_fail ends the tasks, and the slot stays busy */
     cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady) {
         cuda_device_fail(device, "at the end of a job", result);
@@ -180,8 +183,8 @@ static void call_done(struct cuda_device *device)
 
 /* ---- polling -------------------------------------------------------------------------------- */
 
-/* Whether the slot hangs. A batch is treated as one task with the earliest of its deadlines,
- * because it takes no longer than one large task. */
+/* Whether the slot hangs. The batch counts as one task with the earliest deadline of its tasks,
+ * because a batch takes no longer than one large task. */
 static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
 {
     const struct cuda_device *device = slot->device;
@@ -190,7 +193,8 @@ static bool is_overdue(const struct cuda_slot *slot, uint64_t now_ns)
            now_ns > slot->started_ns + grace_ns && now_ns > device->awake_ns + grace_ns;
 }
 
-/* Whether the callback has run since take_events. */
+/* Whether the slot's callback has run since take_events, so that the slot is on the list
+ * `ended`. */
 static bool has_reported(const struct cuda_slot *slot)
 {
     pthread_mutex_lock(&slot->device->lock);
@@ -199,7 +203,8 @@ static bool has_reported(const struct cuda_slot *slot)
     return reported;
 }
 
-/* Detects failed and hung devices: after an error of the context, CUDA calls no callback. */
+/* Detects failed and hung devices. Polling is needed because CUDA runs no callbacks after an error
+ * that ends the context. */
 static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
 {
     struct cuda_device *device = slot->device;
@@ -209,7 +214,7 @@ static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
     else if (!is_overdue(slot, now_ns) || has_reported(slot))
         return;
     else if (result == cudaSuccess && slot->state == SLOT_SCANS)
-        return; /* look_at_scans goes on with it */
+        return; /* the scans have ended: continue_after_scans enqueues the rest */
     else if (result == cudaErrorNotReady)
         cuda_device_fail(device, "a job hangs: its deadline is long past", cudaSuccess);
     else
@@ -228,9 +233,10 @@ static void poll_device(struct cuda_device *device, uint64_t now_ns)
             poll_slot(&device->slots[s], now_ns);
 }
 
+/* Notes the time if the process was suspended since the thread last ran. */
 static void note_suspension(struct cuda_device *device, uint64_t now_ns)
 {
-    if (device->held > 0 && now_ns > device->looked_ns + DEVICE_SLEPT_NS)
+    if (device->held > 0 && now_ns > device->looked_ns + DEVICE_SUSPENDED_NS)
         device->awake_ns = now_ns;
     device->looked_ns = now_ns;
 }
@@ -245,13 +251,13 @@ static void *thread_main(void *argument)
     while (take_events(device, &events)) {
         uint64_t now_ns = clock_now_ns();
         note_suspension(device, now_ns);
-        if (events.left)
+        if (events.left_service)
             cuda_queue_fail(device);
         while ((node = list_pop(&events.submitted)))
             cuda_queue_accept(device, cuda_task(node));
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
-        look_at_scans(device, now_ns);
+        continue_after_scans(device, now_ns);
         start_waiting(device, now_ns);
         poll_device(device, now_ns);
         call_done(device);
@@ -277,7 +283,7 @@ bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns)
     until.tv_sec += (time_t)(until_ns > now_ns ? (until_ns - now_ns) / NS_PER_S + 1 : 0);
     pthread_mutex_lock(&device->lock);
     device->closing = true;
-    pthread_cond_signal(&device->wanted);
+    pthread_cond_signal(&device->wake);
     pthread_mutex_unlock(&device->lock);
     device->has_thread = pthread_timedjoin_np(device->thread, NULL, &until) != 0;
     return !device->has_thread;

@@ -1,9 +1,9 @@
 /*
  * try.h - checks CUDA calls: logs the error, clears it and returns it.
  *
- * CUDA_TRY(call) evaluates to the call's cudaError_t. An error is logged with the text of the
- * call, and cleared from the thread's last-error state. The caller handles the error:
- * cuda_is_sticky distinguishes errors that end the context from errors of a single call.
+ * CUDA_TRY(call) evaluates to the call's cudaError_t. An error is logged with the source text of
+ * the call. It is also cleared from the state that cudaGetLastError returns, because a later kernel
+ * launch would report it again. The caller handles the error.
  */
 #pragma once
 
@@ -32,8 +32,8 @@ static inline cudaError_t cuda_query(cudaStream_t stream)
     return result;
 }
 
-/* Errors after which every call in the context fails until the process exits. Errors that some
- * toolkits have no name for are given as numbers. */
+/* Whether an error is sticky: it ends the CUDA context, so that every later call fails until the
+ * process exits. Errors for which some CUDA toolkits have no name are given as numbers. */
 static inline bool cuda_is_sticky(cudaError_t result)
 {
     switch ((int)result) {

@@ -1,7 +1,9 @@
 /*
- * upload.c - uploads the inputs of a batch, and the descriptions of its codecs' launches.
+ * upload.c - uploads the inputs of a batch's tasks, and the descriptions of the codec's launches.
  *
- * If the batch uses the codecs, its memory is pinned, and one kernel copies all small pieces.
+ * If the batch uses the JPEG codec, one kernel copies all small pieces of memory
+ * (gpu/jpeg/upload.h). The kernel needs pinned memory, which is certain only for tasks of the
+ * codec. All other pieces are copied with cudaMemcpyAsync.
  */
 #include "gpu/cuda/device.h"
 
@@ -9,19 +11,19 @@
 #include "gpu/jpeg/upload.h"
 #include "gpu/plan/pass.h"
 
-/* The pieces of one launch. A piece without a task belongs to all tasks. */
+/* The small pieces, and the task to which each belongs; NULL: all tasks. */
 struct uploads {
     struct upload_piece pieces[UPLOAD_PIECES_MAX];
     struct engine_task *tasks[UPLOAD_PIECES_MAX];
     uint32_t count;
 };
 
-/* A file with two pieces per task, and the descriptions. */
+/* add_input adds at most two pieces per task; the descriptions are one more. */
 static_assert(UPLOAD_PIECES_MAX >= 2 * BATCH_TASKS_MAX + 1, "a launch must have room for a batch");
 static_assert(BUFFER_ALIGN % UPLOAD_ALIGN == 0, "pieces must be aligned");
 
-static cudaError_t copy(struct cuda_slot *slot, struct engine_task *task, uint8_t *to,
-                        const uint8_t *from, size_t bytes)
+static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, uint8_t *to,
+                              const uint8_t *from, size_t bytes)
 {
     cudaError_t result =
         CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, slot->stream));
@@ -29,19 +31,22 @@ static cudaError_t copy(struct cuda_slot *slot, struct engine_task *task, uint8_
 }
 
 /* Copies a large piece, or adds a small one to the list. */
-static cudaError_t add(struct cuda_slot *slot, struct uploads *uploads, struct engine_task *task,
-                       uint8_t *to, const uint8_t *from, size_t bytes)
+static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
+                             struct engine_task *task, uint8_t *to, const uint8_t *from,
+                             size_t bytes)
 {
     if (bytes == 0)
         return cudaSuccess;
     if (!slot->has_codec || bytes > UPLOAD_PIECE_BYTES_MAX)
-        return copy(slot, task, to, from, bytes);
+        return copy_piece(slot, task, to, from, bytes);
     uploads->tasks[uploads->count] = task;
     uploads->pieces[uploads->count++] = (struct upload_piece){from, to, (uint32_t)bytes};
     return cudaSuccess;
 }
 
-/* The frame between a small file and the constants stays on the host. It takes 12 KiB. */
+/* The input buffer has the file, its frame (the parsed headers), and the constants. Only the host
+ * reads the frame, which has 12 KiB. If the file is small, it is a piece of its own, so that the
+ * frame is not uploaded. */
 static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
                              struct engine_task *task)
 {
@@ -51,16 +56,16 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     size_t file = plan->source.file.bytes, rest = 0;
     cudaError_t result = cudaSuccess;
     if (file > 0 && file <= UPLOAD_PIECE_BYTES_MAX) {
-        result = add(slot, uploads, task, to, from, file);
+        result = add_piece(slot, uploads, task, to, from, file);
         rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
     }
     if (result != cudaSuccess || plan->input_bytes <= rest)
         return result;
-    return add(slot, uploads, task, to + rest, from + rest, plan->input_bytes - rest);
+    return add_piece(slot, uploads, task, to + rest, from + rest, plan->input_bytes - rest);
 }
 
-/* If the launch fails, copies each piece alone. */
-static cudaError_t launch(struct cuda_slot *slot, const struct uploads *uploads)
+/* Copies all small pieces with one launch. If the launch fails, copies each piece alone. */
+static cudaError_t launch_copies(struct cuda_slot *slot, const struct uploads *uploads)
 {
     if (uploads->count == 0)
         return cudaSuccess;
@@ -71,7 +76,7 @@ static cudaError_t launch(struct cuda_slot *slot, const struct uploads *uploads)
     result = cudaSuccess;
     for (uint32_t i = 0; i < uploads->count && result == cudaSuccess; i++) {
         const struct upload_piece *piece = &uploads->pieces[i];
-        result = copy(slot, uploads->tasks[i], piece->to, piece->from, piece->bytes);
+        result = copy_piece(slot, uploads->tasks[i], piece->to, piece->from, piece->bytes);
     }
     return result;
 }
@@ -83,10 +88,10 @@ cudaError_t cuda_upload(struct cuda_slot *slot)
     cudaError_t result = cudaSuccess;
     uploads.count = 0;
     if (slot->has_codec)
-        result = add(slot, &uploads, NULL, codec->device, codec->host,
-                     (size_t)(codec->next - codec->host));
+        result = add_piece(slot, &uploads, NULL, codec->device, codec->host,
+                           (size_t)(codec->next - codec->host));
     list_each(node, &slot->tasks)
         if (cuda_task(node)->error.status == STATUS_OK && result == cudaSuccess)
             result = add_input(slot, &uploads, cuda_task(node));
-    return result == cudaSuccess ? launch(slot, &uploads) : result;
+    return result == cudaSuccess ? launch_copies(slot, &uploads) : result;
 }

@@ -1,8 +1,9 @@
 /*
- * uuids.c - selects devices by UUID, for the option devices.
+ * uuids.c - selects devices by UUID, for the option `devices`.
  *
- * CUDA itself finds the GPUs and MIG instances of CUDA_VISIBLE_DEVICES, and only they exist for the
- * process, numbered in the order of the list. There is no other way to a MIG instance.
+ * The UUIDs are put into the environment variable CUDA_VISIBLE_DEVICES. CUDA then shows the process
+ * only the listed GPUs and MIG instances, numbered in the order of the list. CUDA has no other way
+ * to select a MIG instance.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,14 @@ bool cuda_uuids_given(const char *devices)
     return devices && (strncmp(devices, "GPU-", 4) == 0 || strncmp(devices, "MIG-", 4) == 0);
 }
 
-/* "MIG-GPU-UUID/1/0" is the form of drivers before 470. */
+/* Drivers before 470 give MIG instances names of the form "MIG-GPU-UUID/1/0". */
 static bool is_uuid(const char *at, size_t length)
 {
     static const char allowed[] = "0123456789abcdefABCDEF-/GPU";
     return length > 4 && cuda_uuids_given(at) && strspn(at + 4, allowed) >= length - 4;
 }
 
+/* Whether the list has the entry `at` before `end`. */
 static bool is_listed(const char *list, const char *end, const char *at, size_t length)
 {
     for (const char *one = list; one < end; one += strcspn(one, ",") + 1)
@@ -29,7 +31,7 @@ static bool is_listed(const char *list, const char *end, const char *at, size_t 
     return false;
 }
 
-/* Returns the number of UUIDs; 0: the list is invalid. */
+/* Returns the number of UUIDs; 0: the list is invalid, or names a device twice. */
 static uint32_t count_uuids(const char *list)
 {
     uint32_t count = 0;

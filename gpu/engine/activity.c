@@ -5,8 +5,9 @@
 
 #include "gpu/engine/engine_impl.h"
 
-/* Enough for ten seconds at 1,600 tasks per second between two calls of activity_take. If the table
- * is full, activity_fold adds its intervals to the sum and empties it. */
+/* Intervals of one kind that are kept until activity_take: enough for ten seconds with 1,600 tasks
+ * per second. If the table is full, activity_fold adds them to the sum earlier. Then an interval
+ * that is added later, but lies before the end of those, is not counted. */
 #define SPANS_MAX 16384
 
 struct activity_span {
@@ -42,6 +43,7 @@ static int by_start(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Adds the length of the union of the kept intervals to the sum, and removes them. */
 static void activity_fold(struct activity *activity, int kind)
 {
     struct activity_span *spans = activity->spans[kind];

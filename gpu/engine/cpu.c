@@ -1,4 +1,4 @@
-/* cpu.c - the CPU engine: runs a plan's passes on the calling thread. */
+/* cpu.c - the CPU engine, which runs a plan's passes on the calling thread. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ void engine_run_here(struct engine_task *task)
     uint64_t start_ns = clock_now_ns(), now_ns = start_ns;
 
     task->error.status = STATUS_OK;
-    task->on_device = false;
+    task->suspect = false;
     for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {

@@ -3,22 +3,23 @@
  * results.
  *
  * There are two engines. The CPU engine is synchronous: a worker thread calls engine_run, which
- * returns after the last pass. The CUDA engine is asynchronous and has one thread per device. A
- * task takes these steps:
+ * returns after the last pass of the plan. The CUDA engine is asynchronous and has one thread per
+ * device. A job uses it as follows:
  *
- * - engine_reserve reserves all the memory that the job needs, in the pinned pool and a device pool
- * - engine_submit queues the task for its device and returns at once
- * - the device's thread enqueues upload, kernels and download on a free stream
- * - a host callback on a driver thread wakes the device's thread, which calls the task's `done`
+ * - engine_reserve reserves all memory that the job needs, in the pinned pool and a device pool
+ * - engine_submit queues a task (the job's plan and memory) for the device, and returns at once
+ * - the device's thread enqueues the task's upload, kernels and download on a free stream
+ * - when the stream has ended, the device's thread calls the task's `done`
  * - engine_release returns the memory, after the result has been encoded
  *
- * Tasks that wait for the same device are batched if they are small (BATCH_TASK_BYTES) or use the
- * JPEG codec: up to BATCH_TASKS of them, or BATCH_TASKS_MAX small ones, share one stream, with all
- * uploads first, then all kernels, then all downloads. A batch takes only the tasks that wait. A
- * task waits for others only while small batches of the codec run (BATCHES_SMALL).
+ * Tasks that wait for the same device share a stream as one batch if they need little memory
+ * (BATCH_TASK_BYTES) or use the JPEG codec of the device. All uploads of a batch come first, then
+ * all kernels, then all downloads. A batch has at most BATCH_TASKS_HEAVY tasks, or BATCH_TASKS_MAX
+ * if their images are small. It starts with the tasks that wait when a stream is free: a task waits
+ * for others only while several small batches of the codec run (BATCHES_LIGHT).
  *
- * A device that fails leaves service: its tasks fail, and the other devices continue. The engine
- * has a fault when no device is left.
+ * A device that fails leaves service: its tasks fail, and the other devices continue. When no
+ * device is left in service, the engine has a fault (engine_fault).
  *
  * All functions but engine_open, engine_close, engine_prepare_codecs and engine_set_codecs may be
  * called on any thread.
@@ -40,144 +41,151 @@ struct engine;
 struct engine_config {
     const char *kind;     /* "auto", "cuda" or "cpu" */
     const char *devices;  /* "all", CUDA ordinals: "0,2", or UUIDs */
-    uint32_t streams;     /* streams per device; 0: chosen by its copy engines */
+    uint32_t streams;     /* streams per device; 0: by the number of the device's copy engines */
     size_t pinned_bytes;  /* budget of the pinned pool */
     size_t device_bytes;  /* budget per device; 0: a quarter of its free memory at start */
     double hang_grace_s;  /* a device that still runs a task this long after the task's deadline
-                             is treated as hung; 0: DEVICE_GRACE_S */
+                             is treated as hung; 0: DEVICE_HANG_GRACE_S */
     void (*failed)(void *context); /* Optional. Called once, on any thread, when engine_fault is
                                       set; it must not call the engine. */
     void *context;
 };
 
-/* The memory that a job holds from its admission until its result is encoded. All zero: none. */
+/* The memory that engine_reserve reserves for a job. All zero: none is reserved. */
 struct engine_memory {
     uint8_t *input;   /* pinned; plan->input_bytes */
     uint8_t *output;  /* pinned; plan->output_bytes */
     uint8_t *scratch; /* plan->scratch_bytes; CPU engine only */
     uint32_t device;  /* index into the engine's devices */
     struct pool_block pinned_block, device_block;
-    bool stuck;       /* private to the engine: a failed device may still access it */
+    bool stuck; /* private to the engine: a failed device may still write to this memory */
 };
 
-/* One run of a plan on one image. Owned by the caller; must stay valid until `done` is called. */
+/* One run of a plan on one image. Owned by the caller. It must stay valid until `done` is
+ * called. */
 struct engine_task {
-    struct list_node node; /* belongs to the engine until `done` is called, and then to the
-                              caller */
+    struct list_node node; /* for the engine until `done` is called, then for the caller */
     const struct plan *plan;
     struct engine_memory *memory;
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
-    bool alone;            /* never batched with other tasks */
-    struct rank rank;      /* of the job: its order in the device's queues */
-    bool is_check;         /* runs even if its device is DEVICE_OUT */
+    bool alone;            /* never in a batch with other tasks */
+    struct rank rank;      /* the job's: orders the tasks in a device's queue */
+    bool is_check;         /* a check of the device: it runs even if the device is DEVICE_OUT */
     void (*done)(struct engine_task *task); /* Called on the device's thread. It delays all tasks of
                                                the device, so it must be short and must not wait.
                                                Not called by engine_run. */
 
     /* Set by the engine: */
     struct error error;
-    bool on_device;        /* The task was on a device when a sticky error struck it. It may be
-                              the cause, so it keeps the attempt that was charged to it. */
-    bool returned;         /* gpu_failed because the device left service, and the task is not the
-                              cause: it can run again, without a charge */
-    double h2d_ms, kernel_ms, d2h_ms; /* durations; a batch's are divided among its tasks by
-                                         bytes */
-    double decode_ms, encode_ms; /* parts of kernel_ms; 0: that codec does not run on the device */
+    bool suspect;  /* The task was running on the device when a sticky error or a hang ended
+                      it, so the task may be the cause. Its attempt counts. */
+    bool returned; /* The device left service, and the task is not the cause. It can run
+                      again, and its attempt does not count. The error is gpu_failed. */
+    double h2d_ms, kernel_ms, d2h_ms; /* Durations of the upload, the kernels and the download. In a
+                                         batch, each is divided among the tasks by bytes. */
+    double decode_ms, encode_ms; /* parts of kernel_ms; 0: the device does not decode, or encode */
     uint64_t started_ns;   /* CLOCK_MONOTONIC at the start of the upload; 0: not known */
     uint64_t decode_at_ns, kernel_at_ns, encode_at_ns, d2h_at_ns; /* Start of the decoder, the
-                                         passes, the encoder and the download. The shares of a
-                                         batch follow each other. */
-    uint32_t slot;         /* index of the stream on its device */
-    uint64_t submitted_ns; /* this and the next: private to the engine */
-    size_t description_bytes; /* of the launches of its codecs */
+                                         passes, the encoder and the download; 0: not known. In a
+                                         batch, the tasks' shares of a part follow each other. */
+    uint32_t slot;            /* the index of the stream among the streams of its device */
+    uint64_t submitted_ns;    /* this member and the next are private to the engine */
+    size_t description_bytes; /* cuda_codec_description_bytes */
 };
 
+/* Whether memory was reserved, can be reserved later, or can never be. */
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };
 
-/* Opens the engine. With "auto" and no usable device, opens the CPU engine and logs one WARNING.
- * Returns gpu_failed if "cuda" was requested and no device is usable, or if a device fails. */
+/* Opens the engine of config->kind. "auto" opens the CPU engine and logs one WARNING if CUDA has no
+ * usable device. Returns gpu_failed if kind is "cuda" and no device is usable, or if a device
+ * cannot be opened. */
 enum status engine_open(const struct engine_config *config, struct engine **engine,
                         struct error *error) MUST_CHECK;
-/* Waits a few seconds at most for running tasks, then frees everything. NULL is ignored. */
+/* Waits a few seconds at most for running tasks, then frees everything. `done` is not called for
+ * tasks that have not ended. NULL is ignored. */
 void engine_close(struct engine *engine);
 
-/* The codecs that run on every device. The caller sets them after it has tested them; none is set
- * at first, and before the first other task. */
+/* The codecs that the caller may use on every device. The engine only stores them: the caller sets
+ * them after it has tested the codecs, and before it submits jobs. None is set at first. */
 struct engine_codecs {
     bool jpeg_decoder, jpeg_encoder;
 };
-/* Takes what the codecs need on every device besides the pools: PROGRESSIVE_STREAMS further
- * streams; and memory, pinned and on the device: STREAM_JPEG_BYTES per stream and
- * PROGRESSIVE_JPEG_BYTES per further stream. false: it is not a CUDA engine, or it lacks that
- * memory or pinned memory. */
+/* Allocates what the codecs need on every device besides the pools: PROGRESSIVE_STREAMS further
+ * streams, and for each stream STREAM_JPEG_BYTES (for each further stream PROGRESSIVE_JPEG_BYTES)
+ * of pinned memory and as much device memory. false: the engine is not CUDA's, or the system or a
+ * device does not have the memory. */
 bool engine_prepare_codecs(struct engine *engine);
 void engine_set_codecs(struct engine *engine, struct engine_codecs codecs);
 struct engine_codecs engine_codecs(const struct engine *engine);
 
 bool engine_is_synchronous(const struct engine *engine);
-/* "cpu", or "cuda:0" with the CUDA ordinal of device index 0. Valid until engine_close. */
+/* The name of the device with this index: "cpu", or "cuda:N" with CUDA's ordinal of the device.
+ * Valid until engine_close. */
 const char *engine_name(const struct engine *engine, uint32_t device);
 /* For logs: "NVIDIA H200, 132 SMs, 8 streams, driver 13.0" or "CPU (avx512)". */
 const char *engine_description(const struct engine *engine);
 /* Number of devices; 0 for the CPU engine. */
 uint32_t engine_devices(const struct engine *engine);
-/* Number of slots: streams of all devices, without those for progressive files; 0 for the CPU
- * engine. */
+/* Number of streams of all devices, without those for progressive files; 0 for the CPU engine. */
 uint32_t engine_slots(const struct engine *engine);
 /* The same for the device with this index. */
 uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 
-/* Whether the plan's memory can ever be reserved. */
+/* Whether the plan's memory is within the budgets of the pools, so that it can be reserved at some
+ * time. */
 bool engine_fits(const struct engine *engine, const struct plan *plan);
-/* Whether the plan would fit now into free pinned memory that the engine already holds. Reserves
- * nothing. */
+/* Whether the pinned pool has free memory for the plan now, without allocating more from the
+ * system. Reserves nothing. */
 bool engine_has_room(const struct engine *engine, const struct plan *plan);
-/* Reserves input, output, scratch and device memory for the plan, all or nothing, on a device in
- * service. ENGINE_WAIT: retry after an engine_release. ENGINE_NEVER: over_budget or out_of_memory,
- * with pool, need and option in the text. */
+/* Reserves all memory for the plan, or none; for the CUDA engine on any device in service.
+ * ENGINE_WAIT: retry after an engine_release. ENGINE_NEVER: the error is over_budget or
+ * out_of_memory; its text names the pool, the bytes and the option that limits them. */
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,
                                     struct engine_memory *memory, struct error *error);
-/* As engine_reserve, on the device with this index, which is less than engine_devices and may be
- * DEVICE_OUT. ENGINE_NEVER: also gpu_failed, for a device that has failed. */
+/* As engine_reserve, on the device with this index, below engine_devices; it may be DEVICE_OUT. If
+ * the device has failed, the result is ENGINE_NEVER with gpu_failed. */
 enum engine_reserved engine_reserve_on(struct engine *engine, uint32_t device,
                                        const struct plan *plan, struct engine_memory *memory,
                                        struct error *error);
 void engine_release(struct engine *engine, struct engine_memory *memory); /* idempotent */
 
-/* CPU engine: runs the task on the calling thread and sets task->error and the times. */
+/* CPU engine: runs the task on the calling thread, and sets the task's error and times. */
 void engine_run(struct engine *engine, struct engine_task *task);
 
-/* The same without an engine: with the loops of the CPU, in any memory of the plan's sizes. */
+/* As engine_run, but without an engine: the caller provides memory of the plan's sizes. */
 void engine_run_here(struct engine_task *task);
 
-/* CUDA engine: queues the task for the device of its memory. `done` is always called, also after an
- * error, unless the engine is closed before. */
+/* CUDA engine: queues the task for the device on which its memory is reserved. `done` is called
+ * later in any case, also after an error, unless the engine is closed before. */
 void engine_submit(struct engine *engine, struct engine_task *task);
 
 enum engine_device_state {
     DEVICE_IN_SERVICE,
-    DEVICE_OUT,   /* It failed a check. It runs only tasks with is_check, and can come back. */
-    DEVICE_FAILED /* A sticky error or a hang: it runs nothing until the process is restarted. */
+    DEVICE_OUT,   /* The device failed a check. It runs only tasks with is_check, and can come
+                     back. */
+    DEVICE_FAILED /* A CUDA error ended the device's context, or a task hangs. The device runs
+                     nothing until the process is restarted. */
 };
 enum engine_device_state engine_device_state(const struct engine *engine, uint32_t device);
-/* CUDA engine: takes a device that failed a check out of service, or puts it back after a passed
- * one; a device that has failed stays so. The tasks of a device that leaves fail as `returned`. If
- * no other device is in service, `why` becomes the engine's fault. why is unused for true. */
+/* CUDA engine. in_service false: takes the device out of service, because it failed a check. Its
+ * tasks fail with engine_task.returned and the error `why`; if no other device is in service, `why`
+ * becomes the engine's fault. true: puts the device back after it passed a check; `why` is unused.
+ * A device that is DEVICE_FAILED stays so. */
 void engine_set_in_service(struct engine *engine, uint32_t device, bool in_service,
                            const char *why);
-/* The fault of the engine, or NULL: no device is left in service. After a fault every task fails
- * with gpu_failed, and the process must be restarted. */
+/* Returns the engine's fault: why its last device left service; NULL: the engine works. After a
+ * fault every task fails with gpu_failed, and the process must be restarted. */
 const struct error *engine_fault(const struct engine *engine);
 
-/* Busy times of a device, from CUDA events, in seconds. gpu_busy and overlap are derived from
- * them. */
+/* For how long a device was busy, in seconds, and with how much. Time in which several copies, or
+ * several kernels, overlap counts once. */
 struct engine_activity {
-    double h2d_s, kernel_s, d2h_s; /* union of the intervals of each kind */
-    double any_s;                  /* union of all intervals */
+    double h2d_s, kernel_s, d2h_s; /* with uploads, kernels and downloads */
+    double any_s;                  /* with at least one of them */
     uint64_t h2d_bytes, d2h_bytes;
-    uint64_t turns, tasks;         /* batches that ended on a stream, and their tasks */
+    uint64_t turns, tasks; /* batches that have ended, and their tasks */
 };
-/* Adds the activity since the last call to *total. The CPU engine has device 0. */
+/* Adds the activity since the last call to *total. The CPU engine counts as device 0. */
 void engine_take_activity(struct engine *engine, uint32_t device, struct engine_activity *total);
 
 struct pool_usage engine_pinned_usage(const struct engine *engine);

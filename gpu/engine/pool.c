@@ -1,4 +1,9 @@
-/* pool.c - segments ordered by address, each with the list of its used pieces. */
+/*
+ * pool.c - allocates blocks in segments of memory: first fit, at the lowest address.
+ *
+ * A segment is memory from the backend. A piece is a part of a segment that a block uses. Segments
+ * are ordered by address, and pieces by their offset.
+ */
 #include "gpu/engine/pool.h"
 
 #include <assert.h>
@@ -19,7 +24,7 @@ struct pool_segment {
     struct list pieces; /* ordered by offset */
 };
 
-/* A used piece of a segment; memory between two pieces is free. */
+/* A used part of a segment. The memory between two pieces, a gap, is free. */
 struct pool_piece {
     struct list_node node;
     struct pool_segment *segment;
@@ -56,7 +61,7 @@ static void segment_destroy(const struct pool *pool, struct pool_segment *segmen
     free(segment);
 }
 
-/* Frees idle segments until the pool holds at most held_max, or none is left. */
+/* Frees segments without pieces until the pool holds at most held_max bytes, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
@@ -86,7 +91,7 @@ bool pool_fits(const struct pool *pool, size_t bytes)
 }
 
 /* Finds the lowest gap of at least `bytes` in the segment and sets *offset to its start. Returns
- * the piece after the gap (or the list's head), or NULL if there is no gap. */
+ * the list node after the gap: a piece's, or the list's head. NULL: there is no such gap. */
 static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes, size_t *offset)
 {
     size_t start = 0;
@@ -143,7 +148,7 @@ static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
     return segment;
 }
 
-/* Bytes of the segments that are in use. */
+/* The size of all segments that have pieces. */
 static size_t pool_busy(const struct pool *pool)
 {
     size_t busy = 0;
@@ -168,8 +173,9 @@ static struct pool_segment *pool_gap(const struct pool *pool, size_t bytes)
     return NULL;
 }
 
-/* Returns a segment that has a gap for `bytes`: an old one, or a new one. Frees idle segments that
- * are too small if the budget, or the backend, has no room for another one. */
+/* Returns a segment that has a gap for `bytes`, or adds one. If the budget does not allow another
+ * segment, or the backend has no memory, frees segments without pieces first. NULL: out of memory,
+ * or other pieces must be freed first. */
 static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
 {
     struct pool_segment *segment = pool_gap(pool, bytes);
@@ -268,7 +274,7 @@ static void *pages_alloc(void *context, size_t bytes)
 #ifdef MADV_POPULATE_WRITE
     if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
         return memory;
-    if (errno != EINVAL) { /* not an old kernel: out of memory */
+    if (errno != EINVAL) {     /* EINVAL: an old kernel. Otherwise there is no memory. */
         munmap(memory, bytes); /* uncovered: machine */
         return NULL;
     }

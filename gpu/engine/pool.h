@@ -1,10 +1,11 @@
 /*
  * pool.h - a thread-safe memory pool with a byte budget.
  *
- * The pool takes segments from its backend: pinned host memory, device memory or plain pages. It
- * hands out pieces of them and keeps the segments for reuse. In steady state the backend is not
- * called and no page faults. The segments never exceed the budget. All bookkeeping is in host
- * memory, because the backend's memory may be a device's. pool_take never blocks for memory.
+ * The pool allocates large segments from its backend (pinned host memory, device memory or plain
+ * pages), hands out blocks in them, and keeps the segments for reuse. In steady state the pool thus
+ * does not call the backend, and its pages cause no faults. The segments together never exceed the
+ * budget. The pool's own data is outside of the segments, because the host cannot access device
+ * memory. pool_take never waits until memory is free.
  */
 #pragma once
 
@@ -16,24 +17,26 @@
 
 struct pool;
 
-/* alloc returns NULL if it has no memory. A pool calls one function at a time. */
+/* Where a pool gets its segments. alloc returns NULL if there is no memory. A pool calls only one
+ * of the functions at a time. */
 struct pool_backend {
     void *(*alloc)(void *context, size_t bytes);
     void (*free)(void *context, void *memory, size_t bytes);
     void *context;
 };
 
-/* memory == NULL: an empty block. */
+/* Memory from pool_take. memory == NULL: an empty block. */
 struct pool_block {
     void *memory;
     size_t bytes;
     struct pool_piece *piece;
 };
 
-/* Anonymous pages, prefaulted, and huge if the kernel has huge pages. */
+/* A backend of anonymous pages, which are prefaulted, and huge if the kernel has huge pages. */
 extern const struct pool_backend pool_backend_pages;
 
-/* budget and segment_bytes are in bytes. NULL: out of memory. */
+/* budget: bytes of all segments, at most. segment_bytes: the size of a segment, unless a request is
+ * larger. NULL: out of memory. */
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend);
 /* All blocks must have been given back. NULL is ignored. */
@@ -43,21 +46,22 @@ void pool_destroy(struct pool *pool);
 bool pool_fits(const struct pool *pool, size_t bytes);
 /* Whether a request of this size would succeed now without a new segment. */
 bool pool_has_room(const struct pool *pool, size_t bytes);
-/* Takes `bytes`, aligned to BUFFER_ALIGN. Returns false if there is no room now; retry after a
- * pool_give. *exhausted (optional) is set if waiting cannot help: the request exceeds the budget,
- * or the backend has no memory although no block is in use. */
+/* Takes a block of `bytes`, aligned to BUFFER_ALIGN. false: there is not enough free memory. The
+ * caller may retry after a pool_give, unless *exhausted (optional) is true: then waiting cannot
+ * help, because the request exceeds the budget, or failed although no block is in use. */
 bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *exhausted);
-/* The same for a caller that already has blocks of `held` bytes: *exhausted is also set if no other
- * block is in use. */
+/* The same for a caller that already has blocks of `held` bytes in all: *exhausted is also true if
+ * the request failed although no other blocks are in use. */
 bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
                       bool *exhausted);
 /* Gives a block back and clears it. A cleared block is ignored. */
 void pool_give(struct pool *pool, struct pool_block *block);
 
+/* In bytes. */
 struct pool_usage {
-    size_t budget;   /* in bytes, as held and used */
-    size_t held;     /* taken from the backend */
-    size_t used;     /* handed out */
+    size_t budget;
+    size_t held; /* in segments */
+    size_t used; /* in blocks */
 };
 struct pool_usage pool_usage(const struct pool *pool);
 const char *pool_name(const struct pool *pool);

@@ -1,4 +1,4 @@
-/* reserve.c - takes pinned memory for a task, for both engines. */
+/* reserve.c - reserves pinned memory for a job; both engines use it. */
 #include "gpu/engine/engine_impl.h"
 
 enum engine_reserved engine_never(const struct pool *pool, size_t bytes, const char *option,

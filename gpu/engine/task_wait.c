@@ -17,7 +17,7 @@ void task_wait_open(struct task_wait *wait)
 
 void task_wait_close(struct task_wait *wait)
 {
-    pthread_mutex_lock(&wait->lock); /* the last task_wait_ended has returned the lock */
+    pthread_mutex_lock(&wait->lock); /* waits until the last task_wait_ended has unlocked it */
     pthread_mutex_unlock(&wait->lock);
     pthread_cond_destroy(&wait->reached);
     pthread_mutex_destroy(&wait->lock);

@@ -264,7 +264,7 @@ unsigned jobs_charged(const struct jobs *jobs)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < jobs->count; i++)
-        count += jobs->job[i].task.on_device;
+        count += jobs->job[i].task.suspect;
     return count;
 }
 
@@ -282,7 +282,7 @@ void jobs_check_latched(struct jobs *jobs)
     late.memory = jobs->job[0].memory;
     test_run(jobs->engine, &late.task);
     assert_int_equal(late.task.error.status, STATUS_GPU_FAILED);
-    assert_false(late.task.on_device);
+    assert_false(late.task.suspect);
     memset(&late.memory, 0, sizeof late.memory);
     job_close(&late, jobs->engine);
 }
@@ -296,7 +296,7 @@ void jobs_close(struct jobs *jobs)
     engine_close(cpu);
     size_t stuck = 0;
     for (unsigned i = 0; i < jobs->count; i++) {
-        if (jobs->job[i].task.on_device && !engine_fault(jobs->engine))
+        if (jobs->job[i].task.suspect && !engine_fault(jobs->engine))
             stuck += buffer_align(jobs->job[i].memory.pinned_block.bytes);
         job_close(&jobs->job[i], jobs->engine);
     }

@@ -247,7 +247,7 @@ static void lasting_error(const char *at, unsigned nth)
         fail_msg("%s, %u: struck %u times", at, nth, cuda_fault_struck());
     jobs_check_latched(&jobs);
     for (unsigned i = 0; i < 8; i++)
-        if (jobs.job[i].task.on_device != (i < 5))
+        if (jobs.job[i].task.suspect != (i < 5))
             fail_msg("%s, %u: job %u is %s", at, nth, i, i < 5 ? "not charged" : "charged");
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 8);
     jobs_close(&jobs);

@@ -87,8 +87,8 @@ static uint32_t break_one_of_two(void)
         const struct engine_task *task = &jobs.job[i].task;
         bool failed = jobs.job[i].memory.device == struck && task->error.status != STATUS_OK;
         assert_int_equal(task->error.status, failed ? STATUS_GPU_FAILED : STATUS_OK);
-        assert_int_equal(task->returned, failed && !task->on_device);
-        assert_true(failed || !task->on_device);
+        assert_int_equal(task->returned, failed && !task->suspect);
+        assert_true(failed || !task->suspect);
     }
     return struck;
 }
@@ -108,7 +108,7 @@ TEST(test_the_other_device_goes_on)
     uint32_t struck = break_one_of_two();
     const uint8_t *stuck[JOBS] = {NULL};
     for (unsigned i = 0; i < JOBS; i++) {
-        if (jobs.job[i].task.on_device)
+        if (jobs.job[i].task.suspect)
             stuck[i] = jobs.job[i].memory.input;
         engine_release(jobs.engine, &jobs.job[i].memory);
     }
@@ -335,7 +335,7 @@ static void never_reported(const char *at, int error)
     assert_true(clock_now_ns() - start_ns >= 650000000ull);
     jobs_check_latched(&jobs);
     assert_int_equal(jobs.job[0].task.error.status, STATUS_GPU_FAILED);
-    assert_true(jobs.job[0].task.on_device);
+    assert_true(jobs.job[0].task.suspect);
     for (unsigned i = 1; i < JOBS; i++) /* they used the other stream */
         assert_int_equal(jobs.job[i].task.error.status, STATUS_OK);
     jobs_close(&jobs);

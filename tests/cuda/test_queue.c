@@ -77,7 +77,7 @@ static void add_many(unsigned count, bool progressive, uint32_t width, uint32_t 
 /* Fills the next free slot. Returns the number of tasks of its batch; 0: no task can start. */
 static size_t take(void)
 {
-    taken = cuda_queue_take(&engine.devices[0], now_ns);
+    taken = cuda_queue_fill_slot(&engine.devices[0], now_ns);
     if (!taken)
         return 0;
     assert_int_equal(taken->state, SLOT_FREE);

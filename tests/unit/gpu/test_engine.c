@@ -267,7 +267,7 @@ static void many_jobs(uint32_t streams)
     double copied_ms = 0;
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(jobs[i].task.error.status, STATUS_OK);
-        assert_false(jobs[i].task.on_device);
+        assert_false(jobs[i].task.suspect);
         compare_with_cpu(cpu, &jobs[i], all_ops[i % OPS_COUNT]);
         copied_ms += jobs[i].task.h2d_ms;
         job_close(&jobs[i], cuda);
