@@ -131,14 +131,12 @@ static void report_declined(struct engine_task *task)
 
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
 {
-    const struct plan *plan = task->plan;
-    bool codec = uses_codec(plan) && !plan->idle;
     device->held++;
-    task->description_bytes = codec ? cuda_codec_description_bytes(task) : 0;
+    task->description_bytes = uses_codec(task->plan) ? cuda_codec_description_bytes(task) : 0;
     if (is_refused(device, task)) {
         set_failed(device, task, false);
         finish(device, task);
-    } else if (plan->idle) {
+    } else if (task->plan->idle) {
         finish(device, task);
     } else if (is_declined(device->engine, task)) {
         report_declined(task);

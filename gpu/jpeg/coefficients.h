@@ -1,24 +1,24 @@
 /*
- * coefficients.h - how the decoders store the quantised coefficients of an image on the device.
+ * coefficients.h - how the decoder stores the quantised coefficients of an image on the device.
  *
- * Each component is an array of int16_t. The blocks of the component count in raster order, without
- * the blocks that only pad an MCU. 32 consecutive blocks form a group of 2,048 values: first the
- * DC of all 32 blocks, then the first AC coefficient of all 32, and so on in zigzag order. A
- * warp whose lanes take one block each therefore reads each coefficient as 64 consecutive bytes.
- * The last group is complete: the values of missing blocks are 0.
+ * Each component is an array of int16_t. Its blocks are numbered in raster order; blocks that only
+ * pad an MCU are left out. 32 consecutive blocks form a group of 2,048 values: first the DC
+ * coefficients of all 32 blocks, then their first AC coefficients, and so on in zigzag order. If
+ * each lane of a warp handles one block of a group, the warp thus reads each coefficient as 64
+ * consecutive bytes. The last group is filled up: the values of missing blocks are 0.
  */
 #pragma once
 
 #include "codecs/jpeg/frame.h"
 #include "gpu/jpeg/simt.h"
 
-#define JPEG_BLOCK 64       /* coefficients */
+#define JPEG_BLOCK        64 /* coefficients */
 #define JPEG_GROUP_BLOCKS 32
 #define JPEG_GROUP (JPEG_GROUP_BLOCKS * JPEG_BLOCK)
 
 /* A component's coefficients. */
 struct jpeg_plane {
-    const int16_t *values; /* device address, multiple of 256 bytes; owned by the caller's work */
+    const int16_t *values; /* device address, a multiple of 256; in jpeg_progressive_image.work */
     uint32_t across, down; /* size in blocks */
 };
 

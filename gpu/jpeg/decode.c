@@ -1,4 +1,5 @@
-/* decode.c - describes a batch of JPEG files for the kernels of the decoder. */
+/* decode.c - writes the descriptors from which the decoder's kernels decode a batch of JPEG
+ * files. */
 #include "gpu/jpeg/decode.h"
 
 #include <assert.h>
@@ -8,11 +9,12 @@
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/decode_impl.h"
 
-/* Distinct sets of tables that a new one is compared with. Files of one origin have the same. */
+/* The Huffman tables of a file are compared with this many sets of tables that the batch has
+ * already, because files of one origin often have the same tables. */
 #define SETS_COMPARED 8
 #define SPAN_THREADS 256
 #define DATA_ALIGN 16
-/* The decoder loads words beyond the end of the data. */
+/* Memory after the data, because the decoder loads words beyond its end. */
 #define WORDS_MARGIN_BYTES 64
 
 static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
@@ -23,10 +25,10 @@ static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - DECODE_SUB_BITS,
 
 static uint32_t divide_up(uint64_t a, uint32_t b) { return (uint32_t)((a + b - 1) / b); }
 
-/* ---- what the device takes ---- */
+/* ---- which files the device decodes ---- */
 
-/* As jpeg_make_d_derived_tbl checks it: codes fit, none is all ones, and DC symbols are at most
- * 15. */
+/* Whether libjpeg accepts the table (jpeg_make_d_derived_tbl): all codes fit into their lengths, no
+ * code is all ones, and DC symbols are at most 15. */
 static bool is_table(const struct jpeg_huffman *table, bool dc)
 {
     uint32_t code = 0, count = 0;
@@ -66,7 +68,7 @@ static bool has_sampling(const struct jpeg_frame *frame)
 static bool takes_sequential(const struct jpeg_frame *frame, size_t file_bytes)
 {
     const struct jpeg_scan *scan = &frame->scans[0];
-    /* libjpeg warns about other values, and ignores them (JWRN_NOT_SEQUENTIAL). */
+    /* With other values libjpeg warns (JWRN_NOT_SEQUENTIAL), and decodes the file all the same. */
     bool is_whole = scan->first == 0 && scan->last == 63 && scan->high == 0 && scan->low == 0;
     return frame->scan_count == 1 && scan->component_count == frame->component_count && is_whole &&
            has_tables(frame) && file_bytes <= JPEG_DECODE_FILE_BYTES_MAX && scan->at < file_bytes;
@@ -83,8 +85,8 @@ static bool takes(const struct jpeg_frame *frame, size_t file_bytes, uint32_t ei
 
 /* ---- geometry ---- */
 
-/* The side of a component's blocks of samples, as jdmaster.c chooses it: Cb and Cr get a larger
- * one instead of upsampling, if that replaces all of it. */
+/* The side of the blocks of samples of Cb and Cr, chosen as in libjpeg's jdmaster.c: at a reduced
+ * scale, Cb and Cr get a larger inverse DCT than Y if that makes upsampling unnecessary. */
 static uint32_t chroma_side(const struct jpeg_component *luma, uint32_t eighths)
 {
     uint32_t side = eighths;
@@ -120,8 +122,9 @@ static void set_geometry(struct decode_descriptor *to, const struct jpeg_frame *
                               DECODE_COLOUR_THREADS);
 }
 
-/* Sets the sizes of the planes and how Cb and Cr are upsampled (jdsample.c). Returns the bytes of
- * the planes in the work memory: none if the only plane is the image. */
+/* Sets the sizes of the planes, and how Cb and Cr are upsampled (as in jdsample.c). Returns the
+ * bytes of work memory for the planes: 0 if Y is the only plane, which is written to the image
+ * itself. */
 static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *frame)
 {
     size_t bytes = 0;
@@ -150,6 +153,7 @@ static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *
 
 /* ---- work memory ---- */
 
+/* Returns the next `bytes` of the work memory; NULL if work is NULL, to compute only *used. */
 static void *take(uint8_t *work, size_t *used, size_t bytes)
 {
     void *at = work ? work + *used : NULL;
@@ -157,13 +161,13 @@ static void *take(uint8_t *work, size_t *used, size_t bytes)
     return at;
 }
 
-/* Lays out what the decoding of a sequential file needs. */
+/* Lays out the work memory that only sequential files need. */
 static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *used)
 {
     size_t word = sizeof(uint32_t);
     to->chunks = divide_up(to->bytes, DECODE_CHUNK_BYTES);
     to->tiles = divide_up(to->mcus, to->tile_mcus);
-    /* Each segment may have one that is not full. */
+    /* The last subsequence of each segment may be shorter than the others. */
     to->subs_max = divide_up((uint64_t)to->bytes * 8, DECODE_SUB_BITS) + to->segments;
     size_t spans = to->subs_max / (DECODE_SPAN_THREADS_MIN - DECODE_HALO) + 1;
     bool segments = to->segments > 1;
@@ -183,8 +187,8 @@ static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *us
     to->tile_sums = take(work, used, sizeof(uint64_t) * to->tiles);
 }
 
-/* Lays out the memory of an image, and sets the members that depend on the frame. Returns its
- * size. */
+/* Lays out the work memory of an image, and sets the members that depend only on the frame. Returns
+ * the size of the work memory. work: NULL to compute only the size. */
 static size_t lay_out(struct decode_descriptor *to, const struct jpeg_frame *frame,
                       size_t file_bytes, enum decode_as as, uint32_t eighths, uint8_t *work)
 {
@@ -219,14 +223,14 @@ size_t jpeg_decode_work_bytes(const struct jpeg_frame *frame, size_t file_bytes,
 
 /* ---- descriptors ---- */
 
-/* Parts of the descriptors of a batch. */
+/* The arrays in the descriptors of a batch. */
 struct parts {
     struct decode_descriptor *images;
     struct decode_table_set *sets;
-    uint32_t *starts[DECODE_KINDS];
+    uint32_t *starts[DECODE_KINDS]; /* decode_args.starts */
 };
 
-/* Returns the size. */
+/* Sets the addresses of the arrays in `descriptors`. Returns the size of the descriptors. */
 static size_t parts_of(void *descriptors, size_t count, struct parts *parts)
 {
     uint8_t *base = descriptors;
@@ -241,7 +245,8 @@ static size_t parts_of(void *descriptors, size_t count, struct parts *parts)
     return used;
 }
 
-/* Finds or adds the image's set of tables. A new one is built in the image's work memory. */
+/* Makes the image use a set of tables that the batch has already, or adds its own set, which is
+ * built in the image's work memory. */
 static void choose_tables(struct decode_descriptor *to, const struct jpeg_frame *frame,
                           struct decode_table_set *sets, uint32_t *set_count)
 {
@@ -280,7 +285,7 @@ static void set_coefficients(struct decode_descriptor *to, const struct jpeg_dec
         if (plane->store_height > from->down * to->side[i])
             plane->store_height = from->down * to->side[i];
     }
-    to->groups = divide_up(groups, DECODE_TILE_BLOCKS / JPEG_GROUP_BLOCKS);
+    to->group_sets = divide_up(groups, DECODE_TILE_BLOCKS / JPEG_GROUP_BLOCKS);
 }
 
 static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image,
@@ -306,13 +311,13 @@ static void describe_image(struct decode_descriptor *to, const struct jpeg_decod
     to->spans = divide_up(to->subs_max, span_threads - DECODE_HALO);
 }
 
-size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count, void *to,
+size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count, void *descriptors,
                             size_t bytes, struct jpeg_decode_batch *batch)
 {
     static uint8_t nothing[1];
     struct parts parts;
     uint32_t totals[DECODE_KINDS] = {0};
-    size_t needed = parts_of(to ? to : nothing, count, &parts);
+    size_t needed = parts_of(descriptors ? descriptors : nothing, count, &parts);
     if (needed > bytes)
         return needed;
     memset(batch, 0, sizeof *batch);
@@ -322,10 +327,10 @@ size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count
         struct decode_descriptor *image = &parts.images[i];
         describe_image(image, &images[i], batch->span_threads);
         if (!images[i].coefficients)
-            choose_tables(image, images[i].frame, parts.sets, &batch->table_sets);
-        batch->has_segments |= image->segments > 1;
+            choose_tables(image, images[i].frame, parts.sets, &batch->table_set_count);
+        batch->has_restarts |= image->segments > 1;
         const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, image->tiles,
-                                               image->groups, image->bands};
+                                               image->group_sets, image->bands};
         for (int kind = 0; kind < DECODE_KINDS; kind++) {
             parts.starts[kind][i] = totals[kind];
             totals[kind] += blocks[kind];
@@ -335,7 +340,7 @@ size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count
     batch->chunks = totals[DECODE_CHUNKS];
     batch->spans = totals[DECODE_SPANS];
     batch->tiles = totals[DECODE_TILES];
-    batch->groups = totals[DECODE_GROUPS];
+    batch->group_sets = totals[DECODE_GROUP_SETS];
     batch->bands = totals[DECODE_BANDS];
     return needed;
 }
@@ -350,7 +355,7 @@ struct decode_args decode_args_of(const struct jpeg_decode_batch *batch, const v
     for (int kind = 0; kind < DECODE_KINDS; kind++)
         args.starts[kind] = parts.starts[kind];
     args.image_count = batch->image_count;
-    args.set_count = batch->table_sets;
+    args.set_count = batch->table_set_count;
     args.span_threads = batch->span_threads;
     return args;
 }

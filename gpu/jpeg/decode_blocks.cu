@@ -1,12 +1,16 @@
 /*
- * decode_blocks.cu - decodes the coefficients of a tile, and writes its samples.
+ * decode_blocks.cu - turns the Huffman-coded data of an image into samples: the third stage of the
+ * JPEG decoder (decode_impl.h defines pieces, tiles and segments).
  *
- * Each thread decodes pieces of the data to dequantised coefficients in shared memory: lookups are
- * a chain of dependent loads, so short pieces in many threads matter more than the number of
- * instructions. A scan over the tile's blocks and the sums of the tiles before it (decoupled
- * look-back) turn DC differences into DC. Then each thread does the inverse DCT of one block.
+ * A block of threads decodes a tile. First, each thread decodes pieces of the data to dequantised
+ * coefficients in shared memory. Each table lookup depends on the one before it, so many threads
+ * with short pieces matter more than the number of instructions. Then the differences of the DC
+ * coefficients are added up: a prefix sum over the blocks of the tile, plus the sums of the tiles
+ * before it (decoupled look-back: Merrill and Garland 2016). Last, each thread computes the inverse
+ * DCT of one block.
  *
- * Bound: latency of the lookups; 18 instructions per sample for the inverse DCT.
+ * Time is bound by the latency of the lookups, and by 18 instructions per sample of the inverse
+ * DCT.
  */
 #include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
@@ -14,17 +18,17 @@
 #include "gpu/jpeg/idct.h"
 
 #define THREADS DECODE_TILE_BLOCKS
-/* Coefficients in shared memory: those with the indices 2 i and 2 i + 1 of block b are the word
- * THREADS * i + b. */
+/* The tile's coefficients in shared memory: the coefficients 2 i and 2 i + 1 of block b, in zigzag
+ * order, are word THREADS * i + b. */
 #define COEFFICIENT_WORDS (32 * THREADS)
 
-/* What a tile publishes for the tiles after it: the sums of the DC differences of its components,
- * 20 bits each, and what they cover. 20 bits are enough: DC of a decoded image is in
- * +-DECODE_RANGE_MAX, so the sum that a tile starts with is right, unless a tile before it has
- * declined the image. */
+/* The word that a tile publishes for the tiles after it: the sums of the DC differences of Y, Cb
+ * and Cr, 20 bits each, and in the upper two bits what the sums cover (0: not published yet). 20
+ * bits are enough: a DC coefficient outside of +-DECODE_RANGE_MAX makes its tile decline the
+ * image. */
 #define SUM_BITS 20
-#define SUM_OF_TILE (1ull << 62)    /* of the tile */
-#define SUM_OF_SEGMENT (2ull << 62) /* of the segment, up to the end of the tile */
+#define SUM_OF_TILE    (1ull << 62) /* the blocks of the tile */
+#define SUM_OF_SEGMENT (2ull << 62) /* all blocks of the segment up to the end of the tile */
 
 DEVICE uint64_t pack_sums(uint32_t y, uint32_t cb, uint32_t cr)
 {
@@ -40,31 +44,34 @@ DEVICE uint32_t unpack_sum(uint64_t sums, uint32_t component)
 
 /* ---- coefficients ---- */
 
-/* What threads need to know of block i of an MCU. */
+/* How the blocks at one position in their MCUs are decoded. */
 struct block_kind {
-    uint32_t lookup;   /* offset of its component's tables */
-    uint32_t quant;    /* offset of its quantisers */
-    int32_t first;     /* the thread of the block of the tile's first MCU; NOT_NEEDED: of none */
-    int32_t step;      /* from MCU to MCU */
+    uint32_t lookup; /* offset of the component's lookup tables */
+    uint32_t quant;  /* offset of the component's quantisers */
+    int32_t first;   /* the thread that transforms this block of the tile's first MCU; NOT_NEEDED:
+                        no thread does */
+    int32_t step;    /* from that thread to the one for the next MCU */
 };
 #define KINDS_MAX 6
-/* Remains negative. */
+/* A thread index that stays negative when steps are added. */
 #define NOT_NEEDED (-(1 << 24))
 
-/* A tile, as the threads of its block see it. */
+/* The tile that a block of threads decodes. */
 struct tile {
     const struct decode_descriptor *image;
-    uint32_t index, data_bytes;
+    uint32_t index;      /* in the image */
+    uint32_t data_bytes; /* decode_run.data_bytes */
     uint32_t first_mcu, mcus;
-    uint32_t luma, blocks;
-    bool colour;              /* whether Cb and Cr are needed */
-    const uint32_t *words, *single, *longs;
+    uint32_t luma, blocks;                  /* per MCU: blocks of Y, and all blocks */
+    bool colour;                            /* Cb and Cr are needed */
+    const uint32_t *words, *single, *longs; /* the data; lookup tables: see decode_tables.h */
     const uint16_t *quant;    /* per component, in zigzag order; 1 for DC */
     const struct block_kind *kinds;
     int16_t *coefficients;
 };
 
-/* Threads are ordered by component. */
+/* block: its position in the MCU. The threads are ordered by component: first those for the blocks
+ * of Y, then those for Cb, then those for Cr. */
 DEVICE struct block_kind kind_of(const struct tile *tile, uint32_t block)
 {
     uint32_t component = block < tile->luma ? 0 : block - tile->luma + 1;
@@ -80,8 +87,9 @@ DEVICE struct block_kind kind_of(const struct tile *tile, uint32_t block)
     return kind;
 }
 
-/* Decodes the symbols from `at` to `end`, but at most blocks_left blocks. mcu: relative to the
- * tile; negative before it. Returns whether a coefficient is out of range. */
+/* Decodes the symbols that start at the bits from `at` to `end` - 1, but at most blocks_left
+ * blocks. index, mcu, block: of the first coefficient; mcu is relative to the tile, so that it is
+ * negative before the tile. Returns whether a coefficient is out of range. */
 SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end, uint32_t index,
                              int32_t mcu, uint32_t block, uint32_t blocks_left)
 {
@@ -135,7 +143,8 @@ SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end,
     return outside;
 }
 
-/* Decodes a piece, but for blocks before and after the tile. */
+/* Decodes a piece. Blocks before and after the tile are decoded, but not stored. Returns whether a
+ * coefficient is out of range. */
 SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 {
     const struct decode_descriptor *image = tile->image;
@@ -164,8 +173,9 @@ SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 
 /* ---- DC ---- */
 
-/* The sums of the segment up to the start of the tile: those of the nearest tile before it that
- * knows them, and of the tiles between. One warp calls it. */
+/* Returns the sums of the segment up to the start of the tile. The nearest tile before it that has
+ * published SUM_OF_SEGMENT gives the sums up to its end; those of the tiles between are added. All
+ * lanes of one warp call it. */
 SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
 {
     uint32_t y = 0, cb = 0, cr = 0;
@@ -190,15 +200,15 @@ SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
     }
 }
 
-/* The first MCU of the segment that the MCU is in. */
+/* The first MCU of the segment to which `mcu` belongs. */
 DEVICE uint32_t segment_start(const struct decode_descriptor *image, uint32_t mcu)
 {
     return image->segments == 1 ? 0 : mcu / image->segment_mcus * image->segment_mcus;
 }
 
-/* Publishes the sums of the tile. prefix[t] is the sum of the differences of all threads before t.
- * Returns the sums at the start of the tile, if its first MCU does not start a segment. One warp
- * calls it. */
+/* Publishes the sums of the tile. prefix[t] is the sum of the DC differences of the threads 0 to
+ * t - 1. Returns the sums of the segment up to the start of the tile; 0 if a segment starts there.
+ * All lanes of one warp call it. */
 SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
 {
     const struct decode_descriptor *image = tile->image;
@@ -223,11 +233,11 @@ SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
     return base;
 }
 
-/* A thread's block. */
+/* The block that a thread transforms. */
 struct own_block {
-    uint32_t component, mcu; /* mcu: of the image */
+    uint32_t component, mcu; /* mcu: its number in the image */
     uint32_t of_mcu;         /* its number among the component's blocks of the MCU */
-    bool exists;
+    bool exists;             /* false: the tile has fewer blocks than threads */
 };
 
 DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
@@ -246,7 +256,8 @@ DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
     return own;
 }
 
-/* Sums up the differences of the tile, and those before it. Returns DC of the thread's block. */
+/* Adds up the DC differences of the tile and of the tiles before it. Returns the DC coefficient of
+ * the thread's block. All threads of the block call it. */
 SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *own)
 {
     SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
@@ -276,7 +287,7 @@ SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *o
 
 /* ---- samples ---- */
 
-/* Stores a block's rows of samples, but for those below the plane. */
+/* Stores the samples of a block at (x, y), without the rows below the plane. side: of the block. */
 SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, uint32_t side,
                      const uint32_t *rows)
 {
@@ -301,7 +312,8 @@ SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, u
     }
 }
 
-/* The inverse DCT of dequantised coefficients in natural order. */
+/* Computes the inverse DCT of dequantised coefficients in natural order. false: a sample is outside
+ * of the range of JPEG_DECODE_RANGE. */
 SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 {
     if (side == 8)
@@ -316,8 +328,9 @@ SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 
 DEVICE bool is_outside(uint32_t value) { return value + DECODE_RANGE_MAX > 2 * DECODE_RANGE_MAX; }
 
-/* Returns false if the image is declined. Tiles do not change run->verdict, as the tiles after a
- * tile wait for its sums. */
+/* Finds the tile of this block of threads, and loads its tables into shared memory. false: the
+ * image is declined. A tile that finds an error sets image->verdict but not run->verdict: all tiles
+ * of the image must run, because each waits for the sums of the tiles before it. */
 SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
 {
     SHARED uint16_t quant[JPEG_COMPONENTS_MAX * 64];
@@ -360,7 +373,7 @@ SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
     return true;
 }
 
-/* One block per tile. */
+/* Decodes the tiles of sequential files: one block of threads per tile. */
 KERNEL(write_blocks, THREADS, 3, struct decode_args)
 {
     const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
@@ -402,16 +415,16 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
 
 /* ---- coefficients as input ---- */
 
-/* One warp per group of blocks of a component. */
+/* Transforms the coefficients of progressive files: one warp per group (coefficients.h). */
 KERNEL(transform_groups, THREADS, 2, struct decode_args)
 {
     const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
-    uint32_t index = find_image(args.starts[DECODE_GROUPS], args.image_count,
-                                (uint32_t)block_index());
+    uint32_t index =
+        find_image(args.starts[DECODE_GROUP_SETS], args.image_count, (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];
-    uint32_t group = ((uint32_t)block_index() - args.starts[DECODE_GROUPS][index]) *
-                         (THREADS / WARP_LANES) +
-                     (uint32_t)thread_index() / WARP_LANES;
+    uint32_t group =
+        ((uint32_t)block_index() - args.starts[DECODE_GROUP_SETS][index]) * (THREADS / WARP_LANES) +
+        (uint32_t)thread_index() / WARP_LANES;
     uint32_t component = 0, x[64], rows[16];
     if (image->run->verdict != JPEG_DECODE_DONE)
         return;
@@ -448,7 +461,7 @@ int decode_launch_blocks(const struct jpeg_decode_batch *batch, const struct dec
     int status = (int)ALLOW_SHARED(write_blocks, shared);
     if (status == 0 && batch->tiles > 0)
         status = (int)LAUNCH(write_blocks, THREADS, batch->tiles, shared, stream, *args);
-    if (status == 0 && batch->groups > 0)
-        status = (int)LAUNCH(transform_groups, THREADS, batch->groups, 0, stream, *args);
+    if (status == 0 && batch->group_sets > 0)
+        status = (int)LAUNCH(transform_groups, THREADS, batch->group_sets, 0, stream, *args);
     return status;
 }

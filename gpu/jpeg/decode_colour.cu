@@ -1,10 +1,12 @@
 /*
- * decode_colour.cu - upsamples Cb and Cr as jdsample.c, and converts to RGB as jdcolor.c.
+ * decode_colour.cu - upsamples Cb and Cr like libjpeg's jdsample.c, and converts to RGB like
+ * jdcolor.c: the last stage of the JPEG decoder.
  *
- * A thread makes some pixels of a row. The triangle filters take 3/4 of the nearer and 1/4 of the
- * farther sample in each direction. Beyond its edges a component repeats its outermost samples.
+ * A thread makes DECODE_COLOUR_PIXELS pixels of a row. Fancy upsampling is a triangle filter: in
+ * each direction, 3/4 of the nearer sample and 1/4 of the farther one. Outside of a component, its
+ * outermost samples are repeated.
  *
- * Bound: instructions, about 30 per pixel with 4:2:0.
+ * Time is bound by instructions, about 30 per pixel with 4:2:0.
  */
 #include "gpu/jpeg/decode_device.h"
 
@@ -29,11 +31,11 @@ DEVICE void unpack_word(uint32_t word, uint32_t *to)
         to[i] = word >> 8 * i & 255;
 }
 
-/* The samples at columns column - 1 to column + HALF of a row, for 2 * HALF pixels. Rows and
- * columns beyond the component's edges have the samples at the edges. */
 #define HALF (PIXELS / 2)
 #define EDGES 2
 
+/* Loads the samples from which PIXELS pixels are upsampled across: those in the columns column - 1
+ * to column + HALF. Rows and columns outside of the component repeat its edges. */
 SIMT void load_half(const struct decode_plane *plane, int32_t row, uint32_t column, uint32_t *to)
 {
     uint32_t last = plane->width - 1;
@@ -59,7 +61,7 @@ SIMT void load_full(const struct decode_plane *plane, int32_t row, uint32_t colu
     unpack_word(two.y, to + 4);
 }
 
-/* Cb or Cr of PIXELS pixels from (x, y) on. */
+/* Computes Cb or Cr of PIXELS pixels from (x, y) on. */
 SIMT void upsample(const struct decode_descriptor *image, const struct decode_plane *plane,
                    uint32_t x, uint32_t y, uint32_t *to)
 {
@@ -110,10 +112,10 @@ KERNEL(convert_colours, THREADS, 4, struct decode_args)
     uint32_t index = find_image(args.starts[DECODE_BANDS], args.image_count,
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];
-    uint32_t groups = (image->image.width + PIXELS - 1) / PIXELS;
+    uint32_t per_row = (image->image.width + PIXELS - 1) / PIXELS; /* threads */
     uint32_t at = ((uint32_t)block_index() - args.starts[DECODE_BANDS][index]) * THREADS +
                   (uint32_t)thread_index();
-    uint32_t y = at / groups, x = (at - y * groups) * PIXELS;
+    uint32_t y = at / per_row, x = (at - y * per_row) * PIXELS;
     if (y >= image->image.height || image->run->verdict != JPEG_DECODE_DONE)
         return;
     uint32_t channels[3][PIXELS];

@@ -1,11 +1,11 @@
-/* decode_device.h - device functions that several kernels of the decoder use. */
+/* decode_device.h - device functions that several kernels of the JPEG decoder use. */
 #pragma once
 
 #include "gpu/jpeg/decode_impl.h"
 #include "gpu/jpeg/simt.h"
 
-/* Index of the image that the block of threads belongs to: the last i with starts[i] <= block. All
- * lanes of a warp call it. */
+/* Returns the image to which the block of threads `block` belongs: the last i with
+ * starts[i] <= block. All lanes of a warp call it together. */
 SIMT uint32_t find_image(const uint32_t *starts, uint32_t count, uint32_t block)
 {
     uint32_t first = 0;
@@ -20,26 +20,28 @@ SIMT uint32_t find_image(const uint32_t *starts, uint32_t count, uint32_t block)
     return first;
 }
 
+/* Makes all later kernels skip the image, and tells the caller. */
 SIMT void decline(const struct decode_descriptor *image, enum jpeg_decode_verdict verdict)
 {
     image->run->verdict = (uint32_t)verdict;
     *image->verdict = (uint32_t)verdict;
 }
 
-/* Whether the image has been declined. The same for all threads of the block, which call it
- * together, although another block may decline the image meanwhile. */
+/* Whether the image has been declined. All threads of the block call it together and get the same
+ * result, although another block may decline the image meanwhile. */
 SIMT bool is_declined(const struct decode_descriptor *image)
 {
     return block_any(image->run->verdict != JPEG_DECODE_DONE);
 }
 
-/* Where a subsequence is, in bits of the data. */
+/* A subsequence (decode_impl.h). Positions are in bits from the start of the image's words. */
 struct decode_sub {
     uint32_t start, end;
     uint32_t segment, segment_end;
     bool first, last; /* of its segment */
 };
 
+/* The subsequence at `start` of a segment that extends from `from` to `to`. */
 DEVICE struct decode_sub sub_at(uint32_t start, uint32_t segment, uint32_t from, uint32_t to)
 {
     struct decode_sub sub;
@@ -52,7 +54,7 @@ DEVICE struct decode_sub sub_at(uint32_t start, uint32_t segment, uint32_t from,
     return sub;
 }
 
-/* For i < run.subs, after the places are known. */
+/* The subsequence i < run.subs. Call it after the kernel `synchronise`, which writes sub_places. */
 SIMT struct decode_sub sub_of(const struct decode_descriptor *image, uint32_t data_bytes,
                               uint32_t i)
 {
@@ -63,18 +65,23 @@ SIMT struct decode_sub sub_of(const struct decode_descriptor *image, uint32_t da
                   image->segment_at[segment + 1] * 8);
 }
 
-/* The last block of a segment ends in its last 8 bits: after this many bits before the end. */
+/* A segment is padded to a whole byte, so its last block ends at most this many bits before its
+ * end. */
 #define LATE_BITS 7
 
-/* Bits of the subsequence that have records: those in which a symbol must start. */
+/* The bits of the subsequence for which there are records: the last LATE_BITS bits of a segment may
+ * be padding. */
 DEVICE int32_t walked_bits(const struct decode_sub *sub)
 {
     return (int32_t)(sub->end - sub->start) - (sub->last ? LATE_BITS : 0);
 }
 
-/* The state after a subsequence: the position of the next symbol after its end (5 bits), the index
- * of the next coefficient (6), the number of the block in the MCU (3), whether there was a bad code
- * (1), blocks completed (10), and how many of them end in the last 8 bits of the segment (4). */
+/* The state of a decoder after a subsequence, as one word. The lower 14 bits (STATE_MASK) are what
+ * the decoder of the next subsequence needs: the position of the next symbol, relative to the end
+ * of the subsequence (5 bits); the index of the next coefficient (6); the number of the block in
+ * its MCU (3). Then follow: whether there was a bad code (1), the blocks completed in the
+ * subsequence (10), and how many of these end at most LATE_BITS bits before the end of the segment
+ * (4). */
 #define STATE_OFFSET_BITS 5
 #define STATE_INDEX_AT 5
 #define STATE_BLOCK_AT 11
@@ -86,8 +93,9 @@ DEVICE int32_t walked_bits(const struct decode_sub *sub)
 DEVICE uint32_t state_count(uint32_t state) { return state >> STATE_COUNT_AT & 1023; }
 DEVICE uint32_t state_late(uint32_t state) { return state >> STATE_LATE_AT & 15; }
 
-/* The record of a piece: the position of its first symbol after its first bit (6 bits), the index
- * of the next coefficient (6), and blocks completed before it in the subsequence (10). */
+/* The record of a piece is the state of the decoder at its start: the position of its first symbol,
+ * relative to its first bit (6 bits); the index of the next coefficient (6); and the blocks
+ * completed before the piece in the subsequence (10). */
 #define RECORD_INDEX_AT 6
 #define RECORD_COUNT_AT 12
 
@@ -96,14 +104,17 @@ DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t count)
     return offset | index << RECORD_INDEX_AT | count << RECORD_COUNT_AT;
 }
 
-/* An entry of a lookup table: bits of code and value (5), by how much the index of the coefficient
- * grows (9 bits, at 6), bits of the code (5, at 16), bits of the value (4, at 24). The index grows
- * by ENTRY_END at the end of a block and by ENTRY_BAD for bits that are no code, so that each kind
- * of end is recognised from its sum. The entry of a prefix of longer codes has bit 31 set, the
- * offset of its second lookup (16 bits) and 32 - the bits that index it (5, at 16).
+/* An entry of the lookup tables `single` and `longs` (decode_tables.h) describes one symbol: the
+ * bits of its code and value (5 bits), by how much it increases the index of the coefficient (9
+ * bits, from bit 6), the bits of its code (5, from 16), and the bits of its value (4, from 24). The
+ * end of a block increases the index by ENTRY_END, and bits that are no code by ENTRY_BAD, so that
+ * the resulting index shows how the block has ended. If bit 31 is set, the code is longer than the
+ * index of the table. The entry then has the offset of its part of `longs` (16 bits), and 32 minus
+ * the number of bits that index this part (5, from 16).
  *
- * An entry of a group of symbols: bits (5), the growth of the index (9 bits, at 6), the growth
- * before the last symbol (6, at 16). If bit 31 is set, there is no group. */
+ * An entry of the table `multi` describes several symbols: their bits (5 bits), by how much all of
+ * them increase the index (9, from 6), and by how much all but the last do (6, from 16). If bit 31
+ * is set, `single` must be used. */
 #define ENTRY_GROWTH_AT 6
 #define ENTRY_GROWTH_MASK 511
 #define ENTRY_CODE_AT 16
@@ -118,5 +129,5 @@ DEVICE uint32_t entry_growth(uint32_t entry)
     return entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
 }
 
-/* Whether a block that ended with this index has neither a bad code nor an index above 63. */
+/* Whether a block with this index at its end has neither a bad code nor a coefficient above 63. */
 DEVICE bool ended_well(uint32_t index) { return index == 64 || (index & ENTRY_END) != 0; }

@@ -1,53 +1,60 @@
 /*
- * decode_huffman.cu - finds the state of the Huffman decoder at every piece of the data.
+ * decode_huffman.cu - finds the state of the Huffman decoder at the start of every piece of the
+ * data: the second stage of the JPEG decoder (decode_impl.h defines pieces, subsequences and
+ * spans).
  *
- * The state before a subsequence depends on all data before it. But a decoder that starts at a
- * wrong position, or with a wrong state, usually falls into step with the right one after some
- * symbols (Klein and Wiseman 2003; Weissenberger and Schmidt, arXiv 2111.09219). So each thread
- * decodes its subsequence from a guess, which comes from decoding some words before it, and all
- * decode again whose guess differs from the state after the subsequence before, until none does.
- * Such rounds are repeated within a span, whose first subsequences overlap the span before. `mend`
- * does the same across spans. Only lengths of symbols matter, so a lookup covers several symbols.
+ * The state before a subsequence depends on all data before it. But a decoder that starts with a
+ * wrong state usually synchronises after some symbols: from then on it finds the right symbols
+ * (Klein and Wiseman 2003; Weissenberger and Schmidt, arXiv 2111.09219). So each thread first
+ * guesses the state before its subsequence, by decoding some words before it, and decodes the
+ * subsequence. If its guess differs from the state that the thread before it has found, it decodes
+ * again from that state. This is repeated until no guess differs: the kernel `synchronise` does it
+ * within a span, and the kernel `mend` from span to span. Both need only the lengths of symbols, so
+ * that a lookup can cover several symbols.
  *
- * As all states before are right, a subsequence's last decoding is that of a sequential decoder. It
- * counts blocks, and finds bad codes and ends that are too early or too late.
+ * In the end all states are right: each subsequence has been decoded as a sequential decoder does.
+ * The kernel `number_blocks` then numbers the blocks, and checks for bad codes and for segments
+ * that end too early or too late.
  *
- * Bound: instructions issued, about 20 per lookup of 1.7 symbols, 2.5 times each.
+ * Time is bound by instructions: about 20 per lookup, which covers 1.7 symbols, and each symbol is
+ * decoded 2.5 times.
  */
 #include "gpu/jpeg/decode_device.h"
 
 #define MEND_THREADS 256
-/* How often the first subsequences of spans are decoded again. In data that repeats every few bits,
- * as flat images have, decoders may never fall into step. The right state then moves on by one
- * subsequence in each round of `synchronise`, about 3 us, and by one span in each round of `mend`,
- * about 1 ms. A flat image of 40 megapixels needs 40 of these. */
+/* Rounds of `mend`, at most; if they are not enough, the image is declined. Decoders may never
+ * synchronise in data that repeats every few bits, as that of flat images does. Each round of
+ * `synchronise` (about 3 us) then corrects only one subsequence, and each round of `mend` (about
+ * 1 ms) one span. A flat image of 40 megapixels needs 40 rounds of `mend`. */
 #define MEND_ROUNDS_MAX 48
 
 /* ---- walking over symbols ---- */
 
+/* The lookup tables: see decode_tables.h. */
 struct tables {
-    const uint32_t *single, *group, *longs;
+    const uint32_t *single, *multi, *longs;
 };
 
-/* What is walked over. */
+/* The data to decode. */
 struct data {
     const uint32_t *words;
     struct tables tables;
     uint32_t luma, blocks; /* per MCU */
 };
 
+/* A decoder that skips values: it only follows the symbols. */
 struct walk {
-    uint32_t at;           /* bit position in the words */
-    uint32_t index, block; /* next coefficient; block of the MCU */
+    uint32_t at;           /* position of the next symbol in the words, in bits */
+    uint32_t index, block; /* of the next coefficient, in its block; of that block, in its MCU */
     uint32_t count;        /* blocks completed */
-    uint32_t bad;
+    uint32_t bad;          /* whether a block has ended badly */
 };
 
 #define NO_PIECES (~0u)
 
-/* Walks to the first symbol that starts at `end` or later. A group of symbols may lead beyond that
- * symbol. Symbols that start at single_from or later are taken one by one. Records the states
- * before the pieces from `piece` on, a position, or none if it is NO_PIECES. */
+/* Walks to the first symbol that starts at `end` or later. Symbols that start at single_from or
+ * later are looked up one by one: a lookup of several symbols could pass the symbol at `end`.
+ * Writes a record for each piece that starts at `piece` or later; none if piece is NO_PIECES. */
 DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, uint32_t single_from,
                     uint32_t piece, uint32_t *records)
 {
@@ -66,11 +73,11 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
             piece += DECODE_PIECE_BITS;
         }
         uint32_t bits = funnel_left(low, high, at);
-        uint32_t slot = base + (bits >> (32 - DECODE_LOOKUP_BITS));
-        uint32_t entry = tables.group[slot];
+        uint32_t key = base + (bits >> (32 - DECODE_LOOKUP_BITS));
+        uint32_t entry = tables.multi[key];
         if ((int32_t)entry < 0 || index + (entry >> ENTRY_CODE_AT & 63) >= 64 ||
             at >= single_from) {
-            entry = tables.single[slot];
+            entry = tables.single[key];
             if ((int32_t)entry < 0)
                 entry = tables.longs[(entry & 0xFFFF) + (bits << DECODE_LOOKUP_BITS >>
                                                          (entry >> ENTRY_CODE_AT & 31))];
@@ -92,7 +99,7 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
             base = component;
         }
     }
-    /* The last piece may have no symbol of its own. */
+    /* No symbol starts in the last piece. */
     if (piece < end)
         *records = record_of(at - piece, index, walk->count);
     walk->at = at;
@@ -100,21 +107,24 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
     walk->block = block;
 }
 
-/* From where on symbols are taken one by one, so that the first symbol at `end` or later is found,
- * as by any decoder that is in step. */
+/* The argument single_from of walk_to with which a walk stops exactly at the first symbol at `end`
+ * or later. */
 DEVICE uint32_t single_before(uint32_t end)
 {
     return end >= DECODE_LOOKUP_BITS ? end - DECODE_LOOKUP_BITS + 1 : 0;
 }
 
+/* The state (decode_device.h) of a walk that has passed the end of a subsequence, `boundary`. */
 DEVICE uint32_t state_of(const struct walk *walk, uint32_t boundary)
 {
     return (walk->at - boundary) | walk->index << STATE_INDEX_AT | walk->block << STATE_BLOCK_AT;
 }
 
-/* The state after the last subsequence of a segment. The walk is at the first symbol that starts in
- * its last LATE_BITS bits, or at its end. The last block must end there; what follows it may be
- * padding, and is tried only because the block may not be complete. */
+/* Returns the state after the last subsequence of a segment that ends at `end`. The walk has
+ * reached the last LATE_BITS bits of the segment. The last block ends in these bits, and the rest
+ * is padding. Where it ends is not known here, so all further symbols are tried, and the blocks
+ * that they complete are counted as late; check_segment then compares the count with the number of
+ * blocks. */
 DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint32_t end)
 {
     uint32_t late = walk->index == 0, bad = walk->bad;
@@ -135,8 +145,9 @@ DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint3
     return (bad ? STATE_BAD : 0) | (walk->count & 1023) << STATE_COUNT_AT | late << STATE_LATE_AT;
 }
 
-/* Decodes a subsequence from the state `entry`. sub: positions relative to the words. Returns the
- * state after it. records: DECODE_PIECES words, or NULL. */
+/* Walks over a subsequence from the state `entry`. The positions in *sub are relative to
+ * data->words. Returns the state after the subsequence. records: receives DECODE_PIECES words;
+ * NULL: none. */
 DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const struct data *data,
                          uint32_t *records)
 {
@@ -158,7 +169,7 @@ DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const str
 
 DEVICE size_t tables_bytes(void) { return 2 * DECODE_SINGLE_WORDS * sizeof(uint32_t); }
 
-/* Copies the tables to shared memory, except for second lookups, which are rare. */
+/* Copies the lookup tables to shared memory, except `longs`, which is rarely used. */
 SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *shared)
 {
     const uint32_t *set = image->tables;
@@ -172,7 +183,8 @@ SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *
     return tables;
 }
 
-/* The subsequence's place: of an image with several segments, notes it, if `own`. */
+/* Returns the position of subsequence i. own: if the image has several segments, also writes it to
+ * sub_places. */
 SIMT struct decode_sub place_sub(const struct decode_descriptor *image, uint32_t data_bytes,
                                  uint32_t i, bool own)
 {
@@ -197,13 +209,14 @@ SIMT struct decode_sub place_sub(const struct decode_descriptor *image, uint32_t
     return sub_at(start, first, from, image->segment_at[first + 1] * 8);
 }
 
-/* Counts of threads whose flag is set before this one, and in all. */
-SIMT uint32_t list_slot(bool flag, uint32_t *count)
+/* Gives each thread of the block whose flag is set a different number from 0 on. *count, which must
+ * be 0 before, becomes the number of these threads. */
+SIMT uint32_t list_place(bool flag, uint32_t *count)
 {
-    uint32_t mask = warp_ballot(flag), slot = 0;
+    uint32_t mask = warp_ballot(flag), first = 0;
     if (lane_index() == 0 && mask)
-        slot = atomic_add(count, (uint32_t)count_bits(mask));
-    return warp_read(slot, 0) + (uint32_t)count_bits(mask & ((1u << lane_index()) - 1));
+        first = atomic_add(count, (uint32_t)count_bits(mask));
+    return warp_read(first, 0) + (uint32_t)count_bits(mask & ((1u << lane_index()) - 1));
 }
 
 /* Bytes of dynamic shared memory of `synchronise`. */
@@ -213,24 +226,27 @@ static size_t span_shared(uint32_t threads)
            (DECODE_WARM_UP_WORDS + 8) * sizeof(uint32_t);
 }
 
-/* A span, as the threads of its block see it. */
+/* The span that a block of threads decodes. */
 struct span {
     const struct decode_descriptor *image;
-    uint32_t index, own_subs; /* of the span: its number, its subsequences at most */
-    uint32_t subs, data_bytes; /* of the image */
-    struct data data; /* its words: from that at bit `origin` of the image's */
-    uint32_t origin;
-    /* The thread's subsequence: it is decoded if `active`, and part of the span if `own`. */
+    uint32_t index, own_subs;  /* its number in the image; its subsequences, at most */
+    uint32_t subs, data_bytes; /* decode_run.subs and data_bytes of the image */
+    struct data data;          /* a part of the image's words, in shared memory */
+    uint32_t origin;           /* where this part starts in the image's words, in bits */
+    /* The thread's subsequence. `active`: it exists; `own`: it is in the span, not in the halo. */
     int32_t sub_index;
     bool active, own;
-    /* In shared memory, for each thread: the state after its subsequence, the state to start again
-     * with, the threads whose subsequences are decoded again, and where they start and end. */
+    /* Arrays in shared memory, with an element per thread: the state after its subsequence; the
+     * state from which it decodes again; the start and the end of its subsequence. `list` has the
+     * threads whose subsequences must be decoded again. */
     uint32_t *states, *entries, *list, *starts, *ends;
-    uint32_t *words; /* data.words */
+    uint32_t *words; /* data.words, to write them */
 };
+/* A flag in span.ends: the subsequence is the last of its segment. */
 #define ENDS_SEGMENT 0x80000000u
 
-/* Returns false if there is no such span. */
+/* Finds the span of this block of threads. false: the image is declined, or has fewer spans than
+ * were launched. */
 SIMT bool open_span(const struct decode_args *args, struct span *span)
 {
     uint32_t *shared = (uint32_t *)DYNAMIC_SHARED(), threads = args->span_threads;
@@ -260,8 +276,8 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     return true;
 }
 
-/* Copies the words of the threads' subsequences, and those before the first one that the warm-up
- * needs, to shared memory. */
+/* Copies the words of the threads' subsequences to shared memory, and the words before them that
+ * guess_entry reads. */
 SIMT void load_span(struct span *span, const struct decode_sub *sub)
 {
     SHARED uint32_t first_bit, last_bit;
@@ -283,8 +299,9 @@ SIMT void load_span(struct span *span, const struct decode_sub *sub)
     block_barrier();
 }
 
-/* Guesses the state before the subsequence from the bits before it. It is right if the segment
- * starts there, or in the warm-up. Positions are relative to the span's words. */
+/* Guesses the state before the subsequence by decoding the DECODE_WARM_UP_WORDS words before it, or
+ * from the start of the segment if that is nearer: the guess is then right. Positions in *sub are
+ * relative to the span's words. */
 SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
 {
     uint32_t segment_start =
@@ -296,7 +313,8 @@ SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
     return state_of(&walk, sub->start);
 }
 
-/* Decodes the subsequence of a thread, and notes the state after it. */
+/* Decodes the subsequence of thread `thread` from the state `entry`. Writes its records, and the
+ * state after it. */
 SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct decode_sub *sub,
                         uint32_t entry)
 {
@@ -306,9 +324,11 @@ SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct d
                  thread >= DECODE_HALO ? span->image->records + DECODE_PIECES * sub_index : NULL);
 }
 
-/* Lets all threads decode again whose entry is not the state after the subsequence before, until
- * there is none. Then all are in step, as the first one is not decoded again: after as many rounds
- * as there are threads at the latest. Returns the entry of the thread. */
+/* Decodes again all subsequences whose entry (the state from which they were decoded) differs from
+ * the state after the subsequence before, until there is none. The first threads of the block do
+ * the work, whichever subsequences are listed. The rounds end, because each makes at least one more
+ * subsequence final, from the first on. first: the thread's subsequence starts a segment, so its
+ * entry is right. Returns the thread's last entry. */
 SIMT uint32_t run_rounds(const struct span *span, bool first, uint32_t entry)
 {
     SHARED uint32_t listed;
@@ -322,10 +342,10 @@ SIMT uint32_t run_rounds(const struct span *span, bool first, uint32_t entry)
             before = span->states[thread - 1] & STATE_MASK;
         bool differs = before != entry;
         block_barrier();
-        uint32_t slot = list_slot(differs, &listed);
+        uint32_t place = list_place(differs, &listed);
         if (differs) {
             entry = span->entries[thread] = before;
-            span->list[slot] = thread;
+            span->list[place] = thread;
         }
         block_barrier();
         uint32_t count = listed;
@@ -342,7 +362,7 @@ SIMT uint32_t run_rounds(const struct span *span, bool first, uint32_t entry)
     return entry;
 }
 
-/* Stores the threads' states, and the span's for `mend`. */
+/* Stores the threads' states, and what `mend` needs of the span. */
 SIMT void close_span(const struct span *span, bool first, uint32_t entry)
 {
     SHARED uint32_t segment_starts, sums[WARP_LANES]; /* the last thread at a segment's start */
@@ -367,7 +387,8 @@ SIMT void close_span(const struct span *span, bool first, uint32_t entry)
     }
 }
 
-/* One block per span. Each thread has a subsequence; the first DECODE_HALO ones are before it. */
+/* One block of threads per span, one thread per subsequence. The first DECODE_HALO threads decode
+ * subsequences of the span before. */
 KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 {
     struct span span;
@@ -392,7 +413,8 @@ KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 
 /* ---- mend ---- */
 
-/* Decodes the first subsequences of a span again until the states agree with the old ones. */
+/* Decodes the first subsequences of a span again, from the state `entry`, until the state after one
+ * is the same as before. */
 SIMT void mend_span(const struct decode_descriptor *image, const struct data *data, uint32_t span,
                     uint32_t own_subs, uint32_t entry)
 {
@@ -417,7 +439,8 @@ SIMT void mend_span(const struct decode_descriptor *image, const struct data *da
         image->span_counts[2 * span] += delta;
 }
 
-/* One block per image: brings the spans in step, and sums up their blocks. */
+/* One block of threads per image: corrects the spans whose first state was wrong, and adds up the
+ * blocks before each span. */
 KERNEL(mend, MEND_THREADS, 1, struct decode_args)
 {
     SHARED uint32_t sums[WARP_LANES], starts[MEND_THREADS], counts[MEND_THREADS];
@@ -443,7 +466,7 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
         }
         if (round == MEND_ROUNDS_MAX) {
             if (thread == 0)
-                decline(image, JPEG_DECODE_NOT_IN_STEP);
+                decline(image, JPEG_DECODE_NOT_SYNCHRONISED);
             return;
         }
         for (uint32_t span = 1 + thread; span < spans; span += MEND_THREADS) {
@@ -453,7 +476,8 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
                 mend_span(image, &data, span, own_subs, state);
         }
     }
-    /* Blocks of the segment before each span: a sum that starts again at segments. */
+    /* The blocks before each span since the start of its segment: a prefix sum that starts at 0
+     * again in each segment. */
     uint32_t carry = 0;
     for (uint32_t first = 0; first < spans; first += MEND_THREADS) {
         uint32_t span = first + thread, total;
@@ -461,7 +485,7 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
         uint32_t count = active ? image->span_counts[2 * span] : 0;
         bool starts_here = active && image->span_counts[2 * span + 1] != 0;
         uint32_t before = block_scan(count, &total, sums);
-        /* The last span before this one in which a segment starts. */
+        /* By a maximum scan: 1 + the last thread up to this one in whose span a segment starts. */
         starts[thread] = starts_here ? thread + 1 : 0;
         counts[thread] = before;
         block_barrier();
@@ -483,26 +507,30 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
 
 /* ---- number ---- */
 
-/* Whether the block of the segment that is its last one ends in its last 8 bits. */
+/* Checks that a segment ends with its last block. state: after its last subsequence; before: blocks
+ * of the segment before that subsequence; wanted: blocks of the segment. */
 SIMT enum jpeg_decode_verdict check_segment(uint32_t state, uint32_t before, uint32_t wanted)
 {
     uint32_t after = before + state_count(state);
     if (after < wanted)
         return JPEG_DECODE_EARLY_END;
-    /* If the segment has less than 8 bits, its start counts as an end in the last 8 bits. */
+    /* The difference can be negative: in a segment of less than 8 bits, the start counts as
+     * late. */
     return (int32_t)(after - state_late(state)) < (int32_t)wanted ? JPEG_DECODE_DONE
                                                                   : JPEG_DECODE_BYTES_LEFT;
 }
 
-/* The pieces of a subsequence that have a record: the last subsequence of a segment is shorter. */
+/* Number of pieces of a subsequence that have a record: fewer than DECODE_PIECES in the last
+ * subsequence of a segment. */
 SIMT uint32_t pieces_in(const struct decode_sub *sub)
 {
     int32_t pieces = (walked_bits(sub) + DECODE_PIECE_BITS - 1) / DECODE_PIECE_BITS;
     return pieces < 1 ? 1 : pieces < DECODE_PIECES ? (uint32_t)pieces : DECODE_PIECES;
 }
 
-/* Notes which piece is the first to start in each tile from the one after `block` to that of
- * `block_after`: block numbers before and after the subsequence, which has `pieces`. */
+/* Sets tile_pieces of each tile that starts in a subsequence. block, block_after: the numbers of
+ * the first block of the subsequence and of the first block after it; pieces: those of the
+ * subsequence. */
 SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint32_t pieces,
                       uint32_t block, uint32_t block_after)
 {
@@ -519,7 +547,7 @@ SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint3
     }
 }
 
-/* One block per span: numbers the blocks, and checks the segments. */
+/* One block of threads per span: numbers the blocks, and checks the segments. */
 KERNEL(number_blocks, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 {
     SHARED uint32_t sums[WARP_LANES], counts[DECODE_SPAN_THREADS_MAX];

@@ -1,13 +1,15 @@
 /*
- * decode_stream.cu - removes stuffed bytes and restart markers from entropy-coded data.
+ * decode_stream.cu - removes stuffed bytes and restart markers from a file's Huffman-coded data:
+ * the first stage of the JPEG decoder (decode_impl.h).
  *
- * begin_batch classifies the bytes of each chunk: those that belong to the data, restart markers,
- * and the first other marker, which is the end. It also builds the Huffman tables. scan_chunks, one
- * block per image, adds up the chunks before each chunk and checks the end and the number of
- * markers. copy_bytes classifies the bytes again and writes the data as words. place_segments gives
- * each segment its subsequences.
+ * Four kernels: begin_batch counts in each chunk the bytes of data and the restart markers, up to
+ * the first other marker, which is the end of the data. It also builds the lookup tables of the
+ * Huffman codes. scan_chunks adds up these counts over the chunks of an image, and checks the end
+ * and the number of restart markers. copy_bytes classifies the bytes again, and writes the data as
+ * words. place_segments divides the segments into subsequences.
  *
- * Bound: instructions, about 3 per byte of the file; a photograph has 0.2 bytes per pixel.
+ * Time is bound by instructions, about 3 per byte of the file; a photograph has 0.2 bytes per
+ * pixel.
  */
 #include "gpu/jpeg/decode_tables.h"
 
@@ -17,9 +19,11 @@
 #define MARKER_EOI 0xD9
 #define MARKER_RST0 0xD0
 
-/* A chunk's first word: data bytes (16 bits), restart markers (15), whether the end is in it. The
- * second word: where the end marker is. scan_chunks replaces them by the data bytes and the restart
- * markers before the chunk. */
+/* The two words of a chunk in chunk_counts. begin_batch writes to the first the number of data
+ * bytes (16 bits), the number of restart markers (15), and whether the end marker is in the chunk
+ * (bit 31), and to the second the position of the end marker. scan_chunks replaces them by the
+ * number of data bytes, and of restart markers, in all chunks before. The first is AFTER_THE_END in
+ * chunks after the end marker. */
 #define COUNT_MARKERS_AT 16
 #define COUNT_END 0x80000000u
 #define AFTER_THE_END 0xFFFFFFFFu
@@ -30,18 +34,19 @@ DEVICE uint32_t zero_bytes(uint32_t x)
     return ~(((x & 0x7F7F7F7Fu) + 0x7F7F7F7Fu) | x | 0x7F7F7F7Fu);
 }
 
-/* The bits 7, 15, 23 and 31 as a number of 4 bits. */
+/* Collects the bits 7, 15, 23 and 31 to a number of 4 bits. */
 DEVICE uint32_t gather_flags(uint32_t flags) { return (flags >> 7) * 0x01020408u >> 24 & 15; }
 
-/* The bytes of a thread, as bit masks with the first byte at bit 0. */
+/* The 32 bytes of a thread. The bits of the masks stand for bytes, the lowest bit for the first. */
 struct thread_bytes {
-    uint32_t words[THREAD_WORDS]; /* as in memory */
-    uint32_t data;                /* bytes of the data */
-    uint32_t restarts;            /* first bytes of restart markers */
+    uint32_t words[THREAD_WORDS]; /* the bytes, as in memory */
+    uint32_t data;                /* mask of the bytes that belong to the data */
+    uint32_t restarts;            /* mask of the first bytes of restart markers */
     uint32_t end;                 /* position of the end marker, or DECODE_THREAD_BYTES */
 };
 
-/* All threads of the block call it. at: position of the thread's first byte in image->data. */
+/* Loads and classifies the thread's bytes. All threads of the block call it. at: position of the
+ * thread's first byte in image->data. */
 SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct thread_bytes *to)
 {
     uint32_t full = 0, zero = 0, valid = ~0u;
@@ -76,9 +81,9 @@ SIMT void classify(const struct decode_descriptor *image, uint32_t at, struct th
         zero_after = byte == 0;
         full_after = byte == 0xFF;
     }
-    /* Of several bytes 0xFF before a marker, only the last one counts. Before a zero, libjpeg's
-     * fast loop takes the second one for a marker, and its slow loop takes both for data;
-     * coefficients of both remain. Here, they are a marker with the code 0, which is declined. */
+    /* Of several bytes 0xFF before a marker, only the last one counts; the others are fill bytes.
+     * If 0xFF 0xFF 0x00 occurs, libjpeg's fast and slow loops read it differently, and its result
+     * depends on which loop runs. Here it is a marker with the code 0, so the image is declined. */
     uint32_t fill = full & (full >> 1 | full_after << 31);
     uint32_t markers =
         full & ~fill & (~(zero >> 1 | zero_after << 31) | full << 1 | before);
@@ -124,7 +129,8 @@ SIMT void count_bytes(const struct decode_args *args, uint32_t block)
     image->chunk_counts[2 * chunk + 1] = end;
 }
 
-/* The first blocks build a table each, as it takes long and nothing here waits for it. */
+/* The first blocks of threads build a Huffman table each. They come first because they take
+ * longest; the other blocks do not wait for them. */
 KERNEL(begin_batch, THREADS, 4, struct decode_args)
 {
     uint32_t block = (uint32_t)block_index(), tables = args.set_count * DECODE_TABLES;
@@ -136,15 +142,16 @@ KERNEL(begin_batch, THREADS, 4, struct decode_args)
 
 /* ---- scan_chunks ---- */
 
-/* The subsequences of a segment. An empty segment has one, which finds that it is too short. */
+/* Number of subsequences of a segment. An empty segment has one, so that check_segment finds that
+ * the segment is too short. */
 DEVICE uint32_t subs_in(uint32_t bytes)
 {
     uint32_t subs = (bytes * 8 + DECODE_SUB_BITS - 1) / DECODE_SUB_BITS;
     return subs > 0 ? subs : 1;
 }
 
-/* Checks what the chunks contain together, and begins the image. end: position of the end marker.
- */
+/* Checks the end of the data and the number of restart markers, and initialises the image's state.
+ * end: position of the end marker. */
 SIMT void begin_image(const struct decode_descriptor *image, uint32_t end, uint32_t data_bytes,
                       uint32_t restarts)
 {
@@ -164,7 +171,7 @@ SIMT void begin_image(const struct decode_descriptor *image, uint32_t end, uint3
     image->segment_at[image->segments] = data_bytes;
 }
 
-/* Begins an image whose coefficients are given. */
+/* Initialises the state of a progressive image, whose input is coefficients. */
 SIMT void take_coefficients(const struct decode_descriptor *image)
 {
     image->run->verdict = *image->input_verdict ? JPEG_DECODE_NO_INPUT : JPEG_DECODE_DONE;
@@ -172,6 +179,7 @@ SIMT void take_coefficients(const struct decode_descriptor *image)
     image->run->subs = 0;
 }
 
+/* One block of threads per image. */
 KERNEL(scan_chunks, SCAN_THREADS, 1, struct decode_args)
 {
     SHARED uint32_t sums[WARP_LANES], end_chunk;
@@ -222,8 +230,9 @@ KERNEL(scan_chunks, SCAN_THREADS, 1, struct decode_args)
 
 /* ---- copy_bytes ---- */
 
-/* Appends the thread's data to the words in shared memory, from byte `to` on. The words are zero,
- * and neighbouring threads write other bytes of the first and the last word. */
+/* Writes the thread's data to the words in shared memory, from byte `to` on. The words are 0
+ * before. The first and the last word need atomics, because neighbouring threads write their other
+ * bytes. */
 SIMT void append_bytes(const struct thread_bytes *bytes, uint32_t to, uint32_t *words)
 {
     uint32_t held = 0, fill = to & 3, at = to >> 2;
@@ -249,11 +258,13 @@ SIMT void append_bytes(const struct thread_bytes *bytes, uint32_t to, uint32_t *
         atomic_or(&words[at], held);
 }
 
-/* Byte `at` of the image's words. */
+/* The address of byte `at` of the image's words: the most significant byte of a word is its
+ * first. */
 DEVICE uint8_t *data_byte(uint32_t *words, uint32_t at) { return (uint8_t *)words + (at ^ 3); }
 
-/* Copies words from shared memory to bytes from to to + count - 1 of the image's words. The blocks
- * of the chunks before and after write other bytes of the first and the last word. */
+/* Copies words from shared memory to the bytes `to` to `to` + count - 1 of the image's words. The
+ * first and the last word are written by bytes, because the blocks of threads of the neighbouring
+ * chunks write their other bytes. */
 SIMT void store_words(uint32_t *words, uint32_t to, uint32_t count, const uint32_t *from)
 {
     uint32_t first = to >> 2, end = to + count;
@@ -269,8 +280,8 @@ SIMT void store_words(uint32_t *words, uint32_t to, uint32_t count, const uint32
     }
 }
 
-/* Notes where the segments start whose restart markers the thread has. data, restarts: before the
- * thread. */
+/* Sets segment_at for each restart marker among the thread's bytes. data, restarts: the number of
+ * data bytes and of restart markers before the thread's bytes. */
 SIMT void start_segments(const struct decode_descriptor *image, const struct thread_bytes *bytes,
                          uint32_t at, uint32_t data, uint32_t restarts)
 {
@@ -286,6 +297,7 @@ SIMT void start_segments(const struct decode_descriptor *image, const struct thr
     }
 }
 
+/* One block of threads per chunk. */
 KERNEL(copy_bytes, THREADS, 4, struct decode_args)
 {
     enum { words_max = DECODE_CHUNK_BYTES / 4 + 1, zero_bytes_after = 16 };
@@ -321,15 +333,15 @@ KERNEL(copy_bytes, THREADS, 4, struct decode_args)
     start_segments(image, &bytes, at, data + data_before, restarts + (before >> COUNT_MARKERS_AT));
     block_barrier();
     store_words(image->words, data, total, words);
-    /* The decoder looks ahead beyond the end. */
+    /* Zeros after the end, because the decoder looks ahead. */
     if (end != AFTER_THE_END && thread < zero_bytes_after)
         *data_byte(image->words, data + total + thread) = 0;
 }
 
 /* ---- place_segments ---- */
 
-/* One block per image. Its segments' starts are ascending, as copy_bytes found all markers in
- * order. */
+/* One block of threads per image. The starts of its segments are ascending, because copy_bytes has
+ * found all restart markers in order. */
 KERNEL(place_segments, SCAN_THREADS, 1, struct decode_args)
 {
     SHARED uint32_t sums[WARP_LANES];
@@ -356,7 +368,7 @@ KERNEL(place_segments, SCAN_THREADS, 1, struct decode_args)
 int decode_launch_stream(const struct jpeg_decode_batch *batch, const struct decode_args *args,
                          struct CUstream_st *stream)
 {
-    uint32_t table_blocks = DECODE_TABLES * batch->table_sets;
+    uint32_t table_blocks = DECODE_TABLES * batch->table_set_count;
     int status = 0;
     if (batch->chunks > 0)
         status = (int)LAUNCH(begin_batch, THREADS, table_blocks + batch->chunks, 0, stream, *args);
@@ -364,7 +376,7 @@ int decode_launch_stream(const struct jpeg_decode_batch *batch, const struct dec
         status = (int)LAUNCH(scan_chunks, SCAN_THREADS, batch->image_count, 0, stream, *args);
     if (status == 0 && batch->chunks > 0)
         status = (int)LAUNCH(copy_bytes, THREADS, batch->chunks, 0, stream, *args);
-    if (status == 0 && batch->has_segments)
+    if (status == 0 && batch->has_restarts)
         status = (int)LAUNCH(place_segments, SCAN_THREADS, batch->image_count, 0, stream, *args);
     return status;
 }

@@ -1,10 +1,12 @@
 /*
- * decode_tables.h - builds the lookup tables of the Huffman decoder.
+ * decode_tables.h - builds the lookup tables with which the device decodes Huffman codes.
  *
- * A table of the file becomes three of the device: `single` has a symbol for each value of
- * DECODE_LOOKUP_BITS bits, `longs` the symbols of longer codes, and `group` several symbols, for
- * the synchronisation, which needs only their lengths. A block of threads builds those of one
- * table.
+ * Each Huffman table of a file becomes three lookup tables. `single` is indexed by the next
+ * DECODE_LOOKUP_BITS bits, and has the symbol with which they begin; `longs` has the symbols of
+ * longer codes. `multi` has as many symbols as the bits contain completely; it serves the stage
+ * huffman, which needs only the symbols' lengths. A block of threads builds the lookup tables of
+ * one Huffman table. In memory, a set has all tables `single`, then all tables `multi`, then all
+ * tables `longs`.
  */
 #pragma once
 
@@ -42,7 +44,7 @@ SIMT void load_code_table(const struct jpeg_huffman *from, struct code_table *to
     block_barrier();
 }
 
-/* Length of the code at the start of these 16 bits; CODE_BITS_MAX + 1: there is none. */
+/* Returns the length of the code with which these 16 bits begin; CODE_BITS_MAX + 1: of none. */
 SIMT uint32_t code_length(const struct code_table *table, uint32_t bits16)
 {
     uint32_t bits = 1;
@@ -66,8 +68,8 @@ SIMT uint32_t entry_of(const struct code_table *table, uint32_t bits16, bool dc)
            size << ENTRY_SIZE_AT;
 }
 
-/* Fills `single`, in shared memory, and `longs`, from long_at on, unless it is NULL. All threads of
- * the block call it. */
+/* Fills `single`, and `longs` from the index long_at on, unless longs is NULL. All threads of the
+ * block call it. */
 SIMT void fill_lookup(const struct code_table *table, bool dc, uint32_t *single, uint32_t *longs,
                       uint32_t long_at)
 {
@@ -92,8 +94,9 @@ SIMT void fill_lookup(const struct code_table *table, bool dc, uint32_t *single,
     }
 }
 
-/* The group of symbols at the start of these bits: as many as they hold completely. */
-SIMT uint32_t group_of(const uint32_t *first, const uint32_t *then, uint32_t index)
+/* Returns the entry of `multi` for the bits `index`. first, then: the tables `single` of the first
+ * symbol, and of the symbols after it. */
+SIMT uint32_t multi_of(const uint32_t *first, const uint32_t *then, uint32_t index)
 {
     enum { growth_max = 40 };
     uint32_t entry = first[index], bits = entry_bits(entry), growth = entry_growth(entry);
@@ -112,12 +115,13 @@ SIMT uint32_t group_of(const uint32_t *first, const uint32_t *then, uint32_t ind
     return bits | growth << ENTRY_GROWTH_AT | before << ENTRY_CODE_AT;
 }
 
-/* Builds table `index` of the set. A table of AC is followed by itself, one of DC by that of AC. */
+/* Builds the lookup tables of Huffman table `index` of the set. In `multi`, the symbols after the
+ * first one are AC symbols, so a DC table is combined with the AC table after it. */
 SIMT void build_table(const struct decode_table_set *set, uint32_t index)
 {
     SHARED struct code_table own, then;
     SHARED uint32_t single[DECODE_LOOKUP], single_then[DECODE_LOOKUP];
-    uint32_t *group = set->to + DECODE_SINGLE_WORDS, *longs = group + DECODE_SINGLE_WORDS;
+    uint32_t *multi = set->to + DECODE_SINGLE_WORDS, *longs = multi + DECODE_SINGLE_WORDS;
     bool dc = index % 2 == 0;
     if (index >= set->count)
         return;
@@ -129,6 +133,6 @@ SIMT void build_table(const struct decode_table_set *set, uint32_t index)
     }
     for (uint32_t i = (uint32_t)thread_index(); i < DECODE_LOOKUP; i += (uint32_t)block_threads()) {
         set->to[index * DECODE_LOOKUP + i] = single[i];
-        group[index * DECODE_LOOKUP + i] = group_of(single, dc ? single_then : single, i);
+        multi[index * DECODE_LOOKUP + i] = multi_of(single, dc ? single_then : single, i);
     }
 }

@@ -1,10 +1,10 @@
-/* encode.c - describes a batch of images for the kernels that encode them. */
+/* encode.c - writes the description from which the kernels encode a batch of images. */
 #include "gpu/jpeg/encode_impl.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A kind's index, or -1. */
+/* Returns the kind (JPEG_ENCODE_KINDS) of such images; -1: the device cannot encode them. */
 static int kind_of(uint32_t channels, uint32_t h, uint32_t v)
 {
     if (channels == 1)
@@ -19,7 +19,8 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-/* The counts that follow from the sides and the sampling of an image. */
+/* The counts that follow from the sides and the sampling of an image. A unit is a block of a gray
+ * image, or an MCU. */
 struct extent {
     uint64_t row_units, units, tiles, blocks_per_unit;
 };
@@ -46,7 +47,7 @@ size_t jpeg_encode_capacity_max(uint32_t width, uint32_t height, uint32_t channe
 {
     struct extent extent = extent_of(width, height, channels, h, v);
     size_t words = (size_t)(extent.units * extent.blocks_per_unit) * BLOCK_WORDS_MAX;
-    /* Each byte may be 0xFF, and two bytes end the file. */
+    /* In the worst case each byte is 0xFF, which is followed by a zero. Two bytes end the file. */
     return header_bytes + words * sizeof(uint32_t) * 2 + 2;
 }
 
@@ -55,28 +56,30 @@ static uint32_t capped(size_t capacity)
     return capacity < JPEG_ENCODE_FILE_MAX ? (uint32_t)capacity : JPEG_ENCODE_FILE_MAX;
 }
 
-/* If the file fits, its bits do: at most 8 per byte, in slots of whole groups. */
-static uint32_t slot_groups(const struct extent *extent, size_t capacity)
+/* Returns the number of cells (encode_impl.h) for the bits of all tiles. More are never needed than
+ * the worst image takes, or than the bits of a file of `capacity` bytes take. Each tile may have
+ * one cell that is not full. */
+static uint32_t cell_count(const struct extent *extent, size_t capacity)
 {
     uint64_t words = extent->units * extent->blocks_per_unit * BLOCK_WORDS_MAX;
-    uint64_t worst = words / GROUP_WORDS + extent->tiles;
-    uint64_t useful = capped(capacity) / GROUP_BYTES + extent->tiles;
+    uint64_t worst = words / CELL_WORDS + extent->tiles;
+    uint64_t useful = capped(capacity) / CELL_BYTES + extent->tiles;
     return (uint32_t)(worst < useful ? worst : useful);
 }
 
-/* ---- work memory: tiles, placements, slots ---- */
+/* ---- work memory: tiles, placements, cells ---- */
 
 struct work_layout {
-    size_t placements_at, slots_at, bytes;
+    size_t placements_at, cells_at, bytes;
 };
 
 static struct work_layout work_layout(const struct extent *extent, size_t capacity)
 {
     struct work_layout layout;
     layout.placements_at = buffer_align(extent->tiles * sizeof(struct encode_tile));
-    layout.slots_at = layout.placements_at +
-                      buffer_align(extent->tiles * sizeof(struct encode_placement));
-    layout.bytes = layout.slots_at + (size_t)slot_groups(extent, capacity) * GROUP_BYTES;
+    layout.cells_at =
+        layout.placements_at + buffer_align(extent->tiles * sizeof(struct encode_placement));
+    layout.bytes = layout.cells_at + (size_t)cell_count(extent, capacity) * CELL_BYTES;
     return layout;
 }
 
@@ -89,6 +92,7 @@ size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels
 
 /* ---- description: codes, descriptors, chunks ---- */
 
+/* Number of pieces of the header after the first one, which is written together with a tile. */
 static uint64_t more_pieces(size_t header_bytes)
 {
     return header_bytes > 0 ? divide_up(header_bytes, HEADER_PIECE_BYTES) - 1 : 0;
@@ -99,7 +103,8 @@ static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
     return divide_up(extent->tiles + more_pieces(header_bytes), CHUNK_UNITS);
 }
 
-/* With these divisors, no difference and no coefficient is too large for the tables of codes. */
+/* Whether all quantisers are 1 to 255: then no coefficient, and no difference of DC, is too large
+ * for the Huffman codes of baseline files. */
 static bool has_baseline_tables(const struct jpeg_encode_image *image)
 {
     int count = image->source.channels == 1 ? DCT_AREA : 2 * DCT_AREA;
@@ -124,7 +129,7 @@ static bool is_valid(const struct jpeg_encode_image *image)
            image->header_bytes <= ENCODE_HEADER_MAX && has_baseline_tables(image);
 }
 
-/* Fills the batch. Returns the size of the description, or SIZE_MAX. */
+/* Fills *batch. Returns the size of the description, or SIZE_MAX as jpeg_encode_describe. */
 static size_t lay_out(const struct jpeg_encode_image *images, uint32_t count,
                       struct jpeg_encode_batch *batch)
 {
@@ -207,9 +212,10 @@ static void write_codes(uint32_t *codes)
 
 /* ---- descriptors ---- */
 
-/* Values are multiplied by these and rounded to the nearest integer. Without the factor, halves
- * would be rounded to even; libjpeg rounds them away from zero. The results are equal for all
- * divisors and all values of coefficients; tests/cuda/test_jpeg_encode.c compares each one. */
+/* Computes the factors with which the kernels quantise: they multiply a coefficient by 1 / divisor
+ * and round to the nearest integer. Floats round halves to even, but libjpeg rounds halves away
+ * from zero. The factor is therefore increased a little. The results then equal libjpeg's for all
+ * divisors and all coefficients; tests/cuda/test_jpeg_encode.c compares each one. */
 static void write_reciprocals(const uint16_t *quant, float reciprocals[DCT_AREA])
 {
     for (int row = 0; row < DCT_SIDE; row++)
@@ -231,8 +237,8 @@ static void write_descriptor(const struct jpeg_encode_image *image, const struct
     to->header = image->header;
     to->tiles = (struct encode_tile *)image->work;
     to->placements = (struct encode_placement *)(image->work + layout.placements_at);
-    to->slots = (uint32_t *)(image->work + layout.slots_at);
-    to->slot_groups = slot_groups(extent, image->capacity);
+    to->cells = (uint32_t *)(image->work + layout.cells_at);
+    to->cell_count = cell_count(extent, image->capacity);
     to->stride = (uint32_t)image->source.stride;
     to->width = image->source.width;
     to->height = image->source.height;
@@ -248,7 +254,7 @@ static void write_descriptor(const struct jpeg_encode_image *image, const struct
         write_reciprocals(image->quant + DCT_AREA, to->reciprocals[1]);
 }
 
-/* Writes the part of image `index` in the order of kinds. */
+/* Writes the descriptor and the chunks of an image. index: of its descriptor. */
 static void describe_image(const struct jpeg_encode_image *image, uint32_t index,
                            struct encode_descriptor *descriptor, struct encode_chunk **chunk)
 {
@@ -261,13 +267,13 @@ static void describe_image(const struct jpeg_encode_image *image, uint32_t index
     }
 }
 
-size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count, void *to,
-                            size_t bytes, struct jpeg_encode_batch *batch)
+size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count,
+                            void *description, size_t bytes, struct jpeg_encode_batch *batch)
 {
     size_t needed = lay_out(images, count, batch);
     if (needed > bytes)
         return needed;
-    uint8_t *start = to;
+    uint8_t *start = description;
     struct encode_descriptor *descriptors = (struct encode_descriptor *)(start + CODES_BYTES);
     struct encode_chunk *chunk = (struct encode_chunk *)(start + batch->chunks_at);
     uint32_t index = 0;

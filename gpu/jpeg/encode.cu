@@ -1,16 +1,16 @@
 /*
  * encode.cu - the kernels that encode a batch of images as JPEG files.
  *
- * 1. encode_gray, encode_444, encode_422, encode_420: a block of threads encodes a tile, one thread
- *    per 8 x 8 block: DCT, quantisation, Huffman codes. The bits of the tile's blocks are joined
- *    in shared memory and written to a slot. Coefficients never leave shared memory. Bound by
- *    instructions: about 40 per pixel of gray, 84 of RGB to 4:2:0, and nine tenths of the time.
- * 2. place_tiles: a block of threads per image adds up the bits and the stuffed bytes of its tiles,
- *    which gives each tile's position in the file, and the length of the file. A file that exceeds
- *    the capacity ends here.
- * 3. write_tiles: a warp per 1 to 8 tiles shifts the bits to bytes, inserts a zero after each byte
- *    0xFF and writes the bytes to the file in lines of 128. Bound by shared-memory stores, or by
- *    PCIe if the file is in host memory.
+ * 1. encode_gray, encode_444, encode_422, encode_420: a block of threads encodes a tile
+ * (encode_impl.h), one thread per 8 x 8 block: DCT, quantisation, Huffman codes. The bits of the
+ * tile's blocks are joined in shared memory and written to cells of the work memory. Coefficients
+ * never leave shared memory. These kernels take nine tenths of the time. They are bound by
+ * instructions: about 40 per pixel of gray, and 84 per pixel of RGB to 4:2:0. 2. place_tiles: a
+ * block of threads per image adds up the bits and the stuffed bytes of its tiles. This gives each
+ * tile's position in the file, and the length of the file. If the file exceeds its capacity, it is
+ * not written. 3. write_tiles: a warp per 1 to 8 tiles shifts the bits to bytes, inserts a zero
+ * after each byte 0xFF and writes the bytes to the file, in lines of 128 bytes. It is bound by
+ * stores to shared memory, or by PCIe if the file is in host memory.
  */
 #include "gpu/jpeg/encode_colour.h"
 #include "gpu/jpeg/encode_gray.h"
@@ -22,14 +22,15 @@
 #define WRITE_BYTES 512
 
 #define LINE_BYTES 128
-/* The staged bytes: an incomplete line, and twice WRITE_BYTES if each is stuffed. */
+/* Size of the staging memory of a warp, in words4: it has an incomplete line, and WRITE_BYTES
+ * bytes, which double if each is 0xFF and followed by a zero. */
 #define WRITE_STAGED ((LINE_BYTES + 2 * WRITE_BYTES) / 16)
-/* Warps from which on each writes several tiles, which saves incomplete lines. */
+/* If this many warps remain, each warp writes several tiles, so that fewer lines are incomplete. */
 #ifndef WRITE_WARPS_MIN
 #define WRITE_WARPS_MIN 4096
 #endif
 
-/* Blocks of threads per multiprocessor, which bounds the registers of a thread. */
+/* Resident blocks of threads per multiprocessor; this limits the registers of a thread. */
 #ifndef GRAY_RESIDENT
 #define GRAY_RESIDENT 6
 #endif
@@ -107,8 +108,9 @@ KERNEL(encode_420, COLOUR_THREADS(2, 2), COLOUR_RESIDENT, struct encode_args)
 
 /* ---- positions in the file ---- */
 
-/* The bytes of the file that start in the tile, with the stuffed ones. phase: bits of the tile's
- * first byte that belong to the tile before. next: the first 8 bits of the next tile. */
+/* Number of bytes of the file that start in the tile, with the stuffed ones. phase: the number of
+ * bits of the byte in which the tile starts that belong to the tile before. next: the first 8 bits
+ * of the next tile, which complete the last byte. */
 SIMT uint32_t file_bytes_of(const struct encode_tile *tile, uint32_t phase, uint32_t next)
 {
     uint32_t end = phase + tile->bits;
@@ -130,10 +132,10 @@ KERNEL(place_tiles, PLACE_THREADS_MAX, 1, struct encode_args)
     int count = (int)image->tile_count;
     int share = (count + block_threads() - 1) / block_threads();
     int first = min_int(thread_index() * share, count), end = min_int(first + share, count);
-    uint32_t used = image->slots_used, bits = 0, bytes = 0, total;
+    uint32_t used = image->cells_used, bits = 0, bytes = 0, total;
     for (int i = first; i < end; i++)
         bits += tiles[i].bits;
-    uint32_t at = block_scan(bits, &total, sums); /* only its last 3 bits count */
+    uint32_t at = block_scan(bits, &total, sums); /* may wrap: only its last 3 bits are used */
     for (int i = first; i < end; i++) {
         uint32_t next = i + 1 < count ? tiles[i + 1].head : 0xFF;
         placements[i].phase = at & 7;
@@ -149,24 +151,24 @@ KERNEL(place_tiles, PLACE_THREADS_MAX, 1, struct encode_args)
     }
     if (thread_index() == 0) {
         uint32_t length = image->header_bytes + total + 2;
-        bool fits = used <= image->slot_groups && length <= image->capacity;
+        bool fits = used <= image->cell_count && length <= image->capacity;
         image->fits = fits;
         *image->file_bytes = fits ? length : 0;
-        image->slots_used = 0;
+        image->cells_used = 0;
     }
 }
 
 /* ---- the file ---- */
 
-/* The bits of a tile as a warp reads them. */
+/* The bits of a tile, from which a warp makes bytes. */
 struct tile_reader {
     const uint32_t *words;
-    uint32_t bits, shift; /* shift: bits that belong to the last byte of the tile before */
+    uint32_t bits, shift; /* shift: how many bits complete the last byte of the tile before */
     uint32_t next;        /* the first 8 bits of the next tile, in the upper byte */
 };
 
-/* 4 words and one more from word k; after the last bit, those of the next tile. inside: none of
- * these is needed. */
+/* Reads the words k to k + 4. The bits after the tile's last one are those of the next tile.
+ * inside: all bits belong to the tile. */
 SIMT void read_words(const struct tile_reader *reader, int k, bool inside, uint32_t words[5])
 {
     int count = (int)(reader->bits + 31) / 32, end = (int)(reader->bits / 32);
@@ -190,7 +192,8 @@ SIMT void read_words(const struct tile_reader *reader, int k, bool inside, uint3
     }
 }
 
-/* Bit 7 of each of the first `valid` bytes that is 0xFF; the first byte is the highest. */
+/* Returns bit 7 of each byte that is 0xFF, among the first `valid` bytes of the word; the first
+ * byte is the most significant. */
 SIMT uint32_t stuffed_bytes(uint32_t word, int valid)
 {
     uint32_t found = ((word & 0x7F7F7F7Fu) + 0x01010101u) & word & 0x80808080u;
@@ -199,11 +202,12 @@ SIMT uint32_t stuffed_bytes(uint32_t word, int valid)
     return found;
 }
 
-/* The bytes of the file that a warp has made and not written yet. Lines are written as a whole, as
- * the transfers over PCIe are, except the first and the last one of the warp. */
+/* The bytes of the file that a warp has made and not written yet. Lines are written as a whole,
+ * because PCIe transfers whole lines. Only the first and the last line of a warp may be
+ * incomplete. */
 struct file_writer {
-    words4 *staged;    /* WRITE_STAGED words in shared memory */
-    uint8_t *line;     /* where `staged` goes: a multiple of LINE_BYTES */
+    words4 *staged;    /* WRITE_STAGED elements in shared memory */
+    uint8_t *line;     /* the address in the file of staged[0], a multiple of LINE_BYTES */
     int start, filled; /* the bytes from `start` to `filled` are the warp's own */
 };
 
@@ -251,7 +255,8 @@ SIMT void clear_staged(const struct file_writer *writer)
         ((uint8_t *)writer->staged)[writer->filled + lane] = 0;
 }
 
-/* Makes up to WRITE_BYTES bytes of the tile, from byte `base` of `left` remaining ones. */
+/* Makes the next bytes of the tile, at most WRITE_BYTES, from byte `base` on, and stages them.
+ * left: the bytes of the tile from `base` on. */
 SIMT void stage_bytes(const struct tile_reader *reader, int base, int left,
                       struct file_writer *writer)
 {
@@ -283,7 +288,7 @@ SIMT void write_tile(const struct encode_descriptor *image, int tile, struct fil
     const struct encode_tile *of = image->tiles + tile;
     uint32_t phase = image->placements[tile].phase;
     bool last = tile + 1 == (int)image->tile_count;
-    struct tile_reader reader = {image->slots + (size_t)of->slot * GROUP_WORDS, of->bits,
+    struct tile_reader reader = {image->cells + (size_t)of->first_cell * CELL_WORDS, of->bits,
                                  (8 - phase) & 7, (last ? 0xFFu : of[1].head) << 24};
     int bytes = (int)((phase + reader.bits + 7) / 8 - (phase + 7) / 8);
     for (int base = 0; base < bytes; base += WRITE_BYTES) {
@@ -309,7 +314,8 @@ SIMT void write_run(const struct encode_descriptor *image, int tile, int end, wo
     write_range(&writer, writer.start, writer.filled);
 }
 
-/* The header may be in host memory: all loads start before the first one ends. */
+/* Copies a piece of the header to the file. The header may be in host memory, so each lane starts
+ * all of its loads before it needs the first. */
 SIMT void write_header_piece(const struct encode_descriptor *image, int piece)
 {
     int at = piece * HEADER_PIECE_BYTES;
@@ -337,7 +343,8 @@ KERNEL(write_tiles, WRITE_THREADS, 1, struct encode_args)
         return;
     if (unit < tiles)
         write_run(image, unit, min_int(end, tiles), staged[warp]);
-    /* The first piece of the header goes with the first tile, others follow the last tile. */
+    /* The first tile's warp writes the first piece of the header. Other pieces are units of their
+     * own, after the last tile. */
     if (unit == 0)
         write_header_piece(image, 0);
     for (int i = unit < tiles ? tiles : unit; i < min_int(end, pieces_end); i++)

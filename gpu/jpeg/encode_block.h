@@ -1,9 +1,9 @@
 /*
  * encode_block.h - forward DCT, quantisation and Huffman coding of one 8 x 8 block by one thread.
  *
- * The coefficients of a block are a column of an array in shared memory: coefficient k of the block
- * of column c is at k * threads + c, so that the threads of a warp access different banks. The
- * words of the block's entropy-coded bits replace them.
+ * The coefficients of a block are a column of an array in shared memory: coefficient k of column c
+ * is at k * threads + c, so that the threads of a warp access different banks. Later, the words of
+ * the block's Huffman-coded bits replace its coefficients.
  */
 #pragma once
 
@@ -11,25 +11,26 @@
 #include "gpu/jpeg/encode_impl.h"
 #include "gpu/jpeg/simt.h"
 
-/* The float 1.5 * 2^23. The sum of it and an integer below 2^22 has the integer in its low bits, so
- * that additions convert between integers and floats, and round to the nearest integer. */
+/* The float 1.5 * 2^23. If a number below 2^22 is added to it, the low bits of the sum are the
+ * number, rounded to the nearest integer. Additions can thus convert between integers and floats,
+ * and round. */
 #define ROUNDER 12582912.0f
 #define ROUNDER_BITS 0x4B400000u
-/* The sum of the samples for the level shift of 128. */
+/* What the level shift of 128 subtracts from the sum of a block's samples. */
 #define DC_SHIFT (128 * DCT_AREA)
 
 CONSTANT uint8_t zigzag_of[DCT_AREA] = JPEG_ZIGZAG_OF_NATURAL;
 
-/* The AC coefficients that are not zero: bit 31 - k of `high` for position k in the zigzag order,
- * bit 63 - k of `low` from position 32. */
+/* Which AC coefficients of a block are not zero. Bit 31 - k of `high` is for position k in zigzag
+ * order, below 32, and bit 63 - k of `low` for position k from 32 on. */
 struct nonzeros {
     uint32_t high, low;
 };
 
 /* ---- DCT ----
  *
- * The slow-integer DCT of libjpeg (jfdctint.c). Its sums before each descaling are exact in 32
- * bits, so that they can be regrouped into multiply-adds without a change of the result. */
+ * The slow-integer DCT of libjpeg (jfdctint.c). All sums before a rounding shift are exact in 32
+ * bits, so they can be regrouped into multiply-adds without a change of the result. */
 
 /* The constants of jfdctint.c, times 2^13. */
 enum {
@@ -39,7 +40,7 @@ enum {
     FIX_2_053119869 = 16819, FIX_2_562915447 = 20995, FIX_3_072711026 = 25172
 };
 
-/* Outputs 2 and 6, from the differences of the even part. */
+/* Outputs 2 and 6. t12, t13: named as in jfdctint.c. */
 DEVICE void dct_even(int t12, int t13, int shift, int out[DCT_SIDE])
 {
     int half = 1 << (shift - 1);
@@ -47,6 +48,7 @@ DEVICE void dct_even(int t12, int t13, int shift, int out[DCT_SIDE])
     out[6] = (t13 * FIX_0_541196100 + (t12 * (FIX_0_541196100 - FIX_1_847759065) + half)) >> shift;
 }
 
+/* Outputs 1, 3, 5 and 7. */
 DEVICE void dct_odd(int t4, int t5, int t6, int t7, int shift, int out[DCT_SIDE])
 {
     int half = 1 << (shift - 1);
@@ -59,8 +61,8 @@ DEVICE void dct_odd(int t4, int t5, int t6, int t7, int shift, int out[DCT_SIDE]
     out[1] = (t7 * (FIX_1_501321110 - FIX_0_899976223) + (t4 * -FIX_0_899976223 + y4)) >> shift;
 }
 
-/* A row of 8 samples, as two words. Outputs 0 and 4 lack libjpeg's factor of 4, as exact values
- * need none. */
+/* Transforms a row of 8 samples, given as two words. libjpeg scales all outputs by 4; here outputs
+ * 0 and 4 are not scaled, because they are exact without it. */
 DEVICE void dct_row(uint32_t left, uint32_t right, int out[DCT_SIDE])
 {
     /* Each byte of a mask is the factor, 1, 0 or -1, of one sample. */
@@ -73,7 +75,7 @@ DEVICE void dct_row(uint32_t left, uint32_t right, int out[DCT_SIDE])
 #undef SUM
 }
 
-/* A column of the rows' outputs. exact: it is column 0 or 4. */
+/* Transforms a column of the rows' outputs. exact: it is column 0 or 4, which is not scaled. */
 DEVICE void dct_column(const int in[DCT_SIDE], bool exact, int out[DCT_SIDE])
 {
     int t0 = in[0] + in[7], t1 = in[1] + in[6], t2 = in[2] + in[5], t3 = in[3] + in[4];
@@ -87,7 +89,7 @@ DEVICE void dct_column(const int in[DCT_SIDE], bool exact, int out[DCT_SIDE])
 
 /* ---- quantisation ---- */
 
-/* ROUNDER plus the rounded quotient of a coefficient and its divisor. */
+/* Returns ROUNDER plus the rounded quotient of a coefficient and its divisor. */
 DEVICE float quantise(int coefficient, float reciprocal)
 {
     float value = float_of_bits((uint32_t)coefficient + ROUNDER_BITS) - ROUNDER;
@@ -99,6 +101,7 @@ DEVICE int quantised(float quotient)
     return (int)(bits_of_float(quotient) - ROUNDER_BITS);
 }
 
+/* quotient: from quantise. Returns 1 unless the quotient is zero. */
 DEVICE float one_if_nonzero(float quotient)
 {
 #ifdef __CUDA_ARCH__
@@ -110,8 +113,8 @@ DEVICE float one_if_nonzero(float quotient)
 #endif
 }
 
-/* Three floats collect 21 flags each: a multiply-add per flag is one instruction, and runs on other
- * units than the integer arithmetic. */
+/* Three floats collect 21 flags of nonzero coefficients each. That takes one multiply-add per flag,
+ * which runs on other units than the integer arithmetic. */
 #define FLAGS_PER_FLOAT 21
 #define FLAGS_BASE 8388608.0f /* 2^23: the low bits of the float are the flags */
 
@@ -126,8 +129,8 @@ SIMT struct nonzeros nonzeros_of(const float flags[3])
 }
 
 /* Transforms and quantises 8 rows of 8 samples, two words each. Writes the coefficients to `column`
- * with the stride `threads`; the low 16 bits of each word count. reciprocals: as in a descriptor.
- * *dc: coefficient 0. */
+ * with the stride `threads`, in the low 16 bits of each word. reciprocals: of the component, as in
+ * encode_descriptor. *dc: receives coefficient 0. */
 SIMT struct nonzeros transform_block(const uint32_t samples[16], const words4 *reciprocals,
                                      uint32_t *column, int threads, int *dc)
 {
@@ -166,7 +169,8 @@ SIMT struct nonzeros transform_block(const uint32_t samples[16], const words4 *r
 
 /* ---- Huffman coding ---- */
 
-/* The bits that are not yet a whole word are the low `count` bits, below 32 between codes. */
+/* Joins codes to words. The low `count` bits of `bits` are not written yet; between two codes they
+ * are fewer than 32. */
 struct bit_writer {
     uint64_t bits;
     int count;
@@ -185,8 +189,8 @@ DEVICE void put_code(struct bit_writer *writer, uint32_t *words, int threads, ui
     }
 }
 
-/* The code of a run of zeros before the value, followed by the bits of the value. *length: of both.
- * codes: of the run. */
+/* Returns the Huffman code of a value, followed by the bits of the value; *length: of both. codes:
+ * those for the number of zeros before the value. */
 DEVICE uint32_t code_of(int value, const uint32_t *codes, int *length)
 {
     uint32_t magnitude = (uint32_t)(value < 0 ? -value : value);
@@ -198,7 +202,8 @@ DEVICE uint32_t code_of(int value, const uint32_t *codes, int *length)
     return entry >> 5 | extra;
 }
 
-/* The number of zeros before the first nonzero, or more than 15. */
+/* The number of zeros before the first nonzero coefficient; any number above 15 if there is
+ * none. */
 DEVICE uint32_t zeros_before(uint32_t nonzeros)
 {
 #ifdef __CUDA_ARCH__
@@ -210,10 +215,10 @@ DEVICE uint32_t zeros_before(uint32_t nonzeros)
 #endif
 }
 
-/* Encodes the block in column `column` of words. difference: of its DC. codes: the tables of its
- * component. Returns the number of bits; the words of the bits are in the block's column, the
- * unused bits of the last one are 0. A word only replaces coefficients that have been read, because
- * a coefficient takes at most 26 bits. */
+/* Encodes the block whose coefficients are in column `column` of `words`. difference: of its DC
+ * coefficient. codes: the tables of its component. The words of the result replace the
+ * coefficients; the unused bits of the last word are 0. Returns the number of bits. A coefficient
+ * takes at most 26 bits, so a word never replaces a coefficient that is still to be read. */
 DEVICE uint32_t encode_block(struct nonzeros nonzeros, int difference, uint32_t *words,
                              int column, int threads, const uint32_t *codes)
 {
@@ -224,7 +229,8 @@ DEVICE uint32_t encode_block(struct nonzeros nonzeros, int difference, uint32_t 
     uint32_t high = funnel_left(nonzeros.low, nonzeros.high, 1), low = nonzeros.low << 1;
     int at = column;
     while (high | low) {
-        /* A run of more than 15 zeros ends at a zero, whose entry, 0xF0, is that of 16 zeros. */
+        /* If there are more than 15 zeros, the value at the end of the run is a zero, too. Its code
+         * is that of the symbol 0xF0, which means 16 zeros. */
         uint32_t run = zeros_before(high);
         run = run < 15 ? run : 15;
         high = funnel_left(low, high, run + 1);
@@ -240,7 +246,7 @@ DEVICE uint32_t encode_block(struct nonzeros nonzeros, int difference, uint32_t 
     return (uint32_t)(writer.next - column) / (uint32_t)threads * 32 + (uint32_t)writer.count;
 }
 
-/* The quantised DC of 8 x 8 samples. */
+/* The quantised DC coefficient of a block whose samples have this sum. */
 DEVICE int dc_of_sum(int sum, const float *reciprocals)
 {
     return quantised(quantise(sum - DC_SHIFT, reciprocals[0]));

@@ -1,9 +1,9 @@
 /*
- * encode_colour.h - a tile of an RGB image: conversion, subsampling and coding.
+ * encode_colour.h - encodes a tile of an RGB image: conversion to YCbCr, subsampling and coding.
  *
- * A tile has 32 MCUs. Its samples are first converted to planes in shared memory. Then each warp
- * encodes blocks of one component: the first warps Y, the last two Cb and Cr. h and v are the
- * sampling factors of Y, and constants of each kernel.
+ * A tile has 32 MCUs. A block of threads first converts the tile's pixels to planes of Y, Cb and Cr
+ * in shared memory. Then each warp encodes blocks of one component: the last two warps Cb and Cr,
+ * all others Y. The arguments h and v are the sampling factors of Y; each kernel passes constants.
  */
 #pragma once
 
@@ -12,10 +12,10 @@
 #define COLOUR_BLOCKS(h, v) ((h) * (v) + 2)
 #define COLOUR_THREADS(h, v) (COLOUR_TILE_MCUS * COLOUR_BLOCKS(h, v))
 #define COLOUR_SHARED(h, v) (DCT_AREA * COLOUR_THREADS(h, v) * sizeof(uint32_t))
-/* Bytes per block in the planes. 16 more than needed, against bank conflicts. */
+/* Bytes per 8 x 8 block in the planes: 64 samples, and 16 bytes that prevent bank conflicts. */
 #define PLANE_BYTES 80
 
-/* jccolor.c: fixed point with 16 bits, and the rounding of the library. */
+/* The conversions of libjpeg's jccolor.c: fixed point with 16 bits, with its rounding. */
 SIMT int luma_of(int r, int g, int b) { return (19595 * r + 38470 * g + 7471 * b + 32768) >> 16; }
 #define CHROMA_OFFSET ((128 << 16) + 32767)
 SIMT int cb_of(int r, int g, int b)
@@ -27,8 +27,8 @@ SIMT int cr_of(int r, int g, int b)
     return (32768 * r - 27439 * g - 5329 * b + CHROMA_OFFSET) >> 16;
 }
 
-/* 4 pixels of RGB in 3 words. x is a multiple of 4. Pixels outside the image repeat its last column
- * and row. */
+/* Loads 4 pixels of RGB to 3 words. x is a multiple of 4. Pixels outside of the image repeat its
+ * last column and row. */
 SIMT void load_pixels(const struct encode_descriptor *image, int x, int y, uint32_t pixels[3])
 {
     const uint8_t *row =
@@ -49,7 +49,8 @@ SIMT void load_pixels(const struct encode_descriptor *image, int x, int y, uint3
 
 SIMT int byte_of(const uint32_t words[3], int i) { return (int)(words[i / 4] >> i % 4 * 8 & 0xFF); }
 
-/* Converts 4 pixels. luma: their 4 samples; cb, cr: sums of h samples, added to 4 / h sums. */
+/* Converts 4 pixels. Returns their samples of Y. Adds their samples of Cb and Cr to cb and cr,
+ * which have a sum for each h pixels. */
 SIMT uint32_t convert_pixels(const uint32_t pixels[3], int h, int cb[4], int cr[4])
 {
     uint32_t luma = 0;
@@ -64,7 +65,7 @@ SIMT uint32_t convert_pixels(const uint32_t pixels[3], int h, int cb[4], int cr[
     return luma;
 }
 
-/* Writes the means of 4 / h samples of Cb or Cr. */
+/* Writes 4 / h samples of Cb or Cr: the sums, divided by the number of their pixels. */
 SIMT void store_chroma(uint8_t *to, const int sums[4], int h, int v)
 {
     int shift = h * v / 2;
@@ -78,8 +79,8 @@ SIMT void store_chroma(uint8_t *to, const int sums[4], int h, int v)
         *(uint16_t *)to = (uint16_t)samples;
 }
 
-/* Converts 4 x v pixels of an MCU to its planes: `quad` counts 4 pixels across, `row` v pixels
- * down. */
+/* Converts 4 x v pixels of an MCU to samples in the MCU's planes. quad: their position across, in
+ * units of 4 pixels; row: down, in units of v pixels. */
 SIMT void convert_quad(const struct encode_descriptor *image, struct unit_position mcu, int quad,
                        int row, int h, int v, uint8_t *planes)
 {
@@ -87,7 +88,8 @@ SIMT void convert_quad(const struct encode_descriptor *image, struct unit_positi
     int block = row * v / DCT_SIDE * h + quad / 2;
     uint8_t *luma = planes + block * PLANE_BYTES + row * v % DCT_SIDE * DCT_SIDE + quad % 2 * 4;
     uint8_t *chroma = planes + h * v * PLANE_BYTES + row * DCT_SIDE + quad * 4 / h;
-    /* The rounding of jcsample.c: 0 and 1 in turn for two samples, 1 and 2 for four. */
+    /* The rounding of libjpeg's jcsample.c: it adds 0 and 1 in turn to sums of two samples, and 1
+     * and 2 to sums of four. */
     int bias = v - 1, step = h - 1;
     int cb[4] = {bias, bias + step, 0, 0}, cr[4] = {bias, bias + step, 0, 0};
     if (y < (int)image->height || v == 1) {
@@ -97,7 +99,8 @@ SIMT void convert_quad(const struct encode_descriptor *image, struct unit_positi
             load_pixels(image, x, y + i, pixels);
             *(uint32_t *)(luma + i * DCT_SIDE) = convert_pixels(pixels, h, cb, cr);
         }
-    } else { /* below the image the last row of luma repeats, but the last row of chroma */
+    } else { /* Below the image, libjpeg repeats the last row of Y, and the last row of the
+                subsampled Cb and Cr. */
         int last = ((int)image->height - 1) / v * v;
         uint32_t pixels[3];
         UNROLL
@@ -113,8 +116,8 @@ SIMT void convert_quad(const struct encode_descriptor *image, struct unit_positi
     store_chroma(chroma + PLANE_BYTES, cr, h, v);
 }
 
-/* Fills the planes of the tile's MCUs, and then those of the MCU before the tile, whose DC the
- * first MCU needs. */
+/* Fills the planes of the tile's MCUs, and of the MCU before the tile: the tile's first DC
+ * differences need its DC coefficients. */
 SIMT void convert_tile(const struct encode_descriptor *image, int tile, int h, int v,
                        uint8_t *planes)
 {
@@ -122,17 +125,18 @@ SIMT void convert_tile(const struct encode_descriptor *image, int tile, int h, i
     for (int i = thread_index(); i < per_row * DCT_SIDE + quads * DCT_SIDE;
          i += COLOUR_THREADS(h, v)) {
         bool before = i >= per_row * DCT_SIDE;
-        int slot = before ? COLOUR_TILE_MCUS : i / quads % COLOUR_TILE_MCUS;
+        int place = before ? COLOUR_TILE_MCUS : i / quads % COLOUR_TILE_MCUS;
         int row = before ? i / quads % DCT_SIDE : i / per_row;
-        int unit = tile * COLOUR_TILE_MCUS + (before ? -1 : slot);
+        int unit = tile * COLOUR_TILE_MCUS + (before ? -1 : place);
         if (unit >= 0 && unit < (int)image->unit_count)
             convert_quad(image, position_of(image, (uint32_t)unit), i % quads, row, h, v,
-                         planes + slot * COLOUR_BLOCKS(h, v) * PLANE_BYTES);
+                         planes + place * COLOUR_BLOCKS(h, v) * PLANE_BYTES);
     }
 }
 
-/* The blocks of an MCU that libjpeg does not take from the image: the right column or the bottom
- * row of Y, if the image ends before. They repeat the DC of the block before them. */
+/* Which blocks of Y in an MCU are dummies: those in the right column, or in the bottom row, if the
+ * image ends before them. libjpeg gives a dummy block the DC coefficient of the block before it,
+ * and no AC coefficients. */
 struct dummy_blocks {
     bool right, bottom;
 };
@@ -146,14 +150,14 @@ SIMT struct dummy_blocks dummies_of(const struct encode_descriptor *image, struc
     return dummies;
 }
 
-/* The last block of Y in the MCU that is not a dummy. */
+/* The number of the last block of Y in the MCU that is not a dummy. */
 SIMT int last_luma(struct dummy_blocks dummies, int h, int v)
 {
     int row = dummies.bottom ? 0 : v - 1, column = dummies.right ? 0 : h - 1;
     return row * h + column;
 }
 
-/* A block of the tile: which MCU, and which block of it. */
+/* A block of a tile: the number of its MCU in the tile, and its number in the MCU. */
 struct mcu_block {
     int mcu, index;
     bool luma;
@@ -170,9 +174,9 @@ SIMT struct mcu_block block_of_thread(int h, int v)
     return block;
 }
 
-/* The difference of the block's DC to that of the block before it of the same component. dc: of all
- * blocks of the tile in the order of the file, after those of the MCU before the tile. Returns
- * false for a dummy block. */
+/* Computes the difference of the block's DC coefficient to that of the block before it of the same
+ * component. dc: the coefficients of the MCU before the tile, then those of all blocks of the tile
+ * in the order of the file. false: the block is a dummy. */
 SIMT bool difference_of(const struct encode_descriptor *image, struct mcu_block block, int tile,
                         int h, int v, const int *dc, int *difference)
 {
@@ -195,7 +199,8 @@ SIMT bool difference_of(const struct encode_descriptor *image, struct mcu_block 
     return true;
 }
 
-/* The DC values of the MCU before the tile, by threads 0 to 2. Zero before the first tile. */
+/* Writes the DC coefficients of the MCU before the tile to `dc`; zeros before the first tile.
+ * Threads 0 to 2 do one component each. */
 SIMT void write_dc_before(const struct encode_descriptor *image, int tile, int h, int v,
                           const uint8_t *planes, const float *reciprocals, int *dc)
 {
@@ -214,7 +219,7 @@ SIMT void write_dc_before(const struct encode_descriptor *image, int tile, int h
     dc[index] = unit < 0 ? 0 : dc_of_sum(sum, reciprocals + (thread > 0 ? DCT_AREA : 0));
 }
 
-/* What the threads of a colour kernel share beside the coefficients. */
+/* The shared memory of a colour kernel, besides planes and coefficients. */
 struct colour_state {
     words4 reciprocals[2 * DCT_AREA / 4];
     uint32_t codes[2 * CODES_WORDS];
@@ -225,7 +230,7 @@ struct colour_state {
     struct join_state join;
 };
 
-/* Transforms the thread's block. words: at first the planes. */
+/* Transforms the thread's block. words: has the planes before, and the coefficients after. */
 SIMT struct nonzeros transform_colour(const struct encode_descriptor *image, struct mcu_block block,
                                       int tile, int h, int v, uint32_t *words,
                                       struct colour_state *state)
@@ -277,7 +282,7 @@ SIMT void encode_colour(const struct encode_args *args, int h, int v, uint32_t *
         bits.bits = encode_block(nonzeros, difference, words, thread, threads,
                                  state->codes + (block.luma ? 0 : CODES_WORDS));
     }
-    /* Threads are in the order of components, bits in that of the file. */
+    /* The threads are ordered by component, but the bits must be in the order of the file. */
     int order = block.mcu * blocks + block.index;
     uint32_t total;
     state->lengths[order] = bits.bits;

@@ -1,5 +1,5 @@
 /*
- * encode_gray.h - a tile of a gray image: loading, and the exchange of blocks between warps.
+ * encode_gray.h - loads the blocks of a tile of a gray image, and exchanges them between warps.
  */
 #pragma once
 
@@ -8,7 +8,8 @@
 #define GRAY_THREADS GRAY_TILE_BLOCKS
 #define GRAY_WARPS (GRAY_THREADS / WARP_LANES)
 
-/* The first `valid` of 8 samples, then the last one of them again and again, as in libjpeg. */
+/* Returns the row with all samples after the first `valid` replaced by the last of these, as
+ * libjpeg pads rows. */
 SIMT words2 repeat_last(words2 row, int valid)
 {
     uint64_t samples = (uint64_t)row.y << 32 | row.x;
@@ -19,8 +20,8 @@ SIMT words2 repeat_last(words2 row, int valid)
     return row;
 }
 
-/* 8 samples from column x, which is inside the image. The last row is repeated below the image. The
- * bytes between the end of a row and its stride may be read. */
+/* Loads 8 samples from column x on, which is inside the image. Below the image, the last row is
+ * repeated. The function may read the bytes between the end of a row and its stride. */
 SIMT words2 load_gray_row(const struct encode_descriptor *image, int x, int y)
 {
     int row = min_int(y, (int)image->height - 1), valid = (int)image->width - x;
@@ -44,8 +45,8 @@ SIMT void load_gray_block(const struct encode_descriptor *image, struct unit_pos
     }
 }
 
-/* The sum of the samples of the block before the tile, for lane 0 of the warp; 0 if there is no
- * such block. */
+/* Returns to lane 0 the sum of the samples of the block before the tile, which gives its DC
+ * coefficient; 0 if there is no such block. All lanes of one warp call it. */
 SIMT int sum_before_tile(const struct encode_descriptor *image, int tile)
 {
     uint32_t sum = 0;
@@ -66,15 +67,17 @@ SIMT void swap_to_ascend(uint32_t *a, uint32_t *b)
     *b = high;
 }
 
-/* The blocks of a tile as they go from the DCT to the coding. The time of a warp is that of its
- * lane with the most nonzero coefficients, so the blocks of equal lanes of the 4 warps change
- * places: warp 0 takes the ones with the fewest. Their columns stay in the lane's bank. */
+/* The blocks of a tile between the DCT and the coding. A warp codes as long as its lane with the
+ * most nonzero coefficients needs. To make that equal for the lanes of a warp, the lanes with the
+ * same index in the 4 warps exchange their blocks: that of warp 0 takes the block with the fewest
+ * coefficients, and so on. A lane's coefficients stay in the same bank of shared memory. */
 struct gray_blocks {
     uint32_t high[GRAY_THREADS], low[GRAY_THREADS];
     uint32_t keys[GRAY_THREADS]; /* 4 * nonzero coefficients + warp */
     uint32_t lengths[GRAY_THREADS];
 };
 
+/* Returns the number of the block that the thread codes. */
 SIMT int choose_block(const struct gray_blocks *blocks)
 {
     int lane = lane_index(), warp = thread_index() / WARP_LANES;

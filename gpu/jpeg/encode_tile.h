@@ -1,11 +1,14 @@
 /*
- * encode_tile.h - joins the bits of the blocks of a tile and writes them to the tile's slot.
+ * encode_tile.h - joins the Huffman-coded bits of the blocks of a tile, and writes them to the
+ * tile's cells (encode_impl.h).
  */
 #pragma once
 
 #include "gpu/jpeg/encode_block.h"
 
-/* Words per block of a tile that are joined at a time: 3 and 2 bits per sample. */
+/* Size of the window in shared memory in which bits are joined, in words per block of the tile:
+ * enough for 3 and 2 bits per sample. A tile with more bits needs several windows, one after the
+ * other. */
 #define GRAY_JOINED 6
 #define COLOUR_JOINED 4
 
@@ -13,11 +16,11 @@ struct encode_args {
     struct encode_descriptor *images;
     const struct encode_chunk *chunks;
     const uint32_t *codes; /* two sets of CODES_WORDS */
-    int chunk_count;       /* from `chunks`; of all kinds in write_tiles */
-    int write_units;       /* units per warp of write_tiles: 1, 2, 4 or 8 */
+    int chunk_count;       /* of all kinds; used by write_tiles */
+    int write_units;       /* tiles or pieces of headers per warp of write_tiles: 1, 2, 4 or 8 */
 };
 
-/* The row and the column of a unit: a block or an MCU. */
+/* The column and the row of a unit. */
 struct unit_position {
     int x, y;
 };
@@ -41,20 +44,21 @@ SIMT int min_int(int a, int b) { return a < b ? a : b; }
 
 /* ---- joining the bits of a tile's blocks ---- */
 
-/* What the threads share while they join bits. */
+/* Shared memory with which the threads join bits: see encode_tile. */
 struct join_state {
     uint32_t runs[8];
-    uint32_t slot;
+    uint32_t first_cell;
 };
 
-/* The bits of a block, in a column of an array of words, and their position in the tile. */
+/* The coded bits of a block: a column of words (encode_block.h), the number of bits, and their
+ * position in the tile. */
 struct block_bits {
     int column;
     uint32_t bits, offset;
 };
 
-/* Adds the block's words to the window, which has `count` words and one more from the next window
- * and starts at word `base` of the tile. */
+/* Adds the block's bits to the window, as far as they belong there. The window starts at word
+ * `base` of the tile; it has `count` words, and then the first word of the next window. */
 SIMT void join_block(const struct block_bits *block, const uint32_t *words, int threads, int base,
                      int count, uint32_t *window)
 {
@@ -70,8 +74,8 @@ SIMT void join_block(const struct block_bits *block, const uint32_t *words, int 
     }
 }
 
-/* The same if the window holds the whole tile. Only the first and the last word are shared with
- * other blocks. */
+/* The same if the window holds the whole tile. Atomics are needed only for the first and the last
+ * word, which other blocks may share. */
 SIMT void join_short_block(const struct block_bits *block, const uint32_t *words, int threads,
                            uint32_t *window)
 {
@@ -93,8 +97,8 @@ SIMT void join_short_block(const struct block_bits *block, const uint32_t *words
     }
 }
 
-/* Counts the eight 1-bits in succession that start in a word, by the position of their first bit
- * modulo 8. Those at one of the 8 positions will be bytes 0xFF. */
+/* Counts the runs of eight 1-bits that start in a word, in runs[position of the first bit % 8]. The
+ * runs at one of the 8 positions become bytes 0xFF of the file. */
 SIMT void count_runs(uint32_t word, uint32_t next, uint32_t *runs)
 {
     uint32_t pair = word & funnel_left(next, word, 1), next_pair = next & next << 1;
@@ -107,38 +111,38 @@ SIMT void count_runs(uint32_t word, uint32_t next, uint32_t *runs)
     }
 }
 
-/* Writes the joined words of a window to the slot, unless it is NULL: then the image does not fit
- * and its bits do not matter. Also writes what place_tiles needs. */
-SIMT void store_window(const uint32_t *window, int base, int count, uint32_t bits, uint32_t *slot,
+/* Writes the joined words of a window to `cells`, and what place_tiles needs to *tile and `runs`.
+ * If cells is NULL, the file does not fit its capacity, and its bits are not needed. */
+SIMT void store_window(const uint32_t *window, int base, int count, uint32_t bits, uint32_t *cells,
                        uint32_t *runs, struct encode_tile *tile)
 {
     int last = (int)(bits + 31) / 32 - 1;
     uint32_t end = bits & 31;
     for (int i = thread_index(); i < count; i += block_threads()) {
         uint32_t word = window[i];
-        if (slot)
-            slot[base + i] = word;
+        if (cells)
+            cells[base + i] = word;
         count_runs(word, window[i + 1], runs);
         if (base + i == 0)
             tile->head = (uint8_t)(word >> 24 | (bits < 8 ? 0xFFu >> bits : 0));
         if (base + i == last) {
-            uint32_t previous = i > 0 ? window[i - 1] : base > 0 && slot ? slot[base - 1] : 0;
+            uint32_t previous = i > 0 ? window[i - 1] : base > 0 && cells ? cells[base - 1] : 0;
             tile->tail = (uint8_t)(end ? funnel_right(word, previous, 32 - end) : word);
         }
     }
 }
 
-/* Joins the bits of all blocks of the tile, takes a slot and writes them there. A dense tile takes
- * several windows. joined: the words that the window has, and one more. */
+/* Joins the bits of all blocks of the tile, takes cells and writes the bits there. window: `joined`
+ * words and one more. */
 SIMT void join_tile(const struct block_bits *block, const uint32_t *words, int threads,
                     uint32_t bits, uint32_t *window, int joined, struct join_state *state,
                     struct encode_descriptor *image, int tile_index)
 {
     int tile_words = (int)(bits + 31) / 32, thread = thread_index();
-    uint32_t groups = (uint32_t)(tile_words + GROUP_WORDS - 1) / GROUP_WORDS, taken = 0;
+    uint32_t needed = (uint32_t)(tile_words + CELL_WORDS - 1) / CELL_WORDS, taken = 0;
     struct encode_tile *tile = image->tiles + tile_index;
     if (thread == 0)
-        taken = atomic_add(&image->slots_used, groups);
+        taken = atomic_add(&image->cells_used, needed);
     if (thread < 8)
         state->runs[thread] = 0;
     for (int base = 0; base < tile_words; base += joined) {
@@ -151,25 +155,25 @@ SIMT void join_tile(const struct block_bits *block, const uint32_t *words, int t
         else if (block->bits > 0)
             join_block(block, words, threads, base, count, window);
         if (thread == 0 && base == 0)
-            state->slot = taken;
+            state->first_cell = taken;
         block_barrier();
-        uint32_t slot = state->slot;
-        bool fits = slot + groups <= image->slot_groups;
+        uint32_t first_cell = state->first_cell;
+        bool fits = first_cell + needed <= image->cell_count;
         store_window(window, base, count, bits,
-                     fits ? image->slots + (size_t)slot * GROUP_WORDS : NULL,
-                     state->runs, tile);
+                     fits ? image->cells + (size_t)first_cell * CELL_WORDS : NULL, state->runs,
+                     tile);
         block_barrier();
     }
     if (thread == 0) {
         tile->bits = bits;
-        tile->slot = taken;
+        tile->first_cell = taken;
     }
     if (thread < 8)
         tile->runs[thread] = (uint16_t)state->runs[thread];
 }
 
-/* Finds the position of the bits in the tile. bits: of the block that the thread has encoded.
- * Returns the bits of the tile. */
+/* Sets block->offset: the position of the block's bits in the tile. lengths: shared memory with a
+ * word per block. Returns the number of bits of the tile. All threads of the block call it. */
 SIMT uint32_t place_block(struct block_bits *block, uint32_t *lengths, uint32_t *sums)
 {
     int thread = thread_index();
@@ -184,7 +188,7 @@ SIMT uint32_t place_block(struct block_bits *block, uint32_t *lengths, uint32_t 
     return total;
 }
 
-/* Finds the image and the tile of this block of threads. Returns NULL if there is none. */
+/* Finds the image and the tile of this block of threads. NULL: the block has no tile. */
 SIMT struct encode_descriptor *find_tile(const struct encode_args *args, int *tile)
 {
     struct encode_chunk chunk = args->chunks[block_index() / CHUNK_UNITS];
@@ -193,7 +197,8 @@ SIMT struct encode_descriptor *find_tile(const struct encode_args *args, int *ti
     return *tile < (int)image->tile_count ? image : NULL;
 }
 
-/* Copies the tables to shared memory. sets: 1 for gray, else 2. */
+/* Copies the Huffman codes and the factors for quantising to shared memory. sets: 1 for gray, else
+ * 2. */
 SIMT void load_tables(const struct encode_args *args, const struct encode_descriptor *image,
                       int sets, uint32_t *codes, words4 *reciprocals)
 {

@@ -1,30 +1,29 @@
 /*
  * idct.h - libjpeg-turbo's inverse DCTs: jidctint.c (8 x 8) and jidctred.c (4 x 4, 2 x 2, 1 x 1).
  *
- * The functions give the samples of the C functions and of the SIMD functions for inputs for which
- * both agree. SIMD functions keep inputs and results of the first pass in 16 bits, and limit
- * samples to 0 to 255. The C functions have no such bounds, but take samples modulo 1024 first.
- * With x for the 64 dequantised coefficients:
+ * libjpeg-turbo has these functions in C and with SIMD instructions. For extreme inputs, the two
+ * give different samples: the SIMD functions keep their inputs and the results of the first pass in
+ * 16 bits, and limit samples to 0 to 255; the C functions have no such bounds, but take samples
+ * modulo 1024 first. The functions here report inputs for which the two may differ, and otherwise
+ * give their samples. This is why they find all such inputs (x: the 64 dequantised coefficients; y:
+ * the results of the first pass; v: a sample before it is limited, without the centre of 128):
  *
- * 1. |x| <= DECODE_RANGE_MAX = 1700 is a condition, which the caller checks.
- * 2. 8 x 8: a sample before limiting, v, is a sum of 64 products of x and of the values of an
- *    orthonormal basis. Their squares add up to 1, so |v| <= sqrt(64) * 1700 = 13,600, plus less
- *    than 8 for rounding. The functions here compute 2^18 v modulo 2^32, so v modulo 2^14. They
- *    report v outside -512 to 511, in which case C takes a remainder. Since 13,608 + 512 < 2^14, no
- *    other v passes. If all 8 samples of a row pass, the sum of their squares is at most 8 * 512^2.
- *    The results of the first pass, y, from which the second pass computes them, have a sum of
- *    squares of 128 times that (the second pass is orthogonal but for a factor of sqrt(1/128)), so
- *    their length is at most 16,384, plus less than 100 for rounding and for the constants' 13
- *    bits. So neither y nor the sum or difference of two of them, at most sqrt(2) * 16,484, exceeds
- *    16 bits.
- * 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.307 + 2.449) + 1 < 2^15, where 1.307 and 2.449 are half the
- *    sums of the constants of the even and the odd part. |v| <= |y| * 4.756 / 32 < 4,810, and v is
- *    known modulo 2^13.
- * 4. 2 x 2: |y| <= 1700 * (4 + 6.469) + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.469 / 128) < 1,457, and
- *    v is known modulo 2^12.
- * 5. 1 x 1: |v| <= 1700 / 8 + 1.
+ * 1. |x| <= DECODE_RANGE_MAX = 1700 is a condition, which the caller checks. 2. 8 x 8: v is a sum
+ * of 64 products of x and the values of an orthonormal basis. The squares of these values add up to
+ * 1, so |v| <= sqrt(64) * 1700 = 13,600, plus less than 8 for rounding. The functions here compute
+ * 2^18 v modulo 2^32, so v modulo 2^14. They report v outside of -512 to 511, for which the
+ * remainder modulo 1024 matters. Since 13,608 + 512 < 2^14, they report each such v. If all 8
+ * samples of a row pass, the sum of their squares is at most 8 * 512^2. The sum of the squares of
+ * the y from which they are computed is 128 times that, because the second pass is orthogonal but
+ * for a factor of sqrt(1/128). So the y of a row have a length of at most 16,384, plus less than
+ * 100 for rounding and for the constants' 13 bits. Thus neither a y nor the sum or difference of
+ * two, at most sqrt(2) * 16,484, exceeds 16 bits. 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.307 + 2.449) +
+ * 1 < 2^15, where 1.307 and 2.449 are half the sums of the constants of the even and the odd part.
+ * |v| <= |y| * 4.756 / 32 < 4,810, and v is known modulo 2^13. 4. 2 x 2: |y| <= 1700 * (4 + 6.469)
+ * + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.469 / 128) < 1,457, and v is known modulo 2^12. 5. 1 x 1:
+ * |v| <= 1700 / 8 + 1.
  *
- * Words are unsigned, as sums may wrap.
+ * All words are unsigned, because sums may wrap.
  */
 #pragma once
 
@@ -34,13 +33,13 @@
 #define IDCT_CONST_BITS 13
 #define IDCT_PASS1_BITS 2
 #define IDCT_CENTRE 128
-/* Samples before limiting are less than this, and not less than its negative, without the centre.
- * See above. */
+/* v must be at least -2^IDCT_SAMPLE_BITS and less than 2^IDCT_SAMPLE_BITS: see above. */
 #define IDCT_SAMPLE_BITS 9
 
 DEVICE uint32_t shift_signed(uint32_t word, int by) { return (uint32_t)((int32_t)word >> by); }
 
-/* Four samples without the centre, limited to bytes, with the first one in the low byte. */
+/* Adds the centre of 128 to four samples, limits them to bytes, and packs them: the first into the
+ * low byte. */
 DEVICE uint32_t pack_samples(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
 #if defined(__CUDA_ARCH__)
@@ -58,8 +57,8 @@ DEVICE uint32_t pack_samples(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 #endif
 }
 
-/* One pass of jidctint.c over 8 values, in place. half: half of the unit to round to. The results
- * are scaled: the caller shifts them. */
+/* One pass of jidctint.c over 8 values, in place. The results are scaled: the caller shifts them.
+ * half: 1/2 in the scale of the results, for rounding. */
 DEVICE void idct8_pass(uint32_t *x, int stride, uint32_t half)
 {
     uint32_t z1 = (x[2 * stride] + x[6 * stride]) * 4433u;
@@ -119,7 +118,7 @@ DEVICE bool idct8(uint32_t *x, uint32_t *rows)
     return outside >> (range + 1) == 0;
 }
 
-/* One pass of jpeg_idct_4x4: 4 results, from all values but the one at 4. */
+/* One pass of jpeg_idct_4x4: makes 4 results from all values except value 4. */
 DEVICE void idct4_pass(const uint32_t *x, int stride, uint32_t half, uint32_t *to)
 {
     uint32_t even = x[0] * 16384u + half;
@@ -133,7 +132,7 @@ DEVICE void idct4_pass(const uint32_t *x, int stride, uint32_t half, uint32_t *t
     to[2] = even - other - odd0;
 }
 
-/* As idct8, for samples of 2 x 2 of the image's. rows: a word per row of samples. */
+/* As idct8, but gives 4 x 4 samples. rows: a word per row of samples. */
 DEVICE bool idct4(const uint32_t *x, uint32_t *rows)
 {
     enum {
@@ -165,7 +164,7 @@ DEVICE bool idct4(const uint32_t *x, uint32_t *rows)
     return outside >> (range + 1) == 0;
 }
 
-/* One pass of jpeg_idct_2x2: 2 results, from the values at 0 and at odd positions. */
+/* One pass of jpeg_idct_2x2: makes 2 results from value 0 and the odd values. */
 DEVICE void idct2_pass(const uint32_t *x, int stride, uint32_t half, uint32_t *to)
 {
     uint32_t even = x[0] * 32768u + half;
@@ -175,7 +174,7 @@ DEVICE void idct2_pass(const uint32_t *x, int stride, uint32_t half, uint32_t *t
     to[1] = even - odd;
 }
 
-/* As idct8, for samples of 4 x 4 of the image's. rows: a word per row, with 2 samples. */
+/* As idct8, but gives 2 x 2 samples. rows: a word per row of samples, in its lower half. */
 DEVICE bool idct2(const uint32_t *x, uint32_t *rows)
 {
     enum {
@@ -202,5 +201,5 @@ DEVICE bool idct2(const uint32_t *x, uint32_t *rows)
     return outside >> (range + 1) == 0;
 }
 
-/* The sample of 8 x 8 of the image's. dc: dequantised. */
+/* Gives the only sample of a block at scale 1/8. dc: the dequantised DC coefficient. */
 DEVICE uint32_t idct1(uint32_t dc) { return pack_samples(shift_signed(dc + 4, 3), 0, 0, 0) & 255; }

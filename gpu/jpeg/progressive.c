@@ -1,4 +1,7 @@
-/* progressive.c - checks scan scripts, and fills the descriptors of a batch. */
+/*
+ * progressive.c - decides which progressive JPEGs the device decodes, and writes the descriptors
+ * from which the kernels decode a batch of them.
+ */
 #include "gpu/jpeg/progressive.h"
 
 #include <assert.h>
@@ -9,7 +12,7 @@
 #include "gpu/jpeg/progressive_impl.h"
 
 enum { ALIGNMENT = 256, LOW_MAX = 13, DC_SYMBOL_MAX = 15 };
-/* Positions in a scan are counted in 32 bits, bit by bit. */
+/* Positions of bits in a scan are 32-bit numbers. */
 #define SCAN_BYTES_MAX (1u << 28)
 /* Indices of coefficients are 32-bit numbers. */
 #define BLOCKS_MAX (1u << 25)
@@ -26,9 +29,10 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
 
 /* ---- geometry ---- */
 
+/* The size of an image. */
 struct geometry {
-    uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX]; /* blocks */
-    uint32_t mcus_across, mcus_down; /* of an interleaved scan */
+    uint32_t across[JPEG_COMPONENTS_MAX], down[JPEG_COMPONENTS_MAX]; /* of a component, in blocks */
+    uint32_t mcus_across, mcus_down; /* of a scan with several components */
 };
 
 static uint32_t blocks_of(const struct geometry *geometry, uint32_t component)
@@ -47,8 +51,8 @@ static bool takes_sampling(const struct jpeg_frame *frame)
     return full && frame->component_count == JPEG_COMPONENTS_MAX;
 }
 
-/* Returns false if the device does not take images of this shape. jdinput.c: per_scan_setup and
- * initial_setup. */
+/* Computes the sizes as in initial_setup and per_scan_setup of libjpeg's jdinput.c. false: the
+ * device does not decode images of this size or sampling. */
 static bool measure(const struct jpeg_frame *frame, struct geometry *geometry)
 {
     const uint32_t side_max = 65535;
@@ -74,7 +78,7 @@ static enum progressive_kind kind_of(const struct jpeg_scan *scan)
     return scan->high ? AC_REFINE : AC_FIRST;
 }
 
-/* Whether libjpeg-turbo takes the table: jpeg_make_d_derived_tbl of jdhuff.c. */
+/* Whether libjpeg-turbo accepts the table: jpeg_make_d_derived_tbl of jdhuff.c. */
 static bool table_is_valid(const struct jpeg_huffman *table, bool dc)
 {
     uint32_t code = 0, symbols = 0;
@@ -118,7 +122,8 @@ static bool takes_components(const struct jpeg_frame *frame, const struct jpeg_s
     return true;
 }
 
-/* Whether a scan is valid by itself: start_pass_phuff_decoder of jdphuff.c. */
+/* Whether a scan is valid without regard to the other scans: start_pass_phuff_decoder of
+ * jdphuff.c. */
 static bool takes_scan(const struct jpeg_frame *frame, const struct jpeg_scan *scan,
                        uint32_t file_bytes)
 {
@@ -131,14 +136,14 @@ static bool takes_scan(const struct jpeg_frame *frame, const struct jpeg_scan *s
            scan->bytes <= file_bytes - scan->at;
 }
 
-/* What the scans so far have told of each coefficient. */
+/* The bits of each coefficient that the scans up to some scan contain. */
 struct progress {
-    int8_t low[JPEG_COMPONENTS_MAX][JPEG_BLOCK];  /* the lowest known bit; -1: none */
-    uint8_t scan[JPEG_COMPONENTS_MAX][JPEG_BLOCK]; /* the latest scan */
+    int8_t low[JPEG_COMPONENTS_MAX][JPEG_BLOCK];   /* the lowest bit; -1: no bit yet */
+    uint8_t scan[JPEG_COMPONENTS_MAX][JPEG_BLOCK]; /* the latest scan with a bit of it */
 };
 
-/* Records a scan. Returns false if it does not continue the scans before it. *predecessors: the
- * scans that it continues. */
+/* Adds a scan to *progress. false: the scan repeats bits, or is not a refinement of the next bit.
+ * *predecessors: a mask of the scans that it refines. */
 static bool advance(struct progress *progress, const struct jpeg_scan *scan, uint32_t index,
                     uint32_t *predecessors)
 {
@@ -160,8 +165,8 @@ static bool advance(struct progress *progress, const struct jpeg_scan *scan, uin
     return true;
 }
 
-/* Whether the scans tell all bits of all coefficients. If they do not, libjpeg-turbo smooths
- * blocks. */
+/* Whether the scans contain all bits of all coefficients, in a valid order. If bits are missing,
+ * libjpeg-turbo smooths blocks, which the device cannot do. */
 static bool takes_script(const struct jpeg_frame *frame, uint32_t file_bytes)
 {
     struct progress progress;
@@ -181,8 +186,8 @@ static bool takes_script(const struct jpeg_frame *frame, uint32_t file_bytes)
     return true;
 }
 
-/* Number of components whose AC scans are decoded. Those of the other components are skipped, as
- * codecs/jpeg/scans.c does. */
+/* Number of components whose AC scans are decoded, from the first on. If only Y is needed, the AC
+ * scans of Cb and Cr are skipped, as on the host (codecs/jpeg/scans.c). */
 static uint32_t decoded_components(const struct jpeg_frame *frame, bool luma_only)
 {
     return luma_only ? 1 : frame->component_count;
@@ -195,12 +200,13 @@ static bool is_decoded(const struct jpeg_scan *scan, uint32_t components)
 
 /* ---- work memory ---- */
 
-/* Addresses, or offsets if the start is 0. */
+/* The work memory of a scan. These are addresses; or offsets, if the layout starts at 0. */
 struct scan_memory {
     uint64_t words, segments, corrections;
     uint32_t word_count, segment_count, interval, mcus, mcus_across;
 };
 
+/* The work memory of an image: likewise. */
 struct layout {
     uint64_t values[JPEG_COMPONENTS_MAX], masks[JPEG_COMPONENTS_MAX];
     uint64_t progress, cleared_end, end;
@@ -282,7 +288,7 @@ uint32_t jpeg_progressive_planes(const struct jpeg_frame *frame, bool luma_only,
 
 /* ---- descriptors ---- */
 
-/* Where the descriptors of a batch go; NULL: they are only counted. */
+/* Writes the descriptors of a batch; if the addresses are NULL, only counts them. */
 struct writer {
     struct progressive_image *images;
     struct progressive_scan *scans;
@@ -290,7 +296,7 @@ struct writer {
     uint32_t scan_count, table_count, groups_max;
 };
 
-/* The tables of an image that the batch has already. */
+/* For each Huffman table of an image: whether the batch has it already, and its index there. */
 struct table_map {
     uint32_t index[JPEG_FRAME_HUFFMAN_MAX];
     bool known[JPEG_FRAME_HUFFMAN_MAX];
@@ -399,8 +405,8 @@ static void add_image(struct writer *writer, const struct jpeg_progressive_image
     to->component_count = frame->component_count;
 }
 
-/* Orders images by the length of their longest scan that is decoded, descending: the longest scan
- * determines how long an image takes. */
+/* Orders the images of a batch by the length of their longest scan, the longest first: the longest
+ * scan determines how long an image takes, so it must start early. Skipped scans do not count. */
 struct order {
     uint32_t bytes, index;
 };
@@ -432,7 +438,8 @@ static void add_images(struct writer *writer, const struct jpeg_progressive_imag
 }
 
 size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, uint32_t count,
-                                 void *to, size_t bytes, struct jpeg_progressive_batch *batch)
+                                 void *descriptors, size_t bytes,
+                                 struct jpeg_progressive_batch *batch)
 {
     struct writer counts = {0};
     struct order order[JPEG_PROGRESSIVE_BATCH_MAX];
@@ -449,7 +456,7 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
                                              (uint32_t)tables_at, counts.groups_max};
     if (end > bytes)
         return (size_t)end;
-    uint8_t *base = to;
+    uint8_t *base = descriptors;
     struct writer writer = {
         .images = (struct progressive_image *)(void *)(base + sizeof(struct progressive_header)),
         .scans = (struct progressive_scan *)(void *)(base + scans_at),

@@ -1,12 +1,11 @@
 /*
- * progressive.cu - the parallel kernels around the decoding of progressive scans, and the launches.
+ * progressive.cu - the kernels before and after the decoding of progressive scans, and the launches
+ * of all four kernels:
  *
  *     clear_images     sets coefficients, masks and progress to 0
  *     extract_scans    copies each scan out of the file, without stuffed bytes and restart markers
- *     decode_scans     progressive_scans.cu
+ *     decode_scans     decodes the scans (progressive_scans.cu); takes nearly all of the time
  *     complete_blocks  adds the correction bits of refinement scans to the coefficients
- *
- * Each of these three takes a small part of the time of decode_scans, which is bound by latency.
  */
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/progressive_impl.h"
@@ -15,8 +14,8 @@
 /* ---- clearing ---- */
 
 #define CLEAR_THREADS 256
-#define CLEAR_BLOCKS_MAX 64 /* per image */
-/* Bytes per block of threads until there are CLEAR_BLOCKS_MAX of them. */
+#define CLEAR_BLOCKS_MAX 64 /* blocks of threads per image */
+/* Bytes per block of threads; in large images, CLEAR_BLOCKS_MAX blocks share all bytes. */
 #define CLEAR_BLOCK_BYTES (1 << 16)
 
 KERNEL(clear_images, CLEAR_THREADS, 4, struct progressive_args)
@@ -38,14 +37,14 @@ KERNEL(clear_images, CLEAR_THREADS, 4, struct progressive_args)
 #define EXTRACT_THREADS 256
 #define THREAD_BYTES 16
 
-/* The bytes of one thread. */
+/* The 16 bytes of a scan that a thread extracts. */
 struct piece {
-    uint8_t bytes[THREAD_BYTES + 2]; /* with the bytes before and after it, 0 outside the scan */
-    uint32_t kept, markers;          /* bit i: of byte i */
-    bool wrong;
+    uint8_t bytes[THREAD_BYTES + 2]; /* with the bytes before and after; 0 outside of the scan */
+    uint32_t kept, markers;          /* masks, bit i for byte i: data; second bytes of markers */
+    bool wrong;                      /* there is something that libjpeg-turbo would warn about */
 };
 
-/* Loads 16 bytes from `at`, a multiple of 16 bytes. The scan extends from `begin` to `end`. */
+/* Loads the 16 bytes at `at`, a multiple of 16. The scan extends from `begin` to `end`. */
 SIMT void load_piece(const uint8_t *at, const uint8_t *begin, const uint8_t *end,
                      struct piece *piece)
 {
@@ -65,8 +64,9 @@ SIMT void load_piece(const uint8_t *at, const uint8_t *begin, const uint8_t *end
     piece->bytes[THREAD_BYTES + 1] = at + THREAD_BYTES < end ? at[THREAD_BYTES] : 0;
 }
 
-/* Classifies the bytes. A byte 0xFF is data if 0x00 follows, which is dropped; a restart marker is
- * dropped whole. Nothing else may follow 0xFF: libjpeg-turbo takes fill bytes, too. */
+/* Classifies the bytes. 0xFF is data if 0x00 follows, which is dropped. Both bytes of a restart
+ * marker are dropped. Anything else after 0xFF is wrong here; libjpeg-turbo also accepts fill
+ * bytes, but they are rare, and the host can decode the file. */
 SIMT void classify_piece(const uint8_t *at, const uint8_t *begin, const uint8_t *end,
                          struct piece *piece)
 {
@@ -91,8 +91,9 @@ SIMT void classify_piece(const uint8_t *at, const uint8_t *begin, const uint8_t 
     }
 }
 
-/* Writes the bytes that are kept, from offset `to` on, and the starts of segments. markers: number
- * of markers before the piece. Returns whether all markers have the right number. */
+/* Writes the bytes that are kept to the scan's words, from byte `to` on, and the starts of
+ * segments. markers: number of restart markers before the piece. false: a marker has a wrong
+ * number. */
 SIMT bool store_piece(const struct progressive_scan *scan, const struct piece *piece, uint32_t to,
                       uint32_t markers)
 {
@@ -113,6 +114,7 @@ SIMT bool store_piece(const struct progressive_scan *scan, const struct piece *p
     return right;
 }
 
+/* One block of threads per scan. */
 KERNEL(extract_scans, EXTRACT_THREADS, 2, struct progressive_args)
 {
     SHARED uint32_t sums[WARP_LANES];
@@ -134,7 +136,7 @@ KERNEL(extract_scans, EXTRACT_THREADS, 2, struct progressive_args)
         kept += total & 0xFFFF;
         markers += total >> 16;
     }
-    /* Zeros to the end of the last word, and the padding. */
+    /* Zeros to the end of the last word, and in the padding after it. */
     uint8_t *bytes = (uint8_t *)scan->words;
     for (uint32_t i = kept + (uint32_t)thread_index(); i < scan->word_count * 4;
          i += EXTRACT_THREADS)
@@ -152,9 +154,9 @@ KERNEL(extract_scans, EXTRACT_THREADS, 2, struct progressive_args)
 
 #define COMPLETE_THREADS 128
 
-/* Adds the correction bits of a refinement to a block. A coefficient has one if it was nonzero
- * before the scan. Its value without corrections is then 2^(low + 1) at least, and otherwise 2^low
- * at most. */
+/* Adds the correction bits of a refinement scan to a block. A coefficient has a correction bit if
+ * it was nonzero before the scan. These coefficients are known by their magnitude: at least 2^(low
+ * + 1), whereas the scan itself makes coefficients of 2^low. */
 SIMT void correct_block(const struct progressive_scan *scan, int16_t *values, uint32_t block)
 {
     uint64_t corrections = scan->corrections[block];
@@ -170,7 +172,7 @@ SIMT void correct_block(const struct progressive_scan *scan, int16_t *values, ui
     }
 }
 
-/* Returns the bit of a block in a DC refinement. component: index in the scan. */
+/* Returns the bit of a block in a DC refinement scan. component: its index in the scan. */
 SIMT uint32_t dc_bit(const struct progressive_scan *scan, const struct progressive_image *image,
                      int component, uint32_t block)
 {
@@ -192,7 +194,7 @@ SIMT uint32_t dc_bit(const struct progressive_scan *scan, const struct progressi
     return scan->words[bit / 32] >> (31 - bit % 32) & 1;
 }
 
-/* Grid: groups of blocks of the largest component, images. */
+/* Grid: across, the blocks of the largest component; down, the images. One thread per block. */
 KERNEL(complete_blocks, COMPLETE_THREADS, 4, struct progressive_args)
 {
     const struct progressive_image *image = args.images + block_row();

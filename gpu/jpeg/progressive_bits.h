@@ -1,7 +1,7 @@
 /*
- * progressive_bits.h - the bit reader and the Huffman tables of a warp that decodes one scan.
+ * progressive_bits.h - the bit reader and the lookup tables with which a warp decodes a scan.
  *
- * All lanes of the warp keep the same state.
+ * All lanes of the warp read the same bits and keep the same state.
  */
 #pragma once
 
@@ -11,19 +11,21 @@
 /* ---- reader ---- */
 
 /*
- * A window of 64 bits and the next word, loaded ahead. 32 + `spare` bits are valid. Before
- * the refill, after up to EARLY_BITS bits were dropped, there are enough bits to look up a symbol.
- * A reader may pass the end of its scan by the data of a group of blocks (SCAN_OVERRUN).
+ * Reads the bits of a scan. The next bits are in the window high:low, of whose 64 bits the first 32
+ * + `spare` are valid, and then in `fetched`, which was loaded ahead to hide the latency of memory.
+ * If at most EARLY_BITS bits are dropped without a refill, the window still has enough bits to look
+ * up a symbol. A reader does not check for the end of the scan: see SCAN_OVERRUN.
  */
 struct reader {
     const uint32_t *words;
     uint32_t next; /* index of the word after `fetched` */
     uint32_t high, low, fetched;
-    int spare; /* 1 to 32; less after a drop and before the refill */
+    int spare; /* 1 to 32; less between a drop and the refill */
 };
 
 DEVICE uint32_t min_word(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+/* Moves the reader to a position in the scan. */
 SIMT void reader_seek(struct reader *reader, uint32_t bit)
 {
     uint32_t index = bit / 32, shift = bit % 32;
@@ -42,7 +44,7 @@ DEVICE uint32_t reader_position(const struct reader *reader)
     return (reader->next - 2) * 32 - (uint32_t)reader->spare;
 }
 
-/* Drops bits % 32 bits of `high`. */
+/* Shifts the window by bits % 32 bits, without a change of `spare`. */
 DEVICE void reader_shift(struct reader *reader, uint32_t bits)
 {
     reader->high = funnel_left(reader->low, reader->high, bits);
@@ -53,7 +55,7 @@ DEVICE void reader_shift(struct reader *reader, uint32_t bits)
 SIMT void reader_fill(struct reader *reader)
 {
     if (reader->spare <= 0) {
-        /* high has 32 + spare valid bits, 2 at least, and zeros. */
+        /* `high` has 32 + spare valid bits, at least 2, and then zeros. */
         reader->high |= shift_right(reader->fetched, (uint32_t)(32 + reader->spare));
         reader->low = reader->fetched << -reader->spare;
         reader->spare += 32;
@@ -69,7 +71,7 @@ SIMT void reader_drop(struct reader *reader, uint32_t bits)
     reader_fill(reader);
 }
 
-/* Takes 0 to 63 bits. */
+/* Returns and drops the next 0 to 63 bits. */
 SIMT uint64_t reader_take(struct reader *reader, int bits)
 {
     uint64_t value = 0;
@@ -83,7 +85,7 @@ SIMT uint64_t reader_take(struct reader *reader, int bits)
     return value;
 }
 
-/* Returns 1 to 63 bits at any position. */
+/* Returns 1 to 63 bits at any position of the scan. Does not move the reader. */
 SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 {
     uint32_t index = bit / 32, shift = bit % 32;
@@ -97,25 +99,24 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 
 #define LOOKUP_BITS 9
 #define EARLY_BITS (33 - LOOKUP_BITS)
-/* Bits of a symbol of the short loops, which take two symbols per refill. */
+/* The short loops (progressive_blocks.h) decode two symbols per refill, so their symbols have at
+ * most this many bits. */
 #define SHORT_BITS_MAX (EARLY_BITS / 2)
 #define LOOKUP_WORDS (1 << LOOKUP_BITS)
 #define DC_LOOKUP_BITS 8
 #define DC_LOOKUP_WORDS (1 << DC_LOOKUP_BITS)
 
 /*
- * An entry of a table describes a symbol with its code:
+ * An entry of a lookup table describes the symbol with which the indexing bits begin:
  *
- *     byte 0          bits of the code and the extra bits; 0: the code is longer than the table
- *     byte 1          run + 1: by how many zero coefficients the symbol advances
- *     bits 16 to 19   size
- *     bits 20 to 23   run
- *     bit 24          the symbol means nothing
- *     bit 25          the symbol ends the block
- *     bit 31          special: the short loop of AC scans does not take the symbol
+ * byte 0 number of bits of the code and of the extra bits after it; 0: the code is longer than the
+ * index, and find_entry must be called byte 1 run + 1: by how many coefficients the symbol advances
+ * bits 16 to 19 size: the number of bits of the value bits 20 to 23 run: the number of zero
+ * coefficients before the value bit 24 the symbol is invalid bit 25 the symbol ends the block bit
+ * 31 special: the short loop of AC scans cannot decode the symbol
  *
- * An entry for the short loop of AC_REFINE has a mask in the bits 16 to 30, whose run + 1 lowest
- * bits are set: the coefficients that must be zero.
+ * In an AC_REFINE scan, an entry that is not special has in the bits 16 to 30 a mask whose run + 1
+ * lowest bits are set: the coefficients that must be zero so far, for the short loop.
  */
 #define ENTRY_SPECIAL 0x80000000u
 #define ENTRY_INVALID 0x01000000u
@@ -129,8 +130,9 @@ DEVICE uint32_t entry_size(uint32_t entry) { return entry >> 16 & 15; }
 DEVICE uint32_t entry_run(uint32_t entry) { return entry >> 20 & 15; }
 DEVICE bool entry_is_long(uint32_t entry) { return entry_bits(entry) == 0; }
 
-/* symbol: run and size. Returns a special entry. low: bit position of the scan, Al. A first value
- * of size + low > 15 bits does not fit a coefficient. */
+/* Returns the special entry of a symbol, which has the run and the size. length: of the code; low:
+ * the scan's Al. A first value with size + low > 15 does not fit into a coefficient, so its symbol
+ * is invalid. */
 DEVICE uint32_t make_special_entry(int kind, int low, uint32_t symbol, uint32_t length)
 {
     uint32_t run = symbol >> 4, size = symbol & 15;
@@ -142,7 +144,8 @@ DEVICE uint32_t make_special_entry(int kind, int low, uint32_t symbol, uint32_t 
     return entry | (ends ? ENTRY_ENDS : 0);
 }
 
-/* Returns the entry for the short loop, if it takes the symbol. */
+/* Turns a special entry into one for the short loop, if the short loop can decode the symbol.
+ * Otherwise returns it unchanged. */
 DEVICE uint32_t make_short_entry(int kind, uint32_t entry)
 {
     if (kind == DC_FIRST || entry_size(entry) == 0 || entry_bits(entry) > SHORT_BITS_MAX ||
@@ -155,14 +158,14 @@ DEVICE uint32_t make_short_entry(int kind, uint32_t entry)
     return (entry & 0xFFFF) | ((2u << entry_run(entry)) - 1) << 16;
 }
 
-/* The part of a table for codes of any length. */
+/* With this, codes that are longer than the index of the lookup table are found. */
 struct code_ends {
-    uint32_t limits[16];  /* of each length: 16-bit words below it start with such a code, or with a
-                             shorter one */
+    uint32_t limits[16];  /* per length: 16 bits below the limit begin with a code of this length or
+                             a shorter one */
     uint32_t offsets[16]; /* index of a code's symbol minus the code */
 };
 
-/* Returns the special entry of the code that the 32 bits start with, which has at least `length`
+/* Returns the special entry of the code with which the 32 bits begin; it has at least `length`
  * bits. */
 SIMT uint32_t find_entry(const struct jpeg_huffman *table, const struct code_ends *ends, int kind,
                          int low, uint32_t bits, uint32_t length)
@@ -177,7 +180,7 @@ SIMT uint32_t find_entry(const struct jpeg_huffman *table, const struct code_end
     return make_special_entry(kind, low, table->symbols[index & 255], length);
 }
 
-/* Builds a table. lookup: 1 << bits words. All lanes call it together. */
+/* Builds a lookup table of 1 << bits words, and *ends. All lanes call it together. */
 SIMT void build_table(const struct jpeg_huffman *table, int kind, int low, uint32_t *lookup,
                       int bits, struct code_ends *ends)
 {
@@ -197,7 +200,7 @@ SIMT void build_table(const struct jpeg_huffman *table, int kind, int low, uint3
     NO_UNROLL
     for (uint32_t i = (uint32_t)lane_index(); i < 1u << bits; i += WARP_LANES) {
         uint32_t entry = ENTRY_SPECIAL, prefix = i << (32 - bits);
-        /* The table has an entry if the code fits its bits. */
+        /* The code is not longer than the index. */
         if (prefix >> 16 < ends->limits[bits - 1])
             entry = find_entry(table, ends, kind, low, prefix, 1);
         lookup[i] = make_short_entry(kind, entry);
@@ -205,7 +208,8 @@ SIMT void build_table(const struct jpeg_huffman *table, int kind, int low, uint3
     warp_barrier();
 }
 
-/* The value of `size` bits, 1 to 15, at the top of a word: figure F.12 of ISO/IEC 10918-1. */
+/* Returns the value that the first `size` bits of a word mean, 1 to 15: figure F.12 of
+ * ISO/IEC 10918-1. */
 DEVICE int extend_value(uint32_t bits, uint32_t size)
 {
     int value = (int)(bits >> (32 - size));

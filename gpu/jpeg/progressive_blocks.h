@@ -1,6 +1,9 @@
 /*
- * progressive_blocks.h - decodes the blocks of AC scans. All lanes of a warp call the functions
- * together and keep the same state.
+ * progressive_blocks.h - decodes the blocks of the AC scans of progressive JPEGs.
+ *
+ * All lanes of a warp call the functions together, and keep the same state. Most symbols are
+ * decoded in short loops, which handle only usual symbols: those with short codes that do not end
+ * the block.
  */
 #pragma once
 
@@ -18,41 +21,48 @@
 struct warp_memory {
     uint32_t lookup[DC_TABLES * DC_LOOKUP_WORDS]; /* an AC scan has one table of LOOKUP_WORDS */
     struct code_ends ends[DC_TABLES];
-    uint32_t masks[2 * GROUP]; /* coefficients that the scan has made nonzero in the group */
-    words2 tokens[TOKENS];     /* x: the bits from the start of the code; y: 64 * block in the
-                                  group + index of the coefficient */
-    uint32_t mcu[MCU_BLOCKS_MAX]; /* of a DC scan: see lay_out_mcu */
+    uint32_t masks[2 * GROUP]; /* which coefficients the scan has made nonzero, in the present group
+                                  (coefficients.h): 64 bits per block */
+    words2 tokens[TOKENS];     /* Symbols whose values are not stored yet. x: the bits from the code
+                                  on; y: 64 * block in the group + index of the coefficient. */
+    uint32_t mcu[MCU_BLOCKS_MAX]; /* only for a DC scan: see lay_out_mcu */
 };
 
-/* A scan with what the inner loops use of its descriptor. */
+/* The scan that a warp decodes, with copies of the members of its descriptor that inner loops
+ * use. */
 struct scan_job {
     const struct progressive_scan *scan;
     struct warp_memory *memory;
-    uint32_t *progress;               /* of all scans of the image */
-    const struct jpeg_huffman *table; /* of an AC scan, like the following */
-    int16_t *values;                  /* of the component */
+    uint32_t *progress; /* progressive_image.progress */
+    /* Only for an AC scan: */
+    const struct jpeg_huffman *table;
+    int16_t *values; /* this and the next two: of the scan's component */
     uint32_t *masks;
-    uint32_t blocks, first, last, low;
-    uint32_t end_bit;
+    uint32_t blocks;
+    /* For all scans: */
+    uint32_t first, last, low;
+    uint32_t end_bit; /* the end of the scan's data */
 };
 
 /* The state of a decoder between two blocks. */
 struct scan_state {
     struct reader reader;
-    uint32_t entry;  /* of the next symbol */
+    uint32_t entry;  /* lookup table's entry of the next symbol */
     uint32_t run;    /* blocks left in the end-of-band run */
-    uint32_t tokens;
+    uint32_t tokens; /* number of warp_memory.tokens */
     uint32_t segment;
     uint32_t verdict;
 };
 
-/* The load is volatile so that the compiler starts it where it stands. The short loops look up the
- * next symbol before they know whether they take the present one: that hides the latency. */
+/* The load is volatile so that the compiler does not move it. The short loops look up the next
+ * symbol before they know whether they can decode the present one, which hides the latency of the
+ * lookup. */
 SIMT uint32_t look_up(const struct warp_memory *memory, uint32_t bits)
 {
     return *(const volatile uint32_t *)&memory->lookup[bits >> (32 - LOOKUP_BITS)];
 }
 
+/* The entry of a symbol whose code is longer than the index of the lookup table. */
 SIMT uint32_t find_long(const struct scan_job *job, const int kind, uint32_t bits)
 {
     return find_entry(job->table, &job->memory->ends[0], kind, (int)job->low, bits,
@@ -70,8 +80,8 @@ SIMT void add_token(const struct scan_job *job, struct scan_state *state, uint32
     job->memory->tokens[state->tokens++] = token;
 }
 
-/* Stores the values of all tokens, and sets the bits of their coefficients in the masks. base: the
- * first block of the group. */
+/* Stores the values of all tokens, one token per lane at a time, and sets the bits of their
+ * coefficients in the masks. base: the first block of the group. */
 SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, const int kind,
                        uint32_t base)
 {
@@ -95,7 +105,8 @@ SIMT void flush_tokens(const struct scan_job *job, struct scan_state *state, con
     state->tokens = 0;
 }
 
-/* Merges the masks of the group into those of the component, and clears them. */
+/* Adds the masks of the group to those of the component, and clears them. block: the lane's
+ * block. */
 SIMT void merge_masks(const struct scan_job *job, uint32_t block)
 {
     uint32_t *own = &job->memory->masks[2 * lane_index()];
@@ -109,30 +120,32 @@ SIMT void merge_masks(const struct scan_job *job, uint32_t block)
 
 /* ---- blocks ---- */
 
-/* Returns the blocks of an end-of-band run after the present one. bits: after the code. */
+/* Returns the number of blocks of an end-of-band run after the present block. bits: the bits after
+ * the code; run: of the symbol. */
 DEVICE uint32_t run_after(uint32_t bits, uint32_t run)
 {
     return (1u << run) - 1 + shift_right(bits, 32 - run);
 }
 
-/* Passes a symbol that the short loops take. at: position of its coefficient. */
+/* Moves past a symbol in a short loop, and keeps it as a token. at: the position of its
+ * coefficient, as in warp_memory.tokens. */
 SIMT void pass_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
                       uint32_t at)
 {
     struct reader *reader = &state->reader;
     add_token(job, state, reader->high, at);
     reader_shift(reader, entry);
-    reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+    reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* subtracts the number of bits */
 }
 
-/* The position after the advance of an entry. */
+/* The position to which the symbol of an entry advances. */
 DEVICE uint32_t advanced(uint32_t entry, uint32_t at)
 {
     return (uint32_t)dot_bytes(entry, 0x100, (int)at);
 }
 
-/* Decodes a block of a first scan. `at` is the position of the last coefficient that has been
- * passed, as in tokens. */
+/* Decodes a block of an AC_FIRST scan. `at` is the position of the last coefficient that was
+ * passed, as in warp_memory.tokens. */
 SIMT void decode_first_block(const struct scan_job *job, struct scan_state *state, uint32_t block)
 {
     struct reader *reader = &state->reader;
@@ -186,28 +199,31 @@ SIMT void decode_first_block(const struct scan_job *job, struct scan_state *stat
     state->entry = entry;
 }
 
-/* A block of a refinement scan. Bit i of low, and bit i - 32 of high, tell whether the coefficient
- * i after the last one that has been passed is nonzero. The bit after the end of the band is also
- * set, and the bits after it are not. */
+/* Which coefficients of a block are nonzero before a refinement scan, from the next one on. Bit 0
+ * of `low` is for the next coefficient, bit 0 of `high` for the one 32 later. The bit after the
+ * last coefficient of the scan is also set, so that loops end there, and the bits after it are
+ * 0. */
 struct refined {
     uint32_t low, high;
-    uint32_t nonzero; /* number of nonzero coefficients left */
+    uint32_t nonzero; /* number of nonzero coefficients from the next one on */
 };
 
-/* Whether the short loop does not take the symbol. */
+/* Whether the short loop cannot decode the symbol, because it is special or would pass a nonzero
+ * coefficient. */
 DEVICE bool is_blocked(const struct refined *rest, uint32_t entry)
 {
     return (rest->low << 16 | ENTRY_SPECIAL) & entry;
 }
 
-/* Passes the coefficients of a symbol that the short loop takes. */
+/* Moves past the coefficients of a symbol in the short loop. */
 DEVICE void pass_zeros(struct refined *rest, uint32_t entry)
 {
     rest->low = funnel_right(rest->low, rest->high, entry >> 8);
     rest->high = funnel_right(rest->high, 0, entry >> 8);
 }
 
-/* Returns the position of the zero that has `run` zeros below it, at most 63. */
+/* Returns the position of the zero coefficient before which there are `run` other zeros, at most
+ * 63. */
 SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
 {
     uint32_t low = (uint32_t)count_bits(~rest->low), zeros = run < low ? ~rest->low : ~rest->high;
@@ -217,8 +233,8 @@ SIMT uint32_t find_zero(const struct refined *rest, uint32_t run)
     return zeros ? (run < low ? 0 : 32) + (uint32_t)lowest_bit(zeros) : 63;
 }
 
-/* Drops the symbol, of `used` bits, and appends the correction bits that follow it, at most 63.
- * Looks up the next symbol. */
+/* Drops the present symbol, of `used` bits, and the `count` correction bits after it, at most 63.
+ * Looks up the next symbol. Returns `corrections` with these bits appended. */
 SIMT uint64_t take_corrections(const struct scan_job *job, struct scan_state *state, uint32_t used,
                                uint32_t count, uint64_t corrections)
 {
@@ -235,7 +251,7 @@ SIMT uint64_t take_corrections(const struct scan_job *job, struct scan_state *st
     return corrections;
 }
 
-/* Passes `zero` + 1 coefficients, `zero` at most 63. */
+/* Moves past `zero` + 1 coefficients; `zero` is at most 63. */
 DEVICE void pass_coefficients(struct refined *rest, uint32_t zero)
 {
     uint64_t both = ((uint64_t)rest->high << 32 | rest->low) >> zero >> 1;
@@ -246,12 +262,12 @@ DEVICE void pass_coefficients(struct refined *rest, uint32_t zero)
 /* A block of a refinement scan while it is decoded. */
 struct refinement {
     struct refined rest;
-    uint32_t at; /* position of the last coefficient that has been passed, as in tokens */
-    uint64_t corrections;
+    uint32_t at; /* position of the last coefficient that was passed, as in warp_memory.tokens */
+    uint64_t corrections; /* the correction bits so far, the last one in bit 0 */
 };
 
-/* If the end of the band was passed: ends the block. The bit after the end must be there, or the
- * short loop would not end. */
+/* If the last coefficient of the scan was passed, sets the verdict, and sets the bit at the end of
+ * *rest again, without which the short loop would not end. */
 SIMT void check_end(struct scan_state *state, struct refined *rest)
 {
     bool passed = (rest->low | rest->high) == 0;
@@ -259,7 +275,8 @@ SIMT void check_end(struct scan_state *state, struct refined *rest)
     state->verdict = passed ? (uint32_t)JPEG_SCANS_INDEX : state->verdict;
 }
 
-/* Decodes a symbol that passes nonzero coefficients, and the correction bits after it. */
+/* Decodes any symbol that does not end the block, and the correction bits of the nonzero
+ * coefficients that it passes. */
 SIMT void decode_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
                         struct refinement *block)
 {
@@ -274,8 +291,8 @@ SIMT void decode_symbol(const struct scan_job *job, struct scan_state *state, ui
     check_end(state, &block->rest);
 }
 
-/* The same if the run is at most 3, the zero in the low word, and few bits follow. Returns false,
- * with nothing done, if not. */
+/* As decode_symbol, but faster, for a run of at most 3 zeros, if the next coefficient is in
+ * rest.low and few correction bits follow. Otherwise does nothing and returns false. */
 SIMT bool decode_usual_symbol(const struct scan_job *job, struct scan_state *state, uint32_t entry,
                               struct refinement *block)
 {
@@ -300,7 +317,8 @@ SIMT bool decode_usual_symbol(const struct scan_job *job, struct scan_state *sta
     return true;
 }
 
-/* The short loop of refinement scans. Returns the first entry that it does not take. */
+/* The short loop of refinement scans. Returns the entry of the first symbol that it cannot
+ * decode. */
 SIMT uint32_t decode_short_symbols(const struct scan_job *job, struct scan_state *state,
                                    struct refinement *block)
 {
@@ -325,7 +343,7 @@ SIMT uint32_t decode_short_symbols(const struct scan_job *job, struct scan_state
     }
 }
 
-/* Decodes a block of a refinement scan. Returns the correction bits. */
+/* Decodes block `number` of an AC_REFINE scan. Returns its correction bits. */
 SIMT uint64_t decode_refined_block(const struct scan_job *job, struct scan_state *state,
                                    uint32_t number, struct refined rest)
 {
@@ -372,8 +390,9 @@ SIMT uint32_t sum_below(uint32_t value, uint32_t *total)
     return below;
 }
 
-/* Reads the correction bits of `count` blocks of an end-of-band run, from `block` on. nonzero: of
- * the lane's block of the group. Each lane gets the bits of its block. */
+/* Reads the correction bits of `count` blocks in an end-of-band run, from `block` on. nonzero: the
+ * number of nonzero coefficients of the lane's block of the group. Returns the bits of the lane's
+ * block. */
 SIMT uint64_t decode_run(const struct scan_job *job, struct scan_state *state, uint32_t block,
                          uint32_t count, uint32_t nonzero)
 {

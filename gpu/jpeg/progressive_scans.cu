@@ -1,27 +1,29 @@
 /*
  * progressive_scans.cu - decodes the scans of progressive JPEGs, one warp per scan.
  *
- * A scan is a sequence of symbols. Each symbol starts where the previous one ends. All lanes of
- * the warp therefore decode the same symbols and keep the same state. The lanes share the rest of
- * the work: a symbol is kept as a token (its bits and the position of its coefficient), and the
- * lanes later extract and store one token's value each.
+ * A scan is a sequence of symbols, and each symbol starts where the previous one ends. All lanes of
+ * the warp therefore decode the same symbols and keep the same state. They share only the rest of
+ * the work: a symbol is kept as a token (its bits and the position of its coefficient), and later
+ * each lane extracts and stores the value of another token.
  *
- * A refinement scan must know which coefficients are nonzero so far. It reads this from a mask of
- * 64 bits per block, which all scans of a component share: each scan only sets bits of its band. A
- * refinement follows the scans that it continues at a distance of some blocks: each scan publishes
- * its progress. Blocks take scans in the order of the batch, in which a scan comes after the scans
- * that it continues, so a block only waits for scans that other blocks have begun. The
- * corrections of nonzero coefficients are kept as bits; progressive.cu adds them later.
+ * A refinement scan must know which coefficients are nonzero already. It reads this from a mask of
+ * 64 bits per block, in which each scan of the component sets bits. All scans run at the same time:
+ * each publishes its progress, and a refinement scan stays some blocks after the scans that it
+ * refines. A warp takes the next scan of the batch when it starts. A scan comes after the scans
+ * that it refines, so a warp waits only for scans that other warps have begun. The scan's bits for
+ * coefficients that were nonzero before are kept as correction bits; the kernel complete_blocks
+ * (progressive.cu) adds them to the coefficients.
  *
- * Every symbol advances by one coefficient at least, and each group of 32 blocks checks that the
- * scan has not ended. So every loop ends, and no reader leaves the memory of its image.
+ * Every symbol advances by at least one coefficient, and after each group of 32 blocks the warp
+ * checks that it has not passed the end of the scan. So every loop ends, and no reader leaves the
+ * memory of its image.
  *
- * The bound is the latency of the instructions from one symbol to the next, about 50 per symbol.
+ * Time is bound by the latency of the instructions from one symbol to the next, about 50.
  * Throughput comes from the number of scans in flight: some thousands fit an H200.
  */
 #include "gpu/jpeg/progressive_blocks.h"
 
-/* A scan publishes its progress after each of these. */
+/* A scan publishes its progress after this many blocks. */
 #define PUBLISHED_BLOCKS 128
 
 /* ---- segments between restart markers ---- */
@@ -31,7 +33,8 @@ SIMT void begin_segment(const struct scan_job *job, struct scan_state *state)
     reader_seek(&state->reader, job->scan->segments[state->segment] * 8);
 }
 
-/* Checks that the segment has no more than the bits that fill its last byte. */
+/* Checks that the segment ends here, but for the bits that fill its last byte. Returns a
+ * verdict. */
 SIMT uint32_t end_segment(const struct scan_job *job, const struct scan_state *state)
 {
     uint32_t end = job->scan->segments[state->segment + 1];
@@ -50,8 +53,8 @@ SIMT void publish_progress(const struct scan_job *job, uint32_t value)
         publish_word(job->progress + job->scan->index, value);
 }
 
-/* Waits until the scans that this one continues have completed `blocks` blocks. Returns the number
- * of blocks that they all have completed, or PROGRESS_FAILED. */
+/* Waits until the scans that this scan refines have completed `blocks` blocks. Returns the number
+ * of blocks that all of them have completed; PROGRESS_FAILED: one has failed. */
 SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
 {
     int lane = lane_index();
@@ -69,7 +72,7 @@ SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
     }
 }
 
-/* The nonzero coefficients of a block. */
+/* Which coefficients of a block are nonzero. */
 SIMT words2 load_mask(const struct scan_job *job, uint32_t block)
 {
     words2 mask;
@@ -79,7 +82,7 @@ SIMT words2 load_mask(const struct scan_job *job, uint32_t block)
     return mask;
 }
 
-/* The nonzero coefficients of the scan's band. */
+/* The same for the coefficients of the scan. */
 DEVICE struct refined refined_of(const struct scan_job *job, words2 mask)
 {
     uint64_t end = (uint64_t)1 << (job->last - job->first + 1);
@@ -94,8 +97,8 @@ DEVICE struct refined refined_of(const struct scan_job *job, words2 mask)
 
 /* ---- scans ---- */
 
-/* Decodes the blocks from `block` to `stop` of one group and of one segment. own: of the lane's
- * block of the group. Returns the corrections of that block, if it is one of these. */
+/* Decodes the blocks `block` to `stop` - 1, which are in one group and in one segment. own: of the
+ * lane's block of the group. Returns the correction bits of the lane's block, if it was decoded. */
 SIMT uint64_t decode_blocks(const struct scan_job *job, struct scan_state *state, const int kind,
                             uint32_t block, uint32_t stop, struct refined own)
 {
@@ -188,8 +191,9 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
 
 /* ---- DC scans ---- */
 
-/* Writes the component of each block of an MCU, as its index in the scan, and the position of the
- * block in the MCU. Returns the number of blocks. */
+/* Fills warp_memory.mcu. Its word for each block of an MCU has the index of its component in the
+ * scan (byte 0), and the column and the row of the block among those of its component (bytes 1 and
+ * 2). Returns the number of blocks. */
 SIMT uint32_t lay_out_mcu(const struct scan_job *job, const struct progressive_image *image)
 {
     const struct progressive_scan *scan = job->scan;
@@ -212,8 +216,8 @@ SIMT uint32_t look_up_dc(const struct warp_memory *memory, uint32_t component, u
     return *(const volatile uint32_t *)&memory->lookup[index];
 }
 
-/* Keeps the bits of `count` symbols as tokens. The first token belongs to block `block` of an MCU
- * of `blocks` blocks. */
+/* Keeps the next `count` symbols as tokens. The first one belongs to block `block` of an MCU, which
+ * has `blocks` blocks. */
 SIMT void collect_dc(const struct scan_job *job, struct scan_state *state,
                      const struct jpeg_huffman *tables, uint32_t count, uint32_t block,
                      uint32_t blocks)
@@ -237,7 +241,7 @@ SIMT void collect_dc(const struct scan_job *job, struct scan_state *state,
             next = look_up_dc(memory, following, reader->high);
         } else {
             reader_shift(reader, entry);
-            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* the bits, times -1 */
+            reader->spare = dot_bytes(entry, 0xFF, reader->spare); /* subtracts the bits */
             reader_fill(reader);
         }
         component = following;
@@ -247,7 +251,7 @@ SIMT void collect_dc(const struct scan_job *job, struct scan_state *state,
     warp_barrier();
 }
 
-/* Returns the difference of a token. */
+/* Returns the DC difference of a token. bits: of the token. */
 SIMT int decode_difference(const struct scan_job *job, struct scan_state *state,
                            const struct jpeg_huffman *tables, uint32_t component, uint32_t bits)
 {
@@ -263,6 +267,7 @@ SIMT int decode_difference(const struct scan_job *job, struct scan_state *state,
     return size ? extend_value(bits << (entry_bits(entry) - size), size) : 0;
 }
 
+/* Stores a DC coefficient. place: the block's word of warp_memory.mcu. */
 SIMT void store_dc(const struct scan_job *job, const struct progressive_image *image, int value,
                    uint32_t mcu, uint32_t place)
 {
@@ -275,8 +280,9 @@ SIMT void store_dc(const struct scan_job *job, const struct progressive_image *i
         to->values[jpeg_coefficient(y * to->across + x, 0)] = (int16_t)value;
 }
 
-/* Stores the DC values of `count` tokens. first: number of the first one in the segment. values:
- * the last values of each component. */
+/* Adds up the differences of `count` tokens, and stores the DC coefficients. first: the number of
+ * the first token in the segment. values: the last value of each component, before and after the
+ * call. */
 SIMT void store_dc_tokens(const struct scan_job *job, struct scan_state *state,
                           const struct progressive_image *image,
                           const struct jpeg_huffman *tables, uint32_t count, uint32_t first,
@@ -311,7 +317,7 @@ SIMT void store_dc_tokens(const struct scan_job *job, struct scan_state *state,
     warp_barrier();
 }
 
-/* Decodes a first DC scan. Returns a verdict. */
+/* Decodes a DC_FIRST scan. Returns a verdict. */
 SIMT uint32_t decode_dc(const struct scan_job *job, const struct progressive_image *image,
                         const struct jpeg_huffman *tables)
 {
@@ -341,8 +347,8 @@ SIMT uint32_t decode_dc(const struct scan_job *job, const struct progressive_ima
     return JPEG_SCANS_COMPLETE;
 }
 
-/* Checks the length of each segment of a DC refinement, which has one bit per block. Returns a
- * verdict. progressive.cu adds the bits. */
+/* Checks the length of each segment of a DC_REFINE scan, which has one bit per block; the kernel
+ * complete_blocks adds the bits. Returns a verdict. */
 SIMT uint32_t check_dc_refinement(const struct progressive_scan *scan,
                                   const struct progressive_image *image)
 {
@@ -383,6 +389,7 @@ SIMT uint32_t decode_scan(const struct scan_job *job, const struct progressive_i
     return decode_ac(job, AC_REFINE);
 }
 
+/* One warp per scan. */
 LONG_KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
 {
     SHARED struct warp_memory memory;

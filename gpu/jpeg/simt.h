@@ -2,9 +2,9 @@
  * simt.h - the subset of CUDA C in which the kernels of the JPEG codec are written.
  *
  * nvcc compiles the kernels for the device. A C compiler compiles the same files for the host,
- * where tests/cuda/simt.c runs each thread of a block as a coroutine. The tests therefore run the
- * kernels without a GPU. Kernel files must be valid C11 and valid C++: no templates and no
- * references; a function with constant arguments takes the place of a template.
+ * where tests/cuda/simt.c runs each thread of a block as a coroutine, so that tests run the kernels
+ * without a GPU. Kernel files must be valid C11 and valid C++, without templates and references: a
+ * function that is always inlined, with constant arguments, replaces a template.
  *
  * A kernel takes one struct by value:
  *
@@ -42,7 +42,8 @@
 #define NO_UNROLL
 #endif
 
-/* threads: of a block, at most; blocks: resident per multiprocessor, at least. */
+/* Defines a kernel. threads: the most threads of a block; blocks: the least number of blocks that
+ * must be resident on a multiprocessor; type: the struct of the arguments. */
 #define KERNEL(name, threads, blocks, type)                                                        \
     static __device__ __forceinline__ void name##_body(const type &args);                          \
     static __global__ void __launch_bounds__(threads, blocks)                                      \
@@ -52,8 +53,9 @@
         name##_body(args);                                                                         \
     }                                                                                              \
     static __device__ __forceinline__ void name##_body(const type &args)
-/* A kernel that runs for long. The blocks of the next kernel start only when it has ended.
- * Otherwise they would wait on the multiprocessors, in the place of other streams' blocks. */
+/* Defines a kernel that runs for long. The blocks of the next kernel of the stream start only after
+ * it has ended (gpu/ops/launch.cuh). Otherwise they would wait on the multiprocessors, and take the
+ * place of other streams' blocks. */
 #define LONG_KERNEL(name, threads, blocks, type)                                                   \
     static __device__ __forceinline__ void name##_body(const type &args);                          \
     static __global__ void __launch_bounds__(threads, blocks)                                      \
@@ -66,7 +68,8 @@
 /* shared: bytes of dynamic shared memory. Returns a cudaError_t. `blocks` may be a dim3. */
 #define LAUNCH(name, threads, blocks, shared, stream, args)                                        \
     launch_kernel(name, dim3(blocks), dim3(threads), shared, stream, args)
-/* Allows more than 48 KiB of dynamic shared memory. Call it before the first launch on a device. */
+/* Allows the kernel more than 48 KiB of dynamic shared memory. Call it before the first launch on a
+ * device. */
 #define ALLOW_SHARED(name, bytes)                                                                  \
     cudaFuncSetAttribute(name, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 
@@ -81,7 +84,7 @@ SIMT int block_threads(void) { return (int)blockDim.x; }
 SIMT int block_index(void) { return (int)blockIdx.x; }
 SIMT int block_row(void) { return (int)blockIdx.y; }
 SIMT void block_barrier(void) { __syncthreads(); }
-/* A barrier that returns the disjunction, or the sum, of the threads' flags. */
+/* Barriers that return whether any thread's flag is set, and how many are. */
 SIMT bool block_any(bool flag) { return __syncthreads_or(flag); }
 SIMT int block_count(bool flag) { return __syncthreads_count(flag); }
 
@@ -90,20 +93,22 @@ SIMT void warp_barrier(void) { __syncwarp(); }
 SIMT uint32_t warp_ballot(bool flag) { return __ballot_sync(~0u, flag); }
 SIMT bool warp_any(bool flag) { return __any_sync(~0u, flag); }
 SIMT uint32_t warp_read(uint32_t value, int lane) { return __shfl_sync(~0u, value, lane); }
-/* The value of the lane `by` lanes below (above); the own value if there is none. */
+/* Return the value of the lane whose index is lower (warp_read_up) or higher (warp_read_down) by
+ * `by`; if there is no such lane, the lane's own value. */
 SIMT uint32_t warp_read_up(uint32_t value, int by) { return __shfl_up_sync(~0u, value, by); }
 SIMT uint32_t warp_read_down(uint32_t value, int by) { return __shfl_down_sync(~0u, value, by); }
 SIMT uint32_t warp_read_xor(uint32_t value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
 
-/* They return the previous value. */
+/* The atomic functions return the previous value. */
 SIMT uint32_t atomic_add(uint32_t *at, uint32_t value) { return atomicAdd(at, value); }
 SIMT uint32_t atomic_or(uint32_t *at, uint32_t value) { return atomicOr(at, value); }
 SIMT uint32_t atomic_min(uint32_t *at, uint32_t value) { return atomicMin(at, value); }
 SIMT uint32_t atomic_max(uint32_t *at, uint32_t value) { return atomicMax(at, value); }
 
-/* Exchange between blocks: `publish` makes the thread's earlier writes visible first; a block that
- * has read the value with `poll` sees them. A loop that polls calls `relax`. Such a loop may only
- * wait for blocks with lower indices. */
+/* Exchange between blocks of threads. `publish` writes a value after the thread's earlier writes; a
+ * block that reads the value with `poll` sees these, too. A loop that polls must call `relax`. It
+ * may wait only for blocks that have already started, for example those with lower indices: other
+ * blocks may start only after the waiting one has ended. */
 SIMT void publish(uint64_t *at, uint64_t value)
 {
     __threadfence();
@@ -128,14 +133,16 @@ SIMT uint32_t poll_word(const uint32_t *at)
 }
 SIMT void relax(void) { __nanosleep(20); }
 
-/* Loads of memory that nothing writes while the kernel runs. 2 and 4 words must be aligned. */
+/* Loads of memory that nobody writes while the kernel runs. The address is a multiple of the
+ * size. */
 SIMT uint32_t load_word(const void *at) { return __ldg((const uint32_t *)at); }
 SIMT words2 load_words2(const void *at) { return __ldg((const uint2 *)at); }
 SIMT words4 load_words4(const void *at) { return __ldg((const uint4 *)at); }
-/* A load that bypasses the cache of the multiprocessor: for memory that other blocks write while
- * the kernel runs, after a `poll` that showed that they have. 8-byte aligned. */
+/* Loads 8 aligned bytes that another block has written while the kernel runs, after a `poll` has
+ * shown that they are written. Bypasses the multiprocessor's cache, which may have an older
+ * value. */
 SIMT words2 load_fresh(const void *at) { return __ldcg((const uint2 *)at); }
-/* A load of the host's memory, which ignores what caches hold of it. 16-byte aligned. */
+/* Loads 16 aligned bytes of the host's memory. Ignores copies in caches, which may be old. */
 SIMT words4 load_host4(const void *at) { return __ldcv((const uint4 *)at); }
 
 #else
@@ -187,7 +194,7 @@ DEVICE int count_bits(uint32_t x)
 #endif
 }
 
-/* The upper (lower) word of high:low shifted left (right) by shift mod 32. */
+/* Shifts the 64 bits high:low left (right) by shift % 32, and returns the upper (lower) word. */
 DEVICE uint32_t funnel_left(uint32_t low, uint32_t high, uint32_t shift)
 {
 #ifdef __CUDA_ARCH__
@@ -249,7 +256,7 @@ DEVICE uint32_t swap_bytes(uint32_t x)
 #endif
 }
 
-/* sum + the products of the bytes of a (unsigned) and of b (signed). */
+/* Returns sum plus the products of the four bytes of a (unsigned) and those of b (signed). */
 DEVICE int dot_bytes(uint32_t a, uint32_t b, int sum)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
@@ -289,7 +296,7 @@ DEVICE float multiply_add(float a, float b, float c)
 
 /* ---- scans ---- */
 
-/* The sum of the values of all lower lanes. *total: of all lanes. */
+/* Returns the sum of the values of all lower lanes. *total: the sum of all lanes. */
 SIMT uint32_t warp_scan(uint32_t value, uint32_t *total)
 {
     uint32_t sum = value;
@@ -303,9 +310,9 @@ SIMT uint32_t warp_scan(uint32_t value, uint32_t *total)
     return sum - value;
 }
 
-/* The sum of the values of all lower threads of the block, whose size is a multiple of a warp.
- * *total: of all threads. sums: WARP_LANES words in shared memory, for this call alone until the
- * next barrier after it. */
+/* Returns the sum of the values of all lower threads of the block. *total: the sum of all threads.
+ * The size of the block is a multiple of WARP_LANES. sums: WARP_LANES words of shared memory, which
+ * may be used again only after another barrier. */
 SIMT uint32_t block_scan(uint32_t value, uint32_t *total, uint32_t *sums)
 {
     int lane = lane_index(), warp = thread_index() / WARP_LANES;

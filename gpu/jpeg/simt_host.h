@@ -1,8 +1,9 @@
 /*
- * simt_host.h - simt.h for a C compiler; tests/cuda/simt.c implements it.
+ * simt_host.h - the definitions of simt.h for a C compiler, to run kernels in tests on the host.
  *
- * simt_launch runs the blocks one after the other, in the order of their indices. The threads of a
- * block are coroutines, which switch only at barriers. One kernel runs at a time in a process.
+ * tests/cuda/simt.c implements the functions. simt_launch runs the blocks one after the other, in
+ * the order of their indices. The threads of a block are coroutines, which switch at barriers and
+ * at warp functions. A process runs one kernel at a time.
  */
 #pragma once
 
@@ -39,9 +40,9 @@ static inline simt_grid simt_as_row(unsigned blocks) { return (simt_grid){blocks
 
 struct CUstream_st;
 
-/* Runs the kernel, or enqueues it on a stream of the stand-in for the CUDA runtime; NULL: none.
- * Copies args. Returns a cudaError_t. Aborts if the threads of a block wait for each other for
- * ever. */
+/* Enqueues the kernel on a stream of the stand-in CUDA runtime; stream NULL: runs it at once.
+ * Copies args. Returns a cudaError_t. Aborts if the threads of a block wait for each other
+ * forever. */
 int simt_launch(void (*kernel)(const void *args), const void *args, size_t args_bytes,
                 simt_grid grid, unsigned threads, size_t shared, struct CUstream_st *stream);
 unsigned char *simt_dynamic_shared(void); /* filled with 0xA5 before each block */

@@ -1,9 +1,9 @@
 /*
- * upload.cu - the kernel of upload.h.
+ * upload.cu - the kernel of upload.h, which copies pieces of host memory to the device.
  *
- * A row of blocks copies a piece. Each thread has several reads in flight, because a read over the
- * bus takes more than a microsecond: 64 blocks keep 1 MiB in flight, which is more than the bus
- * needs for its rate.
+ * Each row of the grid copies a piece. A read over the bus takes more than a microsecond, so each
+ * thread has several reads in flight: 64 blocks of threads keep 1 MiB in flight, which is more than
+ * the bus needs to reach its full rate.
  */
 #include "gpu/jpeg/upload.h"
 

@@ -1,8 +1,8 @@
 /*
- * upload.h - copies pieces of pinned host memory to a device with one launch.
+ * upload.h - copies many small pieces of pinned host memory to a device with one kernel launch.
  *
  * A call of cudaMemcpyAsync costs the host 2 to 3 us, as long as the bus takes for 100 KiB. The
- * kernel reads the host's memory over the bus instead.
+ * kernel reads all pieces from the host's memory over the bus.
  */
 #pragma once
 
@@ -17,20 +17,22 @@ extern "C" {
 
 struct CUstream_st;
 
-/* The pieces are launch arguments, which may have 4 KiB. */
+/* Pieces per launch, at most: the list is passed as a launch argument, which may have 4 KiB. */
 #define UPLOAD_PIECES_MAX 160
-/* Larger pieces are for a copy engine: it reads faster, and needs no multiprocessors. */
+/* Largest piece. The caller copies larger ones with cudaMemcpyAsync: a copy engine is faster than a
+ * kernel, and does not use the multiprocessors. */
 #define UPLOAD_PIECE_BYTES_MAX (64 * KIB)
 #define UPLOAD_ALIGN 16
 
 struct upload_piece {
-    const uint8_t *from; /* pinned memory; multiple of UPLOAD_ALIGN, also the next member */
-    uint8_t *to;         /* device memory */
-    uint32_t bytes;      /* Both sides must extend to the next multiple of UPLOAD_ALIGN. */
+    const uint8_t *from; /* pinned memory, aligned to UPLOAD_ALIGN */
+    uint8_t *to;         /* device memory, aligned to UPLOAD_ALIGN */
+    uint32_t bytes;      /* The kernel rounds it up to a multiple of UPLOAD_ALIGN, so `from` must be
+                            readable, and `to` writable, up to there. */
 };
 
-/* Enqueues the copies of 1 to UPLOAD_PIECES_MAX pieces of at most UPLOAD_PIECE_BYTES_MAX bytes.
- * Copies the list. Returns a cudaError_t. */
+/* Enqueues the copies of 1 to UPLOAD_PIECES_MAX pieces of at most UPLOAD_PIECE_BYTES_MAX bytes
+ * each. The array may be freed after the call. Returns a cudaError_t. */
 int upload_launch(const struct upload_piece *pieces, uint32_t count,
                   struct CUstream_st *stream) MUST_CHECK;
 
