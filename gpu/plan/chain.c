@@ -1,4 +1,4 @@
-/* chain.c - appends passes to a chain and removes them. */
+/* chain.c - appends passes to a chain, and removes them. */
 #include "gpu/plan/chain.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ bool chain_is_cropped(const struct chain *chain)
     return chain->shape.width != chain->window.width || chain->shape.height != chain->window.height;
 }
 
-/* Kernels load whole aligned 16-byte pieces. */
+/* Whether each row of the current image starts at an aligned address, as most kernels require
+ * (pass.h). Rows are STRIDE_ALIGNed, so only the position of the window in them matters. */
 static bool window_is_aligned(const struct chain *chain)
 {
     return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
@@ -67,6 +68,8 @@ static void take_constants(struct plan *plan, struct pass *pass, size_t bytes, p
     plan->constants_bytes = pass->constants_at + bytes;
 }
 
+/* The pixels of overlays are a part of constants_bytes, but have a limit of their own, so they are
+ * subtracted. */
 enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes, pass_fill *fill)
 {
     struct plan *plan = chain->plan;
@@ -92,6 +95,8 @@ enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes, 
     return STATUS_OK;
 }
 
+/* If chain->overlays is NULL, the caller of plan_build does not provide overlays: for example the
+ * plan that resizes an overlay itself. */
 enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
                                uint32_t width, struct plan_overlay *overlay)
 {

@@ -7,11 +7,13 @@
  */
 #include "gpu/plan/pass.h"
 
-/* The slots of the scratch buffer. The writing passes of all variants use EVEN and ODD in turn, one
- * variant after the other. Passes on a branch use ASIDE in turn with the slot of EVEN and ODD that
- * is free. STACK holds the stacked images, and WORK the work space of passes. SOURCE holds the
- * image that a device decodes, FINAL the images that a device encodes, and CODEC the work space of
- * its decoder, and later of its encoders. */
+/* The parts of the scratch buffer, in their order. A slot is one part; it is as large as the
+ * largest thing that is ever put there. The passes of a chain write to EVEN and ODD in turn, and
+ * the variants run one after the other. Passes on a branch write to ASIDE, and to that one of EVEN
+ * and ODD that is free, in turn. STACK has the stacked images (pass.h), and WORK the work space of
+ * passes. SOURCE has the image that a device has decoded, FINAL the images that a device will
+ * encode, and CODEC the work space of the device's decoder, and later of its encoders. SLOT_RESULT
+ * is not a part: the pass writes the variant's result. */
 enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOT_SOURCE, SLOT_FINAL,
             SLOT_CODEC, SLOTS, SLOT_RESULT = SLOTS };
 
@@ -27,7 +29,7 @@ static void grow_slot(struct scratch *scratch, enum slot slot, size_t bytes)
         scratch->bytes[slot] = bytes;
 }
 
-/* Chooses the slot that each pass writes, and grows the slots to their sizes. */
+/* Chooses the slot to which each pass writes, and makes the slots large enough. */
 static void choose_slots(const struct plan_variant *variant, struct scratch *scratch)
 {
     uint32_t writers = pass_writers(variant->passes, variant->pass_count), written = 0, aside = 0;
@@ -37,14 +39,14 @@ static void choose_slots(const struct plan_variant *variant, struct scratch *scr
         if (!pass->values)
             grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
         if (pass->looks) {
-            aside = 0; /* if it ends a branch */
+            aside = 0; /* a pass that looks may end a branch */
             continue;
         }
         pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
         if (!pass->aside) {
             if (++written == writers && !variant->no_picture)
                 pass->slot = SLOT_RESULT;
-        } else if (pass[1].stacked) { /* a branch has another pass after this one */
+        } else if (pass[1].stacked) { /* pass[1] exists: a branch ends with a pass that looks */
             pass->slot = SLOT_STACK;
             bytes += scratch->bytes[SLOT_STACK];
             scratch->left = ++scratch->stacked;
@@ -63,7 +65,8 @@ static size_t take(size_t *used, size_t bytes)
     return offset;
 }
 
-/* Room that the encoders take in FINAL and CODEC. All of them run at the same time. */
+/* The bytes that all encoders take in FINAL and CODEC. They run at the same time, so they do not
+ * share memory. */
 struct encoder_room {
     size_t final_bytes, work_bytes;
 };
@@ -107,8 +110,8 @@ static struct pass_place slot_place(const struct scratch *scratch, enum slot slo
     return place;
 }
 
-/* The stack grows downwards, so that the last pass, which processes the whole stack, has its own
- * image and values at the start. */
+/* Gives a stacked pass its memory. The first one gets the end of the stack, and the last one its
+ * start, because the last one processes the whole stack. */
 static void lay_out_stacked(struct plan *plan, struct pass *pass, struct scratch *scratch)
 {
     if (scratch->left == scratch->stacked)
@@ -171,7 +174,8 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
     }
 }
 
-/* The report and the files follow what is downloaded. */
+/* Puts the report and the files at the end of the output buffer, after the part that is
+ * downloaded. */
 static void lay_out_files(struct plan *plan)
 {
     bool used = plan->source.file.bytes > 0;

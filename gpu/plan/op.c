@@ -1,4 +1,4 @@
-/* op.c - finds operations and parses their parameters. */
+/* op.c - finds operations by name, and parses their parameters. */
 #include "gpu/plan/op.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #define OP_PARAMS_MAX 12
 #define OPS_MAX 64 /* the fuzzer relies on this limit */
-#define SHOWN_BYTES   41 /* of a name or a value of a job */
+#define SHOWN_BYTES   41 /* messages show at most 40 bytes of a name or a value of a job */
 #define PLACE_BYTES 96 /* enough for "outputs[15].ops[31] " and a name */
 
 const struct op *op_find(const char *name)
@@ -106,12 +106,12 @@ static enum status unknown_param(const struct op_item *item, const char *name, s
 
 /* ---- one reader per kind ---- */
 
-/* A value of an item. */
+/* A JSON value that is read for a parameter. */
 struct reading {
     const struct op_item *item;
     struct error *error;
     const struct op_param *param;
-    const char *name; /* that of the parameter, or with an index of its array */
+    const char *name; /* for messages: the parameter's, or of an element of its array: "color[2]" */
     const cJSON *given;
     void *more; /* more_bytes of memory for what the value points to */
 };
@@ -300,7 +300,8 @@ static enum status read_place(const struct reading *r, void *value)
     return STATUS_OK;
 }
 
-/* By kind: the JSON type (0xFF: the reader checks it), the reader, and the type in messages. */
+/* For each kind of parameter: the JSON type (0xFF: the reader checks it), the reader, and how
+ * messages call the type. */
 static const struct {
     int type;
     enum status (*read)(const struct reading *r, void *value);
@@ -319,7 +320,7 @@ static const struct {
     [OP_KIND_PLACE] = {0xFF, read_place, "a path or an object with path or key"},
 };
 
-/* The expected type of a parameter, for messages. */
+/* Writes the type that the parameter must have, for messages. */
 static void say_type(const struct op_param *param, char *text, size_t size)
 {
     if (param->kind == OP_KIND_WORD)

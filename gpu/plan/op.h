@@ -1,5 +1,6 @@
 /*
- * op.h - an operation as one declaration: name, help, flags, parameters, and its step in a chain.
+ * op.h - how an operation of jobs (resize, sobel) is declared: name, help, parameters, and the
+ * function that appends its passes to a chain.
  *
  * Private to gpu. An operation is a `const struct op op_NAME` in gpu/ops and one row of
  * gpu/ops/table.c. Its parameters are declared once. The parser, its error messages, the random
@@ -20,10 +21,10 @@
 
 enum op_kind {
     OP_KIND_INTEGER,
-    OP_KIND_ODD,    /* an odd integer */
+    OP_KIND_ODD, /* an odd integer */
     OP_KIND_NUMBER,
     OP_KIND_BOOLEAN,
-    OP_KIND_WORD, /* index of one of `words` */
+    OP_KIND_WORD, /* one of `words`; the value is its index */
     OP_KIND_INTEGERS,
     OP_KIND_NUMBERS,
     OP_KIND_MATRIX,     /* exactly rows x columns numbers */
@@ -40,7 +41,7 @@ struct op_matrix {
     const double *values; /* row by row; the item owns them */
 };
 
-/* Always OP_OPTIONAL: the default depends on the job. */
+/* A colour. Such a parameter is always OP_OPTIONAL, because its default depends on the job. */
 struct op_color {
     bool given;
     uint8_t rgba[4];
@@ -50,19 +51,19 @@ struct op_param {
     const char *name;
     enum op_kind kind;
     enum op_need need;
-    size_t at;                /* offset in the operation's parameters */
+    size_t at;                /* offset in the struct of the operation's parameters */
     double min, max;          /* bounds of each number */
     double last_max;          /* bounds of the last column of OP_KIND_MATRIX: -last_max to
                                  last_max */
-    double standard;          /* default: for words the index, for optional ones 0 */
+    double standard;          /* the default; for words its index, for OP_OPTIONAL 0 */
     const int *standards;     /* default of OP_KIND_INTEGERS */
     const char *const *words; /* NULL-terminated */
     int rows, columns;        /* OP_KIND_INTEGERS and OP_KIND_NUMBERS have one row */
     const char *help;         /* sentences, without the last full stop */
 };
 
-/* The first members of a parameter's row. If the member's type does not match the kind, compilation
- * fails. */
+/* The first members of a parameter's row: kind, name and offset. `member` is that of the struct of
+ * the operation's parameters. If its type does not match the kind, compilation fails. */
 #define OP_AT(type, member, is) _Generic(((type *)0)->member, is: offsetof(type, member))
 #define OP_PARAM(named, type, member, is)                                                          \
     .name = #member, .kind = named, .at = OP_AT(type, member, is)
@@ -82,8 +83,8 @@ struct op_param {
 
 enum op_flag {
     OP_VALUES = 1,          /* returns values in the result */
-    OP_MOVES = 2,           /* only moves pixels, so that it commutes with grayscale */
-    OP_STARTS_GRAY = 4,     /* needs only the gray of a colour image, with default weights */
+    OP_MOVES = 2,           /* only moves pixels, so it may run before or after a grayscale */
+    OP_STARTS_GRAY = 4,     /* of a colour image, needs only the gray with the default weights */
     OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
     OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass,
                                except for the tables of a profile */
@@ -106,6 +107,7 @@ struct op_item {
     alignas(8) unsigned char params[];
 };
 
+/* An operation. In the comments of its functions, params is the struct of its parameters. */
 struct op {
     const char *name;
     const char *help;       /* one sentence, without the full stop */
@@ -118,9 +120,9 @@ struct op {
     enum status (*check)(const struct op_item *item, void *params, struct error *error);
     /* With OP_MOVES: whether it only moves pixels with these parameters. NULL: always. */
     bool (*moves)(const void *params);
-    /* Whether it returns values with these parameters. NULL: if it has OP_VALUES. */
+    /* Whether the operation returns values with these parameters. NULL: always with OP_VALUES. */
     bool (*gives)(const void *params);
-    /* Appends the operation's passes to the chain. bad_op if it does not fit this image. */
+    /* Appends the operation's passes to the chain. bad_op: a parameter does not fit the image. */
     enum status (*step)(const void *params, struct chain *chain);
     /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this
      * operation. NULL: 8. */
@@ -142,7 +144,7 @@ extern const size_t op_count;
  * output's number. *item: malloc'd, or NULL after an error. */
 enum status op_parse(struct op_item **item, const cJSON *json, int output, int position,
                      struct error *error) MUST_CHECK;
-/* NULL: unknown name. */
+/* Finds an operation. NULL: there is none with this name. */
 const struct op *op_find(const char *name);
 /* The first item of a list with the flag, or NULL. */
 const struct op_item *op_find_flag(const struct op_item *list, enum op_flag flag);

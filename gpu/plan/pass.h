@@ -1,24 +1,26 @@
 /*
  * pass.h - a pass: one kernel with its parameters and its geometry; private to gpu.
  *
- * A plan has one chain of passes per result, which starts at the decoded image. A pass reads one
- * image and writes another one that does not overlap it. The plan has laid out both in its
- * buffers. codecs/image.h has the rule for the padding of rows.
+ * A plan has one chain of passes per output. The first pass of a chain reads the decoded image.
+ * Each pass reads one image and writes another, which does not overlap the first. Both are in the
+ * plan's buffers. codecs/image.h has the rule for the padding of rows.
  *
- * The input may be a rectangle of a larger image, so that a crop costs nothing. The rows of the
- * rectangle start at addresses that are STRIDE_ALIGNed, `stride` bytes apart. The bytes after the
- * end of a row belong to other pixels. Only orient, pad and rotate also accept a rectangle at any
- * address. Their aligned units may then begin before the row, but still hold a byte of it.
+ * The input of a pass may be a rectangle of a larger image, so that a crop costs nothing. The rows
+ * of the rectangle are `stride` bytes apart, and start at addresses that are multiples of
+ * STRIDE_ALIGN. The bytes after the end of a row belong to other pixels. Only the passes orient,
+ * pad and rotate also accept rows at any address. They load aligned units, which may begin before
+ * the row, but always contain a byte of it.
  *
- * A pass may return values. Its work space is then in the output buffer, is downloaded with the
- * results, and is converted to JSON at the end. A pass that only computes values writes no image:
- * the next pass reads the same input.
+ * A pass may return values. It writes them to its work space, which is then in the output buffer,
+ * is downloaded with the results, and is converted to JSON at the end. A pass that only computes
+ * values (`looks`) writes no image: the next pass reads the same input.
  *
- * Passes may form a branch (see chain_leave), which ends in a pass that only computes values:
- * phash shrinks a copy of the image and hashes it. The pass after the branch reads the input of
- * the branch. Final passes may be stacked: the images that the stacked ones of a plan read have the
- * same small shape, and are stored one after the other. The stacked pass of the plan's last such
- * branch processes the whole stack. The others are deferred: they do nothing themselves.
+ * Passes may form a branch (chain_leave), which ends with a pass that only computes values. For
+ * example, phash shrinks a copy of the image and hashes it. The pass after the branch reads the
+ * same image as the first pass of the branch. The final passes of branches may be stacked: their
+ * small images have the same shape, and are stored one after the other for the whole plan. The last
+ * stacked pass of the plan processes all of them in one launch. The others are deferred: they do
+ * nothing.
  *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
  * passes have the same type and small images (pass_cuda_many).
@@ -44,12 +46,13 @@
 struct CUstream_st;
 struct pass;
 
-/* work: pass->work_bytes of memory for this call alone, BUFFER_ALIGNed. A pass that does more than
- * read or write each pixel once calls pass_is_late from time to time, and returns early if it is
- * late. Without these calls, a pass on a very large image could exceed a worker's time limit. */
+/* Computes the pass on the CPU. work: pass->work_bytes of memory, aligned to BUFFER_ALIGN. A pass
+ * that does more than read or write each pixel once must call pass_is_late from time to time, and
+ * return if it is late. Otherwise a pass on a very large image could exceed a worker's time
+ * limit. */
 typedef void pass_cpu(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work);
-/* The head of the definition of a pass_cpu function, which may leave parameters unused. */
+/* The head of the definition of a pass_cpu function, whose parameters may be unused. */
 #define PASS_LOOP(name)                                                                            \
     static void name(__attribute__((unused)) const struct pass *pass, const struct image *from,    \
                      __attribute__((unused)) const struct image *to,                               \
@@ -58,38 +61,39 @@ typedef void pass_cpu(const struct pass *pass, const struct image *from, const s
 typedef int pass_cuda(const struct pass *pass, const struct image *from, const struct image *to,
                       uint8_t *work, struct CUstream_st *stream);
 
-/* A pass with its addresses, for a launcher. */
+/* A pass with the addresses of its images, for a pass_cuda_many function. */
 struct pass_call {
     const struct pass *pass;
     struct image from, to;
     uint8_t *work;
 };
 /* As pass_cuda, for 1 to PASSES_SHARED_MAX passes of one type and of different tasks, in one
- * launch. Their images may have different sizes, but have equal channels, and the first
- * shared_params bytes of their params are equal. If it fails, some passes may have been enqueued,
- * and may be enqueued again. */
+ * launch. Their images may have different sizes, but have as many channels, and the first
+ * shared_params bytes of their params are equal. If the function fails, it may have enqueued some
+ * of the passes; the caller may enqueue all of them again. */
 typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
                            struct CUstream_st *stream);
-/* The images are launch arguments, which may have 4 KiB. */
+/* Limited by the launch arguments, which contain the images and may have 4 KiB. */
 #define PASSES_SHARED_MAX 32
-/* A pass with more pixels has its own launch: it runs for longer than the launch takes. */
+/* A pass on an image with more pixels gets its own launch: it runs longer than a launch takes. */
 #define PASS_SHARED_PIXELS (1u << 20)
 
 /* Converts the values in the work space, in host memory, to JSON. NULL: out of memory. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
-/* Writes the tables of a pass, which depend on its params alone. The memory is zeroed. */
+/* Writes the tables of a pass, which depend only on its params, to zeroed memory. */
 typedef void pass_fill(const struct pass *pass, uint8_t *constants);
 
+/* The code of a pass. */
 struct pass_type {
     const char *name;
     pass_cpu *cpu;
-    /* One of these, or none: built without CUDA. */
+    /* One of these two is set; none if gpuimgd is built without CUDA. */
     pass_cuda *cuda;
     pass_cuda_many *cuda_many;
-    size_t shared_params; /* bytes, for cuda_many */
+    size_t shared_params; /* for cuda_many, in bytes: see there */
 };
 
-/* The end of a pass_type. */
+/* The last members of a pass_type's initializer. */
 #ifdef GPUIMGD_CUDA
 #define PASS_CUDA(function) function, NULL, 0
 #define PASS_CUDA_MANY(function, bytes) NULL, function, bytes
@@ -107,7 +111,7 @@ static inline size_t pass_shape_bytes(struct pass_shape shape)
     return image_bytes(shape.width, shape.height, shape.channels);
 }
 
-/* The decoded image: smaller than the full source if it was decoded at M/8. */
+/* The shape of the decoded image: smaller than the image in the file if it was decoded at M/8. */
 static inline struct pass_shape plan_source_shape(const struct plan_source *source)
 {
     return (struct pass_shape){image_scaled(source->width, source->eighths),
@@ -118,28 +122,28 @@ enum pass_buffer { PASS_INPUT, PASS_OUTPUT, PASS_SCRATCH };
 
 struct pass_place {
     enum pass_buffer buffer;
-    size_t offset; /* in bytes, BUFFER_ALIGNed */
+    size_t offset; /* in bytes, a multiple of BUFFER_ALIGN */
 };
 
-/* The stored image that contains the input rectangle: its size, and the position of the
- * rectangle. */
+/* The size of the stored image that contains the input of a pass, and the position of the input in
+ * it. */
 struct pass_window {
     uint32_t width, height, x, y;
 };
 
 struct pass {
     const struct pass_type *type;
-    struct pass_shape from, to; /* `from` is the rectangle */
+    struct pass_shape from, to; /* of the input and of the result */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
-    unsigned slot; /* where layout.c puts its image */
+    unsigned slot; /* for layout.c: the part of the scratch buffer that has the result */
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
     bool looks;          /* writes no image, only its work space; `to` equals `from` */
-    bool aside;          /* on a branch: its input or output is not the chain's */
-    bool stacked;        /* the final pass of a branch that reads its image in the stack */
-    bool deferred;       /* does nothing: the last stacked pass reads the whole stack, and writes
-                            the values of this pass to work_place */
+    bool aside;          /* belongs to a branch */
+    bool stacked;        /* a final pass of a branch whose image is in the stack: see above */
+    bool deferred;       /* does nothing: the plan's last stacked pass writes this pass's values to
+                            work_place */
     size_t constants_at, constants_bytes; /* offset from plan->constants_at */
     pass_fill *fill;          /* writes the constants; NULL: none */
     const uint8_t *constants; /* address for the running engine; set by pass_bind */
@@ -170,7 +174,7 @@ static inline bool pass_is_late_at(const struct pass *pass, uint32_t y)
     return y % PASS_ROWS_PER_LOOK == 0 && pass_is_late(pass);
 }
 
-/* Number of passes that write images of the chain. */
+/* Number of passes that write images, without those of branches. */
 static inline uint32_t pass_writers(const struct pass *passes, uint32_t count)
 {
     uint32_t writers = 0;
@@ -179,7 +183,8 @@ static inline uint32_t pass_writers(const struct pass *passes, uint32_t count)
     return writers;
 }
 
-/* layout.c: places the built variants in the buffers, and sets the plan's sizes. */
+/* layout.c: gives all images and values of the plan their places in the buffers, and sets the sizes
+ * of the buffers. */
 void plan_lay_out(struct plan *plan);
 
 /* The three buffers of a plan, in the memory of the engine that runs it. */
@@ -187,7 +192,8 @@ struct pass_buffers {
     uint8_t *input, *output, *scratch;
 };
 
-/* The pass for an engine to run: the pass itself, or a copy with `constants` set if it has any. */
+/* Returns the pass for an engine to run: the pass itself, or if it has constants *bound, a copy
+ * with their address. */
 static inline const struct pass *pass_bind(const struct pass *pass, const struct plan *plan,
                                            const struct pass_buffers *buffers, struct pass *bound)
 {
@@ -219,7 +225,7 @@ static inline struct pass_window pass_window_whole(struct pass_shape shape)
     return window;
 }
 
-/* The rectangle of this shape in the image stored at `pixels`. */
+/* A rectangle of this shape in the image that is stored at `pixels`. */
 static inline struct image pass_view_window(uint8_t *pixels, struct pass_shape shape,
                                             struct pass_window window)
 {

@@ -40,7 +40,7 @@ uint32_t plan_eighths(const struct plan_source *source, const struct op_item *op
 
 /* ---- building ---- */
 
-/* Sets the full sides of the oriented source. */
+/* Tells the chain how a source that was decoded at M/8 relates to the image in the file. */
 static void set_sides(struct chain *chain, const struct plan_source *source)
 {
     int orientation = source->orientation;
@@ -105,7 +105,7 @@ static enum status add_ops(struct chain *chain, const struct plan_target *target
     return status ? status : leave_cmyk(chain, target->ops);
 }
 
-/* For an output of values alone: drops the passes after the last one that computes values. */
+/* For an output that has only values: drops the passes after the last one that computes values. */
 static void drop_pictures(struct chain *chain)
 {
     while (chain->count > chain->first && !chain->passes[chain->count - 1].values)
@@ -120,9 +120,9 @@ static void shrink_passes(struct plan_variant *variant)
     variant->passes = passes ? passes : variant->passes;
 }
 
-/* Whether the result must become an image of its own. A result that no pass writes is used in its
- * place if the codec that reads it is where the source is; only the host reads a part of it. Other
- * results are stored whole, one after the other. */
+/* Whether a copy must make the result an image of its own. If no pass writes an image, the source
+ * is the result; it need not be copied if its encoder runs where the source is, on the host or on
+ * the device. Only the host's encoders can read a rectangle of a larger image. */
 static bool needs_copy(const struct chain *chain, const struct plan_target *target)
 {
     bool cropped = chain_is_cropped(chain), source_on_device = chain->plan->source.file.bytes > 0;
@@ -131,8 +131,9 @@ static bool needs_copy(const struct chain *chain, const struct plan_target *targ
     return source_on_device != target->on_device || (cropped && target->on_device);
 }
 
-/* Except in noise, a coefficient takes less than one byte on average, or less than two at high
- * qualities. A larger file is encoded on the host. */
+/* Sets how a device encodes the variant. Except in noise, a coefficient takes less than one byte on
+ * average, or less than two at high qualities. If the file is larger than this capacity, the host
+ * encodes it. */
 static void set_encoder(struct plan_variant *variant, const struct plan_target *target)
 {
     enum { mcu = 16, high_quality = 90 };
@@ -226,7 +227,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     return STATUS_OK;
 }
 
-/* The variant keeps its number, without passes, image or values. */
+/* Removes a variant that has failed. It keeps its number, but has no passes, image or values. */
 static void leave_out(struct plan_variant *variant)
 {
     free(variant->passes);
@@ -234,7 +235,7 @@ static void leave_out(struct plan_variant *variant)
     *variant = (struct plan_variant){.no_picture = true};
 }
 
-/* Whether an error of one variant leaves the others as they are. */
+/* Whether an error fails only the target in which it occurred, not the whole plan. */
 static bool is_of_target(enum status status)
 {
     return status != STATUS_OVER_BUDGET && status != STATUS_OUT_OF_MEMORY &&

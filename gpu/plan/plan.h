@@ -1,12 +1,13 @@
 /*
- * plan.h - turns a job's operations into passes over buffers, with exact byte counts.
+ * plan.h - plans how a job is computed: turns its operations into passes over buffers, whose sizes
+ * are known exactly.
  *
- * A worker builds the plan as soon as it has read the header of the input. The plan is then
- * read-only, and both engines run the same plan. One source image feeds up to JOB_OUTPUTS_MAX
- * variants, one per output. Each variant is a chain of passes. A pass is one kernel; adjacent
- * operations are fused into one pass if the result is bit-identical. The result of each variant
- * has its own place in the output buffer, and so have values. A variant without passes is the
- * source itself or a rectangle of it: nothing is computed or copied.
+ * A worker builds the plan as soon as it has read the header of the input. After that the plan is
+ * read-only. Both engines (gpu/engine/engine.h) run the same plan. One source image feeds up to
+ * JOB_OUTPUTS_MAX variants, one per output. A variant is computed by a chain of passes; a pass is
+ * one kernel. Adjacent operations become one pass if the result is the same to the bit. The image
+ * and the values of each variant have their own places in the output buffer. A variant without
+ * passes is the source itself, or a rectangle of it: nothing is computed or copied.
  */
 #pragma once
 
@@ -27,9 +28,9 @@ struct colour; /* gpu/colour/conversion.h: the tables of a profile */
 
 /* A file that a device decodes. */
 struct plan_file {
-    size_t bytes;      /* 0: the host decodes */
-    size_t work_bytes; /* device memory for the decode alone */
-    size_t frame_bytes; /* of the description of its headers, which the engine reads */
+    size_t bytes;       /* 0: the host decodes, and there is no such file */
+    size_t work_bytes;  /* device memory that only the decoder needs */
+    size_t frame_bytes; /* size of its struct jpeg_frame, the parsed headers */
 };
 
 /* The image that the codec will decode. */
@@ -37,8 +38,8 @@ struct plan_source {
     uint32_t width, height, channels; /* full size; channels is 1 with DECODE_LUMA */
     bool ycc;                         /* DECODE_YCC: the 3 channels are Y, Cb and Cr */
     bool cmyk;                        /* DECODE_CMYK: the 4 channels are C, M, Y and K */
-    const uint8_t *icc;               /* the file's profile, for any colours; borrowed, and used
-                                         by plan_build alone */
+    const uint8_t *icc;               /* the file's ICC profile; borrowed, and read only by
+                                         plan_build */
     size_t icc_bytes;                 /* 0: none */
     struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
@@ -52,12 +53,13 @@ struct op_place {
     const char *path, *key;
 };
 
-/* The overlay of one operation of a target, as plan_overlays.find gets it. */
+/* The argument of plan_overlays.find: which overlay an operation needs. */
 struct plan_overlay_request {
-    unsigned number; /* of the target */
-    int position;    /* of the operation */
+    unsigned number; /* plan_target.number */
+    int position;    /* of the operation in the target's ops */
     struct op_place place;
-    uint32_t width;  /* to which it is resized, as by resize_exact, with its ratio; 0: not */
+    uint32_t width; /* the overlay is resized to this width, as by resize_exact, with its aspect
+                       ratio; 0: it is not resized */
 };
 
 struct plan_overlay {
@@ -65,8 +67,8 @@ struct plan_overlay {
     bool gray;          /* R = G = B in each pixel whose alpha is not 0 */
 };
 
-/* Where operations find the images that they lay over others. find is called by plan_build, on its
- * thread. Its error fails the target alone, except out_of_memory, over_budget and timeout. */
+/* How operations get the images that they lay over others. plan_build calls `find`. Its error fails
+ * only the target; out_of_memory, over_budget and timeout fail the whole plan. */
 struct plan_overlays {
     enum status (*find)(void *context, const struct plan_overlay_request *request,
                         struct plan_overlay *overlay, struct error *error);
@@ -79,15 +81,17 @@ struct plan_target {
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
-    uint32_t side_max; /* of the output format; 0: no other limit than plan_limits */
+    uint32_t side_max; /* longest side in the output format; 0: only plan_limits apply */
     bool on_device;  /* A device encodes the output as a sequential JPEG. */
     int quality;     /* of that JPEG, 1 to 100 */
-    uint8_t h, v;    /* the sampling factors of its Y, 1 or 2, if it has colours: see encode.h */
-    size_t header_bytes; /* of that JPEG, before the entropy-coded data, with its tables */
+    uint8_t h, v;    /* the sampling factors of Y in that JPEG, if it has colours: see
+                        gpu/jpeg/encode.h */
+    size_t header_bytes; /* memory for its struct jpeg_prelude: quantisation tables, and the bytes
+                            before the Huffman-coded data */
     /* Returns the device memory for encoding an image into a file of at most `capacity` bytes. */
     size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
                             uint32_t v, size_t capacity);
-    const struct plan_overlays *overlays; /* NULL: an operation with an overlay is bad_op */
+    const struct plan_overlays *overlays; /* NULL: operations with an overlay fail with bad_op */
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
     struct error *error; /* Receives bad_op, image_too_large and errors of overlays; the plan is
                             then built without this variant. NULL: these errors fail the whole
@@ -99,42 +103,48 @@ struct plan_limits {
     uint32_t side_max;
 };
 
-/* A sequential JPEG. */
+/* How a device encodes a variant as a sequential JPEG. */
 struct plan_encoder {
     bool on_device;
     int quality;
     uint8_t h, v;                   /* sampling factors of Y; gray: 1 and 1 */
-    size_t header_at, header_bytes; /* in the input buffer */
-    size_t image_at, work_at;       /* in the scratch buffer */
+    size_t header_at, header_bytes; /* of the header, in the input buffer */
+    size_t image_at, work_at;       /* of the image, and of the encoder's memory, in the scratch
+                                       buffer */
     size_t work_bytes;
     size_t capacity;                /* of the file, at the variant's offset in the output buffer */
 };
 
+/* One output: its passes, and where its result is. */
 struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
-    bool is_source;                   /* no pass writes an image: the result is (a part of) the
-                                         source */
-    uint32_t x, y;                    /* position of that part; else 0 */
-    bool no_picture;                  /* if it has an image, the image stays in the scratch
+    bool is_source;                   /* no pass writes an image: the result is the source, or a
+                                         rectangle of it */
+    uint32_t x, y;                    /* position of this rectangle; otherwise 0 */
+    bool no_picture;                  /* only values are wanted; an image stays in the scratch
                                          buffer */
-    size_t offset;                    /* of the result in the output buffer, BUFFER_ALIGNed */
-    struct colour *colour;            /* tables of its passes; NULL: none. Part of the passes. */
-    struct plan_encoder encoder;      /* the result is a file instead of an image */
+    size_t offset;                    /* of the result in the output buffer */
+    struct colour *colour;            /* tables that the passes use; freed with them; NULL: none */
+    struct plan_encoder encoder;      /* if on_device, the result is a file instead of an image */
 };
 
-/* What a device reports of its codecs, at report_at in the output buffer. Zero before the run. */
+/* Written by the device's codecs, at report_at in the output buffer. Must be zero before the
+ * run. */
 struct plan_report {
     uint32_t declined;                    /* the reason, or 0: the file was decoded */
     uint32_t file_bytes[JOB_OUTPUTS_MAX]; /* of each variant's file; 0: larger than its capacity */
 };
 
 /*
- * If a device decodes, the input buffer holds the file and its struct jpeg_frame, and the source is
- * in the scratch buffer. If a device encodes, the variant's image is in the scratch buffer too. The
- * kernels write the report and the files over the bus into the host's output buffer, because their
- * sizes are not known before. The device's output buffer ends before these written_bytes.
+ * The plan of a job. It has three buffers: input, output and scratch.
+ *
+ * If a device decodes, the input buffer has the file and its struct jpeg_frame, and the decoded
+ * image is in the scratch buffer. If a device encodes, the variant's image is in the scratch
+ * buffer, too. The codec's kernels write the report and the files over the bus, directly to the end
+ * of the host's output buffer, because the sizes of files are not known before. These written_bytes
+ * do not exist in the device's output buffer.
  */
 struct plan {
     struct plan_source source;
@@ -143,17 +153,18 @@ struct plan {
     size_t input_bytes;   /* pinned: the decoded image or the file, and the constants */
     size_t frame_at;      /* offset of the frame in the input buffer */
     size_t report_at;     /* offset of the report in the output buffer */
-    size_t written_bytes; /* end of the output buffer that kernels write over the bus */
-    size_t source_at;     /* offset of the source in the scratch buffer */
+    size_t written_bytes; /* size of the end of the output buffer, which kernels write over the bus;
+                             0: the device's codec is not used */
+    size_t source_at;     /* if a device decodes: offset of the image in the scratch buffer */
     size_t codec_at;      /* offset of the codecs' work space in the scratch buffer */
-    size_t constants_at;  /* offset of the passes' tables in the input buffer */
+    size_t constants_at;  /* offset in the input buffer of the passes' tables and overlays */
     size_t constants_bytes;
-    size_t overlays_bytes; /* part of constants_bytes */
+    size_t overlays_bytes; /* the part of constants_bytes that is pixels of overlays */
     size_t output_bytes;  /* pinned: values, and all results except the source */
-    size_t scratch_bytes; /* images between passes; on the device, or host memory for the CPU
-                             engine */
-    size_t device_bytes;  /* on a device: input + outputs + scratch, each BUFFER_ALIGNed */
-    bool idle;            /* no variant has a pass: skip the engine */
+    size_t scratch_bytes; /* images between passes, and work space; on the device, or in host memory
+                             with the CPU engine */
+    size_t device_bytes;  /* all memory on a device: input, downloaded output and scratch */
+    bool idle;            /* nothing is computed: the engine need not run */
 };
 
 /* Chooses how to decode a YCbCr source. A variant needs only the Y channel if its first operation,
@@ -167,8 +178,8 @@ enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 uint32_t plan_eighths(const struct plan_source *source, const struct op_item *ops);
 
 /* Builds the plan. *plan is overwritten; call plan_clear after success and after an error. Errors
- * of one target: bad_op (a parameter does not fit this image), image_too_large (an output). Errors
- * of the plan: over_budget (tables), out_of_memory. */
+ * of a target: bad_op (a parameter does not fit this image), image_too_large (its result). Errors
+ * of the whole plan: over_budget (tables or overlays), out_of_memory. */
 enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error) MUST_CHECK;
@@ -179,18 +190,19 @@ size_t plan_bytes(const struct plan *plan);
  * again. */
 void plan_drop_passes(struct plan *plan);
 
-/* Computes the constants into their place in the input buffer. Call it once per buffer, on any
- * thread, before the plan is run or submitted. The maximum of 64 MiB of tables takes about half a
- * second; overlays are copied. */
+/* Writes the tables and the overlays of all passes to the input buffer. Call it once per input
+ * buffer, on any thread, before the plan runs. The maximum of 64 MiB of tables takes about half a
+ * second. */
 void plan_put_constants(const struct plan *plan, uint8_t *input);
 
-/* The image of a variant, in buffers of input_bytes and output_bytes. */
+/* The image of a variant, in the buffers of the plan. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
-/* The file of a variant that a device has encoded; *bytes 0: it was larger than its capacity. */
+/* The file of a variant that a device has encoded. *bytes: its size; 0: the file would have been
+ * larger than its capacity, and the host must encode the image. */
 const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,
                             size_t *bytes);
 const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output);
-/* The decoded image: smaller than the full source if it was decoded at M/8. */
+/* The decoded image in the input buffer: smaller than the image in the file if decoded at M/8. */
 struct image plan_input(const struct plan *plan, uint8_t *input);
 
 #ifdef __cplusplus
