@@ -1,4 +1,5 @@
-/* attention.c - finds the window with the most edges and copies it, on the CPU. */
+/* attention.c - the pass of attention.h on the CPU: finds the window with the most edges, and
+ * copies it. */
 #include "gpu/ops/attention.h"
 
 #include <string.h>
@@ -6,16 +7,17 @@
 /* Columns whose gray is kept in the L1 cache. */
 #define COLUMNS 512
 
-/* Columns x0 to x0 + count - 1 of the image, and one more on either side. */
+/* The columns x0 to x0 + count - 1 of the image, with their energy. */
 struct tile {
     const struct image *from;
     const struct grayscale *gray;
     uint32_t x0, count;
     uint32_t made;                /* rows that have been converted */
-    uint8_t rows[3][COLUMNS + 2]; /* the last three; the first column is x0 - 1 */
+    uint8_t rows[3][COLUMNS + 2]; /* gray of the last three rows, with a column on either side */
     uint32_t sums[COLUMNS];       /* energy of the columns */
 };
 
+/* Returns the gray of row y, and converts it first if needed. It starts at column x0 - 1. */
 static const uint8_t *tile_row(struct tile *tile, int y)
 {
     const struct image *from = tile->from;
@@ -33,7 +35,7 @@ static const uint8_t *tile_row(struct tile *tile, int y)
     return tile->rows[y % 3];
 }
 
-/* Adds the energy of a row's pixels to the sums of their columns, and returns its sum. */
+/* Adds the energy of a row's pixels to the sums of their columns. Returns the energy of the row. */
 VECTOR_CLONES
 static uint32_t add_row(const uint8_t *restrict a, const uint8_t *restrict m,
                         const uint8_t *restrict b, uint32_t count, uint32_t *restrict sums)
@@ -47,7 +49,7 @@ static uint32_t add_row(const uint8_t *restrict a, const uint8_t *restrict m,
     return total;
 }
 
-/* Adds the energy of `count` columns from x0 to the sums of the lines. */
+/* Adds the energy of `count` columns from x0 on to the sums of the lines. */
 static void add_tile(const struct pass *pass, const struct image *from, uint32_t x0, uint32_t count,
                      uint64_t *sums)
 {
@@ -100,7 +102,7 @@ pass_cuda attention_cuda;
 static const struct pass_type pass_attention = {"attention", attention_cpu,
                                                 PASS_CUDA(attention_cuda)};
 
-/* The window in pixels of the image before it was resized. */
+/* Returns the window's rectangle in the image before it was resized. */
 static cJSON *attention_values(const struct pass *pass, const uint8_t *work)
 {
     const struct attention *own = (const struct attention *)pass->params;

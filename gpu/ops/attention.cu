@@ -1,8 +1,9 @@
 /*
- * attention.cu - three launches: add up the energy of lines, choose the window, copy it.
+ * attention.cu - the pass of attention.h: three launches add up the energy of lines, choose the
+ * window, and copy it.
  *
- * A block adds the energy of 32 columns and up to 64 rows in shared memory. One block then sums the
- * lines and compares all places of the window.
+ * In the first launch, each block adds up the energy of 32 columns and 64 rows in shared memory. In
+ * the second, one block sums the lines and compares all places of the window.
  */
 #include "gpu/ops/attention.h"
 #include "gpu/ops/launch.cuh"
@@ -43,7 +44,7 @@ template <int C> SIMT uint32_t energy_at(const attention_args &a, int x, int y)
     return attention_energy(rows[0], rows[1], rows[2], 0, 1, 2);
 }
 
-/* width, height: of the source. */
+/* a.width, a.height: of the source. */
 template <int C>
 static __global__ void __launch_bounds__(COLUMNS *THREAD_ROWS)
     energy_kernel(const __grid_constant__ attention_args a)
@@ -64,7 +65,8 @@ static __global__ void __launch_bounds__(COLUMNS *THREAD_ROWS)
         atomicAdd(&a.sums[line], (unsigned long long)lines[number]);
 }
 
-/* Replaces each sum by the sum of those before it. Each thread has a part of the lines. */
+/* Replaces each line's sum by the sum of all lines before it. Each thread has a part of the
+ * lines. */
 SIMT void sum_lines(uint64_t *sums, uint32_t length, uint64_t (*parts)[CHOOSERS])
 {
     uint32_t share = (length + CHOOSERS - 1) / CHOOSERS, i = threadIdx.x;

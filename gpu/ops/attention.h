@@ -1,10 +1,11 @@
 /*
- * attention.h - the part of an image with the most edges, for `resize` with `fit` cover.
+ * attention.h - cuts out the part of an image with the most edges, for `resize` with `fit` cover.
  *
- * One side of the window is that of the image, so the window moves along one axis only. The energy
- * of a line across this axis is the sum of its pixels' Sobel magnitudes. The window with the most
- * energy wins. All sums are integers. The pass finds the window and copies it; where it starts is
- * computed on the device, so the plan knows only its size.
+ * The part, called the window, is as wide or as high as the image, so that it can move only along
+ * one axis. The energy of a line across this axis (a column or a row) is the sum of its pixels'
+ * Sobel magnitudes. The window whose lines have the most energy is chosen. All sums are integers.
+ * One pass finds the window and copies it. The plan knows only the window's size, because the
+ * device computes where it starts.
  */
 #pragma once
 
@@ -13,19 +14,20 @@
 
 struct attention {
     struct grayscale gray;
-    bool down; /* the window moves down, not across */
+    bool down;                        /* the window moves down; otherwise across */
     uint32_t full_width, full_height; /* of the image before it was resized */
-    uint32_t full_window;             /* length of the window in that image, along its axis */
+    uint32_t full_window;             /* length of the window in that image, along the axis */
 };
 
-/* The work space. sums[k]: energy of line k. The kernels replace it by the sum of lines 0 to k - 1,
- * with one more entry for all lines. */
+/* The work space. sums[k]: the energy of line k. Later, the kernels replace it by the sum of the
+ * lines 0 to k - 1; the last entry is the sum of all lines. */
 struct attention_work {
     uint64_t start; /* the first line of the window */
     uint64_t sums[];
 };
 
-/* As op_sobel with its defaults. a, m and b are the gray of three rows. */
+/* The energy of a pixel: the result of the operation sobel with its defaults. a, m, b, left, right:
+ * as for sobel_gx. */
 PIXEL uint32_t attention_energy(const uint8_t *a, const uint8_t *m, const uint8_t *b, size_t left,
                                 size_t x, size_t right)
 {
@@ -33,14 +35,15 @@ PIXEL uint32_t attention_energy(const uint8_t *a, const uint8_t *m, const uint8_
     return (uint32_t)(sum > 255 ? 255 : sum);
 }
 
-/* A place of the window. */
+/* A possible place of the window, and its energy. */
 struct attention_place {
     uint64_t energy;
     uint32_t start;
 };
 
-/* Whether a is better than b: more energy, then nearer to the middle, then the lower start. `room`:
- * the largest start. The order is total. */
+/* Whether place a is better than place b: it has more energy, or as much and is nearer to the
+ * middle, or as near and starts earlier. room: the largest start. No two places are equal, so the
+ * result does not depend on the order of comparisons. */
 PIXEL bool attention_better(const struct attention_place *a, const struct attention_place *b,
                             uint32_t room)
 {
@@ -52,6 +55,7 @@ PIXEL bool attention_better(const struct attention_place *a, const struct attent
     return a_off != b_off ? a_off < b_off : a->start < b->start;
 }
 
-/* Cuts the window of width x height out of the chain's image. One of them is that of the image. */
+/* Appends the pass, which cuts a window of width x height out of the current image. One of the two
+ * is the width or the height of the image. */
 void attention_add(struct chain *chain, uint32_t width, uint32_t height,
                    const struct attention *attention);

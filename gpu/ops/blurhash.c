@@ -8,7 +8,7 @@
 
 /* ---- tables ---- */
 
-/* IEC 61966-2-1 */
+/* The linear colour of an sRGB value: IEC 61966-2-1. */
 static double linear_of(int value)
 {
     double v = value / 255.0;
@@ -20,8 +20,9 @@ static int32_t to_fixed(double value, int bits)
     return (int32_t)lrint(ldexp(value, bits));
 }
 
-/* cos(pi i x / length) of `count` components i. All values are mirrored from an eighth of a turn
- * to the other three, so that cosines that cancel in theory also cancel here. */
+/* Computes cos(pi i x / length) for `count` components i. Only the angles up to a quarter turn of i
+ * = 1 are computed; all others are mirrored from them. So cosines whose sum is 0 in theory also
+ * cancel here. */
 static void cosines_fill(int32_t *rows, size_t count, size_t length)
 {
     const int32_t one = 1 << BLURHASH_BITS;
@@ -56,7 +57,8 @@ static void blurhash_fill(const struct pass *pass, uint8_t *constants)
 
 /* ---- the CPU loop ---- */
 
-/* A span of a row, one array per channel, and its sums in 1/2^30. */
+/* The linear colours of a span: one array per channel, in units of 1/2^26, and their sums in units
+ * of 1/2^30. */
 struct span {
     int32_t of[3][BLURHASH_SPAN];
     int64_t sums[3];
@@ -122,12 +124,12 @@ static const struct pass_type pass_blurhash = {"blurhash", blurhash_cpu, PASS_CU
 /* ---- the text ---- */
 
 #define DIGITS 83
-/* Steps of the largest coefficient, and the number of steps in 1. */
+/* The hash contains the largest coefficient in steps of 1/166, of which there are 83. */
 #define MAXIMUM_STEPS 83
 #define MAXIMUM_UNIT 166.0
 #define AC_STEPS 19
-/* Larger than the error of a mean colour, in steps. Means that are exactly between two steps, which
- * averages of few dark pixels often are, become the higher one. */
+/* More than the error of the mean colour, in units of a byte. It is added so that a mean that is
+ * exactly between two bytes, as is common for few dark pixels, always becomes the higher one. */
 #define COLOUR_ERROR (1.0 / (1 << 18))
 
 struct hash_text {
@@ -152,6 +154,7 @@ static unsigned step_of(double value, unsigned steps)
     return value < 0 ? 0 : value >= steps ? steps - 1 : (unsigned)value;
 }
 
+/* The mean colour as sRGB, 8 bits per channel. */
 static unsigned colour_of(const double mean[3])
 {
     unsigned colour = 0;
@@ -163,6 +166,7 @@ static unsigned colour_of(const double mean[3])
     return colour;
 }
 
+/* Any other coefficient, with 19 steps per channel. */
 static unsigned waves_of(const double coefficient[3], double maximum)
 {
     unsigned waves = 0;

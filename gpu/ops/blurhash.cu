@@ -1,10 +1,10 @@
 /*
- * blurhash.cu - the sums of a BlurHash, with a warp per span of a row.
+ * blurhash.cu - computes the sums of a BlurHash (blurhash.h), with a warp per span of a row.
  *
- * Each lane sums the colours and the products of every 32nd pixel of the span, for all components
- * across. The warp adds these sums by shuffles. Each lane then multiplies them by the cosine of one
- * component down, and adds the results to the block's sums in shared memory. The sums are integers,
- * so their order does not matter.
+ * Each lane adds up every 32nd pixel of the span: its colours, and their products with the cosines
+ * of all components across. The warp adds up the lanes' sums by shuffles. Then each lane multiplies
+ * the span's sums by the cosine of one component down, and adds the results to the block's sums in
+ * shared memory. All sums are integers, so their order does not matter.
  */
 #include "gpu/ops/blurhash.h"
 #include "gpu/ops/launch.cuh"
@@ -35,7 +35,8 @@ SIMT int64_t warp_sum(int64_t sum)
     return sum;
 }
 
-/* The grid has a column per span. Its blocks process every gridDim.y-th group of rows. */
+/* The grid has a column of blocks per span. A block processes WARPS rows, then the WARPS rows
+ * gridDim.y blocks further down, and so on. */
 template <int C>
 static __global__ void __launch_bounds__(WARPS *WARP)
     blurhash_kernel(const __grid_constant__ blurhash_args a)
@@ -73,7 +74,7 @@ static __global__ void __launch_bounds__(WARPS *WARP)
         int32_t cosine = lane < down ? rows[(size_t)lane * a.height + y] : 0;
         unrolled_for (int i = 0; i < BLURHASH_SIDE_MAX; i++) {
             if (i >= across)
-                continue; /* the same for all lanes */
+                continue; /* all lanes skip it, so that the shuffles are complete */
             unrolled_for (int c = 0; c < planes; c++) {
                 int64_t sum = warp_sum(own[i][c]);
                 int64_t part = blurhash_weigh(blurhash_narrow(sum), cosine);

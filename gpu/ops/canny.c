@@ -10,7 +10,7 @@
 
 /* ---- the work space ---- */
 
-/* Each row of gradients has a column of zeros on either side. */
+/* Bytes of a row of gradients, which has a column of zeros on either side. */
 static size_t gradient_pitch(uint32_t width)
 {
     return image_stride(width + 2, sizeof(uint16_t));
@@ -23,8 +23,9 @@ static size_t rows_bytes(uint32_t width)
     return window_bytes(width, 1, 1, 1) + GRADIENT_ROWS * gradient_pitch(width);
 }
 
-/* One word per 2 x 2 block. The CPU uses them for its stack, after its rows. The device uses them
- * for its labels and needs one more word, which the space of the rows covers. */
+/* The CPU needs memory for rows, and then a stack with one word per 2 x 2 block. The device needs
+ * no rows; it has a label per block, and one word more, for which the memory of the rows is
+ * enough. */
 static size_t work_bytes(uint32_t width, uint32_t height)
 {
     return rows_bytes(width) +
@@ -33,7 +34,8 @@ static size_t work_bytes(uint32_t width, uint32_t height)
 
 /* ---- gradients and marks ---- */
 
-/* Rows start one column before the image. */
+/* Computes the gradients of a row from three rows of gray, which start one column before the
+ * image. */
 VECTOR_CLONES
 static void gradient_row(const uint8_t *restrict a, const uint8_t *restrict m,
                          const uint8_t *restrict b, uint16_t *restrict to, size_t width)
@@ -61,6 +63,7 @@ static void mark_row(const uint16_t *restrict a, const uint16_t *restrict m,
     }
 }
 
+/* Writes the marks of all pixels to the output image. */
 static void mark(const struct pass *pass, const struct image *from, const struct image *to,
                  uint8_t *work)
 {
@@ -72,7 +75,7 @@ static void mark(const struct pass *pass, const struct image *from, const struct
     struct window window;
     window_open(&window, from, &canny->prologue, BORDER_REPLICATE, 1, 1, work);
     memset(rows, 0, GRADIENT_ROWS * pitch);
-    /* The marks of a row need the gradients of the row below. */
+    /* The marks of row y - 1 need the gradients of row y. */
     for (int y = 0; y <= (int)from->height && !pass_is_late_at(pass, (uint32_t)y); y++) {
         if (y < (int)from->height) {
             const uint8_t *a = window_row(&window, y, -1) - 1, *m = window_row(&window, y, 0) - 1;
@@ -101,7 +104,7 @@ struct fill {
     uint32_t across; /* blocks per row */
 };
 
-/* NULL: outside. A coordinate of -1 wraps around and is outside, too. */
+/* NULL: the pixel is outside of the image; so are coordinates of -1, which wrap around. */
 static uint8_t *pixel_at(const struct fill *fill, uint32_t x, uint32_t y)
 {
     const struct image *image = fill->image;
@@ -114,7 +117,8 @@ static bool is_marked(const struct fill *fill, uint32_t x, uint32_t y)
     return pixel && *pixel != CANNY_NONE;
 }
 
-/* If the pixel is marked and not yet an edge, makes its block an edge and pushes it. */
+/* If the pixel is marked and not yet an edge, makes all marked pixels of its block edges, and
+ * pushes the block. */
 static void reach(struct fill *fill, uint32_t x, uint32_t y)
 {
     const uint8_t *pixel = pixel_at(fill, x, y);
@@ -127,7 +131,7 @@ static void reach(struct fill *fill, uint32_t x, uint32_t y)
     fill->stack[fill->count++] = y / 2 * fill->across + x / 2;
 }
 
-/* Reaches the pixels around a block that touch a marked pixel of the block: five of each. */
+/* Reaches the pixels around a block that touch a marked pixel of it: five for each marked pixel. */
 static void reach_around(struct fill *fill, uint32_t block)
 {
     uint32_t x = block % fill->across * 2, y = block / fill->across * 2;
@@ -146,6 +150,7 @@ static void reach_around(struct fill *fill, uint32_t block)
 /* Number of blocks between two reads of the clock. */
 #define BLOCKS_PER_LOOK 65536
 
+/* Makes edges of all pixels that are connected to a strong one. */
 static void spread(const struct pass *pass, const struct image *image, uint32_t *stack)
 {
     size_t looked_at = 0;
@@ -181,7 +186,7 @@ PASS_LOOP(canny_cpu)
 
 pass_cuda canny_cuda;
 
-/* Without and with a table. Both make gray if the image has colours. */
+/* Without and with the prologue's table. Both make gray of colours. */
 static const struct pass_type types[] = {{"canny", canny_cpu, PASS_CUDA(canny_cuda)},
                                          {"table+canny", canny_cpu, PASS_CUDA(canny_cuda)}};
 

@@ -1,15 +1,15 @@
 /*
- * canny.cu - Canny edges in three launches: gradient and marks, tile borders, result.
+ * canny.cu - finds Canny edges (canny.h) in three launches: marks within tiles, connections across
+ * the sides of tiles, result.
  *
- * The first kernel processes one tile of 128 x 32 pixels per block, in shared memory: gray (with a
- * halo of two pixels), gradients (with a halo of one) and marks. It joins the tile's 64 x 16
- * blocks of 2 x 2 pixels into sets. Node 0 represents "strong": blocks with a strong pixel start
- * in its set. The kernel writes 255 for pixels known to be edges, 1 for other marked pixels, and
- * the root of each marked block. The second kernel joins blocks across tile borders. The third
- * resolves the pixels that are still 1.
- *
- * The result depends only on the members of node 0's set, so it does not depend on the order of
- * the joins.
+ * In the first launch, each block of threads processes a tile of 128 x 32 pixels in shared memory:
+ * gray (with a halo of two pixels), then gradients (with a halo of one), then marks. The tile's 64
+ * x 16 blocks of 2 x 2 pixels are the nodes of a graph. Connected nodes are joined to sets; those
+ * with a strong pixel are also joined with node 0, which is no block. The kernel writes 255 for
+ * pixels that are known to be edges, 1 for other marked pixels, and for each marked node the root
+ * of its set. The second launch joins nodes across the sides of tiles. The third decides the pixels
+ * that are still 1: a pixel is an edge if its node is in the set of node 0. The result does not
+ * depend on the order of joins.
  */
 #include "gpu/ops/canny.h"
 #include "gpu/ops/tile.cuh"
@@ -20,22 +20,23 @@
 #define NODES_ACROSS (TILE_WIDTH / 2)
 #define NODES_DOWN (BLOCK_ROWS / 2)
 #define NODES (NODES_ACROSS * NODES_DOWN)
-/* The tile has four extra columns of gradients on either side, so that words are whole. */
+/* Gradients have four more columns on either side of the tile, so that they are whole words. */
 #define GRADIENT_MARGIN 4
 #define GRADIENT_PITCH (GRADIENT_MARGIN + TILE_WIDTH + GRADIENT_MARGIN)
 #define GRADIENT_WORDS (GRADIENT_PITCH / 4)
 #define PIECE 16
-/* Blocks per multiprocessor for colour images. Loading colours needs the most registers, but the
- * rest of the kernel waits for shared memory and should not have fewer warps because of it. The
- * limits: the shared memory of the RGB stage, and 1024 threads per multiprocessor before compute
- * capability 8.0. 0: the compiler chooses. */
+/* Resident blocks per multiprocessor for colour images, which limits the registers of a thread.
+ * Loading colours needs the most registers, but the rest of the kernel waits for shared memory and
+ * is faster with more warps. More blocks are not possible because of the shared memory, and before
+ * compute capability 8.0 because of 1024 threads per multiprocessor. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define BLOCKS_OF_COLOUR 4
 #else
 #define BLOCKS_OF_COLOUR 6
 #endif
 
-/* Masks of a block's four pixels: bits 0 and 1 are the upper row, 2 and 3 the lower one. */
+/* A mask has a bit for each of a node's four pixels that is marked: bits 0 and 1 are the upper row,
+ * bits 2 and 3 the lower row. */
 #define LEFT 5u
 #define RIGHT 10u
 #define TOP 3u
@@ -59,15 +60,16 @@ template <int C, tile_form F> struct canny_memory {
 /*
  * ---- disjoint sets that many threads join concurrently, in shared or global memory ----
  *
- * A node's label is a node of its own set with the same or a smaller number. The label of a root
- * is itself. Only roots are hooked to smaller nodes, by compare-and-swap, so the root of a set is
- * its smallest node, for any order of joins. Paths are halved during a search (J. Jaiganesh,
- * M. Burtscher, A High-Performance Connected Components Implementation for GPUs, 2018). A replaced
- * label is not a root's and stays within its set, so a stale label costs steps but not
- * correctness. Node 0 is always a root; its label is never read.
+ * The label of a node is a node of the same set, with the same or a smaller number. The label of a
+ * root is the root itself. To join two sets, the larger root gets the smaller one as its label, by
+ * compare-and-swap. So the root of a set is its smallest node, for any order of joins. A search
+ * also shortens the path that it follows (path halving: J. Jaiganesh, M. Burtscher, A
+ * High-Performance Connected Components Implementation for GPUs, 2018). Labels that a search
+ * replaces are never those of roots, and the new label is in the same set. If a thread reads an old
+ * label, it only needs more steps. Node 0 is always a root; its label is never read.
  */
 
-/* Labels of one block; every access is atomic. */
+/* The labels of a tile, in shared memory; every access is atomic. */
 struct shared_labels {
     uint32_t *at;
 
@@ -81,7 +83,8 @@ struct shared_labels {
     }
 };
 
-/* Labels in global memory. Words are read and written whole and bypass the L1 cache. */
+/* The labels of the image, in global memory. Accesses are volatile, so that they bypass the L1
+ * cache. */
 struct global_labels {
     uint32_t *at;
 
@@ -119,14 +122,15 @@ template <class Labels> SIMT void union_join(const Labels &labels, uint32_t a, u
         uint32_t label = atomicCAS(labels.at + high, high, low);
         if (label == high)
             return;
-        a = union_find(labels, label); /* another thread has hooked it */
+        a = union_find(labels, label); /* another thread has given `high` a smaller label */
         b = low;
     }
 }
 
 /* ---- kernels ---- */
 
-/* Computes four gradients of the middle of three rows, from the word at `gray`. */
+/* Computes the gradients of four pixels of the middle of three rows. gray: the first of them in the
+ * upper row. */
 SIMT void gradient_four(const uint8_t *gray, uint16_t *four)
 {
     int smooth[6], step[6]; /* per column -1..4: a + 2 m + b, a - b */
@@ -141,7 +145,8 @@ SIMT void gradient_four(const uint8_t *gray, uint16_t *four)
                                  step[k] + 2 * step[k + 1] + step[k + 2]);
 }
 
-/* Gradients outside the image are 0. Row 0 is above the tile. */
+/* Computes the gradients of the tile, from one row above it on. Gradients outside of the image are
+ * 0. */
 template <int C, tile_form F>
 SIMT void make_gradients(canny_memory<C, F> &memory, const tile_args &a, int x0, int y0)
 {
@@ -183,8 +188,8 @@ SIMT uint32_t mask_of_pairs(uint32_t top, uint32_t bottom)
     return (above | above >> 7 | below << 2 | below >> 5) & 15u;
 }
 
-/* Joins a node with those of its four preceding neighbours that it touches. `across`: nodes per
- * row. The mask of a missing neighbour is 0. */
+/* Joins a node with those of its neighbours to the west, north-west, north and north-east whose
+ * marked pixels touch its own. across: nodes per row. The mask of a missing neighbour is 0. */
 template <class Labels>
 SIMT void join_before(const Labels &labels, uint32_t node, uint32_t across, uint32_t mask,
                       uint32_t west, uint32_t north_west, uint32_t north, uint32_t north_east)
@@ -199,6 +204,7 @@ SIMT void join_before(const Labels &labels, uint32_t node, uint32_t across, uint
         union_join(labels, node, node - across + 1);
 }
 
+/* The two marks of a node in its row 0 or 1. */
 template <int C, tile_form F>
 SIMT uint16_t *node_pair(canny_memory<C, F> &memory, int node, int row)
 {
@@ -206,7 +212,7 @@ SIMT uint16_t *node_pair(canny_memory<C, F> &memory, int node, int row)
     return reinterpret_cast<uint16_t *>(&memory.marks[y * 2 + row][x * 2]);
 }
 
-/* Nodes are numbered from 1, row by row. */
+/* Joins all nodes of the tile. They are numbered from 1, row by row. */
 template <int C, tile_form F> SIMT void join_tile(canny_memory<C, F> &memory)
 {
     shared_labels labels = {memory.labels};
@@ -231,8 +237,8 @@ template <int C, tile_form F> SIMT void join_tile(canny_memory<C, F> &memory)
     __syncthreads();
 }
 
-/* Writes the root of each marked block, as a node of the image, and the pixels whose result is
- * known. */
+/* Writes the root of each marked node, as a node of the image, and sets the marks that are known to
+ * be edges to 255. */
 template <int C, tile_form F>
 SIMT void label_tile(canny_memory<C, F> &memory, const canny_args &a, int x0, int y0)
 {
@@ -280,8 +286,8 @@ static __global__ void __launch_bounds__(THREADS, F == TILE_GRAY ? BLOCKS_OF_COL
     }
 }
 
-/* The mask of a block that may be outside. The byte after a row of odd length is 0, because the
- * first kernel wrote whole 16-byte pieces. */
+/* The mask of a node of the image; 0: the node is outside of the image. The byte after a row of odd
+ * length is 0, because the first launch has written whole pieces of 16 bytes. */
 SIMT uint32_t mask_at(const canny_args &a, int x, int y)
 {
     if (x < 0 || x >= a.across || y < 0)
@@ -293,9 +299,9 @@ SIMT uint32_t mask_at(const canny_args &a, int x, int y)
                          cut ? 0 : *reinterpret_cast<const uint16_t *>(bottom));
 }
 
-/* Joins the blocks on tile borders: first those below horizontal borders, row by row, then those on
- * both sides of vertical borders, column by column. Some connections at tile corners are visited
- * twice. */
+/* Joins nodes across the sides of tiles. The first `below` threads have the nodes below horizontal
+ * sides, row by row; the others have those beside vertical sides, column by column. Some
+ * connections at the corners of tiles are visited twice. */
 static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args a, int below,
                                                                      int count)
 {
@@ -319,7 +325,7 @@ static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args 
     }
 }
 
-/* Sets the unresolved pixels of a block, two in each row, to 255 or 0. */
+/* Decides the pixels of a node that are still 1: returns them as 255 or 0. four: its pixels. */
 SIMT uint32_t settle_block(const canny_args &a, uint32_t four, uint32_t node)
 {
     global_labels labels = {a.labels};
@@ -327,7 +333,7 @@ SIMT uint32_t settle_block(const canny_args &a, uint32_t four, uint32_t node)
     return !open ? four : union_find(labels, node) == 0 ? four * CANNY_EDGE : 0;
 }
 
-/* Each thread has a piece of two rows: eight blocks. */
+/* Each thread has a piece of 16 pixels of two rows: eight nodes. */
 static __global__ void __launch_bounds__(THREADS) canny_settle_kernel(canny_args a, int pieces,
                                                                       int count)
 {

@@ -1,17 +1,19 @@
 /*
- * canny.h - thin edges with hysteresis, equal to OpenCV's Canny with aperture 3 and the L1 norm.
+ * canny.h - finds thin edges with hysteresis, like OpenCV's Canny with aperture 3 and the L1 norm.
  *
- * Source: J. Canny, A Computational Approach to Edge Detection, 1986. op_canny has the rules.
- * Marked pixels whose gradient exceeds `high` are strong.
+ * Source: J. Canny, A Computational Approach to Edge Detection, 1986. The definition of op_canny
+ * (canny.c) has the exact rules. First, pixels are marked where the gradient has a peak above
+ * `low`; those above `high` are strong. Then all marked pixels that are connected to a strong one
+ * become edges.
  *
  * Connections are searched between blocks of 2 x 2 pixels, because marked pixels within a block
- * always touch. Both engines therefore need one word of work space per four pixels.
+ * always touch. So both engines need only one word of work space per four pixels.
  */
 #pragma once
 
 #include "gpu/ops/sobel.h"
 
-/* The largest |Gx| + |Gy|: the weights of both with equal signs add up to 6. */
+/* The largest |Gx| + |Gy|. The sum of both has weights of 6 in all for each sign. */
 #define CANNY_LENGTH_MAX (6 * 255)
 
 /* low <= high */
@@ -20,11 +22,12 @@ struct canny {
     struct prologue prologue; /* makes gray of colours */
 };
 
-/* The direction of the two neighbours: in the row, in the column, from upper left to lower right,
- * from upper right to lower left. */
+/* The direction of a gradient. It decides with which two neighbours a pixel is compared: those in
+ * the row, in the column, from upper left to lower right, or from upper right to lower left. */
 enum canny_sector { CANNY_ACROSS, CANNY_DOWN, CANNY_FALLING, CANNY_RISING };
 
-/* A gradient in 16 bits: the sector in the lowest two bits, the length in the others. */
+/* A gradient is kept in 16 bits: the sector in the lowest two, and the length |Gx| + |Gy| in the
+ * others. */
 #define CANNY_SECTOR_BITS 2
 #define CANNY_SECTOR_MASK 3
 
@@ -46,11 +49,11 @@ PIXEL int canny_length(int gradient)
     return gradient >> CANNY_SECTOR_BITS;
 }
 
-/* The mark of a pixel before the result, which is 0 or 255. */
+/* The marks that the output image has until the result, 0 or 255, is known. */
 enum canny_mark { CANNY_NONE = 0, CANNY_WEAK = 1, CANNY_STRONG = 2, CANNY_EDGE = 255 };
 
-/* The mark of a gradient, given those of its sector's two neighbours: `before` is above or to the
- * left, `after` is below or to the right. */
+/* Returns the mark of a pixel. before, after: the gradients of the two neighbours in its sector's
+ * direction; `before` is above or to the left. */
 PIXEL uint8_t canny_mark(int gradient, int before, int after, int low, int high)
 {
     int length = canny_length(gradient);

@@ -52,7 +52,8 @@ PASS_LOOP(colour_product_cpu)
 
 pass_cuda colour_cuda;
 
-/* One launcher for all: the periodic check of a device runs every launcher, but has one profile. */
+/* All types have the same launcher: the periodic check of a device must run every launcher, but it
+ * converts only one profile. */
 static const struct pass_type types[] = {
     [COLOUR_MATRIX] = {"matrix to srgb", colour_matrix_cpu, PASS_CUDA(colour_cuda)},
     [COLOUR_CUBE] = {"cube to srgb", colour_cube_cpu, PASS_CUDA(colour_cuda)},
@@ -68,7 +69,7 @@ static void fill(const struct pass *pass, uint8_t *constants)
     memcpy(constants, own->tables, pass->constants_bytes);
 }
 
-/* CMYK becomes RGB; alpha stays. */
+/* Appends a pass that converts the image: CMYK to RGB, all else with the same channels. */
 static struct pass *add_pass(struct chain *chain, enum colour_kind kind, const void *tables)
 {
     struct colour_pass params = {tables, kind};
@@ -78,8 +79,9 @@ static struct pass *add_pass(struct chain *chain, enum colour_kind kind, const v
     return chain_add(chain, &types[kind], to, &params, sizeof(params));
 }
 
-/* For gray pixels of an RGB profile, which are R = G = B. A table has a byte for each, so it takes
- * green, which is the same if the profile's white is neutral. */
+/* Makes the table for a gray image with a profile for RGB: gray counts as R = G = B. The result is
+ * the green of the converted colour; red and blue are the same if the profile's white is
+ * neutral. */
 static void gray_table(const struct colour *colour, uint8_t table[256])
 {
     for (int v = 0; v < 256; v++) {
@@ -92,6 +94,7 @@ static void gray_table(const struct colour *colour, uint8_t table[256])
     }
 }
 
+/* Appends the conversion with the tables of a profile; for gray images it is a table of point.h. */
 static enum status add_tables(struct chain *chain, const struct colour *colour)
 {
     uint8_t table[256];
@@ -109,9 +112,9 @@ static enum status add_tables(struct chain *chain, const struct colour *colour)
     return STATUS_OK;
 }
 
-/* Converts the chain's image from the profile of its source. A damaged profile, and one for other
- * colours than the image's, do nothing, as in browsers and libvips. A profile that this program
- * cannot use is a refusal of the current operation. */
+/* Converts the current image from the profile of its source. A profile that is damaged, or that is
+ * for another kind of colours than the image's, is ignored, as by browsers and libvips. For a
+ * profile that gpuimgd cannot use, the operation fails with bad_op. */
 static enum status convert_to_srgb(struct chain *chain, enum colour_intent intent)
 {
     const struct plan_source *source = &chain->plan->source;

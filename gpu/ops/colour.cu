@@ -1,8 +1,8 @@
 /*
- * colour.cu - converts pixels to sRGB: four pixels per thread, in whole words.
+ * colour.cu - converts pixels to sRGB (colour.h): four pixels per thread, which are whole words.
  *
  * The tables take up to 670 KB and stay in the L2 cache. Neighbouring pixels of photographs read
- * the same nodes, which are then in the L1 cache.
+ * the same nodes of the grid, which are then in the L1 cache.
  */
 #include "gpu/ops/colour.h"
 #include "gpu/ops/launch.cuh"

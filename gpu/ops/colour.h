@@ -1,21 +1,23 @@
 /*
- * colour.h - converts pixels to sRGB with the tables of a profile, and CMYK without a profile.
+ * colour.h - converts pixels to sRGB with the tables of an ICC profile, and CMYK without a profile.
  *
- * The passes of to_srgb. Their constants are the tables of gpu/colour/tables.h. Interpolation is
- * tetrahedral, as in lcms2: the corners of a cell that contribute are those on the way from its
- * lowest corner to its highest, along the axes in the order of their distances.
+ * These are the passes of the operation to_srgb. Their constants are the tables of
+ * gpu/colour/tables.h. Interpolation in a grid is tetrahedral, as in lcms2: in each cell, four
+ * corners contribute. They are on a path from the cell's lowest corner to its highest, which
+ * follows first the axis on which the pixel is farthest from the lowest corner.
  */
 #pragma once
 
 #include "gpu/colour/tables.h"
 #include "gpu/ops/pixel.h"
 
-/* The parameters of the passes. The variant owns the tables until the plan drops its passes. */
+/* The parameters of the passes. The tables belong to plan_variant.colour. */
 struct colour_pass {
     const void *tables;
     enum colour_kind kind;
 };
 
+/* A byte of sRGB: linear light r, g and b times a row of the matrix. */
 PIXEL uint32_t colour_encoded(const struct colour_matrix *tables, const int32_t *row, int32_t r,
                               int32_t g, int32_t b)
 {
@@ -32,20 +34,20 @@ PIXEL void colour_by_matrix(const struct colour_matrix *tables, const uint8_t *f
         to[c] = (uint8_t)colour_encoded(tables, tables->rows[c], r, g, b);
 }
 
-/* A mean of nodes in 1/65535: sum / COLOUR_STEP, rounded. */
+/* The mean of nodes whose weighted sum is `sum`; the weights add up to COLOUR_STEP. */
 PIXEL uint32_t colour_mean(uint32_t sum)
 {
     return (sum + COLOUR_STEP / 2) >> COLOUR_STEP_BITS;
 }
 
-/* 1/65535 to 1/255, rounded: as in lcms2, this is a multiplication. */
+/* Converts 0..65535 to 0..255, rounded, with the same multiplication as lcms2. */
 PIXEL uint8_t colour_byte(uint32_t mean)
 {
     return (uint8_t)((mean * 65281u + 8388608u) >> 24);
 }
 
-/* Interpolates between the nodes of a cell of a cube with three axes. nodes: the cell's lowest
- * corner. near: distances, 0 to COLOUR_STEP. side: nodes per axis. */
+/* Interpolates in a cell of a grid with three axes. nodes: the cell's lowest corner; near_0 to
+ * near_2: distances from that corner, 0 to COLOUR_STEP; side: nodes per axis. */
 PIXEL void colour_in_cell(const struct colour_node *nodes, uint32_t near_0, uint32_t near_1,
                           uint32_t near_2, uint32_t side, uint32_t means[3])
 {
@@ -78,7 +80,8 @@ PIXEL void colour_by_cube(const struct colour_cube *tables, const uint8_t *from,
         to[c] = colour_byte(means[c]);
 }
 
-/* Between two cubes of magenta, yellow and black, for two values of cyan. */
+/* Interpolates in two grids of magenta, yellow and black, for the nodes of cyan before and after
+ * the pixel, and then linearly between both results. */
 PIXEL void colour_by_inks(const struct colour_inks *tables, const uint8_t *from, uint8_t *to)
 {
     uint32_t c = tables->positions[0][from[0]], m = tables->positions[1][from[1]];
@@ -94,8 +97,8 @@ PIXEL void colour_by_inks(const struct colour_inks *tables, const uint8_t *from,
         to[i] = colour_byte(colour_mean(low[i] * (COLOUR_STEP - near) + high[i] * near));
 }
 
-/* Inks as a JPEG stores them, 255 for none: each colour is C K / 255, rounded to nearest. 255 is
- * odd, so there are no ties. */
+/* Converts CMYK without a profile, with inks as a JPEG stores them (255 is no ink): red is C K /
+ * 255, and so on, rounded to nearest. There are no ties, because 255 is odd. */
 PIXEL void colour_by_product(const uint8_t *from, uint8_t *to)
 {
     for (int i = 0; i < 3; i++)

@@ -1,5 +1,5 @@
-/* composite.c - the composite operation: its geometry, the stored part of the overlay, and its CPU
- * loop. */
+/* composite.c - the operation composite: where the overlay is, which part of it is stored, and the
+ * CPU loop. */
 #include "gpu/ops/composite.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@ struct params {
     bool tile;
 };
 
-/* Parameters of the pass: those of the kernel, and those of its constants. */
+/* The parameters of the pass: those of the kernel, and those with which composite_fill writes its
+ * constants. */
 struct composite_pass {
     struct composite composite;
     struct image overlay;     /* RGBA, the whole overlay; its owner keeps it until plan_clear */
@@ -27,7 +28,7 @@ static_assert(sizeof(struct composite_pass) <= PASS_PARAMS_BYTES_MAX, "a pass mu
 
 /* ---- the CPU loop ---- */
 
-/* The arguments but the last two are the row's pixels: base, overlay and result. */
+/* Lays `count` pixels of the overlay over the base. */
 PIXEL void composite_run(const uint8_t *restrict under, const uint8_t *restrict over,
                          uint8_t *restrict to, uint32_t count, uint32_t channels,
                          uint32_t to_channels)
@@ -64,7 +65,7 @@ static void copy_pixels(const uint8_t *from, uint8_t *to, uint32_t count, uint32
         memset(to + x * to_channels, from[x], to_channels);
 }
 
-/* A row that the overlay covers in part. over: the row of the stored part. */
+/* Computes a row of which the overlay covers a part. over: the row of the overlay's stored part. */
 static void composite_row(const struct composite *own, const uint8_t *from, const uint8_t *over,
                           const struct image *base, const struct image *to, uint8_t *row)
 {
@@ -84,7 +85,7 @@ PASS_LOOP(composite_cpu)
     for (uint32_t y = 0; y < to->height && !pass_is_late_at(pass, y); y++) {
         const uint8_t *source = from->pixels + y * from->stride;
         uint8_t *row = to->pixels + y * to->stride;
-        uint32_t in_y = y - own->top; /* above the region: beyond its height */
+        uint32_t in_y = y - own->top; /* wraps above the region, so that it exceeds the height */
         if (in_y >= own->height) {
             copy_pixels(source, row, to->width, from->channels, to->channels);
             continue;
@@ -148,24 +149,25 @@ static enum status composite_check(const struct op_item *item, void *params, str
     return STATUS_OK;
 }
 
-/* Whether a distance from this gravity counts to the left, or upwards. */
+/* Whether the distance x from this gravity counts to the left. */
 static bool is_east(enum gravity g)
 {
     return g == GRAVITY_NORTHEAST || g == GRAVITY_EAST || g == GRAVITY_SOUTHEAST;
 }
 
+/* Whether the distance y counts upwards. */
 static bool is_south(enum gravity g)
 {
     return g == GRAVITY_SOUTHEAST || g == GRAVITY_SOUTH || g == GRAVITY_SOUTHWEST;
 }
 
-/* One axis of the geometry. */
+/* Where the overlay is, along one axis. */
 struct span {
-    uint32_t at, length; /* the region of the base; length 0: nothing is visible */
-    uint32_t stored, first; /* pixels of the overlay, and the first of them */
+    uint32_t at, length;    /* the covered region of the base; length 0: nothing is visible */
+    uint32_t stored, first; /* number of pixels of the overlay that are stored, and their first */
 };
 
-/* start: where the overlay's first pixel is, in pixels of the base. */
+/* start: the position of the overlay's first pixel in the base; side: the overlay's size. */
 static struct span span_of(int64_t start, uint32_t side, uint32_t base, bool tile)
 {
     if (tile) {
@@ -181,7 +183,7 @@ static struct span span_of(int64_t start, uint32_t side, uint32_t base, bool til
                          .first = (uint32_t)(from - start)};
 }
 
-/* Appends the pass. An overlay outside the image needs none. */
+/* Appends the pass, unless the overlay is not visible. */
 static enum status add_pass(const struct params *own, const struct plan_overlay *overlay,
                             struct chain *chain)
 {

@@ -1,8 +1,8 @@
 /*
- * composite.cu - lays an overlay over an image: one thread per pixel of the result.
+ * composite.cu - lays an overlay over an image (composite.h): one thread per pixel of the result.
  *
- * The pass is limited by memory, and few jobs have it: threads of a warp have adjacent pixels, and
- * their byte accesses share cache lines.
+ * The threads of a warp have adjacent pixels, so their accesses to single bytes share cache lines.
+ * Memory limits this pass, and few jobs have it, so larger accesses are not worth their code.
  */
 #include "gpu/ops/composite.h"
 #include "gpu/ops/launch.cuh"
@@ -22,7 +22,7 @@ SIMT void put_pixel(const composite_args &a, uint32_t x, uint32_t y)
     const struct composite &own = a.composite;
     const uint8_t *under = a.from + y * a.from_stride + (size_t)x * C;
     uint8_t *to = a.to + y * a.to_stride + (size_t)x * TO;
-    uint32_t in_x = x - own.left, in_y = y - own.top; /* before the region: beyond its size */
+    uint32_t in_x = x - own.left, in_y = y - own.top; /* before the region they wrap: too large */
     if (in_x < own.width && in_y < own.height) {
         size_t at = (size_t)(in_y % own.down) * own.across + in_x % own.across;
         composite_pixel(under, a.overlay + at * COMPOSITE_PIXEL, to, C, TO);

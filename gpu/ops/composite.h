@@ -1,9 +1,10 @@
 /*
- * composite.h - lays an overlay over an image. op_composite has the geometry and the formulas.
+ * composite.h - lays an overlay over an image, the base. The definition of op_composite
+ * (composite.c) has the geometry and the formulas.
  *
- * The overlay's visible part is in the constants of the pass: RGBA, four bytes per pixel, with the
- * opacity already applied and rows without padding. A gray base reads only R and alpha of it,
- * unless the overlay has colours: the result is then RGB.
+ * The visible part of the overlay is in the constants of the pass: RGBA, four bytes per pixel, with
+ * the opacity already applied, and rows without padding. If the base and the overlay are gray, only
+ * R and alpha are read. If only the base is gray, the result is RGB.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 #define COMPOSITE_OPACITY_BITS 16
 #define COMPOSITE_PIXEL 4 /* bytes of a pixel of the overlay */
 
-/* Rectangles are in pixels. The stored part repeats in both directions within the region. */
+/* Sizes are in pixels. The stored part is repeated over the whole region. */
 struct composite {
     uint32_t left, top, width, height; /* the region of the base that the overlay covers */
     uint32_t across, down;             /* size of the stored part */
@@ -32,19 +33,19 @@ PIXEL uint32_t composite_div255(uint32_t x)
     return ((x >> 8) + x) >> 8;
 }
 
-/* A byte of an opaque base under a byte of the overlay: Pillow's BLEND in Paste.c. */
+/* Blends a byte of an opaque base with a byte of the overlay: Pillow's BLEND in Paste.c. */
 PIXEL uint8_t composite_blend(uint32_t under, uint32_t over, uint32_t alpha)
 {
     return (uint8_t)composite_div255(under * (255u - alpha) + over * alpha);
 }
 
-/* Weights of a pixel of the overlay and of the base, in 1/32640 (255 << 7), and the resulting
- * alpha: Pillow's AlphaComposite.c. */
+/* For a base with alpha: the weights of the overlay and of the base, in units of 1/32640 (255 <<
+ * 7), and the resulting alpha. As in Pillow's AlphaComposite.c. */
 struct composite_weights {
     uint32_t over, under, alpha;
 };
 
-/* over: alpha of the overlay, above 0. The products stay below 2^31. */
+/* over, under: the alphas of the overlay, above 0, and of the base. All products are below 2^31. */
 PIXEL struct composite_weights composite_weigh(uint32_t over, uint32_t under)
 {
     struct composite_weights weights;
@@ -55,14 +56,15 @@ PIXEL struct composite_weights composite_weigh(uint32_t over, uint32_t under)
     return weights;
 }
 
+/* A byte of the result, from those of the overlay and of the base. */
 PIXEL uint8_t composite_mix(struct composite_weights weights, uint32_t over, uint32_t under)
 {
     uint32_t sum = over * weights.over + under * weights.under + (128u << 7);
     return (uint8_t)(((sum >> 8) + sum) >> 8 >> 7);
 }
 
-/* One pixel. channels: of the base; to_channels: of the result, which are more for gray under a
- * coloured overlay. Both are compile-time constants in each caller. */
+/* Computes a pixel. channels: of the base; to_channels: of the result. Callers pass compile-time
+ * constants, for speed. */
 PIXEL void composite_pixel(const uint8_t *under, const uint8_t *over, uint8_t *to,
                            uint32_t channels, uint32_t to_channels)
 {

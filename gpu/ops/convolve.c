@@ -1,4 +1,4 @@
-/* convolve.c - the convolve operation and its CPU loops. */
+/* convolve.c - the operation convolve, and its CPU loops. */
 #include "gpu/ops/convolve.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* Bytes of a row per turn of convolve_row's outer loop. The sums of a turn fit in the L1 cache. */
+/* Bytes of a row whose sums are computed together, so that the sums fit in the L1 cache. */
 #define CHUNK 1024
 
 VECTOR_CLONES
@@ -70,7 +70,7 @@ pass_cuda convolve_cuda;
 static const struct pass_type types[2][2] =
     PROLOGUE_FORMS("convolve", convolve_cpu, PASS_CUDA(convolve_cuda));
 
-/* The kernel's numbers and divisor must keep these bounds, so that no step overflows. */
+/* Bounds of the kernel's numbers and of the divisor, within which no step overflows. */
 #define NUMBER_MAX 1e9
 #define SCALE_MIN 1e-9
 /* Upper bound of the rounding error of the sum of 225 numbers, relative to the sum of their

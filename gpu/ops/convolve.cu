@@ -1,10 +1,10 @@
 /*
- * convolve.cu - convolution with a kernel of up to 15 x 15 weights.
+ * convolve.cu - convolution with up to 15 x 15 weights (convolve.h).
  *
- * Each lane computes four columns of four rows. Each weight is read once, by all lanes from the
- * same address, for 16 products. Each row of bytes is unpacked once for all weights of a kernel
- * row. The weights are a launch argument, in constant memory of this launch alone: a __constant__
- * symbol would be shared by all streams.
+ * Each lane computes four columns of four rows. A weight is read once for 16 products, and all
+ * lanes read the same address. A row of bytes is unpacked once for all weights of a row. The
+ * weights are a launch argument: it is in constant memory and belongs to this launch only, whereas
+ * a __constant__ symbol would be shared by all streams.
  */
 #include "gpu/ops/convolve.h"
 #include "gpu/ops/tile.cuh"
@@ -14,7 +14,7 @@
 #define BLOCK_ROWS (WARPS * LANE_ROWS)
 #define HALO (CONVOLVE_SIDE_MAX / 2)
 
-/* `columns` of the kernel are padded to K with zeros on both sides. */
+/* The columns of the weights are padded to K columns, with zeros on both sides. */
 template <int K> struct convolve_args {
     tile_args tile;
     int rows;
@@ -22,7 +22,7 @@ template <int K> struct convolve_args {
     int32_t weights[CONVOLVE_SIDE_MAX][K];
 };
 
-/* Unpacks bytes to integers, from K / 2 bytes before the word. */
+/* Unpacks K + 3 bytes to integers, from K / 2 bytes before `word` on. */
 template <int K> SIMT void unpack(const uint8_t *word, int *values)
 {
     constexpr int side = (K / 2 + 3) / 4;

@@ -1,7 +1,8 @@
 /*
  * convolve.h - convolution with any kernel of odd sides up to 15 x 15, in 16.16 fixed point.
  *
- * op_convolve has the formula and its bounds, with which sums in any order fit in 32 bits.
+ * The definition of op_convolve (convolve.c) has the formula, and bounds for the weights. Within
+ * them, sums in any order fit in 32 bits.
  */
 #pragma once
 
@@ -17,11 +18,12 @@ static_assert(255ll * CONVOLVE_WEIGHT_SUM_MAX + CONVOLVE_OFFSET_MAX * 65536ll + 
 struct convolve {
     int rows, columns; /* odd */
     enum border border;
-    int32_t start; /* offset and rounding, in 1/65536 */
-    int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX];
+    int32_t start; /* the first summand: the offset, and 1/2 for rounding, in units of 1/65536 */
+    int32_t weights[CONVOLVE_SIDE_MAX * CONVOLVE_SIDE_MAX]; /* in units of 1/65536, row by row */
     struct prologue prologue;
 };
 
+/* The result of a sum in units of 1/65536. */
 PIXEL int convolve_byte(int32_t sum)
 {
     int value = sum >> 16;

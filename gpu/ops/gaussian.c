@@ -1,4 +1,4 @@
-/* gaussian.c - the operations gaussian and unsharp: weights and CPU loops. */
+/* gaussian.c - the operations gaussian and unsharp, their weights and their CPU loops. */
 #include "gpu/ops/gaussian.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* Columns are summed first, in 16 bits: the largest sum is 255 * 256. */
+/* The sums down the columns come first. They fit in 16 bits: the largest is 255 * 256. */
 VECTOR_CLONES
 static void down_start(const uint8_t *restrict middle, uint16_t *restrict sums, size_t bytes,
                        uint16_t weight)
@@ -133,8 +133,9 @@ static const uint8_t small[4][9] = {{64, 128, 64},
                                     {8, 28, 56, 72, 56, 28, 8},
                                     {4, 13, 30, 51, 60, 51, 30, 13, 4}};
 
-/* Rounds the weights from the ends to the middle and carries the rounding error on. The middle
- * weight is the rest of 256. The steps and their order are OpenCV's (getGaussianKernelBitExact). */
+/* Computes the weights in units of 1/256. From the ends to the middle, each is rounded, and its
+ * rounding error is added to the next. The middle weight is the rest of 256. The computation is
+ * OpenCV's, step by step (getGaussianKernelBitExact). */
 static void make_weights(int *weights, int ksize, double sigma)
 {
     double values[GAUSSIAN_RADIUS_MAX], sum = 0, error = 0;
@@ -158,7 +159,8 @@ static void make_weights(int *weights, int ksize, double sigma)
     weights[half] = 256 - 2 * total;
 }
 
-/* Returns false if the weights leave the image unchanged: then no pass is needed. */
+/* Sets radius and weights. false: the weights leave the image unchanged, so that no pass is
+ * needed. */
 static bool make_gaussian(struct gaussian *gaussian, int ksize, double sigma)
 {
     int weights[2 * GAUSSIAN_RADIUS_MAX + 1];
@@ -182,7 +184,7 @@ struct params {
     double sigma, amount;
 };
 
-/* Fuses gray and tables before it as the prologue. */
+/* Appends the pass of gaussian or unsharp. */
 static enum status append(const struct params *own, bool sharpen, struct chain *chain)
 {
     struct gaussian gaussian;

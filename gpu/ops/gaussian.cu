@@ -1,38 +1,41 @@
 /*
- * gaussian.cu - the separable Gaussian blur in one launch, with the halo in shared memory.
+ * gaussian.cu - the Gaussian blur and sharpening of gaussian.h on the device, in one launch.
  *
- * RGB images with up to five taps and no prologue have a kernel of their own: gaussian_strip.cuh.
+ * RGB images that are blurred with up to 5 x 5 weights, without a prologue, have a kernel of their
+ * own: gaussian_strip.cuh. The kernel of this file loads a tile of the image and the pixels around
+ * it to shared memory (tile.cuh).
  *
- * A lane has four columns and walks down them. Horizontal sums take four taps per __dp4a from
- * bytes. For each of the four pixels of a word there is a row of shifted weights, so that whole
- * words are multiplied without being unpacked. The horizontal sums (16 bits) of two rows are
- * packed into a word. Vertical sums take two taps per __dp2a, with the weights shifted by one for
- * odd rows. All intermediate values stay in registers. The weights are launch arguments in
- * constant memory, and all lanes read the same address.
+ * A lane computes four columns (one word) of several rows. One __dp4a multiplies the four bytes of
+ * a word with four weights and adds the products. For each of the four pixels of a word, the
+ * weights are stored shifted by the pixel's position, so that whole words are multiplied without
+ * being unpacked. The horizontal sums (16 bits) of two rows are packed into a word, and one __dp2a
+ * multiplies them with two vertical weights. For odd rows of the result, the vertical weights are
+ * stored shifted by one. All intermediate values stay in registers. The weights are launch
+ * arguments: they are in constant memory, which is fast because all lanes read the same address.
  */
 #include "gpu/ops/gaussian_strip.cuh"
 #include "gpu/ops/tile.cuh"
 
-/* Weights of radius R, padded with zeros for a smaller radius. */
+/* The weights of a kernel with radius R. A smaller radius has weights of 0 at the ends. */
 template <int R> struct gaussian_args {
-    static constexpr int words = (R + 3) / 4; /* on either side of a word */
+    static constexpr int words = (R + 3) / 4; /* that are read on either side of a word */
     bool sharpen;
     int amount256;
-    uint32_t across[4][2 * words + 1]; /* for the pixel at each position in a word */
-    uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* two pairs per word */
+    uint32_t across[4][2 * words + 1];                  /* for each of the four pixels of a word */
+    uint32_t down_even[R / 2 + 1], down_odd[R / 2 + 1]; /* four weights, for two pairs of rows */
 };
 
-/* Minimum of resident blocks for gray, for __launch_bounds__. Before compute capability 8.0 a
- * multiprocessor has only 1024 threads. */
+/* Resident blocks per multiprocessor for gray with R = 2, which __launch_bounds__ asks for. Before
+ * compute capability 8.0 a multiprocessor has only 1024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define GRAY_BLOCKS 8
 #else
 #define GRAY_BLOCKS 11
 #endif
 
-/* Rows per lane, warps per block, and resident blocks per multiprocessor for __launch_bounds__ (0:
- * the compiler chooses). With five taps, gray is fastest with many warps, and colours with many
- * registers. */
+/* Rows of the result per lane, warps per block, and resident blocks per multiprocessor for
+ * __launch_bounds__ (0: the compiler chooses). With R = 2, gray is fastest with many warps, and
+ * colours are fastest with many registers. */
 template <int C, int R> struct gaussian_shape {
     static constexpr int lane_rows = C == 1 && R == 2 ? 10 : R <= 4 ? 8 : 16;
     static constexpr int warps = R == 4 ? 8 : R <= 8 ? 4 : 3;
@@ -50,7 +53,7 @@ SIMT void sum_across(const gaussian_args<R> &a, const uint8_t *word, uint32_t *s
     unrolled_for (int k = 0; k < 4; k++) {
         sums[k] = 0;
         unrolled_for (int q = 0; q <= 2 * side; q++) {
-            int first = (q - side) * 4 - k; /* tap of the word's first byte */
+            int first = (q - side) * 4 - k; /* from pixel k to the word's first byte */
             if (first + 3 >= -R && first <= R)
                 sums[k] = __dp4a(words[q], a.across[k][q], sums[k]);
         }
@@ -67,7 +70,8 @@ SIMT uint32_t sharpen_four(uint32_t source, uint32_t blurred, int amount256)
     return four;
 }
 
-/* Computes lane_rows words of the result from row `row` of the result. The source is the plane. */
+/* Computes lane_rows words of the result, one per row, from row `row` of the tile on. The plane is
+ * the source: its row 0 is R rows above the tile. */
 template <int C, int R>
 SIMT void blur(const gaussian_args<R> &a, const uint8_t (*plane)[TILE_PITCH], int row, int at,
                uint32_t *result)
@@ -131,14 +135,15 @@ static __global__ void
     tile_store(memory, tile, x0, y0, rows);
 }
 
-/* The weight of a tap in -R..R; 0 outside the kernel's own radius. */
+/* The weight at distance `tap` from the centre; 0 beyond the radius. */
 static uint32_t weight_at(const struct gaussian *gaussian, int tap)
 {
     bool inside = tap >= -gaussian->radius && tap <= gaussian->radius;
     return inside ? gaussian->weights[tap + gaussian->radius] : 0;
 }
 
-/* Sets the vertical weights for results whose first row is the first or the second of a pair. */
+/* Sets the vertical weights. Rows are packed in pairs: the first row of a sum is the first of a
+ * pair for an even row of the result (`even`), and the second of a pair for an odd row (`odd`). */
 static void put_down(const struct gaussian *gaussian, int radius, uint32_t *even, uint32_t *odd)
 {
     for (int tap = 0; tap <= 2 * radius + 1; tap++) {

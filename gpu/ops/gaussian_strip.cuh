@@ -1,16 +1,17 @@
 /*
- * gaussian_strip.cuh - Gaussian blur with up to five taps for RGB, one strip per warp.
+ * gaussian_strip.cuh - Gaussian blur of RGB with up to 5 x 5 weights, in which each warp walks down
+ * a strip of the image.
  *
- * A warp walks down a strip of the image, 256 columns wide, on its own. It processes rows in pairs.
- * While it works on one pair, the next two are loaded into its own cyclic buffer in shared memory.
- * No warp waits for another one, and data of the rows above stays in registers. Each lane has eight
- * pixels, and two more on either side, as words of one channel. At the image's sides, the columns
- * outside are made from the row after its pair is loaded.
+ * A strip is 256 columns wide. A warp processes rows in pairs. While it works on one pair, the next
+ * two pairs are loaded into the warp's own ring buffer in shared memory. No warp waits for another
+ * warp, and the sums of the rows above stay in registers. Each lane has eight pixels, and two more
+ * on either side, sorted into words of one channel. At the sides of the image, the columns outside
+ * are made from the loaded rows.
  *
- * The arithmetic is that of gaussian.cu: horizontal sums of four taps per __dp4a, sums of two rows
- * per word, vertical sums of two taps per __dp2a. But each row is summed horizontally once; a tile
- * sums 12 rows for 8. Instructions per sample: 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more to load
- * and store.
+ * The arithmetic is that of gaussian.cu: horizontal sums with four weights per __dp4a, the sums of
+ * two rows in one word, and vertical sums with two weights per __dp2a. But each row is summed
+ * horizontally only once, whereas a tile sums 12 rows for 8 rows of the result. Instructions per
+ * sample: 2 IDP.4A, 3 IDP.2A, 2.1 PRMT, and 2 more to load and store.
  */
 #pragma once
 
@@ -25,13 +26,14 @@
 #define STRIP_WIDTH (WARP * STRIP_LANE)
 #define STRIP_ROW_BYTES (STRIP_WIDTH * 3)
 #define STRIP_WARPS 4
-/* Bytes on either side of a row in the ring, and the number of columns made outside the image. */
+/* STRIP_MARGIN: bytes on either side of a row in the ring buffer. STRIP_SIDE: columns that are made
+ * on either side of the image. STRIP_AHEAD: pairs of rows that are loaded ahead. */
 #define STRIP_MARGIN 16
 #define STRIP_SIDE 2
 #define STRIP_PITCH (STRIP_MARGIN + STRIP_ROW_BYTES + STRIP_MARGIN)
 #define STRIP_AHEAD 2
-/* Rows per warp. With fewer, too many rows are summed twice; with more, the warps end too
- * unevenly. */
+/* Rows of the result per warp. With fewer, too many rows are loaded by two warps; with more, the
+ * warps end at too different times. */
 #define STRIP_ROWS_MIN 8
 #define STRIP_ROWS_MAX 128
 
@@ -41,8 +43,8 @@ struct strip_args : pass_images {
     enum border border;
 };
 
-/* blocks: number of blocks of STRIP_WARPS warps per multiprocessor. The walks fill the device
- * once. */
+/* Divides the image among as many warps as the device runs at once. blocks: resident blocks, of
+ * STRIP_WARPS warps, per multiprocessor. */
 static inline strip_args strip_args_of(const struct image *from, const struct image *to,
                                        enum border border, int blocks)
 {
@@ -62,18 +64,18 @@ static inline unsigned strip_blocks(const strip_args &args)
     return (unsigned)(walks + STRIP_WARPS - 1) / STRIP_WARPS;
 }
 
-/* A warp's shared memory: the loaded pairs of rows, and two rows of the result. */
+/* The shared memory of a warp: the loaded pairs of rows, and two rows of the result. */
 struct strip_memory {
     alignas(16) uint8_t ring[STRIP_AHEAD + 1][2][STRIP_PITCH];
     alignas(16) uint8_t stage[2][STRIP_ROW_BYTES];
 };
 
-/* The area of a warp: `rows` rows of the result from (x0, y0). */
+/* The part of the result that a warp computes: `rows` rows from (x0, y0) on. */
 struct strip_walk {
     int x0, y0, rows, lane;
 };
 
-/* rows is 0 if the warp has nothing to do. */
+/* `rows` is 0 or less if the warp has nothing to do. */
 SIMT strip_walk strip_walk_of(const strip_args &a)
 {
     int index = (int)blockIdx.x * STRIP_WARPS + (int)threadIdx.x / WARP;
@@ -82,7 +84,7 @@ SIMT strip_walk strip_walk_of(const strip_args &a)
             (int)threadIdx.x % WARP};
 }
 
-/* Starts loading pair m, counted from row y0 - halo, if the walk needs it. */
+/* Starts loading pair m of rows, if it is needed. Pair 0 starts at row y0 - halo. */
 SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk &walk, int halo,
                      int m)
 {
@@ -103,12 +105,12 @@ SIMT void strip_send(strip_memory &memory, const strip_args &a, const strip_walk
     __pipeline_commit();
 }
 
-/* If the strip touches the image's sides, makes the columns outside in the two rows of a pair: they
- * mirror or repeat columns of the pair. One byte per lane. */
+/* Makes the columns outside of the image in a pair of rows, from columns of the pair. One byte per
+ * lane. */
 SIMT void strip_make_sides(uint8_t (*rows)[STRIP_PITCH], const strip_args &a,
                            const strip_walk &walk)
 {
-    static_assert(2 * 2 * STRIP_SIDE * 3 <= WARP, "a lane a byte");
+    static_assert(2 * 2 * STRIP_SIDE * 3 <= WARP, "one byte per lane");
     int k = walk.lane & 1, c = (walk.lane >> 1) % 3, n = (walk.lane >> 1) / 3;
     int x = n < STRIP_SIDE ? -1 - n : a.width + n - STRIP_SIDE;
     if (n < 2 * STRIP_SIDE && x >= walk.x0 - STRIP_SIDE && x < walk.x0 + STRIP_WIDTH + STRIP_SIDE) {
@@ -118,7 +120,8 @@ SIMT void strip_make_sides(uint8_t (*rows)[STRIP_PITCH], const strip_args &a,
     __syncwarp();
 }
 
-/* Waits for pair m and starts loading another one. The rows stay valid until the next call. */
+/* Waits until pair m is loaded, and starts loading the pair STRIP_AHEAD later. Returns the two
+ * rows, which stay valid until the next call. */
 SIMT const uint8_t (*strip_next(strip_memory &memory, const strip_args &a, const strip_walk &walk,
                                   int halo, int m))[STRIP_PITCH]
 {
@@ -132,7 +135,7 @@ SIMT const uint8_t (*strip_next(strip_memory &memory, const strip_args &a, const
 }
 
 /* Sorts the lane's pixels of a row, and two more on either side, by channel: three words of four
- * pixels each. 21 PRMT. */
+ * pixels for each channel. Takes 21 PRMT. */
 SIMT void strip_sort(const uint8_t *row, int lane, uint32_t (&plane)[3][3])
 {
     const uint2 *from = reinterpret_cast<const uint2 *>(row + STRIP_MARGIN + lane * 24 - 8);
@@ -150,7 +153,7 @@ SIMT void strip_sort(const uint8_t *row, int lane, uint32_t (&plane)[3][3])
     }
 }
 
-/* Writes rows j and j + 1 of the walk. Each lane has six words of each row. */
+/* Writes the rows j and j + 1 of the warp's part. Each lane has six words of each row. */
 SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_walk &walk, int j,
                       const uint32_t (&words)[2][6])
 {
@@ -175,9 +178,10 @@ SIMT void strip_store(strip_memory &memory, const strip_args &a, const strip_wal
 #define GAUSSIAN_STRIP_BLOCKS 4 /* per multiprocessor, limited by registers */
 #define STRIP_SAMPLES (STRIP_LANE * 3)
 
+/* The weights, as words for __dp4a and __dp2a. */
 struct gaussian_strip_args {
-    uint32_t across[4][2];               /* five pixels, from each position in a word */
-    uint32_t down_even[2], down_odd[2]; /* two pairs of rows per word */
+    uint32_t across[4][2];              /* for five pixels that start at byte 0 to 3 of a word */
+    uint32_t down_even[2], down_odd[2]; /* for an even and an odd row of the result */
 };
 
 SIMT void strip_sum_across(const gaussian_strip_args &a, const uint8_t *row, int lane,
@@ -218,8 +222,8 @@ SIMT void strip_sum_down(const uint32_t (&weights)[2], const uint32_t (&first)[S
     }
 }
 
-/* Pair m holds rows y0 - 2 + 2 m and y0 - 1 + 2 m. Rows 2 q and 2 q + 1 of the result need pairs q,
- * q + 1 and q + 2. */
+/* Pair m has the rows y0 - 2 + 2 m and y0 - 1 + 2 m. The rows 2 q and 2 q + 1 of the warp's part
+ * need the pairs q, q + 1 and q + 2. */
 template <int N>
 static __global__ void __launch_bounds__(STRIP_WARPS *WARP, GAUSSIAN_STRIP_BLOCKS)
     gaussian_strip_kernel(const __grid_constant__ several<strip_args, N> all,

@@ -1,4 +1,5 @@
-/* gray_table.c - the operations equalize and otsu: count, compute a table, look up. */
+/* gray_table.c - the operations equalize and otsu, and their CPU loops: count the values of gray,
+ * compute a table, look up each pixel. */
 #include "gpu/ops/gray_table.h"
 
 #include <string.h>
@@ -21,13 +22,12 @@ static void run(const struct pass *pass, const struct image *from, const struct 
                          table->table);
 }
 
-/* Appends the pass. A grayscale right before it becomes a part of it. */
+/* Appends the pass. A grayscale directly before it becomes a part of the pass. */
 static void append(struct chain *chain, const struct pass_type *type, pass_values *values)
 {
     struct histogram histogram = {true, grayscale_default(chain->background)};
-    if (point_takes_gray(chain))
-        point_add_gray(chain, &histogram.gray); /* one channel between the passes instead of
-                                                   three */
+    if (point_takes_gray(chain)) /* the last pass then writes one channel instead of three */
+        point_add_gray(chain, &histogram.gray);
     const struct pass *gray = chain_last(chain, &pass_grayscale);
     if (gray) {
         memcpy(&histogram.gray, gray->params, sizeof(histogram.gray));
@@ -84,7 +84,7 @@ const struct op op_equalize = {
 
 /* ---- otsu ---- */
 
-/* otsu_kernel takes the same steps. */
+/* Computes exactly what otsu_kernel (gray_table.cu) does, in the same order. */
 static void otsu_make(struct gray_table *work, uint32_t pixels)
 {
     double scale = 1.0 / (double)pixels, q1 = 0, mu1 = 0, sigma_max = 0;

@@ -1,8 +1,10 @@
 /*
- * gray_table.cu - count, compute a table, look up: three launches on one stream.
+ * gray_table.cu - the passes of gray_table.h (equalize and otsu) on the device, in three launches:
+ * count the values, compute a table from the counts, look up each pixel in the table.
  *
- * One block computes the table, with a thread per value. To look up, shared memory holds one copy
- * of the table per bank, 8 KiB in all. The 32 reads of a warp therefore never conflict.
+ * One block computes the table, with a thread per value. For the lookups, shared memory holds 32
+ * copies of the table, 8 KiB in all: one in each bank of the memory. Each lane reads its own copy,
+ * and the 32 reads of a warp never conflict.
  */
 #include "gpu/ops/gray_table.h"
 #include "gpu/ops/rows.cuh"
@@ -38,13 +40,14 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 /*
  * ---- otsu ----
  *
- * The means of the classes depend on each other, rounding by rounding, so a single thread computes
- * them. The block computes shares and reciprocals before that, and variances afterwards.
+ * The mean of the class for each threshold is computed from the mean for the threshold before.
+ * Another order would round differently, so a single thread computes all means. All threads compute
+ * the shares and reciprocals that it needs, and afterwards the variances.
  */
 
 /* a / b, correctly rounded, from the correctly rounded 1 / b, in two steps (P. Markstein,
- * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). It takes a
- * fourth of the time of a division. No operand is near overflow or underflow. */
+ * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). This takes a
+ * fourth of the time of a division. Operands must not be near overflow or underflow. */
 SIMT double divide(double a, double b, double one_over_b)
 {
     double q = a * one_over_b;
@@ -94,7 +97,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     __syncthreads();
     sigma[i] = parted ? otsu_sigma(q1[i], mu1[i], (double)moment * scale) : 0.0;
     best[i] = i;
-    /* The largest variance; the first of equal ones. */
+    /* Find the largest variance, and the first threshold with it. */
     for (int step = HISTOGRAM_BINS / 2; step > 0; step /= 2) {
         __syncthreads();
         if (i < step) {
@@ -114,7 +117,7 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
 
 /* ---- looking up ---- */
 
-/* Each word of the table, with four entries, is repeated 32 times. Each lane reads its own copy. */
+/* Each word of the table (four entries) is repeated 32 times, once per bank and lane. */
 SIMT uint32_t bank_look_up(const uint8_t *own, uint32_t value)
 {
     return own[(value & 252u) * WARP + (value & 3u)];

@@ -1,9 +1,10 @@
 /*
- * gray_table.h - equalize and otsu, which map gray through a table computed from its histogram.
+ * gray_table.h - the passes of equalize and otsu, which map gray through a table that they compute
+ * from its histogram.
  *
- * Each operation is a single pass: the device computes the table, without a round trip to the host.
- * For a colour image, the pass converts and counts each pixel, stores the gray in the output image,
- * and then replaces it there by its table entry.
+ * Each operation is a single pass, because the device computes the table itself. For a colour
+ * image, the pass converts each pixel to gray, counts it and stores it in the output image. Then it
+ * replaces each pixel there by its entry in the table.
  */
 #pragma once
 
@@ -18,9 +19,9 @@ struct gray_table {
 
 /* ---- equalize ----
  *
- * f is the smallest value that occurs; n(i) is the number of pixels with values f + 1 to i.
- * table[i] = rint((float)n(i) * scale), ties to even, at most 255. An image of one single value is
- * not changed. */
+ * Let f be the smallest value that occurs, and n(i) the number of pixels with values f + 1 to i.
+ * Then table[i] = rint((float)n(i) * scale), ties to even, at most 255. An image whose pixels all
+ * have the same value is not changed. */
 
 /* others: the number of pixels whose value is not f. */
 PIXEL float equalize_scale(uint32_t others)
@@ -28,7 +29,8 @@ PIXEL float equalize_scale(uint32_t others)
     return 255.0f / (float)(int32_t)others;
 }
 
-/* Adding and subtracting 1.5 * 2^23 rounds a float of this size to an integer, ties to even. */
+/* sum: n(i). Adding and subtracting 1.5 * 2^23 rounds a float below 2^22 to an integer, ties to
+ * even. */
 PIXEL uint8_t equalize_entry(uint32_t sum, float scale)
 {
     float value = (float)(int32_t)sum * scale;
@@ -38,14 +40,15 @@ PIXEL uint8_t equalize_entry(uint32_t sum, float scale)
 
 /* ---- otsu ----
  *
- * N. Otsu, A Threshold Selection Method from Gray-Level Histograms, 1979: divides gray into two
- * classes with maximum variance between them. The order of steps is that of OpenCV's THRESH_OTSU,
- * and each step is an IEEE double operation, so that ties are resolved alike. */
+ * Otsu's method divides gray into two classes so that the variance between them is largest (N.
+ * Otsu, A Threshold Selection Method from Gray-Level Histograms, 1979). The steps, their order and
+ * their precision (IEEE double) are those of OpenCV's THRESH_OTSU, so that ties are resolved in the
+ * same way. */
 
 /* FLT_EPSILON */
 #define OTSU_EPSILON 1.1920928955078125e-7
 
-/* Whether both classes have pixels, given the share of the lower one. */
+/* Whether both classes have pixels. q1: the share of pixels in the lower class. */
 PIXEL bool otsu_parted(double q1)
 {
     double q2 = 1.0 - q1;

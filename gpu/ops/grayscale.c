@@ -1,4 +1,4 @@
-/* grayscale.c - converting rows to gray, and flattening RGBA to RGB. */
+/* grayscale.c - converts images to gray, and flattens RGBA to RGB, on the CPU. */
 #include "gpu/ops/grayscale.h"
 
 #include <string.h>

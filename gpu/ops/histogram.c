@@ -1,4 +1,4 @@
-/* histogram.c - the histogram operation and its CPU loops. */
+/* histogram.c - the operation histogram, and its CPU loops. */
 #include "gpu/ops/histogram.h"
 
 #include <stdio.h>
@@ -6,11 +6,12 @@
 
 #include "gpu/plan/op.h"
 
-/* Gray is computed in pieces that stay in the L1 cache until they are counted. */
+/* Pixels that are converted to gray at a time, so that they are still in the L1 cache when
+ * counted. */
 #define PIECE 1024
 
-/* Four tables are used in turn: two increments of the same counter in succession take ten times as
- * long. */
+/* Counts into four tables in turn, because two successive increments of the same counter take ten
+ * times as long. */
 static void count_row(const uint8_t *row, size_t width, uint32_t tables[4][HISTOGRAM_BINS])
 {
     size_t x = 0;

@@ -1,44 +1,47 @@
 /*
- * histogram.cu - counts pixel values in shared memory; each block adds each bin to the result
- * once.
+ * histogram.cu - the histograms of histogram.h on the device.
  *
- * Gray has one table per block. Blocks are as large as possible, because each block must clear its
- * table and add it to the result. The atomic instruction that adds a constant 1 merges lanes with
- * equal addresses and takes longer the more different addresses there are. Lanes therefore count
- * neighbouring words, whose pixels are similar in photographs.
+ * A block counts in shared memory, and at the end adds each of its counters to the result. A warp
+ * processes the image in stretches of a row (rows.cuh), and loads its next stretch while it counts
+ * the current one.
  *
- * Colour has one table per channel, in several interleaved copies: bin b of copy k is word b *
- * copies + k, and lane l uses copy l % copies. Colour needs three times as many atomics per byte
- * read. An atomic that adds a register is faster if few lanes collide; with an image of one
- * colour, only two or four lanes collide. `one` is therefore an argument and not a constant.
+ * For a histogram of gray, a block has one table of 256 counters. Blocks are as large as possible,
+ * because each block must clear its table and add it to the result. The atomic instruction that
+ * adds a constant 1 counts lanes with the same address at once, and takes longer for more different
+ * addresses. Lanes therefore count neighbouring words, whose pixels are similar in photographs.
  *
- * The next stretch is loaded while the current one is counted.
+ * For a histogram of each channel, a block has one table per channel, in several interleaved
+ * copies: counter b of copy k is word b * copies + k, and lane l uses copy l % copies. So only two
+ * or four lanes can have the same address, even if the image has a single colour. With so few
+ * equal addresses, an atomic that adds a register is faster than one that adds a constant. `one` is
+ * therefore an argument of the kernel.
  */
 #include "gpu/ops/histogram.h"
 #include "gpu/ops/rows.cuh"
 
-/* Gray: warps per block, by the image's channels, and blocks per multiprocessor. */
+/* For gray: warps per block, by the image's channels, and resident blocks per multiprocessor. */
 #define GRAY_WARPS(channels) ((channels) == 1 ? 32 : 16)
 #define GRAY_BLOCKS 2
-/* One table per channel. */
+/* For a table per channel: resident blocks per multiprocessor, and copies of the tables. */
 #define COLOUR_BLOCKS 2
 #define COPIES(channels) ((channels) == 3 ? 16 : 8)
 
-/* The first pixel of the four in word m (0..3) of a lane's gray. With RGB a lane has sixteen
- * adjacent pixels, otherwise four groups of four. */
+/* The column of the first of the four gray pixels in a lane's word m (0..3). With RGB, the sixteen
+ * pixels of a lane are adjacent. Otherwise, only the four pixels of a word are adjacent. */
 template <int C> SIMT int gray_place(int x0, int lane, int m)
 {
     return C == 3 ? x0 + lane * LANE_PIXELS + m * 4 : x0 + (lane + m * WARP) * 4;
 }
 
-/* The counter of byte i of a word, in a table whose bins are STEP bytes apart: one __dp4a. */
+/* The counter of byte i of a word, in a table whose counters are STEP bytes apart. One __dp4a
+ * extracts the byte and multiplies it. */
 template <unsigned STEP> SIMT uint32_t *bin_of(uint32_t *table, uint32_t word, int i)
 {
     return reinterpret_cast<uint32_t *>(reinterpret_cast<uint8_t *>(table) +
                                         __dp4a(word, STEP << (8 * i), 0u));
 }
 
-/* Counts the first n bytes of a word. n may be any integer. */
+/* Counts the first n bytes of a word. n may be negative or more than 4. */
 SIMT void count_gray(uint32_t *table, uint32_t word, int n)
 {
     unrolled_for (int i = 0; i < 4; i++)
@@ -46,7 +49,8 @@ SIMT void count_gray(uint32_t *table, uint32_t word, int n)
             atomicAdd(bin_of<4>(table, word, i), 1u);
 }
 
-/* A stretch in flight. Of a gray image, lanes load neighbouring words, four times. */
+/* What a lane has loaded of a stretch. Of a gray image these are four words, so that in each of
+ * four loads the lanes of a warp read neighbouring words. */
 template <int C> struct gray_part {
     row_part<C> part;
 };
@@ -79,7 +83,7 @@ SIMT void gray_of(uint32_t *words, gray_part<C> *held, uint8_t *stage, int lane,
     }
 }
 
-/* Stores a lane's sixteen gray pixels in the row of the result. */
+/* Stores a lane's sixteen gray pixels in `row`, a row of the gray image. */
 template <int C>
 SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int width)
 {
@@ -92,7 +96,7 @@ SIMT void keep_gray(uint8_t *row, const uint32_t *words, int x0, int lane, int w
     }
 }
 
-/* a.to: destination of the gray, or NULL. */
+/* a.to: where the gray image is stored, or NULL. */
 template <int C>
 static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
     histogram_gray_kernel(row_stretches a, gray_words gray, uint32_t *counts)
@@ -133,9 +137,9 @@ static __global__ void __launch_bounds__(GRAY_WARPS(C) * WARP)
         atomicAdd(&counts[threadIdx.x], table[threadIdx.x]);
 }
 
-/* Counts the 16 bytes of piece j. With three channels, pieces are 16 bytes apart and 16 is 1 modulo
- * 3, so the channel of a byte follows from its position. planes[] starts with the channel of the
- * lane's first byte. */
+/* Counts the 16 bytes of a lane's piece j, or the first `left` of them if not WHOLE. With three
+ * channels, planes[] starts with the channel of the lane's first byte, and piece j starts 512 j
+ * bytes after it. 512 is 2 modulo 3, so byte i of the piece is of channel 2 j + i modulo 3. */
 template <int C, bool WHOLE>
 SIMT void count_piece(uint32_t *const *planes, const uint4 &piece, int j, int left, uint32_t one)
 {
@@ -182,8 +186,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS)
         }
     }
     __syncthreads();
-    /* Each thread sums one bin. Neighbouring lanes read different copies, to avoid bank
-     * conflicts. */
+    /* Each thread adds the copies of a counter. Neighbouring lanes start with different copies, to
+     * avoid bank conflicts. */
     for (int i = threadIdx.x; i < bins; i += SWEEP_THREADS) {
         uint32_t sum = 0;
         unrolled_for (int k = 0; k < copies; k++)

@@ -1,10 +1,12 @@
 /*
- * launch.cuh - launches kernels so that the start of each overlaps the end of the previous one.
+ * launch.cuh - launches the kernels of passes, and has what their kernels share: access to rows,
+ * and launches for several images.
  *
- * From compute capability 9.0, a kernel can start while the last blocks of the previous kernel in
- * the stream still run (programmatic dependent launch). Its blocks occupy free room on the
- * multiprocessors and wait until all previous writes are visible. For a stream alone on the
- * device, this saves 1 to 1.5 of the 3 us that starting and ending a kernel cost.
+ * The start of a kernel overlaps the end of the previous one. From compute capability 9.0 on, a
+ * kernel can start while the last blocks of the previous kernel in the stream still run
+ * (programmatic dependent launch). Its blocks take free places on the multiprocessors, and wait
+ * there until all previous writes are visible. If only one stream is busy, this saves 1 to 1.5 of
+ * the 3 us that it costs to start and end a kernel.
  */
 #pragma once
 
@@ -21,9 +23,9 @@
 
 #define EARLY_START_ARCH 900
 
-/* Every kernel calls this first, before it accesses global memory. It lets the blocks of the next
- * kernel start only after the wait, when all earlier kernels have ended. A kernel therefore
- * overlaps only the kernel right before it. */
+/* Every kernel must call this before it accesses global memory. It waits until all earlier kernels
+ * have ended, and then allows the blocks of the next kernel to start. So a kernel overlaps only the
+ * one directly before it. */
 SIMT void await_kernel_before()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= EARLY_START_ARCH
@@ -31,8 +33,8 @@ SIMT void await_kernel_before()
 #endif
 }
 
-/* An attribute of the current device, which is queried once per device. Returns 0 if the query
- * fails; the launch will then report the error. */
+/* Returns an attribute of the current device. It is queried only once per device. 0: the query
+ * failed; the launch will then report the error. */
 template <cudaDeviceAttr ATTRIBUTE> static int device_attribute()
 {
     static std::atomic<int> known[DEVICES_MAX]; /* the value + 1; 0: not known */
@@ -54,7 +56,8 @@ static inline int multiprocessors()
     return count > 0 ? count : 1;
 }
 
-/* The same, but the blocks of the next kernel start only when this one has ended. */
+/* As await_kernel_before, but the blocks of the next kernel start only after this kernel has
+ * ended. */
 SIMT void await_kernel_before_alone()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= EARLY_START_ARCH
@@ -62,8 +65,8 @@ SIMT void await_kernel_before_alone()
 #endif
 }
 
-/* Whether the code for the current device contains this wait. The device runs the latest compiled
- * architecture that it supports, from binary or from PTX. */
+/* Whether the code that the current device runs contains the wait of await_kernel_before. The
+ * device runs the latest compiled architecture that it supports, from machine code or from PTX. */
 static inline bool starts_early()
 {
     static const int compiled[] = {__CUDA_ARCH_LIST__};
@@ -75,8 +78,8 @@ static inline bool starts_early()
     return false;
 }
 
-/* Launches a kernel that starts with await_kernel_before. `shared`: bytes of dynamic shared memory.
- * An error is returned and cleared, so that cudaGetLastError does not report it again. */
+/* Launches a kernel that begins with await_kernel_before. shared: bytes of dynamic shared memory.
+ * Returns an error, and clears it, so that cudaGetLastError does not report it again. */
 template <typename... P, typename... A>
 static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared,
                                  cudaStream_t stream, const A &...args)
@@ -89,7 +92,7 @@ static cudaError_t launch_kernel(void (*kernel)(P...), dim3 blocks, dim3 threads
     return status == cudaSuccess ? status : cudaGetLastError();
 }
 
-/* The dynamic shared memory of the block, aligned to 16. */
+/* The dynamic shared memory of the block of threads, aligned to 16. */
 SIMT void *dynamic_shared()
 {
 #ifdef SIMT_HOST
@@ -100,7 +103,7 @@ SIMT void *dynamic_shared()
 #endif
 }
 
-/* The 16 bytes, or the word, at an aligned address. */
+/* A piece (16 bytes), and a word, at an aligned address. */
 SIMT uint4 &piece_at(void *at)
 {
     return *static_cast<uint4 *>(at);
@@ -124,20 +127,20 @@ SIMT const uint32_t &word_at(const void *at)
 /*
  * ---- access to the rows of an image, by the padding rule of codecs/image.h ----
  *
- * Unit: uint32_t or uint4. `offset` is in bytes from the first pixel of an aligned row, and a
- * multiple of the unit's size. row_bytes: of the row's pixels. load.cuh is for rectangles at any
- * address.
+ * For rows that start at aligned addresses; load.cuh is for others. Unit: uint32_t or uint4.
+ * offset: from the start of the row, in bytes, a multiple of the unit's size. row_bytes: of the
+ * row's pixels.
  */
 
-/* Whether the unit holds a byte of the row: only then may it be read or written. */
+/* Whether the unit contains a byte of the row: only then may it be read or written. */
 template <typename Unit> SIMT bool row_holds(int offset, int row_bytes)
 {
     static_assert(STRIDE_ALIGN % sizeof(Unit) == 0, "a unit must end within the padding");
-    return (unsigned)offset < (unsigned)row_bytes; /* no unit before the row holds a byte of it */
+    return (unsigned)offset < (unsigned)row_bytes; /* false, too, for negative offsets */
 }
 
-/* A unit of the input, which nothing writes while the kernel runs; 0: the row does not hold it. The
- * unit's bytes outside the row are undefined. */
+/* Loads a unit of the input, which nothing writes while the kernel runs; 0 if it contains no byte
+ * of the row. Its bytes outside of the row are undefined. */
 template <typename Unit> SIMT Unit row_get(const uint8_t *row, int offset, int row_bytes)
 {
     Unit unit = {};
@@ -146,14 +149,14 @@ template <typename Unit> SIMT Unit row_get(const uint8_t *row, int offset, int r
     return unit;
 }
 
-/* Does nothing if the row does not hold the unit. */
+/* Stores a unit, if it contains a byte of the row. */
 template <typename Unit> SIMT void row_put(uint8_t *row, int offset, int row_bytes, Unit unit)
 {
     if (row_holds<Unit>(offset, row_bytes))
         *reinterpret_cast<Unit *>(row + offset) = unit;
 }
 
-/* The images of a pass, for its kernels; args structs derive from it. */
+/* The images of a pass, as arguments of its kernels. The args structs derive from this. */
 struct pass_images {
     const uint8_t *from;
     uint8_t *to;
@@ -161,7 +164,7 @@ struct pass_images {
     int width, height; /* of the result */
 };
 
-/* Args with the images, and zero otherwise. */
+/* Returns args with the images; all other members are zero. */
 template <typename Args>
 static inline Args pass_args(const struct image *from, const struct image *to)
 {
@@ -183,7 +186,7 @@ template <typename Launch> static cudaError_t by_channels(uint32_t channels, con
                            : launch(std::integral_constant<int, 4>());
 }
 
-/* The head of a pass's launcher, which gpu/ops/NAME.c declares as a pass_cuda. */
+/* The heads of the definitions of a pass_cuda and of a pass_cuda_many (pass.h). */
 #define PASS_LAUNCHER(name)                                                                        \
     extern "C" int name([[maybe_unused]] const struct pass *pass, const struct image *from,        \
                         [[maybe_unused]] const struct image *to, [[maybe_unused]] uint8_t *work,   \
@@ -195,8 +198,8 @@ template <typename Launch> static cudaError_t by_channels(uint32_t channels, con
 /*
  * ---- passes of several small images in one launch ----
  *
- * The grid has a layer of blocks per image, in z, which is large enough for every image. A kernel
- * with N = 1 is for one image: its code is that of a kernel whose argument is the Args.
+ * The grid has a layer of blocks per image, in z. All layers are as large as the largest image
+ * needs. Kernels are also compiled for N = 1, one image, because that code is faster.
  */
 
 template <typename Args, int N> struct several {
@@ -204,18 +207,19 @@ template <typename Args, int N> struct several {
     unsigned across[N], down[N]; /* blocks of each image */
 };
 
-/* The image of the block. */
+/* The arguments for the image of this block. */
 template <typename Args, int N> SIMT const Args &several_own(const several<Args, N> &all)
 {
     return all.of[N == 1 ? 0 : blockIdx.z];
 }
 
-/* Whether the block is outside of its image's blocks, and must return. */
+/* Whether this block is not needed for its image, and must return. */
 template <typename Args, int N> SIMT bool several_skips(const several<Args, N> &all)
 {
     return N > 1 && (blockIdx.x >= all.across[blockIdx.z] || blockIdx.y >= all.down[blockIdx.z]);
 }
 
+/* Makes one launch for up to N images. */
 template <int N, typename Args, typename Describe, typename Launch>
 static cudaError_t launch_group(const struct pass_call *calls, uint32_t count,
                                 const Describe &describe, const Launch &launch)
@@ -234,9 +238,10 @@ static cudaError_t launch_group(const struct pass_call *calls, uint32_t count,
     return launch(all, grid);
 }
 
-/* describe(call, args) fills the Args of an image and returns its blocks, in x and y.
- * launch(several<Args, N>, grid) launches the kernel for this N. SHARED false: the kernel is only
- * compiled for one image, which saves time for rare kernels, and each image has its own launch. */
+/* Launches a kernel for several images. describe(call, args) fills the Args of an image, and
+ * returns its number of blocks in x and y. launch(several<Args, N>, grid) launches the kernel for
+ * this N. SHARED false: each image gets a launch of its own. The kernel then need not be compiled
+ * for several images, which saves compile time for rare kernels. */
 template <typename Args, bool SHARED = true, typename Describe, typename Launch>
 static cudaError_t launch_several(const struct pass_call *calls, uint32_t count,
                                   const Describe &describe, const Launch &launch)

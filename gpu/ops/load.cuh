@@ -1,15 +1,17 @@
 /*
  * load.cuh - loads 16 bytes from any address, for kernels that copy pixels to other columns.
  *
- * A lane loads the two aligned pieces that contain its bytes and shifts them together. `skew` is
- * the distance of its first byte from the aligned address below. It must be the same for the whole
- * launch, which it is if rows are STRIDE_ALIGNed and offsets differ by multiples of 16.
+ * A lane loads the two aligned pieces of 16 bytes that contain its bytes, and shifts them together.
+ * `skew` is the distance of its first byte from the aligned address before it. It must be the same
+ * for the whole launch. That is the case if the rows' stride is a multiple of STRIDE_ALIGN and all
+ * offsets differ by multiples of 16.
  */
 #pragma once
 
 #include "gpu/ops/launch.cuh"
 
-/* The aligned piece at `at`, if it holds a byte of the row. The row may start within a piece. */
+/* Loads the piece at `at`, an aligned address, if it contains a byte of the row; otherwise returns
+ * 0. The row may start in the middle of a piece. */
 SIMT uint4 load_piece(const uint8_t *row, int at, int row_bytes)
 {
     uint4 piece = make_uint4(0, 0, 0, 0);
@@ -18,8 +20,8 @@ SIMT uint4 load_piece(const uint8_t *row, int at, int row_bytes)
     return piece;
 }
 
-/* Loads 16 bytes at `offset` of a row with bytes 0..row_bytes - 1. Bytes outside the row are
- * undefined. */
+/* Loads 16 bytes at `offset` of a row of row_bytes bytes. Bytes outside of the row are undefined.
+ * SKEWED false: skew is 0. */
 template <bool SKEWED> SIMT uint4 load_16(const uint8_t *row, int offset, int row_bytes, int skew)
 {
     int at = SKEWED ? offset - skew : offset;
@@ -27,7 +29,8 @@ template <bool SKEWED> SIMT uint4 load_16(const uint8_t *row, int offset, int ro
     if constexpr (!SKEWED)
         return low;
     uint4 high = load_piece(row, at + 16, row_bytes);
-    /* Shifts by words, then by bytes. skew is the same for the whole launch. */
+    /* Shifts by words, then by bytes. No branch diverges, because skew is the same for all
+     * threads. */
     bool two = skew & 8, one = skew & 4;
     uint32_t a0 = two ? low.z : low.x, a1 = two ? low.w : low.y, a2 = two ? high.x : low.z;
     uint32_t a3 = two ? high.y : low.w, a4 = two ? high.z : high.x, a5 = two ? high.w : high.y;

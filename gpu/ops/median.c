@@ -1,4 +1,4 @@
-/* median.c - the median operation and its CPU loops. */
+/* median.c - the operation median, and its CPU loops. */
 #include <string.h>
 
 #include "gpu/ops/point.h"
@@ -20,7 +20,8 @@ PIXEL uint8_t median_max(uint8_t a, uint8_t b)
 
 #include "gpu/ops/median.h"
 
-/* Sorts columns: the value of rank r of each column goes to ranks + r * pitch. */
+/* Sort the values of each column of 3 or 5 rows. The value of rank r goes to the row ranks + r *
+ * pitch. */
 VECTOR_CLONES
 static void sort_columns3(const uint8_t *a, const uint8_t *b, const uint8_t *c,
                           uint8_t *restrict ranks, size_t pitch, size_t count)

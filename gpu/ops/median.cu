@@ -1,9 +1,10 @@
 /*
- * median.cu - medians of 3 x 3 and 5 x 5 pixels, two pixels per instruction.
+ * median.cu - the medians of 3 x 3 and 5 x 5 pixels (median.h) on the device.
  *
- * A byte in 16 bits is a subnormal half, and halves are ordered like integers. Minima and maxima
- * of half2 therefore sort two columns at once. Each lane has four columns. It sorts them and two
- * more on either side. The four medians of a row take two networks.
+ * A byte in 16 bits is a subnormal number of type half, and such numbers are ordered like integers.
+ * One minimum or maximum of type half2 therefore compares two bytes at once. A lane computes the
+ * medians of four columns. It sorts these columns and two more on either side, and then runs the
+ * sorting network of median.h twice, for two medians each.
  */
 #include "gpu/ops/tile.cuh"
 
@@ -26,7 +27,7 @@ SIMT __half2 median_max(__half2 a, __half2 b)
 
 #include "gpu/ops/median.h"
 
-/* Columns -2..5 of a row around the lane's word, in pairs. */
+/* Reads the pixels of columns -2..5 of a row, in pairs. The lane's word has the columns 0..3. */
 SIMT void take_row(const uint8_t *word, __half2 *pairs)
 {
     uint32_t before = *reinterpret_cast<const uint32_t *>(word - 4);

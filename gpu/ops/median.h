@@ -1,13 +1,16 @@
 /*
  * median.h - the median of 9 and of 25 values by sorting networks, without branches.
  *
- * Before the include, define MEDIAN (the type of a value: a byte, or two in a register),
- * median_min and median_max for this type, and MEDIAN_INLINE (the storage class of the functions).
+ * A file that includes this header must first define MEDIAN (the type of a value: a byte, or two
+ * bytes in a register), median_min and median_max for this type, and MEDIAN_INLINE (the storage
+ * class of the functions).
  *
- * The columns are sorted first, because neighbours share them. Then each rank is sorted across the
- * columns. Of n x n values, a value of rank r among rows and c among columns now has (r + 1)(c +
- * 1) - 1 values at or below it and (n - r)(n - c) - 1 at or above it. Only values that can be the
- * median are compared further. The compiler removes unused halves of comparisons.
+ * First, each column of the neighbourhood is sorted; neighbouring pixels share this work. Then, for
+ * each rank, the values of this rank in all columns are sorted. In an n x n neighbourhood, the
+ * value with rank r in its column, and rank c among the columns' values of rank r, now has at least
+ * (r + 1)(c + 1) - 1 other values at or below it, and (n - r)(n - c) - 1 at or above it. Only
+ * values that can still be the median are compared further. A comparison orders two values; if only
+ * one of them is used, the compiler removes the other half.
  */
 #pragma once
 
@@ -50,7 +53,8 @@ MEDIAN_INLINE MEDIAN median_of3(MEDIAN a, MEDIAN b, MEDIAN c)
     return median_max(median_min(a, b), median_min(median_max(a, b), c));
 }
 
-/* The median of three sorted columns, given as all minima, all middles, all maxima. */
+/* The median of three sorted columns: a0 to a2 are their minima, b0 to b2 their middle values, c0
+ * to c2 their maxima. */
 MEDIAN_INLINE MEDIAN median_of9(MEDIAN a0, MEDIAN a1, MEDIAN a2, MEDIAN b0, MEDIAN b1, MEDIAN b2,
                                 MEDIAN c0, MEDIAN c1, MEDIAN c2)
 {
@@ -58,7 +62,8 @@ MEDIAN_INLINE MEDIAN median_of9(MEDIAN a0, MEDIAN a1, MEDIAN a2, MEDIAN b0, MEDI
                       median_min(median_min(c0, c1), c2));
 }
 
-/* Each moves the minimum of 4 to 7 values to the first place and the maximum to the last. */
+/* The median_ends functions move the minimum of 4 to 7 values to the first place, and the maximum
+ * to the last. */
 MEDIAN_INLINE void median_ends4(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d)
 {
     median_order(a, b);
@@ -90,8 +95,10 @@ MEDIAN_INLINE void median_ends7(MEDIAN *a, MEDIAN *b, MEDIAN *c, MEDIAN *d, MEDI
     median_order(d, g);
 }
 
-/* The minimum of any 8 of 13 values has 7 values at or above it, so that it cannot be the median.
- * Nor can the maximum. The remaining 6 and one more value are 7 of the remaining 11, and so on. */
+/* The median of 13 values. The minimum of any 8 of them has 7 values at or above it, so it cannot
+ * be the median; nor can the maximum. These two are dropped. The remaining 6 and one more value are
+ * 7 of the remaining 11 values, whose minimum and maximum are dropped for the same reason, and so
+ * on. */
 MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
 {
     median_order(&v[3], &v[4]);
@@ -105,7 +112,7 @@ MEDIAN_INLINE MEDIAN median_of13(MEDIAN *v)
     return median_of3(v[12], v[1], v[2]);
 }
 
-/* The median of five sorted columns. value[r][c] has rank r in column c. */
+/* The median of five sorted columns: v[r][c] has rank r in column c. Overwrites v. */
 MEDIAN_INLINE MEDIAN median_of25(MEDIAN v[5][5])
 {
     for (int r = 0; r < 5; r++)

@@ -1,4 +1,5 @@
-/* orient.c - the operations that only move pixels: flip, transpose and crop. */
+/* orient.c - the operations that only move pixels (flip, transpose, crop), the EXIF orientation,
+ * and their CPU loops. */
 #include "gpu/ops/orient.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
-/* Pixels per side of a block of a transposition. Source and destination fit in the L1 cache. */
+/* Pixels are transposed in blocks with this side, so that source and result fit in the L1 cache. */
 #define BLOCK 32
 
 PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
@@ -89,8 +90,8 @@ static void orient_add(struct chain *chain, const struct orient *orient)
     struct orient map = *orient;
     const struct pass *last = chain_last(chain, &pass_orient);
     if (last) {
-        /* Merges the last pass (inner) with this one. If inner swaps the axes, a flip of columns
-         * after it is a flip of rows in inner. */
+        /* Merges the last pass, `inner`, with this one. If `inner` swaps the axes, then a flip of
+         * columns after it is the same as a flip of rows before it. */
         struct orient inner = *(const struct orient *)last->params;
         map.swap = inner.swap ^ orient->swap;
         map.flip_x = inner.flip_x ^ (inner.swap ? orient->flip_y : orient->flip_x);
@@ -106,8 +107,8 @@ void step_copy(struct chain *chain)
     append(chain, &(struct orient){0, 0, 0});
 }
 
-/* Crops the current image to the rectangle whose top left pixel is (x, y). A crop after a mirror or
- * rotation is moved before it, so that the pass reads less. */
+/* Crops the current image to the rectangle whose top left pixel is (x, y). If the last pass mirrors
+ * or rotates, the crop is moved before it, so that the pass reads fewer pixels. */
 static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
     assert(width >= 1 && height >= 1);
@@ -216,7 +217,7 @@ static enum status crop_check(const struct op_item *item, void *params, struct e
     return STATUS_OK;
 }
 
-/* Checks that start..start + length - 1 is within one dimension of the image. */
+/* Checks that the pixels start to start + length - 1 are within a side of the image. */
 static enum status check_side(const struct chain *chain, const char *start_name, int start,
                               const char *length_name, int length, int side)
 {

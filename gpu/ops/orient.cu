@@ -1,24 +1,26 @@
 /*
- * orient.cu - the eight EXIF orientations, and a plain copy, of any rectangle of an image.
+ * orient.cu - turns and mirrors any rectangle of an image on the device, or only copies it: the
+ * eight EXIF orientations (orient.h).
  *
  * The source may start at any byte. A lane loads the two aligned 16-byte pieces that contain its
- * 16 bytes and shifts them together. The second piece is its neighbour's first one and comes from
- * the cache. All offsets of a launch have the same remainder modulo 16, so the shift is one number
- * per launch.
+ * 16 bytes, and shifts them together. The second piece is the first one of the neighbouring lane
+ * and comes from the cache. All source addresses of a launch have the same remainder modulo 16
+ * (`skew`), so all lanes shift by the same number of bytes.
  *
  * If the axes are swapped, a block transposes a tile in shared memory (gray 128 x 128, otherwise
  * 64 x 64 pixels): row i of the tile becomes column i of the output. A lane reads whole words of
  * neighbouring rows and transposes their bytes in registers with PRMT; it writes 16 bytes. Rows
  * are padded, or rotated by 16 bytes every few rows, so that neither the 16-byte accesses along
- * rows nor the word accesses down columns have bank conflicts:
+ * rows nor the word accesses down columns have bank conflicts. In one access of a warp (modulo 32):
  *
- *     gray   bank of row 16 g + i, word w: 4 (w / 4 + g) + w % 4; a warp has g = 0..7, 4 words
- *     RGBA   bank of row 4 g + i, word w: the same; a warp has 8 g and 4 words
- *     RGB    reading, row 4 b + i, word 3 a + j: 8 b + 3 a + const; writing, row 4 a + c, word
- *            3 b + j: 4 a + 3 b + const; a warp has 8 a and 4 b: 32 different banks in both
+ *     gray   row 16 g + i, word w: bank 4 (w / 4 + g) + w % 4, with 8 values of g and 4 of w
+ *     RGBA   row 4 g + i, word w: the same
+ *     RGB    reads row 4 b + i, word 3 a + j: bank 8 b + 3 a + a constant;
+ *            writes row 4 a + c, word 3 b + j: bank 4 a + 3 b + a constant;
+ *            both with 8 values of a and 4 of b, which gives 32 different banks
  *
- * Otherwise rows are copied, and mirrored in registers. RGB pixels are first exchanged through
- * shared memory, so that each lane has 16 whole pixels.
+ * Otherwise rows are copied, and mirrored in registers. To be mirrored, RGB pixels are first
+ * exchanged through shared memory, so that each lane has 16 whole pixels.
  */
 #include "gpu/ops/load.cuh"
 #include "gpu/ops/orient.h"
@@ -27,11 +29,11 @@
 #define ROW_THREADS 256
 #define WARP 32
 #define WARPS (THREADS / WARP)
-/* Rows in flight per thread of the row kernel. */
+/* Rows that a thread of orient_rows_kernel loads before it stores them. */
 #define ROWS 2
-/* Resident blocks per multiprocessor of the transposing kernel: the maximum number of threads. Half
- * of them for unaligned sources, which have twice the loads in flight and would run out of
- * registers. */
+/* Resident blocks per multiprocessor of orient_swap_kernel: as many as the multiprocessor has
+ * threads for. For unaligned sources the kernel is built for half of them: it has twice the loads
+ * in flight and would run out of registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
 #define BLOCKS_A_MULTIPROCESSOR 4
 #elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
@@ -40,18 +42,18 @@
 #else
 #define BLOCKS_A_MULTIPROCESSOR 6
 #endif
-/* RGB pixels per warp of the mirror kernel, 16 per lane. */
+/* RGB pixels per warp of orient_mirror_rgb_kernel, 16 per lane. */
 #define STRETCH (16 * WARP)
 
 struct orient_args : pass_images {
     int from_width, from_height;
-    int across;  /* pieces, stretches or tiles per row of the result */
-    int items;   /* their total number, for kernels that number them */
-    int skew;    /* bytes from a multiple of 16 to a lane's source */
+    int across; /* 16-byte pieces, stretches of STRETCH pixels, or tiles per row of the result */
+    int items;  /* total number of pieces or stretches; not set for tiles */
+    int skew;   /* remainder of the source addresses modulo 16 */
     bool flip_x, flip_y;
 };
 
-/* Reverses the pixels in 16 bytes of whole pixels. */
+/* Reverses the order of the pixels in 16 bytes: 16 gray or 4 RGBA pixels. */
 template <int C> SIMT uint4 mirror_16(uint4 v)
 {
     if constexpr (C == 4)
@@ -60,8 +62,8 @@ template <int C> SIMT uint4 mirror_16(uint4 v)
                       __byte_perm(v.y, 0, 0x0123), __byte_perm(v.x, 0, 0x0123));
 }
 
-/* Each thread copies one 16-byte piece of ROWS adjacent rows. C matters to the mirror only, with 1
- * or 4. */
+/* Each thread copies the same 16-byte piece of ROWS adjacent rows. If not MIRROR, C may be 1 for
+ * any number of channels. */
 template <int C, bool MIRROR, bool SKEWED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     orient_rows_kernel(orient_args a, int row_bytes)
@@ -87,7 +89,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     }
 }
 
-/* Reverses four RGB pixels in three words. */
+/* Reverses the order of four RGB pixels, which are three words. */
 SIMT void mirror_rgb(uint32_t *to, uint32_t a, uint32_t b, uint32_t c)
 {
     to[0] = __byte_perm(c, b, 0x6321);
@@ -133,11 +135,12 @@ static __global__ void __launch_bounds__(THREADS) orient_mirror_rgb_kernel(orien
 
 /* ---- axes swapped ---- */
 
-/* A tile is `side` x `side` pixels. The rotation or padding is the same for `group` rows. */
+/* A tile in shared memory. All rows of a group of `group` rows are rotated or padded equally, and
+ * each group by 16 (RGB: 32) bytes more than the one before. */
 template <int C> struct tile_of {
     static constexpr int side = C == 1 ? 128 : 64;
     static constexpr int row_bytes = side * C;
-    static constexpr int pieces = row_bytes / 16; /* per row */
+    static constexpr int pieces = row_bytes / 16; /* of 16 bytes, per row */
     static constexpr int thread_pieces = side * pieces / THREADS;
     static constexpr int group = C == 1 ? 16 : 4;
     static constexpr int bytes = side * row_bytes + (C == 3 ? side / group * 32 : 0);
@@ -151,7 +154,7 @@ template <int C> SIMT int tile_piece(int row, int piece)
     return row * tile::row_bytes + (piece + row / tile::group) % tile::pieces * 16;
 }
 
-/* Destination of row `row` of a transposed tile, or NULL if it is outside the image. */
+/* The row of the result that gets row `row` of a transposed tile, or NULL if there is none. */
 template <int C> SIMT uint8_t *tile_row(const orient_args &a, int y0, int row)
 {
     int y = y0 + (a.flip_x ? tile_of<C>::side - 1 - row : row);
@@ -182,7 +185,7 @@ SIMT void tile_write(const orient_args &a, const uint8_t *bytes, int x0, int y0)
     }
 }
 
-/* RGBA: a lane transposes 4 rows of one pixel to one row of 4, four times. */
+/* RGBA: a lane reads one pixel from each of 4 rows and writes them as a row of 4; four times. */
 SIMT void tile_write_rgba(const orient_args &a, const uint8_t *bytes, int x0, int y0)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -204,7 +207,7 @@ SIMT void tile_write_rgb(const orient_args &a, uint8_t *bytes, int x0, int y0)
     typedef tile_of<3> tile;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int g = lane % 8 + warp % 2 * 8, b = lane / 8 + warp / 2 * 4;
-    uint32_t p[4][4]; /* [column][row], a pixel in bytes 0..2 */
+    uint32_t p[4][4]; /* [column][row]: the pixel is in bytes 0..2, byte 3 is of another pixel */
     unrolled_for (int i = 0; i < 4; i++) {
         int at = tile_piece<3>(4 * b + i, 0) + 12 * g;
         uint32_t w0 = word_at(bytes + at), w1 = word_at(bytes + at + 4);
@@ -242,7 +245,8 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR / (SKE
     __shared__ alignas(16) uint8_t bytes[tile::bytes];
     int tile_y = blockIdx.x / a.across, tile_x = blockIdx.x - tile_y * a.across;
     int x0 = tile_x * tile::side, y0 = tile_y * tile::side;
-    /* If mirrored, the last column of the tile is the first row of the output. */
+    /* If mirrored, the tile ends y0 columns before the right side of the source, and its last
+     * column becomes row y0 of the result. */
     int offset = (a.flip_x ? a.from_width - y0 - tile::side : y0) * C;
     uint4 pieces[tile::thread_pieces];
     unrolled_for (int j = 0; j < tile::thread_pieces; j++) {
@@ -309,7 +313,7 @@ PASS_LAUNCHER(orient_cuda)
     args.from_height = (int)from->height;
     args.flip_x = orient->flip_x;
     args.flip_y = orient->flip_y;
-    /* If mirrored, pieces are counted from the end of a row. */
+    /* If mirrored, the 16-byte pieces are counted from the end of a row. */
     uintptr_t origin = (uintptr_t)from->pixels + (orient->flip_x ? row_bytes : 0);
     args.skew = (int)(origin % 16);
     if (orient->swap)

@@ -1,4 +1,4 @@
-/* orient.h - mirrors and rotations, which move each pixel to another place. */
+/* orient.h - mirrors images, and rotates them by multiples of 90 degrees. */
 #pragma once
 
 #include <stdint.h>
@@ -10,8 +10,7 @@ struct orient {
     uint8_t swap, flip_x, flip_y;
 };
 
-/* The source pixel of the result pixel (x, y) of a w x h source, for each EXIF orientation (EXIF
- * 2.32, tag 0x0112):
- *     2 (w-1-x, y)    3 (w-1-x, h-1-y)    4 (x, h-1-y)
- *     5 (y, x)        6 (y, h-1-x)        7 (w-1-y, h-1-x)    8 (w-1-y, x) */
+/* The EXIF orientations (EXIF 2.32, tag 0x0112). For a source of w x h pixels, the result pixel (x,
+ * y) comes from the source pixel: 2 (w-1-x, y) 3 (w-1-x, h-1-y) 4 (x, h-1-y) 5 (y, x) 6 (y, h-1-x)
+ * 7 (w-1-y, h-1-x) 8 (w-1-y, x) */
 enum orientation { MIRRORED = 2, TURNED_180, UPSIDE_DOWN, TRANSPOSED, TURNED_90, TURNED_270 = 8 };

@@ -1,4 +1,4 @@
-/* pad.c - the pad operation: its place in the chain, and its loop on the CPU. */
+/* pad.c - the operation pad: how it appends its pass, and the CPU loop. */
 #include "gpu/ops/pad.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void fill_pixels(uint8_t *to, uint32_t count, const uint8_t *fill, uint32
         BY_CHANNELS(channels, fill_run, to, count, fill);
 }
 
-/* Gray or RGB to RGB or RGBA. */
+/* Converts gray or RGB to RGB or RGBA. */
 PIXEL void convert_run(const uint8_t *restrict from, uint8_t *restrict to, size_t count,
                        size_t from_channels, size_t channels)
 {
@@ -70,7 +70,7 @@ pass_cuda pad_cuda;
 
 static const struct pass_type pass_pad = {"pad", pad_cpu, PASS_CUDA(pad_cuda)};
 
-/* ---- for other operations, too ---- */
+/* ---- functions of pad.h, for other operations, too ---- */
 
 struct pad_fill pad_fill_of(const struct chain *chain, const struct op_color *color)
 {
@@ -139,7 +139,7 @@ static const struct op_param pad_params[] = {
     {OP_COLOR(struct params, color), .need = OP_OPTIONAL,
      .help = "By default the job's `background`"}};
 
-/* The first of these parameters that the job gives; NULL: none. */
+/* Returns the first of these parameters that the job gives; NULL: it gives none. */
 static const char *given_of(const struct op_item *item, const char *const *names)
 {
     while (*names && !op_given(item, *names))

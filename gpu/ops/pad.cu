@@ -1,9 +1,9 @@
 /*
- * pad.cu - a border around an image in one colour.
+ * pad.cu - adds a border of one colour around an image, on the device (pad.h).
  *
- * If the channels stay, rows are bytes: a thread stores 16 of them, from the source, from the
- * colour, or, at the two edges of the source, from both. If gray becomes RGB, or alpha is added, a
- * thread makes one pixel.
+ * If the result has the channels of the source, a thread stores 16 bytes of a row: from the source,
+ * from the colour, or, at the two edges of the source, from both. If gray becomes RGB, or alpha is
+ * added, a thread stores one pixel.
  */
 #include "gpu/ops/load.cuh"
 #include "gpu/ops/pad.h"
@@ -13,14 +13,15 @@
 struct pad_args : pass_images {
     int from_height;
     int top;
-    int start, end; /* the source in a row of the result: bytes, or pixels in convert_kernel */
-    int across;     /* pieces per row, or pixels */
+    int start, end; /* where the source lies in a row of the result, in the units of `across` */
+    int across;     /* bytes per row, in pieces of 16; for convert_kernel: pixels per row */
     int items;
-    int skew;       /* of the source's bytes from the pieces of the result */
+    int skew; /* remainder modulo 16 of the source address of a 16-byte piece */
     uint8_t fill[4];
 };
 
-/* The 16 bytes of the colour at `offset` of a row. Indices of arrays are constants. */
+/* The 16 bytes at `offset` of a row of the colour. Arrays have constant indices only, so that they
+ * are registers. */
 template <int C> SIMT uint4 fill_16(const pad_args &a, int offset)
 {
     int phase = C == 3 ? offset % 3 : 0;
@@ -36,7 +37,8 @@ template <int C> SIMT uint4 fill_16(const pad_args &a, int offset)
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* A word at `offset` of a row: of `inner` in the bytes start..end - 1 of the row, else `outer`. */
+/* The word at `offset` of a row: bytes start..end - 1 of the row are those of `inner`, the others
+ * those of `outer`. */
 SIMT uint32_t select_word(uint32_t inner, uint32_t outer, int offset, int start, int end)
 {
     uint32_t mask = 0;
@@ -61,7 +63,7 @@ template <int C> static __global__ void __launch_bounds__(THREADS) pad_kernel(pa
                               a.end - a.start, a.skew);
     if (!whole) {
         uint4 fill = fill_16<C>(a, offset);
-        int end = inside ? a.end : a.start; /* outside: no byte is of the source */
+        int end = inside ? a.end : a.start; /* not inside: all bytes are of the colour */
         piece.x = select_word(piece.x, fill.x, offset, a.start, end);
         piece.y = select_word(piece.y, fill.y, offset + 4, a.start, end);
         piece.z = select_word(piece.z, fill.z, offset + 8, a.start, end);

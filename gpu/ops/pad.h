@@ -1,7 +1,8 @@
 /*
- * pad.h - a border around an image in one colour; also converts gray to RGB, and both to RGBA.
+ * pad.h - puts a border of one colour around an image, and converts gray to RGB, or either to RGBA,
+ * if the colour needs it.
  *
- * rotate and resize use it, too: their results then have the channels that their colour needs.
+ * The operations rotate and resize use it, too.
  */
 #pragma once
 
@@ -12,8 +13,8 @@
 struct op_color;
 
 struct pad {
-    uint32_t left, top; /* the place of the source in the result */
-    uint8_t fill[4];    /* a pixel of the result; with one channel fill[0] */
+    uint32_t left, top; /* where the source is in the result */
+    uint8_t fill[4];    /* a pixel of the border; with one channel only fill[0] is used */
 };
 
 /* A colour as a pixel of an image with this many channels. */
@@ -22,11 +23,12 @@ struct pad_fill {
     uint32_t channels;
 };
 
-/* The colour on the chain's current image; if the job gives none, the job's background. RGBA if the
- * image or the colour has alpha; else gray if both are gray; else RGB. */
+/* Returns the border's pixel for the current image. If the job gives no colour, it has the job's
+ * background. It is RGBA if the image or the colour has alpha; otherwise gray if both are gray;
+ * otherwise RGB. */
 struct pad_fill pad_fill_of(const struct chain *chain, const struct op_color *color);
-/* Puts the current image at (left, top) of a width x height result, which contains it. Appends no
- * pass if nothing changes. image_too_large if the result is not allowed. */
+/* Appends a pass that puts the current image at (left, top) of a larger result of width x height
+ * pixels. Appends none if nothing changes. image_too_large: the limits forbid the result. */
 enum status pad_around(struct chain *chain, uint64_t left, uint64_t top, uint64_t width,
                        uint64_t height, const struct pad_fill *fill) MUST_CHECK;
 /* Converts the current image to the channels of the fill. */

@@ -1,4 +1,4 @@
-/* phash.c - the phash operation, and its DCT on the CPU. */
+/* phash.c - the operation phash, and its DCT on the CPU. */
 #include "gpu/ops/phash.h"
 
 #include <inttypes.h>
@@ -9,14 +9,15 @@
 #include "gpu/ops/resample.h"
 #include "gpu/plan/op.h"
 
-/* 2^18 cos(pi j / 64), rounded. The other three quarters of a turn are mirrored from these values,
- * so that weights that cancel in theory also cancel here. */
+/* 2^18 cos(pi j / 64), rounded: a quarter turn. Other angles are mirrored from these values, so
+ * that weights whose sum is 0 in theory also cancel here. */
 static const int32_t quarter[PHASH_SIDE + 1] = {
     262144, 261828, 260882, 259307, 257107, 254288, 250856, 246820, 242189, 236975, 231190,
     224848, 217965, 210556, 202640, 194236, 185364, 176045, 166302, 156159, 145639, 134769,
     123574, 112081, 100318, 88314, 76096, 63696, 51142, 38465, 25695, 12863, 0,
 };
 
+/* The weight of frequency k at pixel n. */
 static int32_t weight_of(int k, int n)
 {
     int angle = k * (2 * n + 1) % (4 * PHASH_SIDE); /* in 1/128 of a turn */
@@ -59,9 +60,10 @@ static void second_product(const struct phash_weights *weights,
     }
 }
 
+/* The hash: a bit per value, which is 1 if the value is above the median. */
 static uint64_t above_median(const int64_t values[PHASH_VALUES])
 {
-    int64_t middles = 0; /* sum of the two, to avoid rounding */
+    int64_t middles = 0; /* the sum of the two middle values: twice the median, without rounding */
     uint64_t hash = 0;
     for (int i = 0; i < PHASH_VALUES; i++) {
         int rank = 0;
@@ -90,8 +92,8 @@ PASS_LOOP(phash_cpu)
 
 pass_cuda_many phash_cuda;
 
-/* Reads stacked images of 32 x 32 and writes one uint64_t each. The bit of the first value is the
- * highest. */
+/* Reads stacked images (pass.h) of 32 x 32, and writes a uint64_t for each. The most significant
+ * bit is for the first value. */
 static const struct pass_type pass_phash = {"phash", phash_cpu, PASS_CUDA_MANY(phash_cuda, 0)};
 
 static cJSON *phash_values(const struct pass *pass, const uint8_t *work)
@@ -114,13 +116,13 @@ static enum status phash_step(const void *params, struct chain *chain)
     if (status)
         return status;
     if (chain->count == chain->first)
-        step_copy(chain); /* an image of the right size must still be copied to the stack */
+        step_copy(chain); /* an image of this size already must still be copied to the stack */
     struct pass *pass = chain_look_stacked(chain, &pass_phash, sizeof(uint64_t), phash_values);
     return chain_constants(chain, pass, sizeof(struct phash_weights), weights_fill);
 }
 
-/* Not OP_STARTS_GRAY: the gray is computed from the colours, never taken from a JPEG's Y
- * channel. */
+/* Without OP_STARTS_GRAY, because gray must be computed from the colours, as imagehash does, not
+ * taken from a JPEG's Y channel. */
 const struct op op_phash = {
     .name = "phash",
     .help = "Returns a perceptual hash of 16 hexadecimal digits, as Python's imagehash.phash",

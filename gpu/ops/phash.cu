@@ -1,11 +1,14 @@
 /*
- * phash.cu - the DCT W X W^T of 32 x 32 images and the bits above the median, one image per warp.
+ * phash.cu - perceptual hashes (phash.h) on the device, one image per warp.
  *
- * A warp is arranged as 4 x 8 lanes. In the first product, lane (r, c) computes rows r and r + 4
- * of one word of the image: columns 4 c to 4 c + 3. In the second product it computes the values
- * (r, c) and (r + 4, c). Rows of weights and sums are 36 words apart, so that 16-byte reads of
- * four or eight rows use different banks. One launch processes all images of a job and of the jobs
- * that share its stream.
+ * A hash has one bit for each of the 8 x 8 values W X W^T: X is the image, of 32 x 32 pixels, and W
+ * the first eight rows of a DCT. The bit says whether the value is above the median.
+ *
+ * A warp is arranged as 4 x 8 lanes. In the first product (W X), lane (r, c) computes rows r and
+ * r + 4, columns 4 c to 4 c + 3, which are one word of the image. In the second product it computes
+ * the values (r, c) and (r + 4, c). In shared memory, the rows of weights and of sums are 36 words
+ * apart, so that 16-byte reads of four or eight rows use different banks. One launch processes all
+ * images of a job, and of the jobs that are launched together with it.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/phash.h"
@@ -21,8 +24,8 @@
 static_assert(TILE_ROWS * 2 == PHASH_KEPT && TILE_COLUMNS == PHASH_KEPT && QUADS == TILE_COLUMNS,
               "a lane has two rows and a word of each");
 
-/* The images of a job, 1,024 bytes each, one after the other, and the destination of their
- * hashes. */
+/* The images of a job (pass.h: stacked passes), 1,024 bytes each, one after the other, and where
+ * their hashes are stored. */
 struct phash_stack {
     const uint4 *pictures;
     const int4 *weights;
@@ -79,7 +82,7 @@ SIMT void first_product(struct phash_shared *s, int warp, int r, int c)
     reinterpret_cast<int4 *>(s->sums[warp][r + TILE_ROWS])[c] = high;
 }
 
-/* Computes the lane's two values into `low` and `high`, and stores them for all lanes. */
+/* Computes the lane's two values, and stores them also where the other lanes can read them. */
 SIMT void second_product(struct phash_shared *s, int warp, int r, int c, int64_t *low,
                          int64_t *high)
 {
@@ -109,7 +112,7 @@ SIMT void say_middles(struct phash_shared *s, int warp, int lane, int64_t low, i
         s->middles[warp][second] = high;
 }
 
-/* The grid has one row per stack. */
+/* The grid has one row of blocks per job. */
 static __global__ void __launch_bounds__(WARPS *WARP)
     phash_kernel(const __grid_constant__ phash_stacks stacks)
 {

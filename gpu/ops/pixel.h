@@ -1,9 +1,11 @@
 /*
- * pixel.h - per-pixel arithmetic, written once for both engines, and the borders of images.
+ * pixel.h - what the CPU loops and the kernels of operations share: markers of functions, and the
+ * values of pixels outside of an image.
  *
- * PIXEL marks a function that both the C compiler and nvcc compile. It uses integers, or floats
- * whose every step is exact or correctly rounded, so that the results are bit-identical. SIMT
- * marks a function of kernels alone, and unrolled_for a loop whose variables stay in registers.
+ * PIXEL marks a function that both the C compiler and nvcc compile. It computes with integers, or
+ * with floats whose every step is exact or correctly rounded, so that both engines give the same
+ * bits. SIMT marks a function that only kernels call, and unrolled_for a loop whose variables stay
+ * in registers.
  */
 #pragma once
 
@@ -18,8 +20,8 @@
 #define PIXEL static inline __attribute__((always_inline))
 #endif
 
-/* Compiles a loop for three instruction sets; the loader chooses one at start. Sanitized builds do
- * without, because the resolvers run before the sanitizer's runtime is ready. */
+/* Compiles a loop for three instruction sets, of which the dynamic loader chooses one at start.
+ * Builds with sanitizers cannot use this, because the choice runs before the sanitizer is ready. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) &&     \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VECTOR_CLONES                                                                              \
@@ -28,21 +30,23 @@
 #define VECTOR_CLONES
 #endif
 
-/* Calls a function whose last parameter is the number of channels with a compile-time constant, for
- * speed: 1, 3 or 4. */
+/* Calls a function whose last parameter is the number of channels: 1, 3 or 4. The argument is a
+ * compile-time constant, for speed. */
 #define BY_CHANNELS(channels, function, ...)                                                       \
     ((channels) == 1   ? function(__VA_ARGS__, 1)                                                  \
      : (channels) == 3 ? function(__VA_ARGS__, 3)                                                  \
                        : function(__VA_ARGS__, 4))
 
-/* What is outside an image: pixels inside it, for neighbourhood operations. reflect101 mirrors
- * without repeating the outermost pixel (OpenCV's default), repeatedly if the neighbourhood is
- * larger than the image. A side of one pixel reflects onto itself. */
+/* Which values the pixels outside of an image have, for operations that read neighbours. reflect101
+ * mirrors the image without repeating the outermost pixel (OpenCV's default), several times if the
+ * neighbourhood is larger than the image. replicate repeats the outermost pixel. If a side has only
+ * one pixel, both repeat it. */
 enum border { BORDER_REFLECT101, BORDER_REPLICATE, BORDER_ZERO };
-/* The names in jobs. */
+/* The values of the parameter `border` in jobs, in the order of the enum. */
 #define BORDER_WORDS ((const char *const[]){"reflect101", "replicate", "zero", NULL})
 
-/* Maps any index to 0..size-1. Returns -1 for an index outside the image with BORDER_ZERO. */
+/* Returns the index, 0 to size - 1, of the pixel whose value a pixel at `index` has. -1: the value
+ * is 0. */
 PIXEL int border_inside(int index, int size, enum border border)
 {
     if (index >= 0 && index < size)

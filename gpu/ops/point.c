@@ -1,12 +1,12 @@
-/* point.c - fuses point operations into passes, and has their CPU loops. */
+/* point.c - combines operations on single pixels into one pass (point.h), and has its CPU loops. */
 #include "gpu/ops/point.h"
 
 #include <string.h>
 
-/* Number of pixels that take all steps together, in the L1 cache. */
+/* Pixels for which all steps run before the next pixels, so that they stay in the L1 cache. */
 #define RUN 512
 
-/* May work in place. */
+/* Looks up the colours; alpha is copied. from and to may be the same. */
 static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t channels,
                       const uint8_t *table)
 {
@@ -22,8 +22,8 @@ static void table_run(const uint8_t *from, uint8_t *to, size_t count, uint32_t c
     }
 }
 
-/* The coefficients are passed by value. Otherwise the compiler must assume that the stores change
- * them. */
+/* The coefficients are passed by value. Otherwise the compiler would have to assume that stores to
+ * the result change them. */
 struct matrix {
     int32_t rows[3][4];
 };
@@ -102,7 +102,7 @@ PASS_LOOP(point_cpu)
 
 pass_cuda point_cuda;
 
-/* Every form has the same code and its own name: [mix][before][after]. */
+/* The pass types, [mix][before][after]. They have the same code, and differ in their names. */
 #define FORM(name) {name, point_cpu, PASS_CUDA(point_cuda)}
 #define FORMS(mix)                                                                                 \
     {                                                                                              \
@@ -137,7 +137,7 @@ static bool changes(const uint8_t table[256])
     return false;
 }
 
-/* Appends the pass in its form, or nothing if it changes nothing. */
+/* Appends the pass, unless it changes nothing. */
 static void append(struct chain *chain, struct point *point)
 {
     struct pass_shape to = chain->shape;
@@ -154,6 +154,7 @@ static void append(struct chain *chain, struct point *point)
                   sizeof(*point));
 }
 
+/* A pass whose tables change nothing. */
 static struct point plain(enum point_mix mix)
 {
     struct point point = {.mix = mix};
@@ -190,7 +191,8 @@ void point_add_table(struct chain *chain, const uint8_t table[256])
     append(chain, &point);
 }
 
-/* For gray, each row of the matrix is a table. `before` is the table that precedes the matrix. */
+/* Turns a matrix for a gray image into a table per channel of the result. before: the table before
+ * the matrix. */
 static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
 {
     struct point point = plain(POINT_TINT);
@@ -205,7 +207,7 @@ static struct point tint(const int32_t rows[3][4], const uint8_t before[256])
     return point;
 }
 
-/* Adds 1/2 for rounding. */
+/* A pass that only multiplies by a matrix. Adds 1/2 to the offsets, for rounding. */
 static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
 {
     struct point point = plain(mix);
@@ -215,7 +217,8 @@ static struct point mixture(enum point_mix mix, const int32_t coefficients[12])
     return point;
 }
 
-/* Appends a mixture. A table before it becomes a part of it. */
+/* Appends a pass that mixes channels. If the last pass is only a table, it becomes a part of this
+ * pass. */
 static void append_mixture(struct chain *chain, struct point *point)
 {
     struct point last;
@@ -279,15 +282,15 @@ void step_gray(struct chain *chain)
 
 /* ---- the colours of a JPEG ---- */
 
-/* libjpeg's FIX: 1/65536, round half up. */
+/* FIX of libjpeg: x in units of 1/65536, rounded half up. */
 #define FIX(x) ((int32_t)((x) * 65536 + 0.5))
 
 /*
- * JFIF's R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', in which Cb' and
- * Cr' are Cb and Cr less 128. The arithmetic is that of libjpeg's jdcolor.c: coefficients in
- * 1/65536, products (for G the sum of two) rounded half up, results clamped to 0..255. Y is an
- * integer number of 1/65536, so it can be added before the shift. The conversion is therefore a
- * row of a color_matrix with the same result.
+ * JFIF: R = Y + 1.402 Cr', G = Y - 0.34414 Cb' - 0.71414 Cr', B = Y + 1.772 Cb', where Cb' and Cr'
+ * are Cb - 128 and Cr - 128. libjpeg's jdcolor.c has coefficients in units of 1/65536, rounds the
+ * product (for G the sum of two) half up, adds Y and clamps to 0..255. Y is an integer, so it can
+ * also be added before the rounding. The conversion is thus a multiplication by a matrix, with the
+ * same result.
  */
 void step_rgb(struct chain *chain)
 {
@@ -301,7 +304,7 @@ void step_rgb(struct chain *chain)
     append(chain, &point);
 }
 
-/* Gray with all the weight on the first channel is that channel. */
+/* Gray whose weight is all on the first channel is that channel. */
 void step_luma(struct chain *chain)
 {
     struct grayscale gray = grayscale_default(chain->background);

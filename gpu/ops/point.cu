@@ -1,27 +1,29 @@
 /*
- * point.cu - lookup tables and mixtures of channels: reads and writes each byte of the image once.
+ * point.cu - the passes of point.h on the device: each byte is looked up in a table, or the
+ * channels of each pixel are mixed.
  *
  * The tables are copied to shared memory (rows.cuh) while the first pixels are loaded.
  *
- * At 4 TB/s a multiprocessor reads and writes 17 bytes per cycle. One table needs 9 lookups per
- * cycle. Shared memory serves 16 per cycle for noise, and 32 for similar neighbours, as in
- * photographs. Only RGB with a table, a matrix and another table would be limited by the banks: it
- * needs 13 to 17 lookups per cycle, and its pixels also pass through shared memory. It has a
- * kernel of its own.
+ * At 4 TB/s a multiprocessor reads and writes 17 bytes per cycle. If each byte is looked up once,
+ * it needs 9 lookups per cycle. Shared memory serves 16 lookups per cycle for random pixels, and 32
+ * for similar neighbours, as in photographs. Only RGB with a table, a matrix and another table
+ * would be limited by shared memory: it needs 13 to 17 lookups per cycle, and its pixels also pass
+ * through shared memory. It has a kernel of its own, wide_kernel.
  */
 #include "gpu/ops/point.h"
 #include "gpu/ops/rows.cuh"
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
-/* 16-byte pieces in flight per thread, if pixels do not depend on each other. */
+/* 16-byte pieces that a thread of table_kernel loads before it uses them. */
 #define PIECES 4
 
 struct point_tables {
     uint4 pieces[POINT_TABLES * 16];
 };
 
-/* One table. A block processes THREADS * PIECES pieces of one row. */
+/* Looks up each byte in one table, except alpha if ALPHA. A block processes THREADS * PIECES pieces
+ * of one row. */
 template <bool ALPHA>
 static __global__ void __launch_bounds__(THREADS)
     table_kernel(const uint8_t *__restrict__ from, size_t from_stride, uint8_t *__restrict__ to,
@@ -51,7 +53,7 @@ struct point_args : row_stretches {
     point_tables tables;
 };
 
-/* Mixes four RGB pixels in three words. */
+/* Multiplies four RGB pixels, which are three words, by the matrix. */
 SIMT void mix_four_rgb(uint32_t *words, const int32_t (&m)[3][4])
 {
     uint32_t bytes[12], sums[12];
@@ -67,7 +69,7 @@ SIMT void mix_four_rgb(uint32_t *words, const int32_t (&m)[3][4])
         words[k / 4] = gray_pack(sums[k], sums[k + 1], sums[k + 2], sums[k + 3]);
 }
 
-/* The tables are applied to single bytes, which the sums need anyway. */
+/* Looks up single bytes and not words, because the sums need single bytes anyway. */
 template <bool BEFORE, bool AFTER>
 SIMT uint32_t mix_rgba(uint32_t pixel, const point_args &a, const uint8_t (*tables)[256])
 {
@@ -84,7 +86,7 @@ SIMT uint32_t mix_rgba(uint32_t pixel, const point_args &a, const uint8_t (*tabl
         if (AFTER)
             sums[k] = tables[POINT_AFTER][sums[k] >> 16];
     }
-    /* The bytes of the result, and the pixel's own alpha. */
+    /* Without a table, the bytes of the result are in bits 16 to 23 of the sums. */
     return __byte_perm(__byte_perm(sums[0], sums[1], AFTER ? 0x0040 : 0x0062),
                        __byte_perm(sums[2], pixel, AFTER ? 0x0070 : 0x0072), 0x5410);
 }
@@ -158,7 +160,7 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
         __syncthreads();
     }
     if (!any)
-        return; /* the whole warp returns: no barrier across warps follows */
+        return; /* for all lanes of the warp; no barrier of the block follows */
     if constexpr (GRAY)
         gray_stretch<C, BEFORE, AFTER>(&part, a, row, x0, lane, stage[C == 3 ? warp : 0], tables);
     else
@@ -168,10 +170,11 @@ static __global__ void __launch_bounds__(THREADS) mix_kernel(const __grid_consta
 /*
  * ---- RGB through a table, a matrix and a table ----
  *
- * It needs six lookups per pixel, and the pixels also pass through shared memory. A table of 256
- * bytes for all lanes would take up to two cycles per lookup. Each lane therefore has its own
- * tables, with one entry per word and all entries of a lane in one bank: one cycle for any
- * pixels. The tables take 64 KiB. A block fills them once and then walks over the image.
+ * There are six lookups per pixel, and the pixels also pass through shared memory. With a table of
+ * 256 bytes for all lanes, the lookups of a warp would take up to two cycles. Each lane therefore
+ * has its own two tables, with one entry per word, and all entries of a lane are in one bank. The
+ * lookups of a warp then take one cycle for any pixels. The tables of all lanes take 64 KiB. A
+ * block fills them once and then processes many stretches of the image.
  */
 #define WIDE_WARPS 16
 #define WIDE_THREADS (WIDE_WARPS * WARP)
@@ -192,7 +195,7 @@ SIMT void wide_make(uint8_t *wide, const uint8_t *table)
     }
 }
 
-/* The entry for the byte at bit `bit` of `word`. own: 4 times the lane. */
+/* Looks up the byte that starts at bit `bit` of `word`. own: 4 times the lane. */
 SIMT uint32_t wide_look_up(const uint8_t *wide, uint32_t word, int bit, uint32_t own)
 {
     uint32_t row = (bit < 7 ? word << (7 - bit) : word >> (bit - 7)) & 255u << 7;
@@ -285,8 +288,9 @@ static __global__ void __launch_bounds__(THREADS) tint_kernel(const __grid_const
 /*
  * ---- flattening RGBA to RGB ----
  *
- * A lane converts 4 pixels to 3 words and exchanges them through shared memory, so that each lane
- * again writes 16 bytes. The stride of 3 words touches every bank once.
+ * A lane converts 4 pixels to 3 words. The lanes exchange the words through shared memory, so that
+ * each lane writes 16 bytes at once. There the words of neighbouring lanes are 3 apart, so each
+ * lane of a warp writes to another bank.
  */
 
 /* Flattens one pixel to 0x00BBGGRR. */
@@ -330,7 +334,8 @@ static __global__ void __launch_bounds__(WARPS *WARP) flatten_kernel(row_stretch
 
 /* ---- launchers ---- */
 
-/* Rows without a gap between them are processed as one long row: they own all of its bytes. */
+/* If the source and the result have the same stride, and no more padding than a row needs, they are
+ * processed as one long row. The padding is then written too, which is allowed. */
 static cudaError_t launch_table(const struct image *from, const struct image *to,
                                 const point_tables &tables, cudaStream_t stream)
 {

@@ -1,9 +1,9 @@
 /*
- * point_ops.c - the operations on single pixels: grayscale, invert, gamma, levels, threshold,
- * color_matrix.
+ * point_ops.c - the operations that compute each pixel only from itself: grayscale, invert, gamma,
+ * levels, threshold, color_matrix.
  *
- * The host computes the tables once, in double. Both engines use these tables, so the precision of
- * the C library's pow cannot make them differ.
+ * The plan computes their tables once, in double. Both engines use the same tables, so they cannot
+ * differ by the precision of the C library's pow.
  */
 #include <math.h>
 
@@ -136,7 +136,8 @@ static enum status levels_check(const struct op_item *item, void *params, struct
                      own->in_white);
 }
 
-/* Without a gamma, the product is computed before the division, so that halves are exact. */
+/* Without a gamma, the product is computed before the division, so that results that end in .5 are
+ * exact. */
 static uint8_t level(const struct levels *own, int v)
 {
     int inside = v < own->in_black ? own->in_black : v > own->in_white ? own->in_white : v;

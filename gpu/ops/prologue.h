@@ -1,11 +1,12 @@
 /*
- * prologue.h - the steps that a pass applies to each pixel that it loads, before its own work.
+ * prologue.h - what a pass does to each pixel that it loads, before its own work: make gray, look
+ * the pixel up in a table, or both in this order.
  *
- * Passes with a prologue compute a pixel from several neighbours, for example sobel. A prologue
- * makes gray, looks pixels up in a table, or does both in this order. point_lift moves grayscale
- * and operations on single channels into the prologue of the next pass, so that they need no passes
- * of their own. The prologue applies only to pixels of the source. Zeros outside the image stay
- * zeros. Alpha, which the pass copies from its source, is kept unless gray is made.
+ * Passes that compute a pixel from several neighbours, for example sobel, can have a prologue.
+ * point_lift (point.h) turns a pass for grayscale or for tables into the prologue of the next pass,
+ * so that the image is not written and read again between them. With BORDER_ZERO, the zeros outside
+ * of the image do not go through the prologue. Alpha is copied from the source, unless gray is
+ * made.
  */
 #pragma once
 
@@ -19,8 +20,8 @@ struct prologue {
     uint8_t table[256];
 };
 
-/* The pass types of an operation, [makes_gray][looks_up]. Their names start with the prologue. The
- * last arguments are PASS_CUDA or PASS_CUDA_MANY. */
+/* Initializes the pass types of an operation, an array [makes_gray][looks_up], which differ only in
+ * their names: "gray+table+sobel". The last argument is PASS_CUDA or PASS_CUDA_MANY. */
 #define PROLOGUE_FORMS(name, on_cpu, ...)                                                          \
     {                                                                                              \
         {{name, on_cpu, __VA_ARGS__}, {"table+" name, on_cpu, __VA_ARGS__}},                       \

@@ -1,9 +1,10 @@
-/* resample.c - weighted means along one axis, and nearest-pixel sampling, on the CPU. */
+/* resample.c - the passes of resample.h on the CPU. */
 #include "gpu/ops/resample.h"
 
 #include <string.h>
 
-/* Number of bytes of an output row that are summed at once. Their sums stay in the L1 cache. */
+/* Bytes of a row of the result that resample_y sums together, so that the sums stay in the L1
+ * cache. */
 #define SUMS 1024
 
 #define HALF (1 << (RESAMPLE_BITS - 1))
@@ -11,21 +12,22 @@
 /* ---- along a row ---- */
 
 /*
- * Summing neighbours within a row would need a sum across a vector for each byte of the result.
- * Instead, LANES rows are transposed together: the bytes of one column of all LANES rows become
- * adjacent, and they share the same weight.
+ * To sum the neighbours within a row, vector instructions would have to add up the elements of a
+ * vector for each byte of the result. Instead, LANES rows are transposed together. The bytes of a
+ * column in all LANES rows are then adjacent, and are multiplied by the same weight.
  */
 #define LANES 16
-/* Columns that are transposed at once: TILE_PIXELS of up to 4 channels. */
+/* A tile is the part of LANES rows that is transposed at once: TILE_PIXELS of up to 4 channels. */
 #define TILE_PIXELS 16
 #define TILE        (TILE_PIXELS * 4)
 #define TILE_BYTES  (TILE * LANES)
 
 static_assert(LANES == PASS_ROWS_PER_LOOK, "LANES rows between two looks at the clock");
 
-/* A tile is transposed in TURNS steps. The index of a byte in a tile begins with TURNS bits for the
- * row; the bits for the column follow. turn() rotates the index by one bit: the top bit becomes
- * the lowest. So TURNS calls change [row][column] to [column][row]. */
+/* A tile is transposed by TURNS calls of turn(). The TURNS upper bits of a byte's index in a tile
+ * are its row, and the lower bits are its column. turn() moves each byte to the index that is
+ * rotated by one bit: the top bit becomes the lowest. So TURNS calls change [row][column] to
+ * [column][row]. */
 #define TURNS 4
 static_assert(1 << TURNS == LANES, "each turn moves one of the bits that number the rows");
 static_assert(RESAMPLE_TAPS_STEP == 8, "sum_pixel and add_rows have 8 products");
@@ -46,7 +48,8 @@ PIXEL void turn_back(const uint8_t *restrict from, uint8_t *restrict to)
     }
 }
 
-/* Transposes rows to columns. Writes whole tiles; the columns after the last one are 0. */
+/* Transposes LANES rows to columns, as int32_t. Writes whole tiles; columns after the last one are
+ * 0. */
 VECTOR_CLONES
 static void turn_rows(const uint8_t *const rows[LANES], size_t row_bytes, int32_t *columns)
 {
@@ -83,7 +86,7 @@ static void premultiply_columns(int32_t *columns, size_t width)
             premultiply_run(columns + c * LANES, columns + 3 * LANES);
 }
 
-/* Computes a pixel of the result in LANES rows. */
+/* Computes a pixel of the result in each of LANES rows. */
 PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict weights, size_t taps,
                      uint8_t *restrict to, size_t channels)
 {
@@ -103,6 +106,7 @@ PIXEL void sum_pixel(const int32_t *restrict columns, const int32_t *restrict we
         to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
+/* Computes LANES rows of the result from row y on, and transposes them back. */
 PIXEL void sum_run(const int32_t *columns, const int32_t *first, const int32_t *weights,
                    size_t taps, const struct image *to, uint32_t y, size_t channels)
 {
@@ -156,7 +160,7 @@ PASS_LOOP(resample_x_cpu)
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->width;
     int32_t *columns = (int32_t *)work;
     size_t row_bytes = (size_t)from->width * from->channels;
-    /* The taps of the last pixels may extend beyond the row, with weights of 0: clear the rest. */
+    /* The last pixels may read beyond the row, with weights of 0, so the rest must be defined. */
     size_t used = row_bytes * LANES * sizeof(*columns);
     memset(work + used, 0, pass->work_bytes - used);
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y += LANES) {
@@ -194,7 +198,7 @@ PIXEL void add_run(int32_t *restrict sums, const uint8_t *const rows[RESAMPLE_TA
                   d[i] * w[3] + e[i] * w[4] + f[i] * w[5] + g[i] * w[6] + h[i] * w[7];
 }
 
-/* begin: set the sums instead of adding to them. */
+/* Adds the products of 8 rows to the sums. begin: sets the sums instead. */
 VECTOR_CLONES
 static void add_rows(int32_t *sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP],
                      const int32_t w[RESAMPLE_TAPS_STEP], size_t count, bool begin)
@@ -205,7 +209,7 @@ static void add_rows(int32_t *sums, const uint8_t *const rows[RESAMPLE_TAPS_STEP
         add_run(sums, rows, w, count, false);
 }
 
-/* As add_rows, for RGBA that is not yet premultiplied. */
+/* Adds the products of one row of RGBA that is not premultiplied yet. */
 VECTOR_CLONES
 static void add_premultiplied(int32_t *restrict sums, const uint8_t *restrict row, int32_t weight,
                               size_t count)
@@ -225,7 +229,8 @@ static void clip_row(const int32_t *restrict sums, uint8_t *restrict to, size_t 
         to[i] = (uint8_t)resample_clip(sums[i]);
 }
 
-/* Computes `count` bytes of an output row from byte `at`. Rows below the last have weights of 0. */
+/* Computes `count` bytes of a row of the result, from byte `at` on. first: the first row of the
+ * source. Rows below the last one have weights of 0. */
 static void sum_columns(const struct image *from, const struct resample *resample, size_t first,
                         const int32_t *weights, size_t at, size_t count, uint8_t *to)
 {
@@ -251,8 +256,7 @@ PASS_LOOP(resample_y_cpu)
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->height;
     size_t row_bytes = (size_t)to->width * to->channels;
-    /* If there are few output rows, each needs nearly the whole image, so every row reads the
-     * clock. */
+    /* pass_is_late is called for every row, because a row may need nearly the whole source. */
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y++) {
         uint8_t *row = to->pixels + (size_t)y * to->stride;
         for (size_t at = 0; at < row_bytes; at += SUMS)

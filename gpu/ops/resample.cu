@@ -1,10 +1,12 @@
 /*
- * resample.cu - weighted means along one axis, and nearest-pixel sampling.
+ * resample.cu - the passes of resample.h on the device: weighted means along rows or columns, and
+ * sampling of the nearest pixel.
  *
- * Along rows, several lanes share an output with many weights, so that a warp always reads
- * neighbouring pixels: with split = 32 a warp computes one output, with split = 1 it computes 32.
- * The weights are in shared memory and are used by eight warps with four rows each. Down columns,
- * a lane computes 4 bytes of a row, and all lanes of a warp read the same weights.
+ * Along rows, several lanes (`split`) share a pixel of the result if it has many weights, so that a
+ * warp always reads neighbouring pixels. With split = 32 a warp computes one pixel of each row,
+ * with split = 1 it computes 32. The weights are in shared memory and are used by eight warps with
+ * four rows each. Along columns, a lane computes 4 bytes of a row, and all lanes of a warp use the
+ * same weights.
  */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/resample.h"
@@ -12,7 +14,7 @@
 #define WARP 32
 #define WARPS 8
 #define THREADS (WARPS * WARP)
-/* Rows per warp that use the same weights. */
+/* Rows per warp of resample_x_kernel, with the same weights. */
 #define ROWS 4
 #define X_WEIGHTS 4096
 
@@ -25,7 +27,9 @@
 struct resample_args : pass_images {
     int from_width, from_height;
     const int32_t *first, *weights;
-    int taps, split_bits, chunk; /* chunk: weights per output in shared memory */
+    int taps;       /* weights per pixel of the result */
+    int split_bits; /* log2 of the number of lanes per pixel of the result */
+    int chunk;      /* weights per pixel of the result in shared memory at a time */
     int premultiply, divide;
 };
 
@@ -71,7 +75,8 @@ template <int C> SIMT void store_pixel(uint8_t *to, const int32_t *sums, int div
     }
 }
 
-/* Loads weights t0..t0 + count - 1 of the block's outputs to shared memory, `pitch` apart. */
+/* Loads the weights t0..t0 + count - 1 of each of the block's outputs (pixels of a row of the
+ * result) to shared memory. There the outputs are `pitch` words apart. */
 SIMT void load_weights(int32_t *shared, const resample_args &a, int x0, int outputs, int t0,
                        int count, int pitch)
 {
@@ -95,7 +100,7 @@ static __global__ void __launch_bounds__(THREADS)
     int split = 1 << a.split_bits, outputs = WARP >> a.split_bits;
     int x0 = blockIdx.x * outputs, output = lane >> a.split_bits, part = lane & (split - 1);
     int x = min(x0 + output, a.width - 1), y0 = (blockIdx.y * WARPS + warp) * ROWS;
-    int first = a.first[x], pitch = a.chunk | 1; /* odd: 32 outputs use 32 banks */
+    int first = a.first[x], pitch = a.chunk | 1; /* odd, so that 32 outputs use 32 banks */
     const int32_t *own = shared + (x - x0) * pitch;
     const uint8_t *rows[ROWS];
     int32_t sums[ROWS][C];
@@ -107,15 +112,15 @@ static __global__ void __launch_bounds__(THREADS)
     for (int t0 = 0; t0 < a.taps; t0 += a.chunk) {
         int count = min(a.chunk, a.taps - t0);
         if (t0 > 0)
-            __syncthreads(); /* all warps have used the previous weights */
+            __syncthreads(); /* until all warps have used the previous weights */
         load_weights(shared, a, x0, outputs, t0, count, pitch);
         __syncthreads();
-        /* Unrolled to have many loads in flight: an H200 is limited by their latency, not by the
-         * sums. */
+        /* Unrolled so that many loads are in flight: on an H200 their latency is the limit, and not
+         * the arithmetic. */
 #pragma unroll 4
         for (int t = part; t < count; t += split) {
             int32_t weight = own[t];
-            /* Weights of 0 may reach beyond the row. */
+            /* Weights of 0 may belong to pixels beyond the row. */
             size_t at = (size_t)min(first + t0 + t, a.from_width - 1) * C;
             unrolled_for (int r = 0; r < ROWS; r++)
                 add_pixel<C>(sums[r], rows[r] + at, weight, a.premultiply);
@@ -189,7 +194,8 @@ static __global__ void __launch_bounds__(Y_WORDS *Y_ROWS) pick_kernel(resample_a
     word_at(a.to + (size_t)y * a.to_stride + offset) = word;
 }
 
-/* For all passes in this file. The params of pass_pick are not a struct resample. */
+/* The arguments of all passes in this file. The pass that picks nearest pixels has no struct
+ * resample, so pass->params is not used here. */
 static resample_args images_of(const struct pass *pass, const struct image *from,
                                const struct image *to)
 {
@@ -216,8 +222,8 @@ static dim3 describe_x(const struct pass_call &call, resample_args *args)
 {
     *args = args_of(call);
     args->weights = args->first + call.to.width;
-    /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads a
-     * stretch. At most half of the weights, so that each lane adds several. */
+    /* Lanes per output: at most the distance in pixels between two outputs, so that a warp reads
+     * pixels without gaps. At most half of the weights, so that each lane adds several. */
     while (args->split_bits < 5 &&
            (2 << args->split_bits) * args->width <= args->from_width &&
            (4 << args->split_bits) <= args->taps)

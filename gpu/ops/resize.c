@@ -1,8 +1,9 @@
 /*
- * resize.c - the resize operation: geometry, and the tables of its passes.
+ * resize.c - the operation resize: the size of its result, and the tables of its passes.
  *
- * If a JPEG was decoded at M/8 of its size, the geometry is still that of the full image: the chain
- * knows both sizes (chain.h), and the filter's box has multiples of 1/8.
+ * If a JPEG was decoded at M/8 of its size, sizes and positions are still computed for the full
+ * image: struct chain_side (chain.h) has both sizes. The part of the decoded image that is resized
+ * may then start and end at multiples of 1/8 pixel.
  */
 #include "gpu/ops/resample.h"
 
@@ -19,7 +20,8 @@ static const char *const fits[] = {"inside", "cover", "exact", "contain", NULL};
 
 enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
-/* The places of crop, and the one that depends on the pixels. */
+/* The values of the parameter gravity: those of crop, and attention, which depends on the
+ * pixels. */
 #define GRAVITY_ATTENTION GRAVITIES
 static const char *const gravities[] = {GRAVITY_NAMES, "attention", NULL};
 
@@ -35,13 +37,13 @@ struct params {
 
 /* ---- geometry ---- */
 
-/* The geometry of a resize: the size of the result, and the part of the source that it shows. */
+/* The size of the result, and the rectangle of the source from which it is made. */
 struct geometry {
     uint64_t width, height;
     uint64_t x, y, across, down;
 };
 
-/* a b / c, round half up, at least 1. */
+/* a b / c, rounded half up, at least 1. */
 static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t whole = (2 * a * b + c) / (2 * c);
@@ -58,8 +60,8 @@ static void fit_inside(const struct params *own, struct geometry *g)
     g->height = by_width ? part(g->down, width, g->across) : height;
 }
 
-/* Where a part of `inner` pixels starts, so that its middle is as near as possible to `focus`, in
- * parts of `outer`. Rounded half down: 0.5 is the middle of gravity_start. */
+/* Returns where a part of `inner` of `outer` pixels starts, if its middle is as near as possible to
+ * focus * outer. Rounds half down, so that a focus of 0.5 gives the same as gravity center. */
 static uint64_t focus_start(double focus, uint64_t outer, uint64_t inner)
 {
     double start = ceil(focus * (double)outer - (double)inner * 0.5 - 0.5);
@@ -67,7 +69,8 @@ static uint64_t focus_start(double focus, uint64_t outer, uint64_t inner)
     return start < 0 ? 0 : start > (double)room ? room : (uint64_t)start;
 }
 
-/* Sets the position of the part. For GRAVITY_ATTENTION it is not known yet. */
+/* Sets the position of the part in a source of width x height. For GRAVITY_ATTENTION, the position
+ * is not known yet, and is set to the centre. */
 static void place_part(const struct params *own, uint64_t width, uint64_t height,
                        struct geometry *g)
 {
@@ -111,8 +114,9 @@ static struct geometry geometry_of(const struct params *own, uint32_t width, uin
     return g;
 }
 
-/* The smallest M of 1, 2, 4 with which a decoder that scales by M/8 gives at least twice the target
- * in both dimensions. 8: none, or fast_shrink is off. width, height: after orientation. */
+/* op.eighths: the smallest M of 1, 2 and 4 with which an image decoded at M/8 is still at least
+ * twice as wide and as high as the result. 8: there is none, or fast_shrink is off. width, height:
+ * of the full image after its orientation. */
 static uint32_t resize_eighths(const void *params, uint32_t width, uint32_t height)
 {
     const struct params *own = params;
@@ -126,7 +130,8 @@ static uint32_t resize_eighths(const void *params, uint32_t width, uint32_t heig
     return eighths;
 }
 
-/* ---- filters: x in pixels of the larger of source and result ---- */
+/* ---- filters: x is a distance in pixels of the source, or of the result if that is smaller
+ * ---- */
 
 static double filter_box(double x)
 {
@@ -175,10 +180,11 @@ static const struct {
 
 /* ---- tables ---- */
 
+/* How the columns, or the rows, are resized. */
 struct axis {
-    uint32_t outputs;
-    uint32_t origin, inputs; /* the pixels of the source that may be read */
-    double start, end;       /* the span of the outputs, relative to the origin */
+    uint32_t outputs;        /* pixels of the result */
+    uint32_t origin, inputs; /* the first pixel of the source that may be read, and their number */
+    double start, end;       /* the part of the source to resize, relative to `origin` */
     int filter;
 };
 
@@ -192,8 +198,8 @@ static bool axis_is_same(const struct axis *axis)
     return axis->outputs == axis->inputs && axis->start == 0 && axis->end == axis->inputs;
 }
 
-/* The inputs of an output, and the distance of its centre from the first of them. The distance is
- * exact, because the first is an integer between 0 and the centre. */
+/* The pixels of the source from which a pixel of the result is computed, and the distance of its
+ * centre from the first of them. */
 struct window {
     uint32_t first, count;
     double centre;
@@ -210,8 +216,9 @@ static struct window axis_window(const struct axis *axis, uint32_t output)
     return (struct window){(uint32_t)low, (uint32_t)(high - low), centre - low};
 }
 
-/* The windows repeat after this number of outputs, except for rounding and at the ends: the
- * smallest number of steps that is an integer number of inputs. The span is a multiple of 1/8. */
+/* After this number of pixels of the result, the same weights occur again, except at the ends and
+ * for rounding: it is the smallest number of steps that is a whole number of pixels of the source.
+ * The length of the part is a multiple of 1/8. */
 static uint32_t axis_period(const struct axis *axis)
 {
     uint64_t steps = (uint64_t)axis->outputs * DECODE_EIGHTHS, divisor = steps;
@@ -224,6 +231,7 @@ static uint32_t axis_period(const struct axis *axis)
     return (uint32_t)(steps / divisor);
 }
 
+/* The most weights that a pixel of the result has, rounded up to RESAMPLE_TAPS_STEP. */
 static uint32_t axis_taps(const struct axis *axis)
 {
     uint32_t most = 1;
@@ -234,8 +242,8 @@ static uint32_t axis_taps(const struct axis *axis)
     return (most + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
 }
 
-/* An output has few weights except for extreme reductions. They are then computed twice instead of
- * being stored. */
+/* Computes the weights of a pixel of the result. Up to kept_max of them are kept until their sum is
+ * known; only extreme reductions have more, which are computed twice. */
 static void window_fill(const struct axis *axis, const struct window *window, int32_t *weights)
 {
     enum { kept_max = 256 };
@@ -256,7 +264,7 @@ static void window_fill(const struct axis *axis, const struct window *window, in
     }
 }
 
-/* The table must be zeroed. */
+/* Writes the table of a pass (resample.h), which must be zeroed before. */
 static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
 {
     uint32_t period = axis_period(axis);
@@ -265,7 +273,7 @@ static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
         struct window before = i >= period ? axis_window(axis, i - period) : (struct window){0};
         int32_t *weights = table + axis->outputs + (size_t)i * taps;
         table[i] = (int32_t)(axis->origin + window.first);
-        /* The weights depend on these two values only. */
+        /* The weights depend only on the count and the centre. */
         if (before.count == window.count && before.centre == window.centre)
             memcpy(weights, weights - (size_t)period * taps, window.count * sizeof(*weights));
         else
@@ -273,7 +281,8 @@ static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
     }
 }
 
-/* Steps are added up, as in Pillow, not multiplied. */
+/* Writes the nearest pixel of the source for each pixel of the result. Steps are added up, not
+ * multiplied, as in Pillow. */
 static void axis_pick(const struct axis *axis, int32_t *table)
 {
     double step = axis_scale(axis), at = axis->start + step * 0.5;
@@ -287,8 +296,8 @@ static void axis_pick(const struct axis *axis, int32_t *table)
 
 /* ---- passes ---- */
 
-/* Parameters of the passes: those of the kernel, if any, and those that the tables are computed
- * from. */
+/* The parameters of the passes: those of the kernel, and those from which the tables are
+ * computed. */
 struct resample_params {
     struct resample resample;
     struct axis axis;
@@ -339,7 +348,8 @@ static enum status add_resample(struct chain *chain, const struct pass_type *typ
     return chain_constants(chain, pass, bytes, resample_fill);
 }
 
-/* Whether the columns are resized first: the rule of Image.resize in Pillow 12.2 and 12.3. */
+/* Whether the height is changed before the width: the rule of Image.resize in Pillow 12.2 and
+ * 12.3. */
 static bool is_very_tall(const struct axis *x, const struct axis *y)
 {
     return y->inputs > (uint64_t)x->inputs * 100 && y->outputs < y->inputs;
@@ -356,18 +366,18 @@ static enum status add_columns_first(struct chain *chain, const struct axis *x,
     return status ? status : add_resample(chain, &pass_resample_x, x, to, &last);
 }
 
-/* Resizes the rows first, then the columns, unless the image is very tall. An unchanged axis needs
- * no pass. */
+/* Appends the passes. The width is changed before the height, unless the image is very tall. A side
+ * that does not change needs no pass. */
 static enum status add_filtered(struct chain *chain, struct axis *x, struct axis *y)
 {
     bool alpha = chain->shape.channels == 4, down = !axis_is_same(y);
-    /* Only resample_x skips columns on the left; its weights are then 1. */
+    /* resample_y cannot skip columns on the left, so resample_x does it, with weights of 1. */
     bool across = !axis_is_same(x) || x->origin != 0;
     enum status status = STATUS_OK;
     if (across && down && is_very_tall(x, y))
         return add_columns_first(chain, x, y);
     if (across) {
-        /* Only the rows that the second pass reads. */
+        /* The first pass computes only the rows that the second pass reads. */
         struct resample resample = {.skip = y->origin, .premultiply = alpha,
                                     .divide = alpha && !down};
         struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
@@ -382,7 +392,8 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
     return status;
 }
 
-/* The axis of a part that starts at `at` and has `length` pixels of the full image. */
+/* The axis for a part of the full image that starts at `at` and has `length` pixels. stored: the
+ * size of the decoded image. */
 static struct axis axis_of(const struct params *own, const struct chain_side *side,
                            uint32_t stored, uint64_t outputs, uint64_t at, uint64_t length)
 {
@@ -499,8 +510,9 @@ static enum status check_whole(const struct chain *chain, const struct geometry 
                      limits->side_max, (unsigned long long)limits->pixels_max);
 }
 
-/* Resizes the whole image by the factor of cover, and then cuts out the window of the result's
- * size: the window depends on pixels, but the tables of a resize do not. */
+/* Resizes the whole image by the factor that fit cover needs, and then cuts out a part of the
+ * result's size (attention.h). The part cannot be cut out before: it depends on the pixels, but the
+ * tables of a resize are computed before the pixels are known. */
 static enum status add_attention(const struct params *own, const struct geometry *cover,
                                  struct chain *chain)
 {

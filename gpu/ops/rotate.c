@@ -1,4 +1,4 @@
-/* rotate.c - the rotate operation: its geometry, and the loop of any angle on the CPU. */
+/* rotate.c - the operation rotate: its geometry, and the CPU loop for any angle. */
 #include "gpu/ops/rotate.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 
 /* ---- the pass ---- */
 
-/* Four channels, or four rows of gray, at once. */
+/* Vectors for four channels, or four rows of gray, at once. */
 typedef double reals __attribute__((vector_size(32)));
 typedef int32_t ints __attribute__((vector_size(16)));
 typedef uint8_t bytes __attribute__((vector_size(16)));
 typedef uint16_t shorts __attribute__((vector_size(32)));
 
-/* Four of 16 bytes, from `at` on and `step` apart, as integers. */
+/* Converts four of 16 bytes to integers: those at `at`, `at` + step and so on. */
 #define WIDEN(from, at, step)                                                                      \
     ((ints)__builtin_shufflevector(from, (bytes){0}, at, 16, 16, 16, (at) + (step), 16, 16, 16,    \
                                    (at) + 2 * (step), 16, 16, 16, (at) + 3 * (step), 16, 16, 16))
@@ -30,15 +30,16 @@ typedef uint16_t shorts __attribute__((vector_size(32)));
         (to)[3] = WIDEN(from, 3 * (first), step);                                                  \
     } while (0)
 
-/* Whether all 4 x 4 pixels are inside the image. Rows are loaded as 16 bytes, so for three channels
- * the next two pixels must be inside, too. */
+/* Whether all 4 x 4 pixels are inside of the image. 16 bytes are loaded per row, so with three
+ * channels the two pixels after them must be inside, too. */
 PIXEL bool is_within(const struct rotate_place *place, const struct image *from)
 {
     return place->x >= 0 && place->y >= 0 && place->x + 5 < (int)from->width &&
            place->y + 3 < (int)from->height;
 }
 
-/* As resample_premultiply, for four pixels; a factor of 255 keeps alpha itself. 16 bits suffice. */
+/* As resample_premultiply, for four pixels of RGBA. Alpha is multiplied by 255, which keeps it. All
+ * values fit in 16 bits. */
 PIXEL void premultiply_row(bytes *row)
 {
     bytes factors = __builtin_shufflevector(*row, ~(bytes){0}, 3, 3, 3, 16, 7, 7, 7, 16, 11, 11,
@@ -48,7 +49,7 @@ PIXEL void premultiply_row(bytes *row)
     *row = __builtin_convertvector(RESAMPLE_PREMULTIPLY(values, alphas), bytes);
 }
 
-/* The interpolated values of the columns p: one per channel, or per row of gray. */
+/* Interpolates between the four columns p, for each channel, or for each row of gray. */
 PIXEL void mix_columns(ints p[4], double dx, reals *to)
 {
     reals a = __builtin_convertvector(p[0], reals), b = __builtin_convertvector(p[1], reals);
@@ -56,7 +57,7 @@ PIXEL void mix_columns(ints p[4], double dx, reals *to)
     *to = ROTATE_CUBIC(a, b, c, d, dx);
 }
 
-/* As rotate_pixel for pixels within the image; corner: the first of them. */
+/* As rotate_pixel, if all 4 x 4 pixels are inside of the image. corner: the upper left of them. */
 PIXEL void rotate_colours(const uint8_t *corner, size_t stride, const struct rotate_place *place,
                           uint8_t *to, int channels)
 {
@@ -141,7 +142,7 @@ static const struct pass_type pass_rotate = {"rotate", rotate_cpu, PASS_CUDA(rot
 
 /* ---- geometry, as in Image.rotate ---- */
 
-/* Rounds to 15 decimals, as Python's round. */
+/* Rounds to 15 decimals like Python's round. */
 static double round_15(double value)
 {
     char text[64];
@@ -149,7 +150,7 @@ static double round_15(double value)
     return strtod(text, NULL);
 }
 
-/* x and y in the source. */
+/* A point of the source. */
 struct point {
     double x, y;
 };
@@ -159,7 +160,8 @@ static struct point transform(const double *m, double x, double y)
     return (struct point){m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]};
 }
 
-/* Maps the result to the source, which has the same size and centre. degrees: counterclockwise. */
+/* Sets the matrix that maps a result of the source's size to the source, with the same centre.
+ * degrees: counterclockwise. */
 static void set_matrix(double *m, double degrees, double width, double height)
 {
     double angle = -(degrees * (M_PI / 180.0));
@@ -172,7 +174,8 @@ static void set_matrix(double *m, double degrees, double width, double height)
     m[5] = corner.y + height / 2.0;
 }
 
-/* Sets the size of a result that contains the whole rotated image, and moves its centre there. */
+/* Changes the size of the result so that it contains the whole rotated image, and the matrix so
+ * that the centres are the same again. */
 static void expand(double *m, double *width, double *height)
 {
     double w = *width, h = *height;
@@ -208,14 +211,15 @@ static const struct op_param rotate_params[] = {
     {OP_COLOR(struct params, background), .need = OP_OPTIONAL,
      .help = "The colour outside the rotated image; by default the job's `background`"}};
 
-/* Counterclockwise, 0 to 360, as Python's %. */
+/* The angle counterclockwise, from 0 to 360. */
 static double degrees_of(const struct params *own)
 {
     double degrees = fmod(own->clockwise ? -own->angle : own->angle, 360.0);
     return degrees < 0 ? degrees + 360.0 : degrees;
 }
 
-/* A quarter turn without expand depends on the image: it only moves the pixels of a square. */
+/* op.moves. A quarter turn without `expand` is not counted, because it moves pixels only if the
+ * image is square. */
 static bool rotate_moves(const void *params)
 {
     const struct params *own = params;

@@ -1,8 +1,10 @@
-/* rotate.cu - rotation by any angle: one thread per pixel of the result. */
+/* rotate.cu - rotation by any angle (rotate.h) on the device: one thread per pixel of the
+ * result. */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/rotate.h"
 
-/* A block is a tile of the result, so that its 4 x 4 neighbourhoods share lines of the cache. */
+/* The tile of the result that a block computes. Its pixels are sampled from neighbourhoods of 4 x 4
+ * pixels of the source, which share lines of the cache if the tile is compact. */
 #define BLOCK_X 32
 #define BLOCK_Y 8
 

@@ -1,11 +1,13 @@
 /*
- * rotate.h - rotation by any angle: bicubic interpolation between the pixels of the source.
+ * rotate.h - rotates an image by any angle, with bicubic interpolation.
  *
- * It follows Pillow's Image.rotate with BICUBIC, operation by operation, in IEEE doubles without
- * contraction (-ffp-contract=off, -fmad=false). The source of a result pixel is its centre, mapped
- * by the affine matrix. Keys' cubic with a = -1 weighs 4 x 4 pixels, first along rows, then down
- * the column; pixels outside the image are those of its edge. If the source itself is outside, the
- * pixel gets the fill colour. RGBA is premultiplied before and divided after, as Pillow's RGBa.
+ * The computation is that of Pillow's Image.rotate with BICUBIC, step by step, in IEEE doubles. The
+ * compilers must not fuse multiplications and additions (-ffp-contract=off, -fmad=false). The
+ * centre of a result pixel is mapped by an affine matrix to a point of the source. If the point is
+ * outside of the image, the pixel gets the fill colour. Otherwise the 4 x 4 pixels around the point
+ * are interpolated by Keys' cubic with a = -1, first along the rows, then down the column; pixels
+ * outside of the image repeat its edge. RGBA is multiplied by alpha before and divided after, as
+ * Pillow's mode RGBa.
  */
 #pragma once
 
@@ -16,15 +18,15 @@ struct rotate {
     uint8_t fill[4];
 };
 
-/* Between four values: v2 at d = 0, v3 at d = 1. A macro, so that the CPU loop can also use it with
- * vectors of doubles. */
+/* Interpolates between four values: v2 at d = 0, v3 at d = 1. It is a macro so that the CPU loop
+ * can use it with vectors of doubles. */
 #define ROTATE_CUBIC(v1, v2, v3, v4, d)                                                            \
     ((v2) + (d) * (((v3) - (v1)) +                                                                 \
                    (d) * ((2.0 * ((v1) - (v2)) + (v3) - (v4)) +                                    \
                           (d) * ((v2) - (v1) - (v3) + (v4)))))
 
-/* The upper left of 4 x 4 pixels, which may be outside the image, and the position in the middle
- * square of them. */
+/* A point of the source: the upper left of the 4 x 4 pixels around it, which may be outside of the
+ * image, and the distance of the point from the pixel to the right and below of that, 0 to 1. */
 struct rotate_place {
     int x, y;
     double dx, dy;
@@ -36,7 +38,8 @@ PIXEL int rotate_floor(double value)
     return value < whole ? whole - 1 : whole;
 }
 
-/* Returns false if the source of the result pixel (x, y) is outside a width x height image. */
+/* Finds the point of the source for the result pixel (x, y). false: it is outside of the width x
+ * height image. */
 PIXEL bool rotate_locate(const double *m, int x, int y, int width, int height,
                          struct rotate_place *place)
 {
@@ -60,6 +63,7 @@ PIXEL uint32_t rotate_clamp(int value)
     return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
+/* Repeats the edge of the image. */
 PIXEL int rotate_inside(int index, int size)
 {
     return index < 0 ? 0 : index < size ? index : size - 1;

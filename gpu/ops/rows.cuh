@@ -1,11 +1,11 @@
 /*
- * rows.cuh - loads 512 pixels of a row per warp, converts them to gray and looks them up.
+ * rows.cuh - how a warp loads a stretch of 512 pixels of a row, converts it to gray, and looks it
+ * up in a table.
  *
- * A warp loads its stretch with 16-byte reads of neighbouring lanes, all in flight before the
- * first is used. Pixels of one and four channels are in place at once, because 16 bytes hold whole
- * pixels. Pixels of three channels are exchanged through shared memory, so that each lane gets 16
- * whole pixels. Its reads of 48 bytes at a stride of 48 bytes use all 32 banks in each quarter of
- * a warp.
+ * The lanes load 16 adjacent bytes each, and all loads are in flight before the first is used. With
+ * one or four channels, 16 bytes are whole pixels. With three channels, the lanes exchange their
+ * bytes through shared memory, so that each gets 16 whole pixels. A lane then reads 48 bytes; these
+ * reads use all 32 banks in each quarter of a warp.
  */
 #pragma once
 
@@ -19,10 +19,10 @@
 #define LANE_PIXELS 16
 #define WARP_PIXELS (WARP * LANE_PIXELS)
 
-/* The images of a pass whose warps process a stretch each. Stretches are numbered through all rows,
- * so that the grid has one dimension, whose limit of 2^31 - 1 blocks no image reaches. */
+/* The images of a pass, divided into stretches. The stretches of all rows are numbered, so that the
+ * grid has only one dimension, whose limit of 2^31 - 1 blocks no image reaches. */
 struct row_stretches : pass_images {
-    int stretches, stretch_count; /* per row, in the image */
+    int stretches, stretch_count; /* stretches per row, and in the whole image */
 };
 
 template <typename Args = row_stretches>
@@ -39,11 +39,12 @@ static inline unsigned stretch_blocks(const row_stretches &args, int warps)
     return (unsigned)(args.stretch_count + warps - 1) / warps;
 }
 
-/* Weights for __dp2a: pairs of 16 bits per word, for pixels at four positions in a word. */
+/* The weights of gray, as words for __dp2a with two weights of 16 bits each. */
 struct gray_words {
-    uint32_t rg, b0, r0_high, gb; /* (r, g), (b, 0), (0, r), (g, b); the first one low */
+    uint32_t rg, b0, r0_high, gb; /* (r, g), (b, 0), (0, r), (g, b); the first is the low half */
     uint32_t r, g, b;
-    /* RGBA: the background's red and blue in 16 bits each, its green, and 255 times each + 127. */
+    /* For RGBA: the background's red and blue in 16 bits each, and its green; and 255 times these,
+     * plus 127. */
     uint32_t under_rb, under_g, base_rb, base_g;
 };
 
@@ -64,12 +65,12 @@ static inline struct gray_words gray_words_of(const struct grayscale *gray)
     return words;
 }
 
-/* A lane's part of a stretch: C times 16 bytes, 512 bytes apart. */
+/* What a lane loads of a stretch with C channels: C times 16 bytes, 512 bytes apart. */
 template <int C> struct row_part {
     uint4 words[C];
 };
 
-/* Loads the stretch at pixel x0 (a multiple of 512) of a row. */
+/* Loads the lane's part of the stretch that starts at pixel x0, a multiple of 512. */
 template <int C>
 SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int lane)
 {
@@ -77,7 +78,7 @@ SIMT void row_load(row_part<C> *part, const uint8_t *row, int x0, int width, int
         part->words[j] = row_get<uint4>(row, x0 * C + (lane + j * WARP) * 16, width * C);
 }
 
-/* Writes what row_load loads. */
+/* Stores the bytes that row_load would load. */
 template <int C>
 SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, int lane)
 {
@@ -85,15 +86,15 @@ SIMT void row_store(uint8_t *row, const row_part<C> &part, int x0, int width, in
         row_put(row, x0 * C + (lane + j * WARP) * 16, width * C, part.words[j]);
 }
 
-/* Packs byte 2 of four sums (their gray; byte 3 is 0) into one word: 3 PRMT. */
+/* Packs byte 2 of four sums, their gray, into one word. Byte 3 of each sum is 0. Takes 3 PRMT. */
 SIMT uint32_t gray_pack(uint32_t y0, uint32_t y1, uint32_t y2, uint32_t y3)
 {
     uint32_t low = __byte_perm(y0, y1, 0x0062), high = __byte_perm(y2, y3, 0x0062);
     return __byte_perm(low, high, 0x5410);
 }
 
-/* Converts four RGB pixels in three words to four gray bytes: 8 IDP.2A, 3 PRMT. Each sum starts
- * with 32768 for rounding. Bytes of the neighbouring pixel have a weight of 0. */
+/* Converts four RGB pixels in three words to four gray bytes. Takes 8 IDP.2A and 3 PRMT. Each sum
+ * starts with 32768, for rounding. Bytes of the neighbouring pixel have a weight of 0. */
 SIMT uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2, const gray_words &gray)
 {
     uint32_t y0 = __dp2a_hi(gray.b0, w0, __dp2a_lo(gray.rg, w0, 32768u));
@@ -103,9 +104,10 @@ SIMT uint32_t gray_four_rgb(uint32_t w0, uint32_t w1, uint32_t w2, const gray_wo
     return gray_pack(y0, y1, y2, y3);
 }
 
-/* A sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of each
- * colour's flatten_byte. Red and blue are flattened together in one word. Its halves stay below
- * 65,536, even after a borrow between them. The weights apply to bytes 1 and 3 in place. */
+/* Returns a sum whose byte 2 is the gray of an RGBA pixel over the background: grayscale_rgb of
+ * each colour's flatten_byte. Red and blue are flattened together, in the halves of one word. Each
+ * half stays below 65,536, even after a borrow between them. The flattened colours are the bytes 1
+ * and 3 of the word; __dp2a weighs them there. */
 SIMT uint32_t gray_sum_rgba(uint32_t pixel, const gray_words &gray)
 {
     uint32_t alpha = pixel >> 24;
@@ -123,12 +125,13 @@ SIMT uint32_t gray_four_rgba(const uint4 &four, const gray_words &gray)
                      gray_sum_rgba(four.z, gray), gray_sum_rgba(four.w, gray));
 }
 
-/* Gathers the lane's 16 pixels, 48 bytes, from the stretch through `stage`: 1536 bytes that only
- * this warp uses, 16-byte aligned. back: the reverse. All lanes of the warp must call it. */
+/* Exchanges bytes between lanes, so that each lane gets 16 whole pixels; or, if `back`, the
+ * reverse. stage: 1536 bytes of shared memory that only this warp uses, aligned to 16. All lanes of
+ * the warp must call it. */
 SIMT void row_turn_rgb(row_part<3> *part, uint8_t *stage, int lane, bool back = false)
 {
     uint4 *pieces = reinterpret_cast<uint4 *>(stage);
-    __syncwarp(); /* all lanes have read the previous stretch */
+    __syncwarp(); /* until all lanes have read the previous stretch */
     unrolled_for (int j = 0; j < 3; j++)
         pieces[back ? lane * 3 + j : lane + j * WARP] = part->words[j];
     __syncwarp();
@@ -143,7 +146,7 @@ SIMT uint4 gray_lane_rgb(const row_part<3> &part, const gray_words &gray)
                       gray_four_rgb(b.z, b.w, c.x, gray), gray_four_rgb(c.y, c.z, c.w, gray));
 }
 
-/* ---- pairs of pixels, in 16 bits each ---- */
+/* ---- pairs of pixels: two values of 16 bits in a word ---- */
 
 SIMT __half2 pair_of(uint32_t word)
 {
@@ -155,7 +158,8 @@ SIMT uint32_t word_of_pair(__half2 pair)
     return *reinterpret_cast<uint32_t *>(&pair);
 }
 
-/* (high half of left, low half of right): the pair that starts one pixel before `right`. */
+/* The pair that starts one pixel before `right`: the second value of `left`, the first of
+ * `right`. */
 SIMT __half2 pair_between(__half2 left, __half2 right)
 {
     return pair_of(__byte_perm(word_of_pair(left), word_of_pair(right), 0x5432));
@@ -164,12 +168,12 @@ SIMT __half2 pair_between(__half2 left, __half2 right)
 /*
  * ---- lookup tables of 256 bytes, one after the other, in shared memory ----
  *
- * The tables are launch arguments, which belong to one launch alone and are in constant memory.
- * Constant memory serves one address of a warp at a time. A table in shared memory fills two rows
- * of the 32 banks.
+ * The tables are launch arguments, because these belong to one launch only. Launch arguments are in
+ * constant memory, which serves only one address of a warp at a time. Kernels therefore copy the
+ * tables to shared memory first.
  */
 
-/* Argument and shared memory of a kernel with an optional table. */
+/* Bytes of the argument, and of the shared memory, of a kernel with an optional table. */
 #define TABLE_BYTES(looks_up) ((looks_up) ? 256 : 16)
 
 template <bool TABLE> struct table_argument {
@@ -184,8 +188,8 @@ static inline table_argument<TABLE> table_argument_of(const struct prologue *pro
     return argument;
 }
 
-/* Copies the first COUNT tables to shared memory. Each warp reads its own pieces, one address at a
- * time, so that the cache misses of all warps overlap. */
+/* Copies the first COUNT tables to shared memory. Each warp copies a part, one piece at a time, so
+ * that the cache misses of different warps overlap. */
 template <int COUNT, int WARPS, int PIECES>
 SIMT void tables_copy(uint8_t *shared, const uint4 (&pieces)[PIECES], int warp, int lane)
 {
@@ -222,26 +226,26 @@ template <bool ALPHA> SIMT uint4 look_up_four(const uint4 &four, const uint8_t *
 /*
  * ---- sweeps ----
  *
- * A grid that fills the device once and walks over all rows, for kernels whose blocks reduce
- * values: fewer blocks need fewer atomics on the result.
+ * For kernels that add up values over the image. The grid has only as many blocks as run at once,
+ * and each warp processes many stretches. Fewer blocks need fewer atomics on the result.
  */
 
 #define SWEEP_WARPS 16
 #define SWEEP_THREADS (SWEEP_WARPS * WARP)
 
-/* Warp w processes stretch w, w + the number of warps, and so on: sweep_place. warps: per block.
- * blocks_an_sm: resident blocks per multiprocessor. */
+/* Number of blocks of a sweep. Of n warps in the grid, warp w processes the stretches w, w + n and
+ * so on: see sweep_place. warps: per block; blocks_an_sm: resident blocks per multiprocessor. */
 static inline unsigned sweep_blocks(const row_stretches &args, int warps, int blocks_an_sm)
 {
     return min(stretch_blocks(args, warps), (unsigned)(multiprocessors() * blocks_an_sm));
 }
 
-/* The position of a warp. It advances by addition: a division costs about as much as counting 16
- * pixels. */
+/* The position of a warp. To advance it needs only additions, because a division would cost about
+ * as much as counting 16 pixels. */
 struct sweep_place {
     int y, x0;
-    int rows_a_step, pixels_a_step; /* one step: down by rows, then right by pixels */
-    int row_pixels;                 /* of all stretches of a row */
+    int rows_a_step, pixels_a_step; /* how far a step moves down, and to the right */
+    int row_pixels;                 /* of a row, rounded up to whole stretches */
 };
 
 SIMT sweep_place sweep_begin(int item, int step, int stretches)
@@ -261,8 +265,8 @@ SIMT void sweep_next(sweep_place *at)
     }
 }
 
-/* Converts a lane's sixteen pixels to gray. stage: as for row_turn_rgb; used for three channels
- * only. */
+/* Converts a lane's sixteen pixels to gray. stage: as for row_turn_rgb; only used for three
+ * channels. */
 template <int C>
 SIMT uint4 gray_lane(row_part<C> *part, uint8_t *stage, int lane, const gray_words &gray)
 {

@@ -1,4 +1,4 @@
-/* sobel.c - the sobel operation and its CPU loops. */
+/* sobel.c - the operation sobel, and its CPU loops. */
 #include "gpu/ops/sobel.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "gpu/ops/window.h"
 #include "gpu/plan/op.h"
 
-/* Columns whose sums are stored between the two loops, in the L1 cache. */
+/* Columns whose sums are computed by a first loop, and used by a second one, so that they stay in
+ * the L1 cache. */
 #define COLUMNS 256
 
 /* The three rows of gray from which a row of gradients is computed. */
@@ -17,14 +18,14 @@ struct rows {
     enum border border;
 };
 
-/* Per column: its smoothed value (a + 2m + b) and its vertical difference (a - b). Each is computed
- * once and used by three gradients. 16 bits are enough for every step, so that a vector register
- * has twice as many lanes as with 32 bits. */
+/* For each column of three rows a, m, b: its smoothed value a + 2 m + b, and its difference a - b.
+ * Each is used by three gradients. 16 bits are enough for all steps, so that a vector register has
+ * twice as many elements as with 32 bits. */
 struct sums {
     uint16_t smooth[COLUMNS + 2], change[COLUMNS + 2];
 };
 
-/* Sums `count` columns from `from`, and one more on either side. */
+/* Computes the sums of the columns from - 1 to from + count. */
 PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums *sums)
 {
     int first = from > 0 ? from - 1 : 0;
@@ -49,8 +50,8 @@ PIXEL void sum_columns(const struct rows *rows, int from, int count, struct sums
     }
 }
 
-/* The magnitude is a compile-time constant in each caller, so that the compiler uses 16-bit lanes
- * except for SOBEL_L2. */
+/* Computes the magnitudes of `count` columns. Callers pass `magnitude` as a compile-time constant,
+ * so that the compiler can compute in 16 bits, except for SOBEL_L2. */
 PIXEL void measure_columns(const struct sums *sums, uint8_t *restrict to, int count,
                            enum sobel_magnitude magnitude)
 {
@@ -110,7 +111,7 @@ PASS_LOOP(sobel_cpu)
 pass_cuda_many sobel_cuda;
 #define ON_CUDA PASS_CUDA_MANY(sobel_cuda, sizeof(struct sobel))
 
-/* Without and with a table. Both make gray if the image has colours. */
+/* Without and with the prologue's table. Both make gray of colours. */
 static const struct pass_type types[] = {{"sobel", sobel_cpu, ON_CUDA},
                                          {"table+sobel", sobel_cpu, ON_CUDA}};
 
@@ -130,8 +131,9 @@ static enum status sobel_step(const void *params, struct chain *chain)
     const struct params *own = params;
     struct sobel sobel = {.magnitude = (enum sobel_magnitude)own->magnitude,
                           .border = (enum border)own->border};
-    /* If the pass before maps colours by a table, point_add_gray makes it output gray, so that the
-     * image between the two passes has one channel. */
+    /* If the last pass is a table for colours, point_add_gray makes it also convert to gray. The
+     * image between the two passes then has one channel. Otherwise point_lift takes the gray into
+     * the prologue. */
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &sobel.prologue);

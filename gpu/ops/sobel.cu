@@ -1,24 +1,25 @@
 /*
- * sobel.cu - gray and its Sobel gradient in one pass: 1, 3 or 4 bytes read, 1 byte written per
- * pixel.
+ * sobel.cu - the Sobel gradient (sobel.h) on the device, together with the conversion to gray: a
+ * pixel takes 1, 3 or 4 bytes of reading and 1 byte of writing.
  *
  * A block of 4 warps walks down a strip of 512 columns, 8 rows per step. In each step, a warp
- * converts two rows to gray; it loaded them during the previous step. The gray is stored in a
- * cyclic buffer in shared memory. The buffer holds the rows of three steps, with a halo of one
- * column on either side. The warp then computes two rows of the result from four rows of gray.
- * Every pixel is thus read and converted once, except two rows per block and two columns per
- * strip, which the L2 cache holds. One barrier per step is enough: a step reads gray of its own
- * rows and of the two rows before them. Writes after the barrier belong to the next step, and the
- * buffer has room for them.
+ * converts two rows to gray that it loaded during the previous step. The gray is stored in a ring
+ * buffer in shared memory, which has the rows of three steps and one more column on either side.
+ * The warp then computes two rows of the result from four rows of gray. Every pixel is thus read
+ * and converted once, except two rows per block and two columns per strip, which are still in the
+ * L2 cache. One barrier per step is enough: a step reads gray of its own rows and of the two rows
+ * before them. What is written after the barrier belongs to the next step, for which the ring
+ * buffer has other rows.
  *
- * The gradient is computed exactly, on pairs of pixels in half2 arithmetic. An integer k within
- * +-2047, stored as the bits of a half (with a separate sign), has the value k 2^-24. This is
- * subnormal, or has the first normal exponent. Sums and doublings are therefore exact, and a gray
- * byte is such a half without conversion. Absolute values are free, as modifiers of the operands.
+ * The gradient is computed exactly, for two pixels at once, in half2 arithmetic. If an integer k
+ * from 0 to 2047 is taken as the bits of a half, the half has the value k 2^-24: it is subnormal or
+ * has the smallest normal exponent. Sums, differences and doublings of such numbers are exact, and
+ * a gray byte needs no conversion. Absolute values are free, as modifiers of the operands.
  *
- * Instructions per pixel for RGB and `half`: about 10 for gray and gradient. With loads, halo,
- * addresses, borders and the loop, the sm_90 code has 21; away from borders about 18 are executed.
- * 132 multiprocessors at 1.7 GHz issue 41 per pixel at 700 Gpixel/s.
+ * Instructions per pixel for RGB and the magnitude `half`: about 10 for gray and gradient. With
+ * loads, halo, addresses, borders and the loop, the code for sm_90 has 21, of which about 18 are
+ * executed away from borders. At 700 Gpixel/s, 132 multiprocessors at 1.7 GHz can issue 41
+ * instructions per pixel.
  */
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/sobel.h"
@@ -27,25 +28,27 @@
 #define WARP_ROWS 2
 #define STEP_ROWS (WARPS * WARP_ROWS)
 #define RING_ROWS (3 * STEP_ROWS)
-/* Columns before the first pixel of a row in the ring: the halo, padded to 16 bytes. */
+/* Bytes on either side of a row in the ring buffer. Only the one next to the row is used; the
+ * others keep the rows aligned to 16 bytes. */
 #define MARGIN 16
 #define RING_PITCH (MARGIN + WARP_PIXELS + MARGIN)
-/* Resident blocks per multiprocessor, limited by registers: four channels in flight need more. */
+/* Resident blocks per multiprocessor. Registers are the limit: with more channels, they hold more
+ * loaded bytes. */
 #define BLOCKS_A_MULTIPROCESSOR(channels) ((channels) == 4 ? 4 : (channels) == 3 ? 6 : 8)
-/* Rows per block. With fewer, too many rows are computed twice; with more, the blocks end too
- * unevenly. */
+/* Rows of the result per block. With fewer, too many rows are converted by two blocks; with more,
+ * the blocks end at too different times. */
 #define ROWS_MIN (STEP_ROWS - 2)
 #define ROWS_MAX (16 * STEP_ROWS - 2)
 
 struct sobel_args : pass_images {
-    int strips;     /* blocks per row */
-    int block_rows; /* rows of the result */
+    int strips;     /* strips side by side in the image */
+    int block_rows; /* rows of the result per block */
     enum border border;
     gray_words gray;
 };
 
-/* A warp's part of a row in flight: its stretch and, in lanes 0 and 1, the pixels before and after
- * the strip, by the border's rule. */
+/* What a lane has loaded of a row: its pixels of the strip and, in lanes 0 and 1, the pixel before
+ * and the pixel after the strip. Outside of the image, `border` says which pixel that is. */
 template <int C> struct sobel_row {
     row_part<C> part;
     uint32_t halo;
@@ -65,8 +68,9 @@ SIMT void sobel_load(sobel_row<C> *held, const sobel_args &a, int y, int x0, int
     }
 }
 
-/* Converts a loaded row to gray in its place in the ring. The halo is written after the stretch. If
- * the image ends within the strip, the halo replaces the byte after the last pixel. */
+/* Converts a loaded row to gray and stores it in the ring buffer. The pixels before and after the
+ * strip are stored last. If the image ends within the strip, the pixel after it replaces the byte
+ * after the last pixel. */
 template <int C, bool TABLE>
 SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, const uint8_t *table,
                      const sobel_args &a, int x0, int lane)
@@ -98,8 +102,8 @@ SIMT void sobel_keep(sobel_row<C> *held, uint8_t *ring_row, uint8_t *stage, cons
         pixels[min(WARP_PIXELS, a.width - x0)] = (uint8_t)halo;
 }
 
-/* A lane's 16 pixels of one row with their neighbours: pair[0] ends with the pixel before them,
- * pair[1..8] hold them, pair[9] starts with the pixel after them. */
+/* A lane's 16 pixels of one row and their neighbours. The 16 pixels are in pair[1..8]. pair[0] ends
+ * with the pixel before them, and pair[9] starts with the pixel after them. */
 struct sobel_pairs {
     __half2 pair[10];
 };
@@ -117,7 +121,7 @@ SIMT void sobel_unpack(sobel_pairs *row, const uint8_t *ring_row, int lane)
     row->pair[9] = pair_of(__byte_perm(word_at(pixels + LANE_PIXELS), 0, 0x4140));
 }
 
-/* Lengths of two gradients, 0..255, one per half of the word. */
+/* Magnitudes of two gradients, 0..255: in the lowest byte of each half of the word. */
 template <int M> SIMT uint32_t sobel_pair_length(__half2 gx, __half2 gy)
 {
     if constexpr (M == SOBEL_L2) {
@@ -129,11 +133,12 @@ template <int M> SIMT uint32_t sobel_pair_length(__half2 gx, __half2 gy)
         uint32_t most = M == SOBEL_HALF ? 0x01FF01FFu : 0x00FF00FFu;
         __half2 sum = __hadd2(__habs2(gx), __habs2(gy));
         uint32_t cut = word_of_pair(__hmin2(sum, pair_of(most)));
-        return M == SOBEL_HALF ? cut >> 1 : cut; /* PRMT drops bit 15 */
+        return M == SOBEL_HALF ? cut >> 1 : cut; /* the caller ignores bit 15, shifted from above */
     }
 }
 
-/* Computes 16 pixels of the result from the rows above (a), at (m) and below (b). */
+/* Computes 16 pixels of the result from their row of gray (m) and the rows above (a) and below it
+ * (b). */
 template <int M>
 SIMT uint4 sobel_lane(const sobel_pairs &a, const sobel_pairs &m, const sobel_pairs &b)
 {
@@ -179,9 +184,9 @@ SIMT void sobel_store(uint4 pixels, const sobel_args &a, int x, int y)
     row_put(a.to + (size_t)y * a.to_stride, x, a.width, pixels);
 }
 
-/* Row i of a block's gray is row y0 - 1 + i of the image, i = 0..rows + 1. Row j of the result
- * needs rows j, j + 1, j + 2 of gray. Step t computes rows 8 t..8 t + 7 of gray, and then rows 8 t
- * - 2..8 t + 5 of the result. */
+/* A block that computes `rows` rows from row y0 on has rows 0..rows + 1 of gray: row i is row y0 -
+ * 1 + i of the image. Row j of the block's result needs rows j, j + 1 and j + 2 of gray. Step t
+ * computes rows 8 t..8 t + 7 of gray, and then rows 8 t - 2..8 t + 5 of the result. */
 template <int C, int M, bool TABLE, int N>
 static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C))
     sobel_kernel(const __grid_constant__ several<sobel_args, N> all,
@@ -226,7 +231,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
         __syncthreads();
         int j = t * STEP_ROWS - 2 + warp * WARP_ROWS;
         if (j >= 0 && j < rows && x < a.width) {
-            /* The last two rows of the previous step are at the other end of the ring. */
+            /* The last two rows of the previous step may be at the other end of the ring buffer. */
             int above = ring_base - 2 + warp * WARP_ROWS;
             int first = above < 0 ? above + RING_ROWS : above;
             int third = ring_base + warp * WARP_ROWS;
@@ -244,8 +249,8 @@ static __global__ void __launch_bounds__(WARPS *WARP, BLOCKS_A_MULTIPROCESSOR(C)
     }
 }
 
-/* Rows per block, for as many blocks of all images as run at once, so that none waits for a second
- * wave. */
+/* Rows of the result per block. Chosen so that all blocks of all images of the launch run at
+ * once. */
 static int block_rows(int width, int height, int channels, int images)
 {
     int strips = (width + WARP_PIXELS - 1) / WARP_PIXELS;

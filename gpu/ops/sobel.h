@@ -1,8 +1,9 @@
 /*
- * sobel.h - the magnitude of the 3 x 3 Sobel gradient of gray. op_sobel has the formulas.
+ * sobel.h - computes the magnitude of the 3 x 3 Sobel gradient of gray. The definition of op_sobel
+ * (sobel.c) has the formulas.
  *
- * One pass makes gray from 1, 3 or 4 channels, applies the table of the prologue, if any, and
- * computes the gradient. Each colour pixel is read once.
+ * One pass applies the prologue, which makes gray of colours, and computes the gradient. Each pixel
+ * of the source is read once.
  */
 #pragma once
 
@@ -16,8 +17,8 @@ struct sobel {
     struct prologue prologue; /* makes gray of colours */
 };
 
-/* Maps index -1..size to 0..size-1. With a zero border, any index in 0..size-1
- * would do: the frame of the result is set to 0. */
+/* As border_inside, for an index of -1 to `size`. With BORDER_ZERO the result only needs to be
+ * inside of the image, because the outermost pixels of the result are set to 0. */
 PIXEL int sobel_inside(int index, int size, enum border border)
 {
     if (index < 0)
@@ -44,10 +45,10 @@ PIXEL int sobel_sum(int gx, int gy)
     return (gx < 0 ? -gx : gx) + (gy < 0 ? -gy : gy);
 }
 
-/* min(255, floor(sqrt(n))) for 0 <= n < 2^22, for which n + 1/2 is exact in a float. With k^2 <= n
- * < (k+1)^2 and k <= 255, the root of n + 1/2 differs from k and k + 1 by at least 1/1100. This is
- * dozens of rounding errors, so any square root that is accurate to a few units in the last place
- * gives the right integer. */
+/* min(255, floor(sqrt(n))) for 0 <= n < 2^22. The root of n + 1/2 is computed, which is exact in a
+ * float. For k^2 <= n < (k + 1)^2 and k <= 255, this root differs from k and from k + 1 by at least
+ * 1/1100. That is much more than the error of any square root that is accurate to a few units in
+ * the last place, so its integer part is right. */
 PIXEL int sobel_root(int n)
 {
     float root, middle = (float)n + 0.5f;

@@ -1,4 +1,4 @@
-/* stats.c - the stats operation and its CPU loops. */
+/* stats.c - the operation stats, and its CPU loops. */
 #include "gpu/ops/stats.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
-/* A row's sum fits in 32 bits: 65,500 times 255 is 17 million. */
+/* Measures one channel of a row. The sum fits in 32 bits: 65,500 times 255 is 17 million. */
 PIXEL void stats_row(const uint8_t *row, size_t width, struct stats_channel *channel, size_t step)
 {
     uint32_t sum = 0;

@@ -1,22 +1,22 @@
 /*
- * stats.cu - sum, minimum and maximum of each channel.
+ * stats.cu - the sum, minimum and maximum of each channel (stats.h) on the device.
  *
- * Each lane keeps its own values. At the end they are combined in the warp by shuffles, and in the
- * block through shared memory. Each block adds each value to the result with one atomic. A minimum
- * is stored as 255 - min, so that the result can start as zeros.
+ * Each lane keeps its own values. At the end the values of a warp are combined by shuffles, and
+ * those of a block through shared memory. Each block combines each value with the result in one
+ * atomic. A minimum is kept as 255 - minimum, so that the result can start as zeros.
  */
 #include "gpu/ops/rows.cuh"
 #include "gpu/ops/stats.h"
 
-/* One channel. max and room hold two values of 16 bits each. The sum of a lane fits in 32 bits up
- * to 16 million pixels. A lane has 1/1000 of the image, even on a small device. The sum of a warp
- * would not fit. */
+/* A lane's values of one channel. `max` and `room` have two values of 16 bits each, for different
+ * pixels; room is 255 - minimum. The sum of 16 million pixels fits in 32 bits. A lane processes a
+ * thousandth of the image or less, but a warp may have more than 16 million pixels. */
 struct lane_stats {
     uint32_t sum, max, room;
 };
 
-/* Adds four values of one channel. Only those under `mask` count: the others are 0 for the sum and
- * the maximum, and 255 for the minimum. */
+/* Adds up to four values of one channel: those whose bytes of `mask` are 0xFF. The mask turns the
+ * others into 0, also of 255 - value, so that they change nothing. */
 SIMT void take_four(lane_stats *stats, uint32_t four, uint32_t mask)
 {
     uint32_t values = four & mask, rooms = ~four & mask;

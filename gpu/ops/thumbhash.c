@@ -1,4 +1,4 @@
-/* thumbhash.c - the thumbhash operation: the hash of a small image, computed on the host. */
+/* thumbhash.c - the operation thumbhash: computes the hash of a small image on the host. */
 #include "gpu/ops/thumbhash.h"
 
 #include <math.h>
@@ -21,21 +21,23 @@ static const struct pass_type pass_thumbhash = {"thumbhash", thumbhash_cpu,
 
 /* ---- the hash ----
  *
- * The order of all steps is that of rgbaToThumbHash in evanw/thumbhash. */
+ * All steps, and their order, are those of rgbaToThumbHash in evanw/thumbhash. */
 
-/* A mean of products with cosines that is 0 in theory, for example in an image of one colour, is
- * about 1e-16 because of rounding. The published code divides even such means by the largest of
- * them, so that its hash depends on the cos() of the host. */
+/* Coefficients below this count as 0. In an image of one colour they are 0 in theory, but about
+ * 1e-16 because of rounding. The published code divides even such coefficients by the largest of
+ * them, so that its hash depends on the host's cos(). */
 #define MEAN_ZERO 1e-12
 
 enum plane { LUMINANCE, YELLOW_BLUE, RED_GREEN, ALPHA, PLANES };
 
-/* Components across and down of the luminance, at most; fewer if the hash has alpha. */
+/* Number of components across and down, at most: of the luminance without and with alpha, and of
+ * the two colour planes. */
 #define SIDE_OPAQUE 7
 #define SIDE_ALPHA 5
 #define SIDE_COLOUR 3
 #define COSINES_MAX (SIDE_OPAQUE * (SIDE_OPAQUE + 1) / 2 - 1)
-/* Header, alpha, and half a byte per cosine: 14 + 5 + 5 + 14 of them with alpha, else fewer. */
+/* With alpha, the hash has 6 bytes, and then half a byte for each of 14 + 5 + 5 + 14 coefficients.
+ * Without alpha it is not longer. */
 #define HASH_BYTES_MAX 25
 
 struct picture {
@@ -45,16 +47,16 @@ struct picture {
     bool has_alpha;
 };
 
-/* A plane as means of products with cosines. */
+/* The DCT of a plane. */
 struct wave {
-    double constant, scale;
-    double cosines[COSINES_MAX]; /* 0..1 after division by the scale */
-    uint32_t count;
+    double constant, scale;      /* the mean of the plane; the largest other coefficient */
+    double cosines[COSINES_MAX]; /* the other coefficients, scaled to 0..1 */
+    uint32_t count;              /* of `cosines` */
 };
 
 struct hash {
     uint8_t bytes[HASH_BYTES_MAX];
-    size_t start, halves; /* the first byte with cosines; their number */
+    size_t start, halves; /* the first byte with coefficients; number of coefficients */
 };
 
 static double colour_at(const struct picture *picture, size_t i, int c)
@@ -82,7 +84,7 @@ static void measure(struct picture *picture)
     picture->has_alpha = alphas < (double)count;
 }
 
-/* Transparent pixels show the mean colour. */
+/* A pixel's value in a plane. Transparent pixels count as the mean colour. */
 static double plane_at(const struct picture *picture, enum plane plane, size_t i)
 {
     double alpha = alpha_at(picture, i), rgb[3];
@@ -94,6 +96,8 @@ static double plane_at(const struct picture *picture, enum plane plane, size_t i
                                   : alpha;
 }
 
+/* A coefficient of the DCT: the mean of the values times the cosines of the component (across,
+ * down). */
 static double cosine_mean(const double *values, uint32_t width, uint32_t height, uint32_t across,
                           uint32_t down)
 {
@@ -108,8 +112,8 @@ static double cosine_mean(const double *values, uint32_t width, uint32_t height,
     return sum / (width * height);
 }
 
-/* values: room for the plane. across, down: components. Only those above the antidiagonal are
- * computed. */
+/* Computes the DCT of a plane. across, down: numbers of components, of which only those above the
+ * antidiagonal are computed. values: memory for the plane. */
 static void wave_of(struct wave *wave, const struct picture *picture, enum plane plane,
                     uint32_t across, uint32_t down, double *values)
 {
@@ -198,7 +202,7 @@ static void hash_make(struct hash *hash, struct picture *picture, double *values
         put_cosines(hash, &waves[plane]);
 }
 
-/* RFC 4648, with padding. */
+/* Writes base64 (RFC 4648) with padding. */
 static void base64(const uint8_t *bytes, size_t count, char *text)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

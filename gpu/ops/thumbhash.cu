@@ -1,4 +1,5 @@
-/* thumbhash.cu - copies a small image without its padding, one byte per thread. */
+/* thumbhash.cu - the pass of thumbhash.h on the device: copies a small image without the padding of
+ * its rows, one byte per thread. The host computes the hash from the copy. */
 #include "gpu/ops/launch.cuh"
 #include "gpu/ops/thumbhash.h"
 

@@ -1,8 +1,9 @@
 /*
- * thumbhash.h - the pass of a ThumbHash: copies a small image, which the host hashes.
+ * thumbhash.h - the pass of the operation thumbhash: copies a small image, from which the host
+ * makes the hash.
  *
- * The work space holds the image without padding. The hash is computed in double when the result
- * is written, from at most 100 x 100 pixels, so both engines give the same hash.
+ * The copy is in the work space, without padding of rows. The host computes the hash in double when
+ * the values of the result are made, so that it is the same with both engines.
  */
 #pragma once
 

@@ -1,18 +1,21 @@
 /*
- * tile.cuh - loads a tile of an image with its halo into shared memory, one plane per channel.
+ * tile.cuh - how a block of threads loads a tile of an image into shared memory, and writes its
+ * result: for kernels that compute a pixel from its neighbours.
  *
- * A block processes 128 columns and some rows of the result. The tile has 16 more columns on
- * either side, and some more rows above and below. It is loaded with 16-byte reads of neighbouring
- * lanes. Colours are sorted into planes with byte permutations: a lane then has four pixels of one
- * channel in a word, with its neighbours' words on either side. Rows have 40 words, so that lanes
- * read 32 banks. Results are stored in the planes, interleaved again, and written with 16 bytes
- * per lane. Only colours have planes: alpha is copied from the source when the result is written.
+ * A block computes 128 columns and some rows of the result. For its neighbours, the tile has 16
+ * more columns on either side, and some more rows above and below (the halo). The tile is stored as
+ * planes, one per channel: a word then has four pixels of one channel. Lanes load 16 adjacent bytes
+ * each, and sort them by channel with byte permutations. A row of a plane has 40 words, and lanes
+ * read adjacent words, so their reads use all 32 banks. Results are stored in the planes,
+ * interleaved again, and written with 16 bytes per lane. Alpha has no plane: it is copied from the
+ * source when the result is written.
  *
- * The pixels may pass a prologue before they are stored in the planes: a table, or gray with or
- * without a table. With gray there is one plane, and the result has one channel.
+ * The prologue (prologue.h) is applied to pixels before they are stored in the planes. If it makes
+ * gray, there is one plane, and the result has one channel.
  *
- * If the tile touches the image's left or right side, the columns outside are made from the row
- * after loading. Rows above and below the image are other rows of the source.
+ * If the tile extends beyond the left or the right side of the image, the columns outside are made
+ * from the loaded rows. Rows above and below the image are loaded from the rows that the border
+ * names.
  */
 #pragma once
 
@@ -41,11 +44,12 @@ static inline unsigned tile_blocks(const tile_args &args, int rows)
     return (unsigned)args.tiles_across * (unsigned)((args.height + rows - 1) / rows);
 }
 
-/* The prologue of a kernel. Gray has one form, with the table as a run-time flag: all threads take
- * the same branch, and half as many kernels are compiled. */
+/* The prologue for which a kernel is compiled: none, a table, or gray. Whether a table follows the
+ * gray is decided when the kernel runs: all threads take the same branch, and fewer kernels must be
+ * compiled. */
 enum tile_form { TILE_PLAIN, TILE_TABLE, TILE_GRAY };
 
-/* Argument and shared memory of a kernel for its prologue. */
+/* The prologue, as an argument of a kernel. */
 template <tile_form F> struct tile_prologue : table_argument<F != TILE_PLAIN> {};
 
 template <> struct tile_prologue<TILE_GRAY> : table_argument<true> {
@@ -68,7 +72,7 @@ static inline tile_prologue<F> tile_prologue_of(const struct prologue *prologue)
     return given;
 }
 
-/* Calls launch(channels of the source, form), both as constants. */
+/* Calls launch(channels of the source, form), with both as compile-time constants. */
 template <typename Launch>
 static cudaError_t tile_by_form(uint32_t channels, const struct prologue *prologue,
                                 const Launch &launch)
@@ -83,15 +87,16 @@ static cudaError_t tile_by_form(uint32_t channels, const struct prologue *prolog
         channels, [&](auto c) { return prologue->looks_up ? launch(c, table) : launch(c, plain); });
 }
 
-/* A block's shared memory: ROWS rows of each plane, which start HALO rows above the result. C is
- * the number of channels of the source. */
+/* The shared memory of a block: ROWS rows of each plane, including the halo. C: channels of the
+ * source; F: the prologue. */
 template <int C, tile_form F, int WARPS, int ROWS> struct tile_memory {
     static constexpr int planes = C == 1 || F == TILE_GRAY ? 1 : 3;
     alignas(16) uint8_t plane[planes][ROWS][TILE_PITCH];
     alignas(16) uint8_t stage[C == 3 ? WARPS : 1][C == 3 ? WARP * 48 : 16];
 };
 
-/* 16 bytes of a row. Bytes outside the row are undefined. */
+/* Loads 16 bytes of row y, which may be outside of the image. Bytes outside of the row are
+ * undefined. */
 SIMT uint4 tile_piece(const tile_args &a, int y, int offset, int row_bytes)
 {
     int row = border_inside(y, a.height, a.border);
@@ -100,7 +105,8 @@ SIMT uint4 tile_piece(const tile_args &a, int y, int offset, int row_bytes)
     return row_get<uint4>(a.from + (size_t)row * a.from_stride, offset, row_bytes);
 }
 
-/* Sorts four RGB pixels in three words into one word per colour. */
+/* The tile_sort functions sort four pixels into one word per colour; the tile_mix functions do the
+ * reverse. */
 SIMT void tile_sort_rgb(uint32_t a, uint32_t b, uint32_t c, uint32_t *red, uint32_t *green,
                         uint32_t *blue)
 {
@@ -134,9 +140,10 @@ SIMT uint4 tile_mix_rgba(uint32_t red, uint32_t green, uint32_t blue, uint4 alph
                       __byte_perm(__byte_perm(second, blue, 0x0732), alpha.w, 0x7210));
 }
 
-/* Divides the pieces of a tile among the warps of a block. Each warp takes `group` rows in `loads`
- * pieces per lane. Some lanes may have none. A round of all warps takes `step` rows. A
- * group of gray rows is one piece per lane, so that a round takes several groups. */
+/* How the pieces (16 bytes) of a tile are divided among the warps of a block, in rounds. In a
+ * round, a warp loads a group of `group` rows, with `loads` pieces per lane; some lanes may have
+ * fewer. All warps together load `step` rows per round. With one channel, a group has only one
+ * piece per lane, so a round has several groups per warp. */
 template <int C, int WARPS, int ROWS> struct tile_share {
     static constexpr int pieces = TILE_PITCH * C / 16; /* per row: 10, 30, 40 */
     static constexpr int group = C == 4 ? 4 : 3;
@@ -144,8 +151,8 @@ template <int C, int WARPS, int ROWS> struct tile_share {
     static constexpr int loads = C == 1 ? (rounds < 4 ? rounds : 4) : C == 3 ? 3 : 5;
     static constexpr int step = group * WARPS * (C == 1 ? loads : 1);
 
-    /* The row of load j within the round, or `step` if the lane has none, and the piece within the
-     * row. */
+    /* The row, within the round, of the lane's load j, and the piece within the row. `step`: the
+     * lane has no such load. */
     SIMT int row(int lane, int warp, int j)
     {
         int i = C == 1 ? lane : lane + j * WARP;
@@ -158,8 +165,8 @@ template <int C, int WARPS, int ROWS> struct tile_share {
     }
 };
 
-/* Loads the pieces of a round, from row `first` of the tile. INSIDE: the whole tile is inside the
- * image, so that only the number of rows must be checked. */
+/* Loads the pieces of the round that starts in row `first` of the tile. INSIDE: the whole tile is
+ * inside of the image, so that only the number of rows must be checked. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
 SIMT void tile_take(const tile_args &a, int x0, int top, int first, int rows, uint4 *held)
 {
@@ -178,11 +185,13 @@ SIMT void tile_take(const tile_args &a, int x0, int top, int first, int rows, ui
     }
 }
 
-/* Whether row y has pixels to load. Rows outside with a zero border stay zero. Columns outside are
- * undefined until tile_make_sides. */
+/* Whether row y has pixels: with BORDER_ZERO, rows outside of the image are zeros, and the prologue
+ * must not change them. Columns outside of the image are undefined until tile_make_sides is
+ * called. */
 #define TILE_HAS_ROW(a, y) ((a).border != BORDER_ZERO || ((y) >= 0 && (y) < (a).height))
 
-/* Looks up the pieces that tile_take loaded for the round that starts in row `first`. */
+/* Looks up, in the table, the pieces that tile_take has loaded for the round that starts in row
+ * `first`. */
 template <int C, int WARPS, int ROWS, bool INSIDE>
 SIMT void tile_look_up(const tile_args &a, int top, int first, int rows, const uint8_t *table,
                        uint4 *held)
@@ -198,7 +207,7 @@ SIMT void tile_look_up(const tile_args &a, int top, int first, int rows, const u
     }
 }
 
-/* Converts 16 RGB pixels, or four RGBA pixels, to gray and looks them up if there is a table. */
+/* Convert 16 RGB pixels, or four RGBA pixels, to gray, and look them up if there is a table. */
 SIMT uint4 tile_gray_rgb(const row_part<3> &part, const tile_prologue<TILE_GRAY> &given,
                          const uint8_t *table)
 {
@@ -213,7 +222,8 @@ SIMT uint32_t tile_gray_rgba(const uint4 &four, const tile_prologue<TILE_GRAY> &
     return given.looks_up ? look_up<false>(gray, table) : gray;
 }
 
-/* Loads three rows per warp, with the next three in flight. 30 lanes have 48 bytes each. */
+/* Loads an RGB tile. Each warp loads three rows at a time, while the next three are in flight; 30
+ * lanes have 48 bytes each. */
 template <int WARPS, int ROWS, bool INSIDE, tile_form F>
 SIMT void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int top,
                         int rows, const tile_prologue<F> &given, const uint8_t *table)
@@ -254,8 +264,8 @@ SIMT void tile_load_rgb(tile_memory<3, F, WARPS, ROWS> &memory, const tile_args 
     }
 }
 
-/* For gray and RGBA: stores the pieces that tile_take loaded for the round that starts in row
- * `first`. */
+/* For sources with one or four channels: stores the pieces that tile_take has loaded for the round
+ * that starts in row `first` in the planes. */
 template <int C, int WARPS, int ROWS, bool INSIDE, tile_form F>
 SIMT void tile_place(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int top, int first,
                      int rows, const tile_prologue<F> &given, const uint8_t *table,
@@ -271,7 +281,8 @@ SIMT void tile_place(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
         if constexpr (C == 1) {
             piece_at(&memory.plane[0][row][piece * 16]) = held[j];
         } else if constexpr (F == TILE_GRAY) {
-            /* Transparent pixels would become the background. */
+            /* Zeros outside of the image must stay zeros: flattened, they would be the
+             * background. */
             word_at(&memory.plane[0][row][piece * 4]) =
                 INSIDE || TILE_HAS_ROW(a, top + row) ? tile_gray_rgba(held[j], given, table) : 0;
         } else {
@@ -301,8 +312,9 @@ SIMT void tile_fill(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, 
     }
 }
 
-/* Makes `across` columns outside the image on either side, if the tile has them. They mirror or
- * repeat columns of the tile, because `across` is less than its margin. */
+/* Makes `across` columns outside of the image on either side, as far as the tile extends there.
+ * `across` is less than the tile's margin, so the columns that they mirror or repeat are in the
+ * tile. */
 template <int C, tile_form F, int WARPS, int ROWS>
 static __device__ void tile_make_sides(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a,
                                        int x0, int rows, int across)
@@ -327,9 +339,8 @@ template <tile_form F> SIMT bool tile_looks_up(const tile_prologue<F> &given)
     return F == TILE_TABLE;
 }
 
-/* Fills `rows` rows of the planes from row `top` of the image. If the prologue has a table, copies
- * it to `table` in shared memory. All threads must call it, and may read the planes after it
- * returns. */
+/* Fills `rows` rows of the planes, from row `top` of the image on. table: shared memory for the
+ * prologue's table. All threads must call it, and may read the planes afterwards. */
 template <int C, tile_form F, int WARPS, int ROWS>
 SIMT void tile_load(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int top,
                     int rows, int across, const tile_prologue<F> &given, uint8_t *table)
@@ -353,8 +364,9 @@ SIMT void tile_load(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, 
     }
 }
 
-/* Stores COUNT words of four results, one per row, at column x0 + 4 lane from row y0 + row. Gray is
- * written to the result. Colours go to their plane, whose rows no thread may still need. */
+/* Stores COUNT words, each with four pixels of the result: those of the rows from y0 + row on, at
+ * column x0 + 4 lane. With one plane, they are written to the result. Colours are stored in their
+ * plane, whose rows no thread may need any more, until tile_store writes them. */
 template <int C, tile_form F, int WARPS, int ROWS, int COUNT>
 SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int y0,
                    int row, int channel, int lane, const uint32_t (&results)[COUNT])
@@ -375,7 +387,8 @@ SIMT void tile_put(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, i
     }
 }
 
-/* Writes `rows` rows of colour from the planes. All threads must call it. */
+/* Writes `rows` rows of colours from the planes to the result; with one plane, does nothing. All
+ * threads must call it. */
 template <int C, tile_form F, int WARPS, int ROWS>
 SIMT void tile_store(tile_memory<C, F, WARPS, ROWS> &memory, const tile_args &a, int x0, int y0,
                      int rows)

@@ -1,4 +1,4 @@
-/* window.c - a cyclic buffer of rows with borders. */
+/* window.c - a ring buffer of rows, with the pixels outside of the image: see window.h. */
 #include "gpu/ops/window.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static uint8_t *ring_row(const struct window *window, int row)
     return window->ring + (size_t)row * window->pitch + start;
 }
 
-/* The rows must not overlap. */
+/* Copies a row and applies the prologue. The rows must not overlap. */
 static void prologue_row(const struct prologue *prologue, const uint8_t *from, uint8_t *to,
                          uint32_t width, uint32_t channels)
 {

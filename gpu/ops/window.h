@@ -1,10 +1,11 @@
 /*
- * window.h - the neighbouring rows of a row, with their borders, for the CPU loops.
+ * window.h - gives a CPU loop the rows around a row of an image, with the pixels outside of the
+ * image.
  *
- * A ring buffer holds as many rows as the neighbourhood has. A row of the source is copied into it
- * when the row is first needed, and the prologue is applied during the copy. Each row of the buffer
- * has additional pixels before and after it, so that the loops need no special cases at the border.
- * If no prologue and no additional pixels are needed, rows are read directly from the source.
+ * A ring buffer holds as many rows as the neighbourhood has. A row of the source is copied to it
+ * when it is first needed, and the prologue is applied to it. Pixels outside of the image are added
+ * before and after each row, so that loops need no special cases. If neither a prologue nor such
+ * pixels are needed, rows are read directly from the source.
  */
 #pragma once
 
@@ -13,26 +14,27 @@
 struct window {
     const struct image *from;
     const struct prologue *prologue;
-    uint32_t channels; /* of the buffer's rows: 1 if gray is made */
+    uint32_t channels; /* of the rows after the prologue */
     enum border border;
-    int across, down; /* reach of the neighbourhood, in pixels on either side */
+    int across, down; /* how far the neighbourhood extends on each side, in pixels */
     bool in_place;    /* rows are read from the source; the buffer is used only for zeros */
-    uint8_t *ring;    /* 2 down + 1 rows; with BORDER_ZERO one more row, all zeros */
-    size_t pitch;
+    uint8_t *ring;    /* 2 down + 1 rows, and a row of zeros for BORDER_ZERO */
+    size_t pitch;     /* bytes per row of the buffer */
     int made; /* last row of the source in the buffer; -1: none */
 };
 
-/* Bytes per row of the buffer, and of the whole buffer, for rows with `channels` channels. */
+/* Bytes of a row of the buffer, and of the whole buffer. channels: after the prologue. */
 size_t window_pitch(uint32_t width, uint32_t channels, int across);
 size_t window_bytes(uint32_t width, uint32_t channels, int across, int down);
 
-/* The image and the prologue belong to the caller and must stay valid. */
+/* Prepares the rows of an image. *from and *prologue must stay valid. ring: window_bytes()
+ * bytes. */
 void window_open(struct window *window, const struct image *from, const struct prologue *prologue,
                  enum border border, int across, int down, uint8_t *ring);
-/* Returns the first byte of row y + step. A row outside the image is filled according to `border`.
- * -down <= step <= down. y must not decrease from call to call. The row has `across` more columns
- * before its start and after its end. */
+/* Returns the first byte of row y + step, with -down <= step <= down. A row outside of the image
+ * has the values that `border` gives. `across` more columns precede and follow the row. y must not
+ * be less than in the call before. */
 const uint8_t *window_row(struct window *window, int y, int step);
 
-/* Copies the fourth channel of a row, if the image has alpha. */
+/* Copies the fourth channel of a row of RGBA. */
 void window_keep_alpha(const uint8_t *from, uint8_t *to, uint32_t width);
