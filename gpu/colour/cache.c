@@ -85,8 +85,8 @@ static struct colour *look_up(const uint8_t *icc, size_t length, enum colour_int
     return colour;
 }
 
-/* Adds tables to the cache. If another worker has added tables for the same profile meanwhile, the
- * cache keeps those. If there is no memory, it keeps none. */
+/* Adds tables to the cache, unless another worker has added tables for the same profile meanwhile,
+ * or there is no memory. */
 static void keep(const uint8_t *icc, size_t length, enum colour_intent intent,
                  struct colour *colour)
 {

@@ -6,10 +6,11 @@
  * enqueued together. The batch occupies the slot until its last copy or kernel has ended. Each
  * device has a thread, which makes all CUDA calls for tasks (thread.c).
  *
- * Locks, in the order in which a thread may take them: - the lock of a pool (gpu/engine/pool.c). A
- * pool calls CUDA to allocate memory, with its lock held, and the call can show that a device has
- * failed - cuda_engine.lock: guards changes of the devices' states, with `why` and `struck`, and
- * `stuck` - cuda_device.lock: guards the members with which other threads reach the device's thread
+ * Locks, in the order in which a thread may take them:
+ * - the lock of a pool (gpu/engine/pool.c). A pool calls CUDA to allocate memory, with its lock
+ *   held, and the call can show that a device has failed
+ * - cuda_engine.lock: guards changes of the devices' states, with `why` and `struck`, and `stuck`
+ * - cuda_device.lock: guards the members with which other threads reach the device's thread
  * All other members belong to the device's thread, or do not change while the engine is open.
  */
 #pragma once

@@ -6,8 +6,8 @@
 #include "gpu/engine/engine_impl.h"
 
 /* Intervals of one kind that are kept until activity_take: enough for ten seconds with 1,600 tasks
- * per second. If the table is full, activity_fold adds them to the sum earlier. Then an interval
- * that is added later, but lies before the end of those, is not counted. */
+ * per second. If the table is full, activity_fold adds its intervals to the sum earlier. Time of
+ * intervals that are added later is then counted only after the end of the summed intervals. */
 #define SPANS_MAX 16384
 
 struct activity_span {

@@ -14,9 +14,10 @@
  *
  * Tasks that wait for the same device share a stream as one batch if they need little memory
  * (BATCH_TASK_BYTES) or use the JPEG codec of the device. All uploads of a batch come first, then
- * all kernels, then all downloads. A batch has at most BATCH_TASKS_HEAVY tasks, or BATCH_TASKS_MAX
- * if their images are small. It starts with the tasks that wait when a stream is free: a task waits
- * for others only while several small batches of the codec run (BATCHES_LIGHT).
+ * all kernels, then all downloads. A batch has at most BATCH_TASKS_MAX tasks if it is light, that
+ * is, if its images have few pixels together (BATCH_PIXELS_LIGHT); otherwise BATCH_TASKS_HEAVY. It
+ * starts with the tasks that wait when a stream is free. A task that uses the codec also waits for
+ * others while BATCHES_LIGHT light batches run.
  *
  * A device that fails leaves service: its tasks fail, and the other devices continue. When no
  * device is left in service, the engine has a fault (engine_fault).

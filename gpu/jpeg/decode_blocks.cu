@@ -173,9 +173,9 @@ SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 
 /* ---- DC ---- */
 
-/* Returns the sums of the segment up to the start of the tile. The nearest tile before it that has
- * published SUM_OF_SEGMENT gives the sums up to its end; those of the tiles between are added. All
- * lanes of one warp call it. */
+/* Returns the sums of the segment up to the start of the tile. Finds the nearest earlier tile that
+ * has published SUM_OF_SEGMENT, the sums up to its end, and adds the sums of the tiles between. All
+ * lanes of one warp call this function. */
 SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
 {
     uint32_t y = 0, cb = 0, cr = 0;

@@ -528,9 +528,9 @@ SIMT uint32_t pieces_in(const struct decode_sub *sub)
     return pieces < 1 ? 1 : pieces < DECODE_PIECES ? (uint32_t)pieces : DECODE_PIECES;
 }
 
-/* Sets tile_pieces of each tile that starts in a subsequence. block, block_after: the numbers of
- * the first block of the subsequence and of the first block after it; pieces: those of the
- * subsequence. */
+/* Sets tile_pieces of each tile that starts in a subsequence. pieces: the number of pieces of the
+ * subsequence. block, block_after: the numbers of the first block of the subsequence and of the
+ * first block after it. */
 SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint32_t pieces,
                       uint32_t block, uint32_t block_after)
 {

@@ -4,18 +4,20 @@
  *
  * The decoder has four stages, each in a file decode_STAGE.cu:
  *
- * stream removes stuffed bytes and restart markers from the file; writes words huffman finds the
- * state of the Huffman decoder at many positions of the words blocks decodes the words from these
- * positions, adds up DC, and writes samples; or transforms the coefficients of a progressive file
- * colour upsamples and converts samples to pixels
+ *     stream    removes stuffed bytes and restart markers from the file; writes words
+ *     huffman   finds the state of the Huffman decoder at many positions of the words
+ *     blocks    decodes the words from these positions, adds up DC, and writes samples; or
+ *               transforms the coefficients of a progressive file
+ *     colour    upsamples and converts samples to pixels
  *
  * Huffman codes must be decoded one after the other, unless the decoder's state in the middle of
  * the data is known. The data is therefore divided as follows:
  *
- * segment the data between two restart markers; without restart markers, all data subsequence
- * DECODE_SUB_BITS bits of a segment, or its shorter rest. In the stage huffman one thread decodes
- * it to find the states ("sub" in names) piece one of DECODE_PIECES parts of a subsequence. Its
- * record is the state at its start, from which a thread of the stage blocks decodes it
+ *     segment       the data between two restart markers; without restart markers, all data
+ *     subsequence   DECODE_SUB_BITS bits of a segment, or its shorter rest. In the stage huffman
+ *                   one thread decodes it to find the states ("sub" in names)
+ *     piece         one of DECODE_PIECES parts of a subsequence. Its record is the state at its
+ *                   start, from which a thread of the stage blocks decodes it
  *
  * Each kernel runs one block of threads for each of these units:
  *

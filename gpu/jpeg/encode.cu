@@ -2,15 +2,16 @@
  * encode.cu - the kernels that encode a batch of images as JPEG files.
  *
  * 1. encode_gray, encode_444, encode_422, encode_420: a block of threads encodes a tile
- * (encode_impl.h), one thread per 8 x 8 block: DCT, quantisation, Huffman codes. The bits of the
- * tile's blocks are joined in shared memory and written to cells of the work memory. Coefficients
- * never leave shared memory. These kernels take nine tenths of the time. They are bound by
- * instructions: about 40 per pixel of gray, and 84 per pixel of RGB to 4:2:0. 2. place_tiles: a
- * block of threads per image adds up the bits and the stuffed bytes of its tiles. This gives each
- * tile's position in the file, and the length of the file. If the file exceeds its capacity, it is
- * not written. 3. write_tiles: a warp per 1 to 8 tiles shifts the bits to bytes, inserts a zero
- * after each byte 0xFF and writes the bytes to the file, in lines of 128 bytes. It is bound by
- * stores to shared memory, or by PCIe if the file is in host memory.
+ *    (encode_impl.h), one thread per 8 x 8 block: DCT, quantisation, Huffman codes. The bits of the
+ *    tile's blocks are joined in shared memory and written to cells of the work memory.
+ *    Coefficients never leave shared memory. These kernels take nine tenths of the time. They are
+ *    bound by instructions: about 40 per pixel of gray, and 84 per pixel of RGB to 4:2:0.
+ * 2. place_tiles: a block of threads per image adds up the bits and the stuffed bytes of its tiles.
+ *    This gives each tile's position in the file, and the length of the file. If the file exceeds
+ *    its capacity, it is not written.
+ * 3. write_tiles: a warp per 1 to 8 tiles shifts the bits to bytes, inserts a zero after each byte
+ *    0xFF and writes the bytes to the file, in lines of 128 bytes. It is bound by stores to shared
+ *    memory, or by PCIe if the file is in host memory.
  */
 #include "gpu/jpeg/encode_colour.h"
 #include "gpu/jpeg/encode_gray.h"

@@ -4,24 +4,27 @@
  * libjpeg-turbo has these functions in C and with SIMD instructions. For extreme inputs, the two
  * give different samples: the SIMD functions keep their inputs and the results of the first pass in
  * 16 bits, and limit samples to 0 to 255; the C functions have no such bounds, but take samples
- * modulo 1024 first. The functions here report inputs for which the two may differ, and otherwise
- * give their samples. This is why they find all such inputs (x: the 64 dequantised coefficients; y:
- * the results of the first pass; v: a sample before it is limited, without the centre of 128):
+ * modulo 1024 first. The functions of this file report inputs for which the two may differ, and
+ * otherwise give the samples of both. The following shows that no such input is missed. x: the 64
+ * dequantised coefficients; y: the results of the first pass; v: a sample before it is limited,
+ * without the centre of 128.
  *
- * 1. |x| <= DECODE_RANGE_MAX = 1700 is a condition, which the caller checks. 2. 8 x 8: v is a sum
- * of 64 products of x and the values of an orthonormal basis. The squares of these values add up to
- * 1, so |v| <= sqrt(64) * 1700 = 13,600, plus less than 8 for rounding. The functions here compute
- * 2^18 v modulo 2^32, so v modulo 2^14. They report v outside of -512 to 511, for which the
- * remainder modulo 1024 matters. Since 13,608 + 512 < 2^14, they report each such v. If all 8
- * samples of a row pass, the sum of their squares is at most 8 * 512^2. The sum of the squares of
- * the y from which they are computed is 128 times that, because the second pass is orthogonal but
- * for a factor of sqrt(1/128). So the y of a row have a length of at most 16,384, plus less than
- * 100 for rounding and for the constants' 13 bits. Thus neither a y nor the sum or difference of
- * two, at most sqrt(2) * 16,484, exceeds 16 bits. 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.307 + 2.449) +
- * 1 < 2^15, where 1.307 and 2.449 are half the sums of the constants of the even and the odd part.
- * |v| <= |y| * 4.756 / 32 < 4,810, and v is known modulo 2^13. 4. 2 x 2: |y| <= 1700 * (4 + 6.469)
- * + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.469 / 128) < 1,457, and v is known modulo 2^12. 5. 1 x 1:
- * |v| <= 1700 / 8 + 1.
+ * 1. |x| <= DECODE_RANGE_MAX = 1700 is a condition, which the caller checks.
+ * 2. 8 x 8: v is a sum of 64 products of x and the values of an orthonormal basis. The squares of
+ *    these values add up to 1, so |v| <= sqrt(64) * 1700 = 13,600, plus less than 8 for rounding.
+ *    The functions here compute 2^18 v modulo 2^32, so v modulo 2^14. They report v outside of -512
+ *    to 511, for which the remainder modulo 1024 matters. Since 13,608 + 512 < 2^14, they report
+ *    each such v. If all 8 samples of a row pass, the sum of their squares is at most 8 * 512^2.
+ *    The sum of the squares of the y from which they are computed is 128 times that, because the
+ *    second pass is orthogonal but for a factor of sqrt(1/128). So the y of a row have a length of
+ *    at most 16,384, plus less than 100 for rounding and for the constants' 13 bits. Thus neither a
+ *    y nor the sum or difference of two, at most sqrt(2) * 16,484, exceeds 16 bits.
+ * 3. 4 x 4: |y| <= 4 * 1700 * (1 + 1.307 + 2.449) + 1 < 2^15, where 1.307 and 2.449 are half the
+ *    sums of the constants of the even and the odd part. |v| <= |y| * 4.756 / 32 < 4,810, and v is
+ *    known modulo 2^13.
+ * 4. 2 x 2: |y| <= 1700 * (4 + 6.469) + 1 < 2^15, |v| <= |y| * (1 / 32 + 6.469 / 128) < 1,457, and
+ *    v is known modulo 2^12.
+ * 5. 1 x 1: |v| <= 1700 / 8 + 1.
  *
  * All words are unsigned, because sums may wrap.
  */

@@ -109,11 +109,14 @@ SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 /*
  * An entry of a lookup table describes the symbol with which the indexing bits begin:
  *
- * byte 0 number of bits of the code and of the extra bits after it; 0: the code is longer than the
- * index, and find_entry must be called byte 1 run + 1: by how many coefficients the symbol advances
- * bits 16 to 19 size: the number of bits of the value bits 20 to 23 run: the number of zero
- * coefficients before the value bit 24 the symbol is invalid bit 25 the symbol ends the block bit
- * 31 special: the short loop of AC scans cannot decode the symbol
+ *     byte 0          number of bits of the code and of the extra bits after it; 0: the code is
+ *                     longer than the index, and find_entry must be called
+ *     byte 1          run + 1: by how many coefficients the symbol advances
+ *     bits 16 to 19   size: the number of bits of the value
+ *     bits 20 to 23   run: the number of zero coefficients before the value
+ *     bit 24          the symbol is invalid
+ *     bit 25          the symbol ends the block
+ *     bit 31          special: the short loop of AC scans cannot decode the symbol
  *
  * In an AC_REFINE scan, an entry that is not special has in the bits 16 to 30 a mask whose run + 1
  * lowest bits are set: the coefficients that must be zero so far, for the short loop.

@@ -14,9 +14,10 @@ extern "C" {
 
 /* Words of zeros after the data of a scan, because a reader loads some words ahead. */
 #define SCAN_PADDING 8
-/* Bytes by which a reader may pass the end of its scan. It checks its position after each group of
- * 32 blocks, and a block has at most 63 symbols of up to 31 bits, and 63 correction bits. So much
- * of the image's work memory follows each scan. The image is then declined. */
+/* Bytes by which a reader may pass the end of a damaged scan, before the image is declined. A
+ * reader checks its position after each group of 32 blocks, and a block has at most 63 symbols of
+ * up to 31 bits, and 63 correction bits. In the image's work memory, this many bytes follow each
+ * scan. */
 #define SCAN_OVERRUN (32 * 64 * 4 + 4 * SCAN_PADDING)
 
 enum progressive_kind { DC_FIRST, DC_REFINE, AC_FIRST, AC_REFINE };

@@ -299,9 +299,9 @@ SIMT uint32_t mask_at(const canny_args &a, int x, int y)
                          cut ? 0 : *reinterpret_cast<const uint16_t *>(bottom));
 }
 
-/* Joins nodes across the sides of tiles. The first `below` threads have the nodes below horizontal
- * sides, row by row; the others have those beside vertical sides, column by column. Some
- * connections at the corners of tiles are visited twice. */
+/* Joins nodes across the sides of tiles. The first `below` threads process the nodes below
+ * horizontal sides, row by row. The other threads process the nodes beside vertical sides, column
+ * by column. Some connections at the corners of tiles are visited twice. */
 static __global__ void __launch_bounds__(THREADS) canny_sides_kernel(canny_args a, int below,
                                                                      int count)
 {
