@@ -10,7 +10,7 @@
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/route.h"
-#include "gpu/jpeg/codec.h"
+#include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_values.h"
 
