@@ -218,7 +218,7 @@ $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-g
 $(O)/gpuimgd-codec: $(CONFINED)
 	$(call link,$(LDFLAGS_ALL) $(AVIF_LIBS) -pthread)
 $(O)/codecs/confined/%.o: private CFLAGS_ALL += $(AVIF_CFLAGS)
-$(O)/codecs/process/start.o: private CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
+$(O)/codecs/process/spawn.o: private CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
 
 $(O)/gpuimgctl: $(CTL)
 	$(call link,$(LDLIBS_CTL))
@@ -266,7 +266,7 @@ $(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/c
 $(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh
 	@mkdir -p $(@D)
 	daemon/http/embed.sh daemon/http/status.html > $@
-$(O)/daemon/http/server.o: $(O)/daemon/http/status_page.inc
+$(O)/daemon/http/http_server.o: $(O)/daemon/http/status_page.inc
 
 include tests/tests.mk
 

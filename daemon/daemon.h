@@ -16,7 +16,7 @@ typedef bool daemon_load(void *context, struct options *options, struct errors *
 enum exit_status daemon_run(struct options *options, daemon_load *load, void *context,
                             bool *abrupt);
 
-/* ---- explain.c ---- */
+/* ---- explain_job.c ---- */
 
 /* Explains the job in a file ("-": standard input), as text or as one line of JSON. false: the job
  * or one of its outputs would fail. The reason is in the log and in the JSON. */

@@ -11,7 +11,7 @@
 #include "conf/log.h"
 #include "conf/mask.h"
 #include "daemon/daemon.h"
-#include "daemon/http/server.h"
+#include "daemon/http/http_server.h"
 #include "daemon/notify.h"
 #include "daemon/preflight.h"
 #include "daemon/web/fetcher.h"
@@ -79,7 +79,7 @@ static bool load(void *context, struct options *options, struct errors *errors)
     bool good = load_sources(context, options, errors);
     good = options_check(options, errors) && good;
     good = (shard_check(options, &shard) || errors_add(errors, &shard)) && good;
-    good = (web_check(options->metrics_listen, &web) || errors_add(errors, &web)) && good;
+    good = (http_server_check(options->metrics_listen, &web) || errors_add(errors, &web)) && good;
     return fetcher_check(options, errors) && good;
 }
 

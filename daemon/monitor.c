@@ -6,9 +6,9 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
-#include "daemon/http/server.h"
+#include "daemon/http/http_server.h"
 #include "daemon/notify.h"
-#include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/stats_line.h"
 #include "daemon/telemetry/status_json.h"
 
 /* A shorter interval would split more of the intervals that engine_take_activity merges. */
@@ -24,7 +24,7 @@ struct monitor {
     const struct gpu_check *gpu_check; /* or NULL */
     struct pipeline *pipeline;
     struct group *group;
-    struct web *web; /* NULL: metrics_listen is empty */
+    struct http_server *http; /* NULL: metrics_listen is empty */
     struct heartbeat { /* the last one; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
         const char *state;
@@ -150,8 +150,8 @@ void monitor_look(struct monitor *monitor)
 {
     take(monitor);
     show_status(&monitor->snapshot);
-    if (monitor->web)
-        web_publish(monitor->web, &monitor->snapshot);
+    if (monitor->http)
+        http_server_publish(monitor->http, &monitor->snapshot);
 }
 
 static const char *heartbeat_state(const struct snapshot *snapshot)
@@ -253,12 +253,12 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
     snapshot_read_process(snapshot);
     stats_begin(&monitor->stats, snapshot);
     if (*options->metrics_listen) {
-        monitor->web = web_create(options->metrics_listen, snapshot, error);
-        if (!monitor->web) {
+        monitor->http = http_server_create(options->metrics_listen, snapshot, error);
+        if (!monitor->http) {
             free(monitor);
             return NULL;
         }
-        log_info("metrics and status on %s", web_name(monitor->web));
+        log_info("metrics and status on %s", http_server_name(monitor->http));
     }
     uv_timer_init(loop, &monitor->look_timer);
     uv_timer_init(loop, &monitor->stats_timer);
@@ -289,8 +289,8 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     snapshot->streams = engine_slots(engine);
     monitor->state = SNAPSHOT_RUNNING;
     take(monitor);
-    if (monitor->web)
-        web_publish(monitor->web, &monitor->snapshot);
+    if (monitor->http)
+        http_server_publish(monitor->http, &monitor->snapshot);
     stats_begin(&monitor->stats, snapshot);
     monitor_reload(monitor);
     monitor->due_ns = clock_now_ns() + LOOK_FIRST_MS * (uint64_t)NS_PER_MS;
@@ -299,8 +299,8 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
 
 void monitor_stop_http(struct monitor *monitor)
 {
-    web_destroy(monitor->web);
-    monitor->web = NULL;
+    http_server_destroy(monitor->http);
+    monitor->http = NULL;
 }
 
 void monitor_close(struct monitor *monitor)

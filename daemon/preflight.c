@@ -8,7 +8,7 @@
 
 #include "conf/content.h"
 #include "daemon/files/files.h"
-#include "daemon/http/server.h"
+#include "daemon/http/http_server.h"
 #include "queue/redis/connection.h"
 #include "queue/redis/tls.h"
 
@@ -48,13 +48,14 @@ static void check_content(const char *option, const char *path, struct errors *e
 
 void preflight_start(const struct options *options, struct errors *errors)
 {
-    struct error form = {0}, web = {0};
+    struct error form = {0}, host = {0};
     files_check_roots(options->input_root, options->output_root, errors);
     check_replaced("trace", options->trace, errors);
     check_replaced("timeline", options->timeline, errors);
     /* An error in its form is one of the configuration, and reported as such. */
-    if (web_check(options->metrics_listen, &form) && !web_check_host(options->metrics_listen, &web))
-        errors_add(errors, &web);
+    if (http_server_check(options->metrics_listen, &form) &&
+        !http_server_check_host(options->metrics_listen, &host))
+        errors_add(errors, &host);
 }
 
 void preflight_connect(const struct options *options, struct errors *errors)

@@ -1,5 +1,5 @@
 /* callbacks.c - what libjpeg calls: for errors, warnings and messages, and to show its progress. */
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 

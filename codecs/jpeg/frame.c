@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 /* ---- Huffman tables ---- */
 

@@ -4,7 +4,7 @@
  * Results equal those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, and 4:2:0 by default.
  */
 #include "codecs/jpeg/header.h"
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 /* The samples of the components, in whole MCUs. */
 static size_t count_samples(uint32_t width, uint32_t height, uint32_t channels,

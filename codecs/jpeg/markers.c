@@ -1,5 +1,5 @@
 /* markers.c - finds and reads the marker segments between the scans of a JPEG. */
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 #include <string.h>
 

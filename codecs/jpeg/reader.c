@@ -1,5 +1,5 @@
 /* reader.c - gives libjpeg's reader the bytes of a file: one block of memory, passed in pieces. */
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
 

@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 /* Prepares the decoding of the rows and takes over the reader's memory manager. Call after
  * jpeg_read_header, with all output parameters of the reader set, and before

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 /* The head of a part of a profile: a name, the number of the part and of all parts. */
 #define ICC_HEAD_BYTES (sizeof JPEG_ICC_NAME + 2)

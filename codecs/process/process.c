@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "codecs/codec_impl.h"
-#include "codecs/process/start.h"
+#include "codecs/process/spawn.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 

@@ -14,7 +14,7 @@
 #include "tests/fixtures/prometheus.h"
 #include "tests/fixtures/test_world.h"
 
-/* above the limit of open connections (server.c), so that some are closed */
+/* above the limit of open connections (http_server.c), so that some are closed */
 #define CROWD 120
 
 static char place[160]; /* of the daemon that start_listening started last */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 #include "tests/fixtures/progressive.h"
 
 enum { pixels_max = 40000 };

@@ -109,7 +109,7 @@ def ports(documents):
 
 
 def paths(documents):
-    served = set(re.findall(r'^    \{"(/[^"]*)"', Path("daemon/http/server.c").read_text(), re.M))
+    served = set(re.findall(r'^    \{"(/[^"]*)"', Path("daemon/http/http_server.c").read_text(), re.M))
     one = container(documents)
     asked = [one[probe]["httpGet"]["path"] for probe in
              ("startupProbe", "livenessProbe", "readinessProbe")]

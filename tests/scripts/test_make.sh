@@ -110,8 +110,8 @@ same_flags() {
     local of_all object
     of_all=$(flags_of conf/text.o)
     has "$of_all" " -std=c11 " || return
-    for object in tests/unit/codecs/test_avif.o gpu/ops/pad.o codecs/process/start.o tests/faults/hook.o \
-        tests/bench/bench_png.o tests/cuda/simt.o codecs/confined/main.o; do
+    for object in tests/unit/codecs/test_avif.o gpu/ops/pad.o codecs/process/spawn.o tests/faults/hook.o \
+        tests/bench/bench_png.o tests/cuda/simt.o codecs/confined/codec_main.o; do
         equal "$(flags_of $object)" "$of_all" || return
     done
 }

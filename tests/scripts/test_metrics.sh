@@ -42,7 +42,7 @@ reasons() {
 # The daemon can be built without libmicrohttpd.
 stub() {
     ${CC:-cc} -std=c11 -Wall -Wextra -Werror -I. -D_GNU_SOURCE -fsyntax-only \
-        $("${PKG_CONFIG:-pkg-config}" --cflags libuv libcjson) daemon/http/server.c
+        $("${PKG_CONFIG:-pkg-config}" --cflags libuv libcjson) daemon/http/http_server.c
 }
 
 # ---- with promtool -------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ main() {
     check "every alert rule has a comment with its reason" reasons
     check "the metrics of the dashboard exist" known_names "$dashboard"
     check "the metrics of $scaling exist" known_names "$scaling"
-    check "daemon/http/server.c compiles without libmicrohttpd" stub
+    check "daemon/http/http_server.c compiles without libmicrohttpd" stub
     [ -z "${PROMTOOL:-}" ] || with_promtool
     [ "$failures" -eq 0 ]
 }

@@ -133,9 +133,9 @@ main() {
         "$(items $daemon SIGNALS Dv)"
     check "flags of the command line" same "$(flags)" "$(page_flags)"
     check "paths that HTTP serves" \
-        same "$(grep -oE '^    \{"/[^"]*"' daemon/http/server.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
+        same "$(grep -oE '^    \{"/[^"]*"' daemon/http/http_server.c | cut -d'"' -f2)" "$(items $daemon HTTP Pa)"
     check "keys of the stats line" \
-        same "$(between daemon/telemetry/stats.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
+        same "$(between daemon/telemetry/stats_line.c '"stats interval_s=' ';' '[a-z_0-9]+=' | tr -d '=')" \
         "$(items $daemon DIAGNOSTICS Va)"
     check "commands of gpuimgctl" \
         same "$("$build/gpuimgctl" -h | help_names Commands)" "$(items $ctl COMMANDS Ic)"

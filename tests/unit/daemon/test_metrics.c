@@ -11,7 +11,7 @@
 
 #include "conf/clock.h"
 #include "daemon/http/listener.h"
-#include "daemon/http/server.h"
+#include "daemon/http/http_server.h"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 #include "tests/fixtures/test.h"
@@ -499,13 +499,13 @@ TEST(hosts_are_taken_or_refused)
 TEST(without_the_option_nothing_is_asked)
 {
     struct error error = {0};
-    assert_true(web_check("", &error));
+    assert_true(http_server_check("", &error));
 #ifndef GPUIMGD_HTTP
-    assert_false(web_check("9464", &error));
+    assert_false(http_server_check("9464", &error));
     assert_non_null(strstr(error.text, "built without libmicrohttpd"));
 #else
-    assert_true(web_check("9464", &error));
-    assert_false(web_check("nowhere", &error));
+    assert_true(http_server_check("9464", &error));
+    assert_false(http_server_check("nowhere", &error));
 #endif
 }
 

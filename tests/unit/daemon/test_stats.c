@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "conf/status.h"
-#include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/stats_line.h"
 #include "tests/fixtures/test.h"
 
 static struct stats stats;

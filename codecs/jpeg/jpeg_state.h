@@ -1,5 +1,6 @@
 /*
- * state.h - the state of the JPEG codec in a worker, and the functions that its .c files share.
+ * jpeg_state.h - the state of the JPEG codec of one worker thread, and the functions that the .c
+ * files of this codec share.
  *
  * Only the functions of codec_jpeg and decode_once call setjmp. A variable that must survive a
  * longjmp is in jpeg_state, never a local.
@@ -92,7 +93,7 @@ void jpeg_open_reader(struct jpeg_state *state, const uint8_t *bytes, size_t len
 /* Gives the reader its next piece. Returns false at the end of the data. */
 bool jpeg_give_piece(struct jpeg_state *state);
 
-/* ---- decode.c, encode.c, frame.c ---- */
+/* ---- jpeg_decode.c, jpeg_encode.c, frame.c ---- */
 
 codec_probe_fn jpeg_probe;
 codec_decode_fn jpeg_decode;

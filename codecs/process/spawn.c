@@ -1,4 +1,4 @@
-#include "codecs/process/start.h"
+#include "codecs/process/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * main.c - gpuimgd-codec, the process in which libavif decodes and encodes.
+ * codec_main.c - gpuimgd-codec, the process in which libavif decodes and encodes.
  *
  * gpuimgd starts it with the two descriptors of codecs/process/protocol.h. It has one thread and
  * answers one call at a time, until the socket is closed. It trusts the daemon's calls, and the

@@ -1,4 +1,4 @@
-#include "daemon/http/server.h"
+#include "daemon/http/http_server.h"
 
 #include <string.h>
 
@@ -8,39 +8,40 @@
 
 #ifndef GPUIMGD_HTTP
 
-bool web_check(const char *listen, struct error *error)
+bool http_server_check(const char *listen, struct error *error)
 {
     return !*listen ||
            error_refuse(error, "option " OPTION_NAME " is \"%.200s\", but this gpuimgd was built "
                         "without libmicrohttpd and serves no HTTP; leave it empty", listen);
 }
 
-bool web_check_host(const char *listen, struct error *error)
+bool http_server_check_host(const char *listen, struct error *error)
 {
-    return web_check(listen, error);
+    return http_server_check(listen, error);
 }
 
-struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
+struct http_server *http_server_create(const char *listen, const struct snapshot *snapshot,
+                                       struct error *error)
 {
     (void)snapshot;
-    (void)!web_check(listen, error);
+    (void)!http_server_check(listen, error);
     return NULL;
 }
 
-void web_publish(struct web *web, const struct snapshot *snapshot)
+void http_server_publish(struct http_server *server, const struct snapshot *snapshot)
 {
-    (void)web, (void)snapshot;
+    (void)server, (void)snapshot;
 }
 
-const char *web_name(const struct web *web)
+const char *http_server_name(const struct http_server *server)
 {
-    (void)web;
+    (void)server;
     return "";
 }
 
-void web_destroy(struct web *web)
+void http_server_destroy(struct http_server *server)
 {
-    (void)web;
+    (void)server;
 }
 
 #else
@@ -80,17 +81,17 @@ struct document {
     uint64_t generation, made_ns;
 };
 
-struct slot {
-    int fd; /* -1: free */
-    bool shut_down; /* MHD closes it next */
+struct connection {
+    int fd;         /* -1: this entry of the table is free */
+    bool shut_down; /* by note_connection; libmicrohttpd closes it next */
     uint64_t since_ns;
 };
 
 enum { ROUTES = 6 };
 
-struct web {
+struct http_server {
     struct listener listener;
-    struct MHD_Daemon *server;
+    struct MHD_Daemon *mhd;
     pthread_mutex_t lock;
     struct snapshot shown;  /* the latest snapshot; guarded by lock */
     struct history history; /* guarded by lock */
@@ -99,35 +100,35 @@ struct web {
     struct snapshot seen;        /* copy of `shown` */
     struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
-    struct slot slots[HTTP_CONNECTIONS_MAX];
+    struct connection connections[HTTP_CONNECTIONS_MAX];
     bool nice;
 };
 
 /* ---- documents ------------------------------------------------------------------------------ */
 
-static char *write_page(struct web *web, uint64_t now_ns)
+static char *write_page(struct http_server *server, uint64_t now_ns)
 {
-    (void)web, (void)now_ns;
+    (void)server, (void)now_ns;
     return strdup(status_page);
 }
 
-static char *write_json(struct web *web, uint64_t now_ns)
+static char *write_json(struct http_server *server, uint64_t now_ns)
 {
-    return status_json_write(&web->seen, now_ns);
+    return status_json_write(&server->seen, now_ns);
 }
 
-static char *write_metrics(struct web *web, uint64_t now_ns)
+static char *write_metrics(struct http_server *server, uint64_t now_ns)
 {
-    return prometheus_write(&web->seen, now_ns);
+    return prometheus_write(&server->seen, now_ns);
 }
 
-static char *write_history(struct web *web, uint64_t now_ns)
+static char *write_history(struct http_server *server, uint64_t now_ns)
 {
     (void)now_ns;
-    pthread_mutex_lock(&web->lock);
-    web->seen_history = web->history;
-    pthread_mutex_unlock(&web->lock);
-    return history_json_write(&web->seen_history);
+    pthread_mutex_lock(&server->lock);
+    server->seen_history = server->history;
+    pthread_mutex_unlock(&server->lock);
+    return history_json_write(&server->seen_history);
 }
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
@@ -137,7 +138,7 @@ static const struct route {
     const char *path, *type, *policy;
     /* Either writes the document, which is cached per snapshot for up to DOCUMENT_NS, or gives a
      * verdict for each request. */
-    char *(*write)(struct web *web, uint64_t now_ns);
+    char *(*write)(struct http_server *server, uint64_t now_ns);
     bool (*verdict)(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 } routes[ROUTES] = {
     {"/", "text/html; charset=utf-8", STATUS_PAGE_POLICY, write_page, NULL},
@@ -178,28 +179,28 @@ static void drop_document(struct document *document)
 }
 
 /* The document of a route for the latest snapshot, cached or written now. NULL: out of memory. */
-static const struct document *document_of(struct web *web, size_t index)
+static const struct document *document_of(struct http_server *server, size_t index)
 {
     const struct route *route = &routes[index];
-    struct document *document = &web->documents[index];
-    pthread_mutex_lock(&web->lock);
-    if (web->seen.generation != web->shown.generation)
-        web->seen = web->shown;
-    pthread_mutex_unlock(&web->lock);
+    struct document *document = &server->documents[index];
+    pthread_mutex_lock(&server->lock);
+    if (server->seen.generation != server->shown.generation)
+        server->seen = server->shown;
+    pthread_mutex_unlock(&server->lock);
     uint64_t now_ns = clock_now_ns();
-    if (document->response && route->write && document->generation == web->seen.generation &&
+    if (document->response && route->write && document->generation == server->seen.generation &&
         now_ns - document->made_ns < DOCUMENT_NS)
         return document;
     drop_document(document);
     char why[ERROR_TEXT_MAX + 64], *text = NULL;
-    bool good = !route->verdict || route->verdict(&web->seen, now_ns, why, sizeof why);
+    bool good = !route->verdict || route->verdict(&server->seen, now_ns, why, sizeof why);
     if (route->write)
-        text = route->write(web, now_ns);
+        text = route->write(server, now_ns);
     else if (asprintf(&text, "%s\n", why) < 0)
         text = NULL; /* uncovered: service */
     *document = (struct document){respond(text, route->type, route->policy),
                                   good ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
-                                  web->seen.generation, now_ns};
+                                  server->seen.generation, now_ns};
     return document->response ? document : NULL;
 }
 
@@ -224,10 +225,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **state)
 {
-    struct web *web = context;
+    struct http_server *server = context;
     (void)version, (void)upload, (void)upload_size, (void)state;
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    if (!listener_takes_host(&web->listener, host))
+    if (!listener_takes_host(&server->listener, host))
         return refuse(connection, MISDIRECTED,
                       "Host must be an IP address, localhost or the name in " OPTION_NAME "\n");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -235,7 +236,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     for (size_t i = 0; i < ROUTES; i++) {
         if (strcmp(url, routes[i].path) != 0)
             continue;
-        const struct document *document = document_of(web, i);
+        const struct document *document = document_of(server, i);
         return document ? MHD_queue_response(connection, document->status, document->response)
                         : MHD_NO;
     }
@@ -247,16 +248,17 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 /* ---- connections ---------------------------------------------------------------------------- */
 
 /* Shuts the oldest socket down: libmicrohttpd closes it and tells on_connection. */
-static void take_slot(struct web *web, int fd, void **socket_context)
+static void note_connection(struct http_server *server, int fd, void **socket_context)
 {
     size_t kept = 0;
-    struct slot *place = NULL, *oldest = NULL;
-    for (struct slot *slot = web->slots; slot < web->slots + HTTP_CONNECTIONS_MAX; slot++) {
-        if (slot->fd < 0) {
-            place = slot;
-        } else if (!slot->shut_down) {
+    struct connection *place = NULL, *oldest = NULL;
+    for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+        struct connection *connection = &server->connections[i];
+        if (connection->fd < 0) {
+            place = connection;
+        } else if (!connection->shut_down) {
             kept++;
-            oldest = !oldest || slot->since_ns < oldest->since_ns ? slot : oldest;
+            oldest = !oldest || connection->since_ns < oldest->since_ns ? connection : oldest;
         }
     }
     if (kept >= CONNECTIONS_KEPT) {
@@ -265,101 +267,103 @@ static void take_slot(struct web *web, int fd, void **socket_context)
     }
     *socket_context = place;
     if (place)
-        *place = (struct slot){.fd = fd, .since_ns = clock_now_ns()};
+        *place = (struct connection){.fd = fd, .since_ns = clock_now_ns()};
 }
 
-static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    struct web *web = context;
-    if (!web->nice) {
+    struct http_server *server = context;
+    if (!server->nice) {
         setpriority(PRIO_PROCESS, 0, NICENESS); /* this thread only; failure does no harm */
-        web->nice = true;
+        server->nice = true;
     }
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+            MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (info)
-            take_slot(web, info->connect_fd, socket_context);
+            note_connection(server, info->connect_fd, socket_context);
     } else if (*socket_context) {
-        struct slot *slot = *socket_context;
-        *slot = (struct slot){.fd = -1};
+        struct connection *connection = *socket_context;
+        *connection = (struct connection){.fd = -1};
         *socket_context = NULL;
     }
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-bool web_check(const char *listen, struct error *error)
+bool http_server_check(const char *listen, struct error *error)
 {
     return !*listen || listener_check(OPTION_NAME, listen, error);
 }
 
-bool web_check_host(const char *listen, struct error *error)
+bool http_server_check_host(const char *listen, struct error *error)
 {
     return !*listen || listener_check_host(OPTION_NAME, listen, error);
 }
 
-struct web *web_create(const char *listen, const struct snapshot *snapshot, struct error *error)
+struct http_server *http_server_create(const char *listen, const struct snapshot *snapshot,
+                                       struct error *error)
 {
-    struct web *web = calloc(1, sizeof *web);
-    if (!web) { /* uncovered: memory */
+    struct http_server *server = calloc(1, sizeof *server);
+    if (!server) { /* uncovered: memory */
         error_set(error, STATUS_INTERNAL, "no memory to serve " OPTION_NAME);
         return NULL;
     }
-    if (!listener_open(&web->listener, OPTION_NAME, listen, error)) {
-        free(web);
+    if (!listener_open(&server->listener, OPTION_NAME, listen, error)) {
+        free(server);
         return NULL;
     }
-    pthread_mutex_init(&web->lock, NULL);
-    web->shown = *snapshot;
-    history_add(&web->history, snapshot);
+    pthread_mutex_init(&server->lock, NULL);
+    server->shown = *snapshot;
+    history_add(&server->history, snapshot);
     for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
-        web->slots[i].fd = -1;
-    web->server = MHD_start_daemon(
-        MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, web, MHD_OPTION_LISTEN_SOCKET,
-        web->listener.fd,
+        server->connections[i].fd = -1;
+    server->mhd = MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET,
+        server->listener.fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES_MAX,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, web, MHD_OPTION_END);
-    web->listener.fd = -1; /* libmicrohttpd owns it, even if it did not start */
-    if (!web->server) { /* uncovered: service */
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    /* libmicrohttpd owns the socket now, even if its thread did not start. */
+    server->listener.fd = -1;
+    if (!server->mhd) { /* uncovered: service */
         error_set(error, STATUS_INTERNAL, "option " OPTION_NAME " is \"%.200s\", but the HTTP "
                   "server does not start: no memory, threads or file descriptors", listen);
-        web_destroy(web);
+        http_server_destroy(server);
         return NULL;
     }
-    return web;
+    return server;
 }
 
 /* Never waits: the HTTP thread has a low priority and may lose its CPU while it holds the lock. */
-void web_publish(struct web *web, const struct snapshot *snapshot)
+void http_server_publish(struct http_server *server, const struct snapshot *snapshot)
 {
-    if (pthread_mutex_trylock(&web->lock) != 0) /* uncovered: service */
+    if (pthread_mutex_trylock(&server->lock) != 0) /* uncovered: service */
         return;
-    web->shown = *snapshot;
-    history_add(&web->history, snapshot);
-    pthread_mutex_unlock(&web->lock);
+    server->shown = *snapshot;
+    history_add(&server->history, snapshot);
+    pthread_mutex_unlock(&server->lock);
 }
 
-const char *web_name(const struct web *web)
+const char *http_server_name(const struct http_server *server)
 {
-    return web->listener.name;
+    return server->listener.name;
 }
 
-void web_destroy(struct web *web)
+void http_server_destroy(struct http_server *server)
 {
-    if (!web)
+    if (!server)
         return;
-    if (web->server)
-        MHD_stop_daemon(web->server);
+    if (server->mhd)
+        MHD_stop_daemon(server->mhd);
     for (size_t i = 0; i < ROUTES; i++)
-        drop_document(&web->documents[i]);
-    listener_close(&web->listener);
-    pthread_mutex_destroy(&web->lock);
-    free(web);
+        drop_document(&server->documents[i]);
+    listener_close(&server->listener);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
 }
 
 #endif

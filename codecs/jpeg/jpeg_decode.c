@@ -1,4 +1,4 @@
-/* decode.c - reads the header of a JPEG and decodes its pixels. */
+/* jpeg_decode.c - reads the header of a JPEG and decodes its pixels. */
 #include "codecs/jpeg/row_decoder.h"
 
 #include <assert.h>

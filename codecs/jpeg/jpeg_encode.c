@@ -1,6 +1,6 @@
-/* encode.c - encodes pixels as a JPEG. */
+/* jpeg_encode.c - encodes pixels as a JPEG. */
 #include "codecs/jpeg/header.h"
-#include "codecs/jpeg/state.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * explain.c - prints how the daemon would run a job, without running it.
+ * explain_job.c - prints how the daemon would run a job, without running it.
  *
  * It uses the same parser, downloads, header probe, decode settings and planner as a real job. It
  * needs no Redis and no GPU, and writes only to `out` and the log.

@@ -1,4 +1,4 @@
-#include "daemon/telemetry/stats.h"
+#include "daemon/telemetry/stats_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

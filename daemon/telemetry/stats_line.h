@@ -1,5 +1,7 @@
-/* stats.h - the stats line: the work between two snapshots as one line of logfmt, with the keys of
- * gpuimgd(8). Loop thread only. */
+/*
+ * stats_line.h - the stats line: what the daemon did between two snapshots, as one line of
+ * key=value pairs (logfmt). gpuimgd(8) explains the keys. Loop thread only.
+ */
 #pragma once
 
 #include "daemon/telemetry/snapshot.h"

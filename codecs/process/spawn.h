@@ -1,4 +1,4 @@
-/* start.h - starts gpuimgd-codec. Only for process.c. */
+/* spawn.h - starts gpuimgd-codec. Only for process.c. */
 #pragma once
 
 #include "codecs/process/process.h"
