@@ -9,16 +9,17 @@
 #include "daemon/files/files.h"
 #include "daemon/workers/workers.h"
 
-/* One thread reads or writes a smaller file in at most 4 ms, and helpers need some 0.2 ms until all
- * have begun. */
+/* Smaller files are not split: one thread reads or writes them in at most 4 ms, and it takes some
+ * 0.2 ms until all helpers (other worker threads) have begun. */
 #define SPLIT_BYTES_LEAST (8 * MIB)
-/* A multiple of the page size. A piece takes some 0.2 ms: short enough that all threads end at
- * about the same time, and so long that it costs little when the kernel interrupts the processors
- * of the other threads after each piece of a map. */
+/* Each thread copies one piece after the other. A piece is a multiple of the page size and takes
+ * some 0.2 ms. With shorter pieces the kernel would interrupt the processors of the other threads
+ * too often: it does so after each piece of a mapped file (files_map_write). With longer ones the
+ * threads would not end at about the same time. */
 #define PIECE_BYTES (MIB / 2)
-/* Eight threads read 4 to 5 times as fast as one. Through a map, eight threads write up to twice as
- * fast as one with write(2), four about as fast as that one, and two more slowly. So a map needs
- * all helpers. */
+/* Eight threads read 4 to 5 times as fast as one. To write with several threads, the file is
+ * mapped: eight threads are then up to twice as fast as one with write(2), four are about as fast
+ * as that one, and two are slower. So a file is written with all helpers or with none. */
 #define HELPERS_MAX         7
 #define HELPERS_WRITE_LEAST HELPERS_MAX
 
@@ -27,13 +28,13 @@
 struct split {
     struct workers *workers;
     uint64_t size;
-    /* false: not all of the piece is copied */
+    /* Copies a piece. false: a part of it could not be copied. */
     bool (*copy)(const struct split *split, uint64_t from, uint64_t to);
     uint8_t *target;
-    const uint8_t *source;   /* of a write */
-    int fd, flags;           /* of a read; flags: for files_read_cached */
+    const uint8_t *source;   /* for a write */
+    int fd, flags;           /* for a read; flags: of files_read_cached */
     _Atomic uint64_t next;   /* start of the next piece */
-    _Atomic uint64_t missed; /* start of the first piece that copy could not do; else size */
+    _Atomic uint64_t missed; /* start of the first piece that could not be copied; else `size` */
     sem_t ended;             /* counts the helpers that have ended */
 };
 
@@ -67,7 +68,8 @@ static void help(struct worker_task *task, struct worker_tools *tools)
     struct split *split = container_of(task, struct helper, task)->split;
     copy_pieces(split);
     workers_hand_on(split->workers, tools, task);
-    sem_post(&split->ended); /* then the caller may return, and task and split are gone */
+    /* After this, split_read or split_write may return, and `task` and `split` are on its stack. */
+    sem_post(&split->ended);
 }
 
 static void wait_for_one(struct split *split)
@@ -76,7 +78,9 @@ static void wait_for_one(struct split *split)
         ;
 }
 
-/* Returns the start of the first piece that could not be copied; else the size. */
+/* Copies together with `count` helpers. Helpers that no idle worker has begun when this thread is
+ * done are withdrawn. Returns the start of the first piece that could not be copied; else the
+ * size. */
 static uint64_t copy_with_helpers(struct split *split, uint32_t count)
 {
     struct helper helpers[HELPERS_MAX];
@@ -97,7 +101,7 @@ static uint64_t copy_with_helpers(struct split *split, uint32_t count)
     return split->missed;
 }
 
-/* The number of helpers for so many bytes. */
+/* The number of helpers for a file of this size; 0: the file is not split. */
 static uint32_t count_helpers(struct workers *workers, uint64_t bytes)
 {
     uint32_t spare = bytes >= SPLIT_BYTES_LEAST ? workers_spare(workers) : 0;
@@ -106,7 +110,7 @@ static uint32_t count_helpers(struct workers *workers, uint64_t bytes)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The caller reads this much before it asks for help. */
+/* The first bytes of a file, which are read to find out if the file is in the page cache. */
 #define PROBE_BYTES 4096
 
 static bool read_piece(const struct split *split, uint64_t from, uint64_t to)
@@ -114,7 +118,7 @@ static bool read_piece(const struct split *split, uint64_t from, uint64_t to)
     return files_read_cached(split->fd, split->flags, split->target, from, to);
 }
 
-/* Sets flags, and reads the first bytes. */
+/* Reads the first bytes. false: they are not in the page cache, so the file is not split. */
 static bool probe_cache(struct split *split)
 {
     split->flags = files_cache_flags(split->fd);
@@ -128,8 +132,7 @@ enum status split_read(struct workers *workers, int fd, const char *path, uint8_
                           .fd = fd};
     uint32_t helpers = count_helpers(workers, size);
     uint64_t from = helpers > 0 && probe_cache(&split) ? copy_with_helpers(&split, helpers) : 0;
-    /* Reads the rest. If all is read, it reads one byte at `size`, to find a file that has
-     * grown. */
+    /* Reads the bytes from `from` on, and one byte more, to find out if the file has grown. */
     return files_read_input(fd, path, bytes, from, size, error);
 }
 
@@ -153,5 +156,6 @@ enum status split_write(struct workers *workers, struct files_output *output, co
         if (written)
             return STATUS_OK;
     }
-    return files_output_write(output, bytes, length, error); /* if it fails, too, it says why */
+    /* If the map failed because the disk is full, this fails as well, and sets the error. */
+    return files_output_write(output, bytes, length, error);
 }

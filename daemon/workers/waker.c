@@ -12,8 +12,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)status, (void)events;
     if (read(waker->fd, &count, sizeof count) < 0) /* uncovered: moment */
         return;
-    /* After the read, so that the next wake writes again. An exchange, not a store: it synchronizes
-     * with a waker_wake that found `pending` set and did not write. */
+    /* Cleared after the read, so that the next waker_wake writes to the eventfd again. An exchange,
+     * because a store would not synchronize with a waker_wake that found `pending` set and did not
+     * write: the callback must see what its thread wrote before. */
     atomic_exchange(&waker->pending, false);
     waker->callback(waker->context);
 }

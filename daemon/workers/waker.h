@@ -1,7 +1,7 @@
 /*
- * waker.h - wakes the loop from another thread.
+ * waker.h - wakes the event loop from another thread.
  *
- * It replaces uv_async_t. Before libuv 1.45 the loop spins while another thread is inside
+ * A waker replaces uv_async_t. Before libuv 1.45 the loop spins while another thread is inside
  * uv_async_send. If all processors are busy and that thread is preempted there, the loop stalls for
  * milliseconds. A waker never makes the loop wait.
  */

@@ -10,9 +10,11 @@
 #include "conf/ranks.h"
 #include "daemon/workers/waker.h"
 
-/* If tasks finish often, the loop collects them at this interval, or when so many patient tasks are
- * finished. More wake-ups gain nothing: the calls to Redis that end jobs are 2 ms apart, or have 32
- * jobs (GATHER_MS in queue/lease/calls.h, and the default of the option batch). */
+/* While tasks finish often, the loop collects finished tasks at this interval without being woken.
+ * A task that its run function marked `patient` waits for that, unless this many tasks have
+ * finished. Waking the loop more often gains nothing: the calls to Redis that end jobs are sent
+ * every 2 ms, or when they have 32 jobs (GATHER_MS in queue/lease/calls.h, and the default of the
+ * option batch). */
 #define COLLECT_MS  2
 #define PATIENT_MAX 32
 
@@ -20,34 +22,34 @@ struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
-    struct worker_task *task; /* the running task; under the lock */
-    uint64_t began_ns;     /* start of task */
-    bool given_up;         /* under the lock */
-    bool handed_on;        /* task ended with workers_hand_on; the worker's own */
+    struct worker_task *task; /* the running task; guarded by workers->lock */
+    uint64_t began_ns;        /* when `task` began */
+    bool is_given_up;         /* see workers_give_up; guarded by workers->lock */
+    bool handed_on; /* the last task ended with workers_hand_on; only this thread uses it */
     uint32_t number;
 };
 
 struct workers {
     pthread_mutex_t lock;
-    pthread_cond_t wanted;
+    pthread_cond_t wanted; /* signalled when a task waits */
     struct list waiting[WORKERS_PRIORITIES];
-    struct ranks ranks;    /* for tasks of no job; under the lock */
+    struct ranks ranks;    /* gives ranks to tasks that belong to no job; notes the tasks served */
     uint32_t idle;         /* threads that wait for `wanted` */
-    bool waking;           /* one of them was woken and does not run yet */
+    bool waking;           /* an idle thread was signalled and does not run yet */
     struct list finished;
     bool notified;         /* the loop was woken and will take `finished` */
-    bool collects;         /* `timer` runs: the loop will take `finished` without being woken */
-    struct list threads;   /* struct worker, without those given up; under the lock */
+    bool timer_runs;     /* the loop will take `finished` when `timer` ends, without being woken */
+    struct list threads; /* struct worker, without those given up */
     bool stopping;
-    uint32_t count;        /* of threads that shall work */
-    uint32_t given_up;     /* since the start */
-    uint32_t started;      /* threads since the start */
-    uint32_t away;         /* threads given up that have not returned; under the lock */
-    uint64_t busy_ns;      /* of tasks that ended, or whose worker was given up */
+    uint32_t count;    /* threads that should work: the option workers */
+    uint32_t given_up; /* threads given up since the start */
+    uint32_t started;  /* threads started since the start */
+    uint32_t away;     /* threads given up that have not returned from their task */
+    uint64_t busy_ns;  /* time of tasks that ended, or whose worker was given up */
     struct waker waker;
-    uv_timer_t timer;      /* this and the following: the loop's own */
-    uint64_t collected_ms; /* when the loop last took a task, uv_now */
-    void (*collected)(void *context); /* optional */
+    uv_timer_t timer;  /* this and the following members: only the loop thread uses them */
+    uint64_t taken_ms; /* when the loop last took a finished task, by uv_now */
+    void (*on_collected)(void *context); /* optional: workers_on_collected */
     void *context;
 };
 
@@ -55,49 +57,49 @@ struct workers {
 
 #define TASK_RANK RANK_OFFSET(struct worker_task, node, rank)
 
-/* Whether the first task of `line` overtakes that of `first`. */
-static bool goes_before(const struct list *line, const struct list *first)
+/* Whether the first task of `line` overtakes the first task of `other`. */
+static bool goes_before(const struct list *line, const struct list *other)
 {
     return rank_overtakes(rank_at(line->head.next, TASK_RANK),
-                          rank_at(first->head.next, TASK_RANK));
+                          rank_at(other->head.next, TASK_RANK));
 }
 
-/* The waiting tasks whose first one runs next; NULL: no task waits. */
-static struct list *first_waiting(struct workers *workers)
+/* Call with the lock held. The list whose first task runs next; NULL: no task waits. */
+static struct list *next_line(struct workers *workers)
 {
-    struct list *first = NULL;
+    struct list *next = NULL;
     for (int priority = WORKERS_PRIORITIES - 1; priority >= 0; priority--) {
         struct list *line = &workers->waiting[priority];
-        if (!list_empty(line) && (!first || goes_before(line, first)))
-            first = line;
+        if (!list_empty(line) && (!next || goes_before(line, next)))
+            next = line;
     }
-    return first;
+    return next;
 }
 
-/* Under the lock. true: the caller must wake the loop. */
-static bool must_notify(struct workers *workers)
+/* Call with the lock held. true: the caller must wake the loop. false: another thread has. */
+static bool take_over_notifying(struct workers *workers)
 {
     bool must = !workers->notified;
     workers->notified = true;
     return must;
 }
 
-/* Under the lock. Whether the loop takes the task in time without being woken. */
+/* Call with the lock held. Whether the loop takes the task within COLLECT_MS, even if not woken. */
 static bool can_wait(const struct workers *workers, const struct worker_task *task)
 {
-    return task->patient && workers->collects && workers->finished.length < PATIENT_MAX;
+    return task->patient && workers->timer_runs && workers->finished.length < PATIENT_MAX;
 }
 
-/* Under the lock. true: the caller must signal `wanted`. One thread is woken at a time, and it
- * wakes the next one. Otherwise the loop would make a system call for each task. */
-static bool must_wake(struct workers *workers)
+/* Call with the lock held. true: the caller must signal `wanted`. One thread is woken at a time,
+ * and it wakes the next one. Otherwise the loop would make a system call for each task. */
+static bool take_over_waking(struct workers *workers)
 {
-    bool must = workers->idle > 0 && !workers->waking && first_waiting(workers);
+    bool must = workers->idle > 0 && !workers->waking && next_line(workers);
     workers->waking |= must;
     return must;
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void wait_for_tasks(struct workers *workers)
 {
     workers->idle++;
@@ -106,34 +108,35 @@ static void wait_for_tasks(struct workers *workers)
     workers->waking = false;
 }
 
-/* Waits for a task. NULL: the thread must end. */
+/* Waits for a task and notes that this worker runs it. NULL: the thread must end. */
 static struct worker_task *take_task(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
-    struct list *waiting;
-    while (!(waiting = first_waiting(workers)) && !workers->stopping)
+    struct list *line;
+    while (!(line = next_line(workers)) && !workers->stopping)
         wait_for_tasks(workers);
     struct worker_task *task = NULL;
-    if (waiting) {
-        task = container_of(list_pop(waiting), struct worker_task, node);
+    if (line) {
+        task = container_of(list_pop(line), struct worker_task, node);
         task->waiting = false;
         task->worker = worker;
         worker->task = task;
         worker->began_ns = clock_now_ns();
         ranks_serve(&workers->ranks, &task->rank);
     }
-    bool wakes = must_wake(workers);
+    bool wakes = take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
     if (wakes)
         pthread_cond_signal(&workers->wanted);
     return task;
 }
 
-/* Under the lock. The worker no longer runs the task. */
+/* Call with the lock held, when a task has returned. workers_give_up has already counted the time
+ * of a worker that was given up. */
 static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
 {
-    if (!worker->given_up)
+    if (!worker->is_given_up)
         worker->workers->busy_ns += now_ns - worker->began_ns;
     worker->task = NULL;
     task->worker = NULL;
@@ -148,40 +151,44 @@ void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct
     tools->worker->handed_on = true;
 }
 
-/* Under the lock. A worker that was given up returns. It works again if none has replaced it.
- * false: its thread ends. */
-static bool come_back(struct worker *worker)
+/* Call with the lock held, when the task of a worker that was given up has returned. The worker
+ * works again if fewer than `count` threads work. false: its thread must end; no other thread joins
+ * it. */
+static bool rejoin_or_leave(struct worker *worker)
 {
     struct workers *workers = worker->workers;
+    bool leaves = workers->stopping || workers->threads.length >= workers->count;
     workers->away--;
-    worker->given_up = workers->stopping || workers->threads.length >= workers->count;
-    if (worker->given_up)
+    worker->is_given_up = leaves;
+    if (leaves)
         pthread_detach(worker->thread);
     else
         list_push(&workers->threads, &worker->node);
-    return !worker->given_up;
+    return !leaves;
 }
 
-/* task: NULL after workers_hand_on. false: the worker must not use `workers` again. */
+/* task: NULL after workers_hand_on. false: the thread must end without using `workers` again,
+ * because workers_destroy may free it after the unlock. */
 static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
     uint64_t now_ns = clock_now_ns();
     bool notify = false;
     pthread_mutex_lock(&workers->lock);
-    bool was_away = worker->given_up;
+    bool was_away = worker->is_given_up;
     if (task) {
         leave_task(worker, task, now_ns);
         list_push(&workers->finished, &task->node);
-        /* The loop may be gone when the task of a given-up thread returns. */
-        notify =
-            !(was_away && workers->stopping) && !can_wait(workers, task) && must_notify(workers);
+        /* workers_stop does not wait for a thread that was given up, so after it the waker may be
+         * closed. */
+        notify = !(was_away && workers->stopping) && !can_wait(workers, task) &&
+                 take_over_notifying(workers);
     }
-    bool stays = !was_away || come_back(worker);
-    if (notify && !stays)
+    bool stays = !was_away || rejoin_or_leave(worker);
+    if (notify && !stays) /* before the unlock, because `workers` may be freed after it */
         waker_wake(&workers->waker);
     pthread_mutex_unlock(&workers->lock);
-    if (notify && stays) /* after the unlock, because the loop takes the lock at once */
+    if (notify && stays) /* after the unlock, because the woken loop takes the lock at once */
         waker_wake(&workers->waker);
     return stays;
 }
@@ -210,8 +217,8 @@ static void *worker_main(void *argument)
     codec_context_destroy(tools.codec);
     free(tools.sink);
     free(tools.frame);
-    if (!stays)
-        free(worker); /* come_back has detached the thread */
+    if (!stays) /* rejoin_or_leave has detached the thread, so workers_stop does not free it */
+        free(worker);
     return NULL;
 }
 
@@ -236,8 +243,9 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-/* Under the lock. An idle thread that was woken and does not run yet still takes a task. */
-static size_t waiting_tasks(const struct workers *workers)
+/* Call with the lock held. The tasks that no worker has begun. Threads that were woken for them and
+ * do not run yet count as idle. */
+static size_t count_waiting(const struct workers *workers)
 {
     size_t waiting = 0;
     for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
@@ -248,7 +256,7 @@ static size_t waiting_tasks(const struct workers *workers)
 uint32_t workers_spare(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    size_t waiting = waiting_tasks(workers);
+    size_t waiting = count_waiting(workers);
     uint32_t spare = waiting < workers->idle ? workers->idle - (uint32_t)waiting : 0;
     pthread_mutex_unlock(&workers->lock);
     return spare;
@@ -257,7 +265,7 @@ uint32_t workers_spare(struct workers *workers)
 bool workers_are_busy(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    bool busy = waiting_tasks(workers) > workers->idle;
+    bool busy = count_waiting(workers) > workers->idle;
     pthread_mutex_unlock(&workers->lock);
     return busy;
 }
@@ -267,13 +275,14 @@ static void on_timer(uv_timer_t *timer)
     workers_collect(timer->data);
 }
 
-/* true: the timer must run, because tasks finish often. A rare task needs no second look. */
-static bool must_look_again(struct workers *workers, const struct list *taken)
+/* Notes when the loop has taken tasks. true: the timer must be started, because tasks finish often:
+ * the loop has taken others at most COLLECT_MS ago. */
+static bool note_taken(struct workers *workers, const struct list *taken)
 {
     uint64_t now_ms = uv_now(workers->timer.loop);
-    bool often = now_ms - workers->collected_ms <= COLLECT_MS;
+    bool often = now_ms - workers->taken_ms <= COLLECT_MS;
     if (!list_empty(taken))
-        workers->collected_ms = now_ms;
+        workers->taken_ms = now_ms;
     return !list_empty(taken) && often;
 }
 
@@ -284,9 +293,9 @@ void workers_collect(struct workers *workers)
     list_init(&taken);
     pthread_mutex_lock(&workers->lock);
     list_take(&taken, &workers->finished);
-    bool starts = !runs && must_look_again(workers, &taken);
+    bool starts = !runs && note_taken(workers, &taken);
     workers->notified = false;
-    workers->collects = runs || starts;
+    workers->timer_runs = runs || starts;
     pthread_mutex_unlock(&workers->lock);
     if (starts)
         uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
@@ -295,8 +304,8 @@ void workers_collect(struct workers *workers)
         struct worker_task *task = container_of(node, struct worker_task, node);
         task->done(task);
     }
-    if (some && workers->collected)
-        workers->collected(workers->context);
+    if (some && workers->on_collected)
+        workers->on_collected(workers->context);
 }
 
 static void on_finished(void *context)
@@ -325,7 +334,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
             continue;
         if (i == 0) { /* uncovered: memory */
             workers_stop(workers);
-            uv_run(loop, UV_RUN_NOWAIT); /* closes the handle */
+            uv_run(loop, UV_RUN_NOWAIT); /* closes the handles of the waker and the timer */
             workers_destroy(workers);
             return NULL;
         }
@@ -337,7 +346,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
 
 void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context)
 {
-    workers->collected = collected;
+    workers->on_collected = collected;
     workers->context = context;
 }
 
@@ -351,7 +360,7 @@ void workers_submit(struct workers *workers, struct worker_task *task)
     if (task->rank.at == 0)
         task->rank = ranks_next(&workers->ranks, 0);
     rank_push(&workers->waiting[task->priority], &task->node, TASK_RANK);
-    bool wakes = must_wake(workers);
+    bool wakes = take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
     if (wakes)
         pthread_cond_signal(&workers->wanted);
@@ -374,7 +383,7 @@ void workers_give_up(struct workers *workers, struct worker_task *task)
     struct worker *worker = task->worker;
     bool may_replace = worker && workers->away < workers->count;
     if (worker) {
-        worker->given_up = true;
+        worker->is_given_up = true;
         list_remove(&workers->threads, &worker->node);
         workers->given_up++;
         workers->away++;
@@ -382,7 +391,7 @@ void workers_give_up(struct workers *workers, struct worker_task *task)
     }
     pthread_mutex_unlock(&workers->lock);
     if (may_replace && !start_thread(workers)) /* uncovered: memory */
-        log_error("no thread can be started in place of one that hangs");
+        log_error("a worker thread hangs, and no new thread can be started in its place");
 }
 
 uint32_t workers_given_up(const struct workers *workers)
@@ -422,7 +431,8 @@ void workers_stop(struct workers *workers)
     workers->stopping = true;
     pthread_cond_broadcast(&workers->wanted);
     pthread_mutex_unlock(&workers->lock);
-    /* Now only the loop changes this list, so it needs no lock here. */
+    /* After `stopping` is set, only the loop changes the list of threads: rejoin_or_leave adds none
+     * any more. So the list needs no lock here. */
     for (struct list_node *node; (node = list_pop(&workers->threads));) {
         struct worker *worker = container_of(node, struct worker, node);
         pthread_join(worker->thread, NULL);
@@ -439,8 +449,9 @@ void workers_destroy(struct workers *workers)
     pthread_mutex_lock(&workers->lock);
     bool awaited = workers->away > 0;
     pthread_mutex_unlock(&workers->lock);
+    /* A thread that was given up may still use `workers`, so it is never freed. */
     if (awaited) /* uncovered: moment */
-        return; /* a given-up thread may still use it: leak it */
+        return;
     pthread_mutex_destroy(&workers->lock);
     pthread_cond_destroy(&workers->wanted);
     free(workers);

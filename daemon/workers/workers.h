@@ -1,15 +1,20 @@
 /*
- * workers.h - a thread pool that reads, decodes, computes and encodes.
+ * workers.h - a thread pool that reads, decodes, computes and encodes images.
  *
- * Workers run the submitted tasks, highest priority first, but a task overtakes those of jobs that
- * are less urgent (conf/rank.h), of any priority. Finished tasks are collected in a
- * list. A waker wakes the loop once, and the loop takes the whole list. If tasks finish often,
- * those marked `patient` wait up to 2 ms for others, and many share one wake-up. One idle worker is
- * woken at a time, and wakes the next one if more tasks wait. A worker that hangs is given up
- * (workers_give_up): a new thread replaces it, and the old thread ends if its task ever returns.
- * There are at most twice as many threads as workers. If more hang, they are not replaced, and work
- * again when they return.
- * Loop thread only, unless a function says otherwise.
+ * A task has a priority in this pool, which depends on its stage, and the rank of its job
+ * (conf/rank.h), which depends on the priority that a client gave to the job. Workers run the tasks
+ * of the highest priority first, but a task of an urgent job overtakes those of less urgent jobs.
+ *
+ * Finished tasks form a list. The first one wakes the loop (waker.h), and the loop takes the whole
+ * list and calls `done` for each task. While tasks finish often, those marked `patient` do not wake
+ * the loop, which takes the list every 2 ms. One idle worker is woken at a time, and wakes the next
+ * one if more tasks wait.
+ *
+ * A worker that hangs in a task is given up (workers_give_up): a new thread replaces it, and the
+ * old thread ends if its task ever returns. There are at most twice as many threads as the option
+ * workers. If more hang, they are not replaced, and work again when their tasks return.
+ *
+ * Call the functions on the loop thread, unless a comment says otherwise.
  */
 #pragma once
 
@@ -27,21 +32,23 @@ struct worker;
 /* Buffers that a worker owns and uses for all its tasks. */
 struct worker_tools {
     struct codec_context *codec;
-    uint8_t *sink; /* SINK_BYTES; also for the head of an input */
+    uint8_t *sink; /* SINK_BYTES, for encoded files; also holds the head of an input file */
     struct jpeg_frame *frame;
-    uint32_t number; /* of the worker, from 0; a replacement gets a new number */
+    uint32_t number; /* of the worker, from 0; a thread that replaces another gets a new number */
     struct worker *worker; /* for workers_hand_on */
     int to_close;          /* a descriptor, or -1; use worker_close_later */
 };
 
 struct worker_task {
     struct list_node node;
-    uint32_t priority;                                            /* 0 .. 3; 3 runs first */
-    struct rank rank; /* of the job; all zero: it gets the next one of priority 0 */
+    uint32_t priority; /* 0 .. 3; 3 runs first */
+    /* The rank of the job. For a task of no job, all zero: workers_submit sets the next rank of the
+     * least urgent jobs. */
+    struct rank rank;
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
-    bool patient; /* run sets it if done may be called 2 ms later */
-    bool waiting; /* this and the next: private */
+    bool patient; /* `run` sets it if `done` may be called up to 2 ms later */
+    bool waiting; /* this and the next member: only for workers.c */
     struct worker *worker;
 };
 
@@ -52,46 +59,48 @@ struct workers;
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 /* Sets a function that is called after each batch of calls of `done`. At first there is none. */
 void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context);
-/* Any thread. The caller owns the task and keeps it valid until it is finished: until done is
- * called, it is withdrawn, or run has called workers_hand_on. */
+/* Any thread. The caller owns the task and keeps it valid until `done` is called, the task is
+ * withdrawn, or `run` has called workers_hand_on. */
 void workers_submit(struct workers *workers, struct worker_task *task);
 
-/* For task->run, at its end: the worker has nothing more to do with the task, and done is not
- * called. Another thread may submit the task again, or free it, as soon as it learns of this: tell
- * it after this call, and do not use the task then. */
+/* For task->run, at its end, if another thread continues with the task: the worker forgets the
+ * task, and `done` is not called. Call it before you tell the other thread, which may submit or
+ * free the task at once; do not use the task afterwards. */
 void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
 
-/* For task->run: the worker closes the descriptor after the task, so that its result does not wait
- * for a long close(). That close must not hang, because the worker would not be replaced. An
- * earlier descriptor of the task is closed now; with -1, only that is done. */
+/* For task->run: closes the descriptor after the task, so that the result of the task does not wait
+ * for a long close(). The descriptor must be of a file whose close() cannot hang: a worker that
+ * hangs after its task is never replaced. A descriptor of an earlier call is closed now. -1: only
+ * closes that one. */
 void worker_close_later(struct worker_tools *tools, int descriptor);
 
-/* Calls done for all finished tasks now. */
+/* Calls `done` for all finished tasks now. */
 void workers_collect(struct workers *workers);
 
-/* Cancels a task that no worker has started; done is not called. false: it is too late. Any
- * thread. */
+/* Cancels a task that no worker has started; `done` is not called. false: a worker has started the
+ * task, or it does not wait. Any thread. */
 bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
 /* Gives up the worker that hangs in this task, and replaces it by a new thread, unless as many
- * threads as `count` are away already. If the old thread returns, the loop still calls
- * task->done. */
+ * threads as `count` of workers_create are given up and have not returned. If the old thread
+ * returns, the loop still calls task->done. Does nothing if no worker runs the task. */
 void workers_give_up(struct workers *workers, struct worker_task *task);
-uint32_t workers_given_up(const struct workers *workers); /* since the start */
-/* Those that were given up and have not returned. */
+/* The threads that were given up since the start. */
+uint32_t workers_given_up(const struct workers *workers);
+/* The threads that were given up and have not returned from their task. */
 uint32_t workers_away(struct workers *workers);
 
 struct workers_usage {
-    uint32_t threads, busy; /* now, without threads given up */
-    double busy_s; /* of all threads since the start; of a given-up one until it was given up */
+    uint32_t threads, busy; /* at this moment, without threads that were given up */
+    double busy_s; /* time in tasks since the start; of a hanging thread until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
-/* The idle threads that are left if each waiting task gets one. Any thread. */
+/* The number of threads that stay idle when each waiting task has got one. Any thread. */
 uint32_t workers_spare(struct workers *workers);
 /* Whether more tasks wait than threads are idle. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
-/* Stops all threads after their current tasks; does not wait for threads given up. Run the loop
- * once more to close the waker, then call workers_destroy. */
+/* Waits until all threads have ended their current tasks and stopped, except threads that were
+ * given up. Then run the loop once more to close the handles, and call workers_destroy. */
 void workers_stop(struct workers *workers);
-void workers_destroy(struct workers *workers);
+void workers_destroy(struct workers *workers); /* takes NULL */
