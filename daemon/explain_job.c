@@ -89,7 +89,7 @@ static void read_url(struct job_run *run, const struct options *options)
     uv_loop_t loop;
     struct metrics_urls ignored = {0};
     struct download download = {.run = run};
-    struct transfer_request request = {.direction = METRICS_DOWNLOAD,
+    struct transfer_request request = {.direction = TRANSFER_DOWNLOAD,
                                        .url = run->job.input.url,
                                        .bytes_max = run->bounds.input_bytes_max,
                                        .done = on_downloaded,

@@ -95,7 +95,7 @@ static void on_downloaded(void *context, uint8_t *bytes, size_t length, const st
 static void *start_download(struct job_run *run)
 {
     struct transfer_request request = {
-        .direction = METRICS_DOWNLOAD,
+        .direction = TRANSFER_DOWNLOAD,
         .url = run->job.input.url,
         .bytes_max = run->bounds.input_bytes_max,
         .rank = run->worker_task.rank,

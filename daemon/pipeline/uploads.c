@@ -57,7 +57,7 @@ static void start(struct job_run *run, size_t index)
 {
     struct job_run_output *output = &run->outputs[index];
     struct transfer_request request = {
-        .direction = METRICS_UPLOAD,
+        .direction = TRANSFER_UPLOAD,
         .url = run->job.outputs[index].place.url,
         .body = output->value.value,
         .body_bytes = output->value.bytes,

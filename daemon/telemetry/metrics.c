@@ -24,8 +24,8 @@ const char *const metrics_outcome_names[METRICS_OUTCOMES] = {
     [METRICS_DEAD] = "dead", [METRICS_CANCELLED] = "cancelled",
 };
 
-const char *const metrics_direction_names[METRICS_DIRECTIONS] = {
-    [METRICS_DOWNLOAD] = "download", [METRICS_UPLOAD] = "upload"};
+const char *const transfer_direction_names[TRANSFER_DIRECTIONS] = {
+    [TRANSFER_DOWNLOAD] = "download", [TRANSFER_UPLOAD] = "upload"};
 const char *const metrics_place_names[METRICS_PLACES] = {
     [METRICS_HOST] = "host", [METRICS_DEVICE] = "device",
 };

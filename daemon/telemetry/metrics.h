@@ -49,13 +49,13 @@ struct metrics_codec {
 };
 
 /* Transfers of images from and to URLs. */
-enum metrics_direction { METRICS_DOWNLOAD, METRICS_UPLOAD, METRICS_DIRECTIONS };
-extern const char *const metrics_direction_names[METRICS_DIRECTIONS];
+enum transfer_direction { TRANSFER_DOWNLOAD, TRANSFER_UPLOAD, TRANSFER_DIRECTIONS };
+extern const char *const transfer_direction_names[TRANSFER_DIRECTIONS];
 
 struct metrics_urls {
-    uint64_t requests[METRICS_DIRECTIONS]; /* transfers that ended; redirects do not count */
-    uint64_t failed[METRICS_DIRECTIONS];
-    uint64_t bytes[METRICS_DIRECTIONS];    /* of images, without failed transfers */
+    uint64_t requests[TRANSFER_DIRECTIONS]; /* transfers that ended; redirects do not count */
+    uint64_t failed[TRANSFER_DIRECTIONS];
+    uint64_t bytes[TRANSFER_DIRECTIONS]; /* of images, without failed transfers */
 };
 
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */

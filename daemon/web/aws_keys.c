@@ -29,11 +29,13 @@ static bool read_environment(struct aws_keys *keys, struct error *error)
                         "AWS_SECRET_ACCESS_KEY in the environment have no keys, or too long ones");
 }
 
-/* A file of ~/.aws/credentials has profiles: "[name]" and the lines after it. */
+/* The file consists of profiles: a line "[name]" and the lines after it. Lines before the first
+ * "[name]" count as [default]. */
 struct profiles {
     struct aws_keys now;    /* the profile being read */
-    struct aws_keys chosen; /* [default] or lines without a profile; else the first profile */
-    bool is_default, has_default;
+    struct aws_keys chosen; /* [default] if it was read, else the first profile */
+    bool is_default;        /* `now` is [default] */
+    bool has_default;       /* `chosen` is [default] */
 };
 
 static void end_profile(struct profiles *profiles)
@@ -48,7 +50,7 @@ static void end_profile(struct profiles *profiles)
     explicit_bzero(&profiles->now, sizeof profiles->now);
 }
 
-/* A longer value than fits counts as missing. */
+/* A value that is too long counts as missing. */
 static void set_key(struct aws_keys *keys, const char *name, const char *value)
 {
     static const char *const names[] = {"aws_access_key_id", "aws_secret_access_key",

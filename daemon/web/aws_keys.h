@@ -1,7 +1,8 @@
 /*
- * aws_keys.h - reads the keys that sign requests to S3 and compatible servers.
+ * aws_keys.h - reads the keys with which requests to S3 and compatible servers are signed.
  *
- * Loop thread only; reads a small file.
+ * A credential is a file with keys, which systemd gives to the service (LoadCredential=). Loop
+ * thread only: reading a small file blocks the loop for a short time.
  */
 #pragma once
 
@@ -9,14 +10,15 @@
 
 #include "conf/status.h"
 
-#define AWS_NAME_BYTES_MAX 64 /* of a region and of a credential */
+#define AWS_NAME_BYTES_MAX 64 /* longest name of a region or a credential */
 
 struct aws_keys {
     char id[129], secret[257];
     char token[2049]; /* of temporary keys; "" for others */
 };
 
-/* credential "": from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Else from the
- * file $CREDENTIALS_DIRECTORY/credential, which has lines like those of ~/.aws/credentials. All
- * keys are those of one profile: [default], or else the first one. */
+/* Reads the keys from the file $CREDENTIALS_DIRECTORY/CREDENTIAL, which has the format of
+ * ~/.aws/credentials. It takes the keys of the profile [default], or of the first profile if there
+ * is no default. credential "": reads the environment variables AWS_ACCESS_KEY_ID,
+ * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead. false: error has the reason. */
 bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *error) MUST_CHECK;

@@ -21,7 +21,7 @@ bool fetcher_check(const struct options *options, struct errors *errors)
     return good;
 }
 
-/* Replaces the prefixes, or leaves them if the new ones have a fault. */
+/* Parses the option into `prefixes`. false: it has a fault, and `prefixes` stay as they were. */
 static bool take_prefixes(struct prefixes *prefixes, const struct options *options,
                           struct error *error)
 {
@@ -66,14 +66,15 @@ struct fetcher {
     struct transfer_rules rules;
     struct metrics_urls *totals;
     CURLM *multi;
-    uv_timer_t timeout; /* libcurl's */
-    uv_timer_t soon;    /* starts transfers of the line on the next turn of the loop */
-    struct list line, running; /* the oldest first */
-    size_t held;        /* bytes of downloads: of running ones, and of those not released yet */
+    uv_timer_t timeout;  /* calls libcurl when libcurl has asked for it: set_timeout */
+    uv_timer_t soon;     /* starts transfers from the line on the next turn of the loop */
+    struct list line;    /* transfers that wait, by rank */
+    struct list running; /* the oldest first */
+    size_t held; /* capacity of running downloads, and bytes of ended ones before fetcher_release */
     bool stopping;
 };
 
-/* A socket of libcurl that the loop watches. */
+/* A socket of libcurl, which the loop watches for libcurl. */
 struct watched {
     uv_poll_t poll;
     struct fetcher *fetcher;
@@ -100,9 +101,10 @@ static void pump_soon(struct fetcher *fetcher)
         uv_timer_start(&fetcher->soon, on_soon, 0, 0);
 }
 
-/* The oldest transfer may exceed the budget by its own size, if the others are within it. So one
- * transfer always goes on, and at most url_bytes and one input are in memory. */
-static bool count_bytes(struct fetcher *fetcher, struct transfer *transfer, size_t bytes)
+/* Counts memory for a download. false: it must wait. The oldest transfer gets memory even beyond
+ * url_bytes, if all others together are within url_bytes. So one transfer always goes on, and at
+ * most url_bytes and one input are in memory. */
+static bool take_memory(struct fetcher *fetcher, struct transfer *transfer, size_t bytes)
 {
     uint64_t most = fetcher->rules.options->url_bytes;
     bool fits = fetcher->held + bytes <= most;
@@ -113,7 +115,7 @@ static bool count_bytes(struct fetcher *fetcher, struct transfer *transfer, size
     return true;
 }
 
-static void uncount_bytes(struct fetcher *fetcher, size_t bytes)
+static void return_memory(struct fetcher *fetcher, size_t bytes)
 {
     fetcher->held -= bytes;
     if (bytes > 0)
@@ -122,12 +124,12 @@ static void uncount_bytes(struct fetcher *fetcher, size_t bytes)
 
 void fetcher_release(struct fetcher *fetcher, size_t length)
 {
-    uncount_bytes(fetcher, length);
+    return_memory(fetcher, length);
 }
 
 /* ---- the end of a transfer ------------------------------------------------------------------ */
 
-static void leave(struct transfer *transfer)
+static void leave_list(struct transfer *transfer)
 {
     struct fetcher *fetcher = transfer->fetcher;
     bool runs = transfer->easy != NULL;
@@ -137,39 +139,39 @@ static void leave(struct transfer *transfer)
     pump_soon(fetcher);
 }
 
-static void count(struct transfer *transfer)
+static void count_transfer(struct transfer *transfer)
 {
     struct metrics_urls *totals = transfer->fetcher->totals;
-    enum metrics_direction direction = transfer->request.direction;
+    enum transfer_direction direction = transfer->request.direction;
     bool failed = transfer->error.status != STATUS_OK;
     totals->requests[direction]++;
     totals->failed[direction] += failed;
     if (!failed)
-        totals->bytes[direction] += direction == METRICS_UPLOAD ? transfer->request.body_bytes
-                                                                : transfer->length;
+        totals->bytes[direction] +=
+            direction == TRANSFER_UPLOAD ? transfer->request.body_bytes : transfer->length;
 }
 
-/* The callee gets the bytes, without their unused end, and their count. */
+/* Returns the bytes of a download, which the caller then owns. Gives back the unused end. */
 static uint8_t *take_bytes(struct transfer *transfer)
 {
     size_t length = transfer->length;
     uint8_t *bytes = transfer->bytes;
     uint8_t *shrunk = realloc(bytes, length > 0 ? length : 1);
-    uncount_bytes(transfer->fetcher, transfer->capacity - length);
+    return_memory(transfer->fetcher, transfer->capacity - length);
     transfer->bytes = NULL;
     transfer->capacity = 0;
     return shrunk ? shrunk : bytes;
 }
 
-static void end(struct transfer *transfer)
+static void end_transfer(struct transfer *transfer)
 {
     struct transfer_request request = transfer->request;
     struct error error = transfer->error;
     size_t length = transfer->length;
     uint8_t *bytes = NULL;
-    leave(transfer);
-    count(transfer);
-    if (request.direction == METRICS_DOWNLOAD && error.status == STATUS_OK) {
+    leave_list(transfer);
+    count_transfer(transfer);
+    if (request.direction == TRANSFER_DOWNLOAD && error.status == STATUS_OK) {
         bytes = take_bytes(transfer);
         if (!bytes)
             error_set(&error, STATUS_OUT_OF_MEMORY, "no memory for an input");
@@ -182,14 +184,14 @@ static void end(struct transfer *transfer)
 void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer)
 {
     (void)fetcher;
-    leave(transfer);
+    leave_list(transfer);
     transfer_clear(transfer);
     free(transfer);
 }
 
 /* ---- libcurl on the loop -------------------------------------------------------------------- */
 
-static bool add(struct fetcher *fetcher, struct transfer *transfer)
+static bool add_to_multi(struct fetcher *fetcher, struct transfer *transfer)
 {
     return curl_multi_add_handle(fetcher->multi, transfer->easy) == CURLM_OK ||
            error_fail(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
@@ -203,12 +205,12 @@ static void collect(struct fetcher *fetcher)
         CURLcode code = message->data.result;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
         curl_multi_remove_handle(fetcher->multi, transfer->easy);
-        if (transfer_judge(transfer, code) || !add(fetcher, transfer))
-            end(transfer);
+        if (transfer_finish_request(transfer, code) || !add_to_multi(fetcher, transfer))
+            end_transfer(transfer);
     }
 }
 
-static void act(struct fetcher *fetcher, curl_socket_t fd, int events)
+static void act_on_socket(struct fetcher *fetcher, curl_socket_t fd, int events)
 {
     int running;
     curl_multi_socket_action(fetcher->multi, fd, events, &running);
@@ -220,12 +222,12 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct watched *watched = container_of(poll, struct watched, poll);
     int action = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
                  (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0);
-    act(watched->fetcher, watched->fd, status < 0 ? CURL_CSELECT_ERR : action);
+    act_on_socket(watched->fetcher, watched->fd, status < 0 ? CURL_CSELECT_ERR : action);
 }
 
 static void on_timeout(uv_timer_t *timer)
 {
-    act(timer->data, CURL_SOCKET_TIMEOUT, 0);
+    act_on_socket(timer->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timeout(CURLM *multi, long ms, void *context)
@@ -275,7 +277,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *context, voi
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-/* Lets paused transfers ask for memory again, the oldest first. */
+/* Continues paused downloads, the oldest first, until one of them gets no memory again. */
 static void unpause(struct fetcher *fetcher)
 {
     list_each (node, &fetcher->running) {
@@ -287,23 +289,23 @@ static void unpause(struct fetcher *fetcher)
         if (transfer->paused)
             return;
         if (code != CURLE_OK) {
-            bool ended = transfer_judge(transfer, code);
-            assert(ended); /* no body is received before a redirect */
-            end(transfer);
-            return; /* `done` may have changed the list; leave() has called pump_soon */
+            bool ended = transfer_finish_request(transfer, code);
+            assert(ended); /* only a status 200 pauses, so this is no redirect */
+            end_transfer(transfer);
+            return; /* `done` may have changed the list; leave_list() has called pump_soon */
         }
     }
 }
 
-static void begin(struct fetcher *fetcher, struct transfer *transfer)
+static void begin_transfer(struct fetcher *fetcher, struct transfer *transfer)
 {
     bool prepared = transfer_prepare(transfer);
     if (transfer->easy) {
         list_remove(&fetcher->line, &transfer->node);
         list_push(&fetcher->running, &transfer->node);
     }
-    if (!prepared || !add(fetcher, transfer))
-        end(transfer);
+    if (!prepared || !add_to_multi(fetcher, transfer))
+        end_transfer(transfer);
     else if (transfer->request.begun)
         transfer->request.begun(transfer->request.context);
 }
@@ -314,7 +316,7 @@ static void on_soon(uv_timer_t *timer)
     unpause(fetcher);
     while (!list_empty(&fetcher->line) &&
            fetcher->running.length < fetcher->rules.options->url_connections)
-        begin(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
+        begin_transfer(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
     collect(fetcher);
 }
 
@@ -346,7 +348,7 @@ static bool open_multi(struct fetcher *fetcher, struct error *error)
     curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERFUNCTION, set_timeout);
     curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERDATA, fetcher);
     curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, most);
-    /* A paused stream would stop the others of its HTTP/2 connection. */
+    /* No two transfers share an HTTP/2 connection: if one of them paused, the others would stop. */
     curl_multi_setopt(fetcher->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
     return true;
 }
@@ -360,8 +362,8 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
         return NULL;
     }
     fetcher->loop = loop;
-    fetcher->rules =
-        (struct transfer_rules){.options = options, .count = count_bytes, .uncount = uncount_bytes};
+    fetcher->rules = (struct transfer_rules){
+        .options = options, .take_memory = take_memory, .return_memory = return_memory};
     fetcher->totals = totals;
     list_init(&fetcher->line);
     list_init(&fetcher->running);
@@ -386,7 +388,7 @@ void fetcher_stop(struct fetcher *fetcher)
         fetcher_cancel(fetcher, container_of(list_first(&fetcher->running), struct transfer, node));
     while (!list_empty(&fetcher->line))
         fetcher_cancel(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
-    curl_multi_cleanup(fetcher->multi); /* closes the kept connections, and their handles */
+    curl_multi_cleanup(fetcher->multi); /* calls set_socket for each connection that was kept */
     fetcher->multi = NULL;
     uv_close((uv_handle_t *)&fetcher->timeout, NULL);
     uv_close((uv_handle_t *)&fetcher->soon, NULL);
@@ -404,7 +406,7 @@ void fetcher_destroy(struct fetcher *fetcher)
 
 #else
 
-/* Without libcurl url_prefixes is empty, and no transfer starts. */
+/* A build without libcurl accepts no URL, so url_prefixes is empty and no transfer starts. */
 struct fetcher {
     struct prefixes prefixes;
 };

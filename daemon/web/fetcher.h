@@ -1,13 +1,16 @@
 /*
- * fetcher.h - downloads inputs from URLs and uploads outputs to them, with libcurl on the libuv
+ * fetcher.h - downloads images from URLs and uploads images to URLs, with libcurl on the libuv
  * loop.
  *
- * At most `url_connections` transfers run at once; the others wait in line. The bytes of downloads
- * stay below `url_bytes`: a transfer that gets no more memory is paused. The oldest one may exceed
- * the limit by itself, so that it always ends. Each request, also after a redirect, must begin with
- * a prefix of the option `url_prefixes`, and each address that libcurl connects to is checked
- * (networks.h). The fetcher never blocks the loop. It calls `begun` and `done` from the loop, never
- * from inside its own functions. Loop thread only.
+ * At most `url_connections` transfers run at once; the others wait in a line, in the order of their
+ * ranks. The memory of downloads stays below `url_bytes`: a download that gets no more memory is
+ * paused. The oldest running one may exceed the limit by its own size, so that it always ends.
+ *
+ * The URL of each request, also after a redirect, must begin with a prefix of the option
+ * `url_prefixes`, and each address that libcurl connects to is checked (networks.h).
+ *
+ * The fetcher never blocks the loop. It calls `begun` and `done` from the loop, never from inside
+ * the functions below. Loop thread only.
  */
 #pragma once
 
@@ -22,37 +25,39 @@ struct fetcher;
 struct transfer;
 
 struct transfer_request {
-    enum metrics_direction direction;
-    const char *url;       /* this, body and mime: borrowed until `done` or fetcher_cancel */
-    uint64_t bytes_max;    /* of a download */
-    struct rank rank;      /* of the job: its order in the line */
-    const uint8_t *body;   /* this and the next two: of an upload */
-    size_t body_bytes;
-    const char *mime;
-    /* Optional. The first request is sent now: the transfer was in the line until now. */
+    enum transfer_direction direction;
+    const char *url;     /* `url`, `body` and `mime` are borrowed until `done` or fetcher_cancel */
+    uint64_t bytes_max;  /* download: the largest length */
+    struct rank rank;    /* of the job: its order in the line */
+    const uint8_t *body; /* upload: the file, */
+    size_t body_bytes;   /* its length, */
+    const char *mime;    /* and the value of the header Content-Type */
+    /* Optional. Called when the transfer leaves the line: its first request is sent now. */
     void (*begun)(void *context);
-    /* A download gives malloc'd bytes, which the callee owns and counts until fetcher_release; an
-     * upload gives NULL. error NULL: success. Else one of input_missing, input_unreadable,
-     * input_too_large, write_failed, path_refused, out_of_memory. */
+    /* Called at the end. error NULL: success; else the status is input_missing, input_unreadable,
+     * input_too_large, write_failed, path_refused or out_of_memory. A successful download gives
+     * malloc'd bytes, which the callee frees. They count in url_bytes until the callee calls
+     * fetcher_release. */
     void (*done)(void *context, uint8_t *bytes, size_t length, const struct error *error);
     void *context;
 };
 
 /* Checks the options url_prefixes and url_networks. Adds the first error of each. */
 bool fetcher_check(const struct options *options, struct errors *errors) MUST_CHECK;
-/* Reads the keys of url_prefixes that fetcher_check has accepted. Fails if one is missing. */
+/* Reads the keys that url_prefixes names. false: one is missing, or the option is wrong. */
 bool fetcher_check_keys(const struct options *options, struct error *error) MUST_CHECK;
 
 /* Logs a warning for each prefix of url_prefixes that matches no URL, because an earlier one allows
  * all of its URLs. */
 void fetcher_warn_of_order(const struct options *options);
 
-/* options, which are live, and totals must outlive the fetcher. NULL: an option is wrong, a key for
- * signing is missing, or memory is short. */
+/* `options` and `totals` must outlive the fetcher, which reads the options whenever it needs them:
+ * a reload changes them. NULL: an option is wrong, a key for signing is missing, or memory is
+ * short. */
 struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
                                struct metrics_urls *totals, struct error *error);
-/* Takes the new value of url_prefixes, and reads all keys again. If it fails, the old prefixes
- * stay. */
+/* Parses url_prefixes after a reload, and reads all keys again. false: the old prefixes stay, and
+ * error has the reason. */
 bool fetcher_reload(struct fetcher *fetcher, struct error *error) MUST_CHECK;
 const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher);
 
@@ -60,7 +65,7 @@ const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher);
 struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_request *request);
 /* Ends the transfer without a callback. */
 void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer);
-/* The bytes of a download of this length were freed. */
+/* Call it after the bytes of a download were freed. length: that of `done`. */
 void fetcher_release(struct fetcher *fetcher, size_t length);
 
 /* Cancels all transfers and closes the handles. Run the loop once more, then call

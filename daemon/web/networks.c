@@ -7,10 +7,10 @@
 #include <string.h>
 
 #define SEPARATORS " \t,"
-#define MAPPED_BITS 96 /* of ::ffff:0:0 */
+#define MAPPED_BITS 96 /* length of the prefix ::ffff:0:0 of IPv4 addresses in IPv6 */
 
-/* The special-purpose registries of IANA, multicast, and the metadata server of Azure, which has a
- * public address. */
+/* The IPv4 and IPv6 Special-Purpose Address Registries of IANA, multicast, and the metadata server
+ * of Azure, which has a public address. */
 static const struct {
     const char *address;
     unsigned bits;
@@ -45,6 +45,7 @@ static const struct {
     {"3fff::", 20, "a network for documentation"},
 };
 
+/* *offset: bits to add to a prefix length for this kind of address. */
 static bool parse_address(const char *text, uint8_t address[16], unsigned *offset)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
@@ -142,6 +143,7 @@ static bool begins_with(const uint8_t address[16], const char *text, unsigned bi
     return known && contains(&network, address);
 }
 
+/* As networks_forbid. Of IPv6, IANA has assigned only 2000::/3 to the public internet. */
 static const char *forbid(const struct networks *networks, const uint8_t address[16])
 {
     if (is_allowed(networks, address))

@@ -1,10 +1,11 @@
 /*
  * networks.h - decides which addresses the daemon may connect to for a URL.
  *
- * Addresses that are not on the public internet are forbidden: loopback, private and link-local
- * networks, the metadata servers of clouds and similar ones. The option url_networks lists networks
- * that are allowed in spite of this. An IPv4 address in an IPv6 address counts as itself. Any
- * thread.
+ * A client of the queue must not reach internal services through the daemon. So addresses that are
+ * not on the public internet are forbidden: loopback, private and link-local networks, the metadata
+ * servers of clouds, and the other special networks of networks.c. The option url_networks lists
+ * networks that are allowed in spite of this. An IPv4 address that is mapped into IPv6
+ * (::ffff:a.b.c.d) is treated as that IPv4 address. Any thread.
  */
 #pragma once
 
@@ -17,7 +18,7 @@
 
 struct network {
     uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
-    unsigned bits;
+    unsigned bits;       /* length of the prefix: 0 to 128, for IPv4 96 to 128 */
 };
 
 struct networks {

@@ -14,7 +14,8 @@ static bool fail(struct error *error, const char *word, const char *fault)
     return error_refuse(error, "option url_prefixes has \"%s\", which %s", shown, fault);
 }
 
-/* A file name or a region: it becomes a part of a path, or of libcurl's colon-separated option. */
+/* Whether a region or a credential has only harmless characters. A credential becomes a file name,
+ * and a region becomes a part of CURLOPT_AWS_SIGV4, whose parts are separated by colons. */
 static bool is_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -52,7 +53,7 @@ static bool take_url(struct prefix *prefix, const char *word, struct error *erro
 bool prefixes_parse(struct prefixes *prefixes, const char *text, struct error *error)
 {
     char *copy = strdup(text), *rest = NULL;
-    /* The shortest prefix and its separator have 9 bytes. */
+    /* The shortest prefix is "http://h"; with its separator it has 9 bytes. */
     *prefixes = (struct prefixes){.items = calloc(strlen(text) / 9 + 2, sizeof(struct prefix))};
     bool good = (copy && prefixes->items) ||
                 error_refuse(error, "out of memory for option url_prefixes");

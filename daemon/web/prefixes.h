@@ -1,7 +1,8 @@
 /*
- * prefixes.h - the option url_prefixes: the URLs that jobs may use, and which requests are signed.
+ * prefixes.h - the option url_prefixes: which URLs jobs may use, and which requests are signed.
  *
- * Loop thread only.
+ * A job may use a URL if it begins with one of these prefixes. The prefix says with which keys
+ * requests are signed for S3 and compatible servers, if at all. Loop thread only.
  */
 #pragma once
 
@@ -10,8 +11,8 @@
 
 struct prefix {
     struct url url;
-    bool is_signed;
-    char region[AWS_NAME_BYTES_MAX + 1], credential[AWS_NAME_BYTES_MAX + 1];
+    bool is_signed; /* if not, the following members are empty */
+    char region[AWS_NAME_BYTES_MAX + 1], credential[AWS_NAME_BYTES_MAX + 1]; /* see aws_keys.h */
     struct aws_keys keys; /* set by prefixes_read_keys */
 };
 
@@ -20,15 +21,15 @@ struct prefixes {
     size_t count;
 };
 
-/* Parses prefixes separated by blanks. A word "aws:REGION" or "aws:REGION:CREDENTIAL" after a
- * prefix signs its requests. Call prefixes_clear in any case. */
+/* Parses prefixes separated by blanks. After a prefix, the word "aws:REGION" or
+ * "aws:REGION:CREDENTIAL" says that its requests are signed. Call prefixes_clear in any case. */
 bool prefixes_parse(struct prefixes *prefixes, const char *text, struct error *error) MUST_CHECK;
 /* Reads the keys of all signed prefixes. */
 bool prefixes_read_keys(struct prefixes *prefixes, struct error *error) MUST_CHECK;
 void prefixes_clear(struct prefixes *prefixes); /* idempotent */
 
-/* The first prefix before the one at `index` that allows all of its URLs, so that the later one
- * never matches. NULL: there is none. */
+/* A prefix that hides the one at `index`: it comes before it and allows all of its URLs, so that
+ * the one at `index` never matches. NULL: there is none. */
 const struct prefix *prefixes_hiding(const struct prefixes *prefixes, size_t index);
 
 /* The first prefix that allows the URL. NULL: error is path_refused. A prefix allows its own path

@@ -1,4 +1,4 @@
-/* transfer.c - see transfer.h. Without libcurl, this file is empty. */
+/* transfer.c - one download or upload (transfer.h). In a build without libcurl, it is empty. */
 #ifdef GPUIMGD_CURL
 
 #include "daemon/web/transfer.h"
@@ -12,23 +12,25 @@
 #include "conf/text.h"
 
 #define CONNECT_S 10.0
-#define FIRST_BYTES (64 * KIB) /* capacity of a download that does not announce its length */
-#define BUFFER_BYTES (64 * KIB)
-/* The body of an error or a redirect is skipped up to this size, to use the connection again. */
+#define FIRST_BYTES  (64 * KIB) /* first capacity for a body whose length is not announced */
+#define BUFFER_BYTES (64 * KIB) /* libcurl's receive buffer */
+/* Bodies that nobody needs: of errors, of redirects, and of all answers to uploads. Up to this size
+ * a body is read and dropped, because libcurl can then use the connection again. */
 #define SKIPPED_BYTES_MAX (64 * KIB)
 /* A transfer below this speed for half of url_timeout_s counts as broken. */
 #define BYTES_PER_S_MIN 1024L
 
-/* A server that knows "Expect: 100-continue" can refuse an upload before its body is sent. Many
- * servers do not know it, and cost this time per upload. */
+/* An upload sends the header "Expect: 100-continue" and waits this long for the server's answer
+ * before it sends its body. A server that knows the header can refuse the upload first; many do not
+ * know it, and each upload to them takes this much longer. */
 #define EXPECT_MS 100L
 
-/* libcurl ends a request if a callback consumes none of the bytes. */
+/* A callback that returns 0 used bytes makes libcurl end the request. */
 #define ABORT 0
 
 static bool is_upload(const struct transfer *transfer)
 {
-    return transfer->request.direction == METRICS_UPLOAD;
+    return transfer->request.direction == TRANSFER_UPLOAD;
 }
 
 static long status_of(const struct transfer *transfer)
@@ -40,7 +42,8 @@ static long status_of(const struct transfer *transfer)
 
 /* ---- libcurl's callbacks -------------------------------------------------------------------- */
 
-/* Checks each address before libcurl connects to it: a name may resolve differently each time. */
+/* Checks each address when libcurl connects to it. An earlier lookup of the name would prove
+ * nothing: the name may have another address each time. */
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *transfer = context;
@@ -73,6 +76,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
     return ABORT;
 }
 
+/* bytes: the announced length; 0: the server announced none. */
 static void refuse_size(struct transfer *transfer, uint64_t bytes)
 {
     error_set(&transfer->error, STATUS_INPUT_TOO_LARGE,
@@ -82,6 +86,7 @@ static void refuse_size(struct transfer *transfer, uint64_t bytes)
               (unsigned long long)transfer->request.bytes_max);
 }
 
+/* The header Content-Length; 0: there is none. */
 static uint64_t announced_bytes(const struct transfer *transfer)
 {
     curl_off_t announced = -1;
@@ -89,7 +94,8 @@ static uint64_t announced_bytes(const struct transfer *transfer)
     return announced > 0 ? (uint64_t)announced : 0;
 }
 
-/* Doubles the capacity up to the announced length. false: the transfer pauses, or has an error. */
+/* Doubles the capacity, or sets it to the announced length if that is less. false: the transfer
+ * pauses, or has an error. */
 static bool grow(struct transfer *transfer, size_t needed)
 {
     uint64_t most = announced_bytes(transfer);
@@ -97,13 +103,14 @@ static bool grow(struct transfer *transfer, size_t needed)
     size_t capacity = 2 * transfer->capacity > FIRST_BYTES ? 2 * transfer->capacity : FIRST_BYTES;
     capacity = capacity < most ? capacity : most;
     capacity = capacity > needed ? capacity : needed;
-    if (!transfer->rules->count(transfer->fetcher, transfer, capacity - transfer->capacity)) {
+    size_t added = capacity - transfer->capacity;
+    if (!transfer->rules->take_memory(transfer->fetcher, transfer, added)) {
         transfer->paused = true;
         return false;
     }
     uint8_t *grown = realloc(transfer->bytes, capacity);
     if (!grown) {
-        transfer->rules->uncount(transfer->fetcher, capacity - transfer->capacity);
+        transfer->rules->return_memory(transfer->fetcher, added);
         error_set(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for an input of %zu bytes",
                   needed);
         return false;
@@ -143,7 +150,8 @@ static size_t give_body(char *to, size_t size, size_t count, void *context)
     return length;
 }
 
-/* libcurl sends an upload again if a kept connection was closed by the server. */
+/* libcurl sends an upload again from the start if the server had closed the connection, which was
+ * kept from an earlier request. */
 static int seek_body(void *context, curl_off_t offset, int origin)
 {
     struct transfer *transfer = context;
@@ -185,7 +193,8 @@ static void set_limits(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
 }
 
-/* Everything that the environment or a server could change is set here. */
+/* Sets the protocols, the redirects and the checks of certificates explicitly, so that neither
+ * libcurl's defaults, nor environment variables, nor a user's files, nor a server change them. */
 static void set_protocol(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
@@ -195,9 +204,9 @@ static void set_protocol(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy and its relatives */
+    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy, https_proxy and ALL_PROXY */
     curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* transfer_judge checks each redirect */
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* follow() checks each redirect */
     curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
@@ -206,55 +215,63 @@ static void set_protocol(struct transfer *transfer)
         curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
 }
 
-static bool add_header(struct transfer *transfer, const char *name, const char *value)
+static CURLcode add_header(struct transfer *transfer, const char *name, const char *value)
 {
     size_t length = strlen(name) + strlen(value) + 3;
     char *line = malloc(length);
     if (!line)
-        return false;
+        return CURLE_OUT_OF_MEMORY;
     snprintf(line, length, "%s: %s", name, value);
     struct curl_slist *longer = curl_slist_append(transfer->headers, line);
-    explicit_bzero(line, length);
+    explicit_bzero(line, length); /* the value may be a secret */
     free(line);
     if (longer)
         transfer->headers = longer;
-    return longer != NULL;
+    return longer ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
-static bool sign(struct transfer *transfer, const struct prefix *prefix)
+static CURLcode sign(struct transfer *transfer, const struct prefix *prefix)
 {
     char signing[sizeof "aws:amz::s3" + AWS_NAME_BYTES_MAX];
     snprintf(signing, sizeof signing, "aws:amz:%s:s3", prefix->region);
-    return curl_easy_setopt(transfer->easy, CURLOPT_AWS_SIGV4, signing) == CURLE_OK &&
-           curl_easy_setopt(transfer->easy, CURLOPT_USERNAME, prefix->keys.id) == CURLE_OK &&
-           curl_easy_setopt(transfer->easy, CURLOPT_PASSWORD, prefix->keys.secret) == CURLE_OK &&
-           /* Without this header libcurl 7.88 signs an upload as if it were empty. TLS protects the
-            * body. */
-           add_header(transfer, "x-amz-content-sha256", "UNSIGNED-PAYLOAD") &&
-           (!*prefix->keys.token ||
-            add_header(transfer, "x-amz-security-token", prefix->keys.token));
+    CURLcode code = curl_easy_setopt(transfer->easy, CURLOPT_AWS_SIGV4, signing);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(transfer->easy, CURLOPT_USERNAME, prefix->keys.id);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(transfer->easy, CURLOPT_PASSWORD, prefix->keys.secret);
+    /* Without this header libcurl 7.88 signs an upload as if its body were empty, and the server
+     * refuses it. The header leaves the body out of the signature; with https, TLS protects it. */
+    if (code == CURLE_OK)
+        code = add_header(transfer, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
+    if (code == CURLE_OK && *prefix->keys.token)
+        code = add_header(transfer, "x-amz-security-token", prefix->keys.token);
+    return code;
 }
 
-static bool set_target(struct transfer *transfer, const struct prefix *prefix)
+static CURLcode set_target(struct transfer *transfer, const struct prefix *prefix)
 {
-    bool signs = prefix->is_signed && !transfer->strayed;
+    bool signs = prefix->is_signed && !transfer->left_prefix;
     char *signing = signs ? url_text_for_signing(&transfer->url) : NULL;
     const char *text = signs ? signing : transfer->url.text;
-    bool good = text && curl_easy_setopt(transfer->easy, CURLOPT_URL, text) == CURLE_OK &&
-                (!signs || sign(transfer, prefix));
+    CURLcode code =
+        text ? curl_easy_setopt(transfer->easy, CURLOPT_URL, text) : CURLE_OUT_OF_MEMORY;
+    if (code == CURLE_OK && signs)
+        code = sign(transfer, prefix);
     free(signing);
-    if (good && is_upload(transfer)) {
+    if (code == CURLE_OK && is_upload(transfer)) {
         curl_easy_setopt(transfer->easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(transfer->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, EXPECT_MS);
         curl_easy_setopt(transfer->easy, CURLOPT_INFILESIZE_LARGE,
                          (curl_off_t)transfer->request.body_bytes);
-        good = add_header(transfer, "Content-Type", transfer->request.mime);
+        code = add_header(transfer, "Content-Type", transfer->request.mime);
     }
-    return good && curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) ==
-                       CURLE_OK;
+    return code == CURLE_OK
+               ? curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers)
+               : code;
 }
 
-/* Nothing of an earlier request may reach the next server: neither keys nor headers. */
+/* Clears the options of an earlier request: its keys and headers must not reach the server to which
+ * it was redirected. */
 static void forget_request(struct transfer *transfer)
 {
     curl_easy_reset(transfer->easy);
@@ -275,21 +292,24 @@ bool transfer_prepare(struct transfer *transfer)
         return false;
     if (!transfer->easy)
         transfer->easy = curl_easy_init();
-    if (transfer->easy) {
-        forget_request(transfer);
-        set_callbacks(transfer);
-        set_limits(transfer);
-        set_protocol(transfer);
-    }
-    return (transfer->easy && set_target(transfer, prefix)) ||
-           error_fail(error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+    if (!transfer->easy)
+        return error_fail(error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+    forget_request(transfer);
+    set_callbacks(transfer);
+    set_limits(transfer);
+    set_protocol(transfer);
+    CURLcode code = set_target(transfer, prefix);
+    if (code != CURLE_OK)
+        error_set(error, STATUS_OUT_OF_MEMORY, "libcurl cannot prepare \"%.*s\": %s",
+                  URL_SHOWN(&transfer->url), curl_easy_strerror(code));
+    return code == CURLE_OK;
 }
 
 void transfer_clear(struct transfer *transfer)
 {
     curl_easy_cleanup(transfer->easy);
     curl_slist_free_all(transfer->headers);
-    transfer->rules->uncount(transfer->fetcher, transfer->capacity);
+    transfer->rules->return_memory(transfer->fetcher, transfer->capacity);
     free(transfer->bytes);
     url_clear(&transfer->url);
     transfer->easy = NULL;
@@ -300,18 +320,20 @@ void transfer_clear(struct transfer *transfer)
 
 /* ---- the end of a request ------------------------------------------------------------------- */
 
-/* Errors that a later attempt can avoid. */
-static enum status retried(const struct transfer *transfer)
+/* The status of a failure that a later attempt of the job may not have. */
+static enum status retryable_error(const struct transfer *transfer)
 {
     return is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE;
 }
 
-static bool is_retried(long status)
+/* Too busy, too early, or a fault of the server: the same request may succeed later. */
+static bool is_retryable_answer(long status)
 {
     return status >= 500 || status == 408 || status == 425 || status == 429;
 }
 
-/* An upload must keep its method: 301 to 303 would make it a download. */
+/* An upload follows only 307 and 308: after 301 to 303 a client continues with GET, which would
+ * download something. */
 static bool is_redirect(const struct transfer *transfer, long status)
 {
     return status == 307 || status == 308 ||
@@ -323,8 +345,8 @@ static bool is_success(const struct transfer *transfer, long status)
     return is_upload(transfer) ? status >= 200 && status < 300 : status == 200;
 }
 
-/* A server must not get a signature for a URL that it chose: only a job may name what the keys of a
- * prefix open. Servers of one prefix may redirect within it. */
+/* Whether a redirect leads to a URL with the same prefix. Only then is the next request signed:
+ * otherwise a server could make the daemon read or write with its keys what no job has named. */
 static bool stays_in_prefix(const struct transfer *transfer, const struct url *target)
 {
     const struct prefixes *prefixes = &transfer->rules->prefixes;
@@ -333,7 +355,7 @@ static bool stays_in_prefix(const struct transfer *transfer, const struct url *t
     return from && from == prefixes_match(prefixes, target, &ignored);
 }
 
-/* true: the next request is prepared. */
+/* Follows a redirect. true: the next request is prepared. */
 static bool follow(struct transfer *transfer)
 {
     struct error *error = &transfer->error;
@@ -352,20 +374,20 @@ static bool follow(struct transfer *transfer)
     if (url_is_https(from) && !url_is_https(&target))
         error_set(error, STATUS_PATH_REFUSED, "\"%.*s\" is redirected from https to http",
                   URL_SHOWN(from));
-    transfer->strayed |= !stays_in_prefix(transfer, &target);
+    transfer->left_prefix |= !stays_in_prefix(transfer, &target);
     url_clear(&transfer->url);
     transfer->url = target;
     transfer->redirects++;
     return error->status == STATUS_OK && transfer_prepare(transfer);
 }
 
-/* A status other than success. */
+/* Sets the error for an answer whose status is neither a success nor a redirect. */
 static void refuse_status(struct transfer *transfer, long status)
 {
     const struct url *url = &transfer->url;
     struct error *error = &transfer->error;
-    if (is_retried(status))
-        error_set(error, retried(transfer), "the server answered \"%.*s\" with status %ld",
+    if (is_retryable_answer(status))
+        error_set(error, retryable_error(transfer), "the server answered \"%.*s\" with status %ld",
                   URL_SHOWN(url), status);
     else if (!is_upload(transfer) && (status == 404 || status == 410))
         error_set(error, STATUS_INPUT_MISSING, "\"%.*s\" does not exist (status %ld)",
@@ -373,11 +395,14 @@ static void refuse_status(struct transfer *transfer, long status)
     else
         error_set(error, STATUS_PATH_REFUSED, "the server refuses \"%.*s\" with status %ld%s",
                   URL_SHOWN(url), status,
-                  status == 401 || status == 403 ? "; check the signature and its expiry time"
-                                                 : "");
+                  status == 401 || status == 403
+                      ? "; check the access rights, and the signature if the URL is signed"
+                      : "");
 }
 
-/* libcurl's messages have names, addresses and times, but never a query. */
+/* Sets the error for a request without an answer. The text goes into logs and results, so it must
+ * have no query of a URL, which may be a signature. libcurl's messages have host names, addresses
+ * and times, but never a query. */
 static void explain_fault(struct transfer *transfer, CURLcode code)
 {
     const char *fault = *transfer->fault ? transfer->fault : curl_easy_strerror(code);
@@ -388,17 +413,19 @@ static void explain_fault(struct transfer *transfer, CURLcode code)
                   "\"%.*s\" leads to %s; the option url_networks can allow it",
                   URL_SHOWN(&transfer->url), transfer->forbidden);
     else
-        error_set(&transfer->error, retried(transfer), "\"%.*s\" cannot be %s: %.140s",
+        error_set(&transfer->error, retryable_error(transfer), "\"%.*s\" cannot be %s: %.140s",
                   URL_SHOWN(&transfer->url), is_upload(transfer) ? "uploaded" : "downloaded",
                   fault);
 }
 
-bool transfer_judge(struct transfer *transfer, CURLcode code)
+bool transfer_finish_request(struct transfer *transfer, CURLcode code)
 {
     long status = status_of(transfer);
+    /* CURLE_WRITE_ERROR: take_body has ended the request, because the body of an error or a
+     * redirect is longer than SKIPPED_BYTES_MAX. The status is known all the same. */
     bool answered = code == CURLE_OK ||
                     (code == CURLE_WRITE_ERROR && !is_success(transfer, status) && status > 0);
-    if (transfer->error.status != STATUS_OK)
+    if (transfer->error.status != STATUS_OK) /* set by a callback, which then ended the request */
         return true;
     if (!answered) {
         explain_fault(transfer, code);

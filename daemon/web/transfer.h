@@ -1,8 +1,9 @@
 /*
- * transfer.h - one transfer of fetcher.c: a download or an upload with its redirects.
+ * transfer.h - one download or upload over HTTP, with its redirects; a part of fetcher.c.
  *
- * It sets libcurl's options, receives the body into memory that the fetcher counts, and decides how
- * the transfer ended. Loop thread only.
+ * A transfer consists of one request, or of several if the server redirects it. These functions set
+ * libcurl's options for a request, receive the body, and decide after each request whether the
+ * transfer has ended. Loop thread only.
  */
 #pragma once
 
@@ -12,14 +13,15 @@
 #include "daemon/web/fetcher.h"
 #include "daemon/web/networks.h"
 
-/* The same for all transfers of a fetcher. */
+/* What all transfers of a fetcher share. */
 struct transfer_rules {
-    const struct options *options; /* live */
+    const struct options *options; /* a reload changes them */
     struct prefixes prefixes;
     struct networks networks;
-    /* Counts `bytes` more for the transfer. false: it must pause; the fetcher unpauses it later. */
-    bool (*count)(struct fetcher *fetcher, struct transfer *transfer, size_t bytes);
-    void (*uncount)(struct fetcher *fetcher, size_t bytes);
+    /* Asks the fetcher for `bytes` more of the option url_bytes. false: the transfer must pause;
+     * the fetcher lets it go on later. */
+    bool (*take_memory)(struct fetcher *fetcher, struct transfer *transfer, size_t bytes);
+    void (*return_memory)(struct fetcher *fetcher, size_t bytes);
 };
 
 struct transfer {
@@ -27,29 +29,31 @@ struct transfer {
     struct fetcher *fetcher;
     const struct transfer_rules *rules;
     struct transfer_request request;
-    struct url url;        /* of the current request */
-    CURL *easy;            /* NULL in the line */
-    struct curl_slist *headers;
-    unsigned redirects;    /* followed so far */
-    bool strayed; /* a redirect has left the prefix of its URL: nothing is signed any more */
+    struct url url;             /* of the current request */
+    CURL *easy;                 /* NULL while the transfer is in the line */
+    struct curl_slist *headers; /* sent with the current request */
+    unsigned redirects;         /* followed so far */
+    bool left_prefix; /* a redirect has left its URL's prefix: no request is signed any more */
 
-    uint8_t *bytes;        /* of a download */
-    size_t length, capacity; /* capacity: counted by the fetcher */
-    size_t sent;           /* of an upload */
-    size_t skipped;        /* bytes of the body of an error or a redirect */
-    size_t header_bytes;
-    bool paused;           /* waits for memory */
+    uint8_t *bytes;          /* received by a download; malloc'd */
+    size_t length, capacity; /* of `bytes`; the fetcher counts the capacity */
+    size_t sent;             /* bytes of an upload's body */
+    size_t skipped;          /* bytes of answers that nobody needs */
+    size_t header_bytes;     /* of the answer */
+    bool paused;             /* waits for memory */
 
-    bool opened;           /* a socket to an allowed address was opened */
-    char forbidden[96];    /* the last address that was refused, and why; or "" */
-    char fault[CURL_ERROR_SIZE];
-    struct error error;    /* found in a callback, which then aborted the request */
+    bool opened;                 /* a socket to an allowed address was opened */
+    char forbidden[96];          /* the last address that was refused, and why; or "" */
+    char fault[CURL_ERROR_SIZE]; /* libcurl's message */
+    struct error error;          /* STATUS_OK: none */
 };
 
 /* Prepares the first request, or the next one after a redirect. false: transfer->error is set. */
 bool transfer_prepare(struct transfer *transfer);
-/* libcurl has ended a request. true: the transfer has ended, and transfer->error says how. false:
- * it was redirected, and the next request is prepared. */
-bool transfer_judge(struct transfer *transfer, CURLcode code);
-/* Frees everything except the transfer itself. The request is not in a multi handle any more. */
+/* Call it when libcurl has ended a request with `code`. true: the transfer has ended, and
+ * transfer->error says how. false: the server redirects the request, and the next one is
+ * prepared. */
+bool transfer_finish_request(struct transfer *transfer, CURLcode code);
+/* Frees everything except the transfer itself. Call it after transfer->easy was removed from
+ * libcurl's multi handle. */
 void transfer_clear(struct transfer *transfer);

@@ -55,7 +55,7 @@ static char *put_encoded(char *to, unsigned char c)
     return to;
 }
 
-/* The byte that %XX at `text` encodes, or -1. */
+/* The byte that "%XX" at `text` encodes. -1: two hexadecimal digits are missing. */
 static int decode(const char *text)
 {
     int value = 0;
@@ -93,7 +93,7 @@ static int compare_parameters(const void *a, const void *b)
                                          right->value_bytes);
 }
 
-/* In a query, '+' means a space. */
+/* Writes a part of a query with the encoding that AWS requires. In a query, '+' means a space. */
 static char *put_component(char *to, const char *from, size_t bytes)
 {
     for (const char *end = from + bytes; from < end; from++) {
@@ -110,7 +110,8 @@ static char *put_component(char *to, const char *from, size_t bytes)
     return to;
 }
 
-/* Encodes the parameters at `to`, one after the other, and returns their number. */
+/* Splits the query into parameters, writes their encoded names and values to `to`, and returns the
+ * number of parameters. */
 static size_t take_parameters(const char *query, struct parameter *parameters, char *to)
 {
     size_t count = 0;
@@ -131,7 +132,7 @@ static size_t take_parameters(const char *query, struct parameter *parameters, c
     return count;
 }
 
-/* NULL: out of memory. */
+/* Returns the end of the written text. NULL: out of memory. */
 static char *put_sorted_query(char *to, const char *query)
 {
     size_t length = strlen(query), most = length / 2 + 1;
@@ -184,7 +185,8 @@ char *url_text_for_signing(const struct url *url)
 
 /* ---- the path ------------------------------------------------------------------------------- */
 
-/* Decodes a path until no %XX is left, in place, as several servers in a row may do. */
+/* Decodes a path in place until no %XX is left: several servers may decode it one after the
+ * other. */
 static void decode_fully(char *path)
 {
     char *to = path;
@@ -193,14 +195,14 @@ static void decode_fully(char *path)
         int c;
         while (to - path >= 3 && to[-3] == '%' && (c = decode(to - 3)) >= 0) {
             to -= 2;
-            to[-1] = (char)(c ? c : '?'); /* not the end of the text */
+            to[-1] = (char)(c ? c : '?'); /* a zero byte would end the text */
         }
     }
     *to = '\0';
 }
 
-/* A server may decode %2F, %5C and %252F, or cut a segment at ";". A segment that could then be "."
- * or ".." is refused, because it could leave the prefix. */
+/* Whether a server could take a segment of the path as "." or "..", and so leave the prefix that
+ * allows the URL. Servers may decode %2F, %5C and %252F, and cut a segment at ";". */
 static bool has_dots(const char *path)
 {
     char decoded[JOB_URL_BYTES_MAX + 1];
@@ -256,7 +258,7 @@ static char *put_query(char *to, const char *query)
     return to;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole URL -------------------------------------------------------------------------- */
 
 struct parts {
     char *scheme, *host, *port, *path, *query;
@@ -271,7 +273,8 @@ static void clear_parts(struct parts *parts)
     curl_free(parts->query);
 }
 
-/* Faults that libcurl would repair in its own way, or that its parser does not report. */
+/* Finds faults that libcurl would repair silently, or that its parser does not report. NULL: there
+ * is none. */
 static const char *text_fault(const char *text)
 {
     size_t scheme = strncasecmp(text, "https://", 8) == 0  ? 8
@@ -314,6 +317,7 @@ static void to_lower(char *text)
             *text = (char)(*text - 'A' + 'a');
 }
 
+/* Returns a fault, or NULL. */
 static const char *split(CURLU *handle, struct parts *parts)
 {
     if (curl_url_get(handle, CURLUPART_SCHEME, &parts->scheme, 0) != CURLUE_OK ||
@@ -334,6 +338,7 @@ static const char *split(CURLU *handle, struct parts *parts)
                                        "name with other letters in its xn-- form";
 }
 
+/* Writes the normal form. Returns a fault, or NULL. */
 static const char *join(struct url *url, const struct parts *parts)
 {
     const char *fault = NULL;

@@ -97,9 +97,12 @@ static void on_done(void *context, uint8_t *bytes, size_t length, const struct e
 /* path: of the test's server, or a whole URL, which must stay until the end. */
 static void start_get(struct outcome *outcome, const char *url)
 {
-    struct transfer_request request = {.direction = METRICS_DOWNLOAD, .url = url,
-                                       .bytes_max = INPUT_BYTES, .begun = on_begun,
-                                       .done = on_done, .context = outcome};
+    struct transfer_request request = {.direction = TRANSFER_DOWNLOAD,
+                                       .url = url,
+                                       .bytes_max = INPUT_BYTES,
+                                       .begun = on_begun,
+                                       .done = on_done,
+                                       .context = outcome};
     outcome->transfer = fetcher_start(rig.fetcher, &request);
     assert_non_null(outcome->transfer);
     assert_int_equal(outcome->begun + outcome->ended, 0);
@@ -145,9 +148,12 @@ static struct outcome put(const char *path, const void *bytes, size_t length)
     struct outcome outcome = {0};
     if (!rig.fetcher)
         create();
-    struct transfer_request request = {.direction = METRICS_UPLOAD, .url = url_of(path),
-                                       .body = bytes, .body_bytes = length,
-                                       .mime = "image/png", .done = on_done,
+    struct transfer_request request = {.direction = TRANSFER_UPLOAD,
+                                       .url = url_of(path),
+                                       .body = bytes,
+                                       .body_bytes = length,
+                                       .mime = "image/png",
+                                       .done = on_done,
                                        .context = &outcome};
     outcome.transfer = fetcher_start(rig.fetcher, &request);
     run_until(&outcome);
@@ -202,9 +208,9 @@ TEST(test_download, IN_RIG)
         }
         free(bytes);
     }
-    assert_int_equal(rig.totals.requests[METRICS_DOWNLOAD], 21);
-    assert_int_equal(rig.totals.failed[METRICS_DOWNLOAD], 0);
-    assert_true(rig.totals.bytes[METRICS_DOWNLOAD] ==
+    assert_int_equal(rig.totals.requests[TRANSFER_DOWNLOAD], 21);
+    assert_int_equal(rig.totals.failed[TRANSFER_DOWNLOAD], 0);
+    assert_true(rig.totals.bytes[TRANSFER_DOWNLOAD] ==
                 3ull * (1 + 65535 + 65536 + 65537 + 300000 + INPUT_BYTES));
 }
 
@@ -265,8 +271,8 @@ TEST(test_statuses, IN_RIG)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         check_get(rows[i].path, rows[i].status, strrchr(rows[i].path, '/') + 1);
-    assert_int_equal(rig.totals.failed[METRICS_DOWNLOAD], COUNT_OF(rows));
-    assert_int_equal(rig.totals.bytes[METRICS_DOWNLOAD], 0);
+    assert_int_equal(rig.totals.failed[TRANSFER_DOWNLOAD], COUNT_OF(rows));
+    assert_int_equal(rig.totals.bytes[TRANSFER_DOWNLOAD], 0);
 }
 
 TEST(test_hostile_answers, IN_RIG)
@@ -387,8 +393,8 @@ TEST(test_upload, IN_RIG)
     assert_non_null(strstr(head, "\r\nContent-Type: image/png\r\n"));
     assert_non_null(strstr(head, "\r\nContent-Length: 3000000\r\n"));
     free(head);
-    assert_int_equal(rig.totals.requests[METRICS_UPLOAD], 3);
-    assert_true(rig.totals.bytes[METRICS_UPLOAD] == 1 + 65536 + 3000000);
+    assert_int_equal(rig.totals.requests[TRANSFER_UPLOAD], 3);
+    assert_true(rig.totals.bytes[TRANSFER_UPLOAD] == 1 + 65536 + 3000000);
 }
 
 TEST(test_upload_statuses, IN_RIG)
