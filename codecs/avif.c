@@ -1,9 +1,10 @@
 /*
- * avif.c - the AVIF codec. libavif runs in gpuimgd-codec (codecs/process/process.h).
+ * avif.c - the AVIF codec of the daemon, which runs libavif in another process.
  *
- * This file recognises an AVIF, asks the process to read, decode or encode it, and copies files and
- * pixels to and from it. info->codec_bytes and encoder_bytes are the limits of the process's memory
- * for a task, so that admission reserves all that it can use.
+ * That codec process is gpuimgd-codec (codecs/process/process.h). This file recognises an AVIF,
+ * asks the process to read, decode or encode it, and copies files and pixels to and from the
+ * process. Before a task, the pipeline reserves info->codec_bytes or encoder_bytes for it. These
+ * are also the limits of the process's memory, so a task cannot use more than was reserved.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static bool is_brand(const uint8_t *brand)
     return memcmp(brand, "avif", 4) == 0 || memcmp(brand, "avis", 4) == 0;
 }
 
-/* ISO/IEC 14496-12: the box ftyp has a major brand, a version, and compatible brands. */
+/* An AVIF begins with a box "ftyp", which has a major brand, a version, and compatible brands
+ * (ISO/IEC 14496-12). One of the brands is "avif" or "avis". */
 static bool avif_sniff(const uint8_t *bytes, size_t length)
 {
     enum { major_at = 8, compatible_at = 16 };
@@ -46,10 +48,11 @@ const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal
 
 #include "codecs/process/process.h"
 
-/* libavif's encoder has the metadata in the region, in the image, in its copy of the image, in the
- * items and in the file, whose buffer grows by copies. */
+/* The metadata exists this many times while libavif encodes: in the region, in the image, in
+ * libavif's copy of the image, in its items, in the file, and once more in the old buffer of the
+ * file while that grows. */
 #define METADATA_COPIES 6
-/* Bytes of a file that a probe gets at once: the header of most files, and all of a small one. */
+/* A probe gets this much of a file at first: the header of most files, or a whole small file. */
 #define HEAD_BYTES (64 * KIB)
 
 static const char *avif_refusal(bool writes)
@@ -128,7 +131,7 @@ static enum status read_metadata(struct codec_process *process, const struct cod
     return error->status;
 }
 
-/* Whether a process that was not taken over can have sent this. */
+/* Whether the values are possible. If not, hostile code runs in the codec process. */
 static bool is_header(const struct codec_reply *reply)
 {
     return (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
@@ -167,7 +170,7 @@ static enum status probe(struct codec_process *process, const struct codec_task 
                          struct image_info *info, struct error *error)
 {
     struct codec_reply reply;
-    /* EXIF may have the density, and both a copyright notice. */
+    /* EXIF is always read: it may have the density. A copyright notice may be in EXIF or in XMP. */
     bool wants_xmp = limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT);
     struct codec_call call = {.kind = CODEC_PROBE,
                               .metadata = METADATA_EXIF | (wants_xmp ? METADATA_XMP : 0),
@@ -198,13 +201,13 @@ static enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
         if (codec_process_begin(state, &task, error) == STATUS_OK)
             probe(state, &task, bytes, length, limits, info, error);
         codec_process_end(state);
-    } while (codec_process_retries(state, error));
+    } while (codec_process_take_retry(state, error));
     return error->status;
 }
 
 /* ---- decode ---- */
 
-/* `count` rows of an image. */
+/* A view of `count` rows of an image, from `row` on. */
 static struct image rows_of(const struct image *image, uint32_t row, uint32_t count)
 {
     struct image rows = *image;
@@ -213,7 +216,8 @@ static struct image rows_of(const struct image *image, uint32_t row, uint32_t co
     return rows;
 }
 
-/* Whether a process that was not taken over can have sent this as the rows from `row` on. */
+/* Whether the reply can be about the rows from `row` on. If not, hostile code runs in the codec
+ * process. */
 static bool is_next_rows(const struct codec_reply *reply, const struct image *image, uint32_t row)
 {
     uint64_t bytes = (uint64_t)reply->rows * image->width * image->channels;
@@ -258,14 +262,14 @@ static enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
         if (codec_process_begin(state, &task, error) == STATUS_OK)
             decode(state, &task, bytes, length, dst, error);
         codec_process_end(state);
-    } while (codec_process_retries(state, error));
+    } while (codec_process_take_retry(state, error));
     return error->status;
 }
 
 /* ---- encode ---- */
 
-/* Measured with libaom 3.6 for noise of quality 100; other images need a fifth less. Frames have
- * borders. */
+/* Measured with libaom 3.6 for an image of noise with quality 100; other images need a fifth less.
+ * libaom adds a border to each frame. */
 static size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
@@ -375,11 +379,12 @@ static enum status avif_encode(void *state, const struct image *src,
             put_metadata(state, CODEC_WINDOW_BYTES, &call, request, error) == STATUS_OK)
             encode(state, &task, src, &call, sink, error);
         codec_process_end(state);
-    } while (sink->total == 0 && codec_process_retries(state, error));
+    } while (sink->total == 0 && codec_process_take_retry(state, error));
     return error->status;
 }
 
-/* The size of noise at quality 100, and of an incompressible alpha. */
+/* The largest size of a file: that of an image of noise with quality 100 and incompressible
+ * alpha. */
 static size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {

@@ -86,7 +86,7 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor *mon
     snapshot->workers_busy = workers.busy;
     snapshot->workers_busy_s = workers.busy_s;
     snapshot->workers_replaced = workers_given_up(monitor->workers);
-    for (int why = 0; why < CODEC_PROCESS_ENDS; why++)
+    for (int why = 0; why < CODEC_REPLACE_REASONS; why++)
         snapshot->codecs_replaced[why] = codec_process_replaced(why);
     snapshot->gpu_check_runs = gpu_check.runs;
     snapshot->gpu_check_failures = gpu_check.failures;

@@ -1,8 +1,10 @@
 /*
- * avif.h - the tasks of gpuimgd-codec, on libavif 0.11 and later.
+ * avif.h - decodes and encodes AVIF with libavif, in the process gpuimgd-codec.
  *
- * They answer a call of codecs/process/protocol.h. The region is mapped at `region`; parts of the
- * call were checked by main.c, so all of them are inside it.
+ * codec_main.c receives a call of the daemon (codecs/process/protocol.h), maps the shared memory of
+ * the daemon at `region`, and calls one of the functions avif_*. Each fills in the reply that ends
+ * the task. The daemon has made sure that all offsets and lengths of a call are inside the region.
+ * Works with libavif 0.11 and later.
  */
 #pragma once
 
@@ -11,7 +13,7 @@
 
 #include "codecs/process/protocol.h"
 
-/* ---- messages.c. The process ends if the daemon is gone ---- */
+/* ---- messages.c: these functions exit if the daemon has closed the socket ---- */
 
 void confined_receive(struct codec_call *call);
 void confined_send(const struct codec_reply *reply);
@@ -27,8 +29,8 @@ void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_rep
 void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
 void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply);
 
-/* Rows that are converted at once: an even number that fits into the window, and if it is possible
- * into a usual L2 cache. */
+/* The rows of a band, which is converted at once: an even number that fits into the window. The
+ * band also fits into a usual L2 cache, unless it would then have less than 32 rows. */
 static inline uint32_t avif_band_rows(uint32_t width, uint32_t channels)
 {
     enum { cache = 1024 * 1024, rows_min = 32 };
@@ -38,5 +40,6 @@ static inline uint32_t avif_band_rows(uint32_t width, uint32_t channels)
     return (uint32_t)(rows < most ? rows : most) & ~1u;
 }
 
-/* Returns the number of frames for which an image was refused, since the last call; 0: none was. */
-size_t avif_frames_refused(void);
+/* Returns 0 if frames.c has refused no image since the last call, else the number of frames that
+ * the refused image has. */
+size_t avif_take_refused_frames(void);

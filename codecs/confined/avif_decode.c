@@ -1,4 +1,4 @@
-/* avif_decode.c - reads the header of an AVIF, and decodes it. */
+/* avif_decode.c - reads the header of an AVIF, and decodes its pixels (avif.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,13 @@
 #include "codecs/confined/avif.h"
 #include "conf/format.h"
 
+/* Translates a failure of libavif. where: "in its header". */
 static void refuse(const avifDecoder *decoder, avifResult result, const char *where,
                    struct codec_reply *reply)
 {
     const char *detail = decoder->diag.error;
     enum status status = STATUS_DECODE_FAILED;
-    size_t frames = avif_frames_refused();
+    size_t frames = avif_take_refused_frames();
     if (frames > 0) {
         avif_fail(reply, STATUS_DECODE_LIMIT, "an image of the AVIF has %zu frames; at most %d",
                   frames, AVIF_FRAMES_MAX);
@@ -29,21 +30,21 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* The sides in a box ispe. */
+/* Width and height in a box "ispe" (image spatial extents). */
 struct sides {
     uint32_t width, height;
 };
 
-/* The boxes of a header that libavif has read. */
+/* What the header says about the AV1 streams of the file. */
 struct streams {
-    uint64_t count;       /* of AV1 streams: cells of a grid, alpha, thumbnails */
+    uint64_t count;       /* streams of cells of a grid, alpha planes and thumbnails, too */
     struct sides most[2]; /* the largest sides, and the next smaller ones */
 };
 
-/* A file in the region. While its header is read, the daemon copies parts of it on demand. The
- * bytes that libavif may read then are limited. */
+/* A file in the region. During a probe, the region has only the first bytes of the file. The daemon
+ * copies other parts when libavif reads them, and limits how much libavif may read. */
 struct source {
-    avifIO io; /* first, so that on_read finds the rest */
+    avifIO io; /* first, because on_read casts its pointer to struct source */
     const uint8_t *bytes;
     size_t ready; /* bytes from the start that are in the region */
     size_t left;  /* that libavif may read */
@@ -81,7 +82,8 @@ static void add_sides(struct streams *streams, struct sides sides)
         most[1] = sides;
 }
 
-/* Any bytes may look like a box: that only changes an estimate. */
+/* Finds boxes by their names, in whatever bytes libavif reads. Other bytes may look like a box;
+ * that only makes the estimate of decode_bytes() too high. */
 static void count_streams(struct streams *streams, const uint8_t *at, size_t bytes)
 {
     enum { streams_max = 1024, sides_at = 8, ispe_bytes = 16 };
@@ -143,10 +145,11 @@ static struct source open_source(const struct codec_call *call, const uint8_t *r
         .ahead = AVIF_KEPT_BYTES_MAX};
 }
 
-/* Opens a file and reads its boxes; libavif has no image in memory yet. The caller destroys the
- * decoder, if there is one. Boxes that old encoders omit are not required, and a wrong clap is
- * ignored. metadata: METADATA_EXIF and METADATA_XMP, to read besides the profile. The source must
- * outlive the decoder. */
+/* Opens a file and reads its boxes, without decoding pixels. metadata: METADATA_EXIF and
+ * METADATA_XMP, to read besides the ICC profile. Accepts files without boxes that old encoders
+ * omit, and ignores a wrong box "clap" (AVIF_STRICT_DISABLED). The source must outlive the decoder.
+ * The caller destroys the decoder, also after a failure, which is in the reply; NULL: out of
+ * memory. */
 static avifDecoder *open_decoder(struct source *source, unsigned metadata,
                                  struct codec_reply *reply)
 {
@@ -155,7 +158,7 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
         avif_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
         return NULL;
     }
-    decoder->maxThreads = 1; /* the workers are the parallelism */
+    decoder->maxThreads = 1; /* each worker of the daemon has a process of its own */
     decoder->imageDimensionLimit = SIDE_CEILING;
     decoder->imageCountLimit = AVIF_IMAGES_MAX;
     decoder->strictFlags = AVIF_STRICT_DISABLED;
@@ -175,7 +178,7 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
 
 /* ---- geometry ------------------------------------------------------------------------------- */
 
-/* *value: n / d, if that is a whole number. */
+/* Divides signed numbers, which the box stores as unsigned. false: n / d is not a whole number. */
 static bool whole(uint32_t n, uint32_t d, int64_t *value)
 {
     int64_t divisor = (int32_t)d, dividend = (int32_t)n;
@@ -185,9 +188,10 @@ static bool whole(uint32_t n, uint32_t d, int64_t *value)
     return true;
 }
 
-/* ISO/IEC 14496-12, 12.1.4: the centre of the clean aperture is that of the image plus an offset.
- * The sides and the position must be whole numbers inside the image; else the box is ignored, as
- * libavif's tools do. */
+/* The part of the image to show: the box "clap", clean aperture (ISO/IEC 14496-12, 12.1.4). The
+ * centre of the aperture is the centre of the image plus an offset. If a side or the position is
+ * not a whole number or the aperture is not inside the image, the box is ignored, as by libavif's
+ * tools. */
 static avifCropRect crop_of(const avifImage *image)
 {
     const avifCleanApertureBox *clap = &image->clap;
@@ -199,7 +203,7 @@ static avifCropRect crop_of(const avifImage *image)
     int64_t x_d = (int32_t)clap->horizOffD, y_d = (int32_t)clap->vertOffD;
     if (x_d <= 0 || y_d <= 0)
         return all;
-    /* Twice the position times the divisor of the offset. */
+    /* Twice the position of the left (upper) edge, times the divisor of the offset. */
     int64_t x2 = (image->width - width) * x_d + 2 * (int64_t)(int32_t)clap->horizOffN;
     int64_t y2 = (image->height - height) * y_d + 2 * (int64_t)(int32_t)clap->vertOffN;
     if (x2 < 0 || y2 < 0 || x2 % (2 * x_d) != 0 || y2 % (2 * y_d) != 0 || width <= 0 || height <= 0)
@@ -210,8 +214,9 @@ static avifCropRect crop_of(const avifImage *image)
     return (avifCropRect){(uint32_t)x, (uint32_t)y, (uint32_t)width, (uint32_t)height};
 }
 
-/* Maps irot (quarter turns anticlockwise) and then imir (top and bottom, or left and right, are
- * exchanged) to the orientation of EXIF. EXIF itself does not count: ISO/IEC 23000-22, 7.3.10.1. */
+/* Translates the boxes "irot" (quarter turns anticlockwise) and then "imir" (exchanges top and
+ * bottom, or left and right) to an orientation of EXIF. An orientation in the file's EXIF has no
+ * meaning: ISO/IEC 23000-22, 7.3.10.1. */
 static uint32_t orientation_of(const avifImage *image)
 {
     enum { none, top_bottom, left_right };
@@ -236,7 +241,7 @@ static uint32_t channels_of(const avifDecoder *decoder)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Samples of the planes in a block of 2 x 2 pixels. */
+/* The samples of Y, Cb and Cr for 2 x 2 pixels. */
 static unsigned block_samples(avifPixelFormat format)
 {
     switch (format) {
@@ -259,8 +264,9 @@ static uint64_t in_blocks(uint64_t width, uint64_t height)
     return (width + BLOCK - 1) / BLOCK * ((height + BLOCK - 1) / BLOCK) * BLOCK * BLOCK;
 }
 
-/* Pixels of all streams, each as large as the largest one of another size than the image: as the
- * cells of a grid. dav1d makes some rows 64 bytes longer, which is a 16th of 1,024. */
+/* An estimate of the pixels of all AV1 streams together. Cells of a grid are the usual case, so
+ * each stream counts with the largest size in the header that is not the size of the whole image.
+ * dav1d makes some rows 64 bytes longer: at most a 16th for rows of 1,024 bytes. */
 static uint64_t stream_pixels(const struct streams *streams, const avifImage *image)
 {
     struct sides all = {image->width, image->height};
@@ -269,11 +275,14 @@ static uint64_t stream_pixels(const struct streams *streams, const avifImage *im
     return pixels + pixels / 16;
 }
 
-/* The memory of libavif and dav1d for a usual file of this size; a file that needs more fails.
- * Besides the image there is one copy: of the cells of a grid, or with film grain. Cells reach
- * beyond the image by less than one row and one column of them, and small ones are smaller than a
- * block. libavif 0.11 has a decoder for each stream, later versions often one for all. Measured
- * with dav1d 1.0: a decoder takes 390 KiB and half a byte per pixel. */
+/* The memory that libavif and dav1d need to decode a usual file with this header; a file that needs
+ * more fails. It consists of
+ * - the image, and one copy of it: the cells of a grid, or the image before film grain is added.
+ *   Cells reach beyond the image by less than one row and one column of cells. `most` limits the
+ *   copy, and also allows for cells that are smaller than a block of dav1d;
+ * - the decoders: libavif 0.11 opens one for each stream, later versions often one for all. With
+ *   dav1d 1.0 a decoder was measured to take 390 KiB and half a byte per pixel;
+ * - the profile, and a fixed part. */
 static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *streams)
 {
     enum { fixed = 8 << 20, stream = 448 << 10, trimmed = 4 };
@@ -290,7 +299,8 @@ static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *s
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-/* false: it is too large, and left out. */
+/* Copies metadata to *to and sets *bytes to its length. false: it is larger than *left, and is left
+ * out. */
 static bool give(const avifRWData *data, uint8_t **to, size_t *left, uint64_t *bytes)
 {
     if (data->size == 0 || data->size > *left)
@@ -320,7 +330,8 @@ static void read_info(const avifDecoder *decoder, const struct streams *streams,
     (void)give(&image->xmp, &results, &left, &reply->xmp_bytes);
 }
 
-/* If the metadata is too large, XMP is left out, and then EXIF. */
+/* If the header with its metadata is too large to be read, reads it again without XMP, then also
+ * without EXIF. */
 void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     const unsigned kinds[] = {call->metadata, call->metadata & METADATA_EXIF, 0};
@@ -383,8 +394,9 @@ static avifResult convert(const avifImage *image, uint32_t channels, uint8_t *to
     return avifImageYUVToRGB(image, &rgb);
 }
 
-/* A band is in the window with all columns of the image. The interpolation of chroma reads the rows
- * beside those that are sent, so the results are those of the whole image. */
+/* The image is converted in bands of rows, one at a time, into the window. A band has some rows
+ * more than are sent, because the interpolation of chroma also reads the rows above and below. So
+ * the pixels are the same as if the whole image were converted at once. */
 struct band {
     uint32_t top, bottom; /* rows in the window */
     uint32_t from, to;    /* rows to be sent; from >= top, to <= bottom */
@@ -393,7 +405,7 @@ struct band {
 static struct band band_at(const avifImage *image, const avifCropRect *crop, uint32_t channels,
                            uint32_t row)
 {
-    enum { margin = 2 }; /* a row of chroma with 4:2:0 */
+    enum { margin = 2 }; /* with 4:2:0, a row of chroma belongs to two rows of pixels */
     uint32_t most = avif_band_rows(image->width, channels);
     struct band band = {.top = 0, .bottom = image->height, .from = row,
                         .to = crop->y + crop->height};
@@ -421,7 +433,7 @@ static avifResult convert_band(const avifImage *image, const struct band *band, 
     return result;
 }
 
-/* Packs the columns of the crop; returns the place of the first row that is sent. */
+/* Moves the columns of the crop together, in place. Returns the offset of the first row to send. */
 static size_t crop_band(const avifImage *image, const avifCropRect *crop, const struct band *band,
                         uint32_t channels, uint8_t *window)
 {
@@ -435,7 +447,8 @@ static size_t crop_band(const avifImage *image, const avifCropRect *crop, const 
     return 0;
 }
 
-/* Sends the rows of the crop; the last ones are those of the reply that ends the task. */
+/* Sends the rows of the crop to the daemon. The last ones are announced in `reply`, which ends the
+ * task. */
 static avifResult send_pixels(const avifImage *image, const avifCropRect *crop, uint32_t channels,
                               uint8_t *window, struct codec_reply *reply)
 {

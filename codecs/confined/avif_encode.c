@@ -1,10 +1,10 @@
-/* avif_encode.c - encodes an AVIF. */
+/* avif_encode.c - encodes an image as an AVIF (avif.h). */
 #include <string.h>
 
 #include "codecs/confined/avif.h"
 
-/* The orientations of EXIF as quarter turns anticlockwise, and then a mirror: the opposite of
- * orientation_of in avif_decode.c. */
+/* Stores an orientation of EXIF in the boxes "irot" (quarter turns anticlockwise) and "imir" (a
+ * mirror): the opposite of orientation_of in avif_decode.c. */
 static void set_orientation(avifImage *image, uint32_t orientation)
 {
     enum { none = -1, top_bottom, left_right };
@@ -15,7 +15,8 @@ static void set_orientation(avifImage *image, uint32_t orientation)
         [1] = {0, none}, [2] = {0, left_right}, [3] = {2, none}, [4] = {0, top_bottom},
         [5] = {1, top_bottom}, [6] = {3, none}, [7] = {3, top_bottom}, [8] = {1, none},
     };
-    image->transformFlags = AVIF_TRANSFORM_NONE; /* libavif has copied that of EXIF */
+    /* avifImageSetMetadataExif has set the boxes from the orientation in the EXIF. */
+    image->transformFlags = AVIF_TRANSFORM_NONE;
     if (rows[orientation].angle != 0) {
         image->transformFlags |= AVIF_TRANSFORM_IROT;
         image->irot.angle = rows[orientation].angle;
@@ -30,7 +31,9 @@ static void set_orientation(avifImage *image, uint32_t orientation)
     }
 }
 
-/* With a profile, the primaries are the profile's. libavif 1 returns failures, 0.11 aborts. */
+/* Sets the ICC profile, EXIF and XMP, which follow each other at `bytes`. With a profile, the
+ * primaries are unspecified, because the profile defines them. The functions of libavif 0.11 return
+ * nothing and abort if memory is short, so the lengths show whether those of libavif 1 failed. */
 static bool set_metadata(avifImage *image, const struct codec_call *call, const uint8_t *bytes)
 {
     if (call->icc_bytes > 0) {
@@ -49,7 +52,8 @@ static bool set_metadata(avifImage *image, const struct codec_call *call, const 
            image->xmp.size == call->xmp_bytes;
 }
 
-/* Converts rows of the window. `row` is even, so that each row of chroma comes from two rows. */
+/* Converts rows in the window to YUV. `row` is even, because with 4:2:0 a row of chroma belongs to
+ * two rows of pixels. */
 static bool fill_rows(avifImage *image, const struct codec_call *call, uint32_t row, uint32_t rows,
                       uint8_t *window)
 {
@@ -72,7 +76,8 @@ static bool fill_rows(avifImage *image, const struct codec_call *call, uint32_t 
         rgb.pixels = window;
         rgb.rowBytes = (uint32_t)row_bytes;
         ok = avifImageRGBToYUV(view, &rgb) == AVIF_RESULT_OK;
-        view->imageOwnsYUVPlanes = view->imageOwnsAlphaPlane = AVIF_FALSE; /* 0.11 sets them */
+        /* libavif 0.11 sets these flags, so that avifImageDestroy would free the image's planes. */
+        view->imageOwnsYUVPlanes = view->imageOwnsAlphaPlane = AVIF_FALSE;
     }
     if (view)
         avifImageDestroy(view);
@@ -96,8 +101,7 @@ static bool fill_planes(avifImage *image, const struct codec_call *call, uint8_t
     return true;
 }
 
-/* Sets the format of the file: 4:2:0 like the other lossy formats here, and BT.601 with the full
- * range like JPEG. */
+/* Describes the colours: sRGB, converted to YUV by BT.601 with the full range, as in a JPEG. */
 static bool fill_image(avifImage *image, const struct codec_call *call, uint8_t *region)
 {
     image->yuvRange = AVIF_RANGE_FULL;
@@ -108,7 +112,8 @@ static bool fill_image(avifImage *image, const struct codec_call *call, uint8_t 
            fill_planes(image, call, region);
 }
 
-/* quality is the scale of avifenc: the quantizers 63 to 0. Alpha is lossless. */
+/* The qualities 0 to 100 are the quantizers 63 to 0, as in libavif's tool avifenc. Alpha is
+ * lossless. */
 static void set_encoder(avifEncoder *encoder, const struct codec_call *call)
 {
     int quantizer = ((100 - call->quality) * AVIF_QUANTIZER_WORST_QUALITY + 50) / 100;

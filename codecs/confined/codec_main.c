@@ -1,9 +1,9 @@
 /*
  * codec_main.c - gpuimgd-codec, the process in which libavif decodes and encodes.
  *
- * gpuimgd starts it with the two descriptors of codecs/process/protocol.h. It has one thread and
- * answers one call at a time, until the socket is closed. It trusts the daemon's calls, and the
- * daemon does not trust its replies.
+ * gpuimgd starts this program with two descriptors: a socket for messages and shared memory, the
+ * region (codecs/process/protocol.h). It has one thread and answers one call at a time, until the
+ * socket is closed. It trusts the calls of the daemon; the daemon does not trust its replies.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -21,20 +21,22 @@
 /* Exit statuses. */
 enum { USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
 
-/* malloc returns blocks of this size at once when they are freed. */
+/* malloc maps blocks of at least this size separately, so that free returns them to the system. */
 #define BLOCK_BYTES (8 * MIB)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static const struct codec_reply lacking = {.kind = CODEC_DONE, .status = STATUS_OUT_OF_MEMORY,
-                                           .lacks_memory = 1};
+/* The reply to a task that needs more memory than the daemon's limit allows. */
+static const struct codec_reply lacks_memory = {
+    .kind = CODEC_DONE, .status = STATUS_OUT_OF_MEMORY, .lacks_memory = 1};
 
-/* libavif 0.11 calls abort() if an allocation fails, and others use the null pointer. errno is then
- * that of malloc. Otherwise the process crashes as it would without this handler. */
+/* If an allocation fails, libavif 0.11 calls abort(), and other libraries use the null pointer. In
+ * both cases errno is still that of malloc. After any other crash, the process ends as it would
+ * without this handler. */
 static void on_crash(int number)
 {
     if (errno == ENOMEM) {
-        send(CODEC_SOCKET, &lacking, sizeof lacking, MSG_NOSIGNAL);
+        send(CODEC_SOCKET, &lacks_memory, sizeof lacks_memory, MSG_NOSIGNAL);
         _exit(LACKED_MEMORY);
     }
     signal(number, SIG_DFL); /* the instruction that crashed runs again */
@@ -66,8 +68,8 @@ static void confined_fault(const char *stage)
 }
 #endif
 
-/* The first part of the region, which stays mapped from task to task, so that its pages are there.
- * NULL: not mapped yet. */
+/* The first CODEC_REGION_KEPT_BYTES of the region. They stay mapped for all tasks, which saves page
+ * faults. NULL: not mapped yet. */
 static uint8_t *kept;
 
 /* After a task, before the daemon counts its memory as free: returns the free blocks of a large
@@ -85,7 +87,7 @@ static uint8_t *map(size_t bytes, int flags)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A probe uses little of a large region. */
+/* Maps all pages of a large region at once, except for a probe, which uses few of them. */
 static uint8_t *map_region(const struct codec_call *call)
 {
     if (call->region_bytes > CODEC_REGION_KEPT_BYTES)
@@ -112,7 +114,8 @@ static void run(const struct codec_call *call, uint8_t *region, struct codec_rep
     }
 }
 
-/* A library may report a failed allocation as any other failure. */
+/* Runs a task. If it fails and errno is ENOMEM, memory was the reason, even if the library reports
+ * another one. */
 static void answer(const struct codec_call *call, struct codec_reply *reply)
 {
     static const char *const stages[] = {[CODEC_PROBE] = "probe", [CODEC_DECODE] = "decode",
@@ -121,7 +124,7 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
     confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);
     uint8_t *region = map_region(call);
     if (!region) {
-        *reply = lacking;
+        *reply = lacks_memory;
         return;
     }
     run(call, region, reply);
@@ -135,8 +138,8 @@ static bool say_hello(void)
 {
     struct codec_hello hello = {
         .version = GPUIMGD_VERSION,
-        .reads = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE) != NULL,
-        .writes = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_ENCODE) != NULL,
+        .can_read = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE) != NULL,
+        .can_write = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_ENCODE) != NULL,
     };
     const char *why = confine_enter(&hello.address_bytes);
     if (why) {

@@ -30,8 +30,8 @@
 #error "no filter of system calls for this architecture: add it here, or build with AVIF=no"
 #endif
 
-/* If the memory of the service or of the host runs out, the kernel ends this process, which costs
- * one job, before the daemon. */
+/* If the memory of the service or of the host runs out, the kernel kills a process with a high
+ * score first: this one, which costs one job, and not the daemon. */
 #define OOM_SCORE "500"
 
 /* ---- begin ---------------------------------------------------------------------------------- */
@@ -68,14 +68,16 @@ bool confine_begin(int parent)
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaddset(&faults, numbers[i]);
-    sigprocmask(SIG_UNBLOCK, &faults, NULL); /* the others stay blocked */
-    setrlimit(RLIMIT_CORE, &none);           /* it would have images of users */
+    sigprocmask(SIG_UNBLOCK, &faults, NULL); /* the daemon has blocked all signals */
+    setrlimit(RLIMIT_CORE, &none);           /* a core file would contain images of users */
     write_text("/proc/self/oom_score_adj", OOM_SCORE);
     return true;
 }
 
 /* ---- system calls --------------------------------------------------------------------------- */
 
+/* The functions below write a program for the kernel's seccomp filter, which the kernel runs at
+ * each system call: seccomp(2). */
 #define INSTRUCTIONS_MAX 128
 
 struct filter {
@@ -105,7 +107,7 @@ static void allow(struct filter *filter, long call)
     answer(filter, SECCOMP_RET_ALLOW);
 }
 
-/* The low half of an argument: descriptors and flags have no more. */
+/* Loads the low 32 bits of an argument of the system call: descriptors and flags have no more. */
 static void load_argument(struct filter *filter, int index)
 {
     load(filter, offsetof(struct seccomp_data, args) + (size_t)index * sizeof(uint64_t)
@@ -127,7 +129,8 @@ static void allow_if(struct filter *filter, long call, int argument, uint32_t va
     answer(filter, refused);
 }
 
-/* Allows the call if its argument has none of the bits, or has one of them. */
+/* has: allows the call only if its argument has at least one of the bits. Otherwise allows it only
+ * if the argument has none of them. */
 static void allow_by_bits(struct filter *filter, long call, int argument, uint32_t bits, bool has)
 {
     put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4));
@@ -138,7 +141,8 @@ static void allow_by_bits(struct filter *filter, long call, int argument, uint32
     answer(filter, refused);
 }
 
-/* For memory, threads within the process, and locks. */
+/* Calls that are always allowed: for memory, locks, clocks, signal handlers, and the threads of
+ * this process. */
 static const long calls[] = {
     SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_futex, SYS_sched_yield,
     SYS_sched_getaffinity, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday,
@@ -152,7 +156,8 @@ static const long calls[] = {
 
 static void write_filter(struct filter *filter)
 {
-    /* Calls of other architectures have other numbers, and so have those of x32 (bit 30). */
+    /* The numbers below are those of this architecture, so calls of others end the process. Calls
+     * of x32 have other numbers (bit 30), so they are refused at the end. */
     load(filter, offsetof(struct seccomp_data, arch));
     put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0));
     answer(filter, SECCOMP_RET_KILL_PROCESS);
@@ -166,7 +171,8 @@ static void write_filter(struct filter *filter)
     allow_by_bits(filter, SYS_mprotect, 2, PROT_EXEC, false);
     allow_by_bits(filter, SYS_clone, 0, CLONE_THREAD, true);
 #ifdef SYS_clone3
-    /* Its flags are in memory. With this error, libraries use clone. */
+    /* A filter cannot check the flags of clone3, because they are in memory. After ENOSYS, the C
+     * library uses clone instead. */
     put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
     answer(filter, SECCOMP_RET_ERRNO | ENOSYS);
 #endif

@@ -1,17 +1,18 @@
 /*
- * confine.h - takes from gpuimgd-codec what it does not need to decode and encode.
+ * confine.h - takes away the rights that the process gpuimgd-codec does not need.
  *
- * The process runs libraries on files of strangers. After confine_enter it can compute, allocate
- * memory up to the limit that the daemon sets, map the region, and exchange messages with the
- * daemon. The kernel refuses everything else: it opens no file and no socket, starts no process,
- * signals none, and cannot make memory executable.
+ * The process decodes files of strangers, and a bug of a library could let such a file run its own
+ * code. After confine_enter the process can only compute, allocate memory up to the limit that the
+ * daemon sets, map the memory that it shares with the daemon, and exchange messages with the
+ * daemon. The kernel refuses all other system calls: to open files and sockets, to start or signal
+ * other processes, and to make memory executable.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* These builds write reports and counters, and need far more address space than any limit. */
+/* Builds with sanitizers or coverage write files, and need more address space than any limit. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(GPUIMGD_COVERAGE)
 #define CONFINE_WITHOUT_LIMITS true
 #elif defined(__has_feature)
@@ -23,9 +24,10 @@
 #define CONFINE_WITHOUT_LIMITS false
 #endif
 
-/* First of all: the process ends with the thread that has started it, and keeps no descriptors
- * except its own. parent: the process id of the daemon. false: the daemon has ended. */
+/* Call it first. Lets the kernel kill the process when the thread that has started it ends, and
+ * closes all descriptors above CODEC_REGION. parent: the process id of the daemon. false: the
+ * daemon has already ended. */
 bool confine_begin(int parent);
-/* After the libraries are initialised. *address_bytes: address space in use, 0 if this build has no
- * limits. Returns why it failed; NULL: it did not. */
+/* Call it after the libraries are initialised: forbids all other system calls. Sets *address_bytes
+ * to the address space in use; 0: this build sets no limits. Returns NULL, or why it failed. */
 const char *confine_enter(uint64_t *address_bytes);

@@ -1,4 +1,4 @@
-/* messages.c - what gpuimgd-codec receives from the daemon, and sends to it. */
+/* messages.c - receives calls of the daemon and sends replies (codecs/process/protocol.h). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -18,25 +18,27 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 
-/* How often a task asks whether its job still wants it. */
+/* How often a waiting task checks whether its job was cancelled. */
 #define ASK_MS 50
-/* How long a process that has nothing to do may take to end by itself. */
+/* How long codec_process_close waits until an idle process ends by itself. */
 #define LEAVE_MS 100
-/* At most one line of the log in this time. */
+/* Logs at most one replaced process in this time: each job of a client may need a new process. */
 #define LOG_S 1
 
-const char *const codec_process_end_names[CODEC_PROCESS_ENDS] = {
-    [CODEC_PROCESS_LATE] = "deadline",
-    [CODEC_PROCESS_CANCELLED] = "cancelled",
-    [CODEC_PROCESS_CRASHED] = "crash",
-    [CODEC_PROCESS_MEMORY] = "memory",
+const char *const codec_replace_reason_names[CODEC_REPLACE_REASONS] = {
+    [CODEC_REPLACED_LATE] = "deadline",
+    [CODEC_REPLACED_CANCELLED] = "cancelled",
+    [CODEC_REPLACED_CRASHED] = "crash",
+    [CODEC_REPLACED_MEMORY] = "memory",
 };
 
-/* The words, statuses and replies of a task. */
+/* For each kind of task: words for its messages, the status if it is late, crashes or needs too
+ * much memory, and the replies that it may send besides CODEC_DONE, as bits of enum
+ * codec_reply_kind. */
 static const struct {
     const char *doing, *verb;
     enum status late, crashed, over;
-    unsigned replies; /* besides CODEC_DONE; bits of enum codec_reply_kind */
+    unsigned replies;
 } kinds[] = {
     [CODEC_PROBE] = {"decoding", "read the header of", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
                      STATUS_DECODE_LIMIT, 1u << CODEC_NEEDS},
@@ -46,17 +48,16 @@ static const struct {
                       STATUS_OVER_BUDGET, 1u << CODEC_ROWS | 1u << CODEC_PART},
 };
 
-static _Atomic uint64_t replaced[CODEC_PROCESS_ENDS];
+static _Atomic uint64_t replaced[CODEC_REPLACE_REASONS];
 
-uint64_t codec_process_replaced(enum codec_process_end why)
+uint64_t codec_process_replaced(enum codec_replace_reason why)
 {
     return atomic_load(&replaced[why]);
 }
 
 /* ---- end ------------------------------------------------------------------------------------ */
 
-/* A client can have one process replaced per job. */
-static void say_replaced(const struct codec_process *process, enum codec_process_end why,
+static void say_replaced(const struct codec_process *process, enum codec_replace_reason why,
                          const char *text)
 {
     static _Atomic uint64_t quiet_until_ns;
@@ -74,7 +75,7 @@ static void forget(struct codec_process *process)
     *process = (struct codec_process){0};
 }
 
-/* Returns its wait status. */
+/* Returns the status of waitpid. */
 static int kill_and_reap(struct codec_process *process)
 {
     int status = 0;
@@ -84,8 +85,8 @@ static int kill_and_reap(struct codec_process *process)
     return status;
 }
 
-static void replace(struct codec_process *process, enum codec_process_end why,
-                    const struct error *error)
+static void replace_process(struct codec_process *process, enum codec_replace_reason why,
+                            const struct error *error)
 {
     say_replaced(process, why, error->text);
     kill_and_reap(process);
@@ -96,7 +97,7 @@ void codec_process_close(struct codec_process *process)
 {
     if (process->pid == 0)
         return;
-    shutdown(process->socket, SHUT_RDWR); /* the process reads the end and leaves */
+    shutdown(process->socket, SHUT_RDWR); /* the process reads the end of the stream and exits */
     bool left = false;
     for (int ms = 0; ms < LEAVE_MS && !left; ms++) {
         left = waitpid(process->pid, NULL, WNOHANG) == process->pid;
@@ -113,10 +114,10 @@ void codec_process_close(struct codec_process *process)
 static bool has_ended(const struct codec_process *process)
 {
     struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
-    return poll(&poll_for, 1, 0) != 0; /* it has nothing to say between tasks */
+    return poll(&poll_for, 1, 0) != 0; /* between tasks it sends nothing, so this is the end */
 }
 
-/* A small region has the size that the process keeps mapped. */
+/* The region has at least CODEC_REGION_KEPT_BYTES, which the process keeps mapped for all tasks. */
 static enum status set_region(struct codec_process *process, uint64_t bytes, struct error *error)
 {
     if (bytes < CODEC_REGION_KEPT_BYTES)
@@ -129,7 +130,8 @@ static enum status set_region(struct codec_process *process, uint64_t bytes, str
     return STATUS_OK;
 }
 
-/* The process itself cannot raise the limit. */
+/* Limits the address space of the process to `bytes` more than it has between tasks. The process
+ * itself cannot raise the limit. */
 static enum status set_limit(struct codec_process *process, uint64_t bytes, struct error *error)
 {
     struct rlimit limit;
@@ -150,8 +152,8 @@ enum status codec_process_begin(struct codec_process *process, const struct code
                                 struct error *error)
 {
     if (process->pid != 0 && has_ended(process)) {
-        struct error ended = {.text = "it ended without a task"};
-        replace(process, CODEC_PROCESS_CRASHED, &ended);
+        struct error ended = {.text = "it ended while it had no task"};
+        replace_process(process, CODEC_REPLACED_CRASHED, &ended);
     }
     if (process->pid == 0 && !codec_process_start(process, error)) {
         codec_process_close(process);
@@ -176,7 +178,7 @@ void codec_process_end(struct codec_process *process)
 
 /* ---- ask ------------------------------------------------------------------------------------ */
 
-enum heard { HEARD, LATE, CANCELLED, DEAD };
+enum wait_result { REPLIED, LATE, CANCELLED, DEAD };
 
 static bool is_cancelled(const struct codec_task *task)
 {
@@ -191,15 +193,16 @@ static int wait_ms(uint64_t deadline_ns)
     return deadline_ns > now_ns ? (int)((deadline_ns - now_ns + 999999) / 1000000) : 0;
 }
 
-static enum heard hear(struct codec_process *process, const struct codec_task *task,
-                       struct codec_reply *reply)
+static enum wait_result wait_for_reply(struct codec_process *process, const struct codec_task *task,
+                                       struct codec_reply *reply)
 {
     struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
     for (;;) {
         int ready = poll(&poll_for, 1, wait_ms(task->deadline_ns));
         if (ready > 0)
             return recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT) == sizeof *reply
-                       ? HEARD : DEAD;
+                       ? REPLIED
+                       : DEAD;
         if (ready < 0 && errno != EINTR) /* uncovered: promise */
             return DEAD;
         if (codec_late(task->deadline_ns))
@@ -209,10 +212,10 @@ static enum heard hear(struct codec_process *process, const struct codec_task *t
     }
 }
 
-/* A process that another one has killed was probably chosen by the kernel, because the memory of
- * the service or of the host ran out. */
-static enum status bury(struct codec_process *process, const struct codec_task *task,
-                        struct error *error)
+/* Sets the error for a process that has ended during a task. If another process has killed it, that
+ * was probably the kernel, because the memory of the service or of the host ran out. */
+static enum status report_death(struct codec_process *process, const struct codec_task *task,
+                                struct error *error)
 {
     int status = kill_and_reap(process);
     enum status crashed = kinds[task->kind].crashed;
@@ -226,26 +229,27 @@ static enum status bury(struct codec_process *process, const struct codec_task *
     else
         error_set(error, crashed, "the codec process ended with status %d while it had to %s the "
                   "%s", WEXITSTATUS(status), kinds[task->kind].verb, task->noun);
-    say_replaced(process, CODEC_PROCESS_CRASHED, error->text);
+    say_replaced(process, CODEC_REPLACED_CRASHED, error->text);
     forget(process);
     return error->status;
 }
 
 static enum status give_up(struct codec_process *process, const struct codec_task *task,
-                           enum heard heard, struct error *error)
+                           enum wait_result result, struct error *error)
 {
-    if (heard == DEAD)
-        return bury(process, task, error);
-    if (heard == LATE)
+    if (result == DEAD)
+        return report_death(process, task, error);
+    if (result == LATE)
         error_set(error, kinds[task->kind].late, "the deadline for %s passed while libavif ran",
                   kinds[task->kind].doing);
     else
         error_set(error, STATUS_CANCELLED, "the job ended while libavif ran");
-    replace(process, heard == LATE ? CODEC_PROCESS_LATE : CODEC_PROCESS_CANCELLED, error);
+    replace_process(process, result == LATE ? CODEC_REPLACED_LATE : CODEC_REPLACED_CANCELLED,
+                    error);
     return error->status;
 }
 
-/* The sum is what admission has reserved for the task. */
+/* The message names the memory that the pipeline has reserved for the task. */
 static enum status lack_memory(struct codec_process *process, const struct codec_task *task,
                                struct error *error)
 {
@@ -254,18 +258,18 @@ static enum status lack_memory(struct codec_process *process, const struct codec
               kinds[task->kind].verb, task->noun,
               (unsigned long long)(task->region_bytes + task->work_bytes));
     bool is_used = process->is_used;
-    replace(process, CODEC_PROCESS_MEMORY, error);
-    process->retries = is_used;
+    replace_process(process, CODEC_REPLACED_MEMORY, error);
+    process->may_retry = is_used;
     return error->status;
 }
 
-bool codec_process_retries(struct codec_process *process, struct error *error)
+bool codec_process_take_retry(struct codec_process *process, struct error *error)
 {
-    bool retries = process->retries;
-    process->retries = false;
-    if (retries)
+    bool may_retry = process->may_retry;
+    process->may_retry = false;
+    if (may_retry)
         error_clear(error);
-    return retries;
+    return may_retry;
 }
 
 enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
@@ -274,11 +278,12 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
     error_set(error, kinds[task->kind].crashed,
               "the codec process sent a wrong reply while it had to %s the %s",
               kinds[task->kind].verb, task->noun);
-    replace(process, CODEC_PROCESS_CRASHED, error);
+    replace_process(process, CODEC_REPLACED_CRASHED, error);
     return error->status;
 }
 
-/* Statuses that a failed task may have. */
+/* Whether a task of this kind may fail with the status. Others would be false: the process may run
+ * hostile code. */
 static bool is_allowed(enum codec_call_kind kind, uint32_t status)
 {
     return status == STATUS_OUT_OF_MEMORY ||
@@ -304,9 +309,9 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
 {
     process->is_busy = true;
     bool is_sent = send(process->socket, call, sizeof *call, MSG_NOSIGNAL) == sizeof *call;
-    enum heard heard = is_sent ? hear(process, task, reply) : DEAD;
-    if (heard != HEARD)
-        return give_up(process, task, heard, error);
+    enum wait_result result = is_sent ? wait_for_reply(process, task, reply) : DEAD;
+    if (result != REPLIED)
+        return give_up(process, task, result, error);
     bool is_done = reply->kind == CODEC_DONE;
     process->is_busy = !is_done;
     if (is_done && reply->lacks_memory)
@@ -323,18 +328,19 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
 
 static struct {
     pthread_mutex_t lock;
-    bool known, reads, writes;
+    bool known, can_read, can_write;
 } abilities = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A failure is not kept: memory or processes may have been short. */
+/* Starts a process once to learn what its libavif can do. A failure is not remembered, because
+ * memory or processes may have been short. */
 static bool learn_abilities(struct error *error)
 {
     struct codec_process process;
     pthread_mutex_lock(&abilities.lock);
     if (!abilities.known) {
         abilities.known = codec_process_start(&process, error);
-        abilities.reads = process.reads;
-        abilities.writes = process.writes;
+        abilities.can_read = process.can_read;
+        abilities.can_write = process.can_write;
         codec_process_close(&process);
     }
     bool known = abilities.known;
@@ -348,7 +354,7 @@ const char *codec_process_refusal(bool writes)
     error_clear(&error);
     if (!learn_abilities(&error))
         return error.text;
-    if (writes ? abilities.writes : abilities.reads)
+    if (writes ? abilities.can_write : abilities.can_read)
         return NULL;
     return writes ? "this libavif has no AV1 encoder; install one built with libaom"
                   : "this libavif has no AV1 decoder; install one built with dav1d";

@@ -1,15 +1,18 @@
 /*
- * process.h - runs a library in a process of its own, which can be killed.
+ * process.h - runs AVIF libraries in a process of its own, which can be killed.
  *
  * libavif, libaom and dav1d cannot be interrupted, and a small file can make them use gigabytes. So
- * they run in gpuimgd-codec, a process without files and sockets (codecs/confined/confine.h) and
- * with a limit on its memory. It is started for the first task and serves the next ones. It is
- * killed when the deadline of a task passes or its job is cancelled, and replaced by the next task.
- * If it crashes, only its task fails.
+ * they run in the program gpuimgd-codec: a codec process. Its memory is limited, and it can open
+ * neither files nor sockets (codecs/confined/confine.h). It shares two things with the daemon: a
+ * socket for messages (protocol.h), and the region, which is shared memory for files and pixels.
  *
- * The region is shared memory for files and pixels. The daemon only copies from and to it with
- * system calls: a mapping would count twice in the resident memory, and a process that was taken
- * over could change bytes after they were checked.
+ * Each worker thread has a codec process. It starts with the first task and serves all later ones.
+ * When the deadline of a task passes or its job is cancelled, the process is killed, and the next
+ * task starts a new one. If the process crashes, only its task fails.
+ *
+ * The daemon copies bytes to and from the region with system calls and does not map it. A mapping
+ * would count in the resident memory of both processes, and hostile code in the codec process could
+ * change bytes after the daemon has checked them.
  *
  * Each struct codec_process belongs to one thread. The kernel kills the process when that thread
  * ends.
@@ -23,75 +26,81 @@
 #include "codecs/codec.h"
 #include "codecs/process/protocol.h"
 
-/* Zero: not started. */
+/* All zero: the process is not started. */
 struct codec_process {
-    pid_t pid; /* 0: there is none */
-    int socket, region;
-    uint64_t base_bytes;   /* address space at its start; 0: it has no limit */
-    uint64_t limit_bytes;  /* of its address space; 0: none is set yet */
-    uint64_t region_bytes;
-    bool reads, writes;
-    bool is_busy; /* it has not ended its task */
-    bool is_used; /* it has ended a task */
-    bool retries; /* a used process lacked memory: see codec_process_retries */
+    pid_t pid;                /* 0: not started, or killed */
+    int socket, region;       /* descriptors; valid while pid is not 0 */
+    uint64_t base_bytes;      /* its address space after its start; 0: this build sets no limit */
+    uint64_t limit_bytes;     /* limit of its address space; 0: none is set yet */
+    uint64_t region_bytes;    /* current size of the region */
+    bool can_read, can_write; /* its libavif has a decoder, an encoder */
+    bool is_busy;             /* it has not ended its task */
+    bool is_used;             /* it has ended a task */
+    bool may_retry;           /* for codec_process_take_retry */
 };
 
-/* A task. Errors name the `noun`: "AVIF". */
+/* One file to probe, decode or encode. */
 struct codec_task {
     enum codec_call_kind kind;
-    const char *noun;
+    const char *noun;      /* what error messages call the file: "AVIF" */
     uint64_t region_bytes; /* size of the region */
-    uint64_t work_bytes;   /* memory of the process besides the region */
+    uint64_t work_bytes;   /* memory that the process may use besides the region */
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
-    const struct codec_caller *caller; /* NULL: nobody cancels it */
+    const struct codec_caller *caller; /* tells whether the job was cancelled; NULL: it never is */
 };
 
-/* Starts the process, or replaces one that has ended, and sets the size of the region and the limit
- * of the memory. Errors: out_of_memory, internal. */
+/* Begins a task: starts the process if none runs, and sets the size of the region and the limit of
+ * the memory. Errors: out_of_memory, internal. */
 enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
                                 struct error *error) MUST_CHECK;
-/* Sends a call and waits for a reply. Errors: that of the process in CODEC_DONE. If the process is
- * late, cancelled, dead or out of memory: decode_limit, decode_failed, encode_failed, over_budget,
- * timeout, cancelled or out_of_memory. It was killed then. */
+/* Sends a call and waits for the reply. Errors: the one that the process reports in CODEC_DONE.
+ * Otherwise the process is killed, and the error of a probe or a decode is decode_limit if the
+ * deadline has passed or the process needs more memory than its limit, and decode_failed if it has
+ * crashed or sent a wrong reply. For an encode these are timeout, over_budget and encode_failed.
+ * For all: cancelled if the job was cancelled, out_of_memory if another process has killed it. */
 enum status codec_process_ask(struct codec_process *process, const struct codec_task *task,
                               const struct codec_call *call, struct codec_reply *reply,
                               struct error *error) MUST_CHECK;
-/* Ends a task: the region shrinks. A process that has not ended it, because the daemon failed
- * meanwhile, is killed. Idempotent. */
+/* Ends a task: frees the part of the region that is not kept. Kills a process that still works on
+ * the task, because the caller has stopped after an error of its own. Idempotent. */
 void codec_process_end(struct codec_process *process);
-/* After the end of a task. Free memory of earlier tasks counts in the limit of a process, so a task
- * that lacked memory is repeated by a new one. true: repeat it; the error is cleared. */
-bool codec_process_retries(struct codec_process *process, struct error *error);
-/* For a reply that the protocol does not allow: kills the process. Returns the status. */
+/* Call it after codec_process_end. Whether the task must be repeated from codec_process_begin on:
+ * it lacked memory in a process that had run other tasks. What malloc keeps from those tasks counts
+ * in the memory limit, so a new process may succeed. If true, clears the error; the next call
+ * returns false. */
+bool codec_process_take_retry(struct codec_process *process, struct error *error);
+/* Call it if a reply is not one that protocol.h allows: kills the process and sets the error, as it
+ * may run hostile code. Returns the status of the error. */
 enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
                                    struct error *error);
-/* Ends the process; takes one that was not started. */
+/* Stops the process. Does nothing if it is not started. */
 void codec_process_close(struct codec_process *process);
 
-/* Copies bytes to the region. Errors: out_of_memory. */
+/* Copies bytes to the region, from its offset `at` on. Errors: out_of_memory. */
 enum status codec_process_put(struct codec_process *process, uint64_t at, const void *bytes,
                               size_t count, struct error *error) MUST_CHECK;
-/* Copies from it. Errors: internal. */
+/* Copies bytes from the region. Errors: internal. */
 enum status codec_process_get(struct codec_process *process, uint64_t at, void *bytes,
                               size_t count, struct error *error) MUST_CHECK;
-/* The same for an image, whose rows are packed in the region. */
+/* The same for an image. In the region, its rows follow each other without padding. */
 enum status codec_process_put_image(struct codec_process *process, uint64_t at,
                                     const struct image *image, struct error *error) MUST_CHECK;
 enum status codec_process_get_image(struct codec_process *process, uint64_t at,
                                     const struct image *image, struct error *error) MUST_CHECK;
 
-/* Returns why tasks of this kind cannot run, as the end of a sentence, in a buffer of the thread.
- * NULL: they can. Starts a process at the first call. Any thread. */
+/* Returns NULL if AVIF files can be read (writes: can be written), else the reason, as the end of a
+ * sentence. The text is in a buffer of the calling thread. The first call starts a process to ask
+ * its libavif. Any thread. */
 const char *codec_process_refusal(bool writes);
 
-/* Why a process was replaced. */
-enum codec_process_end {
-    CODEC_PROCESS_LATE,
-    CODEC_PROCESS_CANCELLED,
-    CODEC_PROCESS_CRASHED,
-    CODEC_PROCESS_MEMORY, /* it reached its limit */
-    CODEC_PROCESS_ENDS
+/* Why a process was killed or found dead, so that a new one replaces it. */
+enum codec_replace_reason {
+    CODEC_REPLACED_LATE,
+    CODEC_REPLACED_CANCELLED,
+    CODEC_REPLACED_CRASHED,
+    CODEC_REPLACED_MEMORY, /* it reached its memory limit */
+    CODEC_REPLACE_REASONS
 };
-extern const char *const codec_process_end_names[CODEC_PROCESS_ENDS];
-/* Processes replaced since the start of the daemon. Any thread. */
-uint64_t codec_process_replaced(enum codec_process_end why);
+extern const char *const codec_replace_reason_names[CODEC_REPLACE_REASONS];
+/* The number of processes replaced for this reason since the start of the daemon. Any thread. */
+uint64_t codec_process_replaced(enum codec_replace_reason why);

@@ -1,4 +1,5 @@
-/* region.c - copies files and pixels to and from the region of a codec process (process.h). */
+/* region.c - copies files and pixels to and from the region, the memory that the daemon shares with
+ * a codec process (process.h). */
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -65,7 +66,8 @@ static int take_rows(const struct image *image, uint32_t row, struct iovec parts
     return count;
 }
 
-/* A call that is interrupted is repeated from the first row that is not whole. */
+/* Copies an image with preadv or pwritev. If a call copies less than all, the next one begins with
+ * the first row that was not copied completely. */
 static enum status copy_image(struct codec_process *process, uint64_t at,
                               const struct image *image,
                               ssize_t (*copy)(int, const struct iovec *, int, off_t),

@@ -18,15 +18,16 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* From the exec to the hello: some 10 ms on an idle machine. */
+/* A process must send its struct codec_hello within this time. An idle machine needs some 10 ms. */
 #define START_S 20
 #define PATH_BYTES 4096
 #define VARIABLES_MAX 5
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
-/* $GPUIMGD_CODEC; else beside this program, as in a build tree; else where `make install` puts both
- * below one prefix; else the configured place. */
+/* The path of gpuimgd-codec: the environment variable GPUIMGD_CODEC, else a file beside this
+ * program (as in a build tree), else in libexec below the prefix of this program (as `make install`
+ * puts them), else in the configured folder. */
 static const char *program_path(char path[PATH_BYTES])
 {
     static const char *const places[] = {"gpuimgd-codec", "../libexec/gpuimgd/gpuimgd-codec"};
@@ -45,8 +46,8 @@ static const char *program_path(char path[PATH_BYTES])
     return GPUIMGD_LIBEXECDIR "/gpuimgd-codec";
 }
 
-/* Few variables of this process are for the other one; many are secrets. malloc asks for huge
- * pages, which cost the kernel a tenth of the time of small ones. */
+/* Passes on only these variables: others may be secrets. The codec process's malloc asks for huge
+ * pages, because the kernel provides them in a tenth of the time of small ones. */
 static void take_environment(char *environment[VARIABLES_MAX + 1])
 {
     static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
@@ -68,8 +69,8 @@ static bool set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
 {
     sigset_t all;
     sigfillset(&all);
-    /* The signals that a service manager or a terminal sends to all processes of a service are for
-     * the daemon alone: the process stays until its task ends. */
+    /* All signals are blocked in the codec process. A service manager or a terminal sends signals
+     * to all processes of a service, but the codec process must go on until its task ends. */
     return posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDWR, 0) == 0 &&
            posix_spawn_file_actions_adddup2(files, 0, 1) == 0 &&
            posix_spawn_file_actions_adddup2(files, socket, CODEC_SOCKET) == 0 &&
@@ -78,8 +79,8 @@ static bool set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
            posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK) == 0;
 }
 
-/* posix_spawn runs the program without a copy of this process, which may have many threads, much
- * memory and a CUDA context. Returns 0 or an errno. */
+/* Uses posix_spawn, because fork would copy the page tables of the daemon, which has much memory,
+ * many threads and a CUDA context. Returns 0 or an errno. */
 static int spawn(struct codec_process *process, const char *path, int socket, int region)
 {
     posix_spawn_file_actions_t files;
@@ -102,14 +103,16 @@ static int spawn(struct codec_process *process, const char *path, int socket, in
     return failure;
 }
 
-/* A kernel may demand the flag, and an older one does not know it. */
+/* Some systems refuse a memfd without MFD_NOEXEC_SEAL (sysctl vm.memfd_noexec), and kernels before
+ * Linux 6.3 refuse the flag with EINVAL. */
 static int make_region(void)
 {
     int region = memfd_create("gpuimgd-codec", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     return region >= 0 || errno != EINVAL ? region : memfd_create("gpuimgd-codec", MFD_CLOEXEC);
 }
 
-/* Moves a descriptor out of the way of those that the process gets. */
+/* Moves a descriptor to a number above CODEC_REGION, because dup2 in the codec process would close
+ * it if it had the number CODEC_SOCKET or CODEC_REGION. */
 static int move_up(int descriptor)
 {
     if (descriptor < 0 || descriptor > CODEC_REGION)
@@ -153,8 +156,8 @@ static bool take_hello(struct codec_process *process, const char *path, struct e
                           "the same version and restart gpuimgd", path, hello.version,
                           GPUIMGD_VERSION);
     process->base_bytes = hello.address_bytes;
-    process->reads = hello.reads;
-    process->writes = hello.writes;
+    process->can_read = hello.can_read;
+    process->can_write = hello.can_write;
     return true;
 }
 

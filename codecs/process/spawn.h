@@ -1,8 +1,8 @@
-/* spawn.h - starts gpuimgd-codec. Only for process.c. */
+/* spawn.h - starts the program gpuimgd-codec as a codec process. Only process.c uses it. */
 #pragma once
 
 #include "codecs/process/process.h"
 
-/* Starts the process and waits for its hello. false: the error has the reason. Call
- * codec_process_close after an error as well. */
+/* Starts the process and waits for its first message (struct codec_hello). false: error has the
+ * reason. Call codec_process_close in any case. */
 bool codec_process_start(struct codec_process *process, struct error *error);

@@ -77,7 +77,7 @@ struct snapshot {
     double workers_busy_s; /* sum over all workers */
     double loop_cpu_s, loop_lag_s;
     uint64_t sweeps, swept_files;
-    uint64_t codecs_replaced[CODEC_PROCESS_ENDS]; /* processes, by reason */
+    uint64_t codecs_replaced[CODEC_REPLACE_REASONS]; /* processes, by reason */
     uint64_t gpu_check_runs, gpu_check_failures; /* each check of each device counts */
     double process_cpu_s, resident_bytes;
     uint32_t open_files;

@@ -333,8 +333,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < STATUS_COUNT; i++)
         if (storm.counts[i])
             printf("%8llu %s\n", (unsigned long long)storm.counts[i], status_name(i));
-    for (int i = 0; i < CODEC_PROCESS_ENDS; i++)
+    for (int i = 0; i < CODEC_REPLACE_REASONS; i++)
         printf("%8llu processes replaced: %s\n", (unsigned long long)codec_process_replaced(i),
-               codec_process_end_names[i]);
+               codec_replace_reason_names[i]);
     return kept ? 0 : 1;
 }

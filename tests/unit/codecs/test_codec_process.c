@@ -154,7 +154,7 @@ TEST(test_many_small_boxes)
 TEST(test_a_process_serves_many_tasks)
 {
     static const uint32_t sides[][2] = {{2560, 1600}, {720, 1440}, {3200, 2000}, {40, 30}};
-    uint64_t replaced = codec_process_replaced(CODEC_PROCESS_MEMORY);
+    uint64_t replaced = codec_process_replaced(CODEC_REPLACED_MEMORY);
     for (size_t i = 0; i < 2 * COUNT_OF(sides); i++) {
         size_t row = i % COUNT_OF(sides);
         struct image image = rig_picture(sides[row][0], sides[row][1], 3, 7);
@@ -164,7 +164,7 @@ TEST(test_a_process_serves_many_tasks)
         picture_free(&file);
         free(image.pixels);
     }
-    assert_int_equal(codec_process_replaced(CODEC_PROCESS_MEMORY), replaced);
+    assert_int_equal(codec_process_replaced(CODEC_REPLACED_MEMORY), replaced);
 }
 
 /* Small cells are decoded with the memory for their size. */
@@ -249,7 +249,7 @@ TEST(test_too_many_frames)
     picture_free(&file);
     rig_reads_once(layered_avif(1024, AVIF_FRAMES_MAX), STATUS_DECODE_LIMIT,
                    "an image of the AVIF has 65 frames; at most 64");
-    uint64_t late = codec_process_replaced(CODEC_PROCESS_LATE);
+    uint64_t late = codec_process_replaced(CODEC_REPLACED_LATE);
     for (unsigned i = 0; i < 4; i++) {
         const struct avif_pieces pieces = {.count = i % 2 ? 1000 : 1, .idat = i / 2};
         file = layered_avif(2048, 5000);
@@ -258,7 +258,7 @@ TEST(test_too_many_frames)
         rig_reads(&file, STATUS_DECODE_LIMIT, "an image of the AVIF has 5001 frames; at most 64");
         picture_free(&file);
     }
-    assert_int_equal(codec_process_replaced(CODEC_PROCESS_LATE), late);
+    assert_int_equal(codec_process_replaced(CODEC_REPLACED_LATE), late);
 }
 
 /* Large frames before the one that is shown: the deadline ends them. */
@@ -266,11 +266,11 @@ TEST(test_many_frames)
 {
     struct picture_file file = layered_avif(4096, AVIF_FRAMES_MAX - 1);
     uint64_t start_ns = clock_now_ns();
-    uint64_t late = codec_process_replaced(CODEC_PROCESS_LATE);
+    uint64_t late = codec_process_replaced(CODEC_REPLACED_LATE);
     rig.limits.deadline_ns = clock_after_s(start_ns, 0.4);
     expect_limit(&file, "the deadline for decoding passed while libavif ran");
     assert_true(clock_now_ns() < clock_after_s(start_ns, patience(3)));
-    assert_int_equal(codec_process_replaced(CODEC_PROCESS_LATE), late + 1);
+    assert_int_equal(codec_process_replaced(CODEC_REPLACED_LATE), late + 1);
     rig.limits.deadline_ns = 0;
     rig_reads_once(flat_avif(2048), STATUS_OK, NULL); /* by another process */
     picture_free(&file);
