@@ -16,22 +16,24 @@
 #include "conf/text.h"
 
 #define PAGE_BYTES   4096
-/* One write, plus one event and the newlines that pad a page before it. */
+/* The buffer is written when it has this much. It then has room for one event more, and for the
+ * newlines that move this event to the next page. */
 #define FLUSH_BYTES  (64 * 1024)
 #define BUFFER_BYTES (FLUSH_BYTES + PAGE_BYTES + EVENT_MAX)
 /* The longest event: about 150 bytes of keys, six numbers, and names of at most 400 bytes. */
 #define EVENT_MAX 1024
-/* Events of a job with TRACE_SLICES_MAX slices, each on a track that is not named yet. */
+/* The most events of a job: TRACE_SLICES_MAX slices, with a name for each worker or stream. */
 #define JOB_EVENTS_MAX (4 * TRACE_SLICES_MAX + 8)
 /* Reserved for the event that ends the trace. */
 #define TAIL_BYTES (2 * EVENT_MAX)
 
-/* A text from outside, escaped: at most 120 bytes of it. */
+/* Room for a name of the host or of a device: its first 120 bytes, escaped for JSON. */
 #define FOREIGN_BYTES 242
 
 #define HOST_PID 1
 #define DEVICE_PID(device) (2 + (device))
 
+/* Samples of the jobs in flight and of the pinned memory are at least this far apart. */
 #define COUNTER_NS 1000000
 
 static_assert(EVENT_MAX <= PAGE_BYTES, "an event fits a page");
@@ -42,17 +44,18 @@ struct chrome {
     const struct trace_config *config;
     uint64_t written;    /* bytes in the file */
     size_t used;         /* bytes in the buffer */
-    uint64_t counted_ns; /* time of the last counter samples */
+    uint64_t counted_ns; /* time of the last samples: COUNTER_NS */
     uint64_t jobs, left_out, slices_left_out;
-    bool full, failed;
-    uint8_t named[0x10000 / 8]; /* one bit per track: its name is written */
+    bool full;                  /* bytes_max is reached */
+    bool failed;                /* a write has failed */
+    uint8_t named[0x10000 / 8]; /* one bit per track (trace_job.h): its name is written */
     char buffer[BUFFER_BYTES];
 };
 
 /* ---- file ----------------------------------------------------------------------------------- */
 
-/* After a failed or short write the file is cut back to its last whole event, and no event is
- * written to it again. */
+/* Writes the buffer. If that fails, cuts the file after its last whole event and writes no more
+ * events. */
 void chrome_flush(struct chrome *chrome)
 {
     if (chrome->used == 0 || chrome->failed) {
@@ -117,7 +120,8 @@ static void name_process(struct chrome *chrome, unsigned pid, const char *name)
               pid, name);
 }
 
-static const char *foreign(const char *text, char json[FOREIGN_BYTES])
+/* Escapes a text for JSON. */
+static const char *escaped(const char *text, char json[FOREIGN_BYTES])
 {
     char plain[FOREIGN_BYTES / 2], *to = json;
     text_copy(plain, sizeof plain, text);
@@ -139,15 +143,15 @@ static void write_head(struct chrome *chrome)
     chrome->used = 2;
     name_process(chrome, HOST_PID, "gpuimgd");
     for (uint32_t d = 0; d < chrome->config->devices; d++)
-        name_process(chrome, DEVICE_PID(d), foreign(chrome->config->names[d], engine));
+        name_process(chrome, DEVICE_PID(d), escaped(chrome->config->names[d], engine));
     put_event(chrome,
               "{'ph':'M','name':'gpuimgd','pid':%u,'tid':0,'args':{'version':'" GPUIMGD_VERSION
-              "','daemon':'%s','engine':'%s','began':'%s'}},\n", HOST_PID,
-              foreign(chrome->config->daemon, daemon), foreign(chrome->config->engine, engine),
-              stamp);
+              "','daemon':'%s','engine':'%s','began':'%s'}},\n",
+              HOST_PID, escaped(chrome->config->daemon, daemon),
+              escaped(chrome->config->engine, engine), stamp);
 }
 
-/* Names the track before its first slice. */
+/* Writes a slice of a worker or a stream, and the name of that track before its first slice. */
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
@@ -170,8 +174,9 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
               US_OF(slice->end_ns - slice->begin_ns), job->number, shard);
 }
 
-/* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is a count: the
- * same daemon may get the same job again. arguments: further members. */
+/* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is the count of
+ * jobs, not the job's number, because the daemon may run the same job twice. arguments: further
+ * members of the event, as JSON. */
 static void write_async(struct chrome *chrome, const char *phase, uint64_t at_ns, const char *name,
                         const char *arguments)
 {
@@ -241,7 +246,7 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* Keeps the previous trace as NAME.old: after a crash it is the interesting one. */
+/* Renames an existing trace to NAME.old: after a crash and a restart, it shows what happened. */
 static bool keep_old(const char *path)
 {
     struct stat found;

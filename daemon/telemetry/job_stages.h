@@ -1,8 +1,8 @@
 /*
  * job_stages.h - the stages of a job, in order, and the names under which the daemon reports them.
  *
- * daemon/pipeline/stage.h says how a job passes them. The pipeline includes telemetry, which counts
- * the jobs of each stage; therefore the stages are declared here.
+ * daemon/pipeline/stage.h says how a job passes through them. They are declared in this folder,
+ * because metrics count the jobs of each stage, and the pipeline includes metrics, not vice versa.
  */
 #pragma once
 

@@ -118,15 +118,16 @@ bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64
                    double *ms)
 {
     static const struct {
-        bool works;
-        enum metrics_time first, last, counted;
+        bool is_measured;
+        enum metrics_time first, last; /* the times that the stage consists of */
+        enum metrics_time counted;     /* one of them, which each job of the stage has */
     } of[STAGE_COUNT] = {
         [STAGE_READ] = {true, METRICS_READ, METRICS_READ, METRICS_READ},
         [STAGE_DECODE] = {true, METRICS_DECODE, METRICS_DECODE, METRICS_DECODE},
         [STAGE_GPU] = {true, METRICS_H2D, METRICS_D2H, METRICS_KERNEL},
         [STAGE_ENCODE] = {true, METRICS_ENCODE, METRICS_ENCODE, METRICS_ENCODE},
     };
-    if (!of[stage].works)
+    if (!of[stage].is_measured)
         return false;
     *jobs = metrics_histogram_count(&totals->times[of[stage].counted]);
     *ms = 0;

@@ -1,17 +1,17 @@
 /*
  * metrics.h - counts the jobs of this daemon: outcomes, errors, bytes and durations.
  *
- * Loop thread only. The pipeline calls metrics_count when an attempt ends. Everything that the
- * daemon publishes about jobs (snapshot.h) comes from struct metrics_totals. The struct contains no
- * pointers, so an assignment copies it.
+ * An attempt is one try of a daemon to run a job. The pipeline calls metrics_count when an attempt
+ * ends. All counts of jobs that the daemon publishes (snapshot.h) come from struct metrics_totals.
+ * The struct contains no pointers, so an assignment copies it. Loop thread only.
  */
 #pragma once
 
 #include "daemon/telemetry/job_stages.h"
 #include "queue/job/job.h"
 
-/* Upper bounds of the histogram buckets, in seconds: from the upload of a small image to the
- * default of job_timeout_s. Each bound is 2 to 2.5 times the previous one. */
+/* Upper bounds of the histogram buckets, in seconds: from the copy of a small image to a device, to
+ * the default of job_timeout_s. Each bound is 2 to 2.5 times the previous one. */
 #define METRICS_BUCKETS 19
 extern const double metrics_bucket_s[METRICS_BUCKETS];
 
@@ -21,11 +21,13 @@ struct metrics_histogram {
 };
 uint64_t metrics_histogram_count(const struct metrics_histogram *histogram);
 
-/* The fine buckets: eight per factor of two, from 10 us to more than an hour. The percentiles of
- * the stats line come from them and are at most 9% too high (2^(1/8) = 1.09). */
+/* Finer buckets for the percentiles of the stats line: eight per factor of two, from 10 us to more
+ * than an hour. So a percentile is at most 9% too high (2^(1/8) = 1.09). */
 #define METRICS_FINE_BUCKETS 240
+/* The upper bound of a fine bucket. */
 double metrics_fine_bucket_ms(size_t bucket);
 
+/* What a job spends its time with. H2D and D2H are copies to the device and back. */
 enum metrics_time {
     METRICS_READ, METRICS_ADMIT, METRICS_DECODE, METRICS_H2D, METRICS_KERNEL, METRICS_D2H,
     METRICS_ENCODE, METRICS_TIMES
@@ -43,7 +45,7 @@ extern const char *const metrics_outcome_names[METRICS_OUTCOMES];
 enum metrics_place { METRICS_HOST, METRICS_DEVICE, METRICS_PLACES };
 extern const char *const metrics_place_names[METRICS_PLACES];
 
-/* Images that went through a codec, by place. */
+/* Images that were decoded, or encoded, by place. */
 struct metrics_codec {
     uint64_t images[METRICS_PLACES], pixels[METRICS_PLACES];
 };
@@ -61,17 +63,19 @@ struct metrics_urls {
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */
 struct metrics_job {
     uint64_t number;
-    uint32_t shard, shards; /* the shard is shown if there are several */
+    uint32_t shard, shards; /* its shard, and how many there are */
     uint32_t attempt;
-    const char *input;         /* the input's name (job.h), or NULL; borrowed. Only for an error */
+    const char *input;         /* name of the input, for the list of errors; or NULL; borrowed */
     const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
     enum metrics_outcome outcome;
-    uint32_t images;
+    uint32_t images; /* written */
     uint64_t pixels, bytes_in, bytes_out;
     struct metrics_codec decoder; /* the input of a job that is done */
     struct metrics_codec encoder; /* the images written */
     bool declined;                /* a device could not decode the input, or encode an output */
-    double ms[METRICS_TIMES], queue_ms, total_ms;
+    double ms[METRICS_TIMES];
+    double queue_ms; /* from the push by a client to the fetch */
+    double total_ms; /* from the fetch to the end */
 };
 
 /* The status page shows this many of the latest errors. */
@@ -99,14 +103,16 @@ struct metrics_totals {
     uint64_t declined;
     struct metrics_urls urls;
     struct metrics_histogram times[METRICS_TIMES], job, queued;
-    uint64_t fine[METRICS_FINE_BUCKETS];             /* the durations in `job`, in finer buckets */
-    struct metrics_error recent[METRICS_RECENT_MAX]; /* ring; next: [recent_count % MAX] */
+    uint64_t fine[METRICS_FINE_BUCKETS]; /* the durations of `job`, in finer buckets */
+    /* The latest errors, as a ring: the next one replaces [recent_count % METRICS_RECENT_MAX]. */
+    struct metrics_error recent[METRICS_RECENT_MAX];
     uint64_t recent_count;
 };
 
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
+/* The number of jobs that have ended, with any outcome. */
 uint64_t metrics_jobs(const struct metrics_totals *totals);
-/* Sets *jobs to the number of jobs that passed a stage, and *ms to the sum of their times there.
- * Returns false and sets neither if jobs only wait in this stage. */
+/* Sets *jobs to the number of jobs that have passed a stage, and *ms to the sum of their times in
+ * it. false: no time is measured for this stage; neither is set. */
 bool metrics_stage(const struct metrics_totals *totals, enum stage stage, uint64_t *jobs,
                    double *ms);

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Names and values in turn, then NULL. */
+/* The labels of a sample: names and values alternate, then NULL. */
 struct labels {
     const char *pairs[7];
 };
 
+/* The metric that is being written, and the labels of its next sample. */
 struct sheet {
     FILE *out;
     const char *name, *namespace;
@@ -46,7 +47,8 @@ static void put_name(const struct sheet *sheet, const char *suffix, const char *
     fputc('}', sheet->out);
 }
 
-/* 16 digits print integers to 2^53 exactly; a 17th would show the rounding of binary fractions. */
+/* 16 digits print all integers up to 2^53 exactly. A 17th digit would print 0.1 as
+ * 0.10000000000000001. */
 static void put_number(const struct sheet *sheet, const char *suffix, double value)
 {
     put_name(sheet, suffix, NULL);
@@ -68,8 +70,9 @@ static void put_histogram(const struct sheet *sheet, const struct metrics_histog
     put_number(sheet, "_count", (double)count);
 }
 
+/* A set of labels in metrics.def. The macros below make a function of each of its expressions. */
 struct label_set {
-    size_t (*count)(const struct snapshot *s); /* of samples */
+    size_t (*count)(const struct snapshot *s); /* the number of samples of a metric */
     struct labels (*labels)(const struct snapshot *s, size_t i);
     const char *document;
 };

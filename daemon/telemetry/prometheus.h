@@ -1,4 +1,5 @@
-/* prometheus.h - writes a snapshot in Prometheus's text format 0.0.4, for /metrics. Any thread. */
+/* prometheus.h - writes a snapshot of the daemon (snapshot.h) in Prometheus's text format 0.0.4,
+ * for the path /metrics. Any thread. */
 #pragma once
 
 #include "daemon/telemetry/snapshot.h"
@@ -11,8 +12,9 @@ enum prometheus_type { PROMETHEUS_COUNTER, PROMETHEUS_GAUGE, PROMETHEUS_HISTOGRA
 struct prometheus_row {
     const char *name;
     enum prometheus_type type;
-    const char *labels; /* as METRICS.md prints them */
-    const char *source, *help;
+    const char *labels; /* their documentation, as METRICS.md prints it */
+    const char *source; /* the C expression of the value */
+    const char *help;
 };
 size_t prometheus_rows(void);
 struct prometheus_row prometheus_row(size_t index);

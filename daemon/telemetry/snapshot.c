@@ -43,7 +43,7 @@ void snapshot_read_process(struct snapshot *snapshot)
     snapshot->resident_bytes = resident_bytes();
     DIR *folder = opendir("/proc/self/fd");
     if (!folder) /* uncovered: promise */
-        return; /* no descriptor left: the last count is a better answer than 0 */
+        return;  /* no descriptor is left; the previous count stays, because 0 would be wrong */
     uint32_t count = 0;
     for (const struct dirent *entry; (entry = readdir(folder));)
         count += entry->d_name[0] != '.';
@@ -68,7 +68,8 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
         snprintf(why, size, "the self-test has not passed for %.0f s; the limit is %d s", up_s,
                  START_S_MAX);
     } else if (!starting && silent_s > SNAPSHOT_STALL_S) {
-        /* Not while starting: opening a device blocks the loop for as long as the driver needs. */
+        /* While the daemon starts, the loop may be blocked: a driver may need long to open a
+         * device. */
         snprintf(why, size, "the event loop has not run for %.0f s; the limit is %d s", silent_s,
                  SNAPSHOT_STALL_S);
     } else if (!snapshot->moving) {
@@ -80,8 +81,8 @@ bool snapshot_alive(const struct snapshot *snapshot, uint64_t now_ns, char *why,
     return false;
 }
 
-/* The daemon is ready: names the shards whose jobs it does not fetch, if there are any. */
-static bool name_shards_away(const struct snapshot *snapshot, char *why, size_t size)
+/* For a daemon that is ready: adds to `why` which shards do not answer, if there are any. */
+static bool add_missing_shards(const struct snapshot *snapshot, char *why, size_t size)
 {
     if (*snapshot->redis_reason)
         snprintf(why, size, "%s; %s", snapshot_state_names[snapshot->state],
@@ -104,6 +105,6 @@ bool snapshot_ready(const struct snapshot *snapshot, uint64_t now_ns, char *why,
     else if (!snapshot->disk_works)
         snprintf(why, size, "%s", snapshot->disk_reason);
     else
-        return name_shards_away(snapshot, why, size);
+        return add_missing_shards(snapshot, why, size);
     return false;
 }

@@ -23,6 +23,8 @@ void stats_end(struct stats *stats)
     stats->log = -1;
 }
 
+/* The time that a line covers: the totals at its beginning and end, and the jobs that ended in
+ * it. */
 struct span {
     const struct metrics_totals *from, *to;
     uint64_t jobs;
@@ -49,6 +51,7 @@ static double mean_ms(const struct span *span, enum stage stage)
     return jobs > jobs_before ? (ms - ms_before) / (double)(jobs - jobs_before) : 0;
 }
 
+/* All devices together. */
 static struct snapshot_device sum_of(const struct snapshot *snapshot)
 {
     struct snapshot_device sum = {0};

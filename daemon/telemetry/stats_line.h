@@ -7,22 +7,24 @@
 #include "daemon/telemetry/snapshot.h"
 
 struct stats {
-    struct snapshot before; /* snapshot of the previous line, or of stats_begin */
-    bool idle;              /* nothing happened before the previous line */
-    double images_per_s;    /* in the previous line */
-    int log;                /* descriptor of the file stats_log; -1: none */
+    struct snapshot before; /* the snapshot of the previous line, or of stats_begin */
+    bool idle;              /* the daemon was idle in the time that the previous line covers */
+    double images_per_s;    /* as in the previous line */
+    int log;                /* descriptor of the file in the option stats_log; -1: none */
 };
 
-/* The first line covers the time from here on. */
+/* Call it first. The first line covers the time since this call. */
 void stats_begin(struct stats *stats, const struct snapshot *now);
 void stats_end(struct stats *stats);
 
-/* Writes the line for the time since the previous one into text. false: the daemon was idle, and
- * was idle in the previous line, too, so the caller may drop this line. */
+/* Writes to `text` the line for the time since the previous line. false: the daemon was idle in
+ * that time and in the time of the previous line, so the caller may drop this line. */
 bool stats_line(struct stats *stats, const struct snapshot *now, char *text, size_t size);
 
-/* Closes the file stats_log and opens it again (SIGHUP: log rotation). "" or NULL: no file. An
- * error is logged. stats_line returns true for the next line, even if the daemon is idle. */
+/* Closes the file of stats_log and opens it again, after a log rotation. path "" or NULL: there is
+ * no file. Logs an error. The next call of stats_line returns true, so that a new file gets a
+ * line. */
 void stats_open_log(struct stats *stats, const char *path);
-/* Appends the line with a timestamp; an error is only a debug message. */
+/* Appends the line with a timestamp to the file, if there is one. Logs an error as a debug message
+ * only, because it would come with each line. */
 void stats_write_log(struct stats *stats, const char *line);

@@ -8,7 +8,7 @@ static void put_seconds(struct writer *writer, const char *key, double seconds)
     writer_decimal(writer, key, seconds, 6);
 }
 
-/* The members of a device that the page and the heartbeat have. */
+/* Begins the object of a device with the members that the page and the heartbeat share. */
 static void open_device(struct writer *w, const struct snapshot_device *device)
 {
     writer_open(w, NULL, '{');
@@ -31,7 +31,7 @@ static void add_codec(struct writer *w, const char *name, const struct metrics_c
     writer_close(w, '}');
 }
 
-/* The page and the heartbeat have these members. */
+/* For the page and for the heartbeat. */
 static void add_codecs(struct writer *w, const struct metrics_totals *totals)
 {
     add_codec(w, "decoded", &totals->decoder);
@@ -221,7 +221,7 @@ static void add_errors(struct writer *w, const struct metrics_totals *totals)
     writer_close(w, ']');
 }
 
-/* The members that the status page needs also from earlier snapshots, for its charts. */
+/* What both /status.json and the samples of /history.json have: the sources of the charts. */
 static void add_sample(struct writer *w, const struct snapshot *s)
 {
     writer_number(w, "generation", s->generation);
@@ -301,7 +301,7 @@ static void add_work(struct writer *w, const struct metrics_totals *totals)
     add_codecs(w, totals);
 }
 
-/* Writes an empty list on the CPU engine, because the times of the stage "gpu" are its times. */
+/* On the CPU engine the list is empty: the stage "gpu" already has its times. */
 static void add_devices(struct writer *w, const struct snapshot *s)
 {
     writer_open(w, "devices", '[');

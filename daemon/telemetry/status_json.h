@@ -1,31 +1,34 @@
 /*
  * status_json.h - writes snapshots as JSON, for the status page and for the heartbeat in Redis.
  *
- * Any thread. The page is the only reader of its two documents. queue/PROTOCOL.md documents the
- * heartbeat.
+ * The status page reads two documents: the latest snapshot (/status.json) and the last two minutes
+ * (/history.json). Their keys are not documented, because only the page reads them. The heartbeat
+ * is documented in queue/PROTOCOL.md. Any thread.
  */
 #pragma once
 
 #include "daemon/telemetry/snapshot.h"
 
-/* Both return text that the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */
+/* Returns /status.json, which the caller frees; NULL: out of memory. now_ns: CLOCK_MONOTONIC. */
 char *status_json_write(const struct snapshot *snapshot, uint64_t now_ns);
-/* state: running, paused, draining or blocked. */
+/* Returns the heartbeat, which the caller frees; NULL: out of memory. state: running, paused,
+ * draining or blocked. */
 char *status_json_heartbeat(const struct snapshot *snapshot, const char *state);
 
 /* Two minutes with one snapshot per second. status.html has the same number (KEPT). */
 #define HISTORY_SAMPLES 121
 
-/* The status page draws its charts from these snapshots when it is opened. */
+/* The last snapshots, from which the status page draws its charts when it is opened. */
 struct history {
-    struct snapshot samples[HISTORY_SAMPLES]; /* a ring; [count % SAMPLES] is next */
+    struct snapshot samples[HISTORY_SAMPLES]; /* ring: the next goes to [count % HISTORY_SAMPLES] */
     uint64_t count;
 };
 
-/* Adds a snapshot. It replaces one within the last 0.5 s (a change of state), so that the history
- * always covers two minutes. */
+/* Adds a snapshot. If the last one was taken less than 0.5 s before, it is replaced: snapshots are
+ * also taken when the daemon's state changes, and the history should cover two minutes all the
+ * same. */
 void history_add(struct history *history, const struct snapshot *snapshot);
 
-/* Returns {"samples":[...]}, oldest first. The keys of a sample are a subset of status.json's. The
- * caller frees the text; NULL: out of memory. */
+/* Returns /history.json: {"samples":[...]}, oldest first. A sample has some of the keys of
+ * /status.json. The caller frees the text; NULL: out of memory. */
 char *history_json_write(const struct history *history);

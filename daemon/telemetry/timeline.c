@@ -11,8 +11,8 @@
 struct timeline {
     const struct trace_config *config;
     uint64_t added;
-    struct trace_job jobs[TIMELINE_JOBS_MAX]; /* ring; next: [added % MAX] */
-    /* Working memory of choose_window, reserved with the ring. */
+    struct trace_job jobs[TIMELINE_JOBS_MAX]; /* ring: the next goes to [added % the size] */
+    /* Working memory of fill_scene, allocated together with the ring. */
     const struct trace_job *drawn[TIMELINE_JOBS_MAX];
     uint64_t ends[TIMELINE_JOBS_MAX], takes[TIMELINE_JOBS_MAX];
 };
@@ -41,7 +41,7 @@ static uint64_t work_within(const struct timeline *timeline, size_t jobs, uint64
     return work;
 }
 
-/* The median time in which TIMELINE_WINDOW_JOBS jobs end. count must be larger than that. */
+/* The median time in which TIMELINE_WINDOW_JOBS jobs end. There must be more jobs than that. */
 static uint64_t window_length(struct timeline *timeline, size_t count)
 {
     const uint64_t *ends = timeline->ends;
@@ -53,6 +53,8 @@ static uint64_t window_length(struct timeline *timeline, size_t count)
     return takes[windows / 2];
 }
 
+/* Tries a window before the end of each job, and chooses the one in which workers and streams were
+ * busy for the longest time. */
 static void choose_window(struct timeline *timeline, size_t count, uint64_t *begin_ns,
                           uint64_t *end_ns)
 {

@@ -1,4 +1,5 @@
-/* timeline_svg.c - writes the SVG of a timeline. */
+/* timeline_svg.c - writes the SVG image of a timeline (timeline.h). From top to bottom it has a row
+ * for each worker and each stream, a row of bars for each job, and two curves. */
 #include "daemon/telemetry/timeline.h"
 
 #include <inttypes.h>
@@ -17,14 +18,14 @@
 #define ROW       20
 #define GAP       3
 #define SECTION   26
-#define LANE      9
+#define BAR       9 /* height of a row of bars, one bar per job */
 #define CURVE     44
 #define DIGIT     6.3 /* width of a digit in a slice */
-/* Limits of the rows, so that the image fits one or two screens. A text line says how many more
- * there are. */
-#define WORKERS_MAX 32
-#define STREAMS_MAX 16
-#define LANES_MAX   48
+/* Limits of the rows, so that the image fits one or two screens. A line of text says how many more
+ * workers, streams or jobs there are. */
+#define WORKERS_MAX  32
+#define STREAMS_MAX  16
+#define BAR_ROWS_MAX 48
 /* With more jobs a slice would be narrower than a pixel. */
 #define JOBS_MAX 512
 
@@ -34,11 +35,11 @@ struct drawing {
     const struct timeline_scene *scene;
     FILE *ground; /* background: rows and grid */
     FILE *file;   /* foreground: text, slices and curves */
-    double y;     /* next free row */
+    double y;     /* top of the next row */
     size_t jobs;  /* number of jobs drawn */
-    double worker_y, stream_y[DEVICES_MAX], lane_y;
-    uint32_t workers, streams, lanes; /* number of rows */
-    uint32_t lane_of[JOBS_MAX];
+    double worker_y, stream_y[DEVICES_MAX], bars_y; /* top of the first row of each kind */
+    uint32_t workers, streams, bar_rows;            /* number of rows of each kind */
+    uint32_t bar_row_of[JOBS_MAX];                  /* for each job, the row of its bar */
     struct span {
         uint64_t begin_ns, end_ns;
     } spans[JOBS_MAX * TRACE_SLICES_MAX]; /* slices of one device */
@@ -54,7 +55,7 @@ static const char style[] =
     ".h{font-size:17px;font-weight:600}.s{font-size:13px;font-weight:600}\n"
     ".d{fill:#59636e}.r{text-anchor:end}.m{text-anchor:middle}\n"
     ".n text{font-size:11px;fill:#fff;pointer-events:none}\n"
-    ".bg{fill:#fff}.lane{fill:#f3f5f8}.grid{stroke:#d5dbe1;stroke-width:1}\n"
+    ".bg{fill:#fff}.row{fill:#f3f5f8}.grid{stroke:#d5dbe1;stroke-width:1}\n"
     ".n rect{stroke:#fff;stroke-width:.6}\n"
     ".read{fill:#64748b}.decode{fill:#2b6fc2}.encode{fill:#b85c10}.kernel{fill:#18804b}\n"
     ".H2D{fill:#7c4dcb}.D2H{fill:#c2366b}\n"
@@ -63,7 +64,7 @@ static const char style[] =
     ".curve{fill:#2b6fc2;fill-opacity:.25;stroke:#2b6fc2;stroke-width:1.2}\n"
     ".all:has(.j:hover) .j:not(:hover){opacity:.25}\n"
     "@media (prefers-color-scheme:dark){\n"
-    "text{fill:#e6edf3}.d{fill:#9da7b3}.bg{fill:#0d1117}.lane{fill:#171d25}"
+    "text{fill:#e6edf3}.d{fill:#9da7b3}.bg{fill:#0d1117}.row{fill:#171d25}"
     ".grid{stroke:#2d343d}.n rect{stroke:#0d1117}\n"
     ".read{fill:#74839a}.decode{fill:#3b82d9}.encode{fill:#c96a1c}.kernel{fill:#23955b}"
     ".H2D{fill:#8f63dd}.D2H{fill:#d6497e}.wait{fill:#4b5661}\n"
@@ -79,6 +80,7 @@ static double window_ns(const struct drawing *drawing)
     return (double)(drawing->scene->end_ns - drawing->scene->begin_ns);
 }
 
+/* The x of a time. */
 static double column(const struct drawing *drawing, uint64_t at_ns)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -125,12 +127,13 @@ static void section(struct drawing *drawing, const char *name)
     put_text(drawing->file, "s", 12, drawing->y - 8, "%s", name);
 }
 
-/* Draws the background and the name of the next row; returns its y. */
+/* Draws the background and the name of the next row; returns the top of the row. percent: shown
+ * after the name, unless negative. */
 static double row(struct drawing *drawing, double height, const char *name, double percent)
 {
     double y = drawing->y;
     fprintf(drawing->ground,
-            "<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n", LEFT, y,
+            "<rect class=\"row\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n", LEFT, y,
             PLOT, height);
     put_text(drawing->file, "d r", LEFT - 8, y + height / 2 + 4, percent < 0 ? "%s" : "%s %.0f%%",
              name, percent);
@@ -146,6 +149,7 @@ static void more(struct drawing *drawing, uint32_t left, const char *what)
     drawing->y += 16;
 }
 
+/* Draws a rectangle and returns its width. tip: shown while the mouse is over it. */
 static double put_box(struct drawing *drawing, const char *class, uint64_t begin_ns,
                       uint64_t end_ns, double y, double height, const char *tip, ...)
     __attribute__((format(printf, 7, 8)));
@@ -207,21 +211,20 @@ static void draw_slice(struct drawing *drawing, const struct trace_job *job,
             column(drawing, slice->begin_ns) + width / 2, y + ROW / 2.0 + 4, label);
 }
 
-static void draw_lane(struct drawing *drawing, const struct trace_job *job, uint32_t lane)
+static void draw_bar(struct drawing *drawing, const struct trace_job *job, uint32_t bar_row)
 {
-    if (lane >= drawing->lanes)
+    if (bar_row >= drawing->bar_rows)
         return;
-    double y = drawing->lane_y + lane * (LANE + 1);
+    double y = drawing->bars_y + bar_row * (BAR + 1);
     char number[JOB_NAME_BYTES];
-    put_box(drawing, "lane", job->begin_ns, job->end_ns, y, LANE,
-            "job %s, attempt %u: %s, %.3f ms", trace_job_name(job, number), job->attempt, job->end,
-            MS(job->end_ns - job->begin_ns));
+    put_box(drawing, "row", job->begin_ns, job->end_ns, y, BAR, "job %s, attempt %u: %s, %.3f ms",
+            trace_job_name(job, number), job->attempt, job->end, MS(job->end_ns - job->begin_ns));
     for (uint32_t s = 0; s < job->count; s++)
         if (in_window(drawing, job->slices[s].begin_ns, job->slices[s].end_ns))
-            slice_box(drawing, job, &job->slices[s], y, LANE);
+            slice_box(drawing, job, &job->slices[s], y, BAR);
 }
 
-/* Each job is one group: when the mouse is over a job, the style dims all other groups. */
+/* Writes each job as one <g class="j">: while the mouse is over it, the style dims all others. */
 static void draw_jobs(struct drawing *drawing)
 {
     fputs("<g class=\"all n\">\n", drawing->file);
@@ -231,7 +234,7 @@ static void draw_jobs(struct drawing *drawing)
         for (uint32_t s = 0; s < job->count; s++)
             if (job->slices[s].track != TRACE_OF_JOB)
                 draw_slice(drawing, job, &job->slices[s]);
-        draw_lane(drawing, job, drawing->lane_of[i]);
+        draw_bar(drawing, job, drawing->bar_row_of[i]);
         fputs("</g>\n", drawing->file);
     }
     fputs("</g>\n", drawing->file);
@@ -248,8 +251,9 @@ int timeline_by_time(const void *left, const void *right)
 #define KIND(what)  (1u << (what))
 #define ALL_KERNELS (KIND(TRACE_DEVICE_DECODE) | KIND(TRACE_KERNEL) | KIND(TRACE_DEVICE_ENCODE))
 
-/* Fills in `spans` with the union of a device's slices of these kinds, a set of KIND bits, clipped
- * to the window. Returns the number of spans. */
+/* Fills in drawing->spans with the times in which the device worked on slices of these kinds (KIND
+ * bits): overlapping slices are united, and all are clipped to the window. Returns the number of
+ * spans. */
 static size_t unite(struct drawing *drawing, uint32_t device, unsigned kinds)
 {
     const struct timeline_scene *scene = drawing->scene;
@@ -287,6 +291,8 @@ static double sum_ns(const struct span *spans, size_t count)
     return sum;
 }
 
+/* Draws, for each kind of work of the device, a row with all of its slices and their share of the
+ * time. */
 static void draw_together(struct drawing *drawing, uint32_t device)
 {
     static const struct {
@@ -303,12 +309,11 @@ static void draw_together(struct drawing *drawing, uint32_t device)
     drawing->y += GAP;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         size_t count = unite(drawing, device, KIND(kinds[k].what));
-        double y = row(drawing, LANE + 3, kinds[k].name,
-                       100 * sum_ns(spans, count) / window_ns(drawing));
+        double y =
+            row(drawing, BAR + 3, kinds[k].name, 100 * sum_ns(spans, count) / window_ns(drawing));
         for (size_t i = 0; i < count; i++)
             put_box(drawing, trace_names[kinds[k].what], spans[i].begin_ns, spans[i].end_ns, y,
-                    LANE + 3, "%s, %.3f ms", kinds[k].name,
-                    MS(spans[i].end_ns - spans[i].begin_ns));
+                    BAR + 3, "%s, %.3f ms", kinds[k].name, MS(spans[i].end_ns - spans[i].begin_ns));
     }
     for (size_t i = 0; i < sizeof summed / sizeof *summed; i++)
         sum += sum_ns(spans, unite(drawing, device, summed[i]));
@@ -363,30 +368,30 @@ static void lay_devices(struct drawing *drawing)
     }
 }
 
-/* Gives each job the first lane that is free at its fetch. */
-static void lay_lanes(struct drawing *drawing)
+/* Gives each job the first row of bars that is free when the job is fetched. */
+static void lay_bars(struct drawing *drawing)
 {
     const struct timeline_scene *scene = drawing->scene;
-    uint64_t free_ns[LANES_MAX] = {0};
+    uint64_t free_ns[BAR_ROWS_MAX] = {0};
     uint32_t used = 0, without = 0;
     for (size_t i = 0; i < drawing->jobs; i++) {
-        uint32_t lane = 0;
-        while (lane < LANES_MAX && free_ns[lane] > scene->jobs[i]->begin_ns)
-            lane++;
-        drawing->lane_of[i] = lane;
-        if (lane == LANES_MAX) {
+        uint32_t bar_row = 0;
+        while (bar_row < BAR_ROWS_MAX && free_ns[bar_row] > scene->jobs[i]->begin_ns)
+            bar_row++;
+        drawing->bar_row_of[i] = bar_row;
+        if (bar_row == BAR_ROWS_MAX) {
             without++;
             continue;
         }
-        free_ns[lane] = scene->jobs[i]->end_ns;
-        used = lane >= used ? lane + 1 : used;
+        free_ns[bar_row] = scene->jobs[i]->end_ns;
+        used = bar_row >= used ? bar_row + 1 : used;
     }
     if (used == 0)
         return;
     section(drawing, "Jobs, from fetch to acknowledgement");
-    drawing->lanes = used;
-    drawing->lane_y = drawing->y;
-    drawing->y += used * (LANE + 1) + GAP;
+    drawing->bar_rows = used;
+    drawing->bars_y = drawing->y;
+    drawing->y += used * (BAR + 1) + GAP;
     more(drawing, without, "jobs");
 }
 
@@ -514,7 +519,7 @@ static void draw_all(struct drawing *drawing)
     draw_legend(drawing->file, drawing->scene->config->devices > 0);
     lay_workers(drawing);
     lay_devices(drawing);
-    lay_lanes(drawing);
+    lay_bars(drawing);
     drawing->y += GAP;
     draw_curve(drawing, "jobs in flight", false);
     draw_curve(drawing, "pinned memory", true);
@@ -530,7 +535,8 @@ static bool close_text(FILE *file)
     return (!file || fclose(file) == 0) && whole;
 }
 
-/* The SVG header needs the height, which is known last: draw into memory first. */
+/* The first element of an SVG has its height, which is known only at the end. So everything else is
+ * written to memory first. */
 char *timeline_svg_write(const struct timeline_scene *scene)
 {
     char *texts[2] = {NULL, NULL}, *svg = NULL;

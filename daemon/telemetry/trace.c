@@ -10,12 +10,13 @@
 #include "daemon/telemetry/chrome.h"
 #include "daemon/telemetry/timeline.h"
 
-/* The thread polls at this interval: waking it for each job would cost more. */
+/* The trace thread looks for jobs at this interval. Waking it for each job would take longer. */
 #define LOOK_NS 50000000
-/* The jobs of one interval at 40,000 jobs per second. The ring has about 1 MiB. */
+/* Room for the jobs of one interval, at 40,000 jobs per second. The ring takes about 1 MiB. */
 #define RING_JOBS 2048
 
 static_assert((RING_JOBS & (RING_JOBS - 1)) == 0, "positions wrap around");
+
 struct trace {
     struct trace_config config;
     struct chrome *chrome;     /* NULL: option trace is "" */
@@ -23,7 +24,7 @@ struct trace {
     pthread_t thread;
     atomic_bool stopping, draw;  /* read by the trace thread every LOOK_NS */
     uint64_t missed;             /* jobs that found the ring full; loop thread only */
-    _Atomic uint64_t put, taken; /* jobs written by the loop, jobs read by the thread */
+    _Atomic uint64_t put, taken; /* jobs that the loop has written, and the thread has read */
     struct trace_job ring[RING_JOBS];
 };
 
@@ -114,6 +115,7 @@ void trace_close(struct trace *trace)
     atomic_store(&trace->stopping, true);
     pthread_join(trace->thread, NULL);
     if (trace->missed > 0)
-        log_warning("trace: %" PRIu64 " jobs are missing: the disk was too slow", trace->missed);
+        log_warning("trace: %" PRIu64 " jobs are missing, because the disk was too slow",
+                    trace->missed);
     trace_free(trace);
 }

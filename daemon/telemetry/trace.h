@@ -1,9 +1,10 @@
 /*
  * trace.h - records when each job enters and leaves each stage, for the options trace and timeline.
  *
- * Each job carries its record (trace_job.h). When the job ends, the loop copies the record into a
- * ring. The trace thread moves it from there to a file of Chrome trace events (chrome.h) and to the
- * timeline (timeline.h).
+ * Each job has a record of its times (trace_job.h). When the job ends, the loop copies the record
+ * into a ring buffer. A thread of its own, the trace thread, moves the records from there to a file
+ * of Chrome trace events (chrome.h) and to the timeline (timeline.h), because writing files could
+ * block the loop.
  *
  * All times are CLOCK_MONOTONIC in nanoseconds. Loop thread only.
  */
@@ -35,7 +36,7 @@ enum status trace_open(const struct trace_config *config, struct trace **trace,
                        struct error *error) MUST_CHECK;
 /* Records a job that has ended. If the ring is full, the job is dropped and counted. */
 void trace_put(struct trace *trace, const struct trace_job *job);
-/* Draws the timeline soon, on the trace thread; it is drawn again at the end. Takes NULL. */
+/* Lets the trace thread draw the timeline soon. It is also drawn by trace_close. Takes NULL. */
 void trace_draw(struct trace *trace);
 /* Ends the thread, completes both files and logs how many jobs they have. Takes NULL. */
 void trace_close(struct trace *trace);
