@@ -53,24 +53,28 @@ struct daemon {
     struct pipeline *pipeline;
     struct group *group; /* the queues of all shards */
     struct monitor *monitor;
-    uint64_t descriptors;             /* that this process may open */
-    struct options_host host;         /* memory, CPUs and devices that "auto" follows */
-    uint64_t jobs_seen, jobs_trimmed; /* jobs ended at the last check, and at the last trim */
+    uint64_t descriptors; /* file descriptors that this process may open */
+    struct options_host host; /* memory, CPUs and devices, which the value "auto" follows */
+    uint64_t jobs_seen;    /* jobs that had ended at the last check of trim_if_idle */
+    uint64_t jobs_trimmed; /* jobs that had ended when it last called malloc_trim */
 
-    uv_async_t engine_async; /* the engine has a fault */
+    uv_async_t engine_async; /* a thread of the engine reports a fault */
     uv_signal_t signals[SIGNALS];
     uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
 
-    struct worker_task sweep;
+    struct worker_task sweep; /* removes temporary files of dead daemons */
     bool sweeping;
-    size_t swept;  /* files removed by the last sweep */
-    bool has_root; /* files_has_root at the last sweep */
+    size_t swept;  /* files that the last sweep removed */
+    bool has_root; /* result of files_has_root in the last sweep */
 
-    bool running, paused, draining, closing;
-    bool hurried; /* second SIGTERM or SIGINT: do not wait for jobs, and 1 s at most for Redis */
+    bool running;  /* from the end of the start on */
+    bool paused;   /* by SIGUSR2 */
+    bool draining; /* fetches no more jobs and will exit */
+    bool closing;  /* draining, and no job is in flight: Redis gets the last acknowledgements */
+    bool hurried;  /* second SIGTERM or SIGINT: do not wait for jobs, and at most 1 s for Redis */
     uint64_t drain_began_ns;
     enum exit_status exit_status;
-    const char *why_failed; /* reason for EXIT_FAULT; static, or owned by the engine */
+    const char *why_failed; /* reason for EXIT_FAULT; a literal, or owned by the engine */
 };
 
 /* ---- drain ---------------------------------------------------------------------------------- */
@@ -81,7 +85,8 @@ static void on_queue_closed(void *context)
     uv_stop(&daemon->loop);
 }
 
-/* Acknowledgements get the rest of drain_timeout_s, but at least 1 s. */
+/* Sends the last acknowledgements to Redis. They get the rest of drain_timeout_s, but at least
+ * 1 s. */
 static void close_queue(struct daemon *daemon)
 {
     double spent_s = clock_ms(daemon->drain_began_ns, clock_now_ns()) / 1e3;
@@ -89,6 +94,7 @@ static void close_queue(struct daemon *daemon)
     group_close(daemon->group, left_s > 1 ? left_s : 1, on_queue_closed, daemon);
 }
 
+/* No job is in flight any more. */
 static void on_idle(void *context)
 {
     struct daemon *daemon = context;
@@ -98,6 +104,7 @@ static void on_idle(void *context)
     close_queue(daemon);
 }
 
+/* Returns the unfinished jobs to Redis, for other daemons. */
 static void give_back(struct daemon *daemon)
 {
     uint32_t unfinished = pipeline_unfinished(daemon->pipeline);
@@ -140,7 +147,7 @@ static void on_terminate(struct daemon *daemon, const char *name)
         give_back(daemon); /* then the pipeline calls on_idle */
 }
 
-/* The engine or the workers cannot recover: drain and exit. systemd restarts the daemon. */
+/* The engine or the workers cannot recover. The daemon drains and exits; systemd restarts it. */
 static void on_failed(void *context, const char *why)
 {
     struct daemon *daemon = context;
@@ -185,7 +192,8 @@ static void on_engine(uv_async_t *async)
         check_engine(daemon);
 }
 
-/* Returns malloc's free memory to the system, once, after the daemon was idle for CHECK_MS. */
+/* Returns malloc's free memory to the system when the daemon was idle for CHECK_MS; once, until the
+ * next job ends. */
 static void trim_if_idle(struct daemon *daemon)
 {
     uint64_t jobs = metrics_jobs(monitor_totals(daemon->monitor));
@@ -215,8 +223,8 @@ static void on_watchdog(uv_timer_t *timer)
                   "watchdog gets no message");
 }
 
-/* This host cannot see the processes of other hosts: their temporary files count as leftovers after
- * ten lease times. */
+/* The age at which a temporary file of another host's daemon is removed: ten times the lease. This
+ * host cannot see whether that daemon still runs. */
 static double leftover_age_s(const struct daemon *daemon)
 {
     return 10 * daemon->options->lease_s;
@@ -261,7 +269,8 @@ static uint64_t mib(uint64_t bytes)
     return (bytes + MIB - 1) / MIB;
 }
 
-/* Only a warning: most jobs need far less than the bound. */
+/* Compares the most memory that the options allow with the memory of the host. This is only a
+ * warning, because most jobs need far less. */
 static void check_memory(const struct daemon *daemon)
 {
     const struct options *options = daemon->options;
@@ -335,6 +344,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
+/* The daemon does not start. Returns the status. */
 static enum exit_status refuse(enum exit_status status, const struct error *error)
 {
     log_error("%s", error->text);
@@ -342,8 +352,9 @@ static enum exit_status refuse(enum exit_status status, const struct error *erro
     return status;
 }
 
-/* Blocks the signals until all handlers are installed. Otherwise a signal could still have its
- * default action and end the process, or arrive while libuv holds a lock that its handler takes. */
+/* Installs the signal handlers. The signals are blocked meanwhile: a signal without a handler would
+ * end the process, and one during uv_signal_start could find a lock of libuv taken that the handler
+ * needs. */
 static void listen_to_signals(struct daemon *daemon)
 {
     sigset_t ours, before;
@@ -372,7 +383,9 @@ static void init_handles(struct daemon *daemon)
     listen_to_signals(daemon);
 }
 
-/* With CUDA, the loop submits the work of all devices. On the CPU engine it needs little time. */
+/* The number of busy threads besides the workers, for which the option workers = auto leaves a CPU
+ * each. With CUDA these are the loop, which submits the work of all devices, and a Redis on this
+ * host. On the CPU engine both need little time. */
 static uint32_t other_threads(const struct daemon *daemon)
 {
     if (engine_is_synchronous(daemon->engine))
@@ -392,7 +405,7 @@ static void say_limits(const struct machine *machine, const struct options *opti
                  machine->cpus, options->workers);
 }
 
-/* Replaces "auto" of the options that depend on the engine. */
+/* Replaces the value "auto" of the options that depend on the engine. */
 static void resolve_for_engine(struct daemon *daemon, const struct machine *machine)
 {
     struct options *options = daemon->options;
@@ -461,7 +474,8 @@ static bool open_trace(struct daemon *daemon, struct error *error)
     return trace_open(&config, &daemon->trace, error) == STATUS_OK;
 }
 
-/* A job that finds no descriptor would lose an attempt for a fault of the host. */
+/* Whether the process may open as many files as these options need at most. Otherwise jobs would
+ * fail later, although nothing is wrong with them. */
 static bool check_descriptors(const struct daemon *daemon, struct error *error)
 {
     uint64_t needed = options_descriptors_min(
@@ -478,7 +492,8 @@ static enum exit_status open_parts(struct daemon *daemon)
 {
     struct options *options = daemon->options;
     struct error error = {0};
-    if (!check_descriptors(daemon, &error)) /* before the parts fail for it */
+    /* Checked before the parts are opened, and again when the number of devices is known. */
+    if (!check_descriptors(daemon, &error))
         return refuse(EXIT_CONFIGURATION, &error);
     if (instance_self(daemon->instance, daemon->name))
         daemon->monitor = monitor_open(&daemon->loop, options, daemon->name, &error);
@@ -616,7 +631,7 @@ static void close_parts(struct daemon *daemon)
     trace_close(daemon->trace);
     gpu_check_destroy(daemon->gpu_check);
     test_image_destroy(daemon->test_image);
-    engine_close(daemon->engine); /* its threads submit tasks to the workers */
+    engine_close(daemon->engine); /* before the workers: its threads submit tasks to them */
     workers_destroy(daemon->workers);
     files_close(&daemon->files);
     uv_loop_close(&daemon->loop);
@@ -653,7 +668,7 @@ enum exit_status daemon_run(struct options *options, daemon_load *load, void *co
     }
     if (status == EXIT_FAULT)
         *abrupt = true; /* the device may still write to memory that close_parts would free */
-    /* Close only the trace and the unix socket: both remain after the process ends. */
+    /* Close only what remains after the process: the file of the trace, and the unix socket. */
     if (*abrupt) {
         trace_close(daemon->trace);
         monitor_stop_http(daemon->monitor);

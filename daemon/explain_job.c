@@ -1,8 +1,8 @@
 /*
- * explain_job.c - prints how the daemon would run a job, without running it.
+ * explain_job.c - gpuimgd --explain: prints how the daemon would run a job, without running it.
  *
- * It uses the same parser, downloads, header probe, decode settings and planner as a real job. It
- * needs no Redis and no GPU, and writes only to `out` and the log.
+ * It parses the job, reads the header of the input, and plans the job with the functions that a
+ * real job uses. It needs no Redis and no GPU, and writes only to `out` and the log.
  */
 #include "daemon/daemon.h"
 
@@ -62,7 +62,7 @@ static void read_file(struct job_run *run, const char *input_root)
     if (status == STATUS_OK)
         status = files_read_input(input.fd, path, run->input.loaded, 0, run->input.bytes,
                                   &run->error);
-    (void)status; /* also in run->error */
+    (void)status; /* run->error has it, too */
     if (input.fd >= 0)
         close(input.fd);
     files_close(&files);
@@ -83,7 +83,8 @@ static void on_downloaded(void *context, uint8_t *bytes, size_t length, const st
         download->run->error = *error;
 }
 
-/* Downloads the input as a job does: with the same prefixes, keys, limits and time limits, once. */
+/* Downloads the input as a job does, with the same prefixes, keys and limits, but without a second
+ * attempt. */
 static void read_url(struct job_run *run, const struct options *options)
 {
     uv_loop_t loop;
@@ -130,14 +131,15 @@ static void read_input(struct job_run *run, const struct options *options)
     if (status == STATUS_OK)
         status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              &run->info, &run->error);
-    (void)status; /* also in run->error */
+    (void)status; /* run->error has it, too */
     codec_context_destroy(context);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-/* Plans with the overlays in a pool as large as the daemon's. */
-static void plan_with(struct job_run *run, struct overlays *overlays, const struct files *files)
+/* Builds the plan of a job with overlays: images that are laid over the input. */
+static void plan_with_overlays(struct job_run *run, struct overlays *overlays,
+                               const struct files *files)
 {
     struct overlay_maker maker = {.overlays = overlays, .files = files,
                                   .codec = codec_context_create(), .limits = &run->bounds.codec,
@@ -162,11 +164,12 @@ static void build_plan(struct job_run *run, const struct options *options)
         struct machine machine;
         machine_read(&machine);
         options_resolve(&resolved, machine.memory_bytes, machine.cpus);
+        /* As large as the daemon's pool for input files, so that the same overlays fit. */
         struct pool *pool =
             pool_create("files", resolved.host_bytes / HOST_FILES_PART + HOST_FILES_SPARE, MIB,
                         &pool_backend_pages);
         struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;
-        plan_with(run, overlays, &files);
+        plan_with_overlays(run, overlays, &files);
         overlays_destroy(overlays);
         pool_destroy(pool);
         files_close(&files);
@@ -175,7 +178,7 @@ static void build_plan(struct job_run *run, const struct options *options)
 
 /* ---- as text -------------------------------------------------------------------------------- */
 
-/* A path or key comes from the job: make it printable. */
+/* Prints a path or key of the job without control characters. */
 static void print_name(const char *name, FILE *out)
 {
     char text[JOB_URL_BYTES_MAX + 1];
@@ -210,7 +213,7 @@ static void print_input(const struct job_run *run, FILE *out)
             decoded.stride * decoded.height);
 }
 
-/* The parameters of the encoder that the job gives. */
+/* Prints the parameters of the encoder that are in the job. */
 static void print_parameters(const struct job_output *output, FILE *out)
 {
     struct encoder_settings settings = output->encoder;
@@ -264,7 +267,7 @@ static bool add_size(cJSON *object, uint32_t width, uint32_t height, uint32_t ch
            add_number(object, "channels", channels);
 }
 
-/* Adds the same members as in a result. */
+/* Adds the members that the error in a job's result has. */
 static bool add_error(cJSON *holder, const struct error *error)
 {
     cJSON *item = cJSON_AddObjectToObject(holder, "error");
@@ -273,7 +276,7 @@ static bool add_error(cJSON *holder, const struct error *error)
            cJSON_AddBoolToObject(item, "retryable", status_retryable(error->status));
 }
 
-/* Adds the name as a result has it. */
+/* Adds the name of an input or output under the key that a job's result has for it. */
 static bool add_place(cJSON *object, const struct job_place *place)
 {
     char url[JOB_URL_BYTES_MAX + 1];
@@ -320,7 +323,7 @@ static bool add_parameter(cJSON *object, enum encoder_parameter parameter, int v
     return add_number(object, row->name, value);
 }
 
-/* All parameters that the format's encoder takes. */
+/* Adds all parameters that the format's encoder takes, with their defaults. */
 static bool add_parameters(cJSON *item, const struct format *format,
                            struct encoder_settings settings)
 {
@@ -359,7 +362,8 @@ static bool add_plan(cJSON *json, const struct job_run *run)
     return ok && json_set(json, "memory", plan_json_memory(&run->plan));
 }
 
-/* For a job that would fail as a whole: the error, and the input's name if it was parsed. */
+/* For a job that would fail as a whole: adds the error, and the name of the input if it was
+ * parsed. */
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
     const struct job_place *place = &run->job.input;
@@ -388,7 +392,8 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
 
 /* ---- the job -------------------------------------------------------------------------------- */
 
-/* The shard to which a client pushes the job: that of its id, or else that of its first key. */
+/* The shard (Redis server) to which a client pushes the job. It follows from the id of the job. For
+ * a job without an id, it is the first shard whose namespace is in the text: keys begin with it. */
 static uint32_t shard_of(const struct options *options, const char *text, size_t length)
 {
     cJSON *job = cJSON_ParseWithLength(text, length);
@@ -442,7 +447,7 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
         error = run.error;
     if (json)
         print_json(&run, &error, out);
-    else if (error.status == STATUS_OK) /* else the log has it */
+    else if (error.status == STATUS_OK) /* an error is only logged */
         print_text(&run, out);
     for (size_t i = 0; i < run.job.output_count; i++)
         if (run.outputs[i].error.status != STATUS_OK)

@@ -1,5 +1,6 @@
-/* machine.c - reads the limits of cgroup v2 and v1. libuv knows the affinity, but before 1.49 it
- * knows no CPU quota, and no version reads the memory limits of a cgroup's parents. */
+/* machine.c - reads the limits of control groups (cgroup v2 and v1). It does so itself, because
+ * libuv before 1.49 ignores CPU quotas, and no libuv reads the memory limits of a group's
+ * parents. */
 #include "daemon/machine.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include "conf/limits.h"
 #include "conf/text.h"
 
-/* The path of a cgroup, and the name of a file in it. */
+/* Room for the path of a cgroup and the name of a file in it. */
 #define PATH_BYTES (PATH_MAX + 64)
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -32,7 +33,8 @@ static bool read_line(const char *folder, const char *name, char path[PATH_BYTES
     return good;
 }
 
-/* "max" in v2 and -1 in v1 are no limit. v1 writes almost 2^63 bytes for none. */
+/* false: the text is no number, so there is no limit ("max" in v2, -1 in v1). Without a memory
+ * limit, v1 has a number of almost 2^63 bytes, which limits nothing. */
 static bool parse_limit(const char *text, uint64_t *limit)
 {
     char *end;
@@ -53,8 +55,9 @@ static void lower_memory(struct machine *machine, const char *folder, const char
     text_copy(machine->memory_limit, sizeof machine->memory_limit, path);
 }
 
-/* Rounds down: with more workers than whole CPUs, the kernel would stop all threads for the rest of
- * each period, also the one that renews leases. */
+/* Rounds down to whole CPUs. With more workers than that, the process would use up its quota, and
+ * the kernel would stop all threads for the rest of each period, also the loop, which renews
+ * leases. */
 static void lower_cpus(struct machine *machine, const char *path, uint64_t quota, uint64_t period)
 {
     uint64_t cpus = quota < period ? 1 : quota / period;
@@ -92,8 +95,8 @@ static void apply_v1_cpu(struct machine *machine, const char *folder)
         lower_cpus(machine, path, quota, period);
 }
 
-/* Applies the limits of a group and of all its parents. A container may see the path of its group
- * on the host, but only its own group at the mount: folders that do not exist are no error. */
+/* Applies the limits of a group and of all its parents. Some folders may not exist: a container may
+ * see the path that its group has on the host, but only its own group in /sys/fs/cgroup. */
 static void apply_group(struct machine *machine, const char *root, const char *mount, char *group,
                         void (*apply)(struct machine *, const char *))
 {
@@ -116,7 +119,7 @@ static bool has_controller(const char *list, const char *name)
     return false;
 }
 
-/* A line is ID:CONTROLLERS:PATH; in v2, the list of controllers is empty. */
+/* Takes a line of /proc/self/cgroup: ID:CONTROLLERS:PATH. In v2 there are no controllers. */
 static void apply_line(struct machine *machine, const char *root, char *line)
 {
     char *controllers = strchr(line, ':');

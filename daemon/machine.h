@@ -1,6 +1,6 @@
 /*
- * machine.h - the memory and the CPUs that this process may use: those of the host, or less if a
- * control group (cgroup) of a container or a service has a limit. Any thread.
+ * machine.h - finds the memory and the CPUs that this process may use: those of the host, or less
+ * if a control group (cgroup) of a container or a service has a limit. Any thread.
  */
 #pragma once
 
@@ -17,10 +17,11 @@ struct machine {
 
 void machine_read(struct machine *machine);
 
-/* Raises the soft limit of open files to the hard one, and returns it. */
+/* Raises the limit of open files as far as the system allows (the soft limit to the hard limit),
+ * and returns the new limit. */
 uint64_t machine_raise_descriptors(void);
 
-/* Lowers the members to the limits of the process's cgroup and of all its parents. Reads `root` +
- * "/proc/self/cgroup" and files in `root` + "/sys/fs/cgroup". A file that cannot be read has no
- * limit. */
+/* A part of machine_read, for tests: lowers the members to the limits of the process's cgroup and
+ * of all its parents. Reads the file /proc/self/cgroup and files in /sys/fs/cgroup, both below
+ * `root`. A file that cannot be read sets no limit. */
 void machine_apply_limits(struct machine *machine, const char *root);

@@ -22,15 +22,15 @@
 struct command_line {
     const char *file; /* NULL: DEFAULT_FILE, if it exists */
     bool test;
-    const char *explain; /* NULL: run */
+    const char *explain; /* file of the job to explain; NULL: run the daemon */
     bool json;
-    bool wrong; /* wrong usage, whose errors were printed */
-    bool runs;  /* the daemon runs: a reload */
-    int count;
+    bool wrong;      /* wrong usage; the errors were printed */
+    bool runs;       /* the daemon runs, so load() is called for a reload */
+    int count;       /* of settings */
     struct setting {
         char name[64];
         const char *value;
-    } *settings;
+    } *settings; /* options of the configuration, as --name=value */
 };
 
 static const char usage[] =
@@ -71,20 +71,22 @@ static bool load_sources(const struct command_line *line, struct options *option
     return good;
 }
 
+/* A daemon_load. context: the struct command_line. */
 static bool load(void *context, struct options *options, struct errors *errors)
 {
-    struct error error = {0}, web = {0}, shard = {0};
+    struct error error = {0}, http = {0}, shard = {0};
     if (!options_init(options, &error)) /* uncovered: memory */
         return errors_add(errors, &error);
     bool good = load_sources(context, options, errors);
     good = options_check(options, errors) && good;
     good = (shard_check(options, &shard) || errors_add(errors, &shard)) && good;
-    good = (http_server_check(options->metrics_listen, &web) || errors_add(errors, &web)) && good;
+    good = (http_server_check(options->metrics_listen, &http) || errors_add(errors, &http)) && good;
     return fetcher_check(options, errors) && good;
 }
 
-/* Takes a setting and returns its number of words: 1 for "name=value", 2 for "name" and "value". An
- * unknown name has a value unless an option follows. */
+/* Takes a setting from the command line. Returns how many arguments it has: 1 for "--name=value", 2
+ * for "--name" "value". After an unknown name, the next argument counts as its value, unless that
+ * begins with "-". */
 static int take_setting(struct command_line *line, const char *text, const char *next)
 {
     struct setting *setting = &line->settings[line->count];
@@ -107,7 +109,7 @@ static int take_setting(struct command_line *line, const char *text, const char 
     return one || !next || *next == '-' ? 1 : 2;
 }
 
-/* After wrong usage, names the wrong values as well. */
+/* After wrong usage: also prints which settings have wrong values. */
 static void check_values(const struct command_line *line)
 {
     struct options options = {0};
@@ -131,8 +133,8 @@ static void print_version(void)
     }
 }
 
-/* Handles the options of the command line alone (-c, -t, ...) and collects the settings. Returns
- * the exit status, or -1 to go on. */
+/* Parses the command line: handles -h, -V, -c and the like, and collects the settings. Returns an
+ * exit status, or -1 to go on. */
 static int parse(struct command_line *line, int argc, char **argv)
 {
     line->settings = calloc((size_t)argc, sizeof *line->settings);
@@ -189,22 +191,24 @@ static int parse(struct command_line *line, int argc, char **argv)
     return EXIT_USAGE;
 }
 
-/* Only a warning: the service has its own environment and credentials. */
-static void look_at_keys(const struct options *options)
+/* Checks the keys for signing. A missing key is only a warning, because the service has another
+ * environment and other credentials than the user who runs `gpuimgd -t`. */
+static void warn_of_keys(const struct options *options)
 {
     struct error error = {0};
     if (!fetcher_check_keys(options, &error))
         log_warning("%s; without keys the daemon does not start", error.text);
 }
 
-/* Checks all files that the configuration names, even if other options have errors. */
+/* gpuimgd -t: checks all files that the configuration names, even if other options have errors.
+ * Returns the exit status. */
 static int check(const struct options *options, struct errors *errors)
 {
     preflight_start(options, errors);
     preflight_connect(options, errors);
     if (errors->count > 0)
         return EXIT_CONFIGURATION;
-    look_at_keys(options);
+    warn_of_keys(options);
     fetcher_warn_of_order(options);
     puts("the configuration is good");
     return EXIT_OK;
@@ -222,7 +226,7 @@ int main(int argc, char **argv)
     struct errors errors = {.say = say_error};
     log_init();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails instead */
+    signal(SIGXFSZ, SIG_IGN); /* so that a write beyond RLIMIT_FSIZE only fails */
     umask(022);
     int status = parse(&line, argc, argv);
     if (status >= 0)

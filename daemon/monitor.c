@@ -11,15 +11,16 @@
 #include "daemon/telemetry/stats_line.h"
 #include "daemon/telemetry/status_json.h"
 
-/* A shorter interval would split more of the intervals that engine_take_activity merges. */
+/* The interval of snapshots. engine_take_activity merges the overlapping copies and kernels of a
+ * device since its last call; with shorter intervals it would cut more of them in two. */
 #define LOOK_MS 1000
-/* The first snapshot is early, but after the first answer of a Redis on this host, so that a status
- * right after the start is complete. */
+/* The first snapshot is taken this soon after the start, so that the status is soon complete, but
+ * not before a Redis on this host has answered for the first time. */
 #define LOOK_FIRST_MS 50
 
 struct monitor {
     const struct options *options;
-    struct engine *engine; /* this and the following: borrowed */
+    struct engine *engine; /* this and the next four members: borrowed */
     struct workers *workers;
     const struct gpu_check *gpu_check; /* or NULL */
     struct pipeline *pipeline;
@@ -28,10 +29,10 @@ struct monitor {
     struct heartbeat { /* the last one; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
         const char *state;
-        bool had_news;        /* send one more, without delay */
+        bool had_news; /* it had new values, so send one more, also if nothing changes */
     } heartbeat;
     struct stats stats;
-    enum snapshot_state state; /* ignores a pause of all daemons: queue_view has it */
+    enum snapshot_state state; /* without a pause of all daemons, which is in struct queue_view */
     uv_timer_t look_timer, stats_timer;
     uint64_t due_ns; /* when look_timer is due next, CLOCK_MONOTONIC */
     struct snapshot snapshot;
@@ -93,8 +94,8 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor *mon
     snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
 }
 
-/* Fills in the snapshot. No other function does. */
-static void take(struct monitor *monitor)
+/* Fills in the whole snapshot, from all parts of the daemon. */
+static void take_snapshot(struct monitor *monitor)
 {
     struct snapshot *snapshot = &monitor->snapshot;
     const struct queue_view *view = group_view(monitor->group);
@@ -139,7 +140,7 @@ static void show_status(const struct snapshot *s)
 void monitor_write_stats(struct monitor *monitor, bool even_idle)
 {
     char line[1536];
-    take(monitor);
+    take_snapshot(monitor);
     if (!stats_line(&monitor->stats, &monitor->snapshot, line, sizeof line) && !even_idle)
         return;
     log_text(LOG_LEVEL_INFO, line);
@@ -148,7 +149,7 @@ void monitor_write_stats(struct monitor *monitor, bool even_idle)
 
 void monitor_look(struct monitor *monitor)
 {
-    take(monitor);
+    take_snapshot(monitor);
     show_status(&monitor->snapshot);
     if (monitor->http)
         http_server_publish(monitor->http, &monitor->snapshot);
@@ -157,7 +158,7 @@ void monitor_look(struct monitor *monitor)
 static const char *heartbeat_state(const struct snapshot *snapshot)
 {
     switch (snapshot->state) {
-    case SNAPSHOT_FAILED: /* its jobs are given back, as in a drain */
+    case SNAPSHOT_FAILED: /* the daemon drains, too: it gives its jobs back and exits */
     case SNAPSHOT_DRAINING:
         return "draining";
     case SNAPSHOT_PAUSED:
@@ -167,8 +168,9 @@ static const char *heartbeat_state(const struct snapshot *snapshot)
     }
 }
 
-/* Publishes the heartbeat (queue/PROTOCOL.md) if the daemon is busy or a value changed; an idle
- * daemon publishes as often as it renews leases. Without memory the next call tries again. */
+/* Publishes the heartbeat (queue/PROTOCOL.md) if the daemon is busy or a value has changed. An idle
+ * daemon publishes it only as often as it renews leases. If memory is short, the next call tries
+ * again. */
 static void publish_heartbeat(struct monitor *monitor)
 {
     const struct snapshot *snapshot = &monitor->snapshot;
@@ -288,7 +290,7 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     snapshot->workers_max = (uint32_t)monitor->options->workers;
     snapshot->streams = engine_slots(engine);
     monitor->state = SNAPSHOT_RUNNING;
-    take(monitor);
+    take_snapshot(monitor);
     if (monitor->http)
         http_server_publish(monitor->http, &monitor->snapshot);
     stats_begin(&monitor->stats, snapshot);

@@ -1,5 +1,5 @@
-/* notify.c - sends datagrams over one open socket. libsystemd's sd_notify would block the loop
- * while systemd does not read: the queue of a unix socket may hold only ten datagrams. */
+/* notify.c - sends messages to systemd as datagrams. It does not use sd_notify of libsystemd, which
+ * would block the loop while systemd does not read: the kernel may queue only ten datagrams. */
 #include "daemon/notify.h"
 
 #include <errno.h>
@@ -17,12 +17,14 @@
 #include "conf/clock.h"
 #include "conf/text.h"
 
+/* How long a ready, reloading or stopping message waits for room in the socket. */
 #define STATE_WAIT_US 200000
 
 static int notify_fd = -1;
 
-/* Parses $NOTIFY_SOCKET: a path, or '@' and a name in the abstract namespace. Returns the length of
- * the address; 0: the variable is not set or not valid. */
+/* Parses the environment variable NOTIFY_SOCKET: a path, or '@' and a name in the abstract
+ * namespace of unix sockets. Returns the length of the address; 0: the variable is not set or not
+ * valid. */
 static socklen_t address_of(struct sockaddr_un *address)
 {
     const char *name = getenv("NOTIFY_SOCKET");
@@ -53,14 +55,15 @@ static bool post(const char *text, int flags)
         setsockopt(notify_fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     }
     ssize_t sent;
-    do /* not connected: systemd may have replaced its socket */
+    do /* the socket is not connected, because systemd may replace its own socket */
         sent = sendto(notify_fd, text, strlen(text), flags | MSG_NOSIGNAL,
                       (struct sockaddr *)&address, length);
     while (sent < 0 && errno == EINTR);
     return sent >= 0;
 }
 
-/* The state message that could not be sent; "": none. A later one replaces it. */
+/* A ready, reloading or stopping message that could not be sent; "": none. A later one replaces
+ * it. */
 static char unsent[64];
 
 static void post_unsent(int flags)

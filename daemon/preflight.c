@@ -12,8 +12,8 @@
 #include "queue/redis/connection.h"
 #include "queue/redis/tls.h"
 
-/* A file that the daemon replaces: its folder must be writable. Special files are left to the
- * function that opens them. */
+/* Checks the path of a file that the daemon replaces by a new one: its folder must be writable. A
+ * device or a FIFO is not checked; the daemon reports it when it opens the file. */
 static void check_replaced(const char *option, const char *path, struct errors *errors)
 {
     struct stat info;
@@ -52,7 +52,7 @@ void preflight_start(const struct options *options, struct errors *errors)
     files_check_roots(options->input_root, options->output_root, errors);
     check_replaced("trace", options->trace, errors);
     check_replaced("timeline", options->timeline, errors);
-    /* An error in its form is one of the configuration, and reported as such. */
+    /* main.c has already reported a value that cannot be parsed. */
     if (http_server_check(options->metrics_listen, &form) &&
         !http_server_check_host(options->metrics_listen, &host))
         errors_add(errors, &host);

@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The first object is the program. */
+/* For dl_iterate_phdr, whose first object is the program; 1 ends the iteration. Only whole pages of
+ * segments that are just readable are released. */
 static int release_constants(struct dl_phdr_info *program, size_t size, void *context)
 {
     (void)size;

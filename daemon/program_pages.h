@@ -1,9 +1,11 @@
 /*
- * program_pages.h - gives back the resident pages of the program's constants.
+ * program_pages.h - frees the memory that the program's constants take after the CUDA driver has
+ * read them.
  */
 #pragma once
 
-/* To find the kernels of its devices, the CUDA driver reads the kernels of all architectures in the
- * program. Removes these constants from resident memory; the system maps a page again when it is
- * read. Call it once, at the end of the start. Any thread. */
+/* To find the kernels for its devices, the CUDA driver reads the kernels of all architectures.
+ * These are constants of the program. This function removes all constants from the resident memory;
+ * the system reads a page again when it is used. Call it once, at the end of the start. Any
+ * thread. */
 void program_pages_release(void);
