@@ -26,7 +26,7 @@ struct command_line {
     bool json;
     bool wrong;      /* wrong usage; the errors were printed */
     bool runs;       /* the daemon runs, so load() is called for a reload */
-    int count;       /* of settings */
+    int count;       /* number of settings */
     struct setting {
         char name[64];
         const char *value;

@@ -9,7 +9,7 @@
 
 #include "daemon/files/files_impl.h"
 
-/* false: errno is set, or *error if the output must end. */
+/* false: errno is set, and *error as well if making->may_go_on has failed. */
 static bool make_folder(int parent, const char *name, const struct files_making *making,
                         struct error *error)
 {
@@ -21,14 +21,14 @@ static bool make_folder(int parent, const char *name, const struct files_making 
         return errno == EEXIST;
     int fd = making->sync ? openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        fsync(fd); /* errors are ignored: the fsync of the file reports them, too */
+        fsync(fd); /* an error is ignored, because the fsync of the file will report it as well */
         close(fd);
     }
     return true;
 }
 
-/* "", "." and ".." are no file names. The job parser (queue/job/job.c) refuses them, too, but the
- * walk must be safe without it. */
+/* Whether a component of a path is "", "." or "..", which are not names of files. The job parser
+ * (queue/job/job.c) refuses them, too, but the functions here must be safe without it. */
 static bool is_no_name(const char *part, size_t length)
 {
     return length == 0 || (length == 1 && part[0] == '.') ||
@@ -43,8 +43,8 @@ void files_close_keep_errno(int fd)
     errno = saved;
 }
 
-/* Opens a subfolder. making: create it if it is missing; NULL: do not. Returns a descriptor, or -1
- * with errno. */
+/* Opens a subfolder. making: how to create it if it is missing; NULL: it is not created. Returns a
+ * descriptor, or -1 with errno. */
 static int step_into(int folder, const char *name, size_t length, const struct files_making *making,
                      struct error *error)
 {
@@ -62,8 +62,8 @@ static int step_into(int folder, const char *name, size_t length, const struct f
     return next;
 }
 
-/* One component at a time: O_NOFOLLOW alone checks only the last component, and openat2 does not
- * exist in the service (RestrictSUIDSGID= hides it). */
+/* Opens one component at a time, because O_NOFOLLOW checks only the last component of a path.
+ * openat2 could check all of them, but the systemd unit forbids it (RestrictSUIDSGID=). */
 int files_walk_to_parent(int root, const char *path, const struct files_making *making,
                          const char **name, struct error *error)
 {
@@ -78,7 +78,7 @@ int files_walk_to_parent(int root, const char *path, const struct files_making *
     if (folder >= 0 && is_no_name(*name, strlen(*name))) {
         if (folder != root)
             close(folder);
-        errno = EXDEV; /* as for a path that leaves the root */
+        errno = EXDEV; /* callers report this as a path that leaves the root */
         return -1;
     }
     return folder;

@@ -19,12 +19,13 @@
 #include "conf/clock.h"
 #include "daemon/files/files_impl.h"
 
+/* Whether an errno means that a path is not allowed: a symbolic link, "..", or a file as folder. */
 static bool is_refusal(int reason)
 {
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
 }
 
-/* The end of a message about missing permissions: the user who lacks them. */
+/* The end of an error message: for missing permissions, the user who lacks them; else "". */
 static const char *whose(int reason, const char *user, char text[64])
 {
     text[0] = '\0';
@@ -44,8 +45,8 @@ static void name_user(uid_t user, char *name, size_t size)
         snprintf(name, size, "%ju", (uintmax_t)user);
 }
 
-/* The setting of the systemd unit that hides or locks this path; NULL: none. Other users can see
- * the path, so the error alone would mislead. */
+/* Returns the setting of the systemd unit that probably hides or write-protects this path; NULL:
+ * none. In a shell the path exists, so that the error alone would confuse the administrator. */
 static const char *unit_setting(const char *path, int reason)
 {
     static const struct {
@@ -126,7 +127,7 @@ static int enter_temporary(int root)
     return openat(root, TEMPORARY_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Opens TEMPORARY_FOLDER. Its owner is not checked. */
+/* Opens TEMPORARY_FOLDER, without a check of its owner. */
 static bool take_temporary(struct files *files, const char *output_root, struct stat *info,
                            struct error *error)
 {
@@ -214,7 +215,8 @@ bool files_has_root(const struct files *files, const char *output_root)
     return has;
 }
 
-/* dup3 keeps the numbers of the descriptors: other workers use them at the same time. */
+/* Puts the new folders in the place of the old ones. dup3 keeps the numbers of the descriptors,
+ * which other workers use at the same time. */
 static bool take_root(struct files *files, int root, int temporary, const char *output_root,
                       struct error *error)
 {
@@ -289,7 +291,8 @@ bool files_leads_to(int root, const char *path, const struct files_identity *fil
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-/* Checks a path after a failed open: a device or FIFO may refuse O_RDONLY, but not O_PATH. */
+/* Whether a path that cannot be opened is a device or the like: these may refuse O_RDONLY, but not
+ * O_PATH. */
 static bool is_special(const struct files *files, const char *path)
 {
     struct stat info;
@@ -327,7 +330,7 @@ static uint64_t nanoseconds(const struct timespec *time)
 enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
                              struct files_input *input, struct error *error)
 {
-    /* O_NONBLOCK: do not wait for the other end of a FIFO or a device. */
+    /* O_NONBLOCK: an open of a FIFO or a device must not wait for its other end. */
     *input = (struct files_input){
         .fd = files_open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
     if (input->fd < 0)
@@ -386,7 +389,8 @@ static uint32_t filesystem_of(int fd)
     return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
 }
 
-/* A tmpfs is in memory, but does not know RWF_NOWAIT. */
+/* Other filesystems need RWF_NOWAIT to read only from the page cache. A tmpfs is always in memory,
+ * and does not know the flag. */
 int files_cache_flags(int fd)
 {
     return filesystem_of(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
@@ -408,7 +412,8 @@ bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* Errors of the disk (ENOSPC, EIO) are write_failed, which is retried; path_refused is final. */
+/* Sets the error for a failed step. Errors of the disk (ENOSPC, EIO) are write_failed, after which
+ * the job is retried; after path_refused it is not. */
 static enum status output_error(struct files_output *output, const char *step, struct error *error)
 {
     int reason = errno;
@@ -434,13 +439,14 @@ static int open_parent(const struct files *files, const char *path,
     int folder = files_walk_to_parent(files->output_root, path, making, name, error);
     if (folder < 0 || folder == files->output_root)
         return folder;
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* unlike O_PATH, for fsync */
+    /* `folder` was opened with O_PATH, with which fsync does not work. */
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     files_close_keep_errno(folder);
     return fd;
 }
 
-/* rename(2) does not cross filesystems. If the target is on another filesystem than
- * TEMPORARY_FOLDER, the temporary file is created in the target's folder. false: errno is set. */
+/* Chooses TEMPORARY_FOLDER, or the target's folder if that is on another filesystem, because
+ * rename(2) does not cross filesystems. false: errno is set. */
 static bool choose_temporary_folder(struct files *files, struct files_output *output)
 {
     struct stat info;
@@ -504,7 +510,7 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
         ssize_t count = write(output->fd, bytes, length);
         if (count < 0 && errno == EINTR)
             continue;
-        if (count == 0) /* regular files never return 0; do not loop for ever */
+        if (count == 0) /* never for a regular file, but the loop must end */
             errno = ENOSPC;
         if (count <= 0)
             return output_error(output, "written", error);
@@ -514,8 +520,8 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
     return STATUS_OK;
 }
 
-/* Opens the temporary file again, because a map that is written needs O_RDWR. Outputs are not
- * opened so at first, because some file servers allow only to write. */
+/* Opens the temporary file again with O_RDWR, which a writable map needs. Outputs are first opened
+ * with O_WRONLY, because some file servers allow only that. */
 static int reopen(const struct files_output *output)
 {
     struct stat info;
@@ -528,8 +534,8 @@ static int reopen(const struct files_output *output)
     return -1;
 }
 
-/* For a tmpfs, st_blksize is the largest page that it tries to allocate for a file of this
- * length. */
+/* Whether a file in a tmpfs would get huge pages: st_blksize is the size of the largest page that
+ * the tmpfs tries to allocate for a file of this length. */
 static bool has_huge_pages(int fd)
 {
     struct stat info;
@@ -550,11 +556,13 @@ uint8_t *files_output_map(struct files_output *output, size_t length)
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* A store to a page that the tmpfs cannot allocate, or that another process has cut off, would end
- * this process. So process_vm_writev copies the bytes: it then fails, or copies fewer. After the
- * copy the pages are removed from the map, but stay in the file, so that they do not count as the
- * process's memory. Each thread removes its own pieces, which is faster than to leave all of them
- * to one munmap. */
+/* The bytes are copied by process_vm_writev to this process itself, not by memcpy: if the tmpfs
+ * cannot allocate a page, or another process has shortened the file, memcpy would end this process
+ * with SIGBUS, but process_vm_writev only copies fewer bytes.
+ *
+ * Then the pages are removed from the map, so that they do not count as memory of this process;
+ * they stay in the file. It is faster if each thread removes its own pages than if munmap removes
+ * all. */
 bool files_map_write(uint8_t *map, const uint8_t *bytes, uint64_t from, uint64_t to)
 {
     size_t size = to - from;
@@ -584,8 +592,8 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
     return STATUS_OK;
 }
 
-/* Whether the target may be open while it is renamed over. On NFS it would be moved aside first
- * ("silly rename"), so that its name is missing for a moment. */
+/* Whether a file may be open while another file is renamed over it. NFS would first rename an open
+ * file to another name ("silly rename"), so that for a moment no file has its name. */
 static bool may_stay_open(uint32_t filesystem)
 {
     switch (filesystem) {
@@ -613,12 +621,15 @@ static enum status ask_may_replace(struct files_output *output, int target,
     return may_replace(context, &identity, error);
 }
 
-/* The kernel frees the blocks of a replaced file when its last reference ends. If that is the
- * rename's own reference, it frees them while it holds the locks of both folders, and one lock for
- * all renames between folders of the filesystem: 0.18 ms for 1.3 MB in tmpfs, for one worker at a
- * time (tests/bench/FIGURES.md). So the target is open during the rename, and a close frees it. */
-static enum status replace(struct files_output *output, files_may_replace *may_replace,
-                           void *context, struct error *error)
+/* Renames the temporary file over an existing file.
+ *
+ * The kernel frees the blocks of the replaced file when its last reference ends. If rename(2) has
+ * the last reference, it frees them while it holds the locks of both folders and the lock for all
+ * renames between folders of the filesystem: for 0.18 ms per 1.3 MB in a tmpfs, during which no
+ * other worker can rename (tests/bench/FIGURES.md). So the replaced file is open during the rename,
+ * and its close frees it without these locks. */
+static enum status replace_target(struct files_output *output, files_may_replace *may_replace,
+                                  void *context, struct error *error)
 {
     int target = openat(output->folder, output->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (target < 0 && errno != ENOENT)
@@ -645,10 +656,10 @@ enum status files_output_place(struct files_output *output, bool sync,
 {
     if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
                   RENAME_NOREPLACE) != 0) {
-        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE; there may be a file or none. */
+        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so the name may exist or not. */
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return output_error(output, "renamed into place", error);
-        if (replace(output, may_replace, context, error) != STATUS_OK)
+        if (replace_target(output, may_replace, context, error) != STATUS_OK)
             return error->status;
     }
     output->is_temporary = false;

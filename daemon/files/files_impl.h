@@ -1,6 +1,6 @@
 /*
- * files_impl.h - what the sources of this folder share: paths below a root, and the names and
- * creation of temporary files.
+ * files_impl.h - functions that only the sources of this folder use: for paths below a root, and
+ * for temporary files.
  */
 #pragma once
 
@@ -11,16 +11,16 @@
 
 #define TEMPORARY_FOLDER ".gpuimgd"
 #define TEMPORARY_SUFFIX ".tmp"
-/* A temporary file is INSTANCE.JOB.FETCH.INDEX.tmp in TEMPORARY_FOLDER. If it is in the target's
- * folder, its name has this prefix. */
+/* The name of a temporary file in TEMPORARY_FOLDER is INSTANCE.JOB.FETCH.INDEX.tmp. Beside its
+ * target, in the same folder, its name begins with this prefix. */
 #define BESIDE_PREFIX TEMPORARY_FOLDER "."
 
-/* Creates a file for writing. An existing one is removed, never opened: it may be a link planted to
- * make the daemon overwrite another file. Returns a descriptor, or -1 with errno. */
+/* Creates a file for writing. Removes an existing one and never opens it: it may be a link by which
+ * somebody wants the daemon to overwrite another file. Returns a descriptor, or -1 with errno. */
 int files_create(int folder, const char *name);
 
-/* The time and owner that a filesystem gives to a new file. A file server has its own clock and may
- * map users. */
+/* The time and owner that a filesystem gives to a new file. They may differ from those of this
+ * host: a file server has its own clock and may map users. */
 struct files_touch {
     time_t now;
     uid_t user;
@@ -30,17 +30,20 @@ struct files_touch {
 bool files_touch(const struct files *files, int folder, const char *prefix,
                  struct files_touch *touch);
 
-/* Sweeps a folder with outputs and their temporary files, once per folder. */
-void files_sweep_beside(struct files *files, int folder, struct files_identity now);
+/* Removes the temporary files of dead daemons in a folder of outputs on another filesystem. Does
+ * nothing if this folder was searched before. identity: of the folder. */
+void files_sweep_beside(struct files *files, int folder, struct files_identity identity);
 
 /* Closes a descriptor, unless it is -1, and keeps errno. */
 void files_close_keep_errno(int fd);
 
-/* Finds the parent folder of path below root, and sets *name to the last component. making: creates
- * missing folders; NULL: does not. Returns root if path has no other component, else a new
- * descriptor, or -1 with errno; *error is set, too, if making->may_go_on said no. */
+/* Opens the parent folder of `path` below the folder `root`, and sets *name to the last component
+ * of the path. making: how to create missing folders; NULL: they are not created. Returns `root`
+ * itself if the path has only one component, else a new descriptor, or -1 with errno. If
+ * making->may_go_on has failed, *error is set as well. */
 int files_walk_to_parent(int root, const char *path, const struct files_making *making,
                          const char **name, struct error *error);
 
-/* Opens a file below root without following links. Returns a descriptor, or -1 with errno. */
+/* Opens a file below the folder `root` without following symbolic links. Returns a descriptor, or
+ * -1 with errno. */
 int files_open_beneath(int root, const char *path, int flags);

@@ -11,8 +11,8 @@
 #include "conf/text.h"
 #include "daemon/files/files_impl.h"
 
-/* A temporary file of a daemon on another host is removed at this age: no attempt works longer than
- * the maximum of job_timeout_s. */
+/* In folders other than TEMPORARY_FOLDER, a temporary file of a daemon on another host is removed
+ * at this age. No job writes an output for that long: this is the maximum of job_timeout_s. */
 #define LEFTOVER_AGE_S 86400
 
 int files_create(int folder, const char *name)
@@ -42,7 +42,7 @@ bool files_touch(const struct files *files, int folder, const char *prefix,
     return known;
 }
 
-/* Removes ".N" from the end of the name. */
+/* Removes ".NUMBER" from the end of the name. false: the name does not end like this. */
 static bool cut_number(char *name)
 {
     char *dot = strrchr(name, '.');
@@ -53,8 +53,8 @@ static bool cut_number(char *name)
     return true;
 }
 
-/* Parses prefix INSTANCE.JOB.FETCH.INDEX.tmp and copies INSTANCE. false: the name differs from this
- * form in any way, so it may be a user's file. */
+/* Copies INSTANCE from a name of the form INSTANCE.JOB.FETCH.INDEX.tmp after the prefix. false: the
+ * name differs from this form in any way, so it may be the file of a user. */
 static bool temporary_owner(const char *name, const char *prefix, char inst[INSTANCE_BYTES_MAX])
 {
     char rest[FILES_TEMPORARY_BYTES_MAX];
@@ -69,15 +69,15 @@ static bool temporary_owner(const char *name, const char *prefix, char inst[INST
            text_copy(inst, INSTANCE_BYTES_MAX, rest);
 }
 
-/* The search through one folder. */
+/* The search for temporary files in one folder. */
 struct sweep {
     const struct files *files;
     int folder;
     const char *prefix;
     double age_s;
-    bool touched; /* files_touch was called. It writes to the disk, so it is called only when a
-                     file may have to be removed */
-    bool dated;   /* touch.now is valid */
+    bool touched; /* files_touch was called; only if a file may have to be removed, because it
+                     writes to the disk */
+    bool dated;   /* files_touch has set touch.now */
     struct files_touch touch;
 };
 
@@ -127,16 +127,14 @@ size_t files_sweep(const struct files *files, double age_s)
     return sweep_folder(files, files->temporary, "", age_s);
 }
 
-/* Called when a job writes to a folder on another filesystem. The last FILES_SWEPT_MAX folders are
- * remembered and not searched again. */
-void files_sweep_beside(struct files *files, int folder, struct files_identity now)
+void files_sweep_beside(struct files *files, int folder, struct files_identity identity)
 {
     bool known = false;
     pthread_mutex_lock(&files->lock);
     for (size_t i = 0; i < FILES_SWEPT_MAX && !known; i++)
-        known = files_same(&files->swept[i], &now);
+        known = files_same(&files->swept[i], &identity);
     if (!known)
-        files->swept[files->swept_next++ % FILES_SWEPT_MAX] = now;
+        files->swept[files->swept_next++ % FILES_SWEPT_MAX] = identity;
     pthread_mutex_unlock(&files->lock);
     if (!known)
         sweep_folder(files, folder, BESIDE_PREFIX, LEFTOVER_AGE_S);

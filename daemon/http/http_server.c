@@ -59,26 +59,28 @@ void http_server_destroy(struct http_server *server)
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 
-/* From here on each new connection closes the oldest one, so that a client with many slow
- * connections does not lock others out. The remaining ones are for connections that are closing. */
+/* If this many connections are open, a new one closes the oldest, so that a client with many slow
+ * connections does not lock others out. HTTP_CONNECTIONS_MAX is higher, because a connection that
+ * is being closed still counts for libmicrohttpd. */
 #define CONNECTIONS_KEPT 32
 /* A silent connection is closed after this time. */
 #define IDLE_S 10
-/* Memory per connection, which bounds the request header. It has room for the cookies of all other
- * services of the host: browsers send them, too. */
+/* Memory per connection, which limits the length of a request header. Browsers also send the
+ * cookies of all other services on the same host. */
 #define CONNECTION_BYTES_MAX (32 * KIB)
-/* A document is written again after this time even if the snapshot is the same, because it reports
- * the age of the snapshot (is the loop stuck?). */
+/* A document is written again after this time even if the snapshot is still the same: the document
+ * says how old the snapshot is, so that a stuck loop is noticed. */
 #define DOCUMENT_NS NS_PER_S
 /* 421 Misdirected Request (RFC 9110, section 15.5.20). Older versions of libmicrohttpd lack it. */
 #define MISDIRECTED 421
 /* The HTTP thread has a lower priority than the workers and the loop. */
 #define NICENESS 10
 
+/* What a path of the server returned last. */
 struct document {
     struct MHD_Response *response; /* NULL: not written yet */
-    unsigned status;
-    uint64_t generation, made_ns;
+    unsigned status;               /* of HTTP */
+    uint64_t generation, made_ns;  /* of which snapshot it was made, and when */
 };
 
 struct connection {
@@ -101,7 +103,7 @@ struct http_server {
     struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
     struct connection connections[HTTP_CONNECTIONS_MAX];
-    bool nice;
+    bool nice; /* the thread has set its priority */
 };
 
 /* ---- documents ------------------------------------------------------------------------------ */
@@ -136,8 +138,9 @@ static char *write_history(struct http_server *server, uint64_t now_ns)
 
 static const struct route {
     const char *path, *type, *policy;
-    /* Either writes the document, which is cached per snapshot for up to DOCUMENT_NS, or gives a
-     * verdict for each request. */
+    /* One of these two is set. `write` writes the document, which is then used for up to
+     * DOCUMENT_NS. `verdict` is called for each request: its text is the document, and its result
+     * is the status. */
     char *(*write)(struct http_server *server, uint64_t now_ns);
     bool (*verdict)(const struct snapshot *snapshot, uint64_t now_ns, char *why, size_t size);
 } routes[ROUTES] = {
@@ -219,8 +222,8 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-/* Answers on the first call, after the request header. libmicrohttpd then closes the connection
- * without waiting for a body. */
+/* Called by libmicrohttpd when a request header is complete. A body is not read: with a response
+ * queued at this point, libmicrohttpd closes the connection after it. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **state)
@@ -247,7 +250,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Shuts the oldest socket down: libmicrohttpd closes it and tells on_connection. */
+/* Notes a new connection. If CONNECTIONS_KEPT are open already, it shuts the oldest one down;
+ * libmicrohttpd then closes that connection and calls on_connection. */
 static void note_connection(struct http_server *server, int fd, void **socket_context)
 {
     size_t kept = 0;
@@ -275,7 +279,7 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
 {
     struct http_server *server = context;
     if (!server->nice) {
-        setpriority(PRIO_PROCESS, 0, NICENESS); /* this thread only; failure does no harm */
+        setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux of this thread only; may fail */
         server->nice = true;
     }
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -338,7 +342,8 @@ struct http_server *http_server_create(const char *listen, const struct snapshot
     return server;
 }
 
-/* Never waits: the HTTP thread has a low priority and may lose its CPU while it holds the lock. */
+/* Skips the snapshot rather than wait for the lock: the HTTP thread has a low priority, so it may
+ * lose its CPU for a long time while it holds the lock. */
 void http_server_publish(struct http_server *server, const struct snapshot *snapshot)
 {
     if (pthread_mutex_trylock(&server->lock) != 0) /* uncovered: service */

@@ -19,11 +19,11 @@ struct http_server;
 /* Checks a value of metrics_listen; "" (no server) is valid. false: error has the reason. */
 bool http_server_check(const char *listen, struct error *error) MUST_CHECK;
 
-/* The same, and whether this host has the address or can make the unix socket. Looks up the host
- * name. Another process may use the port. */
+/* The same, and whether this host has the address, or the unix socket can be created. Looks up the
+ * host name. Does not find out if another process uses the port. */
 bool http_server_check_host(const char *listen, struct error *error) MUST_CHECK;
 
-/* Opens the socket, starts the HTTP thread and serves the snapshot. NULL: error has the reason. */
+/* Opens the socket, starts the HTTP thread and serves this snapshot. NULL: error has the reason. */
 struct http_server *http_server_create(const char *listen, const struct snapshot *snapshot,
                                        struct error *error);
 /* Serves this snapshot from now on, or skips it if the HTTP thread holds the lock. */

@@ -13,13 +13,15 @@
 
 #include "conf/text.h"
 
-/* Connections that the kernel queues until accept: a browser opens six, a scraper one. */
+/* Connections that wait in the kernel until they are accepted: a browser opens six at once, a
+ * Prometheus server one. */
 #define BACKLOG 16
 
+/* A parsed address. */
 struct place {
-    char host[256]; /* "": unix socket */
-    char port[8];
-    const char *path;
+    char host[256];   /* "": unix socket */
+    char port[8];     /* of TCP */
+    const char *path; /* of a unix socket; NULL: TCP */
 };
 
 static bool refuse(const char *option, const char *text, const char *why, struct error *error)
@@ -119,12 +121,13 @@ static bool open_unix(struct listener *listener, const char *path)
     if (!listen_on(listener, AF_UNIX, (const struct sockaddr *)&address, sizeof address))
         return false;
     text_copy(listener->path, sizeof listener->path, path);
-    chmod(path, 0660); /* the umask must not keep the group from connecting */
+    chmod(path, 0660); /* the group may connect, whatever the umask is */
     snprintf(listener->name, sizeof listener->name, "unix:%s", path);
     return true;
 }
 
-static void name_it(struct listener *listener, const char *host)
+/* Sets the name with the actual port, which differs from the option if that has port 0. */
+static void set_name(struct listener *listener, const char *host)
 {
     struct sockaddr_storage got;
     socklen_t length = sizeof got;
@@ -155,7 +158,7 @@ static bool open_tcp(struct listener *listener, const char *option, const char *
     return listener->fd >= 0 || cannot(option, text, strerror(why), error);
 }
 
-/* Whether a socket can be made at the path, or there is one. Sets errno. */
+/* Whether a socket can be created at the path, or exists there. false: errno is set. */
 static bool may_listen(const char *path)
 {
     char folder[sizeof(((struct listener *)NULL)->path)];
@@ -195,7 +198,7 @@ bool listener_open(struct listener *listener, const char *option, const char *te
         return open_unix(listener, place.path) || cannot(option, text, strerror(errno), error);
     if (!open_tcp(listener, option, text, &place, place.port, error))
         return false;
-    name_it(listener, place.host);
+    set_name(listener, place.host);
     text_copy(listener->host, sizeof listener->host, place.host);
     return true;
 }

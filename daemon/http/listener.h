@@ -1,5 +1,8 @@
-/* listener.h - parses the address in an option and opens the socket for the HTTP server. Only
- * listener_takes_host runs on the HTTP thread. */
+/*
+ * listener.h - opens the socket of the HTTP server, at the address in an option.
+ *
+ * listener_takes_host runs on the HTTP thread, all other functions run on the loop thread.
+ */
 #pragma once
 
 #include <netinet/in.h>
@@ -18,18 +21,19 @@ struct listener {
  * any free port. Looks up no name. false: error names the option and the reason. */
 bool listener_check(const char *option, const char *text, struct error *error) MUST_CHECK;
 
-/* The same, and whether listener_open could bind the address if no process had its port. Opens no
- * port, but looks up the host name, as listener_open does. */
+/* The same, and whether listener_open could open the socket, as far as this can be known without
+ * taking the port: another process may use it. Looks up the host name. */
 bool listener_check_host(const char *option, const char *text, struct error *error) MUST_CHECK;
 
-/* Opens a non-blocking socket, binds it and listens. Replaces the unix socket of a dead process.
- * Looks up the host name, which may block on DNS: call it only before jobs run. localhost is
+/* Opens a non-blocking socket, binds it and listens. Replaces a unix socket whose process is dead.
+ * The lookup of the host name may block for long: call it only before jobs run. localhost is
  * 127.0.0.1, without a lookup. */
 bool listener_open(struct listener *listener, const char *option, const char *text,
                    struct error *error) MUST_CHECK;
 void listener_close(struct listener *listener); /* idempotent */
 
-/* Returns true if a request with this Host header (NULL: none) may be answered. This stops DNS
- * rebinding: a foreign site can point its name to our address, but the browser still sends that
- * name as Host. A unix socket accepts any Host, because browsers cannot connect to it. */
+/* Whether a request with this Host header (NULL: none) may be answered. The check stops DNS
+ * rebinding: a foreign website can let its name point to the address of this server, so that its
+ * scripts may read the answers. But the browser still sends that name as Host. A unix socket
+ * accepts any Host, because browsers cannot connect to it. */
 bool listener_takes_host(const struct listener *listener, const char *header);

@@ -8,17 +8,20 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 
-/* Includes the wait for jobs on the same device. The check does not treat a timeout as a fault. */
+/* The time limit of the test image on a device, with the wait for jobs of the device. A device that
+ * exceeds it stays in service: that is only a warning. */
 #define TIMEOUT_S 60
-/* Before most tasks of the workers, because the check holds memory that jobs may wait for. */
+/* The highest priority of the workers' tasks: a check should end soon, because it uses memory for
+ * which jobs may wait. */
 #define PRIORITY 3
 
+/* The check of one device. */
 struct run {
     struct gpu_check *check;
     struct engine_memory memory;
     struct engine_task task;
-    struct error error; /* of the engine's task, or of a worker */
-    bool wrong;         /* a worker found wrong pixels or a codec failed: a fault */
+    struct error error; /* of the device or of a worker */
+    bool wrong; /* the result is wrong, or a codec has failed: takes the device out of service */
 };
 
 struct gpu_check {
@@ -31,7 +34,7 @@ struct gpu_check {
     struct worker_task task;
     struct run runs[DEVICES_MAX];
     uint32_t run_count;
-    atomic_uint computing; /* runs whose task has not ended */
+    atomic_uint computing; /* devices that have not finished */
     struct gpu_check_counts counts;
 };
 
@@ -85,7 +88,7 @@ static void submit_task(struct gpu_check *check,
     workers_submit(check->workers, &check->task);
 }
 
-/* On the device's thread. */
+/* Called on the thread of the device. The last device submits the comparison. */
 static void on_computed(struct engine_task *task)
 {
     struct run *run = container_of(task, struct run, task);

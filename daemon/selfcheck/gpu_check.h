@@ -1,11 +1,11 @@
 /*
  * gpu_check.h - checks every GPU with a test image at intervals while jobs run.
  *
- * A worker decodes the test image, each device with free memory processes it beside the jobs, and a
- * worker compares the result with the CPU engine's. A device that gives a different bit leaves
- * service, and the others continue. Its checks go on; the first that it passes puts it back. If no
- * other device is in service, the engine has a fault: the daemon ends, and its jobs are given back
- * without a charge. Loop thread only.
+ * A worker decodes the test image, each device with free memory processes it between the jobs, and
+ * a worker compares the results with that of the CPU engine. If a bit differs, the device is taken
+ * out of service: it gets no more jobs. It is still checked, and is put back into service when it
+ * passes a check. If no device is left in service, the daemon exits; its jobs go back to Redis and
+ * lose no attempt. Loop thread only.
  */
 #pragma once
 
@@ -16,18 +16,18 @@
 
 struct gpu_check;
 
-/* For asynchronous engines only. The first check is scheduled by gpu_check_set_interval. The
- * arguments are borrowed. NULL: out of memory. */
+/* Only for CUDA engines, which run tasks asynchronously. Without gpu_check_set_interval, there are
+ * no checks. The arguments are borrowed. NULL: out of memory. */
 struct gpu_check *gpu_check_create(uv_loop_t *loop, struct engine *engine, struct workers *workers,
                                    const struct test_image *test_image);
 /* Sets the pause between two checks, in seconds; 0: no further checks. Takes NULL. */
 void gpu_check_set_interval(struct gpu_check *check, double interval_s);
-/* Returns true while a worker or a device uses the check: it must not be destroyed. Takes NULL. */
+/* Whether a worker or a device uses the check, so that it must not be destroyed. Takes NULL. */
 bool gpu_check_is_running(const struct gpu_check *check);
-/* Counts since the start, per check and device. */
+/* Counts since the start. A check of two devices counts twice. */
 struct gpu_check_counts {
     uint64_t runs, failures;
 };
 struct gpu_check_counts gpu_check_counts(const struct gpu_check *check); /* takes NULL */
-/* The timer must already be closed, with all handles of the loop. Takes NULL. */
+/* Call it after all handles of the loop are closed. Takes NULL. */
 void gpu_check_destroy(struct gpu_check *check);

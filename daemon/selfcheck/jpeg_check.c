@@ -11,7 +11,8 @@
 #include "gpu/engine/task_wait.h"
 #include "gpu/jpeg/codec_memory.h"
 
-/* Odd sides: the image ends within an MCU, and Cb and Cr within a block. */
+/* Odd sides, so that the image ends within an MCU (the unit of a JPEG with all components), and Cb
+ * and Cr end within a block of 8 x 8 samples. */
 #define SIDE_ACROSS 173
 #define SIDE_DOWN   91
 #define FILE_BYTES  (4 * SIDE_ACROSS * SIDE_DOWN)
@@ -21,7 +22,7 @@
 static const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT,
                                            .jpeg_scans_max = JPEG_SCANS_DEFAULT};
 
-/* A job with two outputs: the decoded pixels, and a JPEG of them. */
+/* A generated file, and a job for it with two outputs: the decoded pixels, and a JPEG of them. */
 struct trial {
     struct plan plan;
     struct engine_memory memory;
@@ -32,7 +33,7 @@ struct trial {
     struct encoder_settings encoder; /* of the second output */
     struct image_info info;
     struct decode_request decode;
-    char what[80];
+    char what[80]; /* describes the file in a warning */
     uint8_t file[FILE_BYTES];
 };
 
@@ -41,7 +42,7 @@ struct check {
     struct task_wait wait;
     size_t submitted;
     struct codec_context *codec;
-    struct engine_codecs equal; /* so far */
+    struct engine_codecs equal; /* the decoder, the encoder: all results so far equal libjpeg's */
     struct error *error;
     struct jpeg_frame frame;
     uint8_t drawn[SIDE_ACROSS * SIDE_DOWN * 3];
@@ -63,9 +64,9 @@ static void draw(uint8_t *pixels)
     }
 }
 
-/* The trial of this number: every sampling with every scale, and in turn as Y, RGB or YCbCr, with
- * qualities from 1 to 100 and with three restart intervals. The samplings of the second output
- * alternate. Returns false after the last one. */
+/* Makes the trial of this number. All trials together have every combination of a subsampling, a
+ * scale, and Y, RGB or YCbCr as the result. Qualities from 1 to 100, three restart intervals, and
+ * the subsamplings of the second output alternate. false: there is no such trial, or an error. */
 static bool make_trial(struct check *check, struct trial *trial, unsigned number)
 {
     static const enum subsampling samplings[] = {SUBSAMPLING_GRAY, SUBSAMPLING_444,
@@ -190,7 +191,8 @@ static bool same_pixels(const struct image *a, const struct image *b)
     return true;
 }
 
-/* Compares both outputs with those of libjpeg. false: an error of libjpeg. */
+/* Compares both outputs with those of libjpeg, and turns off a codec whose output differs. false:
+ * libjpeg has failed. */
 static bool compare(struct check *check, struct trial *trial, const char *device)
 {
     struct image got = plan_result(&trial->plan, 0, trial->memory.input, trial->memory.output);
@@ -222,14 +224,16 @@ static bool compare(struct check *check, struct trial *trial, const char *device
 
 /* ---- all trials ----------------------------------------------------------------------------- */
 
-/* false: the device may still write to the memory of the trials. */
+/* Waits for all trials. false: one has not ended in time, so the device may still write to the
+ * memory of the trials. */
 static bool all_ended(struct check *check)
 {
     return task_wait_for(&check->wait, check->submitted, TIMEOUT_S) ||
            error_refuse(check->error, "the JPEG codec did not answer within %d s", TIMEOUT_S);
 }
 
-/* Runs up to TRIALS_AT_ONCE trials together. *number: of the next trial. */
+/* Runs up to TRIALS_AT_ONCE trials together, from *number on, which it increases. *more: whether
+ * there are further trials. */
 static bool run_some(struct check *check, uint32_t device, unsigned *number, bool *more)
 {
     unsigned count = 0;
@@ -282,7 +286,7 @@ bool jpeg_check_run(struct engine *engine, struct error *error)
         return ok;
     codec_context_destroy(check->codec);
     if (!task_wait_for(&check->wait, check->submitted, 0))
-        return ok; /* the device may still write to its memory */
+        return ok; /* without free(check): the device may still write to it */
     task_wait_close(&check->wait);
     free(check);
     return ok;

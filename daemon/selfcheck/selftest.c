@@ -9,14 +9,16 @@
 #define TRIAL_HEIGHT   61
 #define TRIAL_CHANNELS 4
 #define TRIAL_BYTES    (TRIAL_WIDTH * TRIAL_HEIGHT * TRIAL_CHANNELS)
-/* Maximum error of a sample after a JPEG round trip with quality 100. libjpeg-turbo: 2. */
+/* The largest difference of a sample that is allowed after a lossy format with quality 100.
+ * libjpeg-turbo has at most 2. */
 #define TRIAL_LOSS_MAX 8
 
-/* If the program has only PTX for a device, its driver compiles the kernels at the first start, in
- * 30 s on a fast core. gpuimgd.service gives a start 180 s. */
+/* If the program has only PTX (portable code) for a device, the driver compiles the kernels at the
+ * first start, which takes 30 s on a fast core. gpuimgd.service allows 180 s for a start. */
 #define TIMEOUT_S   120
 #define TASKS_MAX   (DEVICES_MAX * STREAMS_CEILING)
 
+/* The test of one format. */
 struct trial {
     struct codec_context *context;
     const struct format *format;
@@ -128,7 +130,7 @@ static void on_done(struct engine_task *task)
     task_wait_ended(&container_of(task, struct run, task)->test->wait);
 }
 
-/* Starts one run. false: the pools have no memory left, or the codec failed. */
+/* Starts the test image once. false: the pools have no memory left, or the codec has failed. */
 static bool start(struct selftest *test, struct run *run, struct error *error)
 {
     struct engine *engine = test->engine;
@@ -163,7 +165,8 @@ static bool check(struct selftest *test, const struct run *run)
            wrong(test, error.text); /* uncovered: selftest */
 }
 
-/* Starts as many runs as there are slots. *ended: all of them have ended. */
+/* Runs the test image as often as the engine has streams, all at once, because the engine gives
+ * each run a stream of its own. *ended: all runs have ended. */
 static bool run_all(struct selftest *test, bool *ended)
 {
     struct error error = {0};
@@ -196,7 +199,7 @@ bool selftest_run(struct engine *engine, const struct test_image *test_image, st
     bool ok = test->codec ? run_all(test, &ended) : wrong(test, "no memory");
     codec_context_destroy(test->codec);
     if (!ended) /* uncovered: selftest */
-        return ok; /* the device may still write to the memory of its tasks */
+        return ok; /* without free(test): the device may still write to it */
     task_wait_close(&test->wait);
     free(test);
     return ok;

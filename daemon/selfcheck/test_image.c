@@ -13,8 +13,9 @@
 #define OVERLAY_SIDE 23
 #define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
 
-/* Each kernel launcher of gpu/ops has a pass in one of these chains, and a wrong bit in its output
- * changes the chain's result: tests/cuda/test_test_image.c. No result has alpha. */
+/* The operations of the outputs: one list per output. Every kernel of gpu/ops is used at least
+ * once, and a wrong bit in its result changes the output (tests/cuda/test_test_image.c checks
+ * this). No output has alpha. */
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
@@ -30,7 +31,7 @@ static const char chains[] =
     "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"],"
     "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}]]";
 
-/* A profile for to_srgb: the colorants of Display P3 and a gamma of 2.2. */
+/* An ICC profile for the operation to_srgb: the primaries of Display P3 and a gamma of 2.2. */
 #define TAG(a, b, c, d, at, bytes) a, b, c, d, 0, 0, (at) >> 8, (at) & 255, 0, 0, 0, bytes
 #define XYZ(x, y, z) 'X', 'Y', 'Z', ' ', 0, 0, 0, 0, FIXED(x), FIXED(y), FIXED(z)
 #define FIXED(number) 0, 0, (uint8_t)((number) >> 8), (uint8_t)(number)
@@ -58,7 +59,7 @@ struct file {
 };
 
 struct test_image {
-    struct file source, result; /* PNG; `result` is the output of the first chain */
+    struct file source, result; /* PNG files; `result` is the expected first output */
     struct image_info info;
     struct plan plan;
     uint8_t *output; /* the CPU engine's output buffer */
@@ -135,8 +136,9 @@ bool test_image_compare(const struct test_image *test, struct codec_context *cod
     return ok;
 }
 
-/* Draws squares of noise and of smooth gradients, the same on every machine. The first pixel is
- * nearly opaque and neither black nor white, so that a wrong bit in it changes the results. */
+/* Draws squares of noise and of smooth gradients, with the same pixels on every machine. The first
+ * pixel is nearly opaque and neither black nor white, so that a wrong bit in it changes the
+ * results. */
 static void draw(const struct image *image)
 {
     uint32_t state = 2463534242u;
@@ -165,7 +167,7 @@ static bool make_source(struct test_image *test, struct codec_context *codec, st
     return ok;
 }
 
-/* The overlay has every alpha, the same on every machine. */
+/* Draws the overlay for the operation composite. It has all values of alpha. */
 static enum status draw_overlay(void *context, const struct plan_overlay_request *request,
                                 struct plan_overlay *overlay, struct error *error)
 {

@@ -1,9 +1,10 @@
 /*
- * test_image.h - a test image with a plan that runs every GPU kernel, and the expected result.
+ * test_image.h - a test image, operations on it that use every GPU kernel, and the expected result.
  *
- * The codecs and the CPU engine create the file and the result once. Nothing changes after that, so
- * all other functions may be called on any thread. A check has three steps: test_image_decode, the
- * plan on an engine, and test_image_compare.
+ * test_image_create draws the image and computes the result with the CPU engine. A check of another
+ * engine has three steps: test_image_decode, running the plan on that engine, and
+ * test_image_compare. After test_image_create nothing changes, so all other functions may be called
+ * on any thread.
  */
 #pragma once
 
@@ -17,14 +18,14 @@ struct test_image *test_image_create(struct error *error);
 void test_image_destroy(struct test_image *test_image); /* takes NULL */
 
 const struct plan *test_image_plan(const struct test_image *test_image);
-/* Decodes the file into memory that is reserved for the plan. false: error has gpu_failed or the
- * codec's error. */
+/* Decodes the image into memory that was reserved for the plan. false: error has the reason. */
 bool test_image_decode(const struct test_image *test_image, struct codec_context *codec,
                        const struct engine_memory *memory, struct error *error) MUST_CHECK;
-/* Compares the engine's pixels and values in memory with the expected ones. Then encodes the pixels
- * of the first chain and compares the file. false: error has the reason. */
+/* Compares the pixels and values that the engine has written to memory with the expected ones. Also
+ * encodes the pixels of the first output and compares the file, as a test of the codec. false:
+ * error has the reason. */
 bool test_image_compare(const struct test_image *test_image, struct codec_context *codec,
                         const struct engine_memory *memory, struct error *error) MUST_CHECK;
 
-/* The flush of a codec_sink whose buffer must hold the whole file, of sink->total bytes. */
+/* A flush function for a struct codec_sink whose buffer holds the whole file. */
 enum status test_image_flush(struct codec_sink *sink, size_t used, struct error *error);
