@@ -1,4 +1,4 @@
-/* codec.c - see codec.h. Finds the codec of a format and runs it. */
+/* codec.c - finds the codec of a format and calls its functions (codec.h). */
 #include "codecs/codec_impl.h"
 
 #include <assert.h>
@@ -94,7 +94,8 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
     return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 
-/* Takes one kind of metadata of the file that was probed again. false: it is another size. */
+/* Moves one kind of metadata from the second probe of a file to the info of the first one, unless
+ * it is there. false: its size differs from the first probe. */
 static bool take(uint8_t **from, size_t from_bytes, uint8_t **to, size_t to_bytes)
 {
     if (to_bytes == 0 || *to)
@@ -170,8 +171,8 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
                            size_t metadata_bytes)
 {
     enum { header_bytes = 4096 };
-    /* A JPEG stores a profile in segments of 64 KiB, a PNG deflated: both may add some bytes. The
-     * headers of chunks and boxes are in header_bytes. */
+    /* Metadata may take a little more than its size: a JPEG splits a profile into segments of
+     * 64 KiB, a PNG deflates it. header_bytes allow for the headers of chunks and boxes. */
     size_t bytes = header_bytes + metadata_bytes + metadata_bytes / 1024 +
                    codec_of(format)->encoded_bytes(width, height, channels, settings);
     size_t most = settings->max_bytes > 0 ? (size_t)settings->max_bytes : SIZE_MAX;

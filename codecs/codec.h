@@ -2,9 +2,9 @@
  * codec.h - decodes image files in memory to pixels, and encodes pixels to image files.
  *
  * Each format of conf/formats.def has a codec (jpeg/, png.c and others). All functions run on a
- * worker thread with the worker's own codec_context; workers share no state. The caller owns pixels
- * and file bytes. On failure a function sets `error` and frees all library state; part of the
- * destination may be written.
+ * worker thread, unless a comment says otherwise, with the codec_context of that worker; workers
+ * share no state. The caller owns pixels and file bytes. On failure a function sets `error` and
+ * frees all objects of libraries; a part of the destination may be written.
  */
 #pragma once
 
@@ -13,15 +13,15 @@
 #include "conf/status.h"
 
 struct jpeg_frame;    /* codecs/jpeg/frame.h */
-struct codec_context; /* state of a worker, reused from job to job */
+struct codec_context; /* state of the codecs of a worker, used again for each job */
 
-/* Who waits for a result. A codec in another process asks about every 50 ms, on the worker, whether
- * the result is still wanted. */
+/* Tells a codec whether somebody still waits for its result. While libraries run in another process
+ * (AVIF), the worker calls is_gone about every 50 ms. true: the job was cancelled. */
 struct codec_caller {
     bool (*is_gone)(const struct codec_caller *caller);
 };
 
-/* Limits from the configuration. Each job has its own copy, so a reload does not race with it. */
+/* Limits from the configuration. Each job has a copy, which a reload does not change. */
 struct codec_limits {
     uint64_t pixels_max;
     uint32_t side_max;
@@ -30,9 +30,9 @@ struct codec_limits {
     bool lenient;            /* accept a truncated or corrupt JPEG, and a PNG without its end or
                                 with damaged ancillary chunks */
     unsigned metadata;       /* METADATA_EXIF, METADATA_XMP, METADATA_COPYRIGHT: what a probe
-                                copies, besides the profile */
-    bool keeps_orientation;  /* outputs are not made upright: if the orientation is not in the
-                                EXIF of the file, a probe adds it to the EXIF that it copies */
+                                copies, besides the ICC profile */
+    bool keeps_orientation;  /* outputs are not made upright, so they need an orientation in EXIF: a
+                                probe adds it to the EXIF that it copies, if it is missing there */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
     const struct codec_caller *caller; /* optional */
@@ -50,7 +50,7 @@ struct image_density {
 struct image_info {
     const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
-    uint32_t channels;       /* of a colour decode: 1 gray, 3 RGB, 4 RGBA */
+    uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
@@ -62,12 +62,14 @@ struct image_info {
     /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
     uint8_t *icc;            /* ICC profile for the file's colours; NULL also if it is damaged */
     size_t icc_bytes;
-    uint8_t *exif;           /* EXIF data from its TIFF header on, without images */
+    uint8_t *exif;           /* EXIF data from its TIFF header on, without thumbnails */
     size_t exif_bytes;       /* at most EXIF_KEPT_BYTES_MAX */
-    uint16_t exif_space;     /* its tag ColorSpace; 0: it has none */
+    uint16_t exif_space;     /* the tag ColorSpace of `exif`; 0: there is none */
     uint8_t *xmp;            /* the main XMP packet: text without zero bytes */
     size_t xmp_bytes;        /* at most XMP_BYTES_MAX */
-    uint8_t *notice_exif;    /* METADATA_COPYRIGHT: EXIF and XMP of artist, copyright and credit */
+    /* For METADATA_COPYRIGHT: EXIF with only artist and copyright, XMP with only creator, rights,
+     * credit and terms. */
+    uint8_t *notice_exif;
     size_t notice_exif_bytes;
     uint8_t *notice_xmp;
     size_t notice_xmp_bytes;
@@ -76,8 +78,8 @@ struct image_info {
 struct decode_request {
     enum decode_as as; /* DECODE_LUMA needs info.ycc or channels == 1; DECODE_YCC needs info.ycc;
                           DECODE_CMYK needs info.cmyk */
-    uint32_t eighths;  /* decodes to eighths/8 of the size, as djpeg -scale does (see image_scaled).
-                          0 or 8: full size. Other values need info.scales */
+    uint32_t eighths;  /* decodes to eighths/8 of the size, as djpeg -scale does (image_scaled in
+                          image.h). 0 or 8: full size. 1, 2 and 4 need info.scales */
 };
 
 struct encode_request {
@@ -91,12 +93,12 @@ struct encode_request {
     const uint8_t *xmp;
     size_t xmp_bytes;
     struct image_density density; /* written to JPEG and PNG, which have a place for it */
-    int orientation; /* 2 to 8: of pixels that are not upright, for formats that do not use EXIF's:
-                        AVIF. 0 or 1: none */
+    int orientation; /* of pixels that are not upright: 2 to 8. 0 or 1: they are. Only AVIF uses it;
+                        other formats have the orientation in EXIF */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
     const struct codec_caller *caller; /* optional */
-    unsigned restart_interval; /* MCUs between two restart markers of a JPEG, for the self-test; 0:
-                                  none */
+    unsigned restart_interval; /* for the self-test: MCUs (blocks of all components) between two
+                                  restart markers of a JPEG. 0: no restart markers */
 };
 
 /* The destination of encoded bytes, owned by the caller. The encoder fills `buffer`, and calls
@@ -115,8 +117,8 @@ void codec_context_destroy(struct codec_context *context); /* takes NULL */
 /* Returns the format of the file, by its content; NULL if no codec reads it. */
 const struct format *codec_sniff(const uint8_t *bytes, size_t length);
 
-/* Returns why this program cannot read (or write) files of the format, as the end of a sentence: a
- * library was missing when it was built. NULL: it can. Any thread. */
+/* Returns why this program cannot read (writes: cannot write) files of the format, as the end of a
+ * sentence: usually, a library was missing when it was built. NULL: it can. Any thread. */
 const char *codec_refusal(const struct format *format, bool writes);
 
 /* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels
@@ -127,50 +129,50 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         const struct codec_limits *limits, struct image_info *info,
                         struct error *error) MUST_CHECK;
 void image_info_clear(struct image_info *info);
-/* Frees the metadata but keeps the sizes, so that codec_read_metadata can read it again. */
+/* Frees the metadata but keeps its sizes, for codec_read_metadata. */
 void image_info_drop_metadata(struct image_info *info);
-/* Frees the profile for good. */
+/* Frees the ICC profile and clears its size, so that it is not read again. */
 void image_info_clear_icc(struct image_info *info);
-/* Reads dropped metadata again from the same file, with the same limits->metadata. Does nothing if
- * there is none or it is already in memory. Errors: those of codec_probe, and internal if the
- * metadata has changed. */
+/* Reads metadata that image_info_drop_metadata has freed, from the same file and with the same
+ * limits->metadata. Does nothing if the file has no metadata or all of it is in memory. Errors:
+ * those of codec_probe, and internal if the metadata has changed. */
 enum status codec_read_metadata(struct codec_context *context, const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct image_info *info,
                                 struct error *error) MUST_CHECK;
-/* Size of these kinds of metadata (METADATA_ICC...), in bytes. */
+/* Size of these kinds of metadata (METADATA_ICC and so on), in bytes. */
 size_t image_info_metadata_bytes(const struct image_info *info, unsigned kinds);
-/* Whether the profile is in memory and for these colours. */
+/* Whether the ICC profile is in memory, and is for RGB or CMYK. */
 bool image_info_icc_is_rgb(const struct image_info *info);
 bool image_info_icc_is_cmyk(const struct image_info *info);
 
 /* How an output differs from its input. */
 struct metadata_fit {
     bool upright;           /* the orientation was applied to the pixels */
-    int orientation;        /* else: of the pixels, 1 to 8. That of EXIF may be another one: an AVIF
-                               has its own. 0: that of EXIF */
+    int orientation;        /* if not upright: the orientation of the pixels, 1 to 8; 0: the one in
+                               EXIF. The two may differ: an AVIF also has an orientation elsewhere */
     bool in_srgb;           /* the pixels were converted to sRGB */
     uint32_t width, height; /* of the output */
 };
-/* Changes EXIF and XMP in memory to describe the output: the orientation becomes 1 if it was
- * applied; pixel dimensions and the colour space are changed, if there are such tags. The next
- * output of the same input may be fitted afterwards. */
+/* Changes EXIF and XMP in memory to describe an output: the orientation becomes 1 if it was
+ * applied. Tags of pixel dimensions and the colour space are changed, if there are any. May be
+ * called again for the next output of the same input. */
 void image_info_fit_metadata(struct image_info *info, const struct metadata_fit *fit);
 
-/* Reads what a device needs to decode the file. Returns false, with *frame undefined, if devices do
- * not decode such files or it is damaged: codec_decode then decodes it or reports the damage. */
+/* Reads what a GPU needs to decode the file. false: GPUs do not decode such files, or the file is
+ * damaged, and *frame is undefined. codec_decode then decodes the file or reports the damage. */
 bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_t length,
                       const struct image_info *info, const struct codec_limits *limits,
                       struct jpeg_frame *frame) MUST_CHECK;
 
-/* The channels of an image that is decoded in this way. */
+/* The channels of the file's image if it is decoded as `as`. */
 static inline uint32_t codec_channels(const struct image_info *info, enum decode_as as)
 {
     return as == DECODE_LUMA ? 1 : as == DECODE_CMYK ? 4 : info->channels;
 }
 
-/* Decodes the file into dst, which has the sides of info, scaled by the request, and the channels
- * of codec_channels. On success every pixel of dst is written, but not the padding. Errors:
- * decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
+/* Decodes the file into dst. The sides of dst must be those of info, scaled by the request, and its
+ * channels those of codec_channels. On success every pixel of dst is written, but not the padding
+ * of rows. Errors: decode_failed, decode_limit (scans, chunks, deadline), out_of_memory. */
 enum status codec_decode(struct codec_context *context, const uint8_t *bytes, size_t length,
                          const struct image_info *info, const struct decode_request *request,
                          const struct codec_limits *limits, const struct image *dst,
@@ -180,13 +182,14 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
-/* Returns the encoder's own memory in bytes, or 0 if it is only a few rows. */
+/* Returns the memory that the encoder needs besides src and the sink, in bytes; 0: only a few
+ * rows. */
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
 
-/* The longest time, in ns, for which the encoder runs before it looks at the deadline again:
- * measured for the slowest images, and multiplied for slower and shared processors. 0: some
+/* The longest time, in ns, for which an encoder runs without checking the deadline. It was measured
+ * for the slowest images, and is multiplied for slower and shared processors. 0: some
  * milliseconds. */
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings);

@@ -7,8 +7,9 @@ bool exif_is_orientation(unsigned type)
     return type == TIFF_SHORT || type == TIFF_SSHORT || type == TIFF_LONG || type == TIFF_SLONG;
 }
 
-/* Returns the offset of the orientation and sets its size; 0: there is none. EXIF says one SHORT.
- * Pillow and libvips rotate by the first value of any integer type of 2 or 4 bytes. */
+/* Returns the offset of the orientation and sets its size; 0: there is none. EXIF demands one value
+ * of type SHORT. Pillow and libvips accept integers of 2 or 4 bytes and use the first one, and so
+ * does this function. */
 static size_t orientation_at(const struct tiff *tiff, unsigned *bytes)
 {
     struct tiff_directory directory = tiff_first_directory(tiff);
@@ -33,7 +34,7 @@ int exif_orientation(const uint8_t *blob, size_t bytes)
     return value >= 1 && value <= ORIENTATION_MAX ? (int)value : 1;
 }
 
-/* A positive rational, rounded; 0: there is no such tag. */
+/* The value of a tag of type RATIONAL, rounded; 0: there is no such tag. */
 static uint32_t read_rational(const struct tiff *tiff, const struct tiff_directory *directory,
                               enum tiff_tag tag)
 {
@@ -62,7 +63,7 @@ struct image_density exif_density(const uint8_t *blob, size_t bytes)
     return density;
 }
 
-/* The Exif IFD, to which IFD 0 points. */
+/* The directory of EXIF ("Exif IFD"), to which the first directory points. */
 static struct tiff_directory exif_directory(const struct tiff *tiff,
                                             const struct tiff_directory *main)
 {
@@ -78,7 +79,7 @@ uint16_t exif_colour_space(const uint8_t *data, size_t bytes)
     return (uint16_t)tiff_value(&tiff, &exif, TAG_COLOUR_SPACE);
 }
 
-/* Changes the value of a tag that exists. data: the bytes of `tiff`. */
+/* Changes the value of a tag if it exists. data: the bytes of `tiff`, but not const. */
 static void set_value(uint8_t *data, const struct tiff *tiff,
                       const struct tiff_directory *directory, enum tiff_tag tag, uint32_t value)
 {

@@ -1,12 +1,15 @@
 /*
- * exif_copy.c - copies EXIF data for outputs: the tags that describe the photograph, in new TIFF
- * data.
+ * exif_copy.c - copies EXIF data for outputs: writes new TIFF data with the tags that describe the
+ * photograph.
  *
- * Only tags of the tables below are copied, and only the bytes of their values, so that nothing
- * else of the input is published: no thumbnail, wherever it is, and no bytes between the values. A
- * value may overlap what is not copied: thumbnails, and values of other directories. Such values,
- * which no camera writes, are removed.
- * MakerNote is not copied: it holds previews and serial numbers, and its offsets would break.
+ * Nothing else of an input may be published, above all no thumbnail, which may show what was
+ * cropped from the image. So only tags of the tables below are copied, and only the bytes of their
+ * values. A hostile file may have values that overlap a thumbnail or a value that is not copied;
+ * they are left out. MakerNote is not copied: it has previews and serial numbers, and its offsets
+ * would break.
+ *
+ * In this file, an IFD (image file directory) is a directory of TIFF data (tiff.h). IFD 0 is the
+ * first one. A secret is a range of bytes that must not be published.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,11 +18,12 @@
 #include "codecs/codec_impl.h"
 #include "codecs/tiff.h"
 
-/* The directories of a copy, in their order. */
+/* The directories of a copy, in their order. IFD_MAIN is IFD 0. */
 enum ifd { IFD_MAIN, IFD_EXIF, IFD_GPS, IFD_INTEROP, IFD_COUNT };
 
-/* EXIF 3.0, sections 4.6.5 to 4.6.8, without MakerNote (0x927C), strips and thumbnails. In IFD 0
- * also Rating and the texts that Windows adds (0x9C9B to 0x9C9F). Ascending. */
+/* The tags to copy, in ascending order: those of EXIF 3.0, sections 4.6.5 to 4.6.8, without
+ * MakerNote (0x927C), strips of images and thumbnails. In IFD 0 also Rating (0x4746, 0x4749) and
+ * the texts that Windows adds (0x9C9B to 0x9C9F). */
 struct tags {
     uint16_t first, last;
 };
@@ -39,44 +43,46 @@ static const struct tags notice_tags[] = {
 static const struct tags gps_tags[] = {{0x0000, 0x001F}, {0, 0}};
 static const struct tags interop_tags[] = {{0x0001, 0x0002}, {0x1000, 0x1002}, {0, 0}};
 
-/* Tags whose values are text, in any directory but those of GPS and interoperability. */
+/* The tags of IFD_MAIN and IFD_EXIF whose values are text. */
 static const struct tags text_tags[] = {
     {0x010E, 0x0110}, {0x0131, 0x0132}, {0x013B, 0x013B}, {0x8298, 0x8298}, {0x8824, 0x8824},
     {0x9003, 0x9004}, {0x9010, 0x9012}, {0x9290, 0x9292}, {0xA004, 0xA004}, {0xA420, 0xA420},
     {0xA430, 0xA431}, {0xA433, 0xA43C}, {0, 0}};
 
-/* More than the tags of a table, with two pointers to other directories. */
+/* The most entries of a directory: all tags of a table, and two pointers to other directories. */
 #define ENTRIES_MAX 128
-/* Bounds of the time that a copy takes. Photographs have a directory of a thumbnail and an Exif IFD
- * of 40 entries; of a blob with more, nothing is copied. */
+/* The most secrets and the most directories, which limit the time that a copy takes. Photographs
+ * have fewer: a directory for a thumbnail, and an EXIF directory of 40 entries. If there are more,
+ * nothing is copied. */
 #define RANGES_MAX  1024
 #define VISITED_MAX 12
 
+/* An entry of the copy. */
 struct entry {
     uint16_t tag, type;
     uint32_t count;
-    size_t at, bytes; /* of its values in the source; 0: they are invalid */
-    enum ifd child;   /* IFD_MAIN: none */
+    size_t at, bytes; /* offset and size of its values in the source; 0: they are invalid */
+    enum ifd child;   /* the directory to which it points; IFD_MAIN: it is no pointer */
 };
 
-/* Bytes of the source. */
+/* A range of bytes of the source. */
 struct range {
     size_t from, to;
 };
 
 struct copy {
-    struct tiff from;
-    struct range secret[RANGES_MAX]; /* values must not overlap them */
-    size_t secrets;                  /* more than RANGES_MAX: nothing is copied */
-    size_t visited[VISITED_MAX];     /* offsets of directories */
+    struct tiff from;                /* the source */
+    struct range secret[RANGES_MAX]; /* values that overlap these are not copied */
+    size_t secrets;              /* number of secrets; more than RANGES_MAX: nothing is copied */
+    size_t visited[VISITED_MAX]; /* offsets of the directories that were searched for secrets */
     unsigned visits;
-    int orientation; /* 2 to 8: of the pixels, for which the copy has a tag */
+    int orientation; /* 2 to 8: the copy gets a tag with it */
     struct {
         struct entry entries[ENTRIES_MAX]; /* by ascending tag */
         unsigned count;
-        size_t at; /* in the copy; 0: there are no entries */
+        size_t at; /* offset in the copy; 0: there are no entries */
     } ifds[IFD_COUNT];
-    size_t length;
+    size_t length; /* of the copy */
 };
 
 /* ---- choose --------------------------------------------------------------------------------- */
@@ -89,7 +95,8 @@ static bool is_listed(const struct tags *tags, unsigned tag)
     return false;
 }
 
-/* Values are at even offsets: TIFF 6.0, section 2. */
+/* The bytes of an entry's values outside the entry. They begin at an even offset: TIFF 6.0,
+ * section 2. */
 static size_t outside_bytes(const struct entry *entry)
 {
     return entry->bytes > 4 ? entry->bytes + entry->bytes % 2 : 0;
@@ -100,8 +107,8 @@ static size_t directory_bytes(unsigned count)
     return 2 + (size_t)count * TIFF_ENTRY_BYTES + 4;
 }
 
-/* A value with an image in it is an image with any tag. */
-static bool is_image(const uint8_t *bytes, size_t length)
+/* Whether a value contains the first bytes of an image file. */
+static bool has_image(const uint8_t *bytes, size_t length)
 {
     static const struct {
         const char *text;
@@ -117,7 +124,7 @@ static bool is_image(const uint8_t *bytes, size_t length)
 
 /* ---- secrets -------------------------------------------------------------------------------- */
 
-/* A range that ends outside the source ends with it. */
+/* Adds a range of the source. It may end outside the source, and is then cut. */
 static void add_secret(struct copy *copy, size_t at, size_t bytes)
 {
     size_t length = copy->from.length;
@@ -137,7 +144,8 @@ static bool is_secret(const struct copy *copy, size_t at, size_t bytes)
     return false;
 }
 
-/* One of the numbers of an entry, SHORT or LONG. 0: there is no such number. */
+/* The number with this index among the values of an entry, if they are SHORT or LONG; 0: there is
+ * no such number. */
 static uint32_t number_of(const struct tiff *tiff, size_t entry, size_t number)
 {
     size_t bytes, at = entry != 0 ? tiff_values(tiff, entry, &bytes) : 0;
@@ -146,7 +154,8 @@ static uint32_t number_of(const struct tiff *tiff, size_t entry, size_t number)
     return size == 0 || number >= bytes / size ? 0 : tiff_number(tiff, at + number * size, size);
 }
 
-/* Images that two tags name by offsets and lengths. Without a length, it may be any. */
+/* Adds the images of a directory as secrets: one tag has their offsets, another one their lengths.
+ * If a length is missing, the image may go to the end. */
 static void add_images(struct copy *copy, const struct tiff_directory *directory,
                        enum tiff_tag offsets, enum tiff_tag lengths)
 {
@@ -159,8 +168,8 @@ static void add_images(struct copy *copy, const struct tiff_directory *directory
     }
 }
 
-/* Records what is not copied of any directory. Returns false if it was visited before, is empty, or
- * is one too many. */
+/* Adds the images and the MakerNote of a directory as secrets. Returns false if the directory was
+ * visited before, is empty, or is one too many. */
 static bool visit(struct copy *copy, size_t at)
 {
     const struct tiff *tiff = &copy->from;
@@ -184,7 +193,7 @@ static bool visit(struct copy *copy, size_t at)
     return true;
 }
 
-/* Visits a directory, and copies nothing of it. */
+/* Visits a directory of which nothing is copied: it is a secret with all of its values. */
 static bool visit_dropped(struct copy *copy, size_t at)
 {
     const struct tiff *tiff = &copy->from;
@@ -200,7 +209,8 @@ static bool visit_dropped(struct copy *copy, size_t at)
     return true;
 }
 
-/* Visits IFD 0, those of thumbnails after it, and its SubIFDs. */
+/* Visits IFD 0, the directories of thumbnails that follow it in a chain, and those in its tag
+ * SubIFDs. */
 static void visit_images(struct copy *copy)
 {
     const struct tiff *tiff = &copy->from;
@@ -218,7 +228,7 @@ static void visit_images(struct copy *copy)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Of two entries with a tag, the first counts. */
+/* Adds an entry, unless there is one with the same tag: the first of two counts. */
 static void add_entry(struct copy *copy, enum ifd ifd, struct entry entry)
 {
     struct entry *entries = copy->ifds[ifd].entries;
@@ -250,18 +260,20 @@ static void add_entries(struct copy *copy, enum ifd ifd, size_t directory_at,
     }
 }
 
+/* Whether the value of an entry may be copied. */
 static bool is_published(const struct copy *copy, enum ifd ifd, const struct entry *entry)
 {
     bool is_text = ifd <= IFD_EXIF && is_listed(text_tags, entry->tag);
     return entry->at != 0 && copy->secrets <= RANGES_MAX &&
            (!is_text || entry->type == TIFF_ASCII || entry->type == TIFF_UTF8) &&
            (entry->bytes <= 4 || !is_secret(copy, entry->at, entry->bytes)) &&
-           !is_image(copy->from.bytes + entry->at, entry->bytes);
+           !has_image(copy->from.bytes + entry->at, entry->bytes);
 }
 
-/* Also removes invalid values. Called after the entries were chosen, so that thousands of entries
- * with one long value take no longer. */
-static void remove_images(struct copy *copy)
+/* Removes entries whose values are invalid or must not be published. Called after add_entries has
+ * dropped repeated tags: otherwise thousands of entries could let the same long value be searched
+ * again and again. */
+static void remove_secrets(struct copy *copy)
 {
     for (int i = 0; i < IFD_COUNT; i++) {
         struct entry *entries = copy->ifds[i].entries;
@@ -273,7 +285,7 @@ static void remove_images(struct copy *copy)
     }
 }
 
-/* Sets the offsets of the directories, and the length. */
+/* Sets the offsets of the directories in the copy, and the length of the copy. */
 static void place(struct copy *copy)
 {
     copy->length = TIFF_HEADER_BYTES;
@@ -288,8 +300,9 @@ static void place(struct copy *copy)
     }
 }
 
-/* Removes the longest values until the copy fits the segment of a JPEG: entries may share a value.
- * Leaves room for the pointers to directories, for directories with only a pointer, and for the
+/* Removes the longest values until the copy fits a segment of a JPEG. The copy may be longer than
+ * the source, because entries of the source may share a value. Leaves enough bytes for what
+ * finish() adds then: pointers to directories, directories with only a pointer, and the
  * orientation. */
 static void remove_longest(struct copy *copy)
 {
@@ -310,14 +323,14 @@ static void remove_longest(struct copy *copy)
     }
 }
 
-/* The entry of a directory that points to another one, if that has entries. */
+/* Adds to a directory the entry that points to another one, if that has entries. */
 static void add_child(struct copy *copy, enum ifd parent, enum tiff_tag tag, enum ifd child)
 {
     if (copy->ifds[child].count > 0)
         add_entry(copy, parent, (struct entry){(uint16_t)tag, TIFF_LONG, 1, 0, 4, child});
 }
 
-/* Adds the orientation, or replaces a tag that exif_fit would not change. */
+/* Adds the orientation if it is missing. Replaces one with a type that exif_fit cannot change. */
 static void set_orientation(struct copy *copy)
 {
     const struct entry own = {.tag = TAG_ORIENTATION, .type = TIFF_SHORT, .count = 1, .bytes = 2};
@@ -328,7 +341,8 @@ static void set_orientation(struct copy *copy)
     add_entry(copy, IFD_MAIN, own);
 }
 
-/* The directories of a copy. A pointer to one that was visited is not followed: 0. */
+/* The offsets of the directories in the source. 0: there is none, or it was visited as another
+ * one. */
 struct places {
     size_t exif, gps, interop;
 };
@@ -363,10 +377,10 @@ static void choose_notice(struct copy *copy)
     add_entries(copy, IFD_MAIN, tiff_number(&copy->from, 4, 4), notice_tags);
 }
 
-/* After the entries were chosen. */
+/* Call it after the entries were chosen: removes some, adds pointers, and sets all offsets. */
 static void finish(struct copy *copy)
 {
-    remove_images(copy);
+    remove_secrets(copy);
     remove_longest(copy);
     if (copy->orientation > 1)
         set_orientation(copy);

@@ -49,7 +49,8 @@ static const struct signature signatures[] = {
     MAGIC("a data URL", 0, "data:image/"),
 };
 
-/* A text may begin with "BM", too, so the size of the second header, at byte 14, is checked. */
+/* A BMP begins with "BM", but so may a text. So the size of the second header, at byte 14, is
+ * checked as well. */
 static bool is_bmp(const uint8_t *bytes, size_t length)
 {
     static const uint8_t header_bytes[] = {12, 40, 52, 56, 64, 108, 124};

@@ -1,17 +1,17 @@
 /*
  * image.h - describes an image of 8-bit pixels in memory.
  *
- * This is the only header that gpu/ includes from codecs/. struct image does not own its pixels.
- * Rows run from top to bottom. Channels are interleaved: 1 gray, 3 RGB, 4 RGBA with alpha that is
- * not premultiplied.
+ * struct image does not own its pixels. Rows run from top to bottom. Channels are interleaved: 1
+ * gray, 3 RGB, 4 RGBA with alpha that is not premultiplied. This is the only header that gpu/
+ * includes from codecs/.
  *
- * The padding rule. Each row starts at a multiple of STRIDE_ALIGN and owns the next
- * image_stride(width, channels) bytes: its pixels and up to STRIDE_ALIGN - 1 bytes of padding.
- * Passes and codecs may read and write the bytes that the rows of their images own, and no others.
- * What they read from padding must not change a pixel, and they may leave anything in it. So a
- * kernel accesses a row in aligned units of up to STRIDE_ALIGN bytes, and only in units that hold a
- * byte of the row's pixels. The input of a pass may be a rectangle of a larger image
- * (gpu/plan/pass.h): its padding is then pixels of that image, which the pass only reads.
+ * The padding rule: each row starts at a multiple of STRIDE_ALIGN and owns the next
+ * image_stride(width, channels) bytes, which are its pixels and up to STRIDE_ALIGN - 1 bytes of
+ * padding. Codecs and passes (kernels that compute an image, gpu/plan/pass.h) may read and write
+ * the bytes that the rows of their images own, and no others. Padding may have any value: it must
+ * not influence a pixel. So a kernel may access a row in aligned units of up to STRIDE_ALIGN bytes,
+ * if each unit has a byte of a pixel of the row. If the input of a pass is a rectangle of a larger
+ * image, its padding is pixels of that image, which the pass may only read.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ enum decode_as {
     DECODE_CMYK    /* 4 channels: C, M, Y and K of a CMYK file as it stores them, 255 for no ink */
 };
 
-/* A scaling decoder gives M/8 of both sides, rounded up. M = 8 or 0 is the full size. */
+/* A side that is decoded at eighths/8 of its size, rounded up. eighths 0: the full size. */
 #define DECODE_EIGHTHS 8
 
 static inline uint32_t image_scaled(uint32_t side, uint32_t eighths)

@@ -105,7 +105,7 @@ bool codec_keep_iptc(const struct codec_limits *limits, const uint8_t *resources
 
 /* ---- profiles ------------------------------------------------------------------------------- */
 
-/* The header's size field and signature: ICC.1:2022, section 7.2. */
+/* Checks the size and the signature in the header: ICC.1:2022, section 7.2. */
 bool codec_icc_is_valid(const uint8_t *icc, size_t bytes)
 {
     enum { header_bytes = 128, tag_count_bytes = 4, signature_at = 36 };
@@ -113,6 +113,7 @@ bool codec_icc_is_valid(const uint8_t *icc, size_t bytes)
            codec_u32(icc) == bytes && memcmp(icc + signature_at, "acsp", 4) == 0;
 }
 
+/* Whether the profile is for this colour space. */
 static bool is_for(const uint8_t *icc, size_t bytes, const char *space)
 {
     enum { space_at = 16 };
@@ -144,7 +145,7 @@ void codec_fit_icc(struct image_info *info, bool is_gray)
 
 /* ---- density -------------------------------------------------------------------------------- */
 
-/* Pixels per unit in 1/10000 of a pixel per metre. */
+/* Converts pixels per unit to 1/10000 pixels per metre. */
 static uint64_t per_metre(uint32_t number, enum density_unit unit)
 {
     enum { scale = 10000 };
@@ -172,7 +173,7 @@ bool codec_convert_density(const struct image_density *from, enum density_unit u
 
 /* ---- for an output -------------------------------------------------------------------------- */
 
-/* Sets the digit of tiff:Orientation="6" or <tiff:Orientation>6<. */
+/* Replaces the digit in tiff:Orientation="6" and in <tiff:Orientation>6</tiff:Orientation>. */
 static void set_orientation(uint8_t *xmp, size_t bytes, int orientation)
 {
     static const char name[] = "tiff:Orientation";

@@ -2,20 +2,20 @@
 
 #include <assert.h>
 
-/* Logarithms of sizes are in 1/1024 of a power of two. */
+/* Logarithms are to the base 2, in units of 1/1024. */
 #define LOG_ONE 1024
 #define QUALITY_LOWEST 1
 #define QUALITY_HIGHEST 100
 
-/* Points of the typical curve: the logarithm of the size relative to quality 85. They are near the
- * medians of 93 images as JPEG, as progressive JPEG and as WebP. */
+/* Points of the typical curve of sizes: the logarithm of (size / size at quality 85). They are near
+ * the medians of 93 images as JPEG, progressive JPEG and WebP. */
 static const struct point {
     int quality, size;
 } points[] = {{QUALITY_LOWEST, -2800}, {5, -2400}, {10, -2080}, {20, -1680},
               {30, -1390}, {50, -970}, {70, -560}, {80, -240},
               {85, 0}, {90, 360}, {95, 940}, {QUALITY_HIGHEST, 2100}};
 
-/* The typical curve at a quality. */
+/* The value of the typical curve at a quality, interpolated between two points. */
 static int typical(int quality)
 {
     const struct point *low = points;
@@ -25,7 +25,8 @@ static int typical(int quality)
                            (low[1].quality - low->quality);
 }
 
-/* Returns the highest quality of [least, most] whose typical size is at most `size`, or least. */
+/* Returns the highest quality from `least` to `most` whose value on the typical curve is at most
+ * `size`; `least` if there is none. */
 static int quality_of(int64_t size, int least, int most)
 {
     while (most > least && typical(most) > size)
@@ -33,7 +34,7 @@ static int quality_of(int64_t size, int least, int most)
     return most;
 }
 
-/* The base-2 logarithm in 1/LOG_ONE, rounded down, by repeated squaring. */
+/* The logarithm of a number, rounded down. Each squaring gives one more bit of its fraction. */
 static int64_t log_of(uint64_t number)
 {
     int whole = 63 - __builtin_clzll(number | 1), result = whole;
@@ -47,11 +48,12 @@ static int64_t log_of(uint64_t number)
     return result;
 }
 
-/* While no size fits: goes down by the rest of the way and, after each miss, further. The typical
- * curve is made as steep as between the last two trials. */
+/* The next quality while no file was small enough. It follows the typical curve down from the last
+ * trial to the limit, and after each trial that was too large, beyond the limit. With two trials,
+ * the curve is first made as steep as it is between them. */
 static int extrapolate(const struct quality_search *search)
 {
-    static const int quarters[QUALITY_TRIALS_MAX] = {4, 5, 8, 8, 8}; /* of the rest of the way */
+    static const int quarters[QUALITY_TRIALS_MAX] = {4, 5, 8, 8, 8}; /* 4: just to the limit */
     int64_t size = log_of(search->above.bytes), from = typical(search->above.quality);
     int64_t rest = (size - log_of(search->bytes_max)) * quarters[search->count - 1] / 4;
     if (search->before.quality > 0) {
@@ -63,8 +65,9 @@ static int extrapolate(const struct quality_search *search)
     return quality_of(from - rest, QUALITY_LOWEST, search->above.quality - 1);
 }
 
-/* On the typical curve, stretched to go through the two trials. If nothing near the limit fits yet,
- * the last trial goes a tenth less far, so that it probably fits. */
+/* The next quality between a file that fits and one that is too large: the typical curve is
+ * stretched so that it goes through both. If the file that fits is far below the limit, the last
+ * trial aims a tenth lower, so that it probably fits. */
 static int interpolate(const struct quality_search *search)
 {
     const struct quality_trial *low = &search->fits, *high = &search->above;
@@ -106,7 +109,7 @@ int quality_search_next(const struct quality_search *search)
 
 static enum status discard(struct codec_sink *sink, size_t used, struct error *error)
 {
-    (void)sink, (void)used, (void)error; /* the encoder counts the bytes */
+    (void)sink, (void)used, (void)error; /* codec_encode counts the bytes in sink->total */
     return STATUS_OK;
 }
 

@@ -1,5 +1,5 @@
-/* sink.c - writes bytes through the buffer of a codec_sink, for codecs whose library has no such
- * buffer. */
+/* sink.c - collects bytes in the buffer of a struct codec_sink, for codecs whose libraries have no
+ * output buffer. */
 #include <string.h>
 
 #include "codecs/codec_impl.h"

@@ -1,9 +1,9 @@
 /*
- * tiff.h - reads the directories of TIFF data (TIFF 6.0, section 2), with checked bounds.
+ * tiff.h - reads the directories of TIFF data, the format of EXIF (TIFF 6.0, section 2).
  *
- * Nothing follows the pointers by itself, so that data whose directories point at each other takes
- * no longer. A general EXIF parser is a risk: libexif 0.6.24 takes 48 s for a blob of 2.4 KB. Any
- * thread.
+ * All offsets are checked. No function follows a chain of directories, so hostile data whose
+ * directories point to each other cannot make it run for long. A general EXIF parser can be made
+ * to: libexif 0.6.24 takes 48 s for 2.4 KB. Any thread.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A header, then directories of entries. */
+/* TIFF data has a header and directories; a directory consists of entries. */
 #define TIFF_HEADER_BYTES 8
 #define TIFF_ENTRY_BYTES  12
 
@@ -57,12 +57,12 @@ struct tiff {
     bool little; /* little-endian */
 };
 
-/* A directory: its entries that are inside the data. */
 struct tiff_directory {
-    size_t at;      /* of its first entry */
-    uint32_t count; /* entries, without those outside the data */
+    size_t at;      /* offset of its first entry */
+    uint32_t count; /* number of entries, without those outside the data */
 };
 
+/* Reads or writes a number of 2 or 4 bytes. `at` must be inside the data. */
 uint32_t tiff_number(const struct tiff *tiff, size_t at, unsigned bytes);
 void tiff_write(uint8_t *to, uint32_t value, unsigned bytes, bool little);
 
@@ -75,12 +75,12 @@ struct tiff_directory tiff_first_directory(const struct tiff *tiff);
 /* Returns the offset of the first entry with the tag; 0: there is none. */
 size_t tiff_find(const struct tiff *tiff, const struct tiff_directory *directory,
                  enum tiff_tag tag);
-/* The bytes of an entry's value if it is one SHORT or one LONG; 0: it is not. */
+/* The size of an entry's value in bytes if that is one SHORT or one LONG; 0: it is not. */
 unsigned tiff_value_bytes(const struct tiff *tiff, size_t entry);
-/* The value of such an entry; 0: there is no such tag. */
+/* The value of the tag if it is one SHORT or one LONG; 0: there is no such tag. */
 uint32_t tiff_value(const struct tiff *tiff, const struct tiff_directory *directory,
                     enum tiff_tag tag);
-/* The bytes of one value of a type; 0: an unknown type. */
+/* The size of one value of a type in bytes; 0: the type is unknown. */
 unsigned tiff_type_bytes(unsigned type);
 /* Returns the offset of an entry's values, which are in the entry or elsewhere in the data, and
  * sets *bytes. 0: the type is unknown, there are no values, or they are outside the data. */

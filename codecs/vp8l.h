@@ -1,8 +1,9 @@
 /*
- * vp8l.h - measures the tables that a lossless WebP image makes libwebp allocate, from its header.
+ * vp8l.h - finds out how much memory libwebp needs for the tables of a lossless WebP image (VP8L).
  *
- * An image of 200 KB may demand 65536 groups of Huffman codes, for which libwebp allocates 1.3 GB.
- * Usual images have fewer than 3,000. Any thread.
+ * The memory depends on the number of groups of Huffman codes, which is in the header of the
+ * compressed data. Usual images have fewer than 3,000 groups, but a hostile file of 200 KB may have
+ * 65,536, for which libwebp allocates 1.3 GB. Any thread.
  */
 #pragma once
 
@@ -10,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes per group: libwebp's largest tables (a colour cache of 11 bits), and their description. */
+/* Memory of libwebp per group: a struct, and the largest tables (a colour cache of 11 bits). */
 #define VP8L_GROUP_BYTES (5004 * 4 + 640)
 
-/* libwebp's table of group numbers, if some are not used. */
+/* A table that libwebp allocates besides, if some numbers of groups are not used. */
 #define VP8L_NUMBERS_BYTES (65536 * 4)
 
-/* Returns an upper bound on the number of groups. The stream begins after the header of 5 bytes of
- * a VP8L chunk, and goes to the end of the file or frame. Or it is a compressed ALPH chunk after
- * its first byte. 0: libwebp refuses the stream before it allocates groups, or the deadline has
- * passed. */
+/* Returns an upper bound on the number of groups. 0: libwebp refuses the stream before it allocates
+ * groups, or the deadline has passed. The stream is either a VP8L chunk without its header of 5
+ * bytes, and all bytes up to the end of the file or frame, or a compressed ALPH chunk without its
+ * first byte. */
 size_t vp8l_groups(const uint8_t *stream, size_t length, uint32_t width, uint32_t height,
                    uint64_t deadline_ns);

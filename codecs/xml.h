@@ -1,8 +1,8 @@
 /*
  * xml.h - splits an XML document into tokens, for XMP packets.
  *
- * It checks only what it needs: a document type, which may define entities, and text that is not
- * a token end the document. Any thread.
+ * It is not a full parser. A document type is refused, because it may define entities, and so is
+ * text that cannot be split into tokens (XML_BROKEN). Any thread.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ struct xml_span {
 };
 
 enum xml_kind {
-    XML_END,    /* of the document */
-    XML_BROKEN, /* not a token, or not supported */
-    XML_TEXT,   /* with its entities as they are */
-    XML_OTHER,  /* a comment, an instruction or a CDATA section */
+    XML_END,    /* the end of the document */
+    XML_BROKEN, /* no token, or one that is refused */
+    XML_TEXT,   /* text in which entities are not replaced */
+    XML_OTHER,  /* a comment, a processing instruction or a CDATA section */
     XML_OPEN,   /* <name attribute="value"> */
     XML_EMPTY,  /* <name/> */
     XML_CLOSE   /* </name> */
@@ -26,22 +26,24 @@ enum xml_kind {
 
 struct xml_token {
     enum xml_kind kind;
-    struct xml_span whole, name; /* name: of an element, with its prefix */
-    struct xml_span attributes;  /* for xml_attribute */
+    struct xml_span whole;      /* all characters of the token */
+    struct xml_span name;       /* of an element, with its prefix: "dc:creator" */
+    struct xml_span attributes; /* of an element, for xml_next_attribute */
 };
 
-/* Takes the next token off the document. */
+/* Returns the next token and shortens *document to what follows it. */
 struct xml_token xml_next(struct xml_span *document);
 
 struct xml_attribute {
-    struct xml_span whole; /* with the space before it */
+    struct xml_span whole; /* with the white space before it */
     struct xml_span name, value;
 };
-/* Takes the next attribute off token->attributes. Returns false at their end. */
+/* Sets *attribute to the next attribute and shortens *attributes (of a token) to what follows it.
+ * Returns false at the end. */
 bool xml_next_attribute(struct xml_span *attributes, struct xml_attribute *attribute);
 
 bool xml_is(struct xml_span span, const char *text);
 bool xml_begins(struct xml_span span, const char *text);
-/* Splits a name at its colon. Without one, the prefix is empty. */
+/* The parts of a name before and after its colon. Without a colon, the prefix is empty. */
 struct xml_span xml_prefix(struct xml_span name);
 struct xml_span xml_local(struct xml_span name);
