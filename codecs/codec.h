@@ -149,7 +149,7 @@ bool image_info_icc_is_cmyk(const struct image_info *info);
 struct metadata_fit {
     bool upright;           /* the orientation was applied to the pixels */
     int orientation;        /* if not upright: the orientation of the pixels, 1 to 8; 0: the one in
-                               EXIF. The two may differ: an AVIF also has an orientation elsewhere */
+                               EXIF. An AVIF may have another orientation than its EXIF */
     bool in_srgb;           /* the pixels were converted to sRGB */
     uint32_t width, height; /* of the output */
 };

@@ -1,8 +1,9 @@
 /*
  * png.c - the PNG codec on libpng's low-level API.
  *
- * Only png_probe, png_decode and png_encode call setjmp. A variable that must survive a longjmp is
- * in png_state, never a local. The codec changes no sample by gamma or a colour profile.
+ * libpng reports errors by longjmp. Only png_probe, png_decode and png_encode call setjmp. A
+ * variable that is used after a longjmp is in struct png_state, because a local variable could have
+ * lost its value. Samples are stored as they are: neither gamma nor a colour profile is applied.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +15,12 @@
 #include "codecs/codec_impl.h"
 
 #define SIGNATURE_BYTES 8
-/* Bytes of a chunk's length, type and CRC. */
+/* A chunk has its length, type and CRC besides its data. */
 #define CHUNK_OVERHEAD 12
-/* Bytes per IDAT chunk and per call of deflate: the cost of headers and calls is negligible. */
+/* Size of the IDAT chunks that are written. Their headers and the calls of deflate then cost
+ * nothing that can be measured. */
 #define IDAT_BYTES (64 * KIB)
-/* Up to this compression level, deflate searches only for runs of one byte. */
+/* Up to this compression level, deflate searches only for runs of one byte: set_effort. */
 #define PNG_RUNS_LEVEL_MAX 3
 /* The name of a chunk with XMP: XMP part 3, 1.1.5. */
 #define XMP_NAME "XML:com.adobe.xmp"
@@ -31,11 +33,11 @@ struct png_state {
     png_infop info;
     struct error *error;
     bool encoding;
-    bool out_of_memory; /* an allocation of libpng failed: the next error has this cause */
-    bool lenient;       /* accept damage that costs no pixel */
-    bool has_all_rows;  /* the rest of the file is read for its errors alone */
+    bool out_of_memory; /* an allocation of libpng has failed: the cause of the next error */
+    bool lenient;       /* accept damage that loses no pixel */
+    bool has_all_rows;  /* the rest of the file is read only to find errors in it */
     const uint8_t *bytes;
-    size_t length, at;        /* at: offset of the next byte that libpng reads */
+    size_t length, at;        /* of the file; at: offset of the next byte that libpng reads */
     uint64_t deadline_ns;     /* of decoding */
     uint32_t rows, rows_done; /* rows is 0 until libpng has read the header */
     int pass, passes;         /* of an interlaced image; else one pass */
@@ -57,7 +59,7 @@ static const char *position(const struct png_state *state, char text[POSITION_BY
     return text;
 }
 
-/* Ends a lenient decode if all rows are there. */
+/* For an error after the last row: ends a lenient decode successfully. */
 static void accept_end(struct png_state *state)
 {
     if (state->lenient && state->has_all_rows)
@@ -71,15 +73,15 @@ static _Noreturn void on_error(png_structp png, png_const_charp message)
                          : state->encoding    ? STATUS_ENCODE_FAILED
                                               : STATUS_DECODE_FAILED;
     char text[POSITION_BYTES];
-    /* An error of the stream may mean wrong rows. */
+    /* An error in the compressed rows is never accepted: it may mean that rows are wrong. */
     if (status == STATUS_DECODE_FAILED && strncmp(message, "IDAT: ", 6) != 0)
         accept_end(state);
     codec_fail(state, status, "the PNG cannot be %s, %s: %s",
                state->encoding ? "written" : "decoded", position(state, text), message);
 }
 
-/* Returns true if the warning concerns only surplus data: data after the last row, or after a
- * compressed stream with a correct checksum. */
+/* Whether a warning is only about surplus data: after the last row, or after a compressed stream
+ * with a correct checksum. */
 static bool is_harmless(const char *message)
 {
     static const char *const harmless[] = {"Extra compressed data", "Too much image data",
@@ -90,15 +92,15 @@ static bool is_harmless(const char *message)
     return false;
 }
 
-/* Makes a warning about IDAT chunks an error: only IDAT holds pixels. libpng merely warns about a
- * zlib error after the last row, but a wrong checksum may mean wrong rows. */
+/* Treats a warning about IDAT chunks as an error, because they have the pixels. libpng only warns
+ * about an error of zlib after the last row, but a wrong checksum may mean that rows are wrong. */
 static void on_warning(png_structp png, png_const_charp message)
 {
     if (strncmp(message, "IDAT: ", 6) == 0 && !is_harmless(message))
         on_error(png, message);
 }
 
-/* Its counterpart is NULL: libpng then calls free(). */
+/* libpng frees this memory with free(), because it gets no function for that. */
 static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
 {
     void *memory = malloc(bytes);
@@ -107,8 +109,8 @@ static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
     return memory;
 }
 
-/* Fails if an allocation failed. libpng then ignores chunks that do not affect pixels, and an image
- * without its colour profile would be wrong. */
+/* Fails if an allocation has failed. libpng itself then only drops chunks without pixels, for
+ * example the colour profile, so that the output would have wrong colours. */
 static void check_memory(struct png_state *state)
 {
     if (state->out_of_memory)
@@ -142,8 +144,8 @@ static void source_read(png_structp png, png_bytep to, size_t count)
         stop_late_decode(state);
 }
 
-/* Returns the first chunk of a type before IEND, or NULL. A wrong CRC, which only a lenient decode
- * survives, hides a chunk. */
+/* Returns the data of the first chunk of a type before IEND, or NULL. Skips chunks with a wrong
+ * CRC, with which only a lenient decode succeeds. */
 static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char *type,
                                  size_t *data_bytes)
 {
@@ -162,8 +164,8 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
     return NULL;
 }
 
-/* Fails because libpng created no object: memory is short, or the version of libpng differs from
- * the version of its header file. */
+/* Fails because libpng has created no object: memory is short, or the version of libpng differs
+ * from that of its header file. */
 static _Noreturn void refuse_library(struct png_state *state)
 {
     if (state->out_of_memory)
@@ -173,10 +175,10 @@ static _Noreturn void refuse_library(struct png_state *state)
                png_get_libpng_ver(NULL), PNG_LIBPNG_VER_STRING);
 }
 
-/* Reads the file up to the first IDAT. Call only after setjmp(state->jump). Skips ancillary chunks,
- * except iCCP if want_icc is true, but checks their CRC: a lenient decode drops damaged ones.
- * Benign errors are warnings: libpng drops
- * an invalid profile and keeps the image. */
+/* Reads the file up to the first IDAT chunk. Call only after setjmp(state->jump). libpng skips
+ * ancillary chunks, except iCCP if want_icc is true, but checks their CRC; a lenient decode ignores
+ * a wrong one. What libpng calls benign errors are warnings: for an invalid profile, it drops the
+ * profile and keeps the image. */
 static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, bool want_icc)
 {
@@ -206,7 +208,7 @@ static void open_reader(struct png_state *state, const uint8_t *bytes, size_t le
 
 /* ---- probe ---- */
 
-/* Whether a tRNS chunk counts. libpng drops its values if a PLTE chunk follows. */
+/* Whether the file has a tRNS chunk that is in force: if a PLTE chunk follows, libpng drops it. */
 static bool has_transparency(const struct png_state *state)
 {
     int count = 0;
@@ -222,7 +224,7 @@ static uint32_t channels_of(const struct png_state *state)
     return (type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
 }
 
-/* libpng omits invalid profiles, and those for other colours than the file's. */
+/* Copies the profile. libpng drops invalid ones, and those for other colours than the file's. */
 static void read_icc(struct png_state *state, struct image_info *info)
 {
     png_charp name;
@@ -231,7 +233,7 @@ static void read_icc(struct png_state *state, struct image_info *info)
     png_uint_32 bytes;
     size_t chunk_bytes;
     check_memory(state);
-    /* libpng uses a profile even if it then finds its CRC to be wrong. */
+    /* libpng keeps a profile even if the CRC of its chunk is wrong; find_chunk does not find it. */
     if (state->lenient && !find_chunk(state->bytes, state->length, "iCCP", &chunk_bytes))
         return;
     if (png_get_iCCP(state->png, state->info, &name, &compression, &profile, &bytes) !=
@@ -243,9 +245,9 @@ static void read_icc(struct png_state *state, struct image_info *info)
     codec_fit_icc(info, (png_get_color_type(state->png, state->info) & PNG_COLOR_MASK_COLOR) == 0);
 }
 
-/* Reads the text of an iTXt chunk after its name: two bytes about compression, a language and a
- * translated name, each with a zero byte, and the text. A compressed packet is left out, as the XMP
- * specification (part 3, 1.1.5) requires none. */
+/* Copies the XMP packet of an iTXt chunk. `at` is after the name of the chunk: two bytes about
+ * compression, a language and a translated name, each with a zero byte, then the packet. A
+ * compressed packet is left out: the XMP specification (part 3, 1.1.5) forbids compression. */
 static bool keep_xmp(const struct codec_limits *limits, const uint8_t *at, size_t bytes,
                      struct image_info *info)
 {
@@ -274,7 +276,8 @@ static void read_density(const struct png_state *state, struct image_info *info)
         info->density = density;
 }
 
-/* Of several packets only the first counts, also if it is dropped: each takes time. */
+/* Copies the first XMP packet. If that is dropped, further ones are not read, because each takes
+ * time. */
 static bool keep_first_xmp(const struct png_state *state, const struct codec_limits *limits,
                            struct image_info *info)
 {
@@ -285,14 +288,15 @@ static bool keep_first_xmp(const struct png_state *state, const struct codec_lim
     while ((at = find_chunk(from, rest, "iTXt", &bytes)) != NULL) {
         if (codec_has_bytes(at, bytes, 0, XMP_NAME, sizeof XMP_NAME))
             return keep_xmp(limits, at + sizeof XMP_NAME, bytes - sizeof XMP_NAME, info);
-        /* The search skips a signature. */
+        /* find_chunk begins after a signature, so let one "end" at the next chunk. */
         from = at + bytes + 4 - SIGNATURE_BYTES;
         rest = state->length - (size_t)(from - state->bytes);
     }
     return true;
 }
 
-/* Both chunks may come after the pixels, but libpng has read only up to the pixels. */
+/* The chunks are searched in the whole file: they may come after the pixels, but libpng has read
+ * the file only up to the pixels. */
 static void read_exif_and_xmp(struct png_state *state, const struct codec_limits *limits,
                               struct image_info *info)
 {
@@ -305,8 +309,9 @@ static void read_exif_and_xmp(struct png_state *state, const struct codec_limits
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 
-/* Returns an upper bound on libpng's memory. libpng never holds a whole image: it holds two rows, a
- * transformed row, and zlib's window and tables. A pixel has at most 8 bytes before expansion. */
+/* Returns an upper bound on libpng's memory, which never has the whole image: two rows, a
+ * transformed row, and the window and tables of zlib. A pixel has at most 8 bytes before it is
+ * converted. */
 static size_t decoder_bytes(uint32_t width)
 {
     enum { fixed_bytes = 128 * 1024, rows = 4, pixel_bytes = 8, row_slack = 128 };
@@ -318,19 +323,21 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
 {
     info->width = png_get_image_width(state->png, state->info);
     info->height = png_get_image_height(state->png, state->info);
-    /* Again: libpng also reads an IHDR after ancillary chunks. */
+    /* check_header has checked the size only if IHDR is the first chunk, but libpng also accepts an
+     * IHDR after ancillary chunks. */
     if (codec_check_size("PNG", info->width, info->height, limits, state->error) != STATUS_OK)
         return;
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(info->width);
-    read_density(state, info); /* before that of EXIF */
+    /* First, because a density in EXIF counts only if there is no other. */
+    read_density(state, info);
     read_exif_and_xmp(state, limits, info);
     read_icc(state, info);
 }
 
-/* Checks the size before libpng does: libpng would only report "Invalid IHDR data". libpng
- * reports an incomplete header. */
+/* Checks the size before libpng does, because libpng would only report "Invalid IHDR data". An
+ * incomplete header is left to libpng, which reports it well. */
 static enum status check_header(const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct error *error)
 {
@@ -438,13 +445,13 @@ static void sink_write(png_structp png, png_bytep bytes, size_t count)
 
 static void sink_no_flush(png_structp png) /* uncovered: promise */
 {
-    (void)png; /* the sink flushes full buffers by itself */
+    (void)png; /* sink_write flushes full buffers, and write_rows the last one */
 }
 
-/* Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs, because filtered
- * photographs and edges have almost no other repetition. Compared with zlib's levels 1 to 3, they
- * take half the time. Photographs get smaller, and drawings get no larger (`make bench-png
- * BENCH=curve`). */
+/* Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs of one byte, because
+ * filtered photographs and edges have almost no other repetitions. This takes half the time of
+ * zlib's usual search at these levels. Photographs get smaller, and drawings no larger (`make
+ * bench-png BENCH=curve`). */
 static void set_effort(png_structp png, int compression)
 {
     bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
@@ -455,8 +462,8 @@ static void set_effort(png_structp png, int compression)
                    compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
 }
 
-/* Returns true if libpng can write the profile. libpng 1.6.47 and later fail the whole image if the
- * profile is bad. Earlier versions omit a bad profile, as this codec does. */
+/* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
+ * refuse to write an image with a bad profile; earlier versions leave the profile out. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
 {
     enum { version_at = 8 };
@@ -490,11 +497,11 @@ static void open_writer(struct png_state *state, const struct image *src,
                      (png_uint_32)request->icc_bytes);
 }
 
-/* EXIF must come before the pixels. */
+/* Writes EXIF and XMP. Call it before the pixels are written: EXIF must precede them. */
 static void write_metadata(struct png_state *state, const struct encode_request *request)
 {
     static const png_byte exif[] = "eXIf", text[] = "iTXt";
-    /* After the name: no compression, no language and no translated name. */
+    /* The name, then zero bytes: no compression, no language, no translated name. */
     static const png_byte head[sizeof XMP_NAME + 4] = XMP_NAME;
     if (request->exif != NULL)
         png_write_chunk(state->png, exif, request->exif, request->exif_bytes);
@@ -539,8 +546,8 @@ static enum status png_encode(void *opaque, const struct image *src,
     return error->status;
 }
 
-/* Returns an upper bound for incompressible data. deflate adds 5 bytes per block of 16 KiB, and
- * each IDAT chunk adds CHUNK_OVERHEAD: together less than 1/1024 of the data. */
+/* Returns an upper bound for pixels that cannot be compressed. deflate adds 5 bytes per 16 KiB, and
+ * each IDAT chunk CHUNK_OVERHEAD: together less than 1/1024 of the data. */
 static size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                 const struct encoder_settings *settings)
 {

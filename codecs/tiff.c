@@ -79,7 +79,7 @@ uint32_t tiff_value(const struct tiff *tiff, const struct tiff_directory *direct
     return bytes > 0 ? tiff_number(tiff, entry + 8, bytes) : 0;
 }
 
-/* TIFF 6.0, section 2; 129 is the UTF-8 of EXIF 3.0. */
+/* The table is in TIFF 6.0, section 2. Type 129 is UTF-8, which EXIF 3.0 adds. */
 unsigned tiff_type_bytes(unsigned type)
 {
     static const uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8};

@@ -1,9 +1,10 @@
 /*
- * vp8l.c - see vp8l.h. Reads a lossless stream (RFC 9649, section 3) up to its groups of Huffman
- * codes, without keeping pixels.
+ * vp8l.c - counts the groups of Huffman codes of a lossless WebP stream (RFC 9649, section 3).
  *
- * Pixels of the images in the header are counted, because only literals bring new values: copies
- * and the colour cache repeat earlier ones.
+ * The header of the stream has small images: those of transforms, and one with a pixel per block of
+ * the main image, which is the number of the block's group. To find the numbers that occur, these
+ * images are decoded, but without keeping pixels: only a literal pixel can have a new number.
+ * Copies and the colour cache repeat earlier pixels, so they are only counted.
  */
 #include "codecs/vp8l.h"
 
@@ -18,7 +19,8 @@
 #define ALPHABET_MAX (256 + LENGTH_CODES + (1 << CACHE_BITS_MAX))
 #define GROUP_CODES 5
 #define GROUPS_MAX 65536
-/* Up to this highest number, libwebp allocates groups for unused numbers too. */
+/* If all numbers are below this, libwebp allocates groups for the unused numbers below the highest,
+ * too. Otherwise it allocates only the groups that occur. */
 #define GROUPS_NUMBERED 1000
 #define PIXELS_PER_CHECK 4096
 
@@ -33,12 +35,12 @@ struct code {
 
 struct reader {
     const uint8_t *bytes;
-    size_t bit, bits;
-    bool failed; /* invalid, or at its end */
+    size_t bit, bits; /* position of the next bit, and number of bits */
+    bool failed;      /* the stream is invalid or has ended, or the deadline has passed */
     uint64_t deadline_ns;
     struct code codes[GROUP_CODES]; /* green and lengths, red, blue, alpha, distances */
-    uint8_t seen[GROUPS_MAX / 8];   /* group numbers among the literals */
-    size_t distinct, highest;
+    uint8_t seen[GROUPS_MAX / 8];   /* a bit per number of a group: a literal has it */
+    size_t distinct, highest;       /* how many numbers were seen, and the highest one */
 };
 
 static unsigned read_bits(struct reader *r, unsigned count)
@@ -55,7 +57,8 @@ static unsigned read_bits(struct reader *r, unsigned count)
 
 /* ---- Huffman codes ---- */
 
-/* Returns false if libwebp refuses the code: it must be complete, or have one symbol. */
+/* Makes a code of the lengths of its symbols. Returns false if libwebp refuses the code: it must be
+ * complete, or have one symbol. */
 static bool build(struct code *code, const uint8_t *lengths, unsigned alphabet)
 {
     unsigned next[CODE_BITS_MAX + 2] = {0}, used = 0;
@@ -97,7 +100,7 @@ static unsigned read_symbol(struct reader *r, const struct code *code)
     return 0;
 }
 
-/* The lengths of a code are themselves coded. */
+/* Reads the lengths of the symbols of a code, which are compressed with a code of their own. */
 static void read_lengths(struct reader *r, struct code *code, uint8_t *lengths, unsigned alphabet)
 {
     static const uint8_t order[19] = {17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13,
@@ -136,7 +139,7 @@ static void read_lengths(struct reader *r, struct code *code, uint8_t *lengths, 
 static void read_code(struct reader *r, struct code *code, unsigned alphabet)
 {
     uint8_t lengths[ALPHABET_MAX] = {0};
-    if (read_bits(r, 1)) { /* one or two symbols */
+    if (read_bits(r, 1)) { /* a simple code, with one or two symbols */
         unsigned more = read_bits(r, 1), wide = read_bits(r, 1);
         lengths[read_bits(r, wide ? 8 : 1)] = 1;
         if (more)
@@ -149,7 +152,7 @@ static void read_code(struct reader *r, struct code *code, unsigned alphabet)
 
 /* ---- images ---- */
 
-/* Reads the number of a length or a distance: a prefix with extra bits. */
+/* Reads a length or a distance, which is coded as a prefix with extra bits. */
 static size_t read_number(struct reader *r, unsigned prefix)
 {
     if (prefix < 4)
@@ -159,6 +162,7 @@ static size_t read_number(struct reader *r, unsigned prefix)
     return from + read_bits(r, bits) + 1;
 }
 
+/* Notes that the number of a group occurs. */
 static void see(struct reader *r, unsigned group)
 {
     uint8_t bit = (uint8_t)(1u << group % 8);
@@ -167,7 +171,8 @@ static void see(struct reader *r, unsigned group)
     r->highest = group > r->highest ? group : r->highest;
 }
 
-/* Returns how many pixels the next symbol gives. */
+/* Reads a literal, a copy or a cached colour. Returns its number of pixels. are_groups: the pixels
+ * are numbers of groups. */
 static size_t read_pixels(struct reader *r, bool are_groups)
 {
     unsigned green = read_symbol(r, &r->codes[0]);
@@ -193,7 +198,7 @@ static unsigned read_cache_bits(struct reader *r)
     return r->failed ? 0 : bits;
 }
 
-/* An image of the header, which has one group of codes. */
+/* Reads an image of the header, which has only one group of codes. */
 static void read_image(struct reader *r, size_t pixels, bool are_groups)
 {
     unsigned cache_bits = read_cache_bits(r);
@@ -213,7 +218,8 @@ static size_t blocks(size_t side, unsigned bits)
     return (side + (1u << bits) - 1) >> bits;
 }
 
-/* Returns the width of the image that the transform leaves. */
+/* Reads a transform. Returns the width of the image that is coded: with a palette of few colours,
+ * several pixels share one. seen: bits of the transforms so far; each may occur once. */
 static size_t read_transform(struct reader *r, size_t width, size_t height, unsigned *seen)
 {
     enum transform type = read_bits(r, 2);
@@ -252,6 +258,6 @@ size_t vp8l_groups(const uint8_t *stream, size_t length, uint32_t width, uint32_
     read_image(&r, blocks(across, bits) * blocks(height, bits), true);
     if (r.failed)
         return 0;
-    see(&r, 0); /* the colour cache begins with zeros */
+    see(&r, 0); /* a pixel may be taken from an unused entry of the colour cache, which is zero */
     return r.highest < GROUPS_NUMBERED ? r.highest + 1 : r.distinct;
 }

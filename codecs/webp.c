@@ -1,8 +1,9 @@
 /*
  * webp.c - the WebP codec on libwebp.
  *
- * Files are decoded in pieces, so that the deadline also stops a slow file. The codec walks the
- * container itself (RFC 9649): libwebpdemux would allocate memory for every frame of an animation.
+ * Files are given to libwebp in pieces, and the deadline is checked before each piece. The
+ * container (RFC 9649) is parsed here and not by libwebpdemux, which would allocate memory for
+ * every frame of an animation.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,39 +35,40 @@ const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal
 #include "codecs/vp8l.h"
 
 #define RIFF_BYTES 12
-#define CHUNK_BYTES 8 /* before the data of a chunk: its type and size */
+#define CHUNK_BYTES      8 /* header of a chunk: its type and size */
 #define VP8X_BYTES (CHUNK_BYTES + 10)
-#define ANMF_BYTES 16 /* before the image in the data of an ANMF chunk */
-/* Chunks between two checks of the deadline: a millisecond. */
+#define ANMF_BYTES       16 /* header of a frame: in the data of an ANMF chunk, before the image */
+/* Chunks between two checks of the deadline: they take a millisecond. */
 #define CHUNKS_PER_CHECK (1u << 16)
-/* Pixels between two checks, on average over the file. */
+/* Pixels between two checks of the deadline, on average over the file. */
 #define PIXELS_PER_CHECK (1u << 20)
 
 /* The flags of a VP8X chunk. */
 enum { FLAG_ANIMATION = 0x02, FLAG_XMP = 0x04, FLAG_EXIF = 0x08, FLAG_ALPHA = 0x10,
        FLAG_ICC = 0x20 };
 
-/* The parts of a file, or of its first frame. */
+/* The parts of a file. Of an animation, only the first frame is decoded. */
 struct webp_parts {
-    const uint8_t *image; /* the whole file, or the image of a frame: libwebp reads both */
+    const uint8_t *image; /* what libwebp decodes: the whole file, or the first frame */
     size_t image_bytes;
-    unsigned flags;       /* of VP8X; 0: the file has none. Parts that it does not announce do not
-                             count, as in libwebp's demuxer */
+    unsigned flags; /* of the VP8X chunk; 0: there is none. Metadata that the flags do not
+                       announce is ignored, as in libwebp's demuxer */
     bool animated;
-    uint32_t x, y;        /* of the frame on its canvas */
+    uint32_t x, y; /* position of the frame on the canvas */
     const uint8_t *icc, *exif, *xmp;
     size_t icc_bytes, exif_bytes, xmp_bytes;
-    const uint8_t *vp8l, *alph; /* compressed pixels, or alpha */
+    const uint8_t *vp8l, *alph; /* data of the chunks with lossless pixels, and with alpha */
     size_t alph_bytes;
     bool has_pixels;      /* a chunk with pixels was found; libwebp reads no alpha after it */
 };
 
 /* ---- the container ---- */
 
+/* Of several chunks of a type, the first counts. */
 static void take(const uint8_t **data, size_t *bytes, const uint8_t *found, size_t found_bytes)
 {
     if (*data)
-        return; /* the first chunk of a type counts */
+        return;
     *data = found;
     *bytes = found_bytes;
 }
@@ -81,7 +83,7 @@ static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t byt
     } else if (memcmp(type, "XMP ", 4) == 0 && parts->flags & FLAG_XMP) {
         take(&parts->xmp, &parts->xmp_bytes, data, bytes);
     } else if (memcmp(type, "ALPH", 4) == 0 && !parts->has_pixels) {
-        parts->alph = data; /* libwebp reads the last one */
+        parts->alph = data; /* of several, libwebp reads the last one */
         parts->alph_bytes = bytes;
     } else if (memcmp(type, "VP8L", 4) == 0 && !parts->has_pixels) {
         parts->has_pixels = true;
@@ -91,7 +93,8 @@ static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t byt
     }
 }
 
-/* Calls take_chunk for each chunk. The last chunk of a truncated file is cut at its end. */
+/* Calls take_chunk for each chunk of a file or frame, and finds the first frame of an animation.
+ * The last chunk of a truncated file has fewer bytes than its size. */
 static enum status walk(const uint8_t *bytes, size_t end, const struct codec_limits *limits,
                         struct webp_parts *parts, struct error *error)
 {
@@ -117,8 +120,9 @@ static enum status walk(const uint8_t *bytes, size_t end, const struct codec_lim
     return STATUS_OK;
 }
 
-/* Refuses an image that does not begin with a chunk of one of three types. libwebp also reads an
- * image without chunks, and a frame that is a whole file: take_chunk would not see its groups. */
+/* Refuses an image that does not begin with a chunk of one of three types. libwebp would also
+ * decode an image without chunks, and a frame that is a whole file. But in these, take_chunk would
+ * not find the VP8L data, which decides how much memory libwebp needs. */
 static enum status check_first(const uint8_t *at, size_t length, const char types[3][5],
                                const char *what, struct error *error)
 {
@@ -153,9 +157,9 @@ static enum status find_parts(const uint8_t *bytes, size_t length,
         status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
     if (status != STATUS_OK || !parts->animated)
         return status;
-    parts->vp8l = parts->alph = NULL; /* only those of the frame count */
+    parts->vp8l = parts->alph = NULL; /* those found so far are not in the frame */
     parts->has_pixels = false;
-    parts->flags = 0; /* a frame has no metadata of its own */
+    parts->flags = 0; /* chunks of metadata in a frame are ignored */
     if (check_first(parts->image, parts->image_bytes, frame_types, "'s first frame", error) !=
         STATUS_OK)
         return error->status;
@@ -193,8 +197,8 @@ static enum status refuse_rows(VP8StatusCode code, const WebPIDecoder *decoder, 
 
 /* ---- probe ---- */
 
-/* Returns the number of groups of Huffman codes in the image or its alpha. libwebp reads a lossless
- * image beyond the end of its chunk, to the end of what it is given. */
+/* Returns the number of groups of Huffman codes in the image or its alpha (vp8l.h). libwebp reads a
+ * lossless image beyond the end of its chunk, to the end of the bytes that it is given. */
 static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFeatures *frame,
                            uint64_t deadline_ns)
 {
@@ -212,10 +216,10 @@ static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFe
     return 0;
 }
 
-/* Returns an upper bound on libwebp's memory for a decode. Both coders hold some rows. A lossless
- * image is decoded as a whole before its colours are converted; the alpha of a lossy image too, if
- * it is compressed. Its transforms have a pixel per block of at least 4 x 4. Each group of Huffman
- * codes has tables, and each number of a group an entry in a table. */
+/* Returns an upper bound on the memory that libwebp needs for a decode. It always needs some rows.
+ * A lossless image is in memory as a whole before its colours are converted, and so is the
+ * compressed alpha of a lossy image. Their transforms need a pixel per block of at least 4 x 4,
+ * each group of Huffman codes needs tables, and each number of a group an entry in a table. */
 static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
 {
     enum { fixed_bytes = 128 * 1024, column_bytes = 256, pixel_bytes = 5, lossless = 2 };
@@ -226,7 +230,8 @@ static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
     return frame->format != lossless && frame->has_alpha ? bytes + pixels : bytes;
 }
 
-/* Reads the size of the canvas, and the features of the image or of the first frame. */
+/* Reads the size of the canvas (the whole image of an animation), and the features of the image or
+ * of the first frame. */
 static enum status read_features(const uint8_t *bytes, size_t length,
                                  const struct webp_parts *parts, WebPBitstreamFeatures *canvas,
                                  WebPBitstreamFeatures *frame, struct error *error)
@@ -263,7 +268,7 @@ static enum status read_metadata(const struct webp_parts *parts, const struct co
     return STATUS_OK;
 }
 
-/* An opaque frame that does not fill its canvas makes a transparent image. */
+/* Whether the frame fills its canvas. If not, the image has transparent pixels around the frame. */
 static bool fills_canvas(const WebPBitstreamFeatures *canvas, const WebPBitstreamFeatures *frame)
 {
     return frame->width == canvas->width && frame->height == canvas->height;
@@ -285,7 +290,7 @@ static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     info->height = (uint32_t)canvas.height;
     info->channels = frame.has_alpha || !fills_canvas(&canvas, &frame) ? 4 : 3;
     info->codec_bytes = decoder_bytes(&frame, count_groups(&parts, &frame, limits->deadline_ns));
-    if (codec_late(limits->deadline_ns)) /* the groups were perhaps not counted */
+    if (codec_late(limits->deadline_ns)) /* then count_groups may have returned 0 */
         return error_set(error, STATUS_DECODE_LIMIT,
                          "the deadline for decoding passed in its header");
     return read_metadata(&parts, limits, info, error);
@@ -321,8 +326,8 @@ static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts 
     return STATUS_OK;
 }
 
-/* The rectangle of the frame. Pixels around it are transparent black, as WebPAnimDecoder makes
- * them. */
+/* Returns the part of dst that the frame fills. If there are pixels around it, makes them
+ * transparent black, as WebPAnimDecoder does. */
 static struct image place_frame(const struct image *dst, const struct webp_parts *parts,
                                 const WebPBitstreamFeatures *frame)
 {
@@ -374,7 +379,7 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
                          dst->height);
     struct image place = place_frame(dst, &parts, &frame);
     enum status status = decode_image(&parts, &place, limits->deadline_ns, error);
-    /* libwebp calls alpha corrupt if an allocation for it fails. */
+    /* libwebp also reports corrupt data if an allocation for alpha has failed, so try once more. */
     if (status == STATUS_DECODE_FAILED && parts.alph) {
         *error = (struct error){0};
         status = decode_image(&parts, &place, limits->deadline_ns, error);
@@ -384,18 +389,18 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
 
 /* ---- encode ---- */
 
-/* The file on its way to the sink. libwebp writes its parts in order, after it has encoded the
- * whole image. If there is metadata, the headers are replaced by others with a VP8X and an ICCP
- * chunk, and EXIF and XMP are added at the end (RFC 9649, section 2.7). */
+/* Writes the file to the sink. libwebp calls on_bytes with the parts of its file in order, after it
+ * has encoded the whole image. If there is metadata, libwebp's headers are replaced by new ones
+ * with a VP8X and an ICCP chunk, and EXIF and XMP are added at the end (RFC 9649, section 2.7). */
 struct writer {
     const struct encode_request *request;
     struct codec_sink *sink;
     struct error *error;
     size_t used;              /* bytes in the sink's buffer */
-    const uint8_t *icc;       /* NULL: none, or none that fits the pixels */
+    const uint8_t *icc;       /* NULL: there is none, or it does not fit the pixels */
     bool extends;             /* there is metadata; otherwise libwebp's file is written unchanged */
-    uint8_t head[RIFF_BYTES + VP8X_BYTES];
-    size_t head_bytes;        /* so far */
+    uint8_t head[RIFF_BYTES + VP8X_BYTES]; /* the first bytes of libwebp's file */
+    size_t head_bytes;                     /* of `head`, received so far */
 };
 
 static void put_le(uint8_t *at, uint32_t value, int bytes)
@@ -425,8 +430,8 @@ static bool put_chunk(struct writer *writer, const char *type, const uint8_t *da
            put(writer, "", bytes % 2);
 }
 
-/* Whether the file has alpha: libwebp omits an opaque one. A lossless image has the flag in its own
- * header. */
+/* Whether libwebp's file has alpha; libwebp leaves out an alpha that is opaque. In a lossless file
+ * without VP8X, the flag is in the header of the VP8L data. */
 static bool has_alpha(const struct writer *writer)
 {
     enum { flags_at = RIFF_BYTES + CHUNK_BYTES, lossless_flags_at = flags_at + 4 };
@@ -436,7 +441,7 @@ static bool has_alpha(const struct writer *writer)
     return memcmp(type, "VP8L", 4) == 0 && (writer->head[lossless_flags_at] & 0x10) != 0;
 }
 
-/* Writes the headers and the profile, and the part of writer->head that they do not replace. */
+/* Writes the new headers, the profile, and the part of writer->head that is no header. */
 static bool put_head(struct writer *writer, const WebPPicture *picture)
 {
     const struct encode_request *request = writer->request;
@@ -459,7 +464,7 @@ static bool put_head(struct writer *writer, const WebPPicture *picture)
            put(writer, writer->head + replaced, writer->head_bytes - replaced);
 }
 
-/* libwebp's callback: 0 ends the encode. */
+/* Called by libwebp with the next bytes of its file. Returns 0 to end the encode. */
 static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *picture)
 {
     struct writer *writer = picture->custom_ptr;
@@ -477,6 +482,7 @@ static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *pictu
     return put(writer, bytes + part, count - part);
 }
 
+/* Writes what is still missing after the encode. `head` may be incomplete if the file is tiny. */
 static bool put_end(struct writer *writer, const WebPPicture *picture)
 {
     const struct encode_request *request = writer->request;
@@ -497,7 +503,7 @@ static int on_progress(int percent, const WebPPicture *picture)
     return 0;
 }
 
-/* libwebp has no import of gray. */
+/* Gives gray pixels to libwebp, which has no function for them. */
 static bool import_gray(WebPPicture *picture, const struct image *src)
 {
     picture->use_argb = 1;
@@ -524,7 +530,7 @@ static bool import_pixels(WebPPicture *picture, const struct image *src)
 static enum status refuse_encode(const WebPPicture *picture, struct error *error)
 {
     WebPEncodingError code = picture->error_code;
-    if (error->status != STATUS_OK) /* of the sink, or the deadline */
+    if (error->status != STATUS_OK) /* set by the sink or by on_progress */
         return error->status;
     /* libwebp 1.2 gives no code if an allocation for alpha fails. */
     if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY ||
@@ -539,7 +545,8 @@ static enum status refuse_encode(const WebPPicture *picture, struct error *error
                      code);
 }
 
-/* The levels of lossless effort: `quality` of libwebp is then the effort of the search. */
+/* Sets the quality and the effort. For a lossless file, libwebp's `quality` is an effort as well;
+ * the table has its value for each effort of an encoder. */
 static void set_effort(WebPConfig *config, const struct encoder_settings *settings)
 {
     static const float searches[] = {0, 20, 25, 50, 75, 90, 100};
@@ -550,9 +557,9 @@ static void set_effort(WebPConfig *config, const struct encoder_settings *settin
     config->exact = settings->lossless; /* keeps the colours of transparent pixels */
 }
 
-/* Measured for noise, which needs most. From effort 3, the lossy encoder holds the symbols of the
- * whole image. The lossless one, which also encodes alpha, holds copies of the pixels, searches,
- * and two sets of histograms of tiles. */
+/* Measured for images of noise, which need the most memory. From effort 3 on, the lossy encoder has
+ * the symbols of the whole image in memory. The lossless encoder, which also encodes alpha, has
+ * copies of the pixels, tables for its search, and two sets of histograms of tiles. */
 static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
@@ -572,8 +579,8 @@ static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t chann
     return fixed_bytes + pixels * bytes + (tiles < tiles_max ? tiles : tiles_max) * histogram_bytes;
 }
 
-/* Measured with libwebp 1.2.4. It never calls on_progress while it encodes alpha, for which the
- * highest effort tries all filters. */
+/* Measured with libwebp 1.2.4, which does not call on_progress while it encodes alpha. For alpha,
+ * the highest effort tries all filters. */
 static uint64_t webp_encoder_blind_ns(uint32_t channels, const struct encoder_settings *settings)
 {
     static const uint64_t lossless[] = {15, 30, 50, 80, 100, 400, 650},
@@ -618,8 +625,8 @@ static enum status webp_encode(void *state, const struct image *src,
     return error->status;
 }
 
-/* The size of noise at quality 100: 2.7 bytes per pixel of whole blocks, and an incompressible
- * alpha. */
+/* The largest size of a file: noise at quality 100 takes 2.7 bytes per pixel of whole blocks, and
+ * alpha that cannot be compressed one more. */
 static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {

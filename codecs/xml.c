@@ -7,7 +7,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* A table: a name may have megabytes. */
+/* Whether a character may be in a name. This is a table for speed, as a name may have megabytes. */
 static bool is_name(char c)
 {
     static const bool is_other[256] = {
@@ -23,7 +23,7 @@ static size_t skip(struct xml_span span, size_t at, bool is_wanted(char))
     return at;
 }
 
-/* The part of the span from `from` to before `to`. */
+/* The part of the span from offset `from` to `to`, without the character at `to`. */
 static struct xml_span part(struct xml_span span, size_t from, size_t to)
 {
     return (struct xml_span){span.at + from, to - from};
@@ -58,7 +58,8 @@ struct xml_span xml_local(struct xml_span name)
     return part(name, colon < name.bytes ? colon + 1 : 0, name.bytes);
 }
 
-/* Reads an attribute at `at`, which begins with space. Returns its end; 0: it is broken. */
+/* Reads an attribute from the white space before it, at offset `at`. Returns the offset of its end;
+ * 0: there is no valid attribute. */
 static size_t read_attribute(struct xml_span span, size_t at, struct xml_attribute *attribute)
 {
     size_t name = skip(span, at, is_space), end = skip(span, name, is_name);
@@ -85,7 +86,7 @@ bool xml_next_attribute(struct xml_span *attributes, struct xml_attribute *attri
     return end > 0;
 }
 
-/* Reads a token that begins with '<'. Returns its end; 0: it is broken. */
+/* Reads a token that begins with '<'. Returns the offset of its end; 0: it is no valid token. */
 static size_t read_tag(struct xml_span document, struct xml_token *token)
 {
     struct xml_attribute attribute;
@@ -106,7 +107,7 @@ static size_t read_tag(struct xml_span document, struct xml_token *token)
     return at < document.bytes && document.at[at] == '>' ? at + 1 : 0;
 }
 
-/* Returns the end of a section that ends with `text`; 0: it has no end. */
+/* Returns the offset of the end of a section that ends with `text`; 0: it has no end. */
 static size_t section_end(struct xml_span document, const char *text)
 {
     const char *end = memmem(document.at, document.bytes, text, strlen(text));

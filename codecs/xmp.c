@@ -1,8 +1,10 @@
 /*
- * xmp.c - copies XMP packets for outputs, and makes packets of a copyright notice.
+ * xmp.c - copies XMP packets for outputs without thumbnails, and makes packets with a copyright
+ * notice.
  *
- * A property is recognized by its namespace; its prefix does not matter. Prefixes count
- * for the whole packet, wherever they are declared: more is removed then, never less.
+ * An XMP packet is an XML document with properties of an image. A property is recognized by its
+ * namespace, whatever its prefix is. A prefix that is declared anywhere counts for the whole
+ * packet, so that too much may be removed, but never too little.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +12,13 @@
 #include "codecs/codec_impl.h"
 #include "codecs/xml.h"
 
-/* XMP part 2, Google's camera schemas, and the extension that JPEGs have in further segments. */
+/* The namespaces that matter here: of XMP part 2, of Google's cameras, and of the reference to an
+ * extended packet, which is in further segments of a JPEG. */
 enum namespace {
     SPACE_NONE,
-    SPACE_IMAGES, /* all of its properties are images, sound or depth, or describe them */
-    SPACE_NOTE,
-    SPACE_DC,
+    SPACE_IMAGES, /* all of its properties are images, sound or depth, or describe these */
+    SPACE_NOTE,   /* the reference to an extended packet */
+    SPACE_DC,     /* Dublin Core */
     SPACE_PHOTOSHOP,
     SPACE_RIGHTS,
     SPACE_RDF
@@ -41,17 +44,18 @@ static const struct {
 /* GImage, GDepth, GAudio, GCamera, Device and others. */
 #define URIS_OF_CAMERAS "http://ns.google.com/photos/"
 
-/* Bounds of the time that a packet takes: each element and attribute is compared with the prefixes.
- * A packet with more is not read. Photographs have a dozen prefixes of a few characters. */
+/* Limits of the prefixes of a packet; a packet that exceeds them is not read. They limit the time
+ * that a packet takes, because each name is compared with all prefixes. Photographs have a dozen
+ * prefixes of a few characters. */
 enum { PREFIXES_MAX = 32, PREFIX_BYTES_MAX = 64 };
 
 struct packet {
     struct xml_span text;
     struct {
         struct xml_span name; /* empty: the default namespace */
-        unsigned spaces;      /* bits: one prefix may have several, in different elements */
+        unsigned spaces;      /* its namespaces, as bits; it may be declared several times */
     } prefixes[PREFIXES_MAX];
-    size_t count;
+    size_t count; /* number of prefixes */
 };
 
 /* ---- namespaces ----------------------------------------------------------------------------- */
@@ -64,7 +68,7 @@ static enum namespace space_of_uri(struct xml_span uri)
     return xml_begins(uri, URIS_OF_CAMERAS) ? SPACE_IMAGES : SPACE_NONE;
 }
 
-/* Returns the number of the prefix; packet->count: no namespace of the list has it. */
+/* Returns the index of the prefix; packet->count: it has no namespace of the table. */
 static size_t find_prefix(const struct packet *packet, struct xml_span name)
 {
     size_t i = 0;
@@ -86,9 +90,9 @@ static bool is_in(unsigned spaces, enum namespace space)
     return (spaces & 1u << space) != 0;
 }
 
-/* Records the namespaces of the list that an element declares, and counts attributes in *parts.
- * false: the packet has too many, or a namespace with a character reference, which may spell one of
- * the list. */
+/* Records the prefixes that an element declares for namespaces of the table, and adds its
+ * attributes to *parts. false: there are too many, or a namespace has an entity like "&#97;", with
+ * which it may be one of the table. */
 static bool declare(struct packet *packet, struct xml_span attributes, size_t *parts)
 {
     struct xml_attribute attribute;
@@ -114,8 +118,8 @@ static bool declare(struct packet *packet, struct xml_span attributes, size_t *p
     return true;
 }
 
-/* Finds the namespaces. Returns false if the packet is broken: elements must nest; or if it has too
- * many parts. */
+/* Finds the prefixes. Returns false if the packet is broken (elements must be nested), or if it has
+ * too many parts. */
 static bool open_packet(struct packet *packet, const uint8_t *bytes, size_t length)
 {
     struct xml_token token = {.kind = XML_TEXT};
@@ -134,9 +138,9 @@ static bool open_packet(struct packet *packet, const uint8_t *bytes, size_t leng
 
 /* ---- a copy --------------------------------------------------------------------------------- */
 
-/* Counts bytes, and writes them if there is a place for them. */
+/* A text that is written twice: first only to count its bytes, then to memory of that size. */
 struct output {
-    char *at;
+    char *at; /* NULL: only count */
     size_t bytes;
 };
 
@@ -147,8 +151,9 @@ static void put(struct output *output, struct xml_span span)
     output->bytes += span.bytes;
 }
 
-/* The name of the main namespace's property is unique. Attributes without a prefix have no
- * namespace. */
+/* Whether an element or attribute is not copied: images, and the reference to an extended packet.
+ * Of the namespace xmp only "Thumbnails" is, and no other property has this name. Attributes
+ * without a prefix have no namespace. */
 static bool is_removed(const struct packet *packet, struct xml_span name, bool is_attribute)
 {
     if (is_attribute && xml_prefix(name).bytes == 0)
@@ -176,7 +181,7 @@ static void put_packet(const struct packet *packet, struct output *output)
 {
     struct xml_span rest = packet->text;
     struct xml_token token;
-    size_t removed = 0; /* depth in an element that is removed */
+    size_t removed = 0; /* number of open elements in a removed one, with that one */
     while ((token = xml_next(&rest)).kind != XML_END) {
         bool is_tag = token.kind == XML_OPEN || token.kind == XML_EMPTY;
         if (removed > 0 || (is_tag && is_removed(packet, token.name, false))) {
@@ -210,13 +215,13 @@ bool xmp_copy(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_byte
 
 /* ---- a notice ------------------------------------------------------------------------------- */
 
-/* The properties of a notice, in the order of the packet. Their text is copied, in a packet that is
- * made here, so that nothing else of the input is in it. */
+/* The properties of a copyright notice. Their texts are copied to a new packet, so that nothing
+ * else of the input is published. */
 static const struct property {
     enum namespace space;
-    const char *name;  /* with the prefix of the packet */
-    const char *array; /* its values are the items of such an array; NULL: one text */
-    unsigned iptc;     /* the dataset of IPTC-IIM 4.2, record 2, with the same meaning; 0: none */
+    const char *name;  /* with the prefix that the new packet declares */
+    const char *array; /* kind of array whose items are the values; NULL: there is one text */
+    unsigned iptc;     /* the dataset with the same meaning in IPTC-IIM 4.2, record 2; 0: none */
 } properties[] = {{SPACE_DC, "dc:creator", "Seq", 80},
                   {SPACE_DC, "dc:rights", "Alt", 116},
                   {SPACE_PHOTOSHOP, "photoshop:Credit", NULL, 110},
@@ -228,7 +233,7 @@ enum { PROPERTY_COUNT = sizeof properties / sizeof properties[0], VALUES_MAX = 1
 struct notice {
     struct xml_span values[PROPERTY_COUNT][VALUES_MAX];
     size_t counts[PROPERTY_COUNT];
-    bool is_plain; /* the values are bytes; otherwise they are XML text */
+    bool is_plain; /* the values are plain text (of IPTC); otherwise they are XML */
 };
 
 static bool is_blank(struct xml_span text)
@@ -238,7 +243,8 @@ static bool is_blank(struct xml_span text)
     return text.bytes == 0;
 }
 
-/* Of an alternative in several languages, and of a text, the first value counts. */
+/* Adds a value. "Seq" is a list; of "Alt" (a text in several languages) and of a single text, only
+ * the first value counts. */
 static void add_value(struct notice *notice, size_t property, struct xml_span value)
 {
     const char *array = properties[property].array;
@@ -247,7 +253,7 @@ static void add_value(struct notice *notice, size_t property, struct xml_span va
         notice->values[property][notice->counts[property]++] = value;
 }
 
-/* Returns the number of the property with this name; PROPERTY_COUNT: it is in no notice. */
+/* Returns the index of the property with this name; PROPERTY_COUNT: it is not part of a notice. */
 static size_t find_property(const struct packet *packet, struct xml_span name)
 {
     unsigned spaces = spaces_of(packet, name);
@@ -258,7 +264,8 @@ static size_t find_property(const struct packet *packet, struct xml_span name)
     return i;
 }
 
-/* The elements of a property whose text is its value. Others are properties of their own. */
+/* Whether an element within a property is a part of its value (an array or an item), and not
+ * another property. */
 static bool is_item(const struct packet *packet, struct xml_span name)
 {
     struct xml_span local = xml_local(name);
@@ -281,13 +288,13 @@ static void read_attributes(struct notice *notice, const struct packet *packet,
     }
 }
 
-/* A property is an element, or an attribute of a description. */
+/* Reads the properties of a notice. A property is an element, or an attribute of a description. */
 static void read_xmp(struct notice *notice, const struct packet *packet)
 {
     struct xml_span rest = packet->text;
     struct xml_token token;
-    size_t property = PROPERTY_COUNT, depth = 0; /* in the property's element */
-    size_t other = 0;                            /* in an element whose text does not count */
+    size_t property = PROPERTY_COUNT, depth = 0; /* the current property, and its open elements */
+    size_t other = 0;                            /* open elements of one that is ignored */
     while ((token = xml_next(&rest)).kind != XML_END) {
         bool is_open = token.kind == XML_OPEN, is_tag = is_open || token.kind == XML_EMPTY;
         if (other > 0 || (is_tag && (is_removed(packet, token.name, false) ||
@@ -331,7 +338,7 @@ static bool is_utf8(struct xml_span text)
     return true;
 }
 
-/* Bytes of IPTC as XML text. Those that are not UTF-8 are Latin-1. */
+/* Writes a text of IPTC as XML. A text that is not UTF-8 is treated as Latin-1. */
 static void put_plain(struct output *output, struct xml_span text)
 {
     bool utf8 = is_utf8(text);
@@ -383,7 +390,7 @@ static void put_notice(const struct notice *notice, struct output *output)
     put_text(output, "</rdf:Description></rdf:RDF></x:xmpmeta>");
 }
 
-/* Without a property, there is no notice. */
+/* Writes the notice to new memory, if it has a property and is not too large. false: no memory. */
 static bool write_notice(const struct notice *notice, uint8_t **to, size_t *to_bytes)
 {
     struct output output = {NULL, 0};
@@ -412,7 +419,8 @@ bool xmp_notice(const uint8_t *packet, size_t bytes, uint8_t **to, size_t *to_by
     return write_notice(&notice, to, to_bytes);
 }
 
-/* IPTC-IIM 4.2, 1.5: a marker, a record, a dataset, and a length. Extended ones end the search. */
+/* Reads the datasets of IPTC-IIM 4.2 (section 1.5): each has a marker, the number of a record and
+ * of a dataset, a length and a value. A dataset with an extended length ends the search. */
 static void read_iptc(struct notice *notice, const uint8_t *bytes, size_t length)
 {
     enum { head = 5, marker = 0x1C, record = 2, extended = 0x8000 };
