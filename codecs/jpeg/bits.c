@@ -21,7 +21,7 @@ struct jpeg_bits jpeg_bits_fill_slowly(struct jpeg_bits bits)
 
 /* ---- symbols ---- */
 
-/* length: of the code. */
+/* Makes the entry of a symbol whose code has `length` bits. */
 static uint32_t make_entry(enum jpeg_scan_kind kind, uint32_t low, uint32_t symbol, uint32_t length)
 {
     uint32_t run = symbol >> 4, size = symbol & 15;
@@ -30,7 +30,7 @@ static uint32_t make_entry(enum jpeg_scan_kind kind, uint32_t low, uint32_t symb
     if (size == 0 && run < 15)
         return JPEG_ENTRY_SPECIAL | JPEG_ENTRY_ENDS | (length + run) | run << 8;
     uint32_t entry = (length + size) | run << 8 | size << 16;
-    if (kind == JPEG_AC_REFINE) /* the only extra bit is the sign */
+    if (kind == JPEG_AC_REFINE) /* a new coefficient has one extra bit, its sign */
         return size > 1 ? JPEG_ENTRY_SPECIAL | JPEG_ENTRY_INVALID | 1 : entry;
     if (size == 0)
         return JPEG_ENTRY_SPECIAL | JPEG_ENTRY_ZEROS | entry;

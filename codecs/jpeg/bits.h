@@ -1,8 +1,9 @@
 /*
- * bits.h - reads the entropy-coded data of a scan of a progressive JPEG: bits and Huffman symbols.
+ * bits.h - reads bits and Huffman symbols from the compressed data of a scan of a progressive JPEG.
  *
- * After the end of a segment (a marker, or the end of the scan) a reader returns zeros and counts
- * them, so that only the end of a segment needs a check.
+ * The data of a scan consists of segments, which restart markers separate. After the end of a
+ * segment, a reader returns zeros and counts them. So the decoder need not check each symbol for
+ * the end: it calls jpeg_bits_are_missing once after the segment.
  */
 #pragma once
 
@@ -14,8 +15,9 @@
 
 /* ---- bits ---- */
 
+/* A position in the data of a scan. */
 struct jpeg_bits {
-    const uint8_t *at, *end; /* the bytes of the scan that are not in the window */
+    const uint8_t *at, *end; /* the bytes of the scan that are not in the window yet */
     uint64_t window;         /* the next bits, the first one in the most significant bit */
     int count;               /* valid bits of the window */
     int padding;             /* bytes of zeros that were added after the end of the segment */
@@ -24,9 +26,10 @@ struct jpeg_bits {
 /* After jpeg_bits_fill, `count` is at least this. */
 #define JPEG_BITS_FULL 56
 
-/* jpeg_bits_fill byte by byte: the next bytes have a 0xFF, or the scan ends. */
+/* Fills the window byte by byte, if one of the next bytes is 0xFF or the scan ends. */
 struct jpeg_bits jpeg_bits_fill_slowly(struct jpeg_bits bits);
 
+/* Fills the window, usually with a load of eight bytes at once. */
 static inline void jpeg_bits_fill(struct jpeg_bits *bits)
 {
     const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
@@ -43,7 +46,7 @@ static inline void jpeg_bits_fill(struct jpeg_bits *bits)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     next = __builtin_bswap64(next);
 #endif
-    /* The bits after `count` are right, too; the next call sets them again. */
+    /* This may set bits after the first `count`, too. They are right; the next call sets them. */
     bits->window |= next >> bits->count;
     bits->at += (63 - bits->count) / 8;
     bits->count |= JPEG_BITS_FULL;
@@ -56,8 +59,8 @@ static inline void jpeg_bits_drop(struct jpeg_bits *bits, uint32_t n)
     bits->count -= (int)n;
 }
 
-/* Returns n bits, 0 to 63, that follow the first `after` bits of the window, 0 to 63. The last one
- * must be in the window. */
+/* Returns n bits after the first `after` bits of the window, without taking them. Both numbers are
+ * 0 to 63, and all of these bits must be in the window. */
 static inline uint64_t jpeg_bits_peek(const struct jpeg_bits *bits, uint32_t after, uint32_t n)
 {
     return bits->window << after >> 1 >> (63 - n);
@@ -81,13 +84,13 @@ static inline uint64_t jpeg_bits_take(struct jpeg_bits *bits, uint32_t n)
     return value;
 }
 
-/* Whether bits were taken that the segment does not have. */
+/* Whether more bits were taken than the segment has. */
 static inline bool jpeg_bits_are_missing(const struct jpeg_bits *bits)
 {
     return bits->count < 8 * bits->padding;
 }
 
-/* Whether all bytes of the segment were taken, and no more. `at` is then at the marker after it. */
+/* Whether exactly the bytes of the segment were taken. `at` is then at the marker after them. */
 static inline bool jpeg_bits_end(const struct jpeg_bits *bits)
 {
     int left = bits->count - 8 * bits->padding;
@@ -96,43 +99,49 @@ static inline bool jpeg_bits_end(const struct jpeg_bits *bits)
 
 /* ---- symbols ---- */
 
+/* A scan has the DC or some AC coefficients of its blocks: either their first bits, or one further
+ * bit of each (a refinement). */
 enum jpeg_scan_kind { JPEG_DC_FIRST, JPEG_DC_REFINE, JPEG_AC_FIRST, JPEG_AC_REFINE };
 
+/* A table has an entry for each value of this many bits. */
 #define JPEG_LOOKUP_BITS 8
 
 /*
- * An entry describes a symbol and its code:
+ * An entry describes the symbol whose code begins with these bits:
  *
- *     bits 0 to 4    bits of the code and the extra bits; 0: the code is longer than the table
- *     bits 8 to 11   run: zero coefficients before the new one
- *     bits 16 to 19  size: extra bits of the new coefficient, 0 if there is none
+ *     bits 0 to 4    number of bits of the code and of its extra bits; 0: the code is longer than
+ *                    JPEG_LOOKUP_BITS, and jpeg_lookup_long finds its entry
+ *     bits 8 to 11   run: number of zero coefficients before the new one
+ *     bits 16 to 19  size: number of extra bits of the new coefficient, 0 if there is none
  *
- * An entry that ends the band has its extra bits, 0 to 14, in the place of the run.
+ * The band of a block are the AC coefficients that the scan has. An entry that ends the band has
+ * its number of extra bits, 0 to 14, in the place of the run.
  */
-#define JPEG_ENTRY_SPECIAL 0x80000000u /* with each of the others, and if the code is longer */
+#define JPEG_ENTRY_SPECIAL 0x80000000u /* one of the next flags is set, or the code is longer */
 #define JPEG_ENTRY_INVALID 0x40000000u
-#define JPEG_ENTRY_ENDS    0x20000000u /* ends the band of this block and of the next blocks */
-#define JPEG_ENTRY_ZEROS   0x10000000u /* JPEG_AC_FIRST: 16 zero coefficients */
+#define JPEG_ENTRY_ENDS    0x20000000u /* ends the band of this block and of some next blocks */
+#define JPEG_ENTRY_ZEROS   0x10000000u /* in a JPEG_AC_FIRST scan: 16 zero coefficients */
 
 static inline uint32_t jpeg_entry_bits(uint32_t entry) { return entry & 31; }
 static inline uint32_t jpeg_entry_run(uint32_t entry) { return entry >> 8 & 15; }
 static inline uint32_t jpeg_entry_size(uint32_t entry) { return entry >> 16 & 15; }
 
-/* The Huffman table of a scan. */
+/* The Huffman table of a scan, prepared for decoding. */
 struct jpeg_lookup {
     const struct jpeg_huffman *table;
     enum jpeg_scan_kind kind;
-    uint32_t low;          /* Al of the scan */
-    uint32_t limits[17];   /* of each length: 16-bit words below it begin with such a code, or with
-                              a shorter one */
-    uint32_t offsets[17];  /* of each length: index of a code's symbol minus the code */
+    uint32_t low;         /* Al of the scan: the lowest bit that it has */
+    uint32_t limits[17];  /* by length of a code: all 16-bit words below the limit begin with a
+                             code of this length or a shorter one */
+    uint32_t offsets[17]; /* by length of a code: index of its symbol minus the code */
     uint32_t entries[1 << JPEG_LOOKUP_BITS];
 };
 
-/* table: of a frame that jpeg_fill_frame has filled. The lookup borrows it. */
+/* Prepares a table, which must be valid (jpeg_fill_frame has checked it) and outlive the lookup. */
 void jpeg_lookup_build(struct jpeg_lookup *lookup, const struct jpeg_huffman *table,
                        enum jpeg_scan_kind kind, uint32_t low);
-/* Returns the entry of the code at the beginning of the window, which the table does not have. */
+/* Returns the entry of the code at the beginning of the window if it is longer than
+ * JPEG_LOOKUP_BITS. */
 uint32_t jpeg_lookup_long(const struct jpeg_lookup *lookup, uint64_t window);
 
 static inline uint32_t jpeg_lookup_entry(const struct jpeg_lookup *lookup, uint64_t window)
@@ -140,8 +149,8 @@ static inline uint32_t jpeg_lookup_entry(const struct jpeg_lookup *lookup, uint6
     return lookup->entries[window >> (64 - JPEG_LOOKUP_BITS)];
 }
 
-/* Returns the value of the entry's extra bits, which end its bits at the beginning of the window:
- * figure F.12 of ISO/IEC 10918-1. 0 if the size is 0. */
+/* Returns the coefficient in the extra bits of an entry (figure F.12 of ISO/IEC 10918-1); 0 if
+ * there are none. The code and then the extra bits are at the beginning of the window. */
 static inline int jpeg_entry_value(uint32_t entry, const struct jpeg_bits *bits)
 {
     uint32_t size = jpeg_entry_size(entry), after = jpeg_entry_bits(entry) - size;
@@ -150,7 +159,7 @@ static inline int jpeg_entry_value(uint32_t entry, const struct jpeg_bits *bits)
     return value - (((1 << size) - 1) & negative);
 }
 
-/* Returns the number of blocks after this one whose bands an entry ends. */
+/* For an entry that ends bands: the number of blocks after this one whose bands end as well. */
 static inline uint32_t jpeg_entry_blocks(uint32_t entry, const struct jpeg_bits *bits)
 {
     uint32_t extra = jpeg_entry_run(entry), after = jpeg_entry_bits(entry) - extra;

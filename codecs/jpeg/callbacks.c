@@ -1,4 +1,4 @@
-/* callbacks.c - what libjpeg calls: for errors, warnings and messages, and to show its progress. */
+/* callbacks.c - functions that libjpeg calls: for errors and messages, and while it works. */
 #include "codecs/jpeg/jpeg_state.h"
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
@@ -12,7 +12,7 @@ static enum status status_of(const struct jpeg_state *state, int code)
     switch (code) { /* uncovered: net */
     case JERR_IMAGE_TOO_BIG:
         return STATUS_IMAGE_TOO_LARGE;
-    case JERR_NO_BACKING_STORE: /* arrays larger than the header promised */
+    case JERR_NO_BACKING_STORE: /* the file needs more memory than its header has announced */
         return STATUS_DECODE_LIMIT;
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED:
@@ -29,7 +29,7 @@ static enum status status_of(const struct jpeg_state *state, int code)
     }
 }
 
-/* Rows are upsampled, and reach the caller, later than they are decoded. */
+/* The rows that were decoded. The caller has got fewer, because they are upsampled later. */
 static uint32_t decoded_rows(const struct jpeg_decompress_struct *reader)
 {
     uint64_t rows = (uint64_t)reader->input_iMCU_row * (unsigned)reader->max_v_samp_factor *
@@ -69,7 +69,7 @@ static _Noreturn void on_error(j_common_ptr common)
                text);
 }
 
-/* Returns true for warnings that mean lost pixels. The other warnings concern bytes that do not
+/* Whether a warning means that pixels are lost. The other warnings are about bytes that do not
  * affect pixels: extra bytes before a marker, unknown versions, a broken profile. */
 static bool loses_pixels(int code)
 {
@@ -80,11 +80,12 @@ static bool loses_pixels(int code)
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg_state *state = common->client_data;
-    /* libjpeg's only call for each APPn and COM segment that it skips. It makes no such call for an
-     * APP0 or APP14 that it parses. */
+    /* With this message, libjpeg reports each APPn and COM segment that it skips. It does not
+     * report an APP0 or APP14 that it parses. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
         jpeg_count_segment(state);
-    /* Encoders do not warn. If there is a row decoder, libjpeg warns of the missing first scan. */
+    /* Encoders do not warn. With a row decoder, libjpeg always warns, because it gets no data of
+     * the first scan. */
     if (level >= 0 || state->limits == NULL || state->row_decoder != NULL)
         return;
     common->err->num_warnings++;
@@ -103,7 +104,7 @@ static void on_message(j_common_ptr common, int level)
 
 static void on_output(j_common_ptr common) /* uncovered: promise */
 {
-    (void)common; /* libjpeg must not write to stderr, which is the daemon's log */
+    (void)common; /* without this function, libjpeg would write to stderr, the daemon's log */
 }
 
 void jpeg_stop_late_decode(struct jpeg_state *state)
@@ -121,8 +122,8 @@ static void stop_late_encode(struct jpeg_state *state)
                    state->writer.next_scanline, state->writer.image_height);
 }
 
-/* libjpeg calls this for every group of rows of every scan, even while one call decodes a whole
- * progressive file. */
+/* libjpeg calls this for each row of MCUs of each scan, also during a call that decodes all scans
+ * of a progressive file. */
 static void on_progress(j_common_ptr common)
 {
     struct jpeg_state *state = common->client_data;

@@ -1,9 +1,9 @@
 /*
- * frame.c - reads the headers of a JPEG for decoders other than libjpeg: on a device, or by rows.
+ * frame.c - reads the headers of a JPEG for the decoder on GPUs and for the row decoder.
  *
  * libjpeg reads the header up to the first scan, so that libjpeg alone decides if a file is valid.
- * The headers of later scans of a progressive file are read here. If these decoders do not decode
- * the frame, or if libjpeg would warn or fail, the caller decodes the file with libjpeg.
+ * The headers of later scans of a progressive file are read here. If these decoders cannot decode
+ * such a file, or if libjpeg would warn or fail, the caller decodes the file with libjpeg.
  */
 #include "codecs/jpeg/frame.h"
 
@@ -13,8 +13,8 @@
 
 /* ---- Huffman tables ---- */
 
-/* Whether the counts and symbols are a table that libjpeg accepts (jdhuff.c,
- * jpeg_make_d_derived_tbl): codes fit their lengths, and DC symbols are at most 15. */
+/* Whether libjpeg accepts the counts and symbols as a table (jpeg_make_d_derived_tbl in its
+ * jdhuff.c): the codes must fit their lengths, and DC symbols are at most 15. */
 static bool is_table(const struct jpeg_huffman *table, bool dc)
 {
     uint32_t code = 0, count = 0;
@@ -30,8 +30,8 @@ static bool is_table(const struct jpeg_huffman *table, bool dc)
     return count > 0 && count <= sizeof table->symbols;
 }
 
-/* Sets *index to the table, which is added to the frame if it is new. Returns false if `from` is
- * NULL or invalid, or if the frame has too many tables. */
+/* Adds a table to the frame, unless the frame has the same one, and sets *index to it. Returns
+ * false if `from` is NULL or invalid, or if the frame has too many tables. */
 static bool add_table(struct jpeg_frame *frame, const JHUFF_TBL *from, bool dc, uint8_t *index)
 {
     struct jpeg_huffman table = {0};
@@ -56,7 +56,7 @@ static bool add_table(struct jpeg_frame *frame, const JHUFF_TBL *from, bool dc, 
     return true;
 }
 
-/* Replaces tables of the reader by those of a DHT segment: its bytes after the length. */
+/* Replaces tables of libjpeg's reader by those of a DHT segment. at: after the segment's length. */
 static bool read_tables(j_decompress_ptr reader, const uint8_t *at, const uint8_t *end)
 {
     while (at < end) {
@@ -83,8 +83,9 @@ static bool read_tables(j_decompress_ptr reader, const uint8_t *at, const uint8_
 
 /* ---- scans ---- */
 
-/* Adds the scan with the tables that are in force. `at`: its data in the file. Returns false if the
- * scan names a table that does not exist. */
+/* Adds a scan to the frame, with the tables that are in force. at: offset of its data in the file.
+ * Returns false if the scan refers to a table that does not exist, or these decoders do not decode
+ * it. */
 static bool add_scan(struct jpeg_frame *frame, j_decompress_ptr reader,
                      const struct jpeg_scan_header *header, uint32_t at)
 {
@@ -129,8 +130,9 @@ static struct jpeg_scan_header first_scan(const struct jpeg_decompress_struct *r
     return header;
 }
 
-/* Reads a segment between two scans: `length` bytes after its marker. Returns false if libjpeg
- * might refuse the file, or might warn: an APP0 of another version causes a warning. */
+/* Reads a segment between two scans. at: its marker; length: of the bytes after the marker. Returns
+ * false if libjpeg might refuse the file or warn. It warns for example about an APP0 of another
+ * version. */
 static bool read_segment(struct jpeg_state *state, const uint8_t *at, size_t length)
 {
     switch (at[1]) {
@@ -142,7 +144,7 @@ static bool read_segment(struct jpeg_state *state, const uint8_t *at, size_t len
     case JPEG_MARKER_DQT:
     case JPEG_APP0:
         return false;
-    default: /* APPn or COM; those of the header are counted already */
+    default: /* APPn or COM. libjpeg has counted those of the header. */
         return ++state->segments_seen <= JPEG_SEGMENTS_MAX;
     }
 }
@@ -173,7 +175,8 @@ static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
         if (length == 0 || !jpeg_read_scan_header(reader, at + 2, length, &header))
             return false;
         from = at + 2 + length;
-        if (frame->scan_count >= state->limits->jpeg_scans_max || /* libjpeg reports it */
+        /* If there are too many scans, libjpeg reports it. */
+        if (frame->scan_count >= state->limits->jpeg_scans_max ||
             !add_scan(frame, reader, &header, (uint32_t)(from - bytes)))
             return false;
     }
@@ -181,7 +184,8 @@ static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
 
 /* ---- the beginning of a file ---- */
 
-/* Markers without a segment, and bytes that are no marker, are left to libjpeg. */
+/* Returns false for markers without a segment, and for bytes between segments: only libjpeg reads
+ * such files. */
 bool jpeg_has_headers(const uint8_t *bytes, size_t length)
 {
     bool is_sequential = false;
@@ -235,8 +239,8 @@ static bool read_components(struct jpeg_frame *frame, const struct jpeg_decompre
     return true;
 }
 
-/* libjpeg decodes all coefficients of a sequential file, but warns if its scan header names others
- * (JWRN_NOT_SEQUENTIAL). */
+/* Whether the header of a sequential scan says that it has all coefficients. If not, libjpeg
+ * decodes all of them nevertheless, but warns (JWRN_NOT_SEQUENTIAL). */
 static bool is_whole_scan(const struct jpeg_decompress_struct *reader)
 {
     return reader->Ss == 0 && reader->Se == DCTSIZE2 - 1 && reader->Ah == 0 && reader->Al == 0;

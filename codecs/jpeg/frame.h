@@ -1,9 +1,9 @@
 /*
- * frame.h - the header data of a JPEG that decoders other than libjpeg need, and the encoder of a
- * device.
+ * frame.h - the contents of JPEG headers, for decoders and encoders other than libjpeg.
  *
- * codecs/jpeg/ fills the structs on the host, from what libjpeg reads and writes. gpu/jpeg/ and
- * codecs/jpeg/row_decoder.c read them. They hold no pointers, so they can be copied to a device.
+ * These are the row decoder (row_decoder.h), and the decoder and encoder on GPUs (gpu/jpeg/). The
+ * structs are filled in on the host, from what libjpeg reads and writes. They have no pointers, so
+ * they can be copied to a GPU.
  */
 #pragma once
 
@@ -13,14 +13,14 @@
 
 #define JPEG_COMPONENTS_MAX 3
 #define JPEG_TABLES_MAX 4
-/* libjpeg writes progressive files with 10 scans. libjpeg decodes a file with more than this
- * maximum. */
+/* Progressive files that libjpeg has written have 10 scans. A file with more than this maximum is
+ * decoded by libjpeg. */
 #define JPEG_FRAME_SCANS_MAX 32
 
 /* A Huffman table as in the file (ISO/IEC 10918-1, B.2.4.2). */
 struct jpeg_huffman {
     uint8_t counts[16];   /* number of codes of 1 to 16 bits */
-    uint8_t symbols[256]; /* in the order of the codes; zero after the last */
+    uint8_t symbols[256]; /* in the order of their codes; zero after the last one */
 };
 
 struct jpeg_component {
@@ -28,18 +28,18 @@ struct jpeg_component {
     uint16_t quant[64];  /* in natural order: index 8 * row + column; 1 to 65535 */
 };
 
-/* A scan with the tables and the restart interval that are in force at its start. */
+/* A scan, with the Huffman tables and the restart interval that are in force at its start. */
 struct jpeg_scan {
     uint8_t component_count;
     uint8_t components[JPEG_COMPONENTS_MAX]; /* indices of the frame's components, ascending */
-    uint8_t dc[JPEG_COMPONENTS_MAX], ac[JPEG_COMPONENTS_MAX]; /* indices of frame.huffman, for each
-                                                                  component of the scan */
-    uint8_t first, last; /* range of coefficients in zigzag order, Ss and Se; sequential: 0, 63 */
-    uint8_t high, low;   /* successive approximation, Ah and Al; sequential: 0 */
-    uint32_t restart_interval; /* MCUs of this scan between two restart markers; 0: none */
-    uint32_t at, bytes;        /* entropy-coded data in the file, without the next marker. For a
-                                  sequential scan, `bytes` extends to the end of the file, because
-                                  only the device searches for the marker. */
+    /* For each component of the scan, the index of its table in jpeg_frame.huffman. */
+    uint8_t dc[JPEG_COMPONENTS_MAX], ac[JPEG_COMPONENTS_MAX];
+    uint8_t first, last; /* range of coefficients in zigzag order (Ss, Se); sequential: 0, 63 */
+    uint8_t high, low;   /* lowest known bit before and after it (Ah, Al); sequential: 0 */
+    uint32_t restart_interval; /* MCUs between two restart markers; 0: there are no such markers */
+    uint32_t at, bytes; /* offset and length of the compressed data in the file. For a sequential
+                           scan, the length goes to the end of the file, because the GPU finds the
+                           marker that ends the data. */
 };
 
 #define JPEG_FRAME_HUFFMAN_MAX (JPEG_FRAME_SCANS_MAX + 2 * JPEG_TABLES_MAX)
@@ -56,14 +56,14 @@ struct jpeg_frame {
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
 };
 
-/* Whether these bytes, the beginning of a file, hold all headers of a sequential JPEG. libjpeg then
+/* Whether these bytes, the beginning of a file, have all headers of a sequential JPEG. libjpeg then
  * reads the same header from them as from the whole file. */
 bool jpeg_has_headers(const uint8_t *bytes, size_t length);
 
-/* The bytes and tables that libjpeg would write, for a device that encodes an image. Filled by
- * codecs/jpeg/header.c. */
+/* What a GPU that encodes an image needs: the bytes that libjpeg would write before the compressed
+ * data, and the quantisation tables. codecs/jpeg/header.c fills it in. */
 struct jpeg_prelude {
     uint32_t header_bytes;
     uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order */
-    uint8_t header[];      /* the file up to its entropy-coded data */
+    uint8_t header[];      /* the file up to its compressed data */
 };

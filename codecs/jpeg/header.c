@@ -1,4 +1,4 @@
-/* header.c - makes the bytes that a JPEG has before its entropy-coded data. */
+/* header.c - makes the bytes that a JPEG has before its compressed data (header.h). */
 #include "codecs/jpeg/header.h"
 
 #include <assert.h>
@@ -6,11 +6,11 @@
 
 #include "codecs/jpeg/zigzag.h"
 
-/* More than a header without metadata, whose size for RGB is 623 bytes in libjpeg, and the heads of
- * segments with EXIF (10 bytes) and XMP (33 bytes). */
+/* Enough for a header without metadata, which libjpeg writes with 623 bytes for RGB, and for the
+ * heads of the segments of EXIF (10 bytes) and XMP (33 bytes). */
 #define HEADER_BYTES_MAX (640 + 10 + 33)
-/* A profile is cut into segments of at most 65535 bytes: a length, 14 bytes about the profile, and
- * a part of it. A marker of 2 bytes is before each. */
+/* A profile is split into segments. Each has a marker of 2 bytes, and then at most 65535 bytes: a
+ * length of 2 bytes, 14 bytes about the profile, and a part of the profile. */
 #define ICC_PART_BYTES (65535 - 2 - 14)
 #define ICC_HEAD_BYTES (2 + 2 + 14)
 
@@ -19,12 +19,13 @@ static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 /* ISO/IEC 10918-1, table B.1. */
 enum { MARKER_SOF0 = 0xC0, MARKER_SOS = 0xDA, MARKER_DQT = 0xDB };
 
-/* Offsets in an SOF0 segment from its marker, which a length and the precision follow. */
+/* Offsets in an SOF0 segment, from its marker on. A length and the precision come before them. */
 enum { FRAME_HEIGHT_AT = 5, FRAME_WIDTH_AT = 7 };
 
-/* Keeps as many bytes as there is room for. Those of the pixel may be lost. */
+/* A sink that keeps the first bytes of the file, and drops the last ones if they do not fit: those
+ * of the pixel. */
 struct header_sink {
-    struct codec_sink sink; /* first, so that flush finds the rest */
+    struct codec_sink sink; /* first, because keep() casts its pointer to struct header_sink */
     uint8_t *bytes;
     size_t capacity;
     uint8_t buffer[4096];
@@ -51,7 +52,7 @@ size_t jpeg_prelude_bytes(size_t metadata_bytes)
     return sizeof(struct jpeg_prelude) + header_capacity(metadata_bytes);
 }
 
-/* Reads tables of 8-bit values: each has a byte with its number, then the values. */
+/* Reads quantisation tables with 8-bit values: each has a byte with its number, then the values. */
 static void read_tables(const uint8_t *at, const uint8_t *end, uint16_t quant[2][64])
 {
     for (; at < end; at += 1 + sizeof natural_of_zigzag)
@@ -65,8 +66,8 @@ static void write_16(uint8_t *to, uint32_t value)
     to[1] = (uint8_t)value;
 }
 
-/* Finds the end of the header, sets the size and reads the tables. libjpeg has written these
- * segments, so they are complete. */
+/* Finds the end of the header, writes the size and reads the quantisation tables. The segments need
+ * no checks, because libjpeg has written them. */
 static void finish(struct jpeg_prelude *prelude, uint32_t width, uint32_t height, size_t capacity)
 {
     uint8_t *at = prelude->header + 2, marker;

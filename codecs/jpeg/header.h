@@ -1,10 +1,10 @@
 /*
- * header.h - makes the prelude of a JPEG (all bytes before its entropy-coded data) for an encoder
- * on a device.
+ * header.h - makes the prelude of a JPEG that a GPU encodes: all bytes before the compressed data.
  *
- * libjpeg writes the prelude: codec_encode encodes an image of one pixel with the same settings,
- * the result is cut after the SOS segment, and the real size is written into the SOF0 segment.
- * Nothing else before the entropy-coded data depends on the size.
+ * The prelude must be the one that libjpeg would write. So libjpeg encodes an image of one pixel
+ * with the same settings. The file is cut after its last header (the SOS segment), and the real
+ * size is written into the SOF0 segment. Nothing else before the compressed data depends on the
+ * size.
  */
 #pragma once
 
@@ -23,14 +23,13 @@ static inline struct jpeg_sampling jpeg_sampling_of(enum subsampling subsampling
     return (struct jpeg_sampling){half_width ? 2 : 1, half_height ? 2 : 1};
 }
 
-/* Returns the largest size of a prelude with metadata (profile, EXIF and XMP) of this size in all;
- * 0: none. */
+/* Returns the largest size of a prelude. metadata_bytes: the size of ICC profile, EXIF and XMP
+ * together. */
 size_t jpeg_prelude_bytes(size_t metadata_bytes);
 
-/* Fills the prelude of a baseline JPEG. to: jpeg_prelude_bytes() bytes. channels: 1, or 3 for RGB,
- * whose profile is then written. request->encoder must be neither progressive nor optimize. Takes
- * about as long as encoding an image of one pixel. Runs on a worker thread. Errors: those of
- * codec_encode. */
+/* Makes the prelude of a baseline JPEG. `to` has jpeg_prelude_bytes(). channels: 1 or 3; a profile
+ * is only written for 3. request->encoder must be neither progressive nor optimize. Call it on a
+ * worker thread. Errors: those of codec_encode. */
 enum status jpeg_prelude_make(struct codec_context *context, const struct encode_request *request,
                               uint32_t width, uint32_t height, uint32_t channels,
                               struct jpeg_prelude *to, struct error *error) MUST_CHECK;

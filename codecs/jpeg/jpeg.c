@@ -1,7 +1,8 @@
 /*
- * jpeg.c - the JPEG codec on libjpeg-turbo's libjpeg API: its entry, and the sizes of its output.
+ * jpeg.c - the JPEG codec: its table of functions, and the sizes of encoded files.
  *
- * Results equal those of djpeg and cjpeg: slow-integer DCT, fancy upsampling, and 4:2:0 by default.
+ * The codec uses libjpeg-turbo by its libjpeg API. The results equal those of the programs djpeg
+ * and cjpeg: slow-integer DCT, fancy upsampling, and 4:2:0 by default.
  */
 #include "codecs/jpeg/header.h"
 #include "codecs/jpeg/jpeg_state.h"
@@ -18,8 +19,8 @@ static size_t count_samples(uint32_t width, uint32_t height, uint32_t channels,
     return across * down * blocks_per_mcu * DCTSIZE2;
 }
 
-/* Except in noise, a coefficient takes less than one byte on average, or less than two at high
- * qualities. There is one per sample. */
+/* Estimates the size of a file: there is one coefficient per sample, and it takes on average less
+ * than a byte, or less than two at high qualities, except in an image of noise. */
 static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {
@@ -28,8 +29,8 @@ static size_t jpeg_encoded_bytes(uint32_t width, uint32_t height, uint32_t chann
     return settings->quality > high_quality ? 2 * samples : samples;
 }
 
-/* A progressive JPEG is written in several scans, and optimized tables are known only after the
- * last block: the encoder holds all coefficients. */
+/* The encoder keeps all coefficients in memory if the file is progressive, because it has several
+ * scans, or if tables are optimized, because they are known only after the last block. */
 static size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                                  const struct encoder_settings *settings)
 {

@@ -4,14 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
-/* libjpeg may allocate codec_bytes and this margin; beyond that it would need a temporary file,
- * which is an error. The margin covers rounding: codec_bytes is an upper bound already. */
+/* libjpeg may allocate info->codec_bytes and this margin, which allows for rounding. If a file
+ * needed more, libjpeg would want a temporary file, which is an error here. */
 #define MEMORY_MARGIN (1 * MIB)
 
 /* ---- probe ---- */
 
-/* Returns an upper bound on the decoder's memory: two groups of rows of each component with its
- * neighbours, the full-width rows of upsampling, CMYK rows, and coefficients of several scans. */
+/* Returns an upper bound on the memory of libjpeg: for each component two rows of blocks and the
+ * rows of upsampling, then rows of CMYK, and all coefficients if the file has several scans. */
 static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
 {
     enum { fixed_bytes = 256 * 1024, coefficient_bytes = 2, row_groups = 2 };
@@ -111,14 +111,15 @@ static void read_rows(struct jpeg_decompress_struct *reader, const struct image 
     }
 }
 
-/* Returns C * K / 255, rounded to nearest. 255 is odd, so there are no ties. */
+/* Returns ink * black / 255, rounded to nearest. 255 is odd, so no value is halfway. */
 static uint8_t cmyk_product(uint8_t ink, uint8_t black)
 {
     return (uint8_t)((ink * black + 127) / 255);
 }
 
-/* Files with four components store inverted inks (255 = no ink), like Adobe's. The few files that
- * do not have no marker that shows it, and other readers treat them as inverted, too. */
+/* Converts CMYK to RGB, row by row. The inks are taken as inverted (255 = no ink), as Adobe's
+ * programs store them. In a few files they are not, but nothing in such a file says so, and other
+ * readers also treat them as inverted. */
 static void read_cmyk_rows(struct jpeg_decompress_struct *reader, const struct image *dst)
 {
     JSAMPARRAY rows = reader->mem->alloc_sarray((j_common_ptr)reader, JPOOL_IMAGE,
@@ -182,7 +183,7 @@ static void decode_rows(struct jpeg_state *state, const uint8_t *bytes, size_t l
         read_cmyk_rows(reader, dst);
     else
         read_rows(reader, dst);
-    jpeg_finish_decompress(reader); /* reads to the end marker */
+    jpeg_finish_decompress(reader); /* reads the file up to its end marker */
     if (state->ends_early && !state->limits->lenient)
         jpeg_fail_at_end(state, ": it has no end marker");
 }
@@ -211,7 +212,7 @@ enum status jpeg_decode(void *opaque, const uint8_t *bytes, size_t length,
     state->by_rows = info->progressive && !state->by_libjpeg;
     enum status status = decode_once(state, bytes, length, info, request, dst, error);
     if (status == STATUS_DECODE_FAILED && state->by_rows) {
-        /* The row decoder leaves unusual and damaged files to libjpeg. */
+        /* The row decoder fails for unusual and damaged files. libjpeg may decode them. */
         *error = (struct error){0};
         state->by_rows = false;
         status = decode_once(state, bytes, length, info, request, dst, error);

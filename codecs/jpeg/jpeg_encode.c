@@ -1,4 +1,4 @@
-/* jpeg_encode.c - encodes pixels as a JPEG. */
+/* jpeg_encode.c - encodes pixels as a JPEG with libjpeg. */
 #include "codecs/jpeg/header.h"
 #include "codecs/jpeg/jpeg_state.h"
 
@@ -21,7 +21,7 @@ static void sink_flush(struct jpeg_state *state, size_t used)
     state->sink->total += used;
 }
 
-/* libjpeg calls this with a full buffer; free_in_buffer is not valid then. */
+/* libjpeg calls this when the buffer is full. free_in_buffer has no meaning then. */
 static boolean sink_empty(j_compress_ptr writer)
 {
     struct jpeg_state *state = writer->client_data;
@@ -55,7 +55,7 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
     jpeg_set_defaults(writer);
     writer->raw_data_in = src->channels == 1;
     writer->dct_method = JDCT_ISLOW;
-    /* TRUE limits quantisers to 8 bits at low qualities, which baseline decoders need. */
+    /* TRUE: at low qualities, quantisers are limited to 8 bits, as baseline decoders demand. */
     jpeg_set_quality(writer, settings->quality, TRUE);
     writer->restart_interval = state->request->restart_interval;
     if (settings->subsampling == SUBSAMPLING_GRAY)
@@ -79,8 +79,8 @@ static void open_writer(struct jpeg_state *state, const struct image *src)
         jpeg_simple_progression(writer);
 }
 
-/* Passes gray rows to the DCT without a copy; the usual libjpeg path would copy each pixel. The
- * last pixel of a row and the last row are repeated to fill whole blocks, as in libjpeg. */
+/* Passes gray rows directly to the DCT (raw_data_in). Otherwise libjpeg would first copy each
+ * pixel. Repeats the last pixel of a row and the last row to fill whole blocks, as libjpeg does. */
 static void write_gray_rows(struct jpeg_compress_struct *writer, const struct image *src)
 {
     JDIMENSION width = writer->image_width;
@@ -115,7 +115,6 @@ static void write_rows(struct jpeg_compress_struct *writer, const struct image *
     }
 }
 
-/* EXIF readers look at the first segments, so the profile comes last. */
 static void write_segment(struct jpeg_compress_struct *writer, const char *name, size_t name_bytes,
                           const uint8_t *bytes, size_t length)
 {
@@ -128,6 +127,8 @@ static void write_segment(struct jpeg_compress_struct *writer, const char *name,
         jpeg_write_m_byte(writer, bytes[i]);
 }
 
+/* EXIF is written first and the profile last, because readers of EXIF look only at the first
+ * segments. */
 static void write_metadata(struct jpeg_compress_struct *writer,
                            const struct encode_request *request)
 {

@@ -2,8 +2,9 @@
  * jpeg_state.h - the state of the JPEG codec of one worker thread, and the functions that the .c
  * files of this codec share.
  *
- * Only the functions of codec_jpeg and decode_once call setjmp. A variable that must survive a
- * longjmp is in jpeg_state, never a local.
+ * libjpeg reports errors by longjmp. Only jpeg_probe, jpeg_encode, jpeg_read_frame and decode_once
+ * call setjmp. A variable that is used after a longjmp is in struct jpeg_state, because a local
+ * variable could have lost its value.
  */
 #pragma once
 
@@ -31,7 +32,7 @@
 #define JPEG_MARKER_SOS  0xDA
 #define JPEG_MARKER_DQT  0xDB
 #define JPEG_MARKER_DRI  0xDD
-/* Rows per call of libjpeg, which works in groups of at most 4. */
+/* Rows that are passed to libjpeg in one call. libjpeg processes at most 4 rows at a time. */
 #define JPEG_ROWS_PER_CALL 16
 
 /* A segment of the file without its marker and length; borrowed. NULL: there is none. */
@@ -44,9 +45,9 @@ struct jpeg_segment {
 struct jpeg_segments {
     struct jpeg_segment exif, xmp;
     struct jpeg_segment iptc;     /* Photoshop's resources */
-    struct jpeg_segment icc[256]; /* parts of the profile, by their number from 1 */
-    unsigned icc_count;           /* of all parts, by the first one */
-    bool icc_is_damaged;          /* numbers that do not fit */
+    struct jpeg_segment icc[256]; /* parts of the ICC profile, by their number from 1 on */
+    unsigned icc_count;           /* the number of parts, according to the first part found */
+    bool icc_is_damaged;          /* the numbers of the parts contradict each other */
 };
 
 struct jpeg_state {
@@ -70,20 +71,21 @@ struct jpeg_state {
     bool ends_early; /* the reader has received an end marker that the file does not have */
     const uint8_t *rest; /* the bytes that the reader has not received yet */
     size_t rest_bytes;
-    struct jpeg_segments segments; /* after jpeg_note_segments */
-    uint32_t warnings, segments_seen, monitor_calls;
+    struct jpeg_segments segments; /* set by jpeg_note_segments and jpeg_read_header */
+    uint32_t warnings, segments_seen, monitor_calls; /* counted for limits */
 };
 
 /* ---- callbacks.c ---- */
 
-/* Prepares a library object after memset and before its creation: directs its errors, warnings and
- * progress calls to this state, which reports failures in `error`. */
+/* Prepares an object of libjpeg after it was set to zero and before it is created: libjpeg then
+ * calls the functions of callbacks.c, which report failures in `error`. */
 void jpeg_begin(struct jpeg_state *state, j_common_ptr common, struct error *error);
-/* Returns the decoder's position in the image, for messages. */
+/* Returns how far the decoder has got, for error messages: "after 8 of 100 rows". */
 #define JPEG_POSITION_BYTES 64
 const char *jpeg_position(const struct jpeg_state *state, char text[JPEG_POSITION_BYTES]);
-/* Fails because the file ends. what: the end of the message. */
+/* Fails because the file ends too early. what: the end of the error message. */
 _Noreturn void jpeg_fail_at_end(struct jpeg_state *state, const char *what);
+/* Fails if the deadline has passed. */
 void jpeg_stop_late_decode(struct jpeg_state *state);
 
 /* ---- reader.c ---- */
@@ -102,9 +104,9 @@ codec_frame_fn jpeg_read_frame;
 
 /* ---- frame.c ---- */
 
-/* Reads what decoders other than libjpeg need. Call after jpeg_read_header. Returns false if
- * libjpeg must decode the file, which may be damaged. Replaces Huffman tables and the restart
- * interval of the reader by those of later scans. */
+/* Fills in a frame for decoders other than libjpeg. Call after jpeg_read_header. Returns false if
+ * only libjpeg can decode the file, or find out that it is damaged. Changes the Huffman tables and
+ * the restart interval of state->reader to those of the last scan. */
 bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
                      size_t length);
 
@@ -112,7 +114,7 @@ bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const u
 
 /* Counts an APPn or COM segment against JPEG_SEGMENTS_MAX. */
 void jpeg_count_segment(struct jpeg_state *state);
-/* Notes the places of metadata. Call before jpeg_read_header. */
+/* Prepares libjpeg so that jpeg_read_header notes the places of metadata in state->segments. */
 void jpeg_note_segments(struct jpeg_state *state);
 /* Copies the metadata that was noted. Call after jpeg_read_header, with info->cmyk set. */
 void jpeg_read_metadata(struct jpeg_state *state, struct image_info *info);
@@ -125,21 +127,21 @@ struct jpeg_markers {
 };
 
 struct jpeg_scan_header {
-    int count;                                      /* of components */
-    int components[MAX_COMPS_IN_SCAN];              /* indices of components of the frame */
-    int dc[MAX_COMPS_IN_SCAN], ac[MAX_COMPS_IN_SCAN]; /* numbers of Huffman tables */
-    int first, last;                                /* range of coefficients, Ss and Se */
-    int high, low;                                  /* bit positions, Ah and Al */
+    int count;                                        /* number of components */
+    int components[MAX_COMPS_IN_SCAN];                /* indices of the frame's components */
+    int dc[MAX_COMPS_IN_SCAN], ac[MAX_COMPS_IN_SCAN]; /* numbers of their Huffman tables */
+    int first, last; /* range of coefficients in zigzag order: Ss and Se of the standard */
+    int high, low;   /* lowest known bit before the scan (Ah; 0: none) and after it (Al) */
 };
 
-/* Returns the next marker that ends entropy-coded data, or NULL if there is none or the deadline
- * has passed. */
+/* Returns the next marker that ends compressed data. NULL: there is none, or the deadline has
+ * passed. */
 const uint8_t *jpeg_find_marker(struct jpeg_markers *markers, const uint8_t *at,
                                 const uint8_t *end);
-/* Returns the length of the segment with its marker at `at`, from after the marker; 0 if the
- * segment is truncated or not allowed between scans. */
+/* Returns the length of the segment whose marker is at `at`, without the marker. 0: the segment is
+ * truncated or not allowed between scans. */
 size_t jpeg_segment_length(const uint8_t *at, const uint8_t *end);
-/* Reads the header of a scan of a progressive file: `segment` are the bytes after its marker.
- * Returns false if it is invalid. */
+/* Reads the header of a scan of a progressive file. segment: the bytes after its marker. Returns
+ * false if it is invalid. */
 bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const uint8_t *segment,
                            size_t length, struct jpeg_scan_header *scan);

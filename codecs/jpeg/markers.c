@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Checks the deadline every CODEC_BYTES_PER_CHECK bytes. */
 static bool is_late(struct jpeg_markers *markers, const uint8_t *at)
 {
     if ((size_t)(at - markers->checked) < CODEC_BYTES_PER_CHECK)

@@ -1,4 +1,5 @@
-/* reader.c - gives libjpeg's reader the bytes of a file: one block of memory, passed in pieces. */
+/* reader.c - passes the bytes of a file to libjpeg. The file is one block of memory. It is passed
+ * in pieces, so that the deadline can be checked before each piece. */
 #include "codecs/jpeg/jpeg_state.h"
 
 #include <jerror.h> /* must follow jpeglib.h, whose configuration sets the error numbers */
@@ -27,8 +28,8 @@ static boolean source_fill(j_decompress_ptr reader)
         jpeg_stop_late_decode(state);
         return TRUE;
     }
-    /* libjpeg asks for more bytes than it needs: an end marker shows which rows are there. If any
-     * are missing, it warns. */
+    /* The file has ended, but libjpeg asks for more bytes, perhaps more than it needs. It gets an
+     * end marker: then it warns if rows are missing, and else succeeds. */
     state->ends_early = true;
     if (state->limits->lenient)
         WARNMS(reader, JWRN_JPEG_EOF);
@@ -49,7 +50,7 @@ static void source_skip(j_decompress_ptr reader, long count)
         bool beyond = state->rest_bytes == 0;
         count -= (long)source->bytes_in_buffer;
         source_fill(reader);
-        if (beyond) /* source_fill has passed an end marker, which must be read */
+        if (beyond) /* source_fill has given libjpeg an end marker, which it must read */
             return;
     }
     source->next_input_byte += count;

@@ -8,42 +8,44 @@
 
 /* The largest Al that libjpeg accepts. */
 #define LOW_MAX 13
-/* The longest code and the most extra bits. */
+/* The bits of the longest code and the most extra bits together. */
 #define SYMBOL_BITS_MAX 31
 
 static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 
-/* The part of a component that belongs to a row of MCUs. */
+/* A component, with its coefficients in the current row of MCUs. */
 struct component {
-    uint32_t h, v;         /* blocks of an MCU */
+    uint32_t h, v;         /* blocks per MCU, across and down */
     uint32_t across, down; /* blocks of the image */
-    uint32_t width;        /* blocks of a row, with those that only pad an MCU */
-    JBLOCKARRAY rows;      /* v rows of coefficients */
-    uint64_t *masks;       /* v rows: bit k is set if coefficient k, in zigzag order, is nonzero */
+    uint32_t width;        /* blocks of a row, with those that only fill an MCU */
+    JBLOCKARRAY rows;      /* v rows of blocks */
+    uint64_t *masks;       /* for each block: bit k is set if coefficient k, in zigzag order, is
+                              nonzero */
 };
 
 struct scan {
     const struct jpeg_scan *header;
     enum jpeg_scan_kind kind;
-    struct jpeg_bits bits;
-    uint32_t mcus_left;    /* in the restart segment */
-    uint32_t restarts;
-    uint32_t ended_blocks; /* the band of these next blocks has no new coefficient */
-    int dc[JPEG_COMPONENTS_MAX];
+    struct jpeg_bits bits;       /* the position in the data of the scan */
+    uint32_t mcus_left;          /* up to the next restart marker */
+    uint32_t restarts;           /* restart markers so far */
+    uint32_t ended_blocks;       /* so many next blocks have no new coefficient in this scan */
+    int dc[JPEG_COMPONENTS_MAX]; /* the DC of the last block, which the next one is coded against */
     struct jpeg_lookup *lookups[JPEG_COMPONENTS_MAX];
 };
 
 struct jpeg_row_decoder {
     uint32_t component_count;
-    uint32_t requested;    /* components whose arrays libjpeg has requested */
+    uint32_t requested; /* the number of components whose coefficients libjpeg has requested */
     struct component components[JPEG_COMPONENTS_MAX];
-    uint32_t mcus_across, row_count;
-    uint32_t next_row;     /* of MCUs */
+    uint32_t mcus_across, row_count; /* size of the image in MCUs */
+    uint32_t next_row;               /* the row of MCUs to decode next */
     uint32_t scan_count;
-    struct scan scans[JPEG_FRAME_SCANS_MAX];
+    struct scan scans[JPEG_FRAME_SCANS_MAX]; /* without those that the output does not need */
     struct jpeg_frame frame;
 };
 
+/* The row decoder fails, and the caller decodes the file with libjpeg alone. */
 static _Noreturn void decline(struct jpeg_state *state)
 {
     codec_fail(state, STATUS_DECODE_FAILED, "the JPEG's coefficients are left to libjpeg");
@@ -51,7 +53,7 @@ static _Noreturn void decline(struct jpeg_state *state)
 
 /* ---- DC scans ---- */
 
-/* Decodes the DC of a block. index: of the component in the scan. */
+/* Decodes the DC coefficient of a block. index: of the component in the scan. */
 static inline bool decode_dc(struct scan *scan, struct jpeg_bits *bits, int index, JCOEF *to)
 {
     const struct jpeg_lookup *lookup = scan->lookups[index];
@@ -72,7 +74,7 @@ static inline void refine_dc(const struct scan *scan, struct jpeg_bits *bits, JC
     *to = (JCOEF)(*to | (int)jpeg_bits_take(bits, 1) << scan->header->low);
 }
 
-/* Decodes the DCs of `across` x `down` blocks, from column x and row y on. */
+/* Decodes the DC coefficients of `across` x `down` blocks, from column x and row y on. */
 static inline bool decode_dcs(struct scan *scan, struct jpeg_bits *bits, int index,
                               JBLOCKARRAY rows, uint32_t x, uint32_t y, uint32_t across,
                               uint32_t down)
@@ -115,14 +117,15 @@ static bool decode_dc_blocks(struct scan *scan, JBLOCKARRAY rows, uint32_t x, ui
 
 /* ---- AC scans ---- */
 
-/* The parameters and the state of an AC scan. The compiler keeps a copy on the stack in registers,
- * which stores to coefficients do not affect. */
+/* The state of an AC scan while it decodes a row. The band of a block are the coefficients that the
+ * scan has. This is a copy of parts of struct scan: the compiler can keep a local struct in
+ * registers, because stores to coefficients cannot change it. */
 struct band {
     const struct jpeg_lookup *lookup;
     struct jpeg_bits bits;
-    uint32_t first, end, low;
-    uint64_t mask;         /* of the coefficients of the band */
-    uint32_t ended_blocks; /* the band of these next blocks has no new coefficients */
+    uint32_t first, end, low; /* the band: coefficients from `first` to before `end`, and Al */
+    uint64_t mask;            /* a bit for each coefficient of the band */
+    uint32_t ended_blocks;    /* as in struct scan */
 };
 
 static struct band load_band(const struct scan *scan)
@@ -162,7 +165,7 @@ static inline void end_blocks(struct band *band, uint32_t entry)
     jpeg_bits_drop(&band->bits, jpeg_entry_bits(entry));
 }
 
-/* Decodes a block of a first scan. *nonzero receives its nonzero coefficients. */
+/* Decodes a block of a JPEG_AC_FIRST scan. Adds its nonzero coefficients to the mask *nonzero. */
 static inline bool decode_block(struct band *band, JCOEF *block, uint64_t *nonzero)
 {
     uint64_t found = 0;
@@ -216,8 +219,8 @@ static inline uint32_t count_bits(uint64_t word)
     return (uint32_t)(word * 0x0101010101010101 >> 56);
 }
 
-/* Adds the bit at `low` to the coefficients whose correction bit is 1. nonzero: the coefficients
- * that have a correction bit. corrections: these bits, the last one in bit 0. */
+/* Sets the bit `low` of the coefficients whose correction bit is 1. nonzero: the coefficients that
+ * have a correction bit. corrections: these bits, in zigzag order, the last one in bit 0. */
 static inline void correct(JCOEF *block, uint64_t nonzero, uint64_t corrections, uint32_t low)
 {
     if (corrections == 0)
@@ -230,7 +233,7 @@ static inline void correct(JCOEF *block, uint64_t nonzero, uint64_t corrections,
     }
 }
 
-/* Decodes a block of a refinement scan. *mask: its nonzero coefficients, to which it adds. */
+/* Decodes a block of a JPEG_AC_REFINE scan. Adds its new nonzero coefficients to *mask. */
 static inline bool refine_block(struct band *band, JCOEF *block, uint64_t *mask)
 {
     uint64_t nonzero = *mask & band->mask, rest = nonzero, found = 0, corrections = 0;
@@ -247,7 +250,8 @@ static inline bool refine_block(struct band *band, JCOEF *block, uint64_t *mask)
                 break;
             }
         }
-        /* The coefficient after `run` zeros: each nonzero coefficient before it moves it by one. */
+        /* Find the coefficient after `run` zeros. Nonzero coefficients do not count as zeros, so
+         * each one that is passed moves it by one. */
         uint32_t run = jpeg_entry_run(entry), at = k + run;
         if (at >= band->end)
             return false;
@@ -300,6 +304,7 @@ static bool segment_ends(const struct scan *scan)
     return scan->ended_blocks == 0 && jpeg_bits_end(&scan->bits);
 }
 
+/* Reads the restart marker between two segments. */
 static bool start_segment(struct scan *scan)
 {
     struct jpeg_bits *bits = &scan->bits;
@@ -313,8 +318,8 @@ static bool start_segment(struct scan *scan)
     return true;
 }
 
-/* Decodes `count` MCUs of a row, from MCU x on, all in one restart segment. row: of blocks, in the
- * row of MCUs. */
+/* Decodes `count` MCUs of a scan, from MCU x on, without a restart marker between them. row: the
+ * row of blocks within the row of MCUs, if the scan has one component. */
 static bool decode_part(const struct jpeg_row_decoder *decoder, struct scan *scan, uint32_t row,
                         uint32_t x, uint32_t count)
 {
@@ -344,7 +349,8 @@ static bool decode_mcus(const struct jpeg_row_decoder *decoder, struct scan *sca
     return true;
 }
 
-/* An MCU of a scan that is not interleaved is one block. */
+/* Decodes the current row of MCUs of a scan. In a scan with one component, an MCU is a single
+ * block. */
 static bool decode_scan_row(const struct jpeg_row_decoder *decoder, struct scan *scan)
 {
     const struct component *component = &decoder->components[scan->header->components[0]];
@@ -381,8 +387,8 @@ static bool decode_row(struct jpeg_row_decoder *decoder)
 
 /* ---- libjpeg's memory manager ---- */
 
-/* libjpeg requests the coefficients of the components in their order. The handle of an array is its
- * component. */
+/* libjpeg calls this once for each component, in their order. The array that it gets is a struct
+ * component; libjpeg never looks into it. */
 static jvirt_barray_ptr request_rows(j_common_ptr common, int pool, boolean pre_zero,
                                      JDIMENSION across, JDIMENSION down, JDIMENSION access_max)
 {
@@ -396,7 +402,8 @@ static jvirt_barray_ptr request_rows(j_common_ptr common, int pool, boolean pre_
     return (jvirt_barray_ptr)(void *)component;
 }
 
-/* libjpeg writes to the rows while it reads the missing scan, then reads them for its output. */
+/* Called by libjpeg: first to write coefficients, while it "decodes" the missing scan; then to read
+ * each row, which is decoded at that moment. */
 static JBLOCKARRAY access_rows(j_common_ptr common, jvirt_barray_ptr array, JDIMENSION first,
                                JDIMENSION count, boolean writable)
 {
@@ -478,7 +485,7 @@ static void open_component(struct component *component, j_decompress_ptr reader,
                                                 component->width, component->v);
     component->masks =
         allocate(reader, (size_t)component->width * component->v * sizeof *component->masks);
-    /* libjpeg would do this at the component's first scan. */
+    /* libjpeg itself would do this at the first scan of the component. */
     info->quant_table = reader->quant_tbl_ptrs[info->quant_tbl_no];
 }
 
@@ -531,8 +538,8 @@ void jpeg_row_decoder_take_over(struct jpeg_state *state, const uint8_t *bytes, 
             open_scan(decoder, reader, &decoder->frame.scans[i], bytes);
     reader->mem->request_virt_barray = request_rows;
     reader->mem->access_virt_barray = access_rows;
-    /* libjpeg must not look for restart markers in the missing scan, and must not smooth blocks: it
-     * does not know that the coefficients are complete. */
+    /* libjpeg must not look for restart markers in the missing scan. It must not smooth blocks,
+     * which it does if it thinks that scans are missing. */
     reader->restart_interval = 0;
     reader->do_block_smoothing = FALSE;
     state->row_decoder = decoder;

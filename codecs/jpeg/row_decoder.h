@@ -1,24 +1,26 @@
 /*
  * row_decoder.h - decodes the coefficients of a progressive JPEG, one row of MCUs at a time.
  *
- * libjpeg decodes scan after scan into the coefficients of the whole image. A row decoder has a
- * reader at a position in every scan. It decodes the same row of all scans, one scan after the
- * other, when libjpeg asks for the row to compute its samples. So the coefficients of only one row
- * are in memory, in the processor's cache. A mask of the nonzero coefficients of each block takes
- * the place of the tests of all coefficients in refinement scans.
+ * libjpeg decodes one scan after the other into the coefficients of the whole image. A row decoder
+ * has a position in every scan. When libjpeg needs a row of MCUs (units with blocks of all
+ * components), the row decoder decodes this row of all scans. So only the coefficients of one row
+ * are in memory, and they fit the CPU's cache. For each block, a bit mask of its nonzero
+ * coefficients saves testing all coefficients in the scans that refine them.
  *
- * libjpeg gets the coefficients through the functions of its memory manager. It reads the header,
- * and then a file that ends before the data of its first scan.
+ * libjpeg reads the header, and then gets an end marker instead of the data of the first scan. It
+ * computes the pixels from the coefficients, which it gets through the functions of its memory
+ * manager that the row decoder replaces.
  *
- * The coefficients are those that libjpeg decodes, or the decoder fails: the caller then decodes
- * the file with libjpeg alone, which decides what a damaged or unusual file is worth.
+ * The coefficients are those that libjpeg itself would decode. For a damaged or unusual file the
+ * row decoder fails; the caller then decodes the file with libjpeg alone, which may report an
+ * error.
  */
 #pragma once
 
 #include "codecs/jpeg/jpeg_state.h"
 
-/* Prepares the decoding of the rows and takes over the reader's memory manager. Call after
- * jpeg_read_header, with all output parameters of the reader set, and before
- * jpeg_start_decompress, which must find the end of the file. `bytes` are those of the file. On
- * failure, calls codec_fail: now, or while libjpeg decompresses. The reader is then useless. */
+/* Creates a row decoder for a file, and replaces functions of the memory manager of state->reader.
+ * Call it after jpeg_read_header, with all output parameters of the reader set, and before
+ * jpeg_start_decompress, which must get an end marker as the next bytes. On failure, codec_fail is
+ * called: now, or while libjpeg decompresses. The reader must then be destroyed. */
 void jpeg_row_decoder_take_over(struct jpeg_state *state, const uint8_t *bytes, size_t length);

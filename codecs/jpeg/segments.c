@@ -1,15 +1,15 @@
 /*
  * segments.c - finds the metadata in the header of a JPEG.
  *
- * libjpeg calls on_segment for the segments that may hold metadata. Their places in the file are
- * noted, so that libjpeg copies none of them, however many and large they are.
+ * libjpeg calls on_segment for segments that may have metadata, and on_segment notes their places
+ * in the file. libjpeg itself would copy each of them, however many and large they are.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codecs/jpeg/jpeg_state.h"
 
-/* The head of a part of a profile: a name, the number of the part and of all parts. */
+/* The head of a part of an ICC profile: a name, the number of the part, and the number of parts. */
 #define ICC_HEAD_BYTES (sizeof JPEG_ICC_NAME + 2)
 
 void jpeg_count_segment(struct jpeg_state *state)
@@ -25,14 +25,15 @@ static bool is_named(const uint8_t *bytes, size_t length, const char *name, size
     return codec_has_bytes(bytes, length, 0, name, name_bytes);
 }
 
-/* Of two segments with a name, the first counts. */
+/* Notes a segment, unless there was one of the same kind: the first of two counts. */
 static void note(struct jpeg_segment *segment, const uint8_t *bytes, size_t length)
 {
     if (!segment->bytes)
         *segment = (struct jpeg_segment){bytes, length};
 }
 
-/* As jpeg_read_icc_profile: parts agree about their number, and each occurs once. */
+/* Notes a part of the ICC profile. As jpeg_read_icc_profile of libjpeg, it demands that all parts
+ * say the same number of parts, and that each part occurs once. */
 static void note_profile(struct jpeg_segments *segments, const uint8_t *bytes, size_t length)
 {
     unsigned number = bytes[ICC_HEAD_BYTES - 2], count = bytes[ICC_HEAD_BYTES - 1];
@@ -61,7 +62,8 @@ static void note_segment(struct jpeg_segments *segments, int marker, const uint8
         note(&segments->xmp, bytes + JPEG_XMP_NAME_BYTES, length - JPEG_XMP_NAME_BYTES);
 }
 
-/* libjpeg's callback. The source is one block of memory, and its next byte is after the marker. */
+/* Called by libjpeg when it has read the marker of the segment. The file is one block of memory, so
+ * the whole segment follows the next byte of the source. */
 static boolean on_segment(j_decompress_ptr reader)
 {
     enum { length_bytes = 2 };
@@ -111,7 +113,7 @@ static bool keep_profile(const struct jpeg_segments *segments, struct image_info
     return true;
 }
 
-/* JFIF's units are those of enum density_unit. */
+/* The numbers of units in a JFIF segment are those of enum density_unit. */
 static void read_density(const struct jpeg_decompress_struct *reader, struct image_info *info)
 {
     if (reader->saw_JFIF_marker &&
