@@ -46,10 +46,10 @@ $(FAULTY): $(filter-out $(O)/daemon/pipeline/$(HOOKED).o,$(OBJECTS)) $(O)/tests/
 $(O)/tests/faults/hook.o: private CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
 # A codec process that fails at a given stage.
 FAULTY_CODEC = $(if $(CODEC),$(O)/tests/faults/gpuimgd-codec)
-$(O)/tests/faults/codec_main.o: codecs/confined/codec_main.c $(O)/flags
+$(O)/tests/faults/faulty_codec.o: codecs/confined/codec_main.c $(O)/flags
 	$(call compile,-DGPUIMGD_FAULT_HOOKS)
 $(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/codec_main.o,$(CONFINED)) \
-                                 $(O)/tests/faults/codec_main.o $(O)/tests/faults/codec_hook.o
+                                 $(O)/tests/faults/faulty_codec.o $(O)/tests/faults/codec_hook.o
 	$(call link,$(LDFLAGS_ALL) $(AVIF_LIBS) -pthread)
 # A daemon that knows a later protocol, and works beside no older one.
 LATER = $(O)/tests/faults/gpuimgd-later
