@@ -319,7 +319,8 @@ static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts 
     if (code != VP8_STATUS_OK)
         return refuse_rows(code, decoder, dst->height, error);
     (void)WebPIDecGetRGB(decoder, NULL, &width, &height, NULL);
-    if ((uint32_t)width != dst->width || (uint32_t)height != dst->height) /* uncovered: net */
+    if ((uint32_t)width != dst->width || (uint32_t)height != dst->height)
+        /* uncovered: net (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_DECODE_FAILED,
                          "the WebP's image is %d x %d pixels; its header says %u x %u", width,
                          height, dst->width, dst->height);

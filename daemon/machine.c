@@ -1,5 +1,5 @@
 /* machine.c - reads the limits of control groups (cgroup v2 and v1). It does so itself, because
- * libuv before 1.49 ignores CPU quotas, and no libuv reads the memory limits of a group's
+ * libuv before 1.49 ignores CPU quotas, and no libuv reads the memory limits of a cgroup's
  * parents. */
 #include "daemon/machine.h"
 
@@ -67,7 +67,7 @@ static void lower_cpus(struct machine *machine, const char *path, uint64_t quota
     text_copy(machine->cpu_limit, sizeof machine->cpu_limit, path);
 }
 
-/* ---- groups --------------------------------------------------------------------------------- */
+/* ---- cgroups -------------------------------------------------------------------------------- */
 
 static void apply_v2(struct machine *machine, const char *folder)
 {
@@ -95,15 +95,15 @@ static void apply_v1_cpu(struct machine *machine, const char *folder)
         lower_cpus(machine, path, quota, period);
 }
 
-/* Applies the limits of a group and of all its parents. Some folders may not exist: a container may
- * see the path that its group has on the host, but only its own group in /sys/fs/cgroup. */
-static void apply_group(struct machine *machine, const char *root, const char *mount, char *group,
-                        void (*apply)(struct machine *, const char *))
+/* Applies the limits of a cgroup and of all its parents. Some folders may not exist: a container
+ * may see the path that its cgroup has on the host, but only its own cgroup in /sys/fs/cgroup. */
+static void apply_cgroup(struct machine *machine, const char *root, const char *mount, char *cgroup,
+                         void (*apply)(struct machine *, const char *))
 {
-    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+    for (char *end = cgroup + strlen(cgroup); end; end = strrchr(cgroup, '/')) {
         char folder[PATH_BYTES];
         *end = '\0';
-        if (snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, mount, group) <
+        if (snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, mount, cgroup) <
             (int)sizeof folder)
             apply(machine, folder);
     }
@@ -123,20 +123,20 @@ static bool has_controller(const char *list, const char *name)
 static void apply_line(struct machine *machine, const char *root, char *line)
 {
     char *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-    if (!group)
+    char *cgroup = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!cgroup)
         return;
     *controllers++ = '\0';
-    *group++ = '\0';
-    group[strcspn(group, "\n")] = '\0';
-    if (strcmp(group, "/") == 0)
-        *group = '\0';
+    *cgroup++ = '\0';
+    cgroup[strcspn(cgroup, "\n")] = '\0';
+    if (strcmp(cgroup, "/") == 0)
+        *cgroup = '\0';
     if (*controllers == '\0')
-        apply_group(machine, root, "", group, apply_v2);
+        apply_cgroup(machine, root, "", cgroup, apply_v2);
     else if (has_controller(controllers, "memory"))
-        apply_group(machine, root, "/memory", group, apply_v1_memory);
+        apply_cgroup(machine, root, "/memory", cgroup, apply_v1_memory);
     else if (has_controller(controllers, "cpu"))
-        apply_group(machine, root, "/cpu", group, apply_v1_cpu);
+        apply_cgroup(machine, root, "/cpu", cgroup, apply_v1_cpu);
 }
 
 void machine_apply_limits(struct machine *machine, const char *root)
@@ -153,7 +153,7 @@ void machine_apply_limits(struct machine *machine, const char *root)
 uint64_t machine_raise_descriptors(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) /* uncovered: promise */
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) /* uncovered: promise (tests/coverage/reasons.txt) */
         return 0;
     struct rlimit raised = {limit.rlim_max, limit.rlim_max};
     return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;

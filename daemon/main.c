@@ -75,7 +75,7 @@ static bool load_sources(const struct command_line *line, struct options *option
 static bool load(void *context, struct options *options, struct errors *errors)
 {
     struct error error = {0}, http = {0}, shard = {0};
-    if (!options_init(options, &error)) /* uncovered: memory */
+    if (!options_init(options, &error)) /* uncovered: memory (tests/coverage/reasons.txt) */
         return errors_add(errors, &error);
     bool good = load_sources(context, options, errors);
     good = options_check(options, errors) && good;

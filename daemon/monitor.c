@@ -209,7 +209,7 @@ static void on_stats(uv_timer_t *timer)
 void monitor_set_state(struct monitor *monitor, enum snapshot_state state, const char *why)
 {
     monitor->state = state;
-    if (why) /* uncovered: refusal */
+    if (why) /* uncovered: refusal (tests/coverage/reasons.txt) */
         text_copy(monitor->snapshot.why, sizeof monitor->snapshot.why, why);
     monitor_look(monitor);
 }

@@ -9,7 +9,7 @@ static enum status status_of(const struct jpeg_state *state, int code)
         return STATUS_OUT_OF_MEMORY;
     if (state->limits == NULL)
         return STATUS_ENCODE_FAILED;
-    switch (code) { /* uncovered: net */
+    switch (code) { /* uncovered: net (tests/coverage/reasons.txt) */
     case JERR_IMAGE_TOO_BIG:
         return STATUS_IMAGE_TOO_LARGE;
     case JERR_NO_BACKING_STORE: /* the file needs more memory than its header has announced */

@@ -36,7 +36,7 @@ static size_t decoder_bytes(struct jpeg_decompress_struct *reader)
 static enum status read_colour(const struct jpeg_decompress_struct *reader,
                                struct image_info *info, struct error *error)
 {
-    if (reader->data_precision != 8) /* uncovered: net */
+    if (reader->data_precision != 8) /* uncovered: net (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_UNSUPPORTED_FORMAT,
                          "the JPEG has %d bits per sample; only 8 are supported",
                          reader->data_precision);

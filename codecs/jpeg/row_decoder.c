@@ -397,7 +397,7 @@ static jvirt_barray_ptr request_rows(j_common_ptr common, int pool, boolean pre_
     struct component *component = &decoder->components[decoder->requested];
     (void)pool, (void)pre_zero, (void)down, (void)access_max;
     if (decoder->requested == decoder->component_count || component->width != across)
-        decline(state); /* uncovered: promise */
+        decline(state); /* uncovered: promise (tests/coverage/reasons.txt) */
     decoder->requested++;
     return (jvirt_barray_ptr)(void *)component;
 }

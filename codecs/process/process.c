@@ -203,7 +203,7 @@ static enum wait_result wait_for_reply(struct codec_process *process, const stru
             return recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT) == sizeof *reply
                        ? REPLIED
                        : DEAD;
-        if (ready < 0 && errno != EINTR) /* uncovered: promise */
+        if (ready < 0 && errno != EINTR) /* uncovered: promise (tests/coverage/reasons.txt) */
             return DEAD;
         if (codec_late(task->deadline_ns))
             return LATE;

@@ -44,7 +44,7 @@ static bool split(struct place *place, const char *option, const char *text, str
         if (*place->path != '/')
             return refuse(option, text, "the path is not absolute", error);
         if (strlen(place->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-            /* uncovered: service */
+            /* uncovered: service (tests/coverage/reasons.txt) */
             return refuse(option, text, "the path is too long for a socket", error);
         return true;
     }

@@ -1,4 +1,4 @@
-/* uncovered file: gpu */
+/* uncovered file: gpu (tests/coverage/reasons.txt) */
 #include "daemon/selfcheck/gpu_check.h"
 
 #include <stdatomic.h>

@@ -93,7 +93,7 @@ bool selftest_codecs(struct error *error)
         ok = (!format->gray || round_trip(trial, 1, &why)) && round_trip(trial, 3, &why) &&
              (!format->alpha || round_trip(trial, 4, &why));
     }
-    if (why.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory */
+    if (why.status == STATUS_OUT_OF_MEMORY) /* uncovered: memory (tests/coverage/reasons.txt) */
         error_set(error, why.status, "self-test of the codecs: %s", why.text);
     else if (!ok)
         error_set(error, STATUS_INTERNAL,
@@ -170,8 +170,8 @@ static bool check(struct selftest *test, const struct run *run)
 static bool run_all(struct selftest *test, bool *ended)
 {
     struct error error = {0};
-    uint32_t slots = engine_slots(test->engine);
-    uint32_t wanted = slots == 0 ? 1 : slots < TASKS_MAX ? slots : TASKS_MAX;
+    uint32_t streams = engine_slots(test->engine);
+    uint32_t wanted = streams == 0 ? 1 : streams < TASKS_MAX ? streams : TASKS_MAX;
     while (test->run_count < wanted && start(test, &test->runs[test->run_count], &error))
         test->run_count++;
     bool ok = test->run_count > 0 || wrong(test, error.text);

@@ -76,7 +76,7 @@ enum status test_image_flush(struct codec_sink *sink, size_t used, struct error 
     (void)used;
     if (sink->total == 0)
         return STATUS_OK;
-    /* uncovered: selftest */
+    /* uncovered: selftest (tests/coverage/reasons.txt) */
     return error_set(error, STATUS_ENCODE_FAILED, "the test image has more than %zu bytes",
                      sink->capacity);
 }

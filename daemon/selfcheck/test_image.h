@@ -2,7 +2,7 @@
  * test_image.h - a test image, operations on it that use every GPU kernel, and the expected result.
  *
  * test_image_create draws the image and computes the result with the CPU engine. A check of another
- * engine has three steps: test_image_decode, running the plan on that engine, and
+ * engine has three parts: test_image_decode, running the plan on that engine, and
  * test_image_compare. After test_image_create nothing changes, so all other functions may be called
  * on any thread.
  */

@@ -63,7 +63,7 @@ void chrome_flush(struct chrome *chrome)
         return;
     }
     ssize_t written = write(chrome->fd, chrome->buffer, chrome->used);
-    if (written != (ssize_t)chrome->used) { /* uncovered: service */
+    if (written != (ssize_t)chrome->used) { /* uncovered: service (tests/coverage/reasons.txt) */
         const char *why = written < 0 ? strerror(errno) : "no space left";
         chrome->failed = true;
         log_error("trace: %s cannot be written: %s; the trace ends here", chrome->path, why);

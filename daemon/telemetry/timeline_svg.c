@@ -397,7 +397,7 @@ static void lay_bars(struct drawing *drawing)
 
 /* ---- curves --------------------------------------------------------------------------------- */
 
-/* Draws the pinned bytes, or the jobs in flight, as steps from sample to sample. */
+/* Draws the pinned bytes, or the jobs in flight: each value lasts until the next sample. */
 static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
 {
     struct point *points = drawing->points;
@@ -439,13 +439,13 @@ static void draw_curve(struct drawing *drawing, const char *name, bool pinned)
 
 static void draw_axis(struct drawing *drawing, double top, double bottom)
 {
-    static const double steps[] = {1, 2, 5};
+    static const double multiples[] = {1, 2, 5};
     double whole_ns = window_ns(drawing), step = 100;
     for (int i = 0; whole_ns / step > 14; i++) {
         double power = 100;
         for (int p = 0; p < i / 3; p++)
             power *= 10;
-        step = steps[i % 3] * power;
+        step = multiples[i % 3] * power;
     }
     double unit = step >= 1e9 ? 1e9 : step >= 1e6 ? 1e6 : 1e3;
     const char *name = step >= 1e9 ? "s" : step >= 1e6 ? "ms" : "us";
@@ -542,7 +542,7 @@ char *timeline_svg_write(const struct timeline_scene *scene)
     char *texts[2] = {NULL, NULL}, *svg = NULL;
     size_t lengths[2];
     struct drawing *drawing = calloc(1, sizeof *drawing);
-    if (!drawing) /* uncovered: service */
+    if (!drawing) /* uncovered: service (tests/coverage/reasons.txt) */
         return NULL;
     drawing->scene = scene;
     drawing->y = HEAD - SECTION + 8;

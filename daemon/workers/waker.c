@@ -10,7 +10,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct waker *waker = poll->data;
     uint64_t count;
     (void)status, (void)events;
-    if (read(waker->fd, &count, sizeof count) < 0) /* uncovered: moment */
+    if (read(waker->fd, &count, sizeof count) < 0)
+        /* uncovered: moment (tests/coverage/reasons.txt) */
         return;
     /* Cleared after the read, so that the next waker_wake writes to the eventfd again. An exchange,
      * because a store would not synchronize with a waker_wake that found `pending` set and did not

@@ -206,7 +206,7 @@ static void *worker_main(void *argument)
     struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES),
                                  malloc(sizeof(struct jpeg_frame)), worker->number, worker, -1};
     bool usable = tools.codec && tools.sink && tools.frame, stays = true;
-    if (!usable) /* uncovered: memory */
+    if (!usable) /* uncovered: memory (tests/coverage/reasons.txt) */
         log_error("no memory for the codecs of a worker thread; the thread ends");
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
         worker->handed_on = false;
