@@ -29,7 +29,7 @@ struct scan {
     struct jpeg_bits bits;       /* the position in the data of the scan */
     uint32_t mcus_left;          /* up to the next restart marker */
     uint32_t restarts;           /* restart markers so far */
-    uint32_t ended_blocks;       /* so many next blocks have no new coefficient in this scan */
+    uint32_t ended_blocks;       /* the number of next blocks without a coefficient in this scan */
     int dc[JPEG_COMPONENTS_MAX]; /* the DC of the last block, which the next one is coded against */
     struct jpeg_lookup *lookups[JPEG_COMPONENTS_MAX];
 };

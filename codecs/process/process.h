@@ -61,7 +61,7 @@ enum status codec_process_begin(struct codec_process *process, const struct code
 enum status codec_process_ask(struct codec_process *process, const struct codec_task *task,
                               const struct codec_call *call, struct codec_reply *reply,
                               struct error *error) MUST_CHECK;
-/* Ends a task: frees the part of the region that is not kept. Kills a process that still works on
+/* Ends a task: shrinks the region to CODEC_REGION_KEPT_BYTES. Kills a process that still works on
  * the task, because the caller has stopped after an error of its own. Idempotent. */
 void codec_process_end(struct codec_process *process);
 /* Call it after codec_process_end. Whether the task must be repeated from codec_process_begin on:
@@ -69,8 +69,8 @@ void codec_process_end(struct codec_process *process);
  * in the memory limit, so a new process may succeed. If true, clears the error; the next call
  * returns false. */
 bool codec_process_take_retry(struct codec_process *process, struct error *error);
-/* Call it if a reply is not one that protocol.h allows: kills the process and sets the error, as it
- * may run hostile code. Returns the status of the error. */
+/* Call it if a reply is not one that protocol.h allows: kills the process, which may run hostile
+ * code, and sets the error. Returns the status of the error. */
 enum status codec_process_distrust(struct codec_process *process, const struct codec_task *task,
                                    struct error *error);
 /* Stops the process. Does nothing if it is not started. */

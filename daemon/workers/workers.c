@@ -10,11 +10,11 @@
 #include "conf/ranks.h"
 #include "daemon/workers/waker.h"
 
-/* While tasks finish often, the loop collects finished tasks at this interval without being woken.
- * A task that its run function marked `patient` waits for that, unless this many tasks have
- * finished. Waking the loop more often gains nothing: the calls to Redis that end jobs are sent
- * every 2 ms, or when they have 32 jobs (GATHER_MS in queue/lease/calls.h, and the default of the
- * option batch). */
+/* While tasks finish often, the loop collects finished tasks every COLLECT_MS without being woken.
+ * A task that its run function marked `patient` then does not wake the loop, unless PATIENT_MAX
+ * tasks have finished. Waking the loop more often gains nothing: the calls to Redis that end jobs
+ * are sent every 2 ms, or when they have 32 jobs (GATHER_MS in queue/lease/calls.h, and the default
+ * of the option batch). */
 #define COLLECT_MS  2
 #define PATIENT_MAX 32
 
@@ -30,7 +30,7 @@ struct worker {
 };
 
 struct workers {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;  /* guards the members before `waker` */
     pthread_cond_t wanted; /* signalled when a task waits */
     struct list waiting[WORKERS_PRIORITIES];
     struct ranks ranks;    /* gives ranks to tasks that belong to no job; notes the tasks served */
