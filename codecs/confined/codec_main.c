@@ -72,8 +72,9 @@ static void confined_fault(const char *stage)
  * faults. NULL: not mapped yet. */
 static uint8_t *kept;
 
-/* After a task, before the daemon counts its memory as free: returns the free blocks of a large
- * heap to the kernel. By itself, malloc returns only the end of the heap. */
+/* Returns the free blocks of a large heap to the kernel; by itself, malloc returns only the end of
+ * the heap. Call it before the last reply of a task: then the daemon counts the memory of the task
+ * as free. */
 static void trim_heap(void)
 {
     if (mallinfo2().arena > CODEC_HEAP_IDLE_BYTES)

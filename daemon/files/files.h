@@ -72,8 +72,8 @@ void files_close(struct files *files);
 /* Returns true if both paths lead to the same folder. */
 bool files_same_folder(const char *one, const char *other);
 
-/* Returns true if the path in the root, files->input_root or files->output_root, leads to this file
- * now. The number of a file that was replaced may belong to another file soon. */
+/* Returns true if `path` leads to this file now; root: files->input_root or files->output_root. An
+ * old identity is no proof, because the inode number of a replaced file may be used again. */
 bool files_leads_to(int root, const char *path, const struct files_identity *file);
 
 struct files_input {
