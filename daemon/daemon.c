@@ -562,7 +562,7 @@ static void say_formats(void)
 static void say_source(const struct daemon *daemon)
 {
     const struct options *options = daemon->options;
-    uint32_t last = group_shards(daemon->group) - 1;
+    uint32_t last = group_shard_count(daemon->group) - 1;
     if (last == 0)
         log_info("jobs from %s, list %s:jobs; images from %s to %s", options->redis,
                  options->namespace, options->input_root, options->output_root);

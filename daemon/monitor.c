@@ -62,19 +62,19 @@ static void look_at_queue(struct snapshot *snapshot, const struct queue_view *vi
 
 static void look_at_shards(struct snapshot *snapshot, struct group *group)
 {
-    snapshot->shard_count = group_shards(group);
+    snapshot->shard_count = group_shard_count(group);
     for (uint32_t i = 0; snapshot->shard_count > 1 && i < snapshot->shard_count; i++) {
         struct snapshot_shard *shard = &snapshot->shards[i];
-        struct group_shard now = group_shard(group, i);
+        struct shard_view now = group_shard_view(group, i);
         snprintf(shard->number, sizeof shard->number, "%u", i % SHARDS_MAX);
-        shard->up = now.up;
+        shard->up = now.ready;
         shard->paused = now.paused;
         text_copy(shard->reason, sizeof shard->reason, now.reason);
         shard->length = now.length;
         shard->delayed = now.delayed;
         shard->dead_listed = now.dead_listed;
         shard->results = now.results;
-        shard->leases = now.leases;
+        shard->leases = now.running;
         shard->unacknowledged = now.unacknowledged;
     }
 }
@@ -104,8 +104,8 @@ static void take_snapshot(struct monitor *monitor)
     snapshot->taken_s = clock_unix_s();
     snapshot->state = monitor->state == SNAPSHOT_RUNNING && view->paused ? SNAPSHOT_PAUSED
                                                                          : monitor->state;
-    snapshot->results_max = monitor->options->results_max * group_shards(monitor->group);
-    snapshot->dead_max = monitor->options->dead_max * group_shards(monitor->group);
+    snapshot->results_max = monitor->options->results_max * group_shard_count(monitor->group);
+    snapshot->dead_max = monitor->options->dead_max * group_shard_count(monitor->group);
     snapshot->images_per_s = monitor->stats.images_per_s;
     pipeline_look(monitor->pipeline, snapshot);
     look_at_queue(snapshot, view);

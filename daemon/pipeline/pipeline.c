@@ -55,7 +55,7 @@ static void offer_places(struct pipeline *pipeline)
     if (!pipeline->group)
         return;
     bool open = !pipeline->paused && !pipeline->failed && !pipeline->disk.failed;
-    uint32_t parked = group_parked(pipeline->group), spare = pipeline->spare;
+    uint32_t parked = group_waiting_ends(pipeline->group), spare = pipeline->spare;
     size_t kept = pipeline->parts.ahead_max - places_ahead(pipeline) +
                   (parked < spare ? spare - parked : 0);
     /* Even if each job has a text of the maximum size, all texts fit into JOB_TEXTS_BYTES. */

@@ -269,7 +269,7 @@ static redisReply *take_over(redisReply *reply)
     return mine;
 }
 
-static void answered(void *context, redisReply *reply)
+static void reply_came(void *context, redisReply *reply)
 {
     struct answer *answer = context;
     answer->reply = take_over(reply);
@@ -283,7 +283,7 @@ static void send_encoded(struct client *client, const char *command, long long l
     if (!answer) /* uncovered: gone */
         abort(); /* without these few bytes not even an error could be printed */
     list_push(&client->answers, &answer->node);
-    if (length < 0 || !redis_send(client->redis, command, (size_t)length, NULL, 0, answered,
+    if (length < 0 || !redis_send(client->redis, command, (size_t)length, NULL, 0, reply_came,
                                   answer)) /* uncovered: gone */
         answer->came = true;
 }

@@ -25,7 +25,7 @@ bool alone_is_other(const struct queue *queue)
 /* Whether the outstanding FETCH of the queue may claim the right. */
 static bool claims(const struct queue *queue)
 {
-    return queue->fetch.out && queue->alone.claim_turn == queue->fetch.turn;
+    return queue_is_fetching(queue) && queue->alone.claim_serial == queue->fetch.serial;
 }
 
 bool alone_may_claim(const struct queue *queue)
@@ -38,7 +38,8 @@ bool alone_may_claim(const struct queue *queue)
     if (alone_is_other(queue))
         return false;
     each_queue (other, queue->group) {
-        bool is_due = queue_is_active(other) && other->alone.claim_turn < queue->alone.claim_turn;
+        bool is_due =
+            queue_is_active(other) && other->alone.claim_serial < queue->alone.claim_serial;
         if (other != queue && (claims(other) || is_due))
             return false;
     }
@@ -70,7 +71,7 @@ void alone_note(struct queue *queue, bool alone, size_t taken)
         group->alone.taken = 0;
         claimed(queue);
         log_info("%sjobs on their last attempt are waiting: they run one at a time, without others",
-                 queue->mark);
+                 queue->log_prefix);
     }
     if (!alone && queue->alone.has)
         group->alone.rest_ms = now + (group->alone.taken >= ALONE_RUN_MAX

@@ -6,11 +6,11 @@
 
 struct alone {
     bool has;            /* this daemon has the right in the queue */
-    uint64_t claim_turn; /* fetch.turn of the last FETCH that may claim the right, or use it */
+    uint64_t claim_serial; /* fetch.serial of the last FETCH that may claim the right, or use it */
 };
 
 /* Of the group. Times of uv_now. */
-struct alone_turn {
+struct alone_shared {
     uint64_t since_ms; /* when a queue got the right */
     uint64_t rest_ms;  /* no queue claims the right before this time */
     unsigned taken;    /* jobs alone since a queue got the right */

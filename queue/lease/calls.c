@@ -52,7 +52,7 @@ static const char *advice_after_breaks(struct queue *queue)
         return "";
     if (++calls->breaks == BREAKS_LEAST)
         log_error("%s%d connections in a row broke before Redis answered a call" BREAKS_ADVICE,
-                  queue->mark, BREAKS_LEAST);
+                  queue->log_prefix, BREAKS_LEAST);
     return calls->breaks >= BREAKS_LEAST ? BREAKS_ADVICE : "";
 }
 
@@ -98,7 +98,7 @@ void calls_refused(struct queue *queue, enum script script, const redisReply *re
         text_copy(error, sizeof error, reply->str);
     text_make_printable(error);
     if (strcmp(logged, error) != 0)
-        log_warning("%sRedis refuses %s: %s%s", queue->mark, script_name(script), error,
+        log_warning("%sRedis refuses %s: %s%s", queue->log_prefix, script_name(script), error,
                     redis_advice(error));
     text_copy(logged, ERROR_TEXT_MAX, error);
     enum redis_refusal refusal = redis_refusal(error);
@@ -146,7 +146,7 @@ bool calls_accept(struct queue *queue, enum script script, const redisReply *rep
     }
     struct calls *calls = &queue->calls;
     if (*calls->logged_refusal[script])
-        log_info("%sRedis accepts %s again", queue->mark, script_name(script));
+        log_info("%sRedis accepts %s again", queue->log_prefix, script_name(script));
     calls->logged_refusal[script][0] = '\0';
     if (script == SCRIPT_ID_FETCH || script == SCRIPT_ID_START || script == SCRIPT_ID_DONE ||
         script == SCRIPT_ID_NACK)

@@ -13,8 +13,8 @@ static_assert(JOB_OUTPUTS_MAX <= 32, "values_denied has a bit for each value");
 enum { CONTROL = -2, REPLY_TO = -1 }; /* values of probe.target; else the index of a value */
 
 struct probe {
-    struct lane *lane;
-    struct entry *entry; /* stays in lane->sent until the last reply; NULL for the control */
+    struct outbox *outbox;
+    struct entry *entry; /* stays in outbox->sent until the last reply; NULL for the control */
     int target;
 };
 
@@ -85,68 +85,68 @@ static bool leave_out(struct entry *entry, const char *reason)
     return some;
 }
 
-static void all_answered(struct lane *lane)
+static void all_answered(struct outbox *outbox)
 {
     bool some = false;
-    list_each(node, &lane->sent) {
+    list_each (node, &outbox->sent) {
         struct entry *entry = entry_of(node);
-        if (!lane->control_denied)
-            some |= leave_out(entry, lane->denied);
+        if (!outbox->control_denied)
+            some |= leave_out(entry, outbox->denied);
         entry->reply_denied = false;
         entry->values_denied = 0;
     }
-    lane_probed(lane, some);
+    outbox_probed(outbox, some);
 }
 
 static void probed(void *context, redisReply *reply)
 {
     struct probe *probe = context;
-    struct lane *lane = probe->lane;
+    struct outbox *outbox = probe->outbox;
     if (reply && reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM")) {
         if (probe->target == CONTROL)
-            lane->control_denied = true;
+            outbox->control_denied = true;
         else if (probe->target == REPLY_TO)
             probe->entry->reply_denied = true;
         else
             probe->entry->values_denied |= 1u << probe->target;
     }
     free(probe);
-    if (--lane->probes == 0)
-        all_answered(lane);
+    if (--outbox->probes == 0)
+        all_answered(outbox);
 }
 
-static bool send_probe(struct lane *lane, struct entry *entry, int target, const char *key)
+static bool send_probe(struct outbox *outbox, struct entry *entry, int target, const char *key)
 {
     struct probe *probe = malloc(sizeof *probe);
     if (!probe)
         return false;
-    *probe = (struct probe){lane, entry, target};
-    if (!redis_ask(lane->queue->redis, 0, probed, probe, "EVAL %s 1 %s", "return 1", key)) {
+    *probe = (struct probe){outbox, entry, target};
+    if (!redis_ask(outbox->queue->redis, 0, probed, probe, "EVAL %s 1 %s", "return 1", key)) {
         free(probe);
         return false;
     }
-    lane->probes++;
+    outbox->probes++;
     return true;
 }
 
-bool denial_probe(struct lane *lane, const char *error)
+bool denial_probe(struct outbox *outbox, const char *error)
 {
     char control[256];
     bool user_keys = false;
-    list_each(node, &lane->sent)
+    list_each (node, &outbox->sent)
         user_keys |= entry_of(node)->reply_to || entry_of(node)->value_count > 0;
-    snprintf(control, sizeof control, "%s:lease", lane->queue->options->namespace);
-    lane->control_denied = false;
-    snprintf(lane->denied, sizeof lane->denied, "%s", error);
-    if (!user_keys || !send_probe(lane, NULL, CONTROL, control))
+    snprintf(control, sizeof control, "%s:lease", outbox->queue->options->namespace);
+    outbox->control_denied = false;
+    snprintf(outbox->denied, sizeof outbox->denied, "%s", error);
+    if (!user_keys || !send_probe(outbox, NULL, CONTROL, control))
         return false;
     /* If a probe cannot be sent, the batch is refused and probed again. */
-    list_each(node, &lane->sent) {
+    list_each (node, &outbox->sent) {
         struct entry *entry = entry_of(node);
         if (entry->reply_to)
-            send_probe(lane, entry, REPLY_TO, entry->reply_to);
+            send_probe(outbox, entry, REPLY_TO, entry->reply_to);
         for (size_t i = 0; i < entry->value_count; i++)
-            send_probe(lane, entry, (int)i, entry->values[i].key);
+            send_probe(outbox, entry, (int)i, entry->values[i].key);
     }
     return true;
 }

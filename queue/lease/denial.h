@@ -6,12 +6,12 @@
  * the user lacks permissions in general, and the batch waits until an administrator acts. */
 #pragma once
 
-#include "queue/lease/lane.h"
+#include "queue/lease/outbox.h"
 
-/* Called after Redis refused the lane's call with NOPERM. Probes each key that a job of the batch
- * named. lane_probed is called once, after denied keys have been removed from the batch; `some` is
- * true if there were any. Returns false if there is no such key or no probe could be sent. */
-bool denial_probe(struct lane *lane, const char *error);
+/* Called after Redis refused the outbox's call with NOPERM. Probes each key that a job of the batch
+ * named. outbox_probed is called once, after denied keys have been removed from the batch; `some`
+ * is true if there were any. Returns false if there is no such key or no probe could be sent. */
+bool denial_probe(struct outbox *outbox, const char *error);
 /* The job has failed with this error: notes it for the daemon. false: memory is short. */
 bool denial_note(struct entry *entry, const struct error *error);
 /* Leaves out a value: its output and the job have failed. false: memory is short. */

@@ -102,6 +102,6 @@ void entry_lose(struct entry *entry)
     if (entry->lease.lost) /* uncovered: moment */
         return;
     entry->lease.lost = true;
-    if (!entry->lease.settled)
+    if (!entry->lease.ended)
         queue->events.lost(queue->events.context, &entry->lease);
 }

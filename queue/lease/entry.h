@@ -2,7 +2,7 @@
  *
  * A lease that Redis has not acknowledged is in entries.all and on one other list: while the
  * daemon runs the job, entries.running; after the daemon has ended the lease, the list
- * lane->waiting, and then lane->sent until Redis has answered. Loop thread only. */
+ * outbox->waiting, and then outbox->sent until Redis has answered. Loop thread only. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -10,20 +10,20 @@
 #include "queue/job/job.h"
 #include "queue/lease/queue.h"
 
-enum ack_kind { ACK_DONE, ACK_RETRY, ACK_BACK, ACK_LATER };
+enum end_kind { END_DONE, END_RETRY, END_BACK, END_LATER };
 
 /* A lease with the queue's private data; lease->pending points to it. */
 struct entry {
     struct lease lease;
     struct list_node in_all; /* entries.all */
     struct queue *queue;
-    enum ack_kind kind;
+    enum end_kind kind;
     bool internal;      /* not known to the daemon: no event is sent for it */
     bool sent_before;   /* an earlier call had no reply: Redis may have run it */
     bool doubtful;      /* and may have broken the connection: it is sent alone (isolate.c) */
     unsigned cuts;      /* connections that broke, or refusals, while it was sent alone */
     bool unique;
-    bool ended;         /* START ended the lease in Redis; no call is needed */
+    bool ended_by_start; /* START ended the lease in Redis; no call is needed */
     struct ask *ask;    /* the pending START question, or NULL */
     char *result, *id, *reply_to;
     bool reply_denied;  /* an ACL denies the reply_to key */
@@ -54,5 +54,5 @@ const char *entry_label(const struct entry *entry, char label[LABEL_BYTES]); /* 
 /* Another daemon has the job: reports `lost`, unless the daemon has ended the lease already. */
 void entry_lose(struct entry *entry);
 
-size_t entries_unacknowledged(const struct queue *queue); /* number of leases in the lanes */
+size_t entries_unacknowledged(const struct queue *queue); /* number of leases in the outboxes */
 void entries_end_batch(struct queue *queue); /* of the daemon's events */

@@ -35,14 +35,14 @@ static struct fetch_reply read_reply(const redisReply *reply)
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     struct group *group = queue->group;
-    if (queue->fetch.places > 0) {
-        queue->fetch.places--;
+    if (queue->fetch.reserved > 0) {
+        queue->fetch.reserved--;
         group->places.reserved--;
     }
     uint32_t *places = group->places.free > 0 ? &group->places.free : &group->places.spare;
     if (*places == 0 || queue_is_closing(queue)) {
         entry->internal = true;
-        ack_push(entry, ACK_BACK, NULL);
+        end_push(entry, END_BACK, NULL);
         return;
     }
     --*places;
@@ -80,7 +80,7 @@ static void take_leases(struct queue *queue, redisReply *reply, const redisReply
         }
         entry->lease.priority = priority_of(lists, (i - REPLY_HEAD) / 3);
         entry->lease.alone = queue->alone.has;
-        entry->lease.marked = (long long)entry->lease.number <= queue->start.horizon;
+        entry->lease.may_be_cancelled = (long long)entry->lease.number <= queue->start.horizon;
         hand_out(queue, entry);
     }
     entries_end_batch(queue);
@@ -88,8 +88,8 @@ static void take_leases(struct queue *queue, redisReply *reply, const redisReply
 
 static void release_places(struct queue *queue)
 {
-    queue->group->places.reserved -= queue->fetch.places;
-    queue->fetch.places = 0;
+    queue->group->places.reserved -= queue->fetch.reserved;
+    queue->fetch.reserved = 0;
 }
 
 /* taken: number of the leases that follow. */
@@ -111,12 +111,12 @@ static void note_state(struct queue *queue, const struct fetch_reply *reply, siz
 static void fetched(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    uint64_t counter = queue->fetch.out;
-    queue->fetch.out = 0;
+    uint64_t counter = queue->fetch.counter;
+    queue->fetch.counter = 0;
     timer_turn(queue);
     if (!reply) {
         if (queue->calls.proved &&
-            limit_lost(&queue->fetch.limit, queue->fetch.places, uv_now(queue->loop)))
+            limit_lost(&queue->fetch.limit, queue->fetch.reserved, uv_now(queue->loop)))
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_FETCH);
         release_places(queue);
@@ -135,10 +135,10 @@ static void fetched(void *context, redisReply *reply)
 
 /* A job of each other shard may come before the queue has the right to run alone. So the first
  * FETCH only claims the right, and the holder's next FETCH takes the job. */
-static size_t jobs_before_alone(const struct queue *queue)
+static size_t blockers_of_alone(const struct queue *queue)
 {
     size_t others = queue->alone.has ? 0 : queue->group->count - 1;
-    return places_busy(queue) + others;
+    return places_blocking_alone(queue) + others;
 }
 
 /* Sends FETCH for so many jobs, at most `batch`. */
@@ -161,36 +161,36 @@ static void send_fetch(struct queue *queue, uint32_t places)
     script_call_number(call, options->attempts);
     script_call_number(call, queue->fetch.text_bytes);
     script_call_number(call, may_run_alone);
-    script_call_number(call, jobs_before_alone(queue));
+    script_call_number(call, blockers_of_alone(queue));
     script_call_text(call, queue->watch != WATCH_NOT ? "watch"
                            : queue->wait.on == WAIT_ON_WAKE ? "wait" : "none");
-    queue->fetch.out = group->counter;
-    queue->fetch.ms = uv_now(queue->loop);
-    queue->fetch.places = places;
-    queue->fetch.turn = ++group->places.turns;
+    queue->fetch.counter = group->counter;
+    queue->fetch.sent_ms = uv_now(queue->loop);
+    queue->fetch.reserved = places;
+    queue->fetch.serial = ++group->places.fetches;
     if (may_run_alone)
-        queue->alone.claim_turn = queue->fetch.turn;
+        queue->alone.claim_serial = queue->fetch.serial;
     group->places.reserved += places;
     if (script_call_send(call, queue->redis, fetched, queue))
         return;
-    queue->fetch.out = 0;
+    queue->fetch.counter = 0;
     release_places(queue);
 }
 
 bool fetch_is_possible(const struct queue *queue)
 {
-    return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue->fetch.out &&
+    return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue_is_fetching(queue) &&
            !queue_is_closing(queue) && places_open(queue) && !queue->done.refused &&
            !queue->nack.refused &&
            /* a job that runs alone starts after all other jobs have ended */
-           !(queue->alone.has && places_busy(queue) > 0);
+           !(queue->alone.has && places_blocking_alone(queue) > 0);
 }
 
 /* Whether the queue has waited GATHER_MS since its last FETCH, or FETCH may bring a whole batch
  * into so many places. Else sets the timer. */
 static bool is_due(struct queue *queue, uint32_t places)
 {
-    uint64_t since = uv_now(queue->loop) - queue->fetch.ms;
+    uint64_t since = uv_now(queue->loop) - queue->fetch.sent_ms;
     if (places >= queue->options->batch || since >= GATHER_MS)
         return true;
     timer_start(queue, TIMER_FETCH, GATHER_MS - since);
@@ -200,12 +200,12 @@ static bool is_due(struct queue *queue, uint32_t places)
 /* ---- the shards ------------------------------------------------------------------------------ */
 
 /* Sorts by `turn`, least recent first. The array is short, and nearly sorted. */
-static void sort_by_turn(struct queue **queues, uint32_t count)
+static void sort_by_serial(struct queue **queues, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         struct queue *queue = queues[i];
         uint32_t at = i;
-        for (; at > 0 && queues[at - 1]->fetch.turn > queue->fetch.turn; at--)
+        for (; at > 0 && queues[at - 1]->fetch.serial > queue->fetch.serial; at--)
             queues[at] = queues[at - 1];
         queues[at] = queue;
     }
@@ -225,9 +225,9 @@ static size_t fair_share(const struct group *group)
 }
 
 /* The free places that the queue may take now. */
-static uint32_t room_of(const struct queue *queue, size_t share)
+static uint32_t to_fetch_in_share(const struct queue *queue, size_t share)
 {
-    size_t held = places_held(queue), room = places_room(queue);
+    size_t held = places_held(queue), room = places_to_fetch(queue);
     size_t left = share > held ? share - held : 0;
     return (uint32_t)(left < room ? left : room);
 }
@@ -243,13 +243,14 @@ void fetch_all(struct group *group)
         return;
     size_t share = fair_share(group);
     each_queue (queue, group) {
-        uint32_t room = !queue->idle.now && fetch_is_possible(queue) ? room_of(queue, share) : 0;
+        uint32_t room =
+            !queue->idle.now && fetch_is_possible(queue) ? to_fetch_in_share(queue, share) : 0;
         if (room > 0 && is_due(queue, room))
             queues[due++] = queue;
     }
-    sort_by_turn(queues, due);
+    sort_by_serial(queues, due);
     for (uint32_t i = 0; i < due; i++) {
-        uint32_t room = room_of(queues[i], share);
+        uint32_t room = to_fetch_in_share(queues[i], share);
         if (room > 0)
             send_fetch(queues[i], room);
     }

@@ -14,11 +14,11 @@
 struct group;
 
 struct fetch {
-    uint64_t out;      /* counter of the outstanding call; 0: none */
-    uint32_t places;   /* reserved for the outstanding call */
+    uint64_t counter;  /* of the outstanding call; 0: none */
+    uint32_t reserved; /* places that the outstanding call may fill */
     size_t text_bytes; /* the largest text that the last call asked for */
-    uint64_t ms;       /* time of the last call, uv_now */
-    uint64_t turn;     /* places.turns at the last call */
+    uint64_t sent_ms;  /* time of the last call, uv_now */
+    uint64_t serial;   /* places.fetches at the last call */
     struct limit limit;
 };
 

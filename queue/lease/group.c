@@ -18,7 +18,7 @@ void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool
         timer_turn(queue);
 }
 
-uint32_t group_parked(const struct group *group)
+uint32_t group_waiting_ends(const struct group *group)
 {
     size_t ends = 0;
     each_queue (queue, group)
@@ -29,7 +29,7 @@ uint32_t group_parked(const struct group *group)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-uint32_t group_shards(const struct group *group)
+uint32_t group_shard_count(const struct group *group)
 {
     return group->count;
 }
@@ -39,19 +39,19 @@ const char *group_namespace(const struct group *group, uint32_t index)
     return queue_namespace(group->queues[index]);
 }
 
-struct group_shard group_shard(struct group *group, uint32_t index)
+struct shard_view group_shard_view(struct group *group, uint32_t index)
 {
     const struct queue *queue = group->queues[index];
     const struct queue_view *view = queue_view(group->queues[index]);
-    return (struct group_shard){
-        .up = view->state == QUEUE_READY,
+    return (struct shard_view){
+        .ready = view->state == QUEUE_READY,
         .paused = view->paused,
         .reason = view->reason,
         .length = view->length,
         .delayed = view->delayed,
         .dead_listed = view->dead_listed,
         .results = view->results,
-        .leases = queue->entries.running.length,
+        .running = queue->entries.running.length,
         .unacknowledged = view->unacknowledged,
     };
 }
@@ -81,7 +81,7 @@ static void add_reason(struct group *group, const struct queue *queue, const cha
 {
     size_t used = strlen(group->reason);
     snprintf(group->reason + used, sizeof group->reason - used, "%s%s%s", used > 0 ? "; " : "",
-             queue->mark, reason);
+             queue->log_prefix, reason);
 }
 
 const struct queue_view *group_view(struct group *group)

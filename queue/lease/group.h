@@ -29,7 +29,7 @@ void group_start(struct group *group);
 /* Gives the reloadable options to the shards after a reload. Logs an error if memory is short. */
 void group_reload(struct group *group);
 
-uint32_t group_shards(const struct group *group);
+uint32_t group_shard_count(const struct group *group);
 const char *group_namespace(const struct group *group, uint32_t index);
 
 /* Sets how many more leases the daemon can take, and how many beyond those while places have no
@@ -37,16 +37,16 @@ const char *group_namespace(const struct group *group, uint32_t index);
  * drains, or it cannot write outputs. */
 void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open);
 /* Number of acknowledgements that wait for a shard that is away. */
-uint32_t group_parked(const struct group *group);
+uint32_t group_waiting_ends(const struct group *group);
 
 /* What a status display shows of one shard. */
-struct group_shard {
-    bool up, paused;
+struct shard_view {
+    bool ready, paused;
     const char *reason; /* why it is not up; "" if it is */
     uint64_t length, delayed, dead_listed, results; /* of its lists */
-    uint64_t leases, unacknowledged;                /* of this daemon */
+    uint64_t running, unacknowledged;               /* of this daemon */
 };
-struct group_shard group_shard(struct group *group, uint32_t index);
+struct shard_view group_shard_view(struct group *group, uint32_t index);
 
 /* The sum over all shards. The state is QUEUE_READY if one shard is ready; `reason` then still
  * names the shards that are away. `paused`: all shards that are ready are paused; all, if none is

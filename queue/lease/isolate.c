@@ -123,47 +123,47 @@ void isolate_taken(const struct entry *entry)
 
 /* ---- calls without a reply ------------------------------------------------------------------- */
 
-void isolate_lost(struct lane *lane)
+void isolate_lost(struct outbox *outbox)
 {
-    bool alone = lane->sent.length == 1;
+    bool alone = outbox->sent.length == 1;
     struct list_node *node;
-    while ((node = list_pop(&lane->sent)) != NULL) {
+    while ((node = list_pop(&outbox->sent)) != NULL) {
         struct entry *entry = entry_of(node);
         if (alone && entry->doubtful)
             (void)cut(entry);
         entry->sent_before = entry->doubtful = true;
-        list_push(&lane->waiting, node);
+        list_push(&outbox->waiting, node);
     }
 }
 
 /* ---- calls that Redis refuses ---------------------------------------------------------------- */
 
-/* The reply to a call without leases, which the lane sent after Redis had refused an end alone. If
- * Redis takes this call, the end is the reason. */
+/* The reply to a call without leases, which the outbox sent after Redis had refused an end alone.
+ * If Redis takes this call, the end is the reason. */
 static void control_answered(void *context, redisReply *reply)
 {
-    struct lane *lane = context;
+    struct outbox *outbox = context;
     bool taken = reply && script_reply_is_array(reply, 1);
     if (taken)
-        (void)cut(entry_of(list_first(&lane->sent)));
-    lane->probes--;
-    lane_probed(lane, taken);
+        (void)cut(entry_of(list_first(&outbox->sent)));
+    outbox->probes--;
+    outbox_probed(outbox, taken);
 }
 
-bool isolate_refused(struct lane *lane, const char *error)
+bool isolate_refused(struct outbox *outbox, const char *error)
 {
-    struct queue *queue = lane->queue;
-    bool alone = lane->sent.length == 1;
+    struct queue *queue = outbox->queue;
+    bool alone = outbox->sent.length == 1;
     if (redis_refusal(error) != REDIS_REFUSAL_OTHER || redis_error_is(error, "WRONGTYPE"))
         return false;
-    struct entry *entry = entry_of(list_first(&lane->sent));
-    list_each(node, &lane->sent)
+    struct entry *entry = entry_of(list_first(&outbox->sent));
+    list_each (node, &outbox->sent)
         entry_of(node)->doubtful = true;
     if (!alone || entry->bytes <= BLAMED_BYTES_LEAST)
         return false;
-    snprintf(lane->denied, sizeof lane->denied, "%s", error);
-    if (!script_call_send(lane_control(lane), queue->redis, control_answered, lane))
+    snprintf(outbox->denied, sizeof outbox->denied, "%s", error);
+    if (!script_call_send(outbox_control(outbox), queue->redis, control_answered, outbox))
         return false;
-    lane->probes++;
+    outbox->probes++;
     return true;
 }

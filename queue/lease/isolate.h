@@ -9,18 +9,18 @@
  * then. */
 #pragma once
 
-#include "queue/lease/lane.h"
+#include "queue/lease/outbox.h"
 
 struct isolate {
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
     size_t blamed_bytes;         /* of an end that Redis did not take; 0: none yet */
 };
 
-/* The call of the lane had no reply: all its ends wait again, and are doubtful. */
-void isolate_lost(struct lane *lane);
-/* Redis refused the call with an error that no permission explains. Returns true if lane_probed
+/* The call of the outbox had no reply: all its ends wait again, and are doubtful. */
+void isolate_lost(struct outbox *outbox);
+/* Redis refused the call with an error that no permission explains. Returns true if outbox_probed
  * will be called: whether the only end of the call was the reason is asked first. */
-bool isolate_refused(struct lane *lane, const char *error);
+bool isolate_refused(struct outbox *outbox, const char *error);
 /* How long the end must not be sent yet, in ms. A doubtful one waits until Redis has answered
  * another call on this connection: then the connection works, and breaks because of this end. */
 uint64_t isolate_wait_ms(const struct entry *entry);

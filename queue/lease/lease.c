@@ -20,7 +20,7 @@ static void note_lost(struct queue *queue, const char *name)
         struct entry *entry = container_of(node, struct entry, in_all);
         if (entry->lease.number != number || entry->lease.fetch != fetch)
             continue;
-        if (!entry->sent_before && !entry->ended && !start_is_sent(entry))
+        if (!entry->sent_before && !entry->ended_by_start && !start_is_sent(entry))
             entry_lose(entry);
         return;
     }
@@ -52,7 +52,7 @@ static void note_renewal(struct queue *queue, const redisReply *reply)
         return;
     }
     struct renew_reply head = read_reply(reply);
-    if (!head.alone && !queue->fetch.out)
+    if (!head.alone && !queue_is_fetching(queue))
         alone_expired(queue);
     if (head.watch >= WATCH_NOT && head.watch <= WATCH_ONLY_DAEMON)
         queue->watch = (enum queue_watch)head.watch;
@@ -77,8 +77,8 @@ static void renewed(void *context, redisReply *reply)
 static void send_renewal(struct queue *queue, struct entry *const *entries, size_t count,
                          const char *watch)
 {
-    bool paused = queue->group->places.free == 0 && !places_run_jobs(queue->group);
-    bool keeps_right = (queue->alone.has && !paused) || queue->fetch.out;
+    bool paused = queue->group->places.free == 0 && !places_any_running(queue->group);
+    bool keeps_right = (queue->alone.has && !paused) || queue_is_fetching(queue);
     struct script_call *call = call_new(queue, SCRIPT_ID_RENEW, "lease", "inst", "alone:owner",
                                         "cancel", "watcher", "wake");
     for (size_t i = 0; i < count; i++)
@@ -104,7 +104,7 @@ static void renew(struct queue *queue)
     size_t count = 0;
     bool sent = false;
     /* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
-    const char *watch = queue->watch != WATCH_NOT && !queue->fetch.out ? "keep" : "none";
+    const char *watch = queue->watch != WATCH_NOT && !queue_is_fetching(queue) ? "keep" : "none";
     if (!redis_up(queue->redis))
         return;
     list_each(node, &queue->entries.all) {
@@ -156,8 +156,8 @@ static void resumed(void *context, redisReply *reply)
         bool more;
     } head = {script_reply_integer(reply, 0), script_reply_integer(reply, 1) == 1};
     if (head.given > 0) {
-        log_info("%s%lld jobs were given back: the reply to their FETCH was lost", queue->mark,
-                 head.given);
+        log_info("%s%lld jobs were given back: the reply to their FETCH was lost",
+                 queue->log_prefix, head.given);
         idle_end(queue);
     }
     if (head.more) {
@@ -175,9 +175,9 @@ void lease_resume_later(struct queue *queue)
 void lease_resume(struct queue *queue)
 {
     uint64_t end = queue->group->counter + 1;
-    if (queue->fetch.out && queue->fetch.out < end)
-        end = queue->fetch.out;
-    if (queue->reap.step == REAP_RUNS && queue->reap.counter < end)
+    if (queue_is_fetching(queue) && queue->fetch.counter < end)
+        end = queue->fetch.counter;
+    if (queue->reap.state == REAP_RUNS && queue->reap.counter < end)
         end = queue->reap.counter;
     struct script_call *call = call_new(queue, SCRIPT_ID_RESUME, "lease", "jobs", "alone");
     script_call_text(call, queue->options->namespace);

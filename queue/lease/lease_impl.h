@@ -4,7 +4,7 @@
 #pragma once
 
 #include "conf/limits.h"
-#include "queue/lease/ack.h"
+#include "queue/lease/end.h"
 #include "queue/lease/alone.h"
 #include "queue/lease/calls.h"
 #include "queue/lease/denial.h"
@@ -13,7 +13,7 @@
 #include "queue/lease/group.h"
 #include "queue/lease/idle.h"
 #include "queue/lease/isolate.h"
-#include "queue/lease/lane.h"
+#include "queue/lease/outbox.h"
 #include "queue/lease/lease.h"
 #include "queue/lease/lengths.h"
 #include "queue/lease/limit.h"
@@ -51,9 +51,9 @@ struct group {
     uint64_t counter;       /* of FETCH and REAP calls; INST and a counter form a token. Shared,
                                because the names of temporary files contain job and counter */
     struct places places;
-    struct alone_turn alone;
-    struct read_room reads;
-    struct lane_bytes bytes;
+    struct alone_shared alone;
+    struct read_permits reads;
+    struct outbox_bytes bytes;
 
     struct queue_view view; /* group_view */
     char reason[ERROR_TEXT_MAX + 32];
@@ -68,7 +68,7 @@ struct group {
 struct queue {
     struct group *group;
     uint32_t shard;             /* index in the group */
-    char mark[16];              /* before log lines: "shard 2: "; "" if there is one */
+    char log_prefix[16];        /* before log lines: "shard 2: "; "" if there is one */
     uv_loop_t *loop;
     const struct options *options;
     const char *instance;       /* INST */
@@ -89,7 +89,7 @@ struct queue {
     struct calls calls;
     struct entries entries;
     struct list reads;          /* read.c */
-    struct lane done, nack;
+    struct outbox done, nack;
     struct isolate isolate;
     struct start start;
     struct fetch fetch;
@@ -110,6 +110,12 @@ struct queue {
 static inline bool queue_is_closing(const struct queue *queue)
 {
     return queue->life >= LIFE_CLOSING;
+}
+
+/* A FETCH of the queue has no reply yet. */
+static inline bool queue_is_fetching(const struct queue *queue)
+{
+    return queue->fetch.counter != 0;
 }
 
 /* The queue fetches, or will when there is a place. */

@@ -41,12 +41,12 @@ void lengths_note_age(struct queue *queue, long long number)
         return;
     bool passed = number - age->mark_number >= age->mark_length;
     if (queue->view.length == 0)
-        age->since_ms = queue->fetch.ms;
+        age->since_ms = queue->fetch.sent_ms;
     else if (number >= age->mark_number && !passed)
         return;
     else if (passed)
         age->since_ms = age->mark_ms; /* else somebody has lowered :seq */
-    age->mark_ms = queue->fetch.ms;
+    age->mark_ms = queue->fetch.sent_ms;
     age->mark_number = number;
     age->mark_length = (long long)queue->view.length;
 }

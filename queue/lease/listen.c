@@ -19,8 +19,8 @@ static void refused(struct queue *queue, const char *error)
 {
     if (queue->listen.report != REPORT_REFUSED && !queue_is_closing(queue))
         log_info("%sRedis does not report changes of keys: %s; while all daemons are idle, a job "
-                 "with a priority starts up to %g s later%s", queue->mark, error,
-                 queue->options->block_s, redis_advice(error));
+                 "with a priority starts up to %g s later%s",
+                 queue->log_prefix, error, queue->options->block_s, redis_advice(error));
     queue->listen.report = REPORT_REFUSED;
 }
 
@@ -43,7 +43,7 @@ static void message_came(void *context, const redisReply *message)
 }
 
 /* Replies to SUBSCRIBE: {"subscribe", CHANNEL, 1}. */
-static void subscribed(void *context, redisReply *reply)
+static void listener_subscribed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (!reply)
@@ -58,7 +58,7 @@ static void subscribed(void *context, redisReply *reply)
     timer_turn(queue);
 }
 
-static void identified(void *context, redisReply *reply)
+static void listener_identified(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (reply && reply->type == REDIS_REPLY_INTEGER)
@@ -71,8 +71,8 @@ static void listening_up(void *context)
 {
     struct queue *queue = context;
     listen_forget(queue);
-    if (!redis_ask(queue->listen.redis, 0, identified, queue, "CLIENT ID") ||
-        !redis_ask(queue->listen.redis, 0, subscribed, queue, "SUBSCRIBE " CHANNEL))
+    if (!redis_ask(queue->listen.redis, 0, listener_identified, queue, "CLIENT ID") ||
+        !redis_ask(queue->listen.redis, 0, listener_subscribed, queue, "SUBSCRIBE " CHANNEL))
         redis_drop(queue->listen.redis, "memory is short"); /* uncovered: memory */
 }
 
@@ -110,7 +110,7 @@ static void asked(void *context, redisReply *reply)
 
 /* A key that is no list exists, too, and costs one FETCH in vain. The number of such keys at the
  * last FETCH is no guide: a user may have replaced one by a list since then. */
-static void counted(void *context, redisReply *reply)
+static void lists_counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (!reply)
@@ -131,14 +131,15 @@ void listen_pump(struct queue *queue)
     if (!queue->listen.redis)
         connect_listener(queue);
     if (!queue->listen.subscribed)
-        return; /* the turn after subscribed() calls this function again */
+        return; /* the turn after listener_subscribed() calls this function again */
     bool was_on = queue->listen.report == REPORT_ON;
     queue->listen.report = REPORT_ARMED;
     if (!was_on)
         redis_ask(queue->redis, 0, asked, queue, "CLIENT TRACKING ON REDIRECT %lld OPTIN",
                   queue->listen.id);
     redis_ask(queue->redis, 0, asked, queue, "CLIENT CACHING YES");
-    redis_ask(queue->redis, 0, counted, queue,
+    redis_ask(queue->redis, 0, lists_counted, queue,
               "EXISTS %s:jobs:0 %s:jobs:1 %s:jobs:2 %s:jobs:3 %s:jobs:4 %s:jobs:5 %s:jobs:6 "
-              "%s:jobs:7 %s:jobs:8 %s:jobs:9", ns, ns, ns, ns, ns, ns, ns, ns, ns, ns);
+              "%s:jobs:7 %s:jobs:8 %s:jobs:9",
+              ns, ns, ns, ns, ns, ns, ns, ns, ns, ns);
 }

@@ -10,13 +10,13 @@ bool places_open(const struct queue *queue)
 
 size_t places_held(const struct queue *queue)
 {
-    return queue->entries.all.length + queue->fetch.places;
+    return queue->entries.all.length + queue->fetch.reserved;
 }
 
 /* A slow shard holds places for its whole round trips, in which they have no jobs. So the places
  * that other shards hold count here only if a job runs in them: with spare places, each shard may
  * take the rest of `inflight`. A queue alone has no such places. */
-static uint32_t spare_room(const struct queue *queue)
+static uint32_t to_fetch_with_spare(const struct queue *queue)
 {
     const struct group *group = queue->group;
     size_t left = group->places.free + group->places.spare - group->places.reserved;
@@ -30,17 +30,17 @@ static uint32_t spare_room(const struct queue *queue)
     return (uint32_t)(room < left ? room : left);
 }
 
-uint32_t places_room(const struct queue *queue)
+uint32_t places_to_fetch(const struct queue *queue)
 {
     const struct places *places = &queue->group->places;
     if (places->free + places->spare <= places->reserved || alone_is_other(queue))
         return 0;
     uint32_t room = places->free > places->reserved ? places->free - places->reserved : 0;
-    uint32_t spare = spare_room(queue);
+    uint32_t spare = to_fetch_with_spare(queue);
     return room > spare ? room : spare;
 }
 
-bool places_run_jobs(const struct group *group)
+bool places_any_running(const struct group *group)
 {
     each_queue (queue, group)
         if (queue->entries.running.length > 0)
@@ -48,14 +48,14 @@ bool places_run_jobs(const struct group *group)
     return false;
 }
 
-size_t places_busy(const struct queue *queue)
+size_t places_blocking_alone(const struct queue *queue)
 {
     const struct group *group = queue->group;
     size_t jobs = 0;
     each_queue (one, group) {
-        bool is_here = one == queue || calls_ready(one);
-        jobs += is_here ? one->entries.all.length : one->entries.running.length;
-        jobs += one != queue && one->fetch.out;
+        bool is_ready = one == queue || calls_ready(one);
+        jobs += is_ready ? one->entries.all.length : one->entries.running.length;
+        jobs += one != queue && queue_is_fetching(one);
     }
     return jobs;
 }

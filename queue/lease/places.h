@@ -9,9 +9,9 @@ struct group;
 struct places {
     bool open;         /* the daemon takes jobs if it has places */
     uint32_t free;
-    uint32_t spare;    /* further leases, if the places have no jobs (places_room) */
+    uint32_t spare;    /* further leases, if the places have no jobs (places_to_fetch) */
     uint32_t reserved; /* of both, for jobs that outstanding FETCH calls may bring */
-    uint64_t turns;    /* number of FETCH calls */
+    uint64_t fetches;  /* number of FETCH calls so far, of all queues */
     bool fetch_due;    /* an event may have made a FETCH possible */
 };
 
@@ -21,8 +21,8 @@ bool places_open(const struct queue *queue);
 /* The places that a shard holds for running jobs, unacknowledged ends and its FETCH. */
 size_t places_held(const struct queue *queue);
 /* Number of jobs that the queue may fetch now. */
-uint32_t places_room(const struct queue *queue);
+uint32_t places_to_fetch(const struct queue *queue);
 /* Jobs of the daemon that must end before one of the queue runs alone. Unacknowledged ends do not
  * count while their shard is away. */
-size_t places_busy(const struct queue *queue);
-bool places_run_jobs(const struct group *group);
+size_t places_blocking_alone(const struct queue *queue);
+bool places_any_running(const struct group *group);

@@ -19,8 +19,8 @@ static void enter(struct queue *queue, enum queue_life life)
 
 static void pump_all(struct queue *queue)
 {
-    ack_pump(&queue->done);
-    ack_pump(&queue->nack);
+    end_pump(&queue->done);
+    end_pump(&queue->nack);
     start_pump(queue);
     timer_turn(queue);
 }
@@ -47,7 +47,7 @@ static void main_down(void *context, const char *reason)
     struct queue *queue = context;
     calls_broke(queue, reason);
     read_down(queue, reason);
-    entries_end_batch(queue); /* its ended leases need no places now: group_parked */
+    entries_end_batch(queue); /* its ended leases need no places now: group_waiting_ends */
 }
 
 static void blocking_up(void *context)
@@ -114,7 +114,7 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     group->queues[index] = queue;
     group->references++;
     if (group->count > 1)
-        snprintf(queue->mark, sizeof queue->mark, "shard %u: ", index);
+        snprintf(queue->log_prefix, sizeof queue->log_prefix, "shard %u: ", index);
     queue->options = options;
     queue->instance = instance;
     queue->loop = loop;
@@ -130,8 +130,8 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     list_init(&queue->start.asks);
     list_init(&queue->start.asked);
     list_init(&queue->reads);
-    lane_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
-    lane_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
+    outbox_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
+    outbox_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
     return queue;
 }
 
@@ -143,9 +143,10 @@ const char *queue_namespace(const struct queue *queue)
 void queue_start(struct queue *queue)
 {
     lengths_note_empty(queue, uv_now(queue->loop));
-    struct redis_options how = {
-        .conf = queue->options, .logs = true, .mark = queue->mark,
-        .random_state = queue->random_state};
+    struct redis_options how = {.conf = queue->options,
+                                .logs = true,
+                                .log_prefix = queue->log_prefix,
+                                .random_state = queue->random_state};
     struct redis_events main_events = {queue, main_up, main_down, NULL};
     struct redis_events blocking_events = {queue, blocking_up, blocking_down, NULL};
     assert(queue->life == LIFE_NEW);
@@ -210,7 +211,7 @@ static void shut(struct queue *queue)
     enter(queue, LIFE_SHUT);
     if (entries_unacknowledged(queue) > 0)
         log_warning("%sRedis did not acknowledge %zu finished jobs: they will run again",
-                    queue->mark, entries_unacknowledged(queue));
+                    queue->log_prefix, entries_unacknowledged(queue));
     for (size_t i = 0; i < TIMER_COUNT; i++)
         uv_close((uv_handle_t *)&queue->timers.each[i], timer_closed);
     redis_close(queue->wait.redis, part_closed, queue);
@@ -234,8 +235,8 @@ static bool awaits_resume(struct queue *queue)
  * before it is sent again. */
 static bool can_leave(struct queue *queue)
 {
-    return queue->entries.all.length == 0 && !queue->fetch.out && queue->leases.renews_out == 0 &&
-           queue->reap.step != REAP_RUNS && !awaits_resume(queue);
+    return queue->entries.all.length == 0 && !queue_is_fetching(queue) &&
+           queue->leases.renews_out == 0 && queue->reap.state != REAP_RUNS && !awaits_resume(queue);
 }
 
 static void close_pump(struct queue *queue)
@@ -304,11 +305,15 @@ static void timer_expired(struct queue *queue, enum queue_timer timer)
         idle_over(queue);
         break;
     case TIMER_START: start_pump(queue); break;
-    case TIMER_DONE: ack_pump(&queue->done); break;
-    case TIMER_NACK: ack_pump(&queue->nack); break;
+    case TIMER_DONE:
+        end_pump(&queue->done);
+        break;
+    case TIMER_NACK:
+        end_pump(&queue->nack);
+        break;
     case TIMER_RENEW:
         lease_renew_due(queue);
-        ack_drop_expired(queue);
+        end_drop_expired(queue);
         break;
     case TIMER_REAP: reap_due(queue); break;
     case TIMER_READ: read_pump(queue); break;

@@ -41,12 +41,12 @@ struct lease {
     uint32_t priority;      /* of the list that it came from */
     uint64_t fetch;         /* counter of the FETCH call. The name of this daemon process (INST) and
                                this counter form the token, which identifies the lease in Redis */
-    bool marked;            /* a cancel may apply to the job: if the job has an id, call queue_ask
-                               before it starts */
+    bool may_be_cancelled;  /* a cancel may apply to the job: if the job has an id, call queue_ask
+                      before it starts */
     bool alone;             /* the last attempt of a job that may have killed a daemon; no other job
                                may run at the same time */
     bool lost;              /* another daemon has the job: write no output, post no result */
-    bool settled;           /* the daemon has ended the lease; Redis may not have acknowledged it */
+    bool ended;             /* the daemon has ended the lease; Redis may not have acknowledged it */
     const struct error *denied; /* set if Redis denied the key of an output: the job failed even
                                though the daemon called queue_done. Else NULL */
     void *job;              /* for the daemon */

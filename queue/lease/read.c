@@ -29,8 +29,8 @@ struct read {
     uint64_t due_ms;  /* time of the next attempt, uv_now */
     bool out;         /* a command is outstanding */
     bool cancelled;
-    enum room holds;  /* the room that it has */
-    enum room waits;  /* the room that it waits for */
+    enum permit holds; /* the room that it has */
+    enum permit waits; /* the room that it waits for */
     size_t bytes;     /* counted towards READS_LARGE_BYTES */
     char key[];
 };
@@ -41,14 +41,14 @@ static void retry_later(struct read *read);
 
 /* Starts reads of the queue that wait for room of a kind, until the room is used up. Returns false
  * if it is. */
-static bool wake_queue(struct queue *queue, enum room room)
+static bool wake_queue(struct queue *queue, enum permit permit)
 {
     list_each(node, &queue->reads) {
         struct read *read = container_of(node, struct read, node);
-        if (read->waits != room)
+        if (read->waits != permit)
             continue;
-        read->waits = ROOM_NONE;
-        if (room == ROOM_SMALL)
+        read->waits = PERMIT_NONE;
+        if (permit == PERMIT_SMALL)
             start(read);
         else if (!begin_large(read))
             retry_later(read);
@@ -59,54 +59,54 @@ static bool wake_queue(struct queue *queue, enum room room)
 }
 
 /* Starts the reads that wait for room of a kind: of each queue in order, of the queues in turn. */
-static void wake_each(struct group *group, enum room room)
+static void wake_each(struct group *group, enum permit permit)
 {
     uint32_t first = group->reads.next++;
     for (uint32_t i = 0; i < group->count; i++) {
         struct queue *queue = group->queues[(first + i) % group->count];
-        if (queue && !wake_queue(queue, room))
+        if (queue && !wake_queue(queue, permit))
             return;
     }
 }
 
 /* A read that cannot start leaves its room, which wakes the next one. These calls do not nest: else
  * the stack would grow with the number of reads. */
-static void wake(struct group *group, enum room room)
+static void wake(struct group *group, enum permit permit)
 {
     unsigned seen;
-    if (group->reads.wakes[room]++ > 0)
+    if (group->reads.wakes[permit]++ > 0)
         return;
     do {
-        seen = group->reads.wakes[room];
-        wake_each(group, room);
-    } while (group->reads.wakes[room] != seen);
-    group->reads.wakes[room] = 0;
+        seen = group->reads.wakes[permit];
+        wake_each(group, permit);
+    } while (group->reads.wakes[permit] != seen);
+    group->reads.wakes[permit] = 0;
 }
 
-static void release(struct queue *queue, enum room room, size_t bytes)
+static void release(struct queue *queue, enum permit permit, size_t bytes)
 {
     struct group *group = queue->group;
-    group->reads.rooms[room]--;
-    group->reads.large_bytes -= room == ROOM_LARGE ? bytes : 0;
-    if (room)
-        wake(group, room);
+    group->reads.permits[permit]--;
+    group->reads.large_bytes -= permit == PERMIT_LARGE ? bytes : 0;
+    if (permit)
+        wake(group, permit);
 }
 
-static bool take_room(struct read *read, enum room room, unsigned most)
+static bool take_permit(struct read *read, enum permit permit, unsigned most)
 {
     struct group *group = read->queue->group;
-    read->waits = group->reads.rooms[room] >= most ? room : ROOM_NONE;
+    read->waits = group->reads.permits[permit] >= most ? permit : PERMIT_NONE;
     if (read->waits)
         return false;
-    group->reads.rooms[room]++;
-    read->holds = room;
+    group->reads.permits[permit]++;
+    read->holds = permit;
     return true;
 }
 
 static void read_free(struct read *read)
 {
     struct queue *queue = read->queue;
-    enum room holds = read->holds;
+    enum permit holds = read->holds;
     size_t bytes = read->bytes;
     if (read->node.next)
         list_remove(&queue->reads, &read->node);
@@ -120,14 +120,14 @@ static void read_free(struct read *read)
 static void hand_over(struct read *read, size_t length)
 {
     struct group *group = read->queue->group;
-    bool large = length >= QUEUE_READ_LARGE, freed = read->holds == ROOM_LARGE && !large;
-    group->reads.rooms[large ? ROOM_LARGE : ROOM_SMALL]++;
-    group->reads.rooms[read->holds]--;
+    bool large = length >= QUEUE_READ_LARGE, freed = read->holds == PERMIT_LARGE && !large;
+    group->reads.permits[large ? PERMIT_LARGE : PERMIT_SMALL]++;
+    group->reads.permits[read->holds]--;
     group->reads.large_bytes += (large ? length : 0) - read->bytes;
-    read->holds = ROOM_NONE;
+    read->holds = PERMIT_NONE;
     read->bytes = 0;
     if (freed)
-        wake(group, ROOM_LARGE);
+        wake(group, PERMIT_LARGE);
 }
 
 /* Ends a read. On success the caller holds its room until queue_read_release. */
@@ -149,11 +149,11 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
     } while (0)
 
 /* A read that cannot go on now gives its room to others, and begins again later. */
-static void leave_room(struct read *read)
+static void give_up_permit(struct read *read)
 {
-    enum room holds = read->holds;
+    enum permit holds = read->holds;
     size_t bytes = read->bytes;
-    read->holds = read->waits = ROOM_NONE;
+    read->holds = read->waits = PERMIT_NONE;
     read->bytes = 0;
     if (holds)
         release(read->queue, holds, bytes);
@@ -167,7 +167,7 @@ static bool can_send(const struct queue *queue)
 static void retry_later(struct read *read)
 {
     struct queue *queue = read->queue;
-    leave_room(read);
+    give_up_permit(read);
     read->due_ms = uv_now(queue->loop) + READ_RETRY_MS;
     timer_ensure(queue, TIMER_READ, READ_RETRY_MS);
 }
@@ -267,7 +267,7 @@ static void measured(void *context, redisReply *reply)
     else if ((uint64_t)reply->integer > read->bytes_max)
         too_large(read, (uint64_t)reply->integer);
     else if (!take_bytes(read, (size_t)reply->integer))
-        read->waits = ROOM_LARGE;
+        read->waits = PERMIT_LARGE;
     else if (!send_read(read, "GET", got))
         try_failed(read, lost);
 }
@@ -276,11 +276,11 @@ static void measured(void *context, redisReply *reply)
 static bool begin_large(struct read *read)
 {
     struct queue *queue = read->queue;
-    if (read->holds == ROOM_SMALL) {
-        read->holds = ROOM_NONE;
-        release(queue, ROOM_SMALL, 0);
+    if (read->holds == PERMIT_SMALL) {
+        read->holds = PERMIT_NONE;
+        release(queue, PERMIT_SMALL, 0);
     }
-    if (read->holds != ROOM_LARGE && !take_room(read, ROOM_LARGE, READS_LARGE_MAX))
+    if (read->holds != PERMIT_LARGE && !take_permit(read, PERMIT_LARGE, READS_LARGE_MAX))
         return true;
     return can_send(queue) && send_read(read, "STRLEN", measured);
 }
@@ -307,7 +307,7 @@ static void got_first(void *context, redisReply *reply)
 static void start(struct read *read)
 {
     if (!can_send(read->queue) ||
-        (read->holds == ROOM_NONE && !take_room(read, ROOM_SMALL, READS_SMALL_MAX)))
+        (read->holds == PERMIT_NONE && !take_permit(read, PERMIT_SMALL, READS_SMALL_MAX)))
         return;
     read->out = redis_ask(read->queue->redis, 0, got_first, read, "GETRANGE %s 0 %llu", read->key,
                           (unsigned long long)first_bytes(read) - 1);
@@ -341,7 +341,7 @@ void read_down(struct queue *queue, const char *reason)
         if (read->out)
             continue;
         read->tries++;
-        leave_room(read);
+        give_up_permit(read);
     }
     do {
         spent = NULL;
@@ -386,7 +386,7 @@ void queue_read_cancel(struct queue *queue, void *handle)
 
 void queue_read_release(struct queue *queue, size_t length)
 {
-    release(queue, length >= QUEUE_READ_LARGE ? ROOM_LARGE : ROOM_SMALL, length);
+    release(queue, length >= QUEUE_READ_LARGE ? PERMIT_LARGE : PERMIT_SMALL, length);
 }
 
 void read_cancel_all(struct queue *queue)

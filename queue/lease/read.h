@@ -8,12 +8,12 @@
 #include "queue/lease/queue.h"
 
 /* The limits that an image read counts towards: READS_SMALL_MAX, or READS_LARGE_* (limits.h). */
-enum room { ROOM_NONE, ROOM_SMALL, ROOM_LARGE, ROOM_KINDS };
+enum permit { PERMIT_NONE, PERMIT_SMALL, PERMIT_LARGE, PERMIT_KINDS };
 
 /* Of the group: the room of all reads. */
-struct read_room {
-    unsigned rooms[ROOM_KINDS]; /* reads sent, or not yet released by the caller */
-    unsigned wakes[ROOM_KINDS]; /* calls of wake (read.c) since the outermost one began */
+struct read_permits {
+    unsigned permits[PERMIT_KINDS]; /* reads sent, or not yet released by the caller */
+    unsigned wakes[PERMIT_KINDS];   /* calls of wake (read.c) since the outermost one began */
     size_t large_bytes;         /* of the large reads whose length is known */
     uint32_t next;              /* the queue whose reads get free room first */
 };

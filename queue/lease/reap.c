@@ -27,7 +27,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     const char *text = lease_text(&entry->lease, &text_bytes);
     if (entry->lease.raw &&
         job_parse(&job, entry->lease.raw, entry->lease.raw_bytes, &rules, &ignored) != STATUS_OK)
-        log_debug("%sjob %llu: %s", queue->mark, (unsigned long long)entry->lease.number,
+        log_debug("%sjob %llu: %s", queue->log_prefix, (unsigned long long)entry->lease.number,
                   ignored.text);
     label_job(label, lease_name(&entry->lease), &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
@@ -52,7 +52,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     struct queue_answer answer = {
         .result = result_write(&result), .id = job.id, .reply_to = job.reply_to,
         .unique = job.unique};
-    ack_push(entry, ACK_RETRY, &answer);
+    end_push(entry, END_RETRY, &answer);
     job_clear(&job);
 }
 
@@ -101,7 +101,7 @@ static void reaped(void *context, redisReply *reply)
     struct queue *queue = context;
     struct reap *reap = &queue->reap;
     uint64_t counter = reap->counter;
-    reap->step = REAP_NOT;
+    reap->state = REAP_NOT;
     timer_turn(queue);
     if (!reply && queue->calls.proved &&
         limit_lost(&queue->reap.limit, reap->count, uv_now(queue->loop)))
@@ -116,7 +116,7 @@ static void reaped(void *context, redisReply *reply)
     }
     struct reap_reply head = read_reply(reply);
     if (head.back > 0) {
-        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->mark,
+        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->log_prefix,
                  head.back);
         idle_end(queue);
     }
@@ -142,7 +142,8 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
             continue;
         if (++gone > QUEUE_BATCH_MAX)
             break;
-        log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->mark, name->str);
+        log_info("%sdaemon %s is gone: its jobs go back to the queue", queue->log_prefix,
+                 name->str);
         script_call_format(call, "%s", name->str);
     }
     queue->reap.names = gone > QUEUE_BATCH_MAX ? NAMES_FIRST : NAMES_ALL;
@@ -171,15 +172,15 @@ static void send_reap(struct queue *queue, const redisReply *names)
     if (names)
         add_gone(call, queue, names);
     reap->counter = queue->group->counter;
-    reap->step = REAP_RUNS;
+    reap->state = REAP_RUNS;
     if (!script_call_send(call, queue->redis, reaped, queue)) /* uncovered: refusal */
-        reap->step = REAP_NOT;
+        reap->state = REAP_NOT;
 }
 
 static void listed(void *context, redisReply *reply)
 {
     struct queue *queue = context;
-    queue->reap.step = REAP_NOT;
+    queue->reap.state = REAP_NOT;
     if (!reply || queue_is_closing(queue))
         return;
     queue->reap.name_count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
@@ -193,7 +194,7 @@ static void listed(void *context, redisReply *reply)
 static void start(struct queue *queue, bool expired_too)
 {
     struct reap *reap = &queue->reap;
-    if (reap->step != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
+    if (reap->state != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
         return;
     bool second = reap->scan_time >= 0 && /* by a clock without steps */
                   uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
@@ -203,7 +204,7 @@ static void start(struct queue *queue, bool expired_too)
         return;
     }
     if (redis_ask(queue->redis, 0, listed, queue, "ZRANGE %s:inst 0 -1", queue->options->namespace))
-        reap->step = REAP_READS_NAMES;
+        reap->state = REAP_READS_NAMES;
 }
 
 /* Starts the timer of the next REAP. */

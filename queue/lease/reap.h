@@ -6,7 +6,7 @@
 
 /* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
  * script runs. If it has more to do than one call may, both steps follow again. */
-enum reap_step { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
+enum reap_state { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 
 /* The names of daemons that are gone in a call. */
 enum reap_names {
@@ -23,7 +23,7 @@ enum reap_scan {
 };
 
 struct reap {
-    enum reap_step step;
+    enum reap_state state;
     struct limit limit;
     uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
     uint32_t count;        /* the most leases that it takes */

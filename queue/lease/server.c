@@ -25,7 +25,7 @@ static bool has_hash_tag(const char *ns)
     return open && open[1] && open[1] != '}' && strchr(open, '}');
 }
 
-static void answered(void *context, redisReply *reply)
+static void info_answered(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     char *version = queue->view.version, mode[32], policy[64];
@@ -38,7 +38,7 @@ static void answered(void *context, redisReply *reply)
     text_make_printable(version);
     if (known && sscanf(version, "%u.%u", &major, &minor) == 2 &&
         major * 100 + minor < REDIS_VERSION_LEAST) /* uncovered: server */
-        log_error("%sRedis %s is too old: gpuimgd needs 6.2 or later", queue->mark, version);
+        log_error("%sRedis %s is too old: gpuimgd needs 6.2 or later", queue->log_prefix, version);
     if (info_value(reply, "redis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0 &&
         !has_hash_tag(ns)) /* uncovered: sentinel */
         log_error("Redis is a Cluster and the namespace %s has no hash tag: its keys are in many "
@@ -46,10 +46,11 @@ static void answered(void *context, redisReply *reply)
     if (info_value(reply, "maxmemory_policy:", policy, sizeof policy) &&
         strcmp(policy, "noeviction") != 0)
         log_warning("%sRedis has maxmemory-policy %s: it may throw jobs and results away; set "
-                    "maxmemory-policy noeviction", queue->mark, policy);
+                    "maxmemory-policy noeviction",
+                    queue->log_prefix, policy);
 }
 
 void server_check(struct queue *queue)
 {
-    redis_ask(queue->redis, 0, answered, queue, "INFO");
+    redis_ask(queue->redis, 0, info_answered, queue, "INFO");
 }

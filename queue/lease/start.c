@@ -80,12 +80,12 @@ static void apply_decision(struct queue *queue, struct ask *ask, long long answe
         entry_lose(entry);
         return;
     }
-    entry->ended = answer == START_WAITS;
+    entry->ended_by_start = answer == START_WAITS;
     queue->events.start_decided(queue->events.context, &entry->lease,
                                 (enum start_decision)answer, kept);
 }
 
-static void answered(void *context, redisReply *reply)
+static void start_answered(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     struct list_node *node;
@@ -176,7 +176,7 @@ void start_pump(struct queue *queue)
         list_push(&queue->start.asked, &ask->node);
     }
     if (queue->start.asked.length > 0 &&
-        !script_call_send(build_call(queue), queue->redis, answered, queue)) {
+        !script_call_send(build_call(queue), queue->redis, start_answered, queue)) {
         put_back(queue, false); /* uncovered: refusal */
         timer_start(queue, TIMER_START, RETRY_FIRST_MS);
     }

@@ -8,13 +8,16 @@ struct queue;
 
 enum queue_timer {
     TIMER_BACKOFF, /* Redis refused a call: no FETCH, START, DONE, NACK or LOOK until then */
-    TIMER_FETCH,  /* GATHER_MS between FETCH calls */
-    TIMER_IDLE,   /* the next LOOK */
-    TIMER_START,  /* GATHER_MS between START calls, or a retry */
-    TIMER_DONE, TIMER_NACK, /* GATHER_MS between calls of a lane, or a retry */
-    TIMER_RENEW, TIMER_REAP, TIMER_READ,
-    TIMER_CLOSE,  /* the timeout of queue_close */
-    TIMER_TURN,   /* queue_turn (queue.c), in this iteration of the loop */
+    TIMER_FETCH,   /* GATHER_MS between FETCH calls */
+    TIMER_IDLE,    /* the next LOOK */
+    TIMER_START,   /* GATHER_MS between START calls, or a retry */
+    TIMER_DONE,
+    TIMER_NACK, /* GATHER_MS between calls of a outbox, or a retry */
+    TIMER_RENEW,
+    TIMER_REAP,
+    TIMER_READ,
+    TIMER_CLOSE, /* the timeout of queue_close */
+    TIMER_TURN,  /* queue_turn (queue.c), in this iteration of the loop */
     TIMER_COUNT
 };
 

@@ -15,7 +15,7 @@ void watch_pass(struct queue *queue)
 
 void watch_job_came(struct queue *queue)
 {
-    if (places_room(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
+    if (places_to_fetch(queue) == 0 && queue->watch != WATCH_ONLY_DAEMON)
         watch_pass(queue);
     idle_end(queue);
 }
@@ -25,11 +25,11 @@ void watch_job_came(struct queue *queue)
 static bool is_watch_unused(const struct queue *queue)
 {
     return queue_is_closing(queue) || !places_open(queue) ||
-           (!queue->idle.now && places_room(queue) == 0);
+           (!queue->idle.now && places_to_fetch(queue) == 0);
 }
 
 void watch_check(struct queue *queue)
 {
-    if (queue->watch == WATCH && !queue->fetch.out && is_watch_unused(queue))
+    if (queue->watch == WATCH && !queue_is_fetching(queue) && is_watch_unused(queue))
         watch_pass(queue);
 }

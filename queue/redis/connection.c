@@ -60,14 +60,15 @@ static void log_down(struct redis *redis, const char *reason, uint64_t delay_ms)
     if (!redis->options.logs || known)
         return;
     const char *advice = redis_advice(reason), *name = redis->options.conf->redis;
-    const char *mark = redis->options.mark ? redis->options.mark : "";
+    const char *log_prefix = redis->options.log_prefix ? redis->options.log_prefix : "";
     if (delay_ms > BACKOFF_LAST_MS) /* uncovered: refusal */
         snprintf(again, sizeof again, "trying again each %.3g s", (double)delay_ms / 1e3);
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     if (route_varies(redis->options.route) && !redis->awaits_route)
-        log_warning("%sRedis at %s: %s: %s%s; %s", mark, name, endpoint, reason, advice, again);
+        log_warning("%sRedis at %s: %s: %s%s; %s", log_prefix, name, endpoint, reason, advice,
+                    again);
     else
-        log_warning("%sRedis at %s: %s%s; %s", mark, name, reason, advice, again);
+        log_warning("%sRedis at %s: %s%s; %s", log_prefix, name, reason, advice, again);
 }
 
 /* Closes the link, answers its commands with NULL, and schedules the next attempt. */
@@ -225,7 +226,8 @@ static void log_up(struct redis *redis)
     redis_endpoint_text(&redis->at, endpoint, sizeof endpoint);
     bool varies = route_varies(redis->options.route);
     if (redis->options.logs)
-        log_info("%sRedis at %s: connected%s%s", redis->options.mark ? redis->options.mark : "",
+        log_info("%sRedis at %s: connected%s%s",
+                 redis->options.log_prefix ? redis->options.log_prefix : "",
                  redis->options.conf->redis, varies ? " to " : "", varies ? endpoint : "");
 }
 

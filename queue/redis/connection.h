@@ -24,7 +24,7 @@ struct redis_options {
     const struct options *conf; /* the user, the database and the timeouts */
     bool is_sentinel;           /* connects as sentinel_username, and to no database */
     bool logs;
-    const char *mark;             /* before each log line, borrowed; NULL: nothing */
+    const char *log_prefix; /* before each log line, borrowed; NULL: nothing */
     /* State of erand48(), three values owned by the caller. Random delays keep many daemons from
      * reconnecting at the same moment. */
     unsigned short *random_state;

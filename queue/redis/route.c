@@ -61,7 +61,7 @@ static bool note_master(struct route *route, const char *host, const char *port)
     return true;
 }
 
-static void answered(void *context, redisReply *reply)
+static void master_answered(void *context, redisReply *reply)
 {
     struct route *route = context;
     char text[ERROR_TEXT_MAX];
@@ -91,8 +91,8 @@ static void sentinel_up(void *context)
 {
     struct route *route = context;
     route->asking = true;
-    if (!redis_ask(route->sentinel, 0, answered, route, "SENTINEL GET-MASTER-ADDR-BY-NAME %s",
-                   route->address.master) ||
+    if (!redis_ask(route->sentinel, 0, master_answered, route,
+                   "SENTINEL GET-MASTER-ADDR-BY-NAME %s", route->address.master) ||
         !redis_ask(route->sentinel, 0, subscribed, route, "SUBSCRIBE +switch-master"))
         redis_drop(route->sentinel, "memory is short"); /* uncovered: memory */
 }

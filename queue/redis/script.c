@@ -211,7 +211,7 @@ void script_call_ms(struct script_call *call, double seconds)
     script_call_number(call, ms >= 1 ? ms < 1e15 ? (uint64_t)ms : (uint64_t)1e15 : 1);
 }
 
-static void answered(void *context, redisReply *reply);
+static void script_answered(void *context, redisReply *reply);
 
 static void loaded(void *context, redisReply *reply)
 {
@@ -230,8 +230,8 @@ static bool send_as(struct script_call *call, const char *name, const char *scri
     command_add(&head, script, length);
     command_add(&head, keys, text_number(keys, call->keys));
     call->holders++; /* for the body, which may be released at once */
-    bool sent = !head.failed && redis_send(call->redis, head.text, head.length, &body, 0, answered,
-                                           call);
+    bool sent = !head.failed &&
+                redis_send(call->redis, head.text, head.length, &body, 0, script_answered, call);
     free(head.text);
     call->holders -= !sent;
     return sent;
@@ -251,7 +251,7 @@ static bool send_text(struct script_call *call)
     return true;
 }
 
-static void answered(void *context, redisReply *reply)
+static void script_answered(void *context, redisReply *reply)
 {
     struct script_call *call = context;
     if (reply && reply->type == REDIS_REPLY_ERROR &&

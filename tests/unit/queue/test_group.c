@@ -108,7 +108,7 @@ static void set(const char *name, const char *value)
 static bool all_ready(void)
 {
     for (uint32_t i = 0; i < SHARDS; i++)
-        if (!group_shard(rig.group, i).up)
+        if (!group_shard_view(rig.group, i).ready)
             return false;
     return true;
 }
@@ -338,20 +338,20 @@ static void check_dropped_ends(bool refuses)
         require_replicas(1);
     else
         redis_server_kill9(rig.other);
-    run_until(!group_shard(rig.group, 1).up && !group_shard(rig.group, 3).up);
+    run_until(!group_shard_view(rig.group, 1).ready && !group_shard_view(rig.group, 3).ready);
     assert_int_equal(group_view(rig.group)->state, QUEUE_READY);
     assert_non_null(strstr(group_view(rig.group)->reason, "shard 1: "));
     assert_non_null(strstr(group_view(rig.group)->reason, "; shard 3: "));
     while (rig.count > 0)
         finish_one();
-    run_until(group_parked(rig.group) == 3);
+    run_until(group_waiting_ends(rig.group) == 3);
     offer();
     push(0, 2);
     run_until(rig.leased[0] == 2);
     assert_int_equal(rig.settled, 0);
     run_until(rig.settled == 3);
     assert_int_equal(rig.stale, 3);
-    assert_int_equal(group_parked(rig.group), 0);
+    assert_int_equal(group_waiting_ends(rig.group), 0);
     if (refuses)
         require_replicas(0);
     else
@@ -480,7 +480,7 @@ TEST(a_shard_closes_before_another)
     run_until(rig.count == 1);
     group_close(rig.group, 5, on_closed, NULL);
     redis_server_freeze(rig.other, false);
-    run_until(!group_shard(rig.group, 1).up && !group_shard(rig.group, 3).up);
+    run_until(!group_shard_view(rig.group, 1).ready && !group_shard_view(rig.group, 3).ready);
     uint64_t end = uv_hrtime() + 50000000;
     while (uv_hrtime() < end) {
         uv_run(&rig.loop, UV_RUN_NOWAIT);

@@ -496,12 +496,12 @@ TEST(test_a_cancel_while_they_run)
     redis_integer(bench->redis, "ZADD t:cancel 9 a 2 other");
     run_until(bench, bench->start_decisions[START_CANCELLED] >= 1 &&
                          bench->start_decisions[START_GO] >= 1);
-    assert_false(bench->leases[0]->marked);
+    assert_false(bench->leases[0]->may_be_cancelled);
     /* The cancel applies to the next job that is fetched, and not to higher numbers. */
     redis_integer(bench->redis, "ZADD t:cancel 4 a");
     lease_jobs(bench, 2);
-    assert_true(bench->leases[3]->marked);
-    assert_false(bench->leases[4]->marked);
+    assert_true(bench->leases[3]->may_be_cancelled);
+    assert_false(bench->leases[4]->may_be_cancelled);
     finish_jobs(bench);
     tear_down(bench);
 }

@@ -1,50 +1,50 @@
-#include "queue/lease/lane.h"
+#include "queue/lease/outbox.h"
 
 #include <string.h>
 
 #include "queue/lease/lease_impl.h"
 
-void lane_init(struct lane *lane, struct queue *queue, enum script script,
-               enum queue_timer timer)
+void outbox_init(struct outbox *outbox, struct queue *queue, enum script script,
+                 enum queue_timer timer)
 {
-    lane->queue = queue;
-    lane->script = script;
-    lane->timer = timer;
-    list_init(&lane->waiting);
-    list_init(&lane->sent);
+    outbox->queue = queue;
+    outbox->script = script;
+    outbox->timer = timer;
+    list_init(&outbox->waiting);
+    list_init(&outbox->sent);
 }
 
-void lane_refuse(struct lane *lane)
+void outbox_refuse(struct outbox *outbox)
 {
-    if (!lane->refused)
-        lane->refused_ms = uv_now(lane->queue->loop);
-    lane->refused = true;
+    if (!outbox->refused)
+        outbox->refused_ms = uv_now(outbox->queue->loop);
+    outbox->refused = true;
 }
 
-void lane_put_back(struct lane *lane, bool sent_before)
+void outbox_put_back(struct outbox *outbox, bool sent_before)
 {
-    lane_give_bytes(lane);
-    list_each_back_safe(node, before, &lane->sent) {
-        list_remove(&lane->sent, node);
+    outbox_give_bytes(outbox);
+    list_each_back_safe (node, before, &outbox->sent) {
+        list_remove(&outbox->sent, node);
         entry_of(node)->sent_before |= sent_before;
         if (entry_of(node)->doubtful)
-            list_push(&lane->waiting, node); /* the others go first */
+            list_push(&outbox->waiting, node); /* the others go first */
         else
-            list_push_front(&lane->waiting, node);
+            list_push_front(&outbox->waiting, node);
     }
 }
 
-void lane_probed(struct lane *lane, bool some)
+void outbox_probed(struct outbox *outbox, bool some)
 {
-    struct queue *queue = lane->queue;
-    redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = lane->denied};
-    lane_put_back(lane, false);
+    struct queue *queue = outbox->queue;
+    redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = outbox->denied};
+    outbox_put_back(outbox, false);
     if (some || !calls_ready(queue)) {
-        timer_start(queue, lane->timer, 0);
+        timer_start(queue, outbox->timer, 0);
         return;
     }
-    lane_refuse(lane);
-    calls_refused(queue, lane->script, &refusal, true);
+    outbox_refuse(outbox);
+    calls_refused(queue, outbox->script, &refusal, true);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void add_keys(struct script_call *call, const struct entry *entry)
     if (entry->id && entry->unique) {
         script_call_ns_key(call, "unique:%s", entry->id);
         script_call_ns_key(call, "waits:%s", entry->id);
-        if (entry->kind == ACK_DONE)
+        if (entry->kind == END_DONE)
             script_call_ns_key(call, "woken");
     }
     if (entry->reply_to)
@@ -75,15 +75,15 @@ static void add_keys(struct script_call *call, const struct entry *entry)
 static void add_arguments(struct script_call *call, const struct entry *entry)
 {
     static const char *const kinds[] = {
-        [ACK_RETRY] = "retry", [ACK_BACK] = "back", [ACK_LATER] = "later"};
+        [END_RETRY] = "retry", [END_BACK] = "back", [END_LATER] = "later"};
     const struct options *options = entry->queue->options;
     script_call_number(call, entry->lease.number);
     script_call_token(call, entry->queue->instance, entry->lease.fetch);
     bool kept = keeps_result(entry);
     bool listed = strcmp(options->results, "list") == 0 ||
                   strcmp(options->results, "stream") == 0 || entry->reply_dropped;
-    bool wanted = kept || listed || entry->reply_to || entry->kind != ACK_DONE;
-    if (entry->kind != ACK_DONE)
+    bool wanted = kept || listed || entry->reply_to || entry->kind != END_DONE;
+    if (entry->kind != END_DONE)
         script_call_text(call, kinds[entry->kind]);
     script_call_text(call, entry->result && wanted ? entry->result : "");
     script_call_text(call, !kept ? "0" : entry->unique ? "2" : "1");
@@ -95,16 +95,15 @@ static void add_arguments(struct script_call *call, const struct entry *entry)
     }
 }
 
-struct script_call *lane_call(struct lane *lane)
+struct script_call *outbox_call(struct outbox *outbox)
 {
-    const struct options *options = lane->queue->options;
-    const char *results = lengths_results_key(lane->queue);
-    bool nack = lane->script == SCRIPT_ID_NACK;
-    struct script_call *call =
-        nack ? call_new(lane->queue, SCRIPT_ID_NACK, "lease", results, "jobs", "delayed",
-                        "alone", "dead", "woken")
-             : call_new(lane->queue, SCRIPT_ID_DONE, "lease", results);
-    list_each(node, &lane->sent)
+    const struct options *options = outbox->queue->options;
+    const char *results = lengths_results_key(outbox->queue);
+    bool nack = outbox->script == SCRIPT_ID_NACK;
+    struct script_call *call = nack ? call_new(outbox->queue, SCRIPT_ID_NACK, "lease", results,
+                                               "jobs", "delayed", "alone", "dead", "woken")
+                                    : call_new(outbox->queue, SCRIPT_ID_DONE, "lease", results);
+    list_each (node, &outbox->sent)
         add_keys(call, entry_of(node));
     script_call_number(call, options->results_max);
     script_call_ms(call, options->result_ttl_s);
@@ -113,52 +112,52 @@ struct script_call *lane_call(struct lane *lane)
         script_call_number(call, options->attempts);
         script_call_ms(call, options->retry_delay_s);
     }
-    list_each(node, &lane->sent)
+    list_each (node, &outbox->sent)
         add_arguments(call, entry_of(node));
     return call;
 }
 
-struct script_call *lane_control(struct lane *lane)
+struct script_call *outbox_control(struct outbox *outbox)
 {
-    struct list sent = lane->sent;
-    list_init(&lane->sent);
-    struct script_call *call = lane_call(lane);
-    lane->sent = sent;
+    struct list sent = outbox->sent;
+    list_init(&outbox->sent);
+    struct script_call *call = outbox_call(outbox);
+    outbox->sent = sent;
     return call;
 }
 
 /* ---- bytes of calls -------------------------------------------------------------------------- */
 
-bool lane_take_bytes(struct lane *lane, size_t bytes)
+bool outbox_take_bytes(struct outbox *outbox, size_t bytes)
 {
-    struct group *group = lane->queue->group;
-    struct lane *first = group->bytes.first;
+    struct group *group = outbox->queue->group;
+    struct outbox *first = group->bytes.first;
     if (bytes <= CALL_SMALL_BYTES)
         return true;
-    bool later = first && first != lane && calls_ready(first->queue) && first->waiting.length > 0;
+    bool later = first && first != outbox && calls_ready(first->queue) && first->waiting.length > 0;
     if (later || (group->bytes.sent > 0 && group->bytes.sent + bytes > KEY_OUTPUTS_BYTES_MAX)) {
-        group->bytes.first = later ? first : lane;
+        group->bytes.first = later ? first : outbox;
         return false;
     }
     group->bytes.first = NULL;
     group->bytes.sent += bytes;
-    lane->sent_bytes = bytes;
+    outbox->sent_bytes = bytes;
     return true;
 }
 
-static void try_again(struct lane *lane)
+static void try_again(struct outbox *outbox)
 {
-    if (lane->waiting.length > 0)
-        timer_start(lane->queue, lane->timer, 0);
+    if (outbox->waiting.length > 0)
+        timer_start(outbox->queue, outbox->timer, 0);
 }
 
-void lane_give_bytes(struct lane *lane)
+void outbox_give_bytes(struct outbox *outbox)
 {
-    struct group *group = lane->queue->group;
-    if (lane->sent_bytes == 0)
+    struct group *group = outbox->queue->group;
+    if (outbox->sent_bytes == 0)
         return;
-    group->bytes.sent -= lane->sent_bytes;
-    lane->sent_bytes = 0;
+    group->bytes.sent -= outbox->sent_bytes;
+    outbox->sent_bytes = 0;
     each_queue (queue, group) {
         try_again(&queue->done);
         try_again(&queue->nack);
