@@ -3,7 +3,8 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* After running this many jobs alone in a row, this daemon runs other jobs for the same time. */
+/* After this many jobs alone, the daemon runs other jobs for as long as these jobs took: else many
+ * jobs of NS:alone would stop all others. */
 #define ALONE_RUN_MAX 8
 
 bool alone_runs(const struct queue *queue)
@@ -22,7 +23,7 @@ bool alone_is_other(const struct queue *queue)
     return false;
 }
 
-/* Whether the outstanding FETCH of the queue may claim the right. */
+/* Whether the queue has an outstanding FETCH that may claim the right. */
 static bool claims(const struct queue *queue)
 {
     return queue_is_fetching(queue) && queue->alone.claim_serial == queue->fetch.serial;
@@ -38,6 +39,7 @@ bool alone_may_claim(const struct queue *queue)
     if (alone_is_other(queue))
         return false;
     each_queue (other, queue->group) {
+        /* the queues of several shards claim in turn: the longest without a claim goes first */
         bool is_due =
             queue_is_active(other) && other->alone.claim_serial < queue->alone.claim_serial;
         if (other != queue && (claims(other) || is_due))
@@ -46,16 +48,17 @@ bool alone_may_claim(const struct queue *queue)
     return true;
 }
 
-/* The queue has the right: an older right of a shard that was away meanwhile ends. */
-static void claimed(struct queue *queue)
+/* Call when the queue gets the right. A shard that was away may still consider its own right valid:
+ * ends it, unless a job runs alone there. */
+static void end_other_rights(struct queue *queue)
 {
     each_queue (other, queue->group)
         if (other != queue && !alone_runs(other))
             other->alone.has = false;
 }
 
-/* If a job runs alone, the right stays, even if it has expired early because Redis's clock stepped.
- */
+/* While a job runs alone, the daemon keeps acting as if it had the right. In Redis the right may
+ * have expired early, because Redis's clock stepped. */
 void alone_expired(struct queue *queue)
 {
     if (!alone_runs(queue))
@@ -69,7 +72,7 @@ void alone_note(struct queue *queue, bool alone, size_t taken)
     if (alone && !queue->alone.has) {
         group->alone.since_ms = now;
         group->alone.taken = 0;
-        claimed(queue);
+        end_other_rights(queue);
         log_info("%sjobs on their last attempt are waiting: they run one at a time, without others",
                  queue->log_prefix);
     }

@@ -8,15 +8,16 @@
 #include "conf/text.h"
 #include "queue/lease/lease_impl.h"
 
+/* After this many connections that broke in a row, the log gives BREAKS_ADVICE. */
 #define BREAKS_LEAST 5
-/* Redis counts each reply as at least 20 KiB: one buffer for the answer of a script. */
+/* For the limit, Redis counts the reply of a script as at least 20 KiB: that of one buffer. */
 #define BREAKS_ADVICE                                                                              \
     "; the limit of its replies, or that of a proxy, may be too small: set "                       \
     "client-output-buffer-limit normal to at least 32kb, or to 0"
 #define RETRY_LAST_MS 5000
 #define RETRY_OOM_MS 1000
 
-/* After shut(), queue->redis may be freed, and is NULL only when all handles are closed. */
+/* In LIFE_SHUT, queue->redis may be freed although it is not NULL. */
 bool calls_up(const struct queue *queue)
 {
     return queue->life != LIFE_SHUT && queue->redis && redis_up(queue->redis);
@@ -43,8 +44,8 @@ void calls_opened(struct queue *queue)
     uv_timer_stop(&queue->timers.each[TIMER_BACKOFF]);
 }
 
-/* Advice after connections that broke in a row under a call, although no other call was answered
- * either: no smaller call helps. */
+/* Counts a broken connection. Returns BREAKS_ADVICE after BREAKS_LEAST connections in a row that
+ * broke before Redis answered any call: smaller calls (limit.h) do not help then. Else "". */
 static const char *advice_after_breaks(struct queue *queue)
 {
     struct calls *calls = &queue->calls;
@@ -123,7 +124,7 @@ bool calls_may_send(const struct queue *queue, enum script script)
     return calls_ready(queue) && (queue->calls.proved || !(queue->calls.broken >> script & 1));
 }
 
-/* The connection works: calls that may break it can be sent now. */
+/* Call for the first answer on a connection: scripts that waited for it may be called now. */
 static void prove(struct queue *queue)
 {
     if (queue->calls.proved)

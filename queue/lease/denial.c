@@ -10,7 +10,8 @@
 
 static_assert(JOB_OUTPUTS_MAX <= 32, "values_denied has a bit for each value");
 
-enum { CONTROL = -2, REPLY_TO = -1 }; /* values of probe.target; else the index of a value */
+/* The key of a probe: one of these, or an index of entry.values. */
+enum { CONTROL = -2, REPLY_TO = -1 };
 
 struct probe {
     struct outbox *outbox;
@@ -74,6 +75,7 @@ static bool deny_value(struct entry *entry, size_t index, const char *reason)
     return denial_drop_value(entry, index, &error);
 }
 
+/* Removes the denied keys of an entry. Returns true if it had any. */
 static bool leave_out(struct entry *entry, const char *reason)
 {
     bool some = entry->reply_denied;
@@ -140,7 +142,8 @@ bool denial_probe(struct outbox *outbox, const char *error)
     snprintf(outbox->denied, sizeof outbox->denied, "%s", error);
     if (!user_keys || !send_probe(outbox, NULL, CONTROL, control))
         return false;
-    /* If a probe cannot be sent, the batch is refused and probed again. */
+    /* A key whose probe cannot be sent counts as permitted. If it is not, the batch is refused and
+     * probed again. */
     list_each (node, &outbox->sent) {
         struct entry *entry = entry_of(node);
         if (entry->reply_to)

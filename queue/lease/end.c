@@ -8,12 +8,18 @@
 #include "queue/job/job.h"
 #include "queue/lease/lease_impl.h"
 
-/* Bytes of results and values per batch: Redis serves no other client while it stores them. */
+/* Bytes of results and outputs per call: Redis serves no other client while it stores them. */
 #define BATCH_BYTES (16 * MIB)
 
-enum { ANSWER_GONE = -1, ANSWER_STALE = 0, ANSWER_OK = 1, ANSWER_DEAD = 2 };
+/* The replies of DONE and NACK for one lease. */
+enum {
+    ANSWER_GONE = -1, /* the job does not exist */
+    ANSWER_STALE = 0, /* another daemon has the job */
+    ANSWER_OK = 1,
+    ANSWER_DEAD = 2 /* NACK: no attempt was left */
+};
 
-/* Reports and frees an entry, which must be on no list. */
+/* Reports the end of a lease to the daemon, and frees the entry. It must be in no outbox. */
 static void finish(struct entry *entry, long long answer)
 {
     struct queue *queue = entry->queue;
@@ -21,7 +27,7 @@ static void finish(struct entry *entry, long long answer)
     bool dead = answer == ANSWER_DEAD;
     bool stale = !entry->ended_by_start && (answer == ANSWER_STALE || answer == ANSWER_GONE);
     if (stale && entry->sent_before && !entry->lease.lost && (nack || answer == ANSWER_GONE)) {
-        stale = false; /* an earlier call without a reply ended it */
+        stale = false; /* an earlier call, whose reply was lost, ended the lease */
         dead = entry->kind == END_RETRY && answer == ANSWER_GONE && /* uncovered: moment */
                queue_last_attempt(&entry->lease);
     }
@@ -33,6 +39,7 @@ static void finish(struct entry *entry, long long answer)
     entry_free(entry);
 }
 
+/* Returns the first end that needs no call, or NULL. */
 static struct list_node *first_lost(const struct outbox *outbox)
 {
     list_each (node, &outbox->waiting)
@@ -41,7 +48,7 @@ static struct list_node *first_lost(const struct outbox *outbox)
     return NULL;
 }
 
-/* Drops leases that another daemon has or that START ended: they need no call. */
+/* Finishes the leases that another daemon has or that START ended: they need no call. */
 static void finish_lost(struct outbox *outbox)
 {
     struct list_node *lost = first_lost(outbox);
@@ -106,7 +113,8 @@ static void ends_answered(void *context, redisReply *reply)
         idle_end(queue); /* a job was delayed or put back, or followers were woken */
 }
 
-/* Returns the bytes of the batch. A doubtful end is a batch of its own. */
+/* Moves ends from `waiting` to `sent` and returns their bytes. A doubtful end is a batch of its own
+ * (isolate.h). */
 static size_t take_batch(struct outbox *outbox)
 {
     size_t bytes = 0;
@@ -125,7 +133,8 @@ static size_t take_batch(struct outbox *outbox)
     return bytes;
 }
 
-/* Moves an end that may be sent now to the front. Returns false if there is none. */
+/* Rotates the waiting ends until one that may be sent now is the first. Returns false if there is
+ * none. */
 static bool find_ready(struct outbox *outbox)
 {
     uint64_t wait_ms = 0;
@@ -154,8 +163,8 @@ void end_pump(struct outbox *outbox)
     }
     if (!outbox_take_bytes(outbox, take_batch(outbox))) {
         outbox_put_back(outbox, false);
-        /* outbox_give_bytes starts the timer earlier, unless the outbox that comes first is lost.
-         */
+        /* Usually outbox_give_bytes restarts the timer earlier. It does not if the shard of the
+         * outbox that goes first is away. */
         timer_start(queue, outbox->timer, RETRY_FIRST_MS);
         return;
     }
@@ -198,8 +207,9 @@ static bool take_answer(struct entry *entry, const struct queue_answer *answer)
     return whole && entry->result;
 }
 
-/* An incomplete answer is not posted: the job goes back to the queue. A dead job (`internal`) must
- * not run again, so its lease is left to expire, and the next REAP dead-letters the job. */
+/* Call if memory is short for the answer: the job goes back to the queue without a result. A dead
+ * job (`internal`) must not run again. Its lease is left to expire, so the next REAP makes the job
+ * dead. */
 static void give_back_unanswered(struct entry *entry)
 {
     char label[LABEL_BYTES];
@@ -219,7 +229,8 @@ void end_push(struct entry *entry, enum end_kind kind, const struct queue_answer
     struct outbox *outbox = entry->kind == END_DONE ? &queue->done : &queue->nack;
     entry->lease.ended = true;
     list_push(&outbox->waiting, &entry->lease.node);
-    /* Sent by a timer: no callback may run inside the daemon's call, and more leases may follow. */
+    /* A timer sends the end: no callback may run inside the daemon's call, and more ends may join
+     * the batch. */
     timer_ensure(queue, outbox->timer, 0);
 }
 
@@ -263,7 +274,7 @@ void queue_give_back_later(struct queue *queue, struct lease *lease)
 
 /* ---- ends that wait -------------------------------------------------------------------------- */
 
-/* Drops the ends that are not sent, without a call. Returns their number. */
+/* Drops the ends that are not sent. Returns their number. */
 static size_t drop(struct outbox *outbox)
 {
     struct queue *queue = outbox->queue;
@@ -283,9 +294,9 @@ static size_t drop(struct outbox *outbox)
     return count;
 }
 
-/* Drops the acknowledgements that wait in a outbox if its shard is away, or if Redis has refused
- * the outbox's calls for longer than the lease: it may refuse DONE or NACK while it accepts RENEW.
- * Returns the number of jobs. */
+/* Drops the waiting ends of an outbox if Redis has accepted no call for lease_ms (`away`), or has
+ * refused this outbox's calls for as long: it may refuse DONE or NACK while it accepts RENEW.
+ * Returns the number of ends. */
 static size_t drop_outbox(struct outbox *outbox, bool away, double lease_ms)
 {
     uint64_t refused_ms = outbox->refused ? uv_now(outbox->queue->loop) - outbox->refused_ms : 0;

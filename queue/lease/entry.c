@@ -19,7 +19,7 @@ struct entry *entry_new(struct queue *queue)
     return entry;
 }
 
-/* Takes a string out of a reply; malloc'd and NUL-terminated by hiredis. */
+/* Takes a string out of a reply. hiredis has malloc'd it, with a NUL at its end. */
 static char *take_string(redisReply *reply, size_t *bytes)
 {
     char *text = reply->str;

@@ -3,18 +3,20 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* The reply of FETCH: PROTOCOL.md. */
+/* The first elements of the reply of FETCH (PROTOCOL.md). */
 struct fetch_reply {
-    uint64_t length;
-    long long due_ms, dropped;
-    bool alone;
-    long long horizon;
-    bool paused;
-    enum queue_watch watch;
-    const redisReply *lengths, *lists;
-    long long number;
+    uint64_t length;        /* jobs left in all lists */
+    long long due_ms;       /* time until the next delayed job is due; -1: there is none */
+    long long dropped;      /* entries that named no job that waits */
+    bool alone;             /* this daemon has the right to run jobs alone */
+    long long horizon;      /* highest job number that a cancel can apply to; -1: there is none */
+    bool paused;            /* NS:paused exists */
+    enum queue_watch watch; /* is this daemon the watcher? */
+    const redisReply *lengths;    /* jobs left in NS:jobs:0 to NS:jobs:9; see lengths_note */
+    const redisReply *priorities; /* one character per lease: 0 to 9, or - for NS:jobs */
+    long long last_number;        /* the last job number; -1 while paused */
 };
-enum { REPLY_HEAD = 10 }; /* then number, attempt and text of each lease */
+enum { REPLY_HEAD = 10 }; /* elements before the leases; each lease is number, attempt, text */
 
 static struct fetch_reply read_reply(const redisReply *reply)
 {
@@ -27,11 +29,12 @@ static struct fetch_reply read_reply(const redisReply *reply)
         .paused = script_reply_integer(reply, 5) == 1,
         .watch = (enum queue_watch)script_reply_integer(reply, 6),
         .lengths = reply->element[7],
-        .lists = reply->element[8],
-        .number = script_reply_integer(reply, 9),
+        .priorities = reply->element[8],
+        .last_number = script_reply_integer(reply, 9),
     };
 }
 
+/* Gives a new lease to the daemon, or back to Redis if no place is left for it. */
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     struct group *group = queue->group;
@@ -57,28 +60,31 @@ static void note_dropped(struct queue *queue, long long dropped)
     if (dropped <= 0)
         return;
     if (queue->view.dropped == 0)
-        log_warning("dropped %lld entries of %s:jobs: the jobs that they name do not exist",
-                    dropped, queue->options->namespace);
+        log_warning(
+            "dropped %lld entries of the lists of %s: each names a job that does not exist, "
+            "or that does not wait in a list",
+            dropped, queue->options->namespace);
     queue->view.dropped += (uint64_t)dropped;
 }
 
-/* The priority of the lease with this index. */
-static uint32_t priority_of(const redisReply *lists, size_t index)
+/* The priority of the lease number `index` in the reply. */
+static uint32_t priority_of(const redisReply *priorities, size_t index)
 {
-    char list = lists->type == REDIS_REPLY_STRING && index < lists->len ? lists->str[index] : '-';
+    bool known = priorities->type == REDIS_REPLY_STRING && index < priorities->len;
+    char list = known ? priorities->str[index] : '-';
     return list >= '0' && list <= '9' ? (uint32_t)(list - '0') : PRIORITY_DEFAULT;
 }
 
-static void take_leases(struct queue *queue, redisReply *reply, const redisReply *lists,
+static void take_leases(struct queue *queue, redisReply *reply, const redisReply *priorities,
                         uint64_t counter)
 {
     for (size_t i = REPLY_HEAD; i + 2 < reply->elements; i += 3) {
         struct entry *entry = entry_from_reply(queue, reply, i, counter, queue->fetch.text_bytes);
-        if (!entry) { /* out of memory; RESUME gives the lease back */
+        if (!entry) { /* memory is short: RESUME will give the unknown lease back */
             lease_resume_later(queue);
             continue;
         }
-        entry->lease.priority = priority_of(lists, (i - REPLY_HEAD) / 3);
+        entry->lease.priority = priority_of(priorities, (i - REPLY_HEAD) / 3);
         entry->lease.alone = queue->alone.has;
         entry->lease.may_be_cancelled = (long long)entry->lease.number <= queue->start.horizon;
         hand_out(queue, entry);
@@ -92,12 +98,12 @@ static void release_places(struct queue *queue)
     queue->fetch.reserved = 0;
 }
 
-/* taken: number of the leases that follow. */
+/* taken: number of leases in the reply. */
 static void note_state(struct queue *queue, const struct fetch_reply *reply, size_t taken)
 {
     queue->view.length = reply->length;
     lengths_note(queue, reply->lengths);
-    lengths_note_age(queue, reply->number);
+    lengths_note_age(queue, reply->last_number);
     note_dropped(queue, reply->dropped);
     alone_note(queue, reply->alone, taken);
     idle_note_paused(queue, reply->paused);
@@ -129,24 +135,26 @@ static void fetched(void *context, redisReply *reply)
     limit_accepted(&queue->fetch.limit, uv_now(queue->loop));
     struct fetch_reply head = read_reply(reply);
     note_state(queue, &head, (reply->elements - REPLY_HEAD) / 3);
-    take_leases(queue, reply, head.lists, counter);
+    take_leases(queue, reply, head.priorities, counter);
     release_places(queue);
 }
 
-/* A job of each other shard may come before the queue has the right to run alone. So the first
- * FETCH only claims the right, and the holder's next FETCH takes the job. */
+/* The argument of FETCH that says how many jobs must end before a job may run alone. If it is not
+ * 0, FETCH claims or keeps the right, but takes no job from NS:alone. Before the queue has the
+ * right, other shards may still get jobs, so each of them counts as one. The first FETCH then only
+ * claims the right, and a later one takes the job. */
 static size_t blockers_of_alone(const struct queue *queue)
 {
     size_t others = queue->alone.has ? 0 : queue->group->count - 1;
     return places_blocking_alone(queue) + others;
 }
 
-/* Sends FETCH for so many jobs, at most `batch`. */
+/* Sends FETCH for at most `places` jobs; less if the option `batch` or fetch.limit is smaller. */
 static void send_fetch(struct queue *queue, uint32_t places)
 {
     const struct options *options = queue->options;
-    uint32_t batch = limit_count(&queue->fetch.limit, (uint32_t)options->batch);
-    places = places < batch ? places : batch;
+    uint32_t most = limit_count(&queue->fetch.limit, (uint32_t)options->batch);
+    places = places < most ? places : most;
     struct group *group = queue->group;
     bool may_run_alone = alone_may_claim(queue);
     queue->fetch.text_bytes = limit_text_bytes(&queue->fetch.limit);
@@ -182,13 +190,13 @@ bool fetch_is_possible(const struct queue *queue)
     return calls_may_send(queue, SCRIPT_ID_FETCH) && !queue_is_fetching(queue) &&
            !queue_is_closing(queue) && places_open(queue) && !queue->done.refused &&
            !queue->nack.refused &&
-           /* a job that runs alone starts after all other jobs have ended */
+           /* FETCH returns no job while other jobs run that must end first */
            !(queue->alone.has && places_blocking_alone(queue) > 0);
 }
 
-/* Whether the queue has waited GATHER_MS since its last FETCH, or FETCH may bring a whole batch
- * into so many places. Else sets the timer. */
-static bool is_due(struct queue *queue, uint32_t places)
+/* Whether the queue may send FETCH now: GATHER_MS have passed since its last FETCH, or the places
+ * suffice for a full batch. Else starts TIMER_FETCH, after which fetch_all tries again. */
+static bool is_due_or_wait(struct queue *queue, uint32_t places)
 {
     uint64_t since = uv_now(queue->loop) - queue->fetch.sent_ms;
     if (places >= queue->options->batch || since >= GATHER_MS)
@@ -199,7 +207,8 @@ static bool is_due(struct queue *queue, uint32_t places)
 
 /* ---- the shards ------------------------------------------------------------------------------ */
 
-/* Sorts by `turn`, least recent first. The array is short, and nearly sorted. */
+/* Sorts the queues by the time of their last FETCH, the oldest first. The array is short and nearly
+ * sorted, so an insertion sort suffices. */
 static void sort_by_serial(struct queue **queues, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -211,9 +220,10 @@ static void sort_by_serial(struct queue **queues, uint32_t count)
     }
 }
 
-/* An equal part of all places, held or free, for each queue that has jobs. A shard whose calls or
- * jobs take longer holds its places longer, so that equal parts of the free ones would give it most
- * of them. */
+/* The most places that each active queue may hold: an equal share of all places, held or free. Only
+ * dividing the free places would favour slow shards: they give places back late, and would get
+ * the same part of the free places again. Shards that are away do not count, nor do the places
+ * that they hold. */
 static size_t fair_share(const struct group *group)
 {
     size_t places = group->places.free, active = 0;
@@ -224,12 +234,13 @@ static size_t fair_share(const struct group *group)
     return active > 0 ? (places + active - 1) / active : 0;
 }
 
-/* The free places that the queue may take now. */
+/* Number of jobs that the queue may fetch now without holding more places than its share. Spare
+ * places are included (places_to_fetch). */
 static uint32_t to_fetch_in_share(const struct queue *queue, size_t share)
 {
-    size_t held = places_held(queue), room = places_to_fetch(queue);
+    size_t held = places_held(queue), jobs = places_to_fetch(queue);
     size_t left = share > held ? share - held : 0;
-    return (uint32_t)(left < room ? left : room);
+    return (uint32_t)(left < jobs ? left : jobs);
 }
 
 void fetch_all(struct group *group)
@@ -243,15 +254,15 @@ void fetch_all(struct group *group)
         return;
     size_t share = fair_share(group);
     each_queue (queue, group) {
-        uint32_t room =
+        uint32_t jobs =
             !queue->idle.now && fetch_is_possible(queue) ? to_fetch_in_share(queue, share) : 0;
-        if (room > 0 && is_due(queue, room))
+        if (jobs > 0 && is_due_or_wait(queue, jobs))
             queues[due++] = queue;
     }
     sort_by_serial(queues, due);
     for (uint32_t i = 0; i < due; i++) {
-        uint32_t room = to_fetch_in_share(queues[i], share);
-        if (room > 0)
-            send_fetch(queues[i], room);
+        uint32_t jobs = to_fetch_in_share(queues[i], share);
+        if (jobs > 0)
+            send_fetch(queues[i], jobs);
     }
 }

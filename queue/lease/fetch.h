@@ -1,11 +1,11 @@
-/* fetch.h - fetches jobs, for the queues of a group in turn.
+/* fetch.h - takes jobs from Redis by the script FETCH, for each queue of a group in turn.
  *
- * The daemon learns of new jobs in three ways:
- * - The last FETCH left jobs in NS:jobs: fetch again when a place is free.
- * - The blocking connection wakes the idle daemon (wait.h). The watcher also gets a message after a
- *   push to a list with a priority (listen.h).
- * - The idle timer sends LOOK (idle.h): for delayed jobs that are due, for jobs in NS:alone, and if
- *   the blocking connection is down or refused. */
+ * A queue learns of new jobs in three ways:
+ * - The last FETCH left jobs in the lists. The queue fetches again when a place is free.
+ * - The queue is idle, because the last FETCH left no jobs, and waits in a blocking command
+ *   (wait.h) or for a message of Redis (listen.h).
+ * - The timer of the idle state expires. The script LOOK then finds delayed jobs that are due, jobs
+ *   of NS:alone, and what the blocking connection missed while it was down or refused (idle.h). */
 #pragma once
 
 #include "queue/lease/limit.h"
@@ -14,16 +14,16 @@
 struct group;
 
 struct fetch {
-    uint64_t counter;  /* of the outstanding call; 0: none */
+    uint64_t counter;  /* its value of group.counter, while a call is outstanding; else 0 */
     uint32_t reserved; /* places that the outstanding call may fill */
     size_t text_bytes; /* the largest text that the last call asked for */
     uint64_t sent_ms;  /* time of the last call, uv_now */
-    uint64_t serial;   /* places.fetches at the last call */
-    struct limit limit;
+    uint64_t serial;   /* value of places.fetches at the last call: orders the queues */
+    struct limit limit; /* of the jobs per call */
 };
 
-/* Whether the queue would send FETCH if it had a place. */
+/* Whether the queue may send FETCH as soon as places_to_fetch permits a job. */
 bool fetch_is_possible(const struct queue *queue);
-/* After an event in the group: sends FETCH for the queues that can fetch, the one that fetched
- * least recently first. Each may hold an equal share of the places. */
+/* Sends FETCH for each queue that can fetch now, if places.fetch_due is set. The queue whose last
+ * FETCH is the oldest goes first. Each active queue may hold an equal share of the places. */
 void fetch_all(struct group *group);

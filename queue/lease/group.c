@@ -76,7 +76,7 @@ static void add_view(struct queue_view *sum, const struct queue_view *view)
         text_copy(sum->version, sizeof sum->version, view->version);
 }
 
-/* Appends "shard 2: why". What does not fit is left out. */
+/* Appends "shard 2: REASON" to group->reason, cut to its size. */
 static void add_reason(struct group *group, const struct queue *queue, const char *reason)
 {
     size_t used = strlen(group->reason);
@@ -116,7 +116,7 @@ void group_publish(struct group *group, const char *text, double ttl_s)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The options of each queue, which live as long as the group. */
+/* Copies the options for each queue. The copies live as long as the group. */
 static bool take_options(struct group *group, const struct options *all, struct error *error)
 {
     group->options = all;
@@ -189,7 +189,7 @@ void group_destroy(struct group *group)
     members_leave(group, NULL);
 }
 
-/* ---- a queue alone --------------------------------------------------------------------------- */
+/* ---- one queue ------------------------------------------------------------------------------- */
 
 struct queue *queue_create(uv_loop_t *loop, const struct options *options, const char *instance,
                            const struct queue_events *events, struct error *error)
@@ -201,7 +201,7 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
     }
     group->options = options;
     struct queue *queue = queue_add(group, 0, loop, options, instance, events, error);
-    members_leave(group, NULL); /* the queue keeps it */
+    members_leave(group, NULL); /* the queue has a reference of its own */
     return queue;
 }
 

@@ -1,18 +1,22 @@
-/* group.h - the shards of a daemon, each a queue of its own, as one source of jobs.
+/* group.h - lets a daemon take jobs from several Redis databases (shards) as if from one queue.
  *
- * The shards share the daemon's places. A place is reserved for each job that an outstanding FETCH
- * may bring, so the leases of all shards never exceed the places. If several shards have jobs, each
- * may hold an equal part of the places; a shard that waits for jobs holds none. Places that a shard
- * holds for a FETCH or an unacknowledged end have no job. So that no job of another shard waits for
- * a slow Redis, spare places replace them, up to `inflight`.
+ * Each shard is a struct queue of its own. All shards share the daemon's places: a place is the
+ * right to hold one more lease. Each outstanding FETCH reserves a place for every job that it may
+ * return, so the leases of all shards never exceed the places. If several shards have jobs, each
+ * may hold an equal share of the places. A shard without jobs holds none.
  *
- * A shard that is away (not connected, or refused) stops only its own jobs. Its running jobs end as
- * usual. The queue keeps their acknowledgements until Redis has accepted nothing for lease_s. Then
- * it drops them, because the leases have expired and other shards need the memory, and the jobs run
- * again when the Redis is back. A shard alone keeps them without a limit.
+ * A place does no work while it is reserved for a FETCH, or while Redis has not acknowledged the
+ * end of its job. With a slow Redis that time is long. Other shards may then use spare places, as
+ * long as the daemon runs fewer jobs than the option `inflight`.
  *
- * A job that may have killed a daemon runs its last attempt alone in the daemon: while a shard that
- * is not away has the right to run such jobs, no other shard fetches.
+ * A shard is away while it is not connected, or while Redis refuses its calls. Its running jobs end
+ * as usual. The queue keeps their ends (DONE or NACK) to send them later. After lease_s in which
+ * Redis has accepted no call, it drops the ends: the leases have expired, so the jobs run again,
+ * and other shards need the places and the memory. A daemon with one shard never drops ends.
+ *
+ * A job that may have killed a daemon runs its last attempt exclusively (lease->alone). Redis gives
+ * one daemon the right to do so, with the key NS:alone:owner (alone.h). While a shard has the right
+ * and is not away, the other shards do not fetch.
  *
  * A lease names its queue: pass lease->queue to queue_ask, queue_done, queue_retry,
  * queue_give_back and queue_read. Loop thread only. */
@@ -22,41 +26,41 @@
 
 struct group;
 
-/* As queue_create, for all shards of the options. */
+/* Like queue_create, for all shards that the options name. */
 struct group *group_create(uv_loop_t *loop, const struct options *options, const char *instance,
                            const struct queue_events *events, struct error *error);
 void group_start(struct group *group);
-/* Gives the reloadable options to the shards after a reload. Logs an error if memory is short. */
+/* Call after a reload: copies the reloadable options to each shard. Logs an error if memory is
+ * short. */
 void group_reload(struct group *group);
 
 uint32_t group_shard_count(const struct group *group);
 const char *group_namespace(const struct group *group, uint32_t index);
 
-/* Sets how many more leases the daemon can take, and how many beyond those while places have no
- * jobs. `open` is false if it takes none for another reason than full places: it is paused, it
- * drains, or it cannot write outputs. */
+/* Sets the number of free places and of spare places. `open` is false if the daemon takes no jobs
+ * although places may be free: it is paused, it drains, or it cannot write outputs. */
 void group_set_places(struct group *group, uint32_t places, uint32_t spare, bool open);
-/* Number of acknowledgements that wait for a shard that is away. */
+/* Number of ended leases that Redis has not acknowledged, of the shards that are away. */
 uint32_t group_waiting_ends(const struct group *group);
 
-/* What a status display shows of one shard. */
+/* One shard, for a status display. */
 struct shard_view {
     bool ready, paused;
-    const char *reason; /* why it is not up; "" if it is */
-    uint64_t length, delayed, dead_listed, results; /* of its lists */
-    uint64_t running, unacknowledged;               /* of this daemon */
+    const char *reason; /* why it is not ready, a sentence; "" if it is */
+    uint64_t length, delayed, dead_listed, results; /* as in struct queue_view */
+    uint64_t running, unacknowledged;               /* leases of this daemon */
 };
 struct shard_view group_shard_view(struct group *group, uint32_t index);
 
-/* The sum over all shards. The state is QUEUE_READY if one shard is ready; `reason` then still
- * names the shards that are away. `paused`: all shards that are ready are paused; all, if none is
- * ready. */
+/* The sum over all shards. The state is QUEUE_READY if at least one shard is ready; `reason` then
+ * still names the shards that are not. `paused` is true if all ready shards are paused or, if no
+ * shard is ready, if all shards are. */
 const struct queue_view *group_view(struct group *group);
 
-/* queue_publish, in each shard. */
+/* Calls queue_publish for each shard. */
 void group_publish(struct group *group, const char *text, double ttl_s);
 
-/* queue_close, for all shards. A second call changes the timeout and the callback. */
+/* Closes all shards (queue_close). A second call changes the timeout and the callback. */
 void group_close(struct group *group, double timeout_s, void (*closed)(void *context),
                  void *context);
 void group_destroy(struct group *group);

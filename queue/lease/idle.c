@@ -6,15 +6,15 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* The reply of LOOK: PROTOCOL.md. */
+/* The reply of LOOK (PROTOCOL.md). */
 struct look_reply {
-    bool worth; /* FETCH would find something to do */
-    uint64_t length;
-    long long due_ms;
-    bool paused;
-    const redisReply *lengths;
+    bool worth;                /* FETCH would find something to do */
+    uint64_t length;           /* jobs in all lists */
+    long long due_ms;          /* time until the next delayed job is due; -1: there is none */
+    bool paused;               /* NS:paused exists */
+    const redisReply *lengths; /* see lengths_note */
 };
-enum { LOOK_HEAD = 5 };
+enum { LOOK_HEAD = 5 }; /* elements of the reply */
 
 static struct look_reply read_reply(const redisReply *reply)
 {
@@ -69,7 +69,7 @@ static void note_state(struct queue *queue, const struct look_reply *reply)
     idle_note_paused(queue, reply->paused);
     if (reply->worth)
         idle_end(queue);
-    else /* The watcher alone wakes up for due jobs; other daemons need not. */
+    else /* only the watcher (watch.h) wakes up for due jobs */
         idle_enter(queue, queue->watch != WATCH_NOT ? reply->due_ms : -1);
 }
 

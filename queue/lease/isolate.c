@@ -7,10 +7,11 @@
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 
-/* An end of at most this size is never the reason: all servers and proxies take more. */
+/* An end of at most this size is never too large: all servers and proxies accept more. */
 #define BLAMED_BYTES_LEAST (16 * KIB)
 #define CUTS_MAX 3
-/* An end that broke a connection waits so long on the next one, which carries other calls first. */
+/* An end whose call broke a connection waits this long on the next connection, so that the other
+ * ends are sent first. */
 #define OTHERS_MS 200
 
 /* ---- the bound ------------------------------------------------------------------------------- */
@@ -29,7 +30,7 @@ void isolate_ask_bound(struct queue *queue)
     redis_ask(queue->redis, 0, bound_read, queue, "CONFIG GET proto-max-bulk-len");
 }
 
-/* Whether a text or value is not longer than Redis says that it takes. */
+/* Whether Redis accepts an argument of this size, by its proto-max-bulk-len. */
 static bool is_within_bound(const struct queue *queue, size_t bytes)
 {
     return queue->isolate.bulk_max > 0 && bytes <= queue->isolate.bulk_max;
@@ -48,6 +49,8 @@ static void set_error(struct queue *queue, struct error *error, size_t bytes, co
 
 /* ---- leaving out ----------------------------------------------------------------------------- */
 
+/* Removes the outputs that are longer than proto-max-bulk-len. If none is, or the limit is not
+ * known, another limit is the reason: removes all. Returns false if memory is short. */
 static bool drop_values(struct entry *entry)
 {
     struct queue *queue = entry->queue;
@@ -97,14 +100,15 @@ uint64_t isolate_wait_ms(const struct entry *entry)
     return entry->cuts == 0 || age_ms >= OTHERS_MS ? 0 : OTHERS_MS - age_ms;
 }
 
-/* Redis did not take this end alone. Returns true if the end has become smaller. */
+/* Call if Redis did not accept the end in a call of its own. Makes the end smaller after CUTS_MAX
+ * of these calls, or at once if a smaller one failed before. Returns true if it did. */
 static bool cut(struct entry *entry)
 {
     struct queue *queue = entry->queue;
     bool is_known = queue->isolate.blamed_bytes > 0 && entry->bytes >= queue->isolate.blamed_bytes;
     if (entry->bytes <= BLAMED_BYTES_LEAST)
         return false;
-    redis_reset_backoff(queue->redis); /* the number of cuts is bounded */
+    redis_reset_backoff(queue->redis); /* retry soon: the number of cuts is bounded */
     if (++entry->cuts < CUTS_MAX && !is_known)
         return false;
     size_t bytes = entry->bytes;
@@ -118,18 +122,18 @@ static bool cut(struct entry *entry)
 void isolate_taken(const struct entry *entry)
 {
     if (entry->bytes >= entry->queue->isolate.blamed_bytes)
-        entry->queue->isolate.blamed_bytes = 0; /* the limit was raised */
+        entry->queue->isolate.blamed_bytes = 0; /* an administrator has raised the limit */
 }
 
 /* ---- calls without a reply ------------------------------------------------------------------- */
 
 void isolate_lost(struct outbox *outbox)
 {
-    bool alone = outbox->sent.length == 1;
+    bool single = outbox->sent.length == 1;
     struct list_node *node;
     while ((node = list_pop(&outbox->sent)) != NULL) {
         struct entry *entry = entry_of(node);
-        if (alone && entry->doubtful)
+        if (single && entry->doubtful)
             (void)cut(entry);
         entry->sent_before = entry->doubtful = true;
         list_push(&outbox->waiting, node);
@@ -138,8 +142,8 @@ void isolate_lost(struct outbox *outbox)
 
 /* ---- calls that Redis refuses ---------------------------------------------------------------- */
 
-/* The reply to a call without leases, which the outbox sent after Redis had refused an end alone.
- * If Redis takes this call, the end is the reason. */
+/* The reply to the control, a call without leases. It was sent after Redis had refused a call with
+ * one end. If Redis accepts the control, the end was the reason. */
 static void control_answered(void *context, redisReply *reply)
 {
     struct outbox *outbox = context;
@@ -153,13 +157,13 @@ static void control_answered(void *context, redisReply *reply)
 bool isolate_refused(struct outbox *outbox, const char *error)
 {
     struct queue *queue = outbox->queue;
-    bool alone = outbox->sent.length == 1;
+    bool single = outbox->sent.length == 1;
     if (redis_refusal(error) != REDIS_REFUSAL_OTHER || redis_error_is(error, "WRONGTYPE"))
         return false;
     struct entry *entry = entry_of(list_first(&outbox->sent));
     list_each (node, &outbox->sent)
         entry_of(node)->doubtful = true;
-    if (!alone || entry->bytes <= BLAMED_BYTES_LEAST)
+    if (!single || entry->bytes <= BLAMED_BYTES_LEAST)
         return false;
     snprintf(outbox->denied, sizeof outbox->denied, "%s", error);
     if (!script_call_send(outbox_control(outbox), queue->redis, control_answered, outbox))

@@ -1,28 +1,31 @@
-/* isolate.h - finds the end of a lease that Redis does not take, so that the other ends can go on.
+/* isolate.h - finds a job whose result or outputs are too large for Redis, so that only it fails.
  *
  * Redis closes the connection when it gets more than proto-max-bulk-len or
- * client-query-buffer-limit permits, and proxies have such limits, too; some answer with an error
- * instead. The daemon cannot tell this from a broken connection. Therefore the ends of a call
- * without a reply become doubtful: each is sent alone, after the others, and after Redis has
- * answered a call on the new connection. If an end is large and CUTS_MAX connections break under
- * it, it is sent without its outputs in Redis, and at last with a short result. The job has failed
- * then. */
+ * client-query-buffer-limit permits. Proxies have similar limits; some reply with an error. The
+ * daemon cannot tell this from a connection that broke for another reason. Therefore the ends of a
+ * call without a reply become doubtful: each is sent in a call of its own, after all other ends,
+ * and after Redis has answered another call on the new connection. If an end is large and CUTS_MAX
+ * of its calls fail, it is sent without its outputs to keys and, if that does not help, with a
+ * shortened result. The job then counts as failed. */
 #pragma once
 
 #include "queue/lease/outbox.h"
 
 struct isolate {
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
-    size_t blamed_bytes;         /* of an end that Redis did not take; 0: none yet */
+    size_t blamed_bytes;         /* of an end that was made smaller for this reason. Later ends
+                                    of at least this size are made smaller after one failure */
 };
 
-/* The call of the outbox had no reply: all its ends wait again, and are doubtful. */
+/* Call if the call of the outbox had no reply: its ends become doubtful, and wait again. */
 void isolate_lost(struct outbox *outbox);
-/* Redis refused the call with an error that no permission explains. Returns true if outbox_probed
- * will be called: whether the only end of the call was the reason is asked first. */
+/* Call if Redis refused the call with an error other than NOPERM. The ends become doubtful. If the
+ * call had one large end, sends a control call without ends, calls outbox_probed after its reply,
+ * and returns true. If Redis accepts the control, the end was the reason of the refusal. */
 bool isolate_refused(struct outbox *outbox, const char *error);
-/* How long the end must not be sent yet, in ms. A doubtful one waits until Redis has answered
- * another call on this connection: then the connection works, and breaks because of this end. */
+/* How long the end must still wait, in ms. A doubtful end waits until Redis has answered another
+ * call on this connection. If the connection breaks later, the end is the likely reason. */
 uint64_t isolate_wait_ms(const struct entry *entry);
-void isolate_ask_bound(struct queue *queue); /* for the error of a job */
-void isolate_taken(const struct entry *entry); /* Redis took this end */
+/* Asks Redis for proto-max-bulk-len, to choose the outputs to leave out and for error messages. */
+void isolate_ask_bound(struct queue *queue);
+void isolate_taken(const struct entry *entry); /* call when Redis has accepted this end */

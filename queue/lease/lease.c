@@ -9,8 +9,8 @@
 
 /* ---- RENEW ----------------------------------------------------------------------------------- */
 
-/* Handles the name "number:fetch counter" of a lease that RENEW reported as lost. The report is
- * ignored if a call of this daemon may have ended the lease. */
+/* Handles a lease that RENEW reported as lost. name: "NUMBER:COUNTER" (lease.number, lease.fetch).
+ * Ignores the report if a call of this daemon may have ended the lease. */
 static void note_lost(struct queue *queue, const char *name)
 {
     unsigned long long number, fetch;
@@ -26,13 +26,13 @@ static void note_lost(struct queue *queue, const char *name)
     }
 }
 
-/* The reply of RENEW: PROTOCOL.md. */
+/* The first elements of the reply of RENEW (PROTOCOL.md). */
 struct renew_reply {
-    bool alone;
-    long long horizon;
-    long long watch; /* enum queue_watch; -1: not asked */
+    bool alone;        /* this daemon has the right to run jobs alone */
+    long long horizon; /* highest job number that a cancel can apply to; -1: there is none */
+    long long watch;   /* enum queue_watch; -1: the call did not ask */
 };
-enum { RENEW_HEAD = 3 }; /* then the names of lost leases */
+enum { RENEW_HEAD = 3 }; /* elements before the names of lost leases */
 
 static struct renew_reply read_reply(const redisReply *reply)
 {
@@ -46,8 +46,8 @@ static struct renew_reply read_reply(const redisReply *reply)
 static void note_renewal(struct queue *queue, const redisReply *reply)
 {
     if (!calls_accept(queue, SCRIPT_ID_RENEW, reply, RENEW_HEAD, queue->idle.now)) {
-        /* An idle daemon sends no other writes: it leaves the idle state, so that FETCH finds out
-         * when Redis accepts writes again. */
+        /* RENEW is the only write of an idle daemon. The queue ends the idle state, so that its
+         * next FETCH shows when Redis accepts writes again. */
         idle_end(queue);
         return;
     }
@@ -97,13 +97,13 @@ static void send_renewal(struct queue *queue, struct entry *const *entries, size
     queue->leases.renews_out += script_call_send(call, queue->redis, renewed, queue);
 }
 
-/* RENEW for all leases. */
+/* Sends RENEW for all leases that are not lost, or without leases for the daemon's name alone. */
 static void renew(struct queue *queue)
 {
     struct entry *entries[QUEUE_BATCH_MAX];
     size_t count = 0;
     bool sent = false;
-    /* While a FETCH is outstanding, its reply decides who watches: do not claim the watch here. */
+    /* If a FETCH is outstanding, its reply decides who is the watcher. */
     const char *watch = queue->watch != WATCH_NOT && !queue_is_fetching(queue) ? "keep" : "none";
     if (!redis_up(queue->redis))
         return;
@@ -115,7 +115,7 @@ static void renew(struct queue *queue)
         sent = true;
         count = 0;
     }
-    if (count > 0 || !sent) /* without leases: renews the daemon's name */
+    if (count > 0 || !sent)
         send_renewal(queue, entries, count, watch);
     queue->lengths.due = true;
 }
@@ -186,7 +186,8 @@ void lease_resume(struct queue *queue)
     script_call_number(call, end);
     list_each(node, &queue->entries.all) {
         const struct lease *lease = &container_of(node, struct entry, in_all)->lease;
-        /* A FETCH without a reply may have leased a lost job to this daemon again. */
+        /* A lost job is not named: a FETCH without a reply may have leased it to this daemon again,
+         * and RESUME must then give it back. */
         if (!lease->lost)
             script_call_format(call, "%llu:%llu", (unsigned long long)lease->number,
                                (unsigned long long)lease->fetch);
@@ -204,7 +205,7 @@ void lease_up(struct queue *queue)
     queue->leases.resumes_due = 2;
     lease_resume(queue);
     renew(queue);
-    /* Randomized, so that daemons that connected together do not renew together. */
+    /* Random, so that daemons that connected together do not renew together. */
     double part = 0.5 + 0.5 * erand48(queue->random_state);
     timer_start(queue, TIMER_RENEW, (uint64_t)ceil(queue->options->renew_s * part * 1000));
 }

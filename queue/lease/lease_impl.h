@@ -1,6 +1,7 @@
-/* lease_impl.h - the private structs of a queue and its group, for the .c files in queue/lease/.
+/* lease_impl.h - struct queue and struct group, private to the .c files in queue/lease/.
  *
- * A queue belongs to a group: the shards of a daemon, or the queue alone. */
+ * Each queue belongs to a group, which has one queue per shard of the daemon. A member that is a
+ * struct with the name of a header here, for example `fetch`, is explained there. */
 #pragma once
 
 #include "conf/limits.h"
@@ -32,11 +33,11 @@
 #include "queue/redis/route.h"
 #include "queue/redis/script.h"
 
-/* The life of a queue; it only goes on to later states. */
+/* The states of a queue, in order. A queue never returns to an earlier one. */
 enum queue_life {
-    LIFE_NEW,     /* before queue_start */
+    LIFE_NEW, /* before queue_start */
     LIFE_RUNS,
-    LIFE_CLOSING, /* takes no more jobs, and waits for the end of its leases */
+    LIFE_CLOSING, /* fetches no more jobs, and waits until its leases have ended */
     LIFE_LEAVING, /* sends LEAVE, and waits for the reply */
     LIFE_SHUT     /* the handles are closing, or closed */
 };
@@ -44,22 +45,23 @@ enum queue_life {
 /* What the queues of a daemon share. */
 struct group {
     uint32_t count;         /* of the queues */
-    uint32_t references;    /* queues that are not freed yet, and the owner */
+    uint32_t references;    /* see members.h */
     struct queue *queues[SHARDS_MAX]; /* freed ones are NULL */
-    const struct options *options;    /* of the daemon */
-    struct options *own;    /* of each queue; NULL: they are those of the caller (queue_create) */
-    uint64_t counter;       /* of FETCH and REAP calls; INST and a counter form a token. Shared,
-                               because the names of temporary files contain job and counter */
+    const struct options *options;    /* of the daemon, borrowed */
+    struct options *own; /* a copy for each queue; NULL after queue_create, which needs none */
+    uint64_t counter;    /* of the last FETCH or REAP. INST and a counter form a token. The
+                            shards share it, because the names of temporary files contain only
+                            a job number and a counter */
     struct places places;
     struct alone_shared alone;
     struct read_permits reads;
     struct outbox_bytes bytes;
 
-    struct queue_view view; /* group_view */
-    char reason[ERROR_TEXT_MAX + 32];
+    struct queue_view view;           /* result of group_view */
+    char reason[ERROR_TEXT_MAX + 32]; /* view.reason */
     struct {
-        uint32_t unclosed;
-        bool ended[SHARDS_MAX]; /* this queue has called back after queue_close */
+        uint32_t unclosed;      /* queues whose queue_close has not called back yet */
+        bool ended[SHARDS_MAX]; /* queues whose queue_close has called back */
         void (*closed)(void *context);
         void *context;
     } ending;
@@ -68,27 +70,28 @@ struct group {
 struct queue {
     struct group *group;
     uint32_t shard;             /* index in the group */
-    char log_prefix[16];        /* before log lines: "shard 2: "; "" if there is one */
+    char log_prefix[16];        /* "shard 2: "; "" if the daemon has one shard */
     uv_loop_t *loop;
     const struct options *options;
-    const char *instance;       /* INST */
+    const char *instance; /* INST, borrowed */
     struct redis_address address;
     struct queue_events events;
-    unsigned short random_state[3]; /* of erand48(); each daemon has another sequence */
+    unsigned short random_state[3]; /* of erand48() */
 
     enum queue_life life;
     struct {
-        size_t open_handles;
+        size_t open_handles;           /* timers, connections and the route */
         void (*closed)(void *context); /* NULL: the queue is freed when all handles are closed */
         void *context;
     } ending;
 
     struct route *route;        /* NULL before queue_start and after the close */
-    struct redis *redis;        /* the same. For all commands except BLMOVE and BLPOP */
+    struct redis *redis;        /* the same. The main connection, for all commands
+                                   except BLMOVE and BLPOP */
     struct timers timers;
     struct calls calls;
     struct entries entries;
-    struct list reads;          /* read.c */
+    struct list reads; /* of struct read: read.c */
     struct outbox done, nack;
     struct isolate isolate;
     struct start start;
@@ -101,31 +104,32 @@ struct queue {
     struct lease_calls leases;
     struct reap reap;
     struct lengths lengths;
-    bool server_checked;        /* server.c */
+    bool server_checked;        /* server.c has read the reply to INFO */
     bool publishing;            /* the last queue_publish has no reply yet */
     struct queue_view view;
 };
 
-/* LIFE_CLOSING or later: it takes no more jobs. */
+/* The queue fetches no more jobs. */
 static inline bool queue_is_closing(const struct queue *queue)
 {
     return queue->life >= LIFE_CLOSING;
 }
 
-/* A FETCH of the queue has no reply yet. */
+/* A FETCH of the queue is outstanding. */
 static inline bool queue_is_fetching(const struct queue *queue)
 {
     return queue->fetch.counter != 0;
 }
 
-/* The queue fetches, or will when there is a place. */
+/* The queue fetches when it has a free place. While Redis refuses DONE or NACK, it does not: more
+ * ended jobs would only pile up. */
 static inline bool queue_is_active(const struct queue *queue)
 {
     return calls_ready(queue) && !queue->idle.now && !queue_is_closing(queue) &&
            !queue->done.refused && !queue->nack.refused;
 }
 
-/* Adds a queue to the group, with the group's options of that index. */
+/* Creates the queue of shard `index`, as queue_create does, and adds it to the group. */
 struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
                         const struct options *options, const char *instance,
                         const struct queue_events *events, struct error *error);

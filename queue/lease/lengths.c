@@ -5,7 +5,8 @@
 #include "conf/log.h"
 #include "queue/lease/lease_impl.h"
 
-/* Fractions of results_max. They differ so that a list which is drained in pieces warns once. */
+/* Fractions of results_max. They differ, so that there is one warning if the number of results goes
+ * up and down around FILLS_AT. */
 #define FILLS_AT 0.8
 #define EMPTIES_AT 0.6
 
@@ -31,9 +32,6 @@ void lengths_note_empty(struct queue *queue, uint64_t now_ms)
     queue->lengths.age = (struct queue_age){.since_ms = now_ms, .mark_ms = now_ms};
 }
 
-/* Bounds the age of the oldest waiting job. Jobs are taken in the order of their push, so those
- * that waited at the mark are gone when as many have been taken for the first time since: all
- * others were pushed after the mark. number: the last job number, or -1. */
 void lengths_note_age(struct queue *queue, long long number)
 {
     struct queue_age *age = &queue->lengths.age;
@@ -45,7 +43,8 @@ void lengths_note_age(struct queue *queue, long long number)
     else if (number >= age->mark_number && !passed)
         return;
     else if (passed)
-        age->since_ms = age->mark_ms; /* else somebody has lowered :seq */
+        age->since_ms = age->mark_ms;
+    /* else number < mark_number: NS:seq was lowered by hand, so set a new mark */
     age->mark_ms = queue->fetch.sent_ms;
     age->mark_number = number;
     age->mark_length = (long long)queue->view.length;
@@ -93,11 +92,9 @@ static void ask_results(struct queue *queue)
     script_call_send(call, queue->redis, results_counted, queue);
 }
 
-/* With results = list these are three commands of a microsecond each. With a stream, FORGET
- * replaces one of them, and costs more with many groups or entries to delete. They wait until Redis
- * has accepted the RENEW, which proves that all keys are on one node. In a Cluster without a hash
- * tag in the namespace they are not, and MOVED would lead the connection from node to node. Error
- * replies are ignored: the next FETCH reports the same error. */
+/* Call only after Redis has accepted RENEW. This proves that all keys are on one node. In a Cluster
+ * without a hash tag in the namespace they are not, and MOVED replies would lead the connection
+ * from node to node. Error replies are ignored: the next FETCH reports the same error. */
 void lengths_ask(struct queue *queue)
 {
     const char *ns = queue->options->namespace;

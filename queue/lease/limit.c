@@ -3,9 +3,9 @@
 #include "conf/limits.h"
 
 #define KEPT_MS 10000
-/* Losses in a row before the first change: connections also break for other reasons. */
+/* Losses in a row before the first reduction: connections also break for other reasons. */
 #define LOSSES_LEAST 2
-/* With one job, each this many losses halve the longest text. */
+/* At one job per call, every LOSSES_EACH losses halve the longest text. */
 #define LOSSES_EACH 3
 #define TEXT_BYTES_LEAST (4 * KIB)
 

@@ -24,7 +24,7 @@ static void refused(struct queue *queue, const char *error)
     queue->listen.report = REPORT_REFUSED;
 }
 
-/* No message comes until the next EXISTS. */
+/* Notes that no message comes until the next EXISTS. */
 static void disarm(struct queue *queue)
 {
     if (queue->listen.report == REPORT_ARMED)
@@ -36,7 +36,7 @@ static void disarm(struct queue *queue)
 static void message_came(void *context, const redisReply *message)
 {
     struct queue *queue = context;
-    (void)message; /* names the key; FETCH reads all lists */
+    (void)message; /* it names the list; FETCH reads all lists anyway */
     disarm(queue);
     if (is_watcher(queue))
         watch_job_came(queue);
@@ -79,14 +79,15 @@ static void listening_up(void *context)
 static void listening_down(void *context, const char *reason)
 {
     struct queue *queue = context;
-    (void)reason; /* the main connection logs it */
+    (void)reason; /* not logged: the main connection logs that Redis is away */
     queue->listen.id = 0;
     queue->listen.subscribed = false;
     if (queue->listen.report != REPORT_REFUSED)
         queue->listen.report = REPORT_NOT;
 }
 
-/* Most daemons of a busy fleet never watch, and need no third connection. */
+/* Called when this daemon is the watcher for the first time. Most daemons of a busy fleet never
+ * are, and need no third connection. */
 static void connect_listener(struct queue *queue)
 {
     struct redis_options how = {
@@ -99,7 +100,7 @@ static void connect_listener(struct queue *queue)
     redis_start(queue->listen.redis);
 }
 
-/* ---- asking for it --------------------------------------------------------------------------- */
+/* ---- asking for a message -------------------------------------------------------------------- */
 
 static void asked(void *context, redisReply *reply)
 {
@@ -108,21 +109,21 @@ static void asked(void *context, redisReply *reply)
         refused(queue, reply->str);
 }
 
-/* A key that is no list exists, too, and costs one FETCH in vain. The number of such keys at the
- * last FETCH is no guide: a user may have replaced one by a list since then. */
+/* Handles the number of lists that exist. A key of another type also counts, and then costs a FETCH
+ * that finds nothing. FETCH reports such keys, but they cannot be subtracted here: a user may have
+ * replaced one by a list since then. */
 static void lists_counted(void *context, redisReply *reply)
 {
     struct queue *queue = context;
     if (!reply)
         return;
     if (reply->type != REDIS_REPLY_INTEGER)
-        disarm(queue); /* a slot migrates; the next LOOK asks again */
+        disarm(queue); /* a hash slot migrates; the turn after the next LOOK asks again */
     else if (reply->integer > 0 && is_watcher(queue))
         watch_job_came(queue);
 }
 
-/* While the main connection is in the mode OPTIN, Redis notes only the keys of the command after
- * CLIENT CACHING. */
+/* In the mode OPTIN, Redis tracks only the keys of the command that follows CLIENT CACHING YES. */
 void listen_pump(struct queue *queue)
 {
     const char *ns = queue->options->namespace;

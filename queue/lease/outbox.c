@@ -28,18 +28,18 @@ void outbox_put_back(struct outbox *outbox, bool sent_before)
         list_remove(&outbox->sent, node);
         entry_of(node)->sent_before |= sent_before;
         if (entry_of(node)->doubtful)
-            list_push(&outbox->waiting, node); /* the others go first */
+            list_push(&outbox->waiting, node); /* after all others: isolate.h */
         else
             list_push_front(&outbox->waiting, node);
     }
 }
 
-void outbox_probed(struct outbox *outbox, bool some)
+void outbox_probed(struct outbox *outbox, bool mended)
 {
     struct queue *queue = outbox->queue;
     redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = outbox->denied};
     outbox_put_back(outbox, false);
-    if (some || !calls_ready(queue)) {
+    if (mended || !calls_ready(queue)) {
         timer_start(queue, outbox->timer, 0);
         return;
     }
@@ -49,7 +49,8 @@ void outbox_probed(struct outbox *outbox, bool some)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-/* Returns true if the result is kept at NS:result:ID. Duplicates of a unique job read it there. */
+/* Whether the result is stored at NS:result:ID. Further unique jobs with the same id are answered
+ * with it. */
 static bool keeps_result(const struct entry *entry)
 {
     return entry->id && (entry->unique || strcmp(entry->queue->options->results, "none") != 0);

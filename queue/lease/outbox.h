@@ -1,8 +1,8 @@
-/* outbox.h - ended leases on the way to one script, DONE or NACK: its calls, and their bytes.
+/* outbox.h - the ended leases of a queue whose end Redis does not know yet, and the calls for them.
  *
- * A outbox sends one call at a time; leases that end meanwhile form the next batch. Loop thread
- * only.
- */
+ * The daemon ends a lease; the script DONE or NACK tells Redis. A queue has an outbox for each of
+ * the two scripts. Only one call of an outbox is outstanding at a time. Leases that end meanwhile
+ * form the next batch. end.h decides when to send. Loop thread only. */
 #pragma once
 
 #include "queue/lease/entry.h"
@@ -12,40 +12,43 @@
 struct outbox {
     struct queue *queue;
     enum script script;
-    struct list waiting, sent; /* sent: the batch of the one call without a reply */
-    size_t sent_bytes;         /* of `sent`, while they count towards outbox_bytes.sent */
+    struct list waiting, sent; /* of entries; sent: the batch of the outstanding call */
+    size_t sent_bytes;         /* bytes of that call, if it is large (outbox_take_bytes); else 0 */
     uint64_t sent_ms;          /* time of the last call, uv_now */
-    bool refused;              /* Redis refused the last call: do not fetch meanwhile */
+    bool refused;              /* Redis refused the last call: the queue does not fetch */
     uint64_t refused_ms;       /* time of the first refusal since the last accepted call, uv_now */
-    unsigned probes;           /* outstanding key probes (denial.c); `sent` must not change */
+    unsigned probes;           /* outstanding probes (denial.h) and control calls
+                                  (isolate.h). Meanwhile `sent` must not change */
     char denied[ERROR_TEXT_MAX]; /* the error reply that caused the probes */
     bool control_denied;         /* the probe of a key of the queue itself was denied too */
     enum queue_timer timer;
 };
 
-/* Of the group. */
+/* Of a group: bounds the memory of the large calls of all shards. */
 struct outbox_bytes {
-    size_t sent;          /* of large DONE and NACK calls without a reply, of all shards. At most
-                             KEY_OUTPUTS_BYTES_MAX, or one call */
-    struct outbox *first; /* the outbox that sends the next large call; NULL: any */
+    size_t sent;          /* bytes of outstanding large calls: at most KEY_OUTPUTS_BYTES_MAX, or one
+                             call that is larger */
+    struct outbox *first; /* the outbox that waits longest for such a call; NULL: none waits */
 };
 
 void outbox_init(struct outbox *outbox, struct queue *queue, enum script script,
                  enum queue_timer timer);
-/* The call was refused. */
+/* Notes that Redis refused the call. */
 void outbox_refuse(struct outbox *outbox);
-/* Returns the batch to the waiting leases. sent_before: Redis may have run the call. */
+/* Moves the batch from `sent` back to `waiting`. sent_before: Redis may have run the call. */
 void outbox_put_back(struct outbox *outbox, bool sent_before);
-/* The probes of a refused call are over. some: a reason was found and left out of the batch, which
- * is sent again. Else the call is refused. */
-void outbox_probed(struct outbox *outbox, bool some);
+/* Call after the last probe of a refused call. mended: denied or too large parts have been left out
+ * of the batch. The batch is then sent again; else the outbox waits as after any refusal. */
+void outbox_probed(struct outbox *outbox, bool mended);
 
-/* A call that ends the leases in outbox->sent; outbox_control: that ends none. */
+/* Returns a call that ends the leases in outbox->sent. */
 struct script_call *outbox_call(struct outbox *outbox);
+/* Returns a call of the same script that ends no lease: a control, to see if Redis accepts that. */
 struct script_call *outbox_control(struct outbox *outbox);
 
-/* Counts the bytes of a call that a outbox is about to send. false: it must wait for other calls,
- * or for a outbox that has waited longer. */
+/* Reserves the bytes of a call before it is sent; calls of at most CALL_SMALL_BYTES need none.
+ * Returns false if the call must wait for other large calls, or for an outbox that has waited
+ * longer. */
 bool outbox_take_bytes(struct outbox *outbox, size_t bytes);
-/* The call has ended. The outboxes that wait try again. */
+/* Returns the bytes after the call, and makes the outboxes that wait try again. */
 void outbox_give_bytes(struct outbox *outbox);

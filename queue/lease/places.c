@@ -13,9 +13,10 @@ size_t places_held(const struct queue *queue)
     return queue->entries.all.length + queue->fetch.reserved;
 }
 
-/* A slow shard holds places for its whole round trips, in which they have no jobs. So the places
- * that other shards hold count here only if a job runs in them: with spare places, each shard may
- * take the rest of `inflight`. A queue alone has no such places. */
+/* Number of jobs that the queue may fetch if it also uses spare places; 0 if no other shard holds a
+ * place without a running job. A slow shard holds such places during each of its calls. So only
+ * the running jobs of other shards count here: they and the places of this queue may reach
+ * `inflight` together, within free + spare. */
 static uint32_t to_fetch_with_spare(const struct queue *queue)
 {
     const struct group *group = queue->group;
@@ -26,8 +27,8 @@ static uint32_t to_fetch_with_spare(const struct queue *queue)
         used += other == queue ? 0 : running;
         unused += other == queue ? 0 : places_held(other) - running;
     }
-    size_t room = unused > 0 && used < most ? most - used : 0;
-    return (uint32_t)(room < left ? room : left);
+    size_t fetchable = unused > 0 && used < most ? most - used : 0;
+    return (uint32_t)(fetchable < left ? fetchable : left);
 }
 
 uint32_t places_to_fetch(const struct queue *queue)
@@ -35,9 +36,9 @@ uint32_t places_to_fetch(const struct queue *queue)
     const struct places *places = &queue->group->places;
     if (places->free + places->spare <= places->reserved || alone_is_other(queue))
         return 0;
-    uint32_t room = places->free > places->reserved ? places->free - places->reserved : 0;
+    uint32_t fetchable = places->free > places->reserved ? places->free - places->reserved : 0;
     uint32_t spare = to_fetch_with_spare(queue);
-    return room > spare ? room : spare;
+    return fetchable > spare ? fetchable : spare;
 }
 
 bool places_any_running(const struct group *group)

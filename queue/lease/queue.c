@@ -47,7 +47,9 @@ static void main_down(void *context, const char *reason)
     struct queue *queue = context;
     calls_broke(queue, reason);
     read_down(queue, reason);
-    entries_end_batch(queue); /* its ended leases need no places now: group_waiting_ends */
+    /* The daemon offers its places again: ends that wait for this shard no longer need spare places
+     * (group_waiting_ends). */
+    entries_end_batch(queue);
 }
 
 static void blocking_up(void *context)
@@ -58,7 +60,7 @@ static void blocking_up(void *context)
 static void blocking_down(void *context, const char *reason)
 {
     (void)context;
-    (void)reason; /* the idle timer finds jobs too, only later */
+    (void)reason; /* not logged: TIMER_IDLE finds jobs as well, only later */
 }
 
 const struct queue_view *queue_view(struct queue *queue)
@@ -121,7 +123,7 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     queue->address = address;
     queue->events = *events;
     queue->calls.backoff_ms = RETRY_FIRST_MS;
-    /* Without entropy all delays follow one sequence, which is allowed. */
+    /* If this fails, the delays of all daemons follow the same sequence, which is harmless. */
     (void)!getentropy(queue->random_state, sizeof queue->random_state);
     queue->start.horizon = -1;
     queue->reap.scan_time = -1;
@@ -158,14 +160,14 @@ void queue_start(struct queue *queue)
         queue->wait.redis = redis_create(queue->loop, &how, &blocking_events);
     if (!queue->wait.redis) { /* uncovered: memory */
         log_error("out of memory for the connections to Redis");
-        abort(); /* at the start, before any lease was taken */
+        abort(); /* no lease has been taken yet */
     }
     queue->timers.expired = timer_expired;
     for (size_t i = 0; i < TIMER_COUNT; i++) {
         uv_timer_init(queue->loop, &queue->timers.each[i]);
         queue->timers.each[i].data = queue;
     }
-    queue->ending.open_handles = TIMER_COUNT + 3;
+    queue->ending.open_handles = TIMER_COUNT + 3; /* route, main and blocking connection */
     enter(queue, LIFE_RUNS);
     queue->calls.accepted_ms = uv_now(queue->loop);
     redis_start(queue->redis);
@@ -221,7 +223,8 @@ static void shut(struct queue *queue)
     route_close(queue->route, part_closed, queue);
 }
 
-/* Leases that this daemon does not know return to the queue before its name goes. */
+/* Whether the close must wait for RESUME, which returns leases that this daemon does not know. They
+ * must be returned before LEAVE removes the daemon's name. */
 static bool awaits_resume(struct queue *queue)
 {
     if (!redis_up(queue->redis))
@@ -231,8 +234,8 @@ static bool awaits_resume(struct queue *queue)
     return queue->leases.resumes_due > 0 || queue->leases.resumes_out > 0;
 }
 
-/* LEAVE must be the last call that writes the daemon's name: after NOSCRIPT, a call that was sent
- * before it is sent again. */
+/* Whether LEAVE may be sent. No other call that writes the daemon's name may be outstanding: after
+ * the reply NOSCRIPT it would be sent again, after LEAVE. */
 static bool can_leave(struct queue *queue)
 {
     return queue->entries.all.length == 0 && !queue_is_fetching(queue) &&
@@ -256,7 +259,7 @@ void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *con
         closed(context);
         return;
     }
-    if (queue->life < LIFE_CLOSING) /* else a second call, with another timeout */
+    if (queue->life < LIFE_CLOSING) /* else this is a second call */
         enter(queue, LIFE_CLOSING);
     queue->ending.closed = closed;
     queue->ending.context = context;
@@ -278,11 +281,14 @@ void queue_destroy(struct queue *queue)
 
 /* ---- timers ---------------------------------------------------------------------------------- */
 
-/* Sends what has become possible after an event. It runs from a timer: neither the daemon nor
- * route.c, which tells each connection that the server has changed, is the caller. START, DONE and
- * NACK go out by their own timers and replies, in the order in which the daemon asked and ended
- * leases. A unique job that was asked about before the first job with its id ended waits for that
- * job; asked about afterwards, it may be a retry of it. */
+/* Sends FETCH, the blocking commands and LEAVE, and passes the watch on, if an event has made that
+ * possible. Only TIMER_TURN calls this function: the event may be a call of the daemon or of
+ * route.c, and no callback may run inside those.
+ *
+ * START, DONE and NACK have their own timers and are also sent after their replies. So they reach
+ * Redis in the order in which the daemon asked about leases and ended leases. This order matters: a
+ * unique job that asks before the first job with its id ends must wait for that job; one that asks
+ * later may be a retry of it. */
 static void queue_turn(struct queue *queue)
 {
     fetch_all(queue->group);

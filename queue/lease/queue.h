@@ -1,11 +1,12 @@
 /* queue.h - the daemon's side of the job queue in Redis: takes leases on jobs and ends them.
  *
- * PROTOCOL.md defines the protocol. The queue connects and reconnects by itself. It waits while
- * Redis refuses commands, and it keeps results (DONE, NACK) until Redis has acknowledged them. It
- * logs each change of its state (enum queue_state) once.
+ * A lease is the right to run one attempt of a job for a limited time. PROTOCOL.md defines how
+ * leases are stored in Redis. The queue connects and reconnects by itself. It waits while Redis
+ * refuses commands. It keeps the results of jobs until Redis has acknowledged them.
  *
- * The daemon owns a lease from the `leased` callback until it calls queue_done, queue_retry or
- * queue_give_back. After that the queue owns the lease, and frees it when Redis has answered.
+ * The daemon owns a lease from the event `leased` until it ends the lease with queue_done,
+ * queue_retry, queue_give_back or queue_give_back_later. After that the queue owns the lease, and
+ * frees it when Redis has acknowledged the end.
  *
  * Loop thread only. Times in seconds are doubles named *_s. */
 #pragma once
@@ -24,27 +25,28 @@ struct queue;
 /* One attempt at one job. */
 struct lease {
     struct list_node node;  /* used by the queue */
-    struct queue *queue;    /* that it belongs to */
+    struct queue *queue;    /* that fetched the job */
     uint64_t number;        /* of the job */
-    uint32_t shard, shards; /* the queue's shard of the daemon's shards */
+    uint32_t shard, shards; /* index of the queue's shard, and number of the daemon's shards */
     char *raw;              /* the JSON of the job, malloc'd, with a NUL after raw_bytes. NULL if it
                                is longer than JOB_BYTES_MAX. The daemon may free it before the lease
                                ends, and set it to NULL */
     size_t raw_bytes;
-    size_t raw_bytes_max;   /* if raw is NULL: the most bytes that Redis may send. Less than
-                               JOB_BYTES_MAX if it breaks the connection when it sends more */
+    size_t raw_bytes_max;   /* if raw is NULL: the longest text that FETCH asked for. Less than
+                               JOB_BYTES_MAX after longer replies broke connections (limit.h) */
     char *head;             /* if raw is NULL: the first bytes of the JSON, JOB_EXCERPT_BYTES_MAX at
                                most, or NULL */
     size_t head_bytes;
     uint32_t attempt;       /* 1 = first */
     uint32_t attempts_max;
     uint32_t priority;      /* of the list that it came from */
-    uint64_t fetch;         /* counter of the FETCH call. The name of this daemon process (INST) and
-                               this counter form the token, which identifies the lease in Redis */
-    bool may_be_cancelled;  /* a cancel may apply to the job: if the job has an id, call queue_ask
-                      before it starts */
-    bool alone;             /* the last attempt of a job that may have killed a daemon; no other job
-                               may run at the same time */
+    uint64_t fetch;         /* counter of the FETCH call. INST, the name of this daemon process
+                               (instance.h), and this counter form the token, which identifies the
+                               lease in Redis */
+    bool may_be_cancelled;  /* a cancel may apply to the job. If it has an id, call queue_ask
+                               before the job starts */
+    bool alone;             /* the last attempt of a job that may have killed a daemon: the daemon
+                               runs no other job at the same time */
     bool lost;              /* another daemon has the job: write no output, post no result */
     bool ended;             /* the daemon has ended the lease; Redis may not have acknowledged it */
     const struct error *denied; /* set if Redis denied the key of an output: the job failed even
@@ -75,7 +77,7 @@ struct queue_value {
     uint32_t ttl_s;    /* 0 = none */
 };
 
-/* The result of a job and its outputs in Redis. */
+/* The result of a job, and the outputs that Redis stores. */
 struct queue_answer {
     char *result;               /* JSON, malloc'd; the queue takes ownership. NULL: out of memory */
     const char *id, *reply_to;  /* or NULL; copied */
@@ -91,17 +93,18 @@ struct queue_conditions {
     struct job_time not_before, expires;
 };
 
-/* The answer of Redis to queue_ask. The values are those in the reply of START. */
+/* The answer of Redis to queue_ask. The script START replies with these numbers. */
 enum start_decision {
     START_GO = 1,
-    START_WAITS,     /* not now. The lease has ended in Redis; call queue_give_back */
+    START_WAITS, /* not now. The lease has ended in Redis; call queue_give_back */
     START_EXPIRED,
-    START_DUPLICATE, /* answer with the kept result of the first job that has this id */
+    START_DUPLICATE, /* the first unique job with this id has ended: answer with its kept result */
     START_CANCELLED  /* also reported without queue_ask, for leases with an id */
 };
 
 struct queue_events {
     void *context;
+    /* The daemon has a new lease. */
     void (*leased)(void *context, struct lease *lease);
     /* Another daemon has the job now; lease->lost is set. The daemon must still end the lease, but
      * nothing is sent to Redis. */
@@ -125,15 +128,15 @@ struct queue_view {
     enum queue_state state;
     const char *reason;     /* why the state is not QUEUE_READY, a sentence; "" if it is */
     bool paused;            /* NS:paused existed at the last FETCH */
-    uint64_t length;        /* jobs in all lists at the last FETCH or LOOK */
-    uint64_t lengths[JOB_PRIORITIES]; /* of these, in NS:jobs:0 to NS:jobs:9 */
-    double oldest_s; /* all of these were pushed at most so long ago; 0 without jobs */
+    uint64_t length;        /* jobs in NS:jobs and NS:jobs:0 to :9 at the last FETCH or LOOK */
+    uint64_t lengths[JOB_PRIORITIES]; /* in NS:jobs:0 to NS:jobs:9 */
+    double oldest_s; /* upper bound of the age of the oldest of these jobs; 0 without jobs */
     uint64_t results, dead_listed, delayed; /* entries of NS:results, NS:dead, NS:delayed */
-    uint64_t unacknowledged; /* ended leases whose end Redis has not acknowledged yet */
-    uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start: metrics.def
-                                                            explains them */
+    uint64_t unacknowledged;                /* leases whose end Redis has not acknowledged yet */
+    uint64_t redelivered, stale, dropped, dead, trimmed; /* counters since the start; see
+                                                            daemon/telemetry/metrics.def */
     uint64_t connects;      /* successful connects since the start */
-    char version[32];       /* of the first server; "" until it is known */
+    char version[32];       /* of the first Redis server; "" until it is known */
 };
 
 /* `options` and `instance` (INST, the name of this daemon process: instance.h) must outlive the
@@ -144,21 +147,21 @@ struct queue *queue_create(uv_loop_t *loop, const struct options *options, const
                            const struct queue_events *events, struct error *error);
 void queue_start(struct queue *queue);
 
-/* The prefix of all its keys. Lives as long as the queue. */
+/* The prefix of all keys of the queue. The string lives as long as the queue. */
 const char *queue_namespace(const struct queue *queue);
 
-/* Sets how many more leases the daemon can take (its free places). The queue fetches at most
- * min(places, batch) jobs per call. 0 pauses fetching. Several shards have group_set_places. */
+/* Sets the number of free places: how many more leases the daemon can take. The queue fetches at
+ * most min(places, batch) jobs per call, where `batch` is the option. 0 pauses fetching. Only for
+ * queues of queue_create; see group_set_places. */
 void queue_set_places(struct queue *queue, uint32_t places);
 
 /* Asks Redis if the job may start. start_decided is called later from the loop, unless the lease is
- * lost or ended first. Required only for jobs with conditions, and for marked leases with an id.
- * Returns false if memory is short. */
+ * lost or ended first. Required only for jobs with conditions, and for jobs with an id if
+ * lease->may_be_cancelled is set. Returns false if memory is short. */
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
-/* queue_done, queue_retry, queue_give_back and queue_give_back_later end a lease. queue_done and
- * queue_retry return false if memory is short for the answer; they then work like queue_give_back.
- */
+/* Each of the next functions, except queue_last_attempt, ends a lease. queue_done and queue_retry
+ * return false if memory is short for the answer; they then work like queue_give_back. */
 bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
 /* Counts the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
  * (queue_last_attempt), the job is dead and `answer` is its result. Else `answer` is NULL. */
@@ -167,19 +170,19 @@ bool queue_last_attempt(const struct lease *lease);
 /* Returns the job to the queue at once and does not count the attempt: for a drain, or if another
  * job is at fault. */
 void queue_give_back(struct queue *queue, struct lease *lease);
-/* Does not count the attempt and delays the job: for a job that only waiting can help. The delays
- * are 1 s, 4 s, 16 s, ... at most 5 min, also if other attempts are between them. */
+/* Delays the job and does not count the attempt, for example because the disk is full. The delays
+ * are 1 s, 4 s, 16 s, ... at most 5 min; they also grow if other attempts are between them. */
 void queue_give_back_later(struct queue *queue, struct lease *lease);
 
-/* Values of at least this size count as large reads: see READS_* in limits.h. */
+/* Images of at least this size count as large: see READS_* in limits.h. */
 #define QUEUE_READ_LARGE (64 * KIB)
 /* Reads an image that is stored in the queue's Redis. The callback gets either malloc'd bytes, and
  * owns them, or one of the errors input_missing, input_too_large and input_unreadable.
  *
- * READS_* in limits.h bound the memory of all reads, over all shards. Therefore the owner of the
+ * READS_* in limits.h bound the memory of all reads of all shards. Therefore the owner of the
  * bytes must call queue_read_release with their length after freeing them.
  *
- * rank: of the job, which decides the order of reads that wait for room; NULL: it overtakes none.
+ * rank: of the job. Reads that wait are in the order of their ranks. NULL: after all others.
  * Returns a handle for queue_read_cancel, after which the callback is not called. Returns NULL if
  * memory is short. */
 typedef void (*queue_read_cb)(void *context, uint8_t *bytes, size_t length,
@@ -189,16 +192,16 @@ void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, const
 void queue_read_release(struct queue *queue, size_t length);
 void queue_read_cancel(struct queue *queue, void *handle);
 
-/* Returns the queue's snapshot, updated by this call. The queue owns it. */
+/* Updates and returns the queue's snapshot. The queue owns it. */
 const struct queue_view *queue_view(struct queue *queue);
 
 /* Stores the daemon's statistics (JSON) at NS:stats:INST, which expires after ttl_s. The text is
  * dropped if Redis is unavailable or has not answered the previous call. */
 void queue_publish(struct queue *queue, const char *text, double ttl_s);
 
-/* Drains the queue: fetches nothing more, waits for running leases and for all acknowledgements,
- * and closes the connections. Gives up waiting after timeout_s. Then calls `closed`, after which
- * queue_destroy may be called. A second call before that sets another timeout. */
+/* Drains the queue: fetches nothing more, waits until all leases have ended and Redis has
+ * acknowledged it, and closes the connections. Stops waiting after timeout_s. Then calls `closed`,
+ * after which queue_destroy may be called. A second call before that sets another timeout. */
 void queue_close(struct queue *queue, double timeout_s, void (*closed)(void *context),
                  void *context);
 /* Frees the queue and the leases that are left. A queue that was started but not closed is freed

@@ -7,12 +7,12 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* A read fails after this many attempts that ended in a lost connection, a failed connect or a
- * refusal. */
+/* A read fails after this many attempts. An attempt fails if the connection breaks, cannot be made,
+ * or Redis refuses the command. */
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
-/* Bytes of the first GETRANGE: saves a command for thumbnails, and transfers 1% more for large
- * images. */
+/* Bytes of the first GETRANGE. It makes the other two commands unnecessary for small images; of
+ * large images it transfers these bytes twice, about 1% more. */
 #define FIRST_BYTES QUEUE_READ_LARGE
 
 static const char lost[] = "the connection to Redis was lost";
@@ -25,13 +25,13 @@ struct read {
     uint64_t bytes_max;
     queue_read_cb callback;
     void *context;
-    unsigned tries;
-    uint64_t due_ms;  /* time of the next attempt, uv_now */
-    bool out;         /* a command is outstanding */
+    unsigned tries;  /* failed attempts */
+    uint64_t due_ms; /* time of the next attempt, uv_now */
+    bool out;        /* a command is outstanding */
     bool cancelled;
-    enum permit holds; /* the room that it has */
-    enum permit waits; /* the room that it waits for */
-    size_t bytes;     /* counted towards READS_LARGE_BYTES */
+    enum permit holds; /* the permit that it has */
+    enum permit waits; /* the permit that it waits for */
+    size_t bytes;      /* its part of read_permits.large_bytes */
     char key[];
 };
 
@@ -39,8 +39,8 @@ static bool begin_large(struct read *read);
 static void start(struct read *read);
 static void retry_later(struct read *read);
 
-/* Starts reads of the queue that wait for room of a kind, until the room is used up. Returns false
- * if it is. */
+/* Starts the reads of the queue that wait for a permit of this kind, in order, until none is free.
+ * Returns false if a read must still wait. */
 static bool wake_queue(struct queue *queue, enum permit permit)
 {
     list_each(node, &queue->reads) {
@@ -58,7 +58,8 @@ static bool wake_queue(struct queue *queue, enum permit permit)
     return true;
 }
 
-/* Starts the reads that wait for room of a kind: of each queue in order, of the queues in turn. */
+/* Starts the reads of all queues that wait for a permit of this kind. Each call begins with another
+ * queue, so that all queues get the same chance. */
 static void wake_each(struct group *group, enum permit permit)
 {
     uint32_t first = group->reads.next++;
@@ -69,8 +70,9 @@ static void wake_each(struct group *group, enum permit permit)
     }
 }
 
-/* A read that cannot start leaves its room, which wakes the next one. These calls do not nest: else
- * the stack would grow with the number of reads. */
+/* Call when a permit is free. A read that gets the permit but cannot start gives it up, which calls
+ * this function again. The inner call only counts itself, and the outermost one repeats its work:
+ * else the stack would grow with the number of reads. */
 static void wake(struct group *group, enum permit permit)
 {
     unsigned seen;
@@ -115,8 +117,8 @@ static void read_free(struct read *read)
         release(queue, holds, bytes);
 }
 
-/* Counts the bytes towards the limit of their length, even if they were read as a large image:
- * queue_read_release knows only the length. */
+/* Passes the permit to the caller. Its kind must follow from the length, which is all that
+ * queue_read_release knows: a read with a large permit may have found a small image. */
 static void hand_over(struct read *read, size_t length)
 {
     struct group *group = read->queue->group;
@@ -130,7 +132,7 @@ static void hand_over(struct read *read, size_t length)
         wake(group, PERMIT_LARGE);
 }
 
-/* Ends a read. On success the caller holds its room until queue_read_release. */
+/* Ends a read. On success the caller holds the permit until queue_read_release. */
 static void finish(struct read *read, uint8_t *bytes, size_t length, const struct error *error)
 {
     queue_read_cb callback = read->callback;
@@ -148,7 +150,7 @@ static void finish(struct read *read, uint8_t *bytes, size_t length, const struc
         finish(read, NULL, 0, &failure);                                                           \
     } while (0)
 
-/* A read that cannot go on now gives its room to others, and begins again later. */
+/* A read that cannot go on now gives its permit to others, and begins again later. */
 static void give_up_permit(struct read *read)
 {
     enum permit holds = read->holds;
@@ -181,16 +183,17 @@ static void try_failed(struct read *read, const char *reason)
         retry_later(read);
 }
 
-/* Returns true if the slot of the key is migrating between Cluster nodes. Such a read is retried
- * without a limit here; job_timeout_s ends it. */
+/* Whether the error says that the key's hash slot is migrating between Cluster nodes. The number of
+ * attempts is then not limited here; the option job_timeout_s ends the job. */
 static bool is_on_its_way(const char *error)
 {
     return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||
            strncmp(error, "CLUSTERDOWN", 11) == 0;
 }
 
-/* Handles a missing reply, an error and a cancelled read. Returns true if it was one of them. */
-static bool settled(struct read *read, redisReply *reply)
+/* Ends a cancelled read, and handles a missing reply and an error reply. Returns false if the reply
+ * must still be handled. */
+static bool is_handled(struct read *read, redisReply *reply)
 {
     read->out = false;
     if (read->cancelled) {
@@ -232,20 +235,21 @@ static void take(struct read *read, redisReply *reply)
 static void got(void *context, redisReply *reply)
 {
     struct read *read = context;
-    if (settled(read, reply))
+    if (is_handled(read, reply))
         return;
     if (reply->type == REDIS_REPLY_NIL) {
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not exist", read->key);
     } else if (reply->type != REDIS_REPLY_STRING) { /* uncovered: server */
         try_failed(read, unexpected);
-    } else if ((uint64_t)reply->len > read->bytes_max) { /* grew after STRLEN */
+    } else if ((uint64_t)reply->len > read->bytes_max) { /* the image has grown after STRLEN */
         too_large(read, (uint64_t)reply->len);
     } else {
         take(read, reply);
     }
 }
 
-/* A single read may exceed READS_LARGE_BYTES if no other large one runs. */
+/* Counts the bytes of a large read. One read may exceed READS_LARGE_BYTES if no other is counted;
+ * else returns false if the sum would. */
 static bool take_bytes(struct read *read, size_t bytes)
 {
     struct group *group = read->queue->group;
@@ -260,7 +264,7 @@ static bool take_bytes(struct read *read, size_t bytes)
 static void measured(void *context, redisReply *reply)
 {
     struct read *read = context;
-    if (settled(read, reply))
+    if (is_handled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_INTEGER) /* uncovered: server */
         try_failed(read, unexpected);
@@ -272,7 +276,8 @@ static void measured(void *context, redisReply *reply)
         try_failed(read, lost);
 }
 
-/* Returns false if STRLEN could not be sent. */
+/* Exchanges the small permit for a large one, or waits for it, and sends STRLEN. Returns false if
+ * STRLEN could not be sent. */
 static bool begin_large(struct read *read)
 {
     struct queue *queue = read->queue;
@@ -293,7 +298,7 @@ static uint64_t first_bytes(const struct read *read)
 static void got_first(void *context, redisReply *reply)
 {
     struct read *read = context;
-    if (settled(read, reply))
+    if (is_handled(read, reply))
         return;
     if (reply->type != REDIS_REPLY_STRING) /* uncovered: server */
         try_failed(read, unexpected);
@@ -303,7 +308,8 @@ static void got_first(void *context, redisReply *reply)
         try_failed(read, lost);
 }
 
-/* Without a connection nothing is sent; queue.c calls read_pump after the connect. */
+/* Sends GETRANGE if there is a connection and a small permit. Without a connection, read_pump tries
+ * again after the next connect. */
 static void start(struct read *read)
 {
     if (!can_send(read->queue) ||
@@ -331,8 +337,9 @@ void read_pump(struct queue *queue)
         timer_start(queue, TIMER_READ, next - now);
 }
 
-/* Counts a failed connect for each read without a command. A callback may cancel other reads, so
- * the loop starts again at the head of the list after each one. */
+/* Counts a failed attempt for each read that waits. Reads with an outstanding command get a NULL
+ * reply instead. A callback of try_failed may cancel other reads, so the search starts again at the
+ * head of the list after each call. */
 void read_down(struct queue *queue, const char *reason)
 {
     struct read *spent;

@@ -9,14 +9,16 @@
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 
-/* A fraction of reap_s, plus or minus: spreads daemons that were started together. */
+/* The time between REAPs is reap_s, plus or minus this fraction at random: spreads the calls of
+ * daemons that were started together. */
 #define REAP_JITTER 0.2
-/* In units of renew_s: by the second scan a live daemon has renewed its leases. */
+/* Time between the two scans in units of renew_s: in it each live daemon renews its leases. */
 #define SECOND_SCAN 1.5
-/* Each daemon reads the names of all daemons before a REAP. With more names than this, it reads
- * them as many times less often. Else 10,000 daemons would keep Redis busy with their names. */
+/* Each daemon reads the names of all daemons before a REAP. If there are F x NAMES_MAX names, it
+ * reads them F times less often. Else 10,000 daemons would keep Redis busy with reading names. */
 #define NAMES_MAX 100
 
+/* Ends the lease of a job that has no attempt left, with the result "dead". */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
     struct job_rules rules = {queue->options->namespace, 1};
@@ -56,14 +58,14 @@ static void dead_letter(struct queue *queue, struct entry *entry)
     job_clear(&job);
 }
 
-/* The reply of REAP: PROTOCOL.md. */
+/* The first elements of the reply of REAP (PROTOCOL.md). */
 struct reap_reply {
     long long back; /* number of jobs that went back to the queue */
-    bool more;      /* than one call may do */
+    bool more;      /* another call is necessary */
     long long time; /* of Redis, Unix ms */
-    bool expired;   /* some leases have ended */
+    bool expired;   /* leases have expired since the first scan */
 };
-enum { REAP_HEAD = 4 }; /* then number, attempt and text of each dead job */
+enum { REAP_HEAD = 4 }; /* elements before number, attempt and text of each dead job */
 
 static struct reap_reply read_reply(const redisReply *reply)
 {
@@ -80,9 +82,9 @@ static uint64_t second_scan_ms(const struct queue *queue)
     return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
 }
 
-/* Called after the last batch of a REAP with Redis's time. The next scan takes the leases that had
- * ended by then and were not renewed. If it is too early for the second scan, the first scan stays
- * as it is. */
+/* Call after the last call of a scan. A second scan is also the first scan for the next REAP. A
+ * scan that came too early to be the second one changes nothing, unless Redis's clock went back. If
+ * leases have expired, the second scan comes soon, even before reap_s has passed. */
 static void note_scan(struct queue *queue, const struct reap_reply *reply)
 {
     struct reap *reap = &queue->reap;
@@ -94,7 +96,7 @@ static void note_scan(struct queue *queue, const struct reap_reply *reply)
         timer_start(queue, TIMER_REAP, second_scan_ms(queue));
 }
 
-static void start(struct queue *queue, bool expired_too);
+static void start(struct queue *queue, bool scans);
 
 static void reaped(void *context, redisReply *reply)
 {
@@ -131,7 +133,7 @@ static void reaped(void *context, redisReply *reply)
         note_scan(queue, &head);
 }
 
-/* Adds the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX per call. */
+/* Adds the names of the daemons of this host whose process is gone, at most QUEUE_BATCH_MAX. */
 static void add_gone(struct script_call *call, struct queue *queue, const redisReply *names)
 {
     size_t gone = 0;
@@ -149,7 +151,7 @@ static void add_gone(struct script_call *call, struct queue *queue, const redisR
     queue->reap.names = gone > QUEUE_BATCH_MAX ? NAMES_FIRST : NAMES_ALL;
 }
 
-/* `names`: of all daemons, or NULL. */
+/* names: the reply of ZRANGE, or NULL if it was not sent. */
 static void send_reap(struct queue *queue, const redisReply *names)
 {
     const struct options *options = queue->options;
@@ -187,19 +189,20 @@ static void listed(void *context, redisReply *reply)
     send_reap(queue, reply);
 }
 
-/* Starts a REAP unless one runs. expired_too: also scans for expired leases.
+/* Starts a REAP unless one runs. scans: it also scans for expired leases.
  *
- * Reads the names of all daemons first: only their own host can tell if their process is gone. The
- * leases of such a daemon also end by themselves, so that large fleets read them seldom. */
-static void start(struct queue *queue, bool expired_too)
+ * Reads the names of all daemons first. Only a daemon on the same host can tell that the process of
+ * another one is gone. This only saves time, because the leases of a dead daemon expire anyway: in
+ * a large fleet the names are read less often. */
+static void start(struct queue *queue, bool scans)
 {
     struct reap *reap = &queue->reap;
     if (reap->state != REAP_NOT || queue_is_closing(queue) || !redis_up(queue->redis))
         return;
-    bool second = reap->scan_time >= 0 && /* by a clock without steps */
+    bool second = reap->scan_time >= 0 && /* measured by uv_now, a clock without steps */
                   uv_now(queue->loop) - reap->scan_loop_ms >= second_scan_ms(queue);
-    reap->scan = !expired_too ? SCAN_NOT : second ? SCAN_SECOND : SCAN_FIRST;
-    if (expired_too && uv_now(queue->loop) < reap->names_due_ms) {
+    reap->scan = !scans ? SCAN_NOT : second ? SCAN_SECOND : SCAN_FIRST;
+    if (scans && uv_now(queue->loop) < reap->names_due_ms) {
         send_reap(queue, NULL);
         return;
     }
@@ -218,7 +221,8 @@ void reap_up(struct queue *queue, bool first)
 {
     if (first)
         start(queue, false);
-    /* After an outage all leases seem expired. The delay lets their daemons renew them. */
+    /* After an outage of Redis all leases seem expired. A new first scan gives their daemons the
+     * time to renew them. */
     queue->reap.scan_time = -1;
     start_timer(queue);
 }

@@ -1,42 +1,47 @@
-/* reap.h - recovers the leases of dead daemons, through the script REAP. */
+/* reap.h - returns the jobs of dead daemons to the queue, by the script REAP.
+ *
+ * REAP takes expired leases, and at once those of daemons of this host whose process is gone.
+ * Expired leases are taken at the second of two scans (PROTOCOL.md, Two scans). If the clock of
+ * Redis has stepped, the leases of live daemons seem expired at the first scan, but by the second
+ * one they have been renewed. Loop thread only. */
 #pragma once
 
 #include "queue/lease/limit.h"
 #include "queue/lease/queue.h"
 
-/* REAP: a ZRANGE reads the names in NS:inst, unless it is too early to read them again. Then the
- * script runs. If it has more to do than one call may, both steps follow again. */
+/* First ZRANGE reads the names of all daemons in NS:inst, unless names_due_ms has not come yet.
+ * Then the script runs. If one call cannot do everything, both follow again. */
 enum reap_state { REAP_NOT, REAP_READS_NAMES, REAP_RUNS };
 
-/* The names of daemons that are gone in a call. */
+/* Which daemons whose process is gone a call of REAP names. */
 enum reap_names {
-    NAMES_NOT,  /* they were not read for it */
+    NAMES_NOT, /* none: the names were not read for this call */
     NAMES_ALL,
-    NAMES_FIRST /* more daemons are gone than one call may name */
+    NAMES_FIRST /* not all: more are gone than one call may name */
 };
 
-/* Whether a call, and those that follow it, also scan for expired leases. */
+/* Whether a call, and the calls that go on with its work, also scan for expired leases. */
 enum reap_scan {
     SCAN_NOT,
-    SCAN_FIRST,
-    SCAN_SECOND /* it takes the leases that had ended by scan_time */
+    SCAN_FIRST, /* takes none of them */
+    SCAN_SECOND /* takes those that had expired by scan_time */
 };
 
 struct reap {
     enum reap_state state;
-    struct limit limit;
-    uint64_t counter;      /* of the outstanding call; in the step REAP_RUNS */
-    uint32_t count;        /* the most leases that it takes */
-    enum reap_names names;
-    enum reap_scan scan;
-    long long scan_time;   /* Redis's time at the first scan, Unix ms; -1: no scan since the last
-                              connect */
+    struct limit limit;    /* of the leases per call */
+    uint64_t counter;      /* of the outstanding call, like that of a FETCH; in REAP_RUNS */
+    uint32_t count;        /* the most leases that this call may take */
+    enum reap_names names; /* of this call */
+    enum reap_scan scan;   /* of this call */
+    long long scan_time;   /* Redis's time at the last first scan, Unix ms; -1: none since the
+                              connection was made */
     uint64_t scan_loop_ms; /* the same moment, uv_now */
-    size_t name_count;     /* in NS:inst when it was read last */
-    uint64_t names_due_ms; /* not read again before this time, uv_now */
+    size_t name_count;     /* names in NS:inst at the last ZRANGE */
+    uint64_t names_due_ms; /* no ZRANGE before this time, uv_now */
 };
 
-/* The main connection is new. first: of this daemon, which then looks for daemons of its host whose
- * process is gone. */
+/* Call when the main connection is up. first: for the first time since the daemon's start; a REAP
+ * without a scan then returns the jobs of a process that died before. */
 void reap_up(struct queue *queue, bool first);
-void reap_due(struct queue *queue); /* the timer expired */
+void reap_due(struct queue *queue); /* call when TIMER_REAP expires */

@@ -18,7 +18,8 @@ static bool info_value(const redisReply *reply, const char *name, char *value, s
     return at != NULL;
 }
 
-/* A hash tag puts all keys of the namespace in one slot, as scripts require. */
+/* A hash tag {...} in the namespace puts all keys in one hash slot of a Cluster, as scripts
+ * require. */
 static bool has_hash_tag(const char *ns)
 {
     const char *open = strchr(ns, '{');

@@ -3,4 +3,5 @@
 
 #include "queue/lease/queue.h"
 
-void server_check(struct queue *queue); /* asks INFO; logs what does not suit */
+/* Sends INFO. Logs an error or a warning for each property of the server that does not suit. */
+void server_check(struct queue *queue);

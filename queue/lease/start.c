@@ -6,8 +6,8 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Longest wait of a unique job for the first job with its id, in ms. The end of the first job wakes
- * it earlier. The limit covers keys that somebody deleted by hand. */
+/* Longest wait of a unique job for the first job with its id, in ms. Usually the end of the first
+ * job wakes it earlier. The limit helps if keys were deleted by hand. */
 #define FOLLOW_MS 300000
 
 struct ask {
@@ -16,7 +16,7 @@ struct ask {
     char *id;            /* or NULL */
     bool unique;
     struct job_time not_before, expires;
-    bool sent;           /* in the call without a reply */
+    bool sent;           /* in the outstanding call */
     bool sent_before;    /* an earlier call had no reply: Redis may have run it */
 };
 
@@ -97,7 +97,7 @@ static void start_answered(void *context, redisReply *reply)
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_START);
         put_back(queue, true);
-        if (calls_ready(queue)) /* the link is up: memory was short to send again */
+        if (calls_ready(queue)) /* still connected: memory was short to send again */
             timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
@@ -116,7 +116,7 @@ static void start_answered(void *context, redisReply *reply)
     }
     start_pump(queue);
     if (waits)
-        idle_end(queue); /* the reply of FETCH gives the time of the next due job */
+        idle_end(queue); /* a job was delayed: the reply of FETCH says when the next one is due */
 }
 
 static void add_ms(struct script_call *call, const struct job_time *time, double ms)

@@ -1,4 +1,4 @@
-/* timers.h - the timers of a queue. Loop thread only. */
+/* timers.h - the timers of a queue: one per purpose. Loop thread only. */
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ enum queue_timer {
     TIMER_IDLE,    /* the next LOOK */
     TIMER_START,   /* GATHER_MS between START calls, or a retry */
     TIMER_DONE,
-    TIMER_NACK, /* GATHER_MS between calls of a outbox, or a retry */
+    TIMER_NACK, /* GATHER_MS between calls of an outbox, or a retry */
     TIMER_RENEW,
     TIMER_REAP,
     TIMER_READ,

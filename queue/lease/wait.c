@@ -7,9 +7,10 @@
 
 static void unblocked(void *context, redisReply *reply);
 
-/* A daemon that learned of a job by a message (listen.c) and then passed the watch on still waits
- * on NS:jobs. It must wait on NS:wake, or nobody reads the messages there. If Redis refuses, the
- * wait ends after block_s. */
+/* Ends a BLMOVE of NS:jobs if this daemon is no longer the watcher. That happens if it learned of a
+ * job by a message on the third connection (listen.c) and passed the watch on. The daemon must then
+ * wait for NS:wake, or no daemon may read the next message. If Redis refuses CLIENT UNBLOCK, the
+ * BLMOVE ends after block_s. */
 static void leave_list(struct queue *queue)
 {
     if (queue->wait.on == WAIT_ON_JOBS && queue->watch == WATCH_NOT && queue->wait.id != 0 &&
@@ -46,7 +47,7 @@ void wait_pump(struct queue *queue)
     leave_list(queue);
     if (!idle_may_wait(queue) || queue->wait.on != WAIT_NOT || !redis_up(queue->wait.redis))
         return;
-    double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait for ever */
+    double block_s = fmax(queue->options->block_s, 0.01); /* 0 would wait forever */
     enum queue_wait wait = queue->watch == WATCH_NOT ? WAIT_ON_WAKE : WAIT_ON_JOBS;
     bool sent =
         wait == WAIT_ON_WAKE
@@ -57,8 +58,8 @@ void wait_pump(struct queue *queue)
     queue->wait.on = sent ? wait : WAIT_NOT;
 }
 
-/* Handles a message from NS:wake. If this daemon can no longer fetch, it passes the watch on: the
- * new watcher finds the remaining jobs. */
+/* Handles a message from NS:wake: "watch" (be the watcher) or "fetch". If this daemon cannot fetch
+ * now, it passes the watch on: the new watcher finds the jobs. */
 static void take_wake_message(struct queue *queue, const redisReply *message)
 {
     if (!idle_may_wait(queue) || !calls_ready(queue))

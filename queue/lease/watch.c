@@ -8,7 +8,8 @@ void watch_pass(struct queue *queue)
     if (queue->life == LIFE_SHUT || !redis_up(queue->redis))
         return;
     if (queue->life == LIFE_LEAVING)
-        (void)lease_leave(queue, "pass"); /* RENEW would add the daemon's name again */
+        (void)lease_leave(queue, "pass"); /* RENEW would add the daemon's name again,
+                                             which LEAVE has removed */
     else
         lease_renew_pass(queue);
 }
@@ -20,8 +21,8 @@ void watch_job_came(struct queue *queue)
     idle_end(queue);
 }
 
-/* A queue that has left the idle state waits for no push; while other shards have all places, it
- * does not fetch either. */
+/* Whether this daemon is no use as the watcher: it cannot take jobs, or it does not wait for a push
+ * because it is not idle, and cannot fetch because other shards hold all places. */
 static bool is_watch_unused(const struct queue *queue)
 {
     return queue_is_closing(queue) || !places_open(queue) ||

@@ -357,7 +357,7 @@ static void forged_numbers(struct rig *rig)
     rig_push(rig, "m", 3);
     rig_wait_done(rig, 20, "n");
     rig_saw_done(rig, "m");
-    saw_logged(rig, daemon, "5 entries of gpuimgd:jobs");
+    saw_logged(rig, daemon, "5 entries of the lists of gpuimgd");
 }
 
 /* ---- images in keys -------------------------------------------------------------------------- */
@@ -455,7 +455,7 @@ const struct fault_case redis_faults[] = {
     CASE("300 leases run out", "two reapers", two_reapers,
          "300 done once; all at attempt 2; 300 put back by 2"),
     CASE("4 jobs", "forged @N", forged_numbers,
-         "1 done once; 3 done once; said 5 entries of gpuimgd:jobs"),
+         "1 done once; 3 done once; said 5 entries of the lists of gpuimgd"),
     CASE("20 pictures in keys", "no room for them", keys_without_room, "4 asked for; 21 done once"),
     CASE("a key and a file as outputs", "the file cannot be written", dead_beside_a_key,
          "within 20 s; x: dead write_failed, attempt 3; key \"gpuimgd:img:x\"; with bytes; it is "
