@@ -89,7 +89,7 @@ static enum status parse_socket(struct redis_address *address, const char *text,
     return STATUS_OK;
 }
 
-/* Parses one element of a list: "host", "host:port" or "[v6]:port". `port` is the default. */
+/* Parses one element of a list: "host", "host:port" or "[v6]:port". port: if it has none. */
 static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *text,
                                   const char *port, struct error *error)
 {
@@ -121,7 +121,7 @@ static enum status parse_endpoint(struct redis_endpoint *endpoint, const char *t
     return STATUS_OK;
 }
 
-/* Parses a list with commas. `port` is the port of an element without one. */
+/* Parses a list separated by commas. port: of an element without a port. */
 static enum status parse_list(struct redis_address *address, const char *text, const char *port,
                               struct error *error)
 {
@@ -185,7 +185,7 @@ static bool decode(char *to, size_t size, const char *text, size_t length)
     return used > 0;
 }
 
-/* "user:password", ":password" or "password"; text[0..length). */
+/* Parses "user:password", ":password" or "password", in text[0..length). */
 static enum status parse_user(struct redis_address *address, const char *text, size_t length,
                               const char *url, struct error *error)
 {

@@ -4,7 +4,7 @@
 
 #include "conf/status.h"
 
-/* Seed nodes of a Cluster, or Sentinels. Three or five are usual. */
+/* The most servers or Sentinels in one address. Three or five are usual. */
 #define REDIS_ENDPOINTS_MAX 16
 #define REDIS_MASTER_BYTES_MAX 128
 #define REDIS_USER_BYTES_MAX     256
@@ -12,28 +12,30 @@
 /* "[host]:port" with its NUL. */
 #define REDIS_ENDPOINT_TEXT_MAX 272
 
-/* The socket on which one server listens. */
+/* Where one server listens. */
 struct redis_endpoint {
     bool is_unix;
-    char host[256]; /* with is_unix: the path of the socket */
+    char host[256]; /* if is_unix: the path of the socket */
     char port[8];
 };
 
 struct redis_address {
-    bool tls;                                /* of all servers, Sentinels included */
+    bool tls;                                /* connect to all servers or Sentinels with TLS */
     char user[REDIS_USER_BYTES_MAX];         /* of a URL; "": the default user */
-    char password[REDIS_PASSWORD_BYTES_MAX]; /* "": the URL has none, and the options count */
-    long database;                           /* of a URL; -1: the option counts */
-    char master[REDIS_MASTER_BYTES_MAX]; /* its name in Sentinel; "": no Sentinels, but servers */
-    size_t count;
+    char password[REDIS_PASSWORD_BYTES_MAX]; /* of a URL; "": none, so use redis_username and
+                                                redis_password_file */
+    long database;                           /* of a URL; -1: none, so use redis_database */
+    char master[REDIS_MASTER_BYTES_MAX]; /* if the endpoints are Sentinels: the name of the master
+                                            that they monitor; else "" */
+    size_t count;                        /* of endpoints */
     struct redis_endpoint endpoints[REDIS_ENDPOINTS_MAX];
 };
 
 /* Accepts "host" (port 6379), "host:port", "[v6]:port", a list of these separated by commas,
  * "unix:/path", "sentinel://MASTER@host:port,..." (port 26379), and
  * "redis://[user:password@]LIST[/database]". "rediss://" and "sentinels://" are the same with TLS;
- * a build without OpenSSL refuses them. Fails with STATUS_BAD_JOB and a sentence in `error` for
- * everything else. */
+ * a build without OpenSSL refuses them. For everything else it fails with STATUS_BAD_JOB and a
+ * sentence in `error`. */
 enum status redis_address_parse(struct redis_address *address, const char *text,
                                 struct error *error) MUST_CHECK;
 

@@ -9,14 +9,14 @@
 
 static bool reserve(struct command *command, size_t bytes)
 {
-    if (command->failed || command->room - command->length >= bytes)
+    if (command->failed || command->capacity - command->length >= bytes)
         return !command->failed;
-    size_t room = 2 * command->room + bytes + FIRST_BYTES;
-    char *text = realloc(command->text, room);
+    size_t capacity = 2 * command->capacity + bytes + FIRST_BYTES;
+    char *text = realloc(command->text, capacity);
     command->failed = !text;
     if (text) {
         command->text = text;
-        command->room = room;
+        command->capacity = capacity;
     }
     return text != NULL;
 }

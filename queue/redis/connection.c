@@ -1,4 +1,4 @@
-/* connection.c - reconnects, does the handshake, and logs changes. A struct link has the socket. */
+/* connection.c - makes a link to the server that the route names, and a new one when it breaks. */
 #include "queue/redis/connection.h"
 
 #include <assert.h>
@@ -18,9 +18,11 @@
 #include "queue/redis/lookup.h"
 #include "queue/redis/route.h"
 
+/* The pause before a reconnect begins at the first value and doubles up to the second one. */
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS 5000
-#define SWITCH_MS 100 /* spreads the daemons that a failover disconnects at once */
+/* The longest pause before a change to another server: spreads the daemons after a failover. */
+#define SWITCH_MS          100
 #define PASSWORD_BYTES_MAX 4096
 
 struct redis {
@@ -28,16 +30,16 @@ struct redis {
     struct redis_options options;
     struct redis_events events;
     struct route_member member;
-    struct redis_endpoint at; /* the server of the link, or of the last one */
-    struct link *link;       /* NULL between attempts */
-    struct lookup *lookup;   /* of at.host; a slow one may last for several attempts */
-    struct addrinfo *found;  /* result of a lookup that ended between attempts */
+    struct redis_endpoint at; /* the server of the current or last link */
+    struct link *link;        /* NULL between two attempts to connect */
+    struct lookup *lookup;    /* of at.host, or NULL; a slow one may last for several attempts */
+    struct addrinfo *found;   /* result of a lookup that ended between two attempts, or NULL */
     bool up, closing;
     bool awaits_route;       /* the next attempt waits until the route knows the server */
-    bool suspect;            /* redis_drop was called, redis_mark_healthy not yet */
-    uv_timer_t retry;
-    uint64_t backoff_ms;
-    uint64_t up_ms;          /* when it was last made, uv_now */
+    bool suspect;            /* redis_drop was called, and redis_mark_healthy not since */
+    uv_timer_t retry;        /* the pause before the next attempt */
+    uint64_t backoff_ms;     /* length of the next pause, before randomization */
+    uint64_t up_ms;          /* when the connection was last up, uv_now */
     char refusal[ERROR_TEXT_MAX]; /* the first error reply of the handshake */
     char last_logged[ERROR_TEXT_MAX]; /* the last reason that was logged */
     void (*closed)(void *context);
@@ -90,8 +92,9 @@ static void detach_link(struct redis *redis, const char *reason, uint64_t delay_
     link_cancel_calls(link);
 }
 
-/* Randomized, so that daemons that lost the same Redis do not reconnect at the same moment. After a
- * connection that lasted, the pauses begin again. */
+/* Returns the next pause. It is random, so that daemons that lost the same Redis do not reconnect
+ * at the same moment. After a connection that lasted 2 x BACKOFF_LAST_MS, pauses are short again.
+ */
 static uint64_t next_backoff(struct redis *redis)
 {
     if (redis->up && uv_now(redis->loop) - redis->up_ms >= 2 * BACKOFF_LAST_MS)
@@ -167,8 +170,9 @@ static void route_unresolved(void *context, const char *reason)
     redis->events.down(redis->events.context, reason);
 }
 
-/* Consumes MOVED and pub/sub messages. The link to the old node is then closed, so the command that
- * got MOVED sees a NULL reply, as after a broken connection. */
+/* Handles MOVED replies and pub/sub messages; returns true if the reply was one. After MOVED the
+ * route closes the link to the old node, so the command gets a NULL reply, as after a broken
+ * connection. */
 static bool intercept(void *context, const redisReply *reply)
 {
     struct redis *redis = context;
@@ -184,8 +188,8 @@ static bool intercept(void *context, const redisReply *reply)
 
 /* ---- the handshake: AUTH, SELECT, ROLE, PING ---------------------------------------------- */
 
-/* Returns the first line of the file, to be freed, or NULL with `reason` set. The file is read at
- * each connect, so that a new password needs no restart. */
+/* Returns the first line of the file, malloc'd, or NULL with `reason` set. Each connect reads the
+ * file, so that a new password needs no restart. */
 static char *read_password(const char *path, char *reason, size_t size)
 {
     struct stat info;
@@ -250,7 +254,8 @@ static void finish_handshake(struct redis *redis)
     redis->events.up(redis->events.context);
 }
 
-/* Checks the reply of ROLE: a Sentinel may name an old master that has become a replica. */
+/* Whether a reply of ROLE comes from a replica. A Sentinel may name an old master that has become
+ * one. Replies of other handshake commands are no arrays. */
 static bool is_replica(const redisReply *role)
 {
     return role->type == REDIS_REPLY_ARRAY &&
@@ -263,7 +268,7 @@ static void handshake_reply(void *context, redisReply *reply)
     struct redis *redis = context;
     if (!reply) /* uncovered: moment */
         return;
-    bool is_ping = link_is_idle(redis->link); /* the last command; an ACL may forbid it */
+    bool is_ping = link_is_idle(redis->link); /* PING is the last one; an ACL may deny it */
     const char *why = "";
     if (reply->type == REDIS_REPLY_ERROR && !(is_ping && redis_error_is(reply->str, "NOPERM")))
         why = reply->str;
@@ -296,7 +301,8 @@ __attribute__((format(printf, 2, 3))) static bool send_handshake(struct redis *r
     return sent;
 }
 
-/* The user and the password of the URL, or of the options. Returns false after a failure. */
+/* Sends AUTH with the user and the password of the URL or of the options, if there are any. Returns
+ * false after a failure, which has closed the link. */
 static bool send_auth(struct redis *redis)
 {
     const struct options *conf = redis->options.conf;
@@ -372,7 +378,7 @@ static void looked_up(void *context, struct addrinfo *found, const char *reason)
 {
     struct redis *redis = context;
     redis->lookup = NULL;
-    redis->found = found; /* without a link: kept for the next attempt */
+    redis->found = found; /* if the attempt has ended already, for the next one */
     if (redis->link && found)
         use_addresses(redis);
     else if (redis->link)

@@ -1,8 +1,7 @@
-/* connection.h - a connection to Redis on a libuv loop, which reconnects by itself.
+/* connection.h - a connection to Redis on a libuv loop that reconnects after each failure.
  *
- * hiredis parses the replies. Connecting, timeouts and reconnecting are implemented here. The
- * asynchronous API of hiredis does not suffice: it blocks the loop in name lookups, does not report
- * a refused connection, and has no timeouts.
+ * hiredis parses the replies. The asynchronous API of hiredis is not used, because it blocks the
+ * loop in name lookups, does not report a refused connection, and has no timeouts.
  *
  * Loop thread only. Reply callbacks run from the loop, never inside redis_send. A callback may send
  * commands and may call redis_drop. */
@@ -23,8 +22,8 @@ struct redis_options {
     struct route *route;
     const struct options *conf; /* the user, the database and the timeouts */
     bool is_sentinel;           /* connects as sentinel_username, and to no database */
-    bool logs;
-    const char *log_prefix; /* before each log line, borrowed; NULL: nothing */
+    bool logs;                  /* log each change: connected, broken */
+    const char *log_prefix;     /* of each log message, borrowed; NULL: none */
     /* State of erand48(), three values owned by the caller. Random delays keep many daemons from
      * reconnecting at the same moment. */
     unsigned short *random_state;
@@ -32,17 +31,19 @@ struct redis_options {
 
 struct redis_events {
     void *context;
+    /* The handshake has succeeded: commands can be sent. */
     void (*up)(void *context);
     /* The connection broke, or an attempt to connect failed. `reason` is a sentence. Called before
      * the callbacks of the outstanding commands. */
     void (*down)(void *context, const char *reason);
-    /* Optional. A message of a subscribed channel. */
+    /* Optional. A message of a channel to which this connection has subscribed. */
     void (*pushed)(void *context, const redisReply *message);
 };
 
-typedef link_reply_cb redis_reply_cb; /* see link.h for the owner of the reply */
+/* link.h says who owns the reply. */
+typedef link_reply_cb redis_reply_cb;
 
-/* How the client reacts to an error reply. */
+/* How to react to an error reply. */
 enum redis_refusal {
     REDIS_REFUSAL_WAIT,      /* LOADING, BUSY, OOM, ...: retry later on the same connection */
     REDIS_REFUSAL_RECONNECT, /* READONLY, MOVED, ...: this is no longer the right server */
@@ -54,7 +55,7 @@ enum redis_refusal redis_refusal(const char *error);
 /* Returns a hint for the user, to append to an error reply or to the reason of `down`: "; see ...".
  * Returns "" if there is no hint. The string is static. */
 const char *redis_advice(const char *reason);
-/* Whether a file with a password can be read, as each connect does. */
+/* Checks that the file of a password can be read. Each connect reads it. */
 bool redis_password_check(const char *path, struct error *error) MUST_CHECK;
 /* Returns true if an error reply contains the code as a word. A script may put its own text before
  * the code of a command that failed in it. */
@@ -82,8 +83,9 @@ bool redis_ask(struct redis *redis, double timeout_s, redis_reply_cb callback, v
  * with each attempt, and an unchanged reason is not logged again. */
 void redis_drop(struct redis *redis, const char *reason);
 void redis_mark_healthy(struct redis *redis);
-/* The server accepts the calls of this connection: if the connection breaks, the first pause is
- * short again. To connect alone does not suffice: a call may break each connection. */
+/* Call after the server has accepted a call. When the connection breaks later, the first pause is
+ * short again. A successful connect alone does not have this effect, because one call may break
+ * every connection. */
 void redis_reset_backoff(struct redis *redis);
 
 /* Closes the connection for good. Outstanding commands get a NULL reply. `closed` runs from the

@@ -13,15 +13,16 @@
 #include "queue/redis/tls.h"
 
 #define READ_BYTES (64 * KIB)
-/* The reader frees a larger buffer after each reply. A reply to FETCH with small jobs fits. */
+/* hiredis keeps a buffer of up to this size for the next reply: a reply to FETCH with small jobs.
+ */
 #define REPLY_BYTES_KEPT (128 * KIB)
 #define KEEPALIVE_S 60
-/* Extra time for a large command: Redis reads it, copies it and appends it to the append-only file
- * before it replies. 32 MiB per second is a slow disk. */
+/* A large command has more time: Redis reads it, copies it and appends it to the append-only file
+ * before it replies. 32 MiB per second is the rate of a slow disk. */
 #define SENT_BYTES_PER_MS (32 * KIB)
-/* A timer that fires this late shows that this process was suspended: the timeout starts again. */
+/* If a timer fires this late, this process was suspended, and the timeout starts again. */
 #define SLEPT_MS 200
-/* Records that are made of commands and not written yet; another quarter may be made. */
+/* The most bytes of TLS records that are made but not written yet, plus a quarter. */
 #define RECORDS_BYTES_MAX (256 * KIB)
 /* Progress of at most this many bytes is ignored: it may be the end of a small command. */
 #define SENT_BYTES_LEAST (64 * KIB)
@@ -46,33 +47,36 @@ struct link {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } at;
-    bool stream_open;
-    uv_timer_t timer;        /* times the connect, then the oldest call */
-    bool timer_open;
+    bool stream_open; /* `at` must still be closed, or its close callback is due */
+    uv_timer_t timer; /* timeout of the connect, then of the oldest call */
+    bool timer_open;  /* as stream_open */
     uint64_t connect_ms, connect_end_ms;
     struct addrinfo *found, *next; /* all addresses, and the current one */
     uv_connect_t connect;
     redisReader *reader;
     struct list calls;
-    const struct options *conf; /* this and the next four: of TLS; NULL without */
+    const struct options *conf; /* conf to record_bytes are only used with TLS; else NULL or 0 */
     const char *host;
-    struct tls *tls;         /* of the current address, from its connect */
-    struct list writes;      /* commands that are not records yet */
+    struct tls *tls;         /* the session with the current address; NULL before the connect */
+    struct list writes;      /* commands that are not TLS records yet */
     int64_t waiting_bytes;   /* of `writes` */
-    size_t record_bytes;     /* made, and still in the stream's queue */
-    int64_t given_bytes;     /* written to the stream since the link exists */
-    int64_t sent_bytes;      /* of given_bytes, delivered when last measured */
+    size_t record_bytes;     /* of records in the stream's write queue */
+    int64_t given_bytes;     /* of all commands so far */
+    int64_t sent_bytes;      /* of given_bytes, delivered to the server at the last measurement */
     char *read_buffer;
 };
 
+/* A command that is not written completely. */
 struct write {
     uv_write_t request;
     struct list_node node; /* in `writes`, with TLS */
-    size_t length, done;   /* of the command; of the command and the body, with TLS */
+    size_t length;         /* of `command` */
+    size_t done;           /* bytes of command and body that are TLS records */
     struct link_body body;
     char command[];
 };
 
+/* TLS records that the stream is writing. */
 struct records {
     uv_write_t request;
     size_t length;
@@ -155,7 +159,8 @@ static struct call *first_call(const struct link *link)
 
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
-/* Bytes delivered to the server: neither libuv nor, on TCP, the kernel still buffers them. */
+/* Bytes of commands that were delivered to the server: those that neither this struct nor libuv
+ * nor, on TCP, the kernel still buffers. */
 static int64_t sent_bytes(struct link *link)
 {
     int fd, held = 0;
@@ -166,9 +171,9 @@ static int64_t sent_bytes(struct link *link)
            (int64_t)uv_stream_get_write_queue_size(&link->at.stream) - held;
 }
 
-/* Returns true if a large command made progress since the last measurement. A small command, for
- * example RENEW, may have just left; it does not count. */
-static bool line_moves(struct link *link)
+/* Whether a large command made progress since the last measurement. A small command does not count:
+ * the kernel of the server's host takes a new RENEW even if Redis hangs. */
+static bool is_making_progress(struct link *link)
 {
     int64_t sent = sent_bytes(link), moved = sent - link->sent_bytes;
     int64_t left = link->given_bytes - sent;
@@ -199,7 +204,7 @@ static void timer_cb(uv_timer_t *timer)
         return;
     }
     uint64_t now = uv_now(link->loop);
-    if (line_moves(link) || now > call->deadline_ms + SLEPT_MS)
+    if (is_making_progress(link) || now > call->deadline_ms + SLEPT_MS)
         call->deadline_ms = now + call->timeout_ms;
     if (now >= call->deadline_ms)
         fail(link, "no answer within %g s", (double)call->timeout_ms / 1000);
@@ -207,7 +212,8 @@ static void timer_cb(uv_timer_t *timer)
         uv_timer_start(&link->timer, timer_cb, call->deadline_ms - now, 0);
 }
 
-/* Times the oldest call only: replies arrive in the order of the commands. */
+/* Restarts the timer for the oldest call. The others need none, because replies arrive in the order
+ * of the commands. */
 static void watch_calls(struct link *link)
 {
     struct call *call = first_call(link);
@@ -247,7 +253,8 @@ static void skip(uv_buf_t *part, size_t *bytes)
     part->len -= skipped;
 }
 
-/* The socket usually takes all bytes at once. uv_write alone would cost two more system calls. */
+/* Writes a command without TLS. uv_try_write comes first, because the socket usually takes all
+ * bytes at once, and uv_write would cost two more system calls. */
 static bool start_write(struct link *link, struct write *write, size_t length)
 {
     const struct link_body *body = &write->body;
@@ -266,7 +273,7 @@ static bool start_write(struct link *link, struct write *write, size_t length)
 
 /* ---- records of TLS ----------------------------------------------------------------------- */
 
-static void pump(struct link *link);
+static void make_all_records(struct link *link);
 
 static void records_written(uv_write_t *request, int status)
 {
@@ -276,7 +283,7 @@ static void records_written(uv_write_t *request, int status)
     link->record_bytes -= records->length;
     free(records);
     if (!link->closing && link->connected)
-        pump(link);
+        make_all_records(link);
 }
 
 /* Writes all records that TLS has made. */
@@ -284,7 +291,7 @@ static void flush_records(struct link *link)
 {
     size_t length = tls_waiting(link->tls);
     struct records *records = length > 0 ? malloc(sizeof *records + length) : NULL;
-    if (!records) /* without memory, the records stay for the next flush */
+    if (!records) /* nothing to write, or memory is short: the next flush tries again */
         return;
     records->length = length;
     records->request.data = link;
@@ -301,7 +308,7 @@ static void flush_records(struct link *link)
     free(records);
 }
 
-/* The next piece of a command and its body. */
+/* Returns the length of the next piece of a command and its body, and sets *bytes to it. */
 static size_t next_piece(const struct write *write, const char **bytes)
 {
     bool in_body = write->done >= write->length;
@@ -311,8 +318,8 @@ static size_t next_piece(const struct write *write, const char **bytes)
     return left < TLS_PIECE_BYTES ? left : TLS_PIECE_BYTES;
 }
 
-/* Makes records of the oldest command. Returns false after a fault: reading reports it, or the
- * command times out. */
+/* Turns the next piece of a command into records. Returns false after a fault: the read callback
+ * reports it, or the command times out. */
 static bool make_records(struct link *link, struct write *write)
 {
     const char *bytes;
@@ -328,10 +335,9 @@ static bool make_records(struct link *link, struct write *write)
     return true;
 }
 
-/* Turns commands into records while few of those wait, so that a large body is not in memory
- * twice. What the socket takes at once is written at once; records_written goes on with the
- * rest. */
-static void pump(struct link *link)
+/* Turns commands into TLS records and writes them, until RECORDS_BYTES_MAX bytes of records wait: a
+ * large body is then not in memory twice. records_written goes on with the rest. */
+static void make_all_records(struct link *link)
 {
     struct list_node *node;
     bool good = true;
@@ -347,7 +353,7 @@ static bool start_tls_write(struct link *link, struct write *write)
 {
     link->waiting_bytes += (int64_t)(write->length + write->body.length);
     list_push(&link->writes, &write->node);
-    pump(link);
+    make_all_records(link);
     return true;
 }
 
@@ -440,17 +446,17 @@ static bool take_replies(struct link *link, const char *bytes, size_t length)
         fail(link, "out of memory for a reply"); /* uncovered: memory */
         return false;
     }
-    restart_timeout(link); /* after a partial reply, too */
+    restart_timeout(link); /* a part of a reply is progress, too */
     parse(link);
     return !link->closing;
 }
 
-/* Goes on with the handshake. Returns false until it is complete. */
+/* Goes on with the TLS handshake. Returns true when it is complete and the link is open. */
 static bool shake_hands(struct link *link)
 {
     struct error error = {0};
     bool complete = tls_handshake(link->tls, &error);
-    flush_records(link); /* an alert, too */
+    flush_records(link); /* also after an error: an alert for the server */
     if (error.status != STATUS_OK) {
         fail(link, "%s", error.text);
     } else if (complete) {
@@ -476,7 +482,7 @@ static void take_records(struct link *link, const uv_buf_t *buffer, size_t lengt
     if (error.status != STATUS_OK)
         fail(link, "%s", error.text);
     else
-        pump(link); /* TLS itself may have made records */
+        make_all_records(link); /* TLS itself may have made records */
 }
 
 static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
@@ -499,7 +505,8 @@ static void read_cb(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-/* Gives up the current address. Returns false if it was the last one. */
+/* Closes the stream to the current address, after which the next one is tried. Returns false if the
+ * current address is the last one. */
 static bool next_address(struct link *link)
 {
     if (!link->next || !link->next->ai_next)

@@ -1,8 +1,8 @@
-/* lookup.h - resolves a host name on a thread of its own.
+/* lookup.h - resolves a host name on a thread of its own, which never delays the exit.
  *
- * uv_getaddrinfo cannot be cancelled once it runs: with a dead name server, the process could not
- * exit before the resolver gives up. A lookup that is dropped here runs on in the background, and
- * the process may exit meanwhile. Loop thread only. */
+ * uv_getaddrinfo cannot be cancelled while it runs. With a dead name server, the process could not
+ * exit before the resolver gives up. A lookup that is dropped here goes on in the background, but
+ * the process may exit. Loop thread only. */
 #pragma once
 
 #include <netdb.h>
@@ -12,8 +12,8 @@
 
 struct lookup;
 
-/* Called once, from the loop. `found` is owned by the callback (freeaddrinfo). If it is NULL,
- * `reason` says why. The lookup has ended and its handle is invalid. */
+/* Called once, from the loop. The callback owns `found` (freeaddrinfo). If `found` is NULL,
+ * `reason` says why. The struct lookup must not be used any more. */
 typedef void (*lookup_cb)(void *context, struct addrinfo *found, const char *reason);
 
 /* Returns NULL if memory or threads are short. */

@@ -29,7 +29,8 @@ enum redis_refusal redis_refusal(const char *error)
         return REDIS_REFUSAL_NOSCRIPT;
     if (strstr(error, "Protocol error")) /* the server closes the connection */
         return REDIS_REFUSAL_RECONNECT;
-    /* Redis 7 says this of a command in a script; 7.0 without the code NOPERM. */
+    /* Redis 7 replies so if an ACL denies a command in a script. Redis 7.0 omits the code NOPERM.
+     */
     if (strstr(error, "The user executing the script can't ") ||
         strstr(error, "ACL failure in script"))
         return REDIS_REFUSAL_AUTH;

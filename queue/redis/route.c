@@ -16,7 +16,9 @@ struct route {
     size_t next;               /* index of the endpoint to try if `server` fails */
     struct redis *sentinel;    /* the connection to a Sentinel; NULL if the address names servers */
     struct route *sentinels;   /* selects the next Sentinel */
-    bool started, asking, closing; /* of `sentinel` */
+    bool started;              /* redis_start was called for `sentinel` */
+    bool asking;               /* the master is asked for, and not known yet */
+    bool closing;
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -108,7 +110,7 @@ static void sentinel_down(void *context, const char *reason)
         member_of(node)->unresolved(member_of(node)->context, text);
 }
 
-/* {"message", channel, "MASTER old-host old-port host port"} */
+/* message: {"message", channel, "MASTER old-host old-port host port"}, after a failover. */
 static void sentinel_pushed(void *context, const redisReply *message)
 {
     struct route *route = context;
@@ -119,8 +121,9 @@ static void sentinel_pushed(void *context, const redisReply *message)
         note_master(route, host, port);
 }
 
-/* Asks for the master. A second query goes to the next Sentinel, because the last answer led to no
- * usable master. The connection stays subscribed to the Sentinel, to learn of a failover. */
+/* Asks a Sentinel for the master. Each further call asks the next Sentinel, because the master that
+ * the last one named was not usable. The connection to the Sentinel stays, to learn of a failover.
+ */
 static void ask_sentinels(struct route *route)
 {
     if (route->asking || route->closing)
@@ -130,7 +133,7 @@ static void ask_sentinels(struct route *route)
     else if (redis_up(route->sentinel))
         redis_drop(route->sentinel, "asking another Sentinel");
     route->started = true;
-    route->asking = true; /* after redis_drop, which must not report `unresolved` */
+    route->asking = true; /* only now: redis_drop must not call `unresolved` */
 }
 
 static bool create_sentinel(struct route *route, uv_loop_t *loop,

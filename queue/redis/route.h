@@ -1,5 +1,5 @@
 /* route.h - selects the Redis server to connect to: a configured server, the Cluster node that owns
- * the slot, or the master that Sentinels report.
+ * the keys, or the master that Sentinels report.
  *
  * Several connections (struct redis) share a route. If one of them learns of a new server, by MOVED
  * or from a Sentinel, all of them change to it. If several servers are configured, they are tried
@@ -18,8 +18,8 @@ struct redis_options;
 struct route_member {
     struct list_node node;
     void *context;
-    void (*changed)(void *context);                        /* route_server has a new answer */
-    void (*unresolved)(void *context, const char *reason); /* still no server; a sentence */
+    void (*changed)(void *context);                        /* route_server names another server */
+    void (*unresolved)(void *context, const char *reason); /* no Sentinel names a server */
 };
 
 /* `options` says how to connect to Sentinels. Returns NULL if memory is short. */
@@ -28,20 +28,20 @@ struct route *route_create(uv_loop_t *loop, const struct redis_address *address,
 void route_join(struct route *route, struct route_member *member);
 void route_leave(struct route *route, struct route_member *member);
 
-/* Writes the current server to `endpoint`. Returns false if it is not known yet: Sentinels are
- * asked, and `changed` or `unresolved` follows. */
+/* Writes the current server to `endpoint`. If it is not known yet, returns false and asks the
+ * Sentinels; then `changed` or `unresolved` is called. */
 bool route_server(struct route *route, struct redis_endpoint *endpoint);
 /* Returns true if the endpoint is the current server. */
 bool route_is_server(const struct route *route, const struct redis_endpoint *endpoint);
-/* Returns true if a server must report the role "master" before it is used. */
+/* Whether a server must report the role "master" before it is used. */
 bool route_requires_master(const struct route *route);
-/* TLS, the user and the database of the address. */
+/* The address of route_create, for its TLS, user, password and database. */
 const struct redis_address *route_address(const struct route *route);
-/* Returns true if the server can change, so that log lines should name it. */
+/* Whether the server can change, so that log messages must name it. */
 bool route_varies(const struct route *route);
 
-/* Reports that connecting failed, that a connection broke (`lost`), or that the server is the wrong
- * one. The next attempt uses the next server, but a server that was lost is tried once more. */
+/* Call if a connect failed, if a connection broke (`lost`), or if the server is the wrong one. The
+ * next attempt uses the next server. After `lost`, the same server is tried once more first. */
 void route_failed(struct route *route, const struct redis_endpoint *endpoint, bool lost);
 /* Handles MOVED. `text` is "SLOT host:port"; without a host it means the host of `from`, the node
  * that answered. Returns false if the text names no server, or `from` itself. */

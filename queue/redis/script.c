@@ -32,7 +32,7 @@ static char sha1[SCRIPT_ID_COUNT][SHA1_DIGITS + 1];
 struct script_call {
     enum script script;
     const char *ns;
-    struct command command; /* the keys and arguments; the words before them depend on the reply */
+    struct command command; /* the keys and arguments; send_as writes the words before them */
     size_t keys, arguments;
     unsigned holders;       /* references: the caller, and each write that is not complete */
     struct redis *redis;
@@ -50,11 +50,11 @@ const char *script_text(enum script script)
     return scripts[script].text;
 }
 
-/* What script_call_new returns if memory is short. */
+/* script_call_new returns this call if memory is short; script_call_send then fails. */
 static struct script_call no_call = {.ns = "", .command.failed = true};
 
-/* The buffers of the last calls of FETCH and DONE, for their next calls. malloc and free of such
- * sizes make malloc merge all of its small free blocks. */
+/* The buffers of the last calls of FETCH and DONE, for their next calls. Each free of a block of
+ * this size makes malloc merge all of its small free blocks. */
 #define SPARE_BYTES_MAX (64 * KIB)
 static struct command spare[SCRIPT_ID_COUNT];
 
@@ -62,11 +62,11 @@ static void keep_buffer(struct script_call *call)
 {
     struct command *kept = &spare[call->script];
     bool is_frequent = call->script == SCRIPT_ID_FETCH || call->script == SCRIPT_ID_DONE;
-    if (!is_frequent || call->command.room > SPARE_BYTES_MAX || kept->text) {
+    if (!is_frequent || call->command.capacity > SPARE_BYTES_MAX || kept->text) {
         free(call->command.text);
         return;
     }
-    *kept = (struct command){.text = call->command.text, .room = call->command.room};
+    *kept = (struct command){.text = call->command.text, .capacity = call->command.capacity};
 }
 
 static void leave(void *context)
@@ -85,9 +85,10 @@ static void add_key(struct script_call *call, const char *key, size_t length)
     command_add(&call->command, key, length);
 }
 
-/* Adds the key NS:never, which does not exist. While a Cluster slot migrates, Redis refuses a call
- * before it starts if one of its keys is missing. Without this key, a script could fail halfway at
- * the first migrated key, and a job that was popped from one list would be lost. */
+/* Adds the key NS:never, which never exists. While a Cluster moves a hash slot to another node,
+ * Redis refuses a call before it starts if one of its keys is missing. Without this key, a script
+ * could fail halfway at the first key that has been moved, and a job that was popped from one list
+ * would be lost. */
 static void end_keys(struct script_call *call)
 {
     if (call->arguments == 0)
@@ -237,9 +238,10 @@ static bool send_as(struct script_call *call, const char *name, const char *scri
     return sent;
 }
 
-/* EVAL goes first, so that its reply does not wait for another one. A Redis that was suspended
- * stops at the first reply that it cannot write, if this process has exited meanwhile. EVAL alone
- * is not enough: Redis may evict a script that was loaded by EVAL. */
+/* Sends the text of the script. EVAL comes first, so that its reply does not wait for that of
+ * SCRIPT LOAD, and so that the script runs even if this process exits before Redis reads the
+ * commands: Redis stops at the first reply that it cannot write. EVAL alone does not suffice,
+ * because Redis may evict a script that EVAL has loaded. */
 static bool send_text(struct script_call *call)
 {
     const char *text = scripts[call->script].text;

@@ -1,7 +1,7 @@
-/* script.h - the Lua scripts of the queue protocol, and a builder for calls to them.
+/* script.h - the Lua scripts of the queue protocol, and a builder for calls of them.
  *
- * A call is sent as EVALSHA. The first call of a script, and a call that Redis answers with
- * NOSCRIPT, is sent as EVAL followed by SCRIPT LOAD. A call frees itself after its callback. Loop
+ * A call is sent as EVALSHA. The first call of a script is sent as EVAL, followed by SCRIPT LOAD;
+ * so is a call after Redis has replied NOSCRIPT. A call frees itself after its callback. Loop
  * thread only. */
 #pragma once
 
@@ -39,7 +39,7 @@ void script_call_job_key(struct script_call *call, uint64_t number);
 void script_call_key(struct script_call *call, const char *key);
 void script_call_text(struct script_call *call, const char *text);
 void script_call_bytes(struct script_call *call, const void *bytes, size_t length);
-/* Adds the argument "INSTANCE:COUNTER". */
+/* Adds the argument "INSTANCE:COUNTER", the token of a lease. */
 void script_call_token(struct script_call *call, const char *instance, uint64_t counter);
 void script_call_format(struct script_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -47,8 +47,8 @@ void script_call_number(struct script_call *call, uint64_t number);
 /* Adds a duration in whole milliseconds, rounded up, at least 1. */
 void script_call_ms(struct script_call *call, double seconds);
 
-/* Sends the call and takes ownership of it. Returns false if the connection is
- * down or memory is short; the call is then freed and the callback is not called. */
+/* Sends the call and takes ownership of it. Returns false if the connection is down or memory is
+ * short; the call is then freed and the callback is not called. */
 bool script_call_send(struct script_call *call, struct redis *redis, redis_reply_cb callback,
                       void *context);
 

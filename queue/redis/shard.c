@@ -33,8 +33,8 @@ uint32_t shard_of_id(const char *id, size_t bytes, uint32_t shards)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* Returns the length of the address at `text`. It ends before a space, but not before one that
- * follows a comma: those separate the servers of a list. */
+/* Returns the length of the address at `text`. A space ends the address, except after a comma:
+ * "a, b" is one address, a list of servers. */
 static size_t address_bytes(const char *text)
 {
     size_t length = strcspn(text, " ");
@@ -46,7 +46,7 @@ static size_t address_bytes(const char *text)
 }
 
 /* Returns the number of addresses. Sets the text and length of the address `index`, if it exists.
- * The path of the one socket of a daemon without shards may contain spaces. */
+ * With one shard, "unix:PATH" is one address, because the path may contain spaces. */
 static uint32_t find_address(const struct options *all, uint32_t index, const char **text,
                              size_t *bytes)
 {
@@ -74,7 +74,6 @@ static char *copy_address(const struct options *all, uint32_t index)
     return strndup(text, bytes);
 }
 
-/* Parses an address. */
 static bool parse_address(const struct options *all, uint32_t index, struct redis_address *address,
                           struct error *error)
 {
@@ -145,13 +144,14 @@ bool shard_check(const struct options *all, struct error *error)
     return true;
 }
 
-/* Sets a TEXT option past its limit of length, which holds for the value that users write. */
-static bool replace(char **slot, char *value, struct error *error)
+/* Sets a TEXT option to a value that may be longer than options_set allows: that limit is for the
+ * values that users write. */
+static bool replace(char **option, char *value, struct error *error)
 {
     if (!value) /* uncovered: memory */
         return error_refuse(error, "out of memory for the options of a shard");
-    free(*slot);
-    *slot = value;
+    free(*option);
+    *option = value;
     return true;
 }
 

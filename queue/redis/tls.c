@@ -26,7 +26,7 @@ bool tls_is_built(void)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* A password callback that has no password: OpenSSL's own would ask on the terminal. */
+/* A password callback without a password: the callback of OpenSSL would ask on the terminal. */
 static int no_password(char *to, int size, int writes, void *context)
 {
     (void)to;
@@ -68,7 +68,7 @@ static bool take_authorities(SSL_CTX *context, const char *path, struct error *e
     return bio && (count > 0 || fail_file(option, path, "certificate", error));
 }
 
-/* Our own certificate, and those of the authorities between it and the server's. */
+/* Loads the client's certificate, and those of the intermediate authorities that follow it. */
 static bool take_certificate(SSL_CTX *context, const char *path, struct error *error)
 {
     static const char option[] = "redis_tls_cert_file";
@@ -134,7 +134,8 @@ void tls_check_files(const struct options *conf, struct errors *errors)
 
 /* ---- the handshake -------------------------------------------------------------------------- */
 
-/* The name that the certificate must have. Servers choose their certificate by it. */
+/* Sets the name that the certificate must have, and sends it (SNI), because some servers choose
+ * their certificate by it. */
 static bool expect_name(SSL *ssl, const char *name)
 {
     unsigned char address[16];
@@ -154,7 +155,7 @@ static bool begin(struct tls *tls, SSL_CTX *context, const char *name)
         BIO_free(tls->out);
         return false;
     }
-    BIO_set_mem_eof_return(tls->in, -1); /* an empty BIO is no end: retry */
+    BIO_set_mem_eof_return(tls->in, -1); /* an empty BIO means: wait for more records */
     SSL_set_bio(tls->ssl, tls->in, tls->out);
     SSL_set_connect_state(tls->ssl);
     return expect_name(tls->ssl, name);
@@ -188,7 +189,7 @@ void tls_free(struct tls *tls)
     free(tls);
 }
 
-/* Describes the fault of the last call. */
+/* Sets `error` after a failed call of OpenSSL. */
 static void explain(const struct tls *tls, struct error *error)
 {
     long verified = SSL_get_verify_result(tls->ssl);
@@ -204,7 +205,7 @@ static void explain(const struct tls *tls, struct error *error)
     ERR_clear_error();
 }
 
-/* Whether a call that returned `result` only waits for records. */
+/* Whether a call of OpenSSL that returned `result` only needs more records. */
 static bool is_waiting(const struct tls *tls, int result)
 {
     int why = SSL_get_error(tls->ssl, result);

@@ -1,7 +1,7 @@
-/* tls.h - the TLS of one connection: turns commands into records, and records into replies.
+/* tls.h - the TLS session of one connection: encrypts commands to records, decrypts replies.
  *
- * It has no socket: link.c moves the records. The certificate of the server is always verified,
- * with its chain, its dates and its name. Loop thread only, except tls_is_built. */
+ * It has no socket: link.c sends and receives the records. The certificate of the server is always
+ * verified, with its chain, its dates and its name. Loop thread only, except tls_is_built. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,19 +23,20 @@ void tls_check_files(const struct options *conf, struct errors *errors);
 struct tls *tls_new(const struct options *conf, const char *host, struct error *error);
 void tls_free(struct tls *tls); /* NULL is allowed */
 
-/* Goes on with the handshake. Returns true when it is complete, and false with error->status
- * STATUS_OK if records must be sent or received first. */
+/* Goes on with the handshake. Returns true when it is complete. Returns false with error->status
+ * STATUS_OK if the caller must first send or receive records. */
 bool tls_handshake(struct tls *tls, struct error *error);
 
-/* Takes records from the server. Returns false if memory is short. */
+/* Adds received bytes of records. Returns false if memory is short. */
 bool tls_receive(struct tls *tls, const char *records, size_t length);
-/* Writes at most `size` bytes of replies, and returns their number; 0: none yet, or the error is
- * set. */
+/* Decrypts at most `size` bytes of replies, and returns their number. 0: no record is complete, or
+ * the error is set. */
 size_t tls_read(struct tls *tls, char *bytes, size_t size, struct error *error);
 
 /* Turns at most TLS_PIECE_BYTES of a command into records. Returns false after a fault. */
 #define TLS_PIECE_BYTES (16 * 1024)
 bool tls_write(struct tls *tls, const char *bytes, size_t length);
-/* Bytes of records to send, and the records: `length` is at most that number. */
+/* The number of bytes of records to send; tls_take copies and removes the first `length` of them.
+ */
 size_t tls_waiting(const struct tls *tls);
 void tls_take(struct tls *tls, char *records, size_t length);
