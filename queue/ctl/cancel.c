@@ -8,7 +8,7 @@
 #include "queue/ctl/show.h"
 #include "queue/redis/script.h"
 
-/* Limits of a search: 10,000 jobs cost Redis about 20 ms, in pieces of 0.2 ms. */
+/* Limits of a search. 10,000 jobs cost Redis about 20 ms; each command takes at most 0.2 ms. */
 #define JOBS_MAX  10000
 #define BYTES_MAX (64u << 20)
 #define PIECE     100
@@ -16,11 +16,11 @@
 /* ---- search -------------------------------------------------------------------------------- */
 
 /* The queue has no index of ids, so the search reads the jobs themselves, up to a limit. It reads
- * them in pieces, and jobs may move between two pieces. */
+ * PIECE jobs at a time, and jobs may move to other lists meanwhile. */
 enum search_result {
     SEARCH_NONE, /* all jobs were read; none has the id */
     SEARCH_FOUND,
-    SEARCH_UNKNOWN /* there are too many jobs, or Redis does not let us read them */
+    SEARCH_UNKNOWN /* too many jobs to read, or Redis refused to read them */
 };
 
 struct search {
@@ -36,8 +36,8 @@ static bool is_over(const struct search *search)
            search->bytes >= BYTES_MAX;
 }
 
-/* strstr skips most jobs without parsing them. It misses an id that JSON escapes, so a job with a
- * backslash is parsed. */
+/* Checks one job. strstr shows for most jobs that parsing is not necessary. It does not find an id
+ * that JSON has escaped, so a job with a backslash is parsed. */
 static void check_job(struct search *search, const redisReply *text)
 {
     if (!text || text->type != REDIS_REPLY_STRING)
@@ -63,8 +63,8 @@ static void check_numbers(struct search *search, const char *const *numbers, siz
     }
 }
 
-/* Entries are jobs, numbers of jobs (in lists of jobs with a leading @), or fences, which mark
- * cancels (PROTOCOL.md) and are skipped. */
+/* Checks the jobs of some entries. are_numbers: the entries are job numbers. Else an entry is a
+ * job, an @ and a job number, or a fence of a cancel (PROTOCOL.md), which is skipped. */
 static void check_entries(struct search *search, const redisReply *reply, bool are_numbers)
 {
     const char *numbers[PIECE];
@@ -80,7 +80,8 @@ static void check_entries(struct search *search, const redisReply *reply, bool a
     check_numbers(search, numbers, count);
 }
 
-/* Reads from the end that daemons take from. New jobs arrive at the other end. */
+/* Searches a list or sorted set from its end, where daemons take jobs. Entries that are added at
+ * the other end do not move the rest. */
 static void search_list(struct search *search, const char *command, const char *name,
                         bool are_numbers)
 {
@@ -101,7 +102,7 @@ static enum search_result search_jobs(struct ctl *ctl, const char *id)
 {
     struct search search = {.ctl = ctl, .ns = ctl->ns, .id = id};
     char name[sizeof "jobs:" + 11]; /* an int has at most 11 characters */
-    /* The order of a job's life: a job that a daemon takes meanwhile is found among the leases. */
+    /* The leases come last, so that a job that a daemon takes meanwhile is found there. */
     search_list(&search, "LRANGE", "jobs", false);
     for (int i = 0; i < JOB_PRIORITIES; i++) {
         snprintf(name, sizeof name, "jobs:%d", i);
@@ -160,13 +161,13 @@ static int say_away(const struct ctl *ctl, const char *id)
     return CTL_UNAVAILABLE;
 }
 
-/* The cancel script replies with the stored result of the id, or empty. */
+/* Cancels the jobs with an id. The script replies with the stored result of the id, or nil. */
 static int cancel(struct ctl *ctl, const char *id)
 {
     if (!ctl_use(ctl, ctl_shard_of(ctl, id)))
         return say_away(ctl, id);
     const char *ns = ctl->ns, *kept = NULL;
-    /* Search first: after the cancel a job may be gone at once. */
+    /* Search first: a cancelled job may disappear at once. */
     enum search_result found = search_jobs(ctl, id);
     redisReply *reply = ctl_ask(ctl, "EVAL %s 6 %s:jobs %s:cancel %s:woken %s:waits:%s "
                                 "%s:result:%s %s:never %s", script_text(SCRIPT_ID_CANCEL), ns, ns,

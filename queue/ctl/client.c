@@ -22,8 +22,8 @@
 /* A command whose reply the caller has not taken yet. */
 struct answer {
     struct list_node node;
-    bool came;
-    redisReply *reply;
+    bool came;         /* `reply` is final */
+    redisReply *reply; /* NULL: lost */
 };
 
 struct client {
@@ -35,16 +35,16 @@ struct client {
     struct list answers;
     unsigned failures;         /* failed tries to connect since the last success */
     bool tick;                 /* ends the current pause */
-    client_away_cb away;       /* NULL: commands are not retried for longer */
+    client_away_cb away;       /* of client_retry_for, or NULL */
     void *away_context;
-    double patient_until_s; /* clock_now_s */
+    double patient_until_s; /* retries end, clock_now_s */
     uv_timer_t timer;
-    char why[ERROR_TEXT_MAX * 2];
+    char why[ERROR_TEXT_MAX * 2]; /* client_why */
     char reason[ERROR_TEXT_MAX]; /* why the connection is down */
 };
 
 static uv_loop_t loop;
-static unsigned clients; /* that are open; the loop exists while it is not 0 */
+static unsigned clients; /* number of open clients; 0: the loop is closed */
 static volatile sig_atomic_t interrupted;
 
 /* ---- the loop ----------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static void start_timer(struct client *client, double seconds)
 {
     client->tick = false;
     uv_update_time(&loop);
-    /* Repeats: libuv before 1.45 may run a due timer and then wait for the next event. */
+    /* The timer repeats, because libuv before 1.45 may run it and then wait for another event. */
     uv_timer_start(&client->timer, tick_cb, (uint64_t)ceil(seconds * 1000), 1);
 }
 
@@ -95,8 +95,8 @@ void client_wake(struct client *client)
     client->tick = true;
 }
 
-/* SA_RESTART keeps a signal from cutting a line that is being written to the terminal. A signal
- * ends poll and epoll_wait in spite of it. */
+/* With SA_RESTART a signal does not cut off a line that is being written to the terminal. Even so
+ * it ends poll and epoll_wait. */
 void client_catch_interrupt(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt,
@@ -140,8 +140,8 @@ bool client_up(struct client *client)
     return is_up;
 }
 
-/* Each server in the address gets one try. Sentinels need two: one for the Sentinel, one for the
- * master. `failures` has those since the last reset. */
+/* Waits until the connection works, or until there were as many failures as servers in the address.
+ * With Sentinels twice as many: each try connects to a Sentinel and then to the master. */
 static bool wait_for_tries(struct client *client)
 {
     unsigned tries = (unsigned)client->address.count * (*client->address.master ? 2 : 1);
@@ -185,7 +185,7 @@ struct client *client_begin(const struct options *options, struct error *error)
     list_init(&client->answers);
     uv_timer_init(&loop, &client->timer);
     client->timer.data = client;
-    /* Without entropy all delays follow one sequence, which is allowed. */
+    /* If this fails, all clients have the same delays, which is harmless. */
     (void)!getentropy(client->random_state, sizeof client->random_state);
     if (redis_address_parse(&client->address, options->redis, error) == STATUS_OK) {
         how.route = client->route = route_create(&loop, &client->address, &how);
@@ -205,7 +205,7 @@ bool client_ready(struct client *client)
 {
     if (!wait_for_tries(client))
         return false;
-    /* A Cluster node may redirect us. Follow that now, not with the first job. */
+    /* A Cluster node may redirect the client: follow that now, not with the first job. */
     redisReply *reply = client_ask(client, "EXISTS %s:jobs", client->options->namespace);
     freeReplyObject(reply);
     return reply != NULL;
@@ -257,7 +257,7 @@ void client_close(struct client *client)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* hiredis frees a reply after its callback, so this moves the content to a reply that we own. */
+/* Moves the content of a reply to one that the caller owns: link.c frees the original. */
 static redisReply *take_over(redisReply *reply)
 {
     redisReply *mine = reply ? malloc(sizeof *mine) : NULL;
@@ -281,7 +281,7 @@ static void send_encoded(struct client *client, const char *command, long long l
 {
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer) /* uncovered: gone */
-        abort(); /* without these few bytes not even an error could be printed */
+        abort(); /* memory is too short even for an error message */
     list_push(&client->answers, &answer->node);
     if (length < 0 || !redis_send(client->redis, command, (size_t)length, NULL, 0, reply_came,
                                   answer)) /* uncovered: gone */
@@ -355,7 +355,8 @@ static bool may_retry(const struct client *client)
     return client->away && !interrupted && clock_now_s() < client->patient_until_s;
 }
 
-/* The connection keeps trying to connect during the pauses. */
+/* Waits until the connection works again, or client_retry_for permits no more. During the pauses
+ * the connection tries to connect. */
 static bool wait_and_retry(struct client *client)
 {
     if (!may_retry(client))
@@ -367,11 +368,11 @@ static bool wait_and_retry(struct client *client)
     return redis_up(client->redis);
 }
 
-/* Frees the command. */
+/* client_ask for an encoded command, which this function frees. */
 static redisReply *ask(struct client *client, char *command, long long length)
 {
     redisReply *answer = NULL;
-    char name[32] = "the command"; /* in "*2\r\n$3\r\nGET\r\n..." */
+    char name[32] = "the command"; /* if possible, GET of "*2\r\n$3\r\nGET\r\n..." */
     if (length > 0)
         sscanf(command, "*%*d $%*d %31s", name);
     for (int try = 0; try < ASK_TRIES && (try == 0 || !interrupted); try++) {

@@ -1,4 +1,4 @@
-/* ctl.c - what all commands of gpuimgctl use: the values of options, messages, JSON, the end. */
+/* ctl.c - functions of all commands of gpuimgctl: messages, values of options, JSON, the exit. */
 #include "queue/ctl/ctl.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* ctl.h - the interface between gpuimgctl's command line and its commands.
  *
- * A command has a row in a table, its options and a connection to each shard. It prints its output
- * on standard output and messages on standard error, and returns the exit status. One thread. */
+ * gpuimgctl.c has a table with one row per command. A command gets its options and connects to the
+ * shards of the queue (queue/redis/shard.h). It prints its output on standard output and messages
+ * on standard error, and returns the exit status. One thread. */
 #pragma once
 
 #include <stdint.h>
@@ -26,12 +27,12 @@ enum ctl_exit {
 
 #define CTL_VALUES_MAX 32
 
-/* One option of a command. The parser, -h and the completion test read this row. */
+/* One option of a command: the parser and -h read this row. */
 struct ctl_option {
     const char *name;  /* without dashes; NULL ends the table */
     char letter;       /* 0: none */
     const char *value; /* placeholder of its value in -h; NULL: no value */
-    const char *help;  /* may hold one of @names@, @suffixes@ and @quality@, from formats.def */
+    const char *help;  /* -h replaces @names@, @suffixes@ or @quality@ by a list from formats.def */
 };
 
 struct ctl;
@@ -45,17 +46,19 @@ struct ctl_command {
     ctl_run *run;
 };
 
+/* --NAME=VALUE on the command line. */
 struct ctl_setting {
     const char *name, *value;
 };
 
-/* A shard of the queue. With shards = 1 there is one, with the options of the configuration. */
+/* A shard of the queue. With shards = 1 there is one. */
 struct ctl_shard {
     uint32_t index;
     struct options options;            /* with its namespace and address */
     struct client *client;             /* NULL: the command does not use this shard */
-    bool selected, away;               /* away: Redis did not answer, and the user was told */
-    char why[400];                     /* if away */
+    bool selected;                     /* the command uses this shard */
+    bool away;                         /* Redis did not answer, and the user was told */
+    char why[400];                     /* if away: the reason */
 };
 
 struct ctl {
@@ -69,8 +72,8 @@ struct ctl {
     struct ctl_setting values[CTL_VALUES_MAX];   /* options of the command */
     bool json;
     struct ctl_shard *shard;           /* the shard in use; NULL before ctl_connect */
-    struct client *client;             /* the next two: of the shard in use */
-    const char *ns;
+    struct client *client;             /* of the shard in use */
+    const char *ns;                    /* namespace of the shard in use */
 };
 
 /* ---- ctl.c ---- */
@@ -80,10 +83,10 @@ void ctl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Closes the connections and ends the program. */
 _Noreturn void ctl_end(struct ctl *ctl, int status);
-/* These print an error and end the program: a message with a pointer to -h, or that memory is
- * short. */
+/* Prints the message, and which -h to read, and ends the program. */
 _Noreturn void ctl_usage(struct ctl *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Prints that memory is short for `what`, and ends the program. */
 _Noreturn void ctl_out_of_memory(struct ctl *ctl, const char *what);
 
 /* The value of an option on the command line; the last one wins. "" if the option takes no value,
@@ -92,60 +95,65 @@ const char *ctl_value(const struct ctl *ctl, const char *name);
 
 /* The functions below end the program after an error. */
 
-/* An option that is a number from `least` to `most`; `standard` if it is absent. */
+/* Returns the value of an option that must be a number from `least` to `most`; `standard` if the
+ * option is absent. */
 double ctl_number(struct ctl *ctl, const char *name, double least, double most, double standard);
-/* The same for an integer; all numbers are within 1e15 and so are exact. */
+/* The same for an integer. `most` is at most 1e15, so that a double holds it exactly. */
 long long ctl_whole(struct ctl *ctl, const char *name, double least, double most, double standard);
 /* Prints one line of JSON on standard output and frees the tree. NULL means out of memory. */
 void ctl_print_json(struct ctl *ctl, cJSON *json);
-/* Prints JSON text on one line. Valid JSON is printed unchanged, so that numbers keep their digits.
- * Other text is printed as cJSON understood it. */
+/* Prints JSON text on one line. If it is valid JSON on one line, it is printed unchanged, so that
+ * numbers keep their digits. Other text is parsed and printed by cJSON. */
 void ctl_print_text(struct ctl *ctl, const char *text);
 
 /* ---- shards.c ---- */
 
-/* Makes `shards` from `options`; ctl_end frees them. */
+/* Fills ctl->shards from ctl->options; ctl_end frees them. */
 bool ctl_open_shards(struct ctl *ctl, struct error *error) MUST_CHECK;
 static inline bool ctl_is_sharded(const struct ctl *ctl)
 {
     return ctl->shard_count > 1;
 }
 
-/* Connects to all shards, or to that of --shard. Reports those that are away. Ends the program if
- * none is left. Then the first of the others is in use. */
+/* Connects to all shards, or only to the shard that --shard names. Reports each shard that is away.
+ * Ends the program if all are; else the first shard that answers is then in use. */
 void ctl_connect(struct ctl *ctl);
-/* The same for the shards of these ids. */
+/* The same for the shards of these job ids. */
 void ctl_connect_for(struct ctl *ctl, int count, char **ids);
-/* The index of the shard of an id, or that of --shard. */
+/* Returns the index of the shard that --shard names or, without --shard, of the shard of this id.
+ */
 uint32_t ctl_shard_of(struct ctl *ctl, const char *id);
 
-/* Uses a shard. Returns false if it is away. */
+/* Puts a shard in use. Returns false if it is away. */
 bool ctl_use(struct ctl *ctl, uint32_t index);
-/* Uses the next shard that is connected and not away: for (uint32_t at = 0; ctl_next(ctl, &at);) */
+/* Puts the next shard in use that is selected and not away; returns false if there is none. For
+ * loops: for (uint32_t at = 0; ctl_next(ctl, &at);) */
 bool ctl_next(struct ctl *ctl, uint32_t *at);
-/* Marks the shard in use as away, and reports it with the reason of client_why. Ends the program if
- * none is left. */
+/* Marks the shard in use as away, and prints the reason (client_why). Ends the program if all
+ * shards are away. */
 void ctl_lose(struct ctl *ctl);
 /* Prints why the last command to the shard in use failed, and ends the program. */
 _Noreturn void ctl_no_answer(struct ctl *ctl);
-/* The exit status of a command: not less than CTL_UNAVAILABLE if a shard is away. */
+/* Returns the exit status of a command: `status`, or CTL_UNAVAILABLE if that is larger and a shard
+ * is away. */
 int ctl_worst(const struct ctl *ctl, int status);
 
-/* With several shards, adds the shard in use as a member: "shard". */
+/* With several shards, adds the index of the shard in use as the member "shard". */
 void ctl_add_shard(const struct ctl *ctl, cJSON *json);
-/* With several shards, moves the array `rows` to a member: "shards". Adds a row for each shard that
- * is away, with the reason. With one shard, deletes `rows`. */
+/* With several shards, adds a row to the array `rows` for each shard that is away, with the reason,
+ * and makes `rows` the member "shards". With one shard, deletes `rows`. */
 void ctl_add_rows(const struct ctl *ctl, cJSON *json, cJSON *rows);
-/* " of shard 2" or the like; "" with one shard. The text is the format of a number. */
+/* Writes the index of the shard in use with a printf format, for example "shard %u: "; writes ""
+ * with one shard. Returns `text`. */
 const char *ctl_shard_text(const struct ctl *ctl, const char *format, char text[32]);
 
-/* client_ask on the shard in use. Returns NULL if the shard is away (ctl_lose); never with one
- * shard. */
+/* Sends a command to the shard in use (client_ask). Returns NULL if the shard is away, after
+ * ctl_lose; with one shard ctl_lose ends the program instead. */
 redisReply *ctl_ask(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The integer reply to a command with the key NS:KEY. 0 if the shard is away. */
+/* Returns the integer reply to `command` with the key NS:KEY; 0 if the shard is away. */
 long long ctl_integer(struct ctl *ctl, const char *command, const char *key);
 
-/* ---- the commands, each in a file of its name or with its group ---- */
+/* ---- the commands: gpuimgctl.c lists them ---- */
 
 ctl_run ctl_submit, ctl_result, ctl_results, ctl_status, ctl_top, ctl_dead, ctl_cancel, ctl_pause,
     ctl_resume, ctl_drain, ctl_explain;

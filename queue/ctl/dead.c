@@ -11,9 +11,9 @@
 #include "queue/ctl/show.h"
 #include "queue/redis/script.h"
 
-/* Jobs per LRANGE: the list may hold 100,000 jobs of 64 KiB. */
+/* Jobs per LRANGE: the whole list may have 100,000 jobs of 64 KiB. */
 #define PIECE 100
-/* Jobs per call with their errors: Redis computes a digest of each job, 64 KiB in 0.1 ms. */
+/* Jobs per call of the script DEAD: Redis computes a digest of each job, 0.1 ms for 64 KiB. */
 #define ERRORS_PIECE 20
 
 const struct ctl_option ctl_dead_options[] = {
@@ -26,7 +26,8 @@ enum verb { LIST, SHOW, RETRY, DROP, VERBS };
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
-/* Without secrets of URLs, which --json shows. */
+/* Returns the path, URL or key of a job's input, without secrets of a URL; only --json shows them.
+ */
 static const char *input_of(const cJSON *job)
 {
     static char shown[JOB_URL_BYTES_MAX + 1];
@@ -39,7 +40,7 @@ static const char *input_of(const cJSON *job)
                                            : show_text(input, "key"));
 }
 
-/* A job as it was sent, without secrets of URLs, until the next call. */
+/* Returns a job as it was sent, without secrets of URLs. Valid until the next call. */
 static const char *masked_job(const char *text)
 {
     static char *masked;
@@ -56,8 +57,8 @@ static const char *id_of(const cJSON *job)
     return mask_copy(shown, sizeof shown, show_text(job, "id"));
 }
 
-/* The record of a job's death. If an older version of the daemon wrote none, the stored result of
- * the job is used instead. NULL: there is no record and no stored result. */
+/* Returns the error record of a dead job (PROTOCOL.md), parsed. If an older version of the daemon
+ * wrote no record, returns the stored result of the job; NULL if there is none either. */
 static cJSON *death_of(struct ctl *ctl, const cJSON *job, const char *record)
 {
     const char *id = show_text(job, "id");
@@ -71,14 +72,14 @@ static cJSON *death_of(struct ctl *ctl, const cJSON *job, const char *record)
 }
 
 /* Writes "#12", or with several shards "#2:12". */
-static const char *show_place(const struct ctl *ctl, long long number, char text[32])
+static const char *show_position(const struct ctl *ctl, long long number, char text[32])
 {
     char shard[32];
     snprintf(text, 32, "#%s%lld", ctl_shard_text(ctl, "%u:", shard), number);
     return text;
 }
 
-/* One entry of the list as JSON: the job, or its text if that is not JSON. */
+/* Returns an entry of the list as JSON, with the job, or with its text if the text is not JSON. */
 static cJSON *job_json(const struct ctl *ctl, long long number, cJSON *job, const char *text)
 {
     cJSON *json = cJSON_CreateObject();
@@ -116,12 +117,12 @@ static void put_error(const cJSON *death)
 static void print_whole(const struct ctl *ctl, long long number, const cJSON *job, const char *text,
                         const cJSON *death)
 {
-    char date[40] = "", place[32], shard[32];
+    char date[40] = "", position[32], shard[32];
     time_t died = (time_t)show_number(death, "time");
     struct tm utc;
     if (died > 0 && gmtime_r(&died, &utc))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &utc);
-    out_put("%s", show_place(ctl, number, place));
+    out_put("%s", show_position(ctl, number, position));
     if (*show_text(job, "id"))
         out_put(" %s", id_of(job));
     out_end();
@@ -137,19 +138,19 @@ static void print_whole(const struct ctl *ctl, long long number, const cJSON *jo
     out_line("job      %s", masked_job(text));
 }
 
-/* Prints one line, or with `whole` everything known about the job. record: the record of its
- * death, or "". */
+/* Prints one line for a job or, if whole, all that is known about it. record: its error record, or
+ * "". */
 static void print_one(struct ctl *ctl, long long number, const char *text, const char *record,
                       bool whole)
 {
     cJSON *job = cJSON_Parse(text), *death = death_of(ctl, job, record);
-    char place[32];
+    char position[32];
     if (ctl->json) {
         print_json(ctl, number, job, text, death);
     } else if (whole) {
         print_whole(ctl, number, job, text, death);
     } else {
-        out_put("%5s  %-16s %s: ", show_place(ctl, number, place), id_of(job),
+        out_put("%5s  %-16s %s: ", show_position(ctl, number, position), id_of(job),
                 job ? input_of(job) : masked_job(text));
         put_error(death);
     }
@@ -157,8 +158,8 @@ static void print_one(struct ctl *ctl, long long number, const char *text, const
     cJSON_Delete(job);
 }
 
-/* The texts of up to ERRORS_PIECE entries, each followed by its record. NULL: the shard is
- * away. */
+/* Returns an array with the texts of at most ERRORS_PIECE jobs, each followed by its error record.
+ * NULL: the shard is away. */
 static redisReply *piece_with_errors(struct ctl *ctl, long long from, long long count)
 {
     const char *ns = ctl->ns;
@@ -171,8 +172,8 @@ static size_t jobs_in(const redisReply *reply)
     return reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements / 2 : 0;
 }
 
-/* Lists the jobs of the shard in use. Returns how many it has, and adds those not shown to
- * *hidden. */
+/* Lists the dead jobs of the shard in use. Returns their number, and adds the number of those that
+ * were not shown to *hidden. */
 static long long list_shard(struct ctl *ctl, long long limit, long long *hidden)
 {
     long long number = 0, count = ctl_integer(ctl, "LLEN", "dead");
@@ -208,19 +209,19 @@ static int list(struct ctl *ctl)
 /* A dead job that the user selected. */
 struct choice {
     uint32_t shard;
-    long long number;  /* its number in the list when it was found */
-    redisReply *entry; /* its text; NULL: not found, and reported */
+    long long number;  /* its number in the list, from 1, when it was found */
+    redisReply *entry; /* its text; NULL: not found, and the user was told */
 };
 
-/* The number in "12"; 0 for another text. */
+/* Returns the number in "12"; 0 for another text. */
 static long long read_number(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
     return digits > 0 && digits < 18 && !text[digits] ? strtoll(text, NULL, 10) : 0;
 }
 
-/* The number in "#12", or with several shards in "#2:12"; 0 for an id. Sets *shard to its shard, or
- * to that of the id. */
+/* Returns the number in "#12" or, with several shards, in "#2:12"; 0 for an id. Sets *shard to the
+ * shard of the number or of the id. */
 static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
 {
     const char *rest = name + 1;
@@ -228,8 +229,8 @@ static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
     if (*name != '#')
         return 0;
     size_t digits = strspn(rest, "0123456789");
-    bool is_place = ctl_is_sharded(ctl) && digits > 0 && rest[digits] == ':';
-    if (is_place) {
+    bool has_shard = ctl_is_sharded(ctl) && digits > 0 && rest[digits] == ':';
+    if (has_shard) {
         unsigned long index = strtoul(rest, NULL, 10);
         if (index >= ctl->shard_count)
             ctl_usage(ctl, "%s is in shard %lu; the shards are 0 to %u", name, index,
@@ -241,7 +242,7 @@ static long long number_of(struct ctl *ctl, const char *name, uint32_t *shard)
         rest += digits + 1;
     }
     long long number = read_number(rest);
-    if (number > 0 && ctl_is_sharded(ctl) && !is_place && !ctl_value(ctl, "shard"))
+    if (number > 0 && ctl_is_sharded(ctl) && !has_shard && !ctl_value(ctl, "shard"))
         ctl_usage(ctl, "each shard has a job %s; write '#SHARD:%lld', or add --shard", name,
                   number);
     return number;
@@ -266,7 +267,8 @@ static void say_missing(const char *name, bool by_number)
         ctl_say("no dead job has the id %s; see gpuimgctl dead list", name);
 }
 
-/* Looks in the list of the shard in use. number 0: by id; the job that died last comes first. */
+/* Finds a dead job of the shard in use by its number or, if that is 0, by its id. Of several jobs
+ * with the id it finds the one that died last. */
 static struct choice find_here(struct ctl *ctl, const char *name, long long number)
 {
     struct choice choice = {.shard = ctl->shard->index};
@@ -286,9 +288,9 @@ static struct choice find_here(struct ctl *ctl, const char *name, long long numb
     return choice;
 }
 
-/* Finds a dead job by its number, or by its id. A job that was sent with another number of shards,
- * or by another client, may not be in the shard of its id: looks there first, then in the
- * others. */
+/* Finds a dead job by its number, or by its id. Looks for an id in its shard first, then in the
+ * others: a job may be in another shard if the number of shards was changed, or if another client
+ * sent it. */
 static struct choice find(struct ctl *ctl, const char *name)
 {
     uint32_t first;
@@ -310,7 +312,8 @@ static struct choice find(struct ctl *ctl, const char *name)
 
 /* ---- show ---------------------------------------------------------------------------------- */
 
-/* Jobs that died since the choice was found come before it in the list. */
+/* Prints all about a job. Looks for its record at its number and after it: jobs that died since the
+ * choice was found are before it in the list. */
 static void show_one(struct ctl *ctl, const struct choice *choice)
 {
     ctl_use(ctl, choice->shard);
@@ -349,12 +352,12 @@ static bool retry_oldest(struct ctl *ctl)
     return moved;
 }
 
-/* Finds the job by its text, because its number changes when another job dies. Returns false if it
- * is no longer in the list. */
+/* Retries or drops a job. The script finds it by its text, because its number changes when another
+ * job dies. Returns false if the job is no longer in the list. */
 static bool act_on(struct ctl *ctl, const struct choice *choice, bool retry)
 {
     static const char *const names[] = {"dead", "jobs", "never"};
-    char keys[3][160], place[32];
+    char keys[3][160], position[32];
     const char *argv[] = {"EVAL", script_text(SCRIPT_ID_REVIVE), "3", keys[0], keys[1], keys[2],
                           choice->entry->str, retry ? "1" : "0"};
     size_t lengths[8];
@@ -372,19 +375,20 @@ static bool act_on(struct ctl *ctl, const struct choice *choice, bool retry)
     }
     bool found = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     if (!found)
-        ctl_say("job %s is no longer in the list", show_place(ctl, choice->number, place));
+        ctl_say("job %s is no longer in the list", show_position(ctl, choice->number, position));
     freeReplyObject(reply);
     return found;
 }
 
 static void say_one(const struct ctl *ctl, const struct choice *choice, bool retry, cJSON *jobs)
 {
-    char place[32];
+    char position[32];
     cJSON *job = cJSON_Parse(choice->entry->str);
     if (jobs) {
         cJSON_AddItemToArray(jobs, job_json(ctl, choice->number, job, choice->entry->str));
     } else {
-        out_put("%s %s", retry ? "retried" : "dropped", show_place(ctl, choice->number, place));
+        out_put("%s %s", retry ? "retried" : "dropped",
+                show_position(ctl, choice->number, position));
         if (*show_text(job, "id"))
             out_put(" %s", id_of(job));
         out_line(": %s", job ? input_of(job) : masked_job(choice->entry->str));
@@ -392,7 +396,8 @@ static void say_one(const struct ctl *ctl, const struct choice *choice, bool ret
     cJSON_Delete(job);
 }
 
-/* Prints the number of jobs. jobs: the array of reported jobs, or NULL; this frees it. */
+/* Prints the number of jobs. jobs: an array of them for --json, which this function frees, or NULL.
+ */
 static void say_count(struct ctl *ctl, long long count, bool retry, cJSON *jobs)
 {
     const char *done = retry ? "retried" : "dropped";
@@ -412,7 +417,8 @@ static void say_count(struct ctl *ctl, long long count, bool retry, cJSON *jobs)
 static long long act_on_shard(struct ctl *ctl, bool retry)
 {
     long long count = ctl_integer(ctl, "LLEN", "dead"), done = 0;
-    while (retry && done < count && retry_oldest(ctl)) /* jobs that die meanwhile stay */
+    /* At most `count`: a retried job that dies again must not be retried again. */
+    while (retry && done < count && retry_oldest(ctl))
         done++;
     if (retry || count == 0)
         return done;
@@ -430,7 +436,7 @@ static int act_on_all(struct ctl *ctl, bool retry)
     return ctl_worst(ctl, CTL_OK);
 }
 
-/* Finds all jobs before it moves the first one, which changes the numbers of the others. */
+/* Finds all jobs before it removes the first one: a removal changes the numbers of other jobs. */
 static int act_on_some(struct ctl *ctl, int count, char **names, bool retry)
 {
     struct choice *choices = calloc((size_t)count, sizeof *choices);
@@ -479,7 +485,7 @@ int ctl_dead(struct ctl *ctl, int count, char **operands)
                              "quotes: a bare # begins a comment in a shell), or --all",
                   all ? operands[1] : verbs[verb]);
     for (int i = 1; i < count; i++)
-        if (!*operands[i]) /* from an unset variable; it would match jobs without an id */
+        if (!*operands[i]) /* of an unset variable: it would match a job without an id */
             ctl_usage(ctl, "a number or id is empty; give an id or a number such as '#1'");
     ctl_connect(ctl);
     if (verb == LIST)

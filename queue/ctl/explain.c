@@ -25,7 +25,7 @@ static void run_daemon(char *const *arguments)
     execvp("gpuimgd", arguments);
 }
 
-/* "--name=value", malloc'd; it lives until the program is replaced. */
+/* Returns "--name=value", malloc'd. execv replaces the program, so nothing frees it. */
 static char *setting(struct ctl *ctl, const char *name, const char *value)
 {
     char *text = NULL;
@@ -36,7 +36,7 @@ static char *setting(struct ctl *ctl, const char *name, const char *value)
 
 int ctl_explain(struct ctl *ctl, int count, char **operands)
 {
-    static const char *const direct[] = {"redis", "namespace"}; /* gpuimgctl's own options */
+    static const char *const direct[] = {"redis", "namespace"}; /* parsed as options of gpuimgctl */
     char *arguments[ARGUMENTS_MAX] = {"gpuimgd"};
     int last = 1;
     if (count != 1)

@@ -11,21 +11,22 @@
 #include "conf/mask.h"
 #include "conf/text.h"
 
-/* Pending bytes of standard output: complete lines, then the current line from offset `line`. */
+/* Bytes of standard output that are not written: complete lines, then the current line, which
+ * begins at offset `line`. */
 static struct {
     char *text;
-    size_t length, room, line;
+    size_t length, capacity, line;
     bool held, failed;
-    bool status; /* out_status has text on the screen */
+    bool status; /* a text of out_status is on the screen */
 } out;
 
 static bool write_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t got = write(fd, bytes, length);
-        if (got < 0 && errno == EAGAIN) { /* another process made it non-blocking */
-            struct pollfd room = {.fd = fd, .events = POLLOUT};
-            poll(&room, 1, -1);
+        if (got < 0 && errno == EAGAIN) { /* another process has made the file non-blocking */
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            poll(&wait, 1, -1);
         } else if (got < 0 && errno != EINTR) {
             return false;
         } else if (got > 0) {
@@ -47,23 +48,23 @@ static void flush(void)
 
 /* ---- standard output ----------------------------------------------------------------------- */
 
-/* Keeps room for a terminator. */
+/* Appends bytes, and keeps one byte free for a NUL. */
 static void add(const char *bytes, size_t length)
 {
-    if (out.length + length >= out.room) {
-        size_t room = 2 * (out.length + length) + 1024;
-        char *text = realloc(out.text, room);
+    if (out.length + length >= out.capacity) {
+        size_t capacity = 2 * (out.length + length) + 1024;
+        char *text = realloc(out.text, capacity);
         out.failed |= !text;
         if (!text)
             return;
         out.text = text;
-        out.room = room;
+        out.capacity = capacity;
     }
     memcpy(out.text + out.length, bytes, length);
     out.length += length;
 }
 
-/* Makes the current line printable, so that no escape sequence from outside reaches a terminal. */
+/* Makes the current line printable: a name or message from outside may contain escape sequences. */
 static void seal(void)
 {
     if (out.text) {

@@ -18,14 +18,15 @@ void out_json(const char *json);
 
 /* Appends terminal escape sequences without any replacement. */
 void out_raw(const char *bytes);
-/* While held, complete lines are buffered, so that a screen of many lines is one write. */
+/* While `held` is true, complete lines are buffered, so that a screen of many lines is one write.
+ */
 void out_hold(bool held);
-/* If standard output is a file, waits until it is on the disk. */
+/* If standard output is a file, waits until its content is on the disk. */
 void out_sync(void);
-/* If standard output is a file that is not empty, writes an empty line: a line that was cut off
- * ends there. */
+/* If standard output is a file that is not empty, writes a line end. If an earlier process was
+ * killed while it wrote a line, the next line then does not continue it. */
 void out_separate(void);
-/* Returns whether a write failed or memory ran out. */
+/* Whether a write failed or memory was short. */
 bool out_failed(void);
 
 /* Prints "gpuimgctl: " and the message as one line on standard error. */

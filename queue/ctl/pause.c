@@ -18,11 +18,11 @@ const struct ctl_option ctl_drain_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-/* What a command did in all shards that answer. */
+/* The outcome of a command in all shards that answer. */
 struct outcome {
-    bool changed;       /* resume: there was a pause */
+    bool changed;       /* resume: fetching was paused */
     long long running;  /* jobs that still run */
-    cJSON *rows;        /* of --json */
+    cJSON *rows;        /* a JSON object for each shard, for --json */
 };
 
 static void set(struct ctl *ctl, double seconds)
@@ -55,7 +55,7 @@ static void count_running(struct ctl *ctl, struct outcome *outcome, bool paused)
     }
 }
 
-/* Frees the rows. */
+/* Prints the outcome, and frees its rows. */
 static int say(struct ctl *ctl, bool paused, struct outcome *outcome, const char *sentence)
 {
     if (ctl->json) {

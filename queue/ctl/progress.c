@@ -67,8 +67,8 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
 
 /* ---- the bar ------------------------------------------------------------------------------- */
 
-/* Results per second over the ring's last seconds, or since the beginning until the ring is
- * full. */
+/* Returns the results per second during the time that the ring of samples covers; until the ring is
+ * full, since the beginning. */
 static double rate(struct progress *progress, double now_s)
 {
     uint64_t ended = progress_ended(progress);
@@ -99,7 +99,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static int write_bar(const struct progress *progress, char *text, size_t size)
 {
     uint64_t ended = progress_ended(progress), done = progress->ended[PROGRESS_DONE];
-    /* Results may come from jobs whose push Redis did not acknowledge. */
+    /* `sent` lacks jobs whose push had no reply, but their results come. */
     uint64_t total = larger(larger(progress->total, progress->sent), ended);
     uint64_t failed = ended - done + progress->refused;
     int filled = total ? (int)(ended * BAR_COLUMNS / total) : 0;
@@ -125,14 +125,14 @@ void progress_draw(struct progress *progress)
     uint64_t ended = progress_ended(progress) + progress->refused;
     int length = write_bar(progress, text, sizeof text);
     char *rest = text + length;
-    size_t room = sizeof text - (size_t)length;
+    size_t space = sizeof text - (size_t)length;
     if (*progress->note)
-        snprintf(rest, room, "  %s", progress->note);
+        snprintf(rest, space, "  %s", progress->note);
     else if (images_s > 0 && ended < total)
-        snprintf(rest, room, "  %s images/s  %s left", show_rate(images_s, per_s),
+        snprintf(rest, space, "  %s images/s  %s left", show_rate(images_s, per_s),
                  show_time((double)(total - ended) / images_s, left));
     else if (images_s > 0)
-        snprintf(rest, room, "  %s images/s", show_rate(images_s, per_s));
+        snprintf(rest, space, "  %s images/s", show_rate(images_s, per_s));
     text[columns() - 1 < sizeof text ? columns() - 1 : sizeof text - 1] = '\0';
     out_status(text);
     progress->drawn_s = now_s;

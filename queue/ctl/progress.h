@@ -18,7 +18,7 @@ struct progress {
     struct ctl *ctl;
     bool bar, verbose;         /* verbose: a line for each job */
     uint64_t total;            /* images; 0: not known yet */
-    uint64_t sent, refused;    /* refused: never sent */
+    uint64_t sent, refused;    /* jobs; refused: images for which no job was sent */
     uint64_t ended[PROGRESS_ENDS];
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     struct { double at_s; uint64_t ended; } samples[PROGRESS_SAMPLES]; /* a ring, for the rate */
@@ -27,13 +27,13 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, struct ctl *ctl, bool verbose);
-/* Counts and prints one result. `text` is its JSON; `name` and `files` are those of show_result;
- * `unwritten` comes from key_transfer_download, or is NULL. */
+/* Counts and prints one result. text: its JSON; name and files: as for show_result; unwritten: the
+ * result of key_transfer_download, or NULL. */
 void progress_result(struct progress *progress, const cJSON *result, const char *text,
                      const char *name, const char *const *files, const cJSON *unwritten);
-/* Jobs that have a result. */
+/* The number of jobs that have a result. */
 uint64_t progress_ended(const struct progress *progress);
 /* Draws the bar, if there is one, at most ten times per second. */
 void progress_draw(struct progress *progress);
-/* Prints the counts and the elapsed time. `waited`: results were awaited. */
+/* Prints the counts and the elapsed time. waited: gpuimgctl waited for the results. */
 void progress_end(struct progress *progress, bool waited);

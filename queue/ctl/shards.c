@@ -1,4 +1,4 @@
-/* shards.c - the shards of gpuimgctl: connects to them, and steps from one to the next. */
+/* shards.c - connects gpuimgctl to the shards, and says which shard is in use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ bool ctl_open_shards(struct ctl *ctl, struct error *error)
     return true;
 }
 
-/* ---- stepping ------------------------------------------------------------------------------ */
+/* ---- the shard in use ---------------------------------------------------------------------- */
 
 bool ctl_use(struct ctl *ctl, uint32_t index)
 {
@@ -66,6 +66,7 @@ static void mark_away(struct ctl *ctl)
     ctl_say("%s%s", ctl_shard_text(ctl, "shard %u is away: ", number), ctl->shard->why);
 }
 
+/* Ends the program if all shards are away. Does not change the shard in use, if there is one. */
 static void require_one(struct ctl *ctl)
 {
     uint32_t at = 0;
@@ -102,7 +103,7 @@ uint32_t ctl_shard_of(struct ctl *ctl, const char *id)
     return ctl_value(ctl, "shard") ? chosen(ctl) : shard_of_id(id, strlen(id), ctl->shard_count);
 }
 
-/* All clients begin to connect before the first one is waited for. */
+/* All clients begin to connect before this waits for the first one. */
 static void connect_selected(struct ctl *ctl)
 {
     struct error error = {0};

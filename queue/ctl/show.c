@@ -102,7 +102,7 @@ static bool show_error(const cJSON *holder)
     return true;
 }
 
-/* Returns whether it printed an error. */
+/* Prints an output. Returns whether it has an error. */
 static bool show_output(const cJSON *output, const char *file)
 {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(output, "values");
@@ -121,7 +121,7 @@ static bool show_output(const cJSON *output, const char *file)
     return show_error(output);
 }
 
-/* An error of the whole job is repeated in each of its outputs. */
+/* Whether each output has the error of the whole job, which is then printed only once. */
 static bool failed_as_a_whole(const cJSON *result)
 {
     const cJSON *output, *whole = cJSON_GetObjectItemCaseSensitive(result, "error");

@@ -19,17 +19,17 @@ const char *show_age(double seconds, char text[SHOW_BYTES]);
 /* A rate per second: "3.2", "1,234". One decimal place below ten, otherwise none. */
 const char *show_rate(double rate, char text[SHOW_BYTES]);
 
-/* The option redis without passwords of its URLs, until the next call. */
+/* Returns the option redis without the passwords of its URLs. Valid until the next call. */
 const char *show_redis(const char *redis);
 
-/* A member of a JSON object: a string, or "" if absent; a number, or 0 if absent. The JSON owns the
- * string. */
+/* Return a string member of a JSON object, owned by the JSON, or "" if there is none; a number
+ * member, or 0. */
 const char *show_text(const cJSON *json, const char *name);
 double show_number(const cJSON *json, const char *name);
 
 /* Copies a string member to `word`, cut to `size` - 1 bytes, and returns it. */
 const char *show_word(const cJSON *json, const char *name, char *word, size_t size);
 
-/* Prints one result as a line: its status, the input's name and its outputs. `files` has, per
- * output, the local file of a result that came through Redis; or NULL. */
+/* Prints one result as a line: its status, the input's name and its outputs. files: for each output
+ * the local file to which it was downloaded from Redis; NULL: none was. */
 void show_result(const cJSON *result, const char *name, const char *const *files);

@@ -104,7 +104,7 @@ includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays
 # Only main.c prints its own help; no other file prints.
 grep -nE '\b(printf|puts|putchar|fputs|fputc|fprintf|fwrite|vfprintf|stdout|stderr|perror) *[(,;]' \
     queue/ctl/*.c queue/ctl/*/*.c |
-    grep -vE '^queue/ctl/(out|main)\.c:' | check "gpuimgctl prints only through queue/ctl/out.c"
+    grep -vE '^queue/ctl/(out|gpuimgctl)\.c:' | check "gpuimgctl prints only through queue/ctl/out.c"
 grep -nE '^#include "' "${sources[@]}" | grep -E '"\.\.?/' | check "own headers are named from the root"
 
 # ---- calls -----------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@
 #include "conf/clock.h"
 #include "queue/redis/connection.h"
 
-/* How often a consumer of the list reads what was taken in its name. Redis may serve a BLMOVE that
- * a dead process of this name sent, after the new process has begun. */
+/* How often a consumer of the list reads the list `taken` again. Redis may run a BLMOVE that an
+ * earlier process of this name sent after this process has begun. */
 #define REREAD_S 2.0
 
 void consumer_init(struct consumer *consumer)
@@ -31,7 +31,7 @@ void consumer_clear(struct consumer *consumer)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-/* Sends a write that changes nothing, until Redis accepts writes again. */
+/* Waits until Redis accepts writes again, by a write that changes nothing. */
 static void wait_for_redis(struct consumer *consumer)
 {
     redisReply *reply =
@@ -42,8 +42,8 @@ static void wait_for_redis(struct consumer *consumer)
     freeReplyObject(reply);
 }
 
-/* Returns whether the reply is good. Otherwise frees it and prepares the next try: what Redis may
- * have delivered in a lost reply is read again. */
+/* Returns true if the reply is no error. Else frees it and prepares the next try, which begins with
+ * the results that a lost reply may have had. */
 static bool accept_reply(struct consumer *consumer, redisReply *reply, const char *command)
 {
     if (client_reply_ok(consumer->client, reply, command))
@@ -52,7 +52,7 @@ static bool accept_reply(struct consumer *consumer, redisReply *reply, const cha
     if (reply && redis_error_is(reply->str, "NOGROUP"))
         consumer->ready = false; /* the stream was deleted, or Redis lost it */
     else if (!reply && consumer->others)
-        ; /* the caller asks client_up */
+        ; /* the caller calls client_up */
     else if (client_is_transient(reply))
         wait_for_redis(consumer);
     else
@@ -115,7 +115,7 @@ static void make_group(struct consumer *consumer)
     else
         return;
     freeReplyObject(reply);
-    consumer->only_new = false; /* if the group is lost, its successor must not skip results */
+    consumer->only_new = false; /* if the group disappears, a new one must not skip results */
 }
 
 /* Adds the entries of a stream: pairs of an ID and fields. A trimmed entry has nil for its fields;
@@ -125,7 +125,7 @@ static void add_entries(struct consumer *consumer, const redisReply *entries)
     for (size_t i = 0; is_array(entries, i + 1); i++) {
         redisReply *entry = entries->element[i], *text = NULL;
         if (!is_array(entry, 2) || !is_string(entry->element[0])) {
-            consumer->resumed = false; /* its ID is in the list of pending entries */
+            consumer->resumed = false; /* it is pending for this name now, and comes again */
             continue;
         }
         redisReply *fields = entry->element[1];
@@ -136,7 +136,8 @@ static void add_entries(struct consumer *consumer, const redisReply *entries)
     }
 }
 
-/* from: ">" for new entries, "0" for those that this name has not acknowledged. */
+/* Reads entries of the stream. from: ">" reads new ones, "0" those that this name has read and not
+ * acknowledged. */
 static bool read_group(struct consumer *consumer, size_t limit, double wait_s, const char *from)
 {
     char count[24], block_ms[24];
@@ -159,7 +160,8 @@ static bool read_group(struct consumer *consumer, size_t limit, double wait_s, c
     return true;
 }
 
-/* Takes over what other consumers have held for too long: they died. */
+/* Takes over results that other consumers have held for longer than idle_s: those consumers are
+ * dead. */
 static bool claim(struct consumer *consumer, size_t limit)
 {
     char count[24], idle_ms[24];
@@ -199,7 +201,8 @@ static void take_from_stream(struct consumer *consumer, size_t limit, double wai
 
 /* ---- a list -------------------------------------------------------------------------------- */
 
-/* What an earlier process of this name took and did not settle; the oldest is the last. */
+/* Reads the results that an earlier process of this name took and did not settle. The oldest is the
+ * last in the list. */
 static bool read_taken(struct consumer *consumer, size_t limit)
 {
     char first[24];
@@ -258,7 +261,7 @@ static void take_from_list(struct consumer *consumer, size_t limit, double wait_
         take_moved(consumer);
 }
 
-/* Removes the results by text, so that a repeated LREM does no harm. */
+/* Removes the results by their text, so that repeating LREM does no harm. */
 static bool settle_list(struct consumer *consumer)
 {
     const char *argv[] = {"LREM", consumer->taken, "-1", NULL};

@@ -11,7 +11,7 @@
 #include "queue/ctl/show.h"
 
 #define NAME_BYTES_MAX 128
-/* The longest wait in Redis, so that Ctrl-C takes effect soon. */
+/* The longest wait in one command, so that Ctrl-C takes effect soon. */
 #define WAIT_S 1.0
 
 const struct ctl_option ctl_results_options[] = {
@@ -57,7 +57,7 @@ static void print_result(struct results *results, const char *text)
     results->left--;
 }
 
-/* Ends the program if the lines cannot be written: then the results stay in Redis. */
+/* Prints the results. Ends the program if that fails: the results then stay in Redis. */
 static void print_taken(struct results *results, const struct consumer *consumer)
 {
     out_hold(true);
@@ -76,7 +76,8 @@ static void print_taken(struct results *results, const struct consumer *consumer
 
 /* ---- what is there ------------------------------------------------------------------------- */
 
-/* Indexes count from the right end, where the oldest are, so that new results do not move them. */
+/* Reads the results after the `shown` oldest ones. Their indexes count from the right end, where
+ * the oldest are, so that new results do not change them. */
 static redisReply *list_piece(struct ctl *ctl, long long shown)
 {
     return ctl_ask(ctl, "LRANGE %s:results %lld %lld", ctl->ns, -shown - CONSUMER_BATCH,
@@ -139,8 +140,9 @@ static void on_away(void *context)
     say_away(&results->followers[0], results->ctl);
 }
 
-/* Another daemon may post to the other place. */
-static void look_at_other_place(struct results *results)
+/* Tells the user if there are results in the list although this command reads the stream, or the
+ * other way round: each daemon posts to the one that its option `results` names. */
+static void report_other_results(struct results *results)
 {
     struct ctl *ctl = results->ctl;
     long long count = 0;
@@ -152,7 +154,8 @@ static void look_at_other_place(struct results *results)
                 results->stream ? "list" : "stream", results->stream ? "list" : "stream");
 }
 
-/* A shard that is away does not stop the others. Returns whether results came. */
+/* Takes and prints results of one shard. A shard that is away does not stop the others. Returns
+ * whether results came. */
 static bool take_some(struct results *results, struct follower *follower, double wait_s)
 {
     struct consumer *consumer = &follower->consumer;
@@ -163,10 +166,11 @@ static bool take_some(struct results *results, struct follower *follower, double
         if (!consumer->others)
             ctl_no_answer(ctl);
         say_away(follower, ctl);
-        client_pause(ctl->client, wait_s > 0 ? wait_s : 0.001); /* it tries to connect */
+        client_pause(ctl->client,
+                     wait_s > 0 ? wait_s : 0.001); /* meanwhile the client tries to connect */
         return false;
     }
-    if (consumer->count > 0 || client_up(ctl->client)) /* it may have broken meanwhile */
+    if (consumer->count > 0 || client_up(ctl->client)) /* else the connection has broken */
         follower->away = false;
     print_taken(results, consumer);
     if (!consumer_settle(consumer) && !client_interrupted()) {
@@ -184,7 +188,7 @@ static void follow(struct results *results)
     client_catch_interrupt();
     if (results->count == 1)
         client_retry_for(results->ctl->client, 1e15, on_away, results);
-    look_at_other_place(results);
+    report_other_results(results);
     out_separate();
     for (bool quiet = true; results->left > 0 && !client_interrupted();) {
         bool came = false;
@@ -199,7 +203,7 @@ static void follow(struct results *results)
                 (unsigned long long)results->trimmed);
 }
 
-/* `model` has the options of all consumers. */
+/* Makes a consumer for each selected shard. model: has the options that all consumers share. */
 static void make_followers(struct results *results, const struct consumer *model)
 {
     struct ctl *ctl = results->ctl;
@@ -243,7 +247,8 @@ static void check_options(struct results *results)
                            "--from=stream", of_stream[i]);
 }
 
-/* A name of a group or a consumer. */
+/* Returns the name of a consumer group or a consumer, from an option; `standard` without the
+ * option. */
 static const char *name_of(struct ctl *ctl, const char *option, const char *standard)
 {
     const char *name = ctl_value(ctl, option) ? ctl_value(ctl, option) : standard;

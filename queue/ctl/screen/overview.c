@@ -8,10 +8,10 @@
 #include "conf/text.h"
 #include "queue/ctl/show.h"
 
-/* The most leases that are read: 64 daemons with 64 jobs each. */
+/* The most leases to read: 64 daemons with 64 jobs each. */
 #define LEASES_MAX 4096
 
-/* The name of each count in JSON, and where it is read. */
+/* The name of each count in JSON, and the command and key that give it. */
 static const struct { const char *name, *command, *key; } counts[OVERVIEW_COUNTS] = {
     [OVERVIEW_WAITING] = {"waiting", "LLEN", "jobs"},
     [OVERVIEW_LEASED] = {"leased", "ZCARD", "lease"},
@@ -27,10 +27,10 @@ struct reading {
     struct client *client;
     const char *ns;
     double now_ms; /* Redis's clock */
-    bool failed;   /* Redis did not reply: nothing more is asked */
+    bool failed;   /* Redis did not reply: ask sends nothing more */
 };
 
-/* Returns NULL if Redis does not reply. */
+/* client_ask. Returns NULL if Redis does not reply, or did not before. */
 static redisReply *ask(struct reading *reading, const char *format, ...)
 {
     va_list args;
@@ -69,7 +69,7 @@ static long long integer(struct reading *reading, const char *command, const cha
 
 /* ---- the queue ----------------------------------------------------------------------------- */
 
-/* Sends all commands before it awaits the first reply. A key that is no list has no jobs. */
+/* Reads the lengths of NS:jobs:0 to NS:jobs:9. A key of another type counts as empty. */
 static void read_priorities(struct reading *reading)
 {
     struct overview *overview = reading->overview;
@@ -104,7 +104,8 @@ static void name_next_list(const struct reading *reading, char *key, size_t size
         snprintf(key, size, "%s:jobs:%d", reading->ns, next);
 }
 
-/* An entry of a list of jobs is a job, or "@" and the number of a job that came back. */
+/* Sets oldest_s. An entry of a list of jobs is a job, or "@" and the number of a job that was
+ * returned. */
 static void read_oldest(struct reading *reading)
 {
     char key[160];
@@ -152,7 +153,7 @@ static void read_daemons(struct reading *reading)
         const char *name = string_at(reply, 2 * i);
         daemon->left_s = (number_at(reply, 2 * i + 1) - reading->now_ms) / 1e3;
         if (!name || daemon->left_s <= 0)
-            continue; /* expired, but not yet removed */
+            continue; /* the name has expired, and no daemon has removed it yet */
         text_copy(daemon->instance, sizeof daemon->instance, name);
         text_make_printable(daemon->instance);
         instance_daemon(daemon->instance, daemon->name);
@@ -183,7 +184,7 @@ static void count_lease(struct overview *overview, const redisReply *job)
             overview->daemons[i].leases++;
 }
 
-/* Sends all commands before it awaits the first reply. */
+/* Counts the leased jobs by attempt. Sends all commands before it awaits the first reply. */
 static void read_leases(struct reading *reading)
 {
     redisReply *leases =
@@ -254,7 +255,7 @@ static void add_daemon(cJSON *list, const struct overview_daemon *daemon)
         cJSON_AddItemReferenceToObject(item, "stats", daemon->stats);
 }
 
-/* A negative value is unknown and becomes null. */
+/* Adds a time; a negative one, which means unknown, becomes null. */
 static void add_seconds(cJSON *json, const char *name, double seconds)
 {
     if (seconds >= 0)

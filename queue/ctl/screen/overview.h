@@ -1,5 +1,6 @@
-/* overview.h - a snapshot of the queue, the leases and the daemons, read from Redis. gpuimgctl
- * status and top show it. One thread. */
+/* overview.h - reads a snapshot of one shard from Redis: its jobs, leases and daemons.
+ *
+ * gpuimgctl status and top show it. One thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -8,17 +9,18 @@
 #include "queue/ctl/client.h"
 #include "queue/job/instance.h"
 
+/* Elements of overview.attempts. */
 #define OVERVIEW_ATTEMPTS 8
 
 struct overview_daemon {
     char instance[INSTANCE_BYTES_MAX];
     char name[INSTANCE_BYTES_MAX]; /* "host:pid" */
-    double left_s;                 /* until its registration expires, unless it renews it */
+    double left_s; /* until its name in NS:inst expires, unless it renews the name */
     long long leases;
-    cJSON *stats;                  /* its last published statistics (PROTOCOL.md), or NULL */
+    cJSON *stats; /* the statistics that it published last (PROTOCOL.md), or NULL */
 };
 
-/* The counts of jobs and results; EXPIRED: expired leases that no REAP has taken yet. */
+/* Indexes of overview.counts. EXPIRED: expired leases that no daemon has reaped yet. */
 enum overview_count {
     OVERVIEW_WAITING, OVERVIEW_LEASED, OVERVIEW_EXPIRED, OVERVIEW_DELAYED, OVERVIEW_ALONE,
     OVERVIEW_DEAD, OVERVIEW_RESULTS, OVERVIEW_COUNTS
@@ -26,24 +28,24 @@ enum overview_count {
 
 struct overview {
     long long counts[OVERVIEW_COUNTS];
-    long long waiting[JOB_PRIORITIES]; /* of OVERVIEW_WAITING, the jobs of each priority */
-    double oldest_s;      /* age of the next job; negative: unknown, it has no `pushed` */
+    long long waiting[JOB_PRIORITIES]; /* jobs in NS:jobs:0 to NS:jobs:9 */
+    double oldest_s; /* age of the job that is next; negative: unknown, no `pushed` in the job */
     bool paused;
     double paused_s;      /* time left of the pause; negative: no limit */
-    double next_s;        /* until the next delayed job; negative: none */
-    long long attempts[OVERVIEW_ATTEMPTS]; /* leased jobs: [0] unknown, [n] on attempt n; the last
-                                              element also counts later attempts */
-    char alone_owner[INSTANCE_BYTES_MAX]; /* the daemon that runs jobs alone; "": none */
+    double next_s;        /* until the next delayed job is due; negative: there is none */
+    long long attempts[OVERVIEW_ATTEMPTS]; /* leased jobs: [n] on attempt n, [0] on an unknown one;
+                                              the last element also counts later attempts */
+    char alone_owner[INSTANCE_BYTES_MAX]; /* daemon with the right to run jobs alone; "": none */
     struct overview_daemon *daemons;
     size_t daemon_count;
 };
 
-/* Reads a snapshot. Only `details` reads the leases and the next jobs, at one command per lease.
- * Returns false if Redis does not reply (client_why); otherwise the caller calls
- * overview_clear. */
+/* Reads a snapshot. details: also reads the leases, with one command for each, and the next job;
+ * else `attempts` and oldest_s stay unknown. Returns false if Redis does not reply (client_why);
+ * otherwise call overview_clear later. */
 bool overview_read(struct overview *overview, struct client *client, const char *ns, bool details);
 void overview_clear(struct overview *overview); /* idempotent */
 
-/* The snapshot as JSON, owned by the caller; NULL if out of memory. It refers to the snapshot's
- * stats, so delete it before overview_clear. */
+/* Returns the snapshot as JSON, owned by the caller; NULL if memory is short. The JSON refers to
+ * the statistics of the daemons, so delete it before overview_clear. */
 cJSON *overview_json(const struct overview *overview);

@@ -9,7 +9,7 @@
 
 /* ---- the sum ------------------------------------------------------------------------------- */
 
-/* A negative time is unknown. */
+/* The larger of two ages; a negative one is unknown. */
 static double later(double a, double b)
 {
     return fmax(a, b);
@@ -20,14 +20,14 @@ static double sooner(double a, double b)
     return a < 0 ? b : b < 0 ? a : fmin(a, b);
 }
 
-/* The end of both pauses. A negative time is no end. */
+/* The time until both pauses end; a negative time means that one never does. */
 static double last_of(double a, double b)
 {
     return a < 0 || b < 0 ? -1 : fmax(a, b);
 }
 
-/* Moves the daemon's statistics to `sum`. A daemon of several shards is in each of them; a shard
- * that was away has older statistics. */
+/* Adds a daemon to `sum`. A daemon publishes its statistics in each shard; the newest are kept,
+ * because those of a shard that was away are older. */
 static void add_daemon(struct overview *sum, struct overview_daemon *daemon)
 {
     struct overview_daemon *same = sum->daemons;
@@ -84,8 +84,8 @@ static void add(struct overview *sum, const struct overview *part)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* With several shards, does not wait for one that is down: its connection is tried again whenever
- * the loop runs. */
+/* Reads the shard in use. With several shards, does not wait for one that is away: its client tries
+ * to connect whenever the loop runs. */
 static bool read_shard(struct ctl *ctl, struct overview *part, bool details)
 {
     if (ctl_is_sharded(ctl) && ctl->shard->away && !client_up(ctl->client))

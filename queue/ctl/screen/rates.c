@@ -96,7 +96,7 @@ struct rates_device rates_all_devices(const struct rates *rates)
 static void compare(struct counts *now, const struct counts *before)
 {
     double seconds = now->up_s - before->up_s;
-    if (seconds <= 0) { /* the daemon has published nothing since */
+    if (seconds <= 0) { /* the daemon has published nothing new: keep its last rates */
         *now = *before;
         return;
     }

@@ -1,17 +1,18 @@
-/* rates.h - computes rates per second from two successive snapshots of a daemon's counters. One
- * thread. */
+/* rates.h - computes rates per second from the counters that daemons publish. One thread. */
 #pragma once
 
 #include "queue/ctl/screen/overview.h"
 
-/* One daemon has at most DEVICES_MAX. The sum over all daemons keeps this many for its mean. */
+/* The most devices in the sum over all daemons. One daemon has at most DEVICES_MAX. */
 #define RATES_DEVICES 256
-#define RATES_STAGES 4 /* read, decode, gpu and encode: rates_stages */
+#define RATES_STAGES  4
 
+/* "read", "decode", "gpu" and "encode", as in the statistics. */
 extern const char *const rates_stages[RATES_STAGES];
 
-/* Per second: images, pixels and bytes, and the pixels that workers and devices decoded and
- * encoded. Since the last snapshot: the time in ms in each stage, and the jobs that passed it. */
+/* Indexes of rates.of. RATES_IMAGES to RATES_ENCODE_DEVICE are per second; DECODE and ENCODE are
+ * pixels that workers (HOST) and devices decoded and encoded. The others are since the last
+ * snapshot: for each stage the time in ms of all jobs, and the number of jobs that passed it. */
 enum rates_counter {
     RATES_IMAGES, RATES_PIXELS, RATES_BYTES_IN, RATES_BYTES_OUT,
     RATES_DECODE_HOST, RATES_DECODE_DEVICE, RATES_ENCODE_HOST, RATES_ENCODE_DEVICE,
@@ -28,14 +29,14 @@ struct rates_device {
 };
 
 struct rates {
-    bool known;
+    bool known; /* there are two snapshots */
     double of[RATES_COUNTERS];
     struct rates_device devices[RATES_DEVICES];
     size_t device_count;
 };
 
-/* Computes the rates of a new snapshot and forgets daemons that are gone. Returns false if out of
- * memory. */
+/* Computes the rates since the last snapshot, and forgets daemons that are gone. Returns false if
+ * memory is short. */
 bool rates_update(const struct overview *overview);
 /* The rates of a daemon by its index in the last overview. Valid until the next rates_update. */
 const struct rates *rates_of(size_t daemon);

@@ -26,11 +26,11 @@ const struct ctl_option ctl_top_options[] = {
 /* The stages of a job in the published statistics (PROTOCOL.md). */
 static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "encode", "upload",
                                      "ack"};
-/* Lines of the screen above the daemons. */
+/* Lines of the screen above the list of daemons. */
 #define LINES_ABOVE 13
 #define SHARDS_PER_LINE 4
-/* Columns of a daemon's line without the name, and without the column "up", which only screens with
- * at least WIDE_COLUMNS show. */
+/* Width of a daemon's line without its name and without the column "up", which only screens with at
+ * least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
 #define WIDE_COLUMNS  100
 #define STAGES (sizeof stages / sizeof *stages)
@@ -62,9 +62,9 @@ static void on_key(uv_poll_t *input, int status, int events)
         client_wake(top->ctl->client);
 }
 
-/* libuv makes a polled descriptor non-blocking. Standard input, standard output and the shell's
- * terminal usually share one open file, so polling standard input would affect all of them. Opens
- * the terminal again instead. */
+/* Opens the terminal for reading keys. Polling standard input would not do: libuv makes a polled
+ * file non-blocking, and standard input, standard output and the shell usually share one open file.
+ */
 static int open_keyboard(struct top *top)
 {
     const char *name = ttyname(STDIN_FILENO);
@@ -97,7 +97,7 @@ static void close_screen(struct top *top)
         out_raw(LEAVE_SCREEN);
     out_hold(false);
     if (top->keys >= 0) {
-        uv_poll_stop(&top->input); /* client_close closes the handle */
+        uv_poll_stop(&top->input); /* client_close closes the handle later */
         close(top->keys);
         tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
     }
@@ -164,7 +164,7 @@ static size_t draw_shards(const struct top *top, const struct overviews *all)
     return (shown + SHARDS_PER_LINE - 1) / SHARDS_PER_LINE;
 }
 
-/* Megapixels per second by place. */
+/* Draws the megapixels per second that workers and devices decode and encode. */
 static void draw_codecs(const struct top *top, const struct rates *sum)
 {
     char a[SHOW_BYTES], b[SHOW_BYTES], c[SHOW_BYTES], d[SHOW_BYTES];
@@ -410,7 +410,7 @@ static void draw_trouble(const struct top *top)
 int ctl_top(struct ctl *ctl, int count, char **operands)
 {
     (void)count, (void)operands; /* none */
-    static struct top top; /* client_close uses its handle */
+    static struct top top; /* static, because client_close uses its handle after this function */
     double interval_s = ctl_number(ctl, "interval", 0.05, 3600, 1);
     long long turns = ctl_whole(ctl, "count", 1, 1e15, 1e15);
     bool there = true;

@@ -1,9 +1,10 @@
-/* batch.h - jobs that are ready to be pushed, for all shards together. One thread. */
+/* batch.h - collects jobs of gpuimgctl submit, and pushes those of a shard with one command. One
+ * thread. */
 #pragma once
 
 #include "queue/ctl/submit/job_template.h"
 
-/* Jobs per push: about 30 KB, which Redis handles in 100 us. */
+/* The most jobs in a batch. That is about 30 KB, which Redis handles in 100 us. */
 #define BATCH_MAX       128
 #define BATCH_BYTES_MAX (1 << 20)
 
@@ -11,7 +12,9 @@ struct batch {
     size_t count, bytes; /* bytes: of the jobs' texts */
     struct batch_job {
         const struct ctl_shard *shard;
-        char *job, *file, id[JOB_ID_BYTES_MAX + 1];
+        char *job;  /* JSON, malloc'd */
+        char *file; /* name of the image for messages, malloc'd */
+        char id[JOB_ID_BYTES_MAX + 1];
     } jobs[BATCH_MAX];
 };
 
@@ -22,10 +25,11 @@ void batch_add(struct batch *batch, const struct ctl_shard *shard, char *job, ch
 /* Removes the jobs of a shard; NULL: all jobs. */
 void batch_clear(struct batch *batch, const struct ctl_shard *shard);
 
-/* The next job of a shard, from *at on; NULL: no more. */
+/* Returns the next job of a shard, and moves *at after it; NULL: there is none. *at is 0 at first.
+ */
 const struct batch_job *batch_next(const struct batch *batch, const struct ctl_shard *shard,
                                    size_t *at);
-/* Sends the push of a shard's jobs to its list. Returns their number; if it is not 0, take the
- * reply with client_take. command: LPUSH or RPUSH. */
+/* Sends a command, LPUSH or RPUSH, that pushes the jobs of a shard to its list. Returns the number
+ * of jobs; if it is not 0, call client_take for the reply. */
 size_t batch_send(const struct batch *batch, const struct ctl_shard *shard, const char *command,
                   const char *list);

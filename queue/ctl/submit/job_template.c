@@ -22,22 +22,22 @@ static cJSON *get(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-/* The object that holds output `index`: the job itself, or an element of its `outputs`. */
+/* Returns the object with the output `index`: the job itself, or an element of its `outputs`. */
 static cJSON *holder_of(const cJSON *job, size_t index)
 {
     const cJSON *list = get(job, "outputs");
     return list ? cJSON_GetArrayItem(list, (int)index) : (cJSON *)job;
 }
 
-/* The pattern of an output's path, "" if it has none. */
+/* Returns the pattern of an output's path; "": it has none. */
 static const char *path_of(const cJSON *output)
 {
     const char *text = cJSON_GetStringValue(cJSON_IsString(output) ? output : get(output, "path"));
     return text ? text : "";
 }
 
-/* The same of its path or URL. */
-static const char *place_of(const cJSON *output)
+/* Returns the pattern of an output's URL or path; "": it has neither. */
+static const char *destination_of(const cJSON *output)
 {
     const char *url = cJSON_GetStringValue(get(output, "url"));
     return url ? url : path_of(output);
@@ -99,8 +99,8 @@ static void read_ops(struct job_template *template, struct ctl *ctl)
         ctl_out_of_memory(ctl, "the operations");
 }
 
-/* Keeps values as text, so that numbers keep their digits. Only the keys in `trees` are parsed,
- * because this program reads their values. */
+/* Reads the value of a key of the template. Keeps it as text, so that numbers keep their digits,
+ * except for the keys in `trees`, whose values this program reads. */
 static cJSON *read_value(const char *key, const char *text)
 {
     static const char *const trees[] = {"output", "outputs", "ops", "id", "priority"};
@@ -149,7 +149,7 @@ static void read_id(struct job_template *template, struct ctl *ctl)
     cJSON_Delete(own);
 }
 
-/* The check of the first job reports a priority that is not valid. */
+/* Reads the template's priority. An invalid one is reported when the first job is checked. */
 static void read_priority(struct job_template *template, struct ctl *ctl)
 {
     long long given = ctl_whole(ctl, "priority", 0, JOB_PRIORITIES - 1, -1);
@@ -261,7 +261,7 @@ static void count_outputs(struct job_template *template)
     int count = list ? cJSON_GetArraySize(list) : 1;
     template->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
     for (size_t i = 0; i < template->output_count; i++) {
-        const char *place = place_of(get(holder_of(template->job, i), "output"));
+        const char *place = destination_of(get(holder_of(template->job, i), "output"));
         if (*place && !pattern_varies(place))
             template->single = place;
     }
@@ -317,10 +317,10 @@ bool job_template_name_outputs(const struct job_template *template, struct job_i
     for (size_t i = 0; i < template->output_count; i++) {
         const cJSON *output = get(holder_of(template->job, i), "output");
         bool is_path = *path_of(output);
-        if (!pattern_expand(place_of(output), image, format_of(output), out, error))
+        if (!pattern_expand(destination_of(output), image, format_of(output), out, error))
             return false;
-        char **slot = is_path ? &image->outs[i] : &image->urls[i];
-        if (*out && !(*slot = strdup(out)))
+        char **name = is_path ? &image->outs[i] : &image->urls[i];
+        if (*out && !(*name = strdup(out)))
             return error_fail(error, STATUS_OUT_OF_MEMORY, "out of memory for a result's name");
     }
     return true;
@@ -399,7 +399,8 @@ static bool check_quality(cJSON *output, const char *pattern, const char *name,
                       format->noun);
 }
 
-/* Replaces a path on this machine by a key. A key has no suffix, so the format is set. */
+/* Replaces the path of an output on this machine by a key. A key has no suffix, so this also sets
+ * the format. */
 static bool use_key(const struct job_template *template, cJSON *holder, cJSON *output,
                     const char *out, const struct job_image *image, size_t index)
 {
@@ -422,7 +423,7 @@ static bool fill_output(const struct job_template *template, cJSON *job,
 {
     cJSON *holder = holder_of(job, index), *output = get(holder, "output");
     const char *key = cJSON_GetStringValue(get(output, "key")), *url = image->urls[index];
-    const char *pattern = key ? key : place_of(output);
+    const char *pattern = key ? key : destination_of(output);
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values only, or an error that job_parse reports */
@@ -467,7 +468,7 @@ static bool add_reply(const struct job_template *template, cJSON *job,
            cJSON_AddStringToObject(job, "reply_to", reply_to);
 }
 
-/* Copies the template's keys: those about results, or all others. */
+/* Copies members of the template to a job: those about results, or all others. */
 static bool add_template(const struct job_template *template, cJSON *job, bool about_results)
 {
     const cJSON *item;
@@ -481,7 +482,7 @@ static bool add_template(const struct job_template *template, cJSON *job, bool a
     return true;
 }
 
-/* Returns NULL on failure. Sets no error if memory is short. */
+/* Returns the job of an image as JSON, or NULL; then `error` is not set if memory is short. */
 static cJSON *make_job(const struct job_template *template, const struct job_image *image,
                        const char *input, const char *id, struct error *error)
 {
@@ -525,8 +526,8 @@ char *job_template_fill(const struct job_template *template, const struct job_im
         error_set(error, STATUS_OUT_OF_MEMORY, "out of memory for a job");
         return NULL;
     }
-    /* Parse the job like the daemon will. Its job_timeout_s bounds the time and may differ from
-     * this host's, so allow any. */
+    /* Parse the job like the daemon will. The daemon's job_timeout_s bounds the job's timeout; it
+     * is not known here, so allow any timeout. */
     struct job parsed;
     struct job_rules rules = {image->shard->options.namespace, 86400};
     enum status status = job_parse(&parsed, text, strlen(text), &rules, error);

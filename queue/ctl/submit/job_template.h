@@ -1,7 +1,7 @@
-/* job_template.h - makes the job of each image from a template.
+/* job_template.h - makes the job of each image of a submit from a template.
  *
- * The template comes from the command line or from a job file. Its names are patterns (gpuimgctl
- * submit -h). One thread. */
+ * The template comes from the options of gpuimgctl submit or from a job file. The paths, keys and
+ * URLs of its outputs, and its id, are patterns (pattern.h). One thread. */
 #pragma once
 
 #include <limits.h>
@@ -12,56 +12,57 @@
 #include "queue/ctl/submit/overlay_files.h"
 #include "queue/ctl/submit/source.h"
 
-/* Expiry in seconds of a result in Redis, for a client that dies before it downloads it. */
+/* Expiry in seconds of an output in Redis, in case this program dies before it downloads it. */
 #define OUTPUT_KEY_TTL_S 3600
 
 struct job_template {
     cJSON *job;              /* the template, without input and id */
     size_t output_count;     /* outputs of the template, with or without a path */
-    const char *single;      /* a path without a pattern, good for one image only; or NULL */
+    const char *single; /* a path that is the same for all images, so allows only one; or NULL */
     char *id;                /* a pattern; NULL: jobs have no id */
-    bool made_ids;           /* the user gave no id */
-    bool keys;               /* images travel through Redis */
-    int priority;            /* 0 to JOB_PRIORITIES - 1; -1: none, or not valid */
+    bool made_ids;           /* the user gave no id, so the program chose `id` */
+    bool keys;               /* --keys: images and results go through Redis */
+    int priority;            /* 0 to JOB_PRIORITIES - 1; -1: none, or an invalid one */
     char input_root[PATH_MAX], output_root[PATH_MAX]; /* resolved, without a final slash */
-    char run[64];            /* unique name of this submit, part of its keys and ids */
+    char run[64]; /* unique name of this run of the program, part of its keys and ids */
     struct overlay_files overlays;
-    bool replies;            /* results go to a reply list of the shard */
+    bool replies; /* results go to the reply list of this run in each shard */
 };
 
-/* An image, the shard of its job, and the paths of its outputs: with keys on this machine,
- * otherwise below output_root. NULL if an output has no path or stays in Redis. urls: the same for
- * outputs with a URL. */
+/* An image and the names that its job needs. */
 struct job_image {
     struct source_file file;
-    uint64_t number; /* from 1; 0: none */
-    const struct ctl_shard *shard;
-    char *outs[JOB_OUTPUTS_MAX], *urls[JOB_OUTPUTS_MAX];
+    uint64_t number;               /* from 1; 0: the struct is unused */
+    const struct ctl_shard *shard; /* of its job */
+    char *outs[JOB_OUTPUTS_MAX];   /* path of each output: with --keys on this machine, otherwise
+                                      below output_root. NULL: it has none, or stays in Redis */
+    char *urls[JOB_OUTPUTS_MAX];   /* URL of each output; NULL: none */
 };
 void job_image_clear(struct job_image *image); /* idempotent */
 
 /* Reads the template from the command line, or ends the program with an error. */
 void job_template_read(struct job_template *template, struct ctl *ctl);
 void job_template_clear(struct job_template *template);
-/* Write the keys of a shard's list that the jobs are pushed to, and of its reply list. */
+/* Writes the key of the list to which the jobs of a shard are pushed. */
 void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
                        char key[SUBMIT_KEY_BYTES]);
+/* Writes the key of the reply list of a shard. */
 void job_template_reply_to(const struct job_template *template, const struct ctl_shard *shard,
                            char key[SUBMIT_KEY_BYTES]);
 
-/* Sets the paths of the image's outputs. Returns false and sets `error` if a pattern is invalid or
- * memory is short. Call job_image_clear in any case. */
+/* Sets the paths and URLs of the image's outputs. Returns false and sets `error` if a pattern is
+ * invalid or memory is short. Call job_image_clear in any case. */
 bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
                                struct error *error) MUST_CHECK;
-/* Writes the id of the image's job, "" if it has none. Fails as job_template_name_outputs. */
+/* Writes the id of the image's job; "": it has none. Fails like job_template_name_outputs. */
 bool job_template_name_id(const struct job_template *template, const struct job_image *image,
                           char id[PATH_MAX], struct error *error) MUST_CHECK;
-/* Returns the job of an image whose shard is set, with this id, as malloc'd text. Returns NULL with
- * `error` set on failure. */
+/* Returns the job of an image as malloc'd text, with this id. image->shard must be set. Returns
+ * NULL with `error` set on failure. */
 char *job_template_fill(const struct job_template *template, const struct job_image *image,
                         const char *id, struct error *error);
 
-/* The Redis keys of an image and of one of its results. */
+/* Write the Redis keys of an image and of its output `index`. */
 void job_template_input_key(const struct job_template *template, const struct job_image *image,
                             char key[SUBMIT_KEY_BYTES]);
 void job_template_output_key(const struct job_template *template, const struct job_image *image,

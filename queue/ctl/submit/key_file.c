@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Expiry of an uploaded image, in seconds: it limits how long an image stays in Redis if the client
- * dies. It is a day, because the job may still wait in the queue. */
+/* Expiry of an uploaded image, in seconds, in case this program dies and never deletes it. It is a
+ * day, because the job may wait in the queue. */
 #define IMAGE_TTL_S "86400"
 
 static uint8_t *read_file(const char *path, uint64_t bytes_max, size_t *length,

@@ -3,10 +3,10 @@
 
 #include "queue/ctl/client.h"
 
-/* Room for a key that submit makes. */
+/* Bytes of a key that gpuimgctl submit makes, with its NUL. */
 #define SUBMIT_KEY_BYTES 320
 
-/* Uploads a file to a key, which expires in a day. Returns false and sets `error` or *redis_lost on
- * failure. */
+/* Uploads a file to a key, which expires in a day. On failure returns false, and sets `error` if
+ * the file is the reason, or *redis_lost if Redis is. */
 bool key_file_put(struct client *client, const char *key, const char *path, uint64_t bytes_max,
                   bool *redis_lost, struct error *error);

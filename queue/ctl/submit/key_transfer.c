@@ -9,22 +9,22 @@
 
 static struct job_image *find(const struct key_transfer *transfer, uint64_t number)
 {
-    for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
-        if (transfer->slots[i].number == number)
-            return (struct job_image *)&transfer->slots[i];
+    for (int i = 0; i < KEY_TRANSFER_IMAGES; i++)
+        if (transfer->images[i].number == number)
+            return (struct job_image *)&transfer->images[i];
     return NULL;
 }
 
 const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number)
 {
-    const struct job_image *slot = find(transfer, number);
-    return slot ? (const char *const *)slot->outs : NULL;
+    const struct job_image *image = find(transfer, number);
+    return image ? (const char *const *)image->outs : NULL;
 }
 
 void key_transfer_clear(struct key_transfer *transfer)
 {
-    for (int i = 0; i < KEY_TRANSFER_SLOTS; i++)
-        job_image_clear(&transfer->slots[i]);
+    for (int i = 0; i < KEY_TRANSFER_IMAGES; i++)
+        job_image_clear(&transfer->images[i]);
 }
 
 /* ---- upload -------------------------------------------------------------------------------- */
@@ -42,16 +42,17 @@ bool key_transfer_upload(struct key_transfer *transfer, const struct job_image *
 
 void key_transfer_hold(struct key_transfer *transfer, struct job_image *image)
 {
-    struct job_image *slot = find(transfer, 0);
-    assert(slot);
-    *slot = *image;
+    struct job_image *held = find(transfer, 0);
+    assert(held);
+    *held = *image;
     *image = (struct job_image){0};
     transfer->used++;
 }
 
 /* ---- download ------------------------------------------------------------------------------ */
 
-/* Records an unwritten result with its key, so that the user can still read it from Redis. */
+/* Adds an output that could not be written, with its key, so that the user can read it from Redis.
+ */
 static bool add_unwritten(struct client *client, cJSON *unwritten, const char *key,
                           const char *path, const struct error *error)
 {
@@ -87,18 +88,18 @@ static void download(struct key_transfer *transfer, struct client *client, const
 
 cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, const cJSON *result)
 {
-    const struct job_image *slot = find(transfer, number);
+    const struct job_image *image = find(transfer, number);
     const cJSON *outputs = cJSON_GetObjectItemCaseSensitive(result, "outputs");
     cJSON *unwritten = cJSON_CreateArray();
     bool done = strcmp(show_text(result, "status"), "done") == 0;
     char key[SUBMIT_KEY_BYTES];
-    for (size_t i = 0; slot && i < JOB_OUTPUTS_MAX; i++) {
+    for (size_t i = 0; image && i < JOB_OUTPUTS_MAX; i++) {
         const cJSON *output = cJSON_GetArrayItem(outputs, (int)i);
-        if (!slot->outs[i] || cJSON_HasObjectItem(output, "error") ||
+        if (!image->outs[i] || cJSON_HasObjectItem(output, "error") ||
             (!done && !cJSON_HasObjectItem(output, "bytes")))
             continue;
-        job_template_output_key(transfer->template, slot, i, key);
-        download(transfer, slot->shard->client, key, slot->outs[i], unwritten);
+        job_template_output_key(transfer->template, image, i, key);
+        download(transfer, image->shard->client, key, image->outs[i], unwritten);
     }
     return unwritten;
 }
@@ -115,22 +116,22 @@ static bool is_unwritten(const cJSON *unwritten, const char *key)
 void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char *status,
                       const cJSON *unwritten)
 {
-    struct job_image *slot = find(transfer, number);
+    struct job_image *image = find(transfer, number);
     const char *argv[JOB_OUTPUTS_MAX + 2] = {"DEL"};
     char keys[JOB_OUTPUTS_MAX + 1][SUBMIT_KEY_BYTES];
     int count = 1;
-    if (!slot)
+    if (!image)
         return;
-    job_template_input_key(transfer->template, slot, keys[0]);
+    job_template_input_key(transfer->template, image, keys[0]);
     argv[count++] = keys[0];
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
-        job_template_output_key(transfer->template, slot, i, keys[i + 1]);
-        if (slot->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
+        job_template_output_key(transfer->template, image, i, keys[i + 1]);
+        if (image->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
-    /* If this DEL is lost, the keys expire. */
+    /* If DEL fails, the keys expire later. */
     if (strcmp(status, "dead") != 0)
-        freeReplyObject(client_ask_words(slot->shard->client, count, argv, NULL));
-    job_image_clear(slot);
+        freeReplyObject(client_ask_words(image->shard->client, count, argv, NULL));
+    job_image_clear(image);
     transfer->used--;
 }

@@ -8,7 +8,8 @@
 #include "conf/text.h"
 #include "queue/job/json.h"
 
-/* Generated from gpu's table, because this folder does not include headers of gpu. */
+/* From operations.inc, which is generated from gpu/ops/table.c: this folder includes no headers of
+ * gpu. */
 const char *const ops_names[] = {
 #define X(name, line) #name,
 #include "queue/ctl/operations.inc"
@@ -26,7 +27,7 @@ static bool check_name(const char *name, struct error *error)
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* The length of the item at `text`, up to the next comma outside brackets and quotes. */
+/* Returns the length of the item at `text`, up to the next comma outside brackets and quotes. */
 static size_t item_length(const char *text)
 {
     int depth = 0;
@@ -52,7 +53,7 @@ static cJSON *read_value(const char *text)
     return error.status == STATUS_BAD_JSON ? cJSON_CreateString(text) : value;
 }
 
-/* Adds "name=value" to the operation. Sets no error if memory is short. */
+/* Adds the parameter "name=value" to an operation. Sets no error if memory is short. */
 static bool add_parameter(cJSON *op, char *text, struct error *error)
 {
     char *equals = strchr(text, '=');
@@ -70,7 +71,7 @@ static bool add_parameter(cJSON *op, char *text, struct error *error)
     return false;
 }
 
-/* Adds "name" or "name:parameter". Sets no error if memory is short. */
+/* Adds the operation "name" or "name:parameter". Sets no error if memory is short. */
 static cJSON *add_op(cJSON *ops, char *text, struct error *error)
 {
     char *colon = strchr(text, ':');
@@ -96,7 +97,7 @@ cJSON *ops_parse(const char *text, struct error *error)
         char *item = strndup(text, length);
         if (!item) { /* uncovered: slip */
             ok = false;
-        } else if (item[strcspn(item, ":=")] == '=') { /* of the operation before it */
+        } else if (item[strcspn(item, ":=")] == '=') { /* a parameter of the last operation */
             ok = op && add_parameter(op, item, error);
             if (!op)
                 error_set(error, STATUS_BAD_OP, "\"%s\" has no operation before it", item);

@@ -42,7 +42,7 @@ bool output_names_add(struct output_names *names, const char *name, const char *
     added->name = memcpy(added->text, name, length);
     added->image = strcpy(added->text + length, image);
     struct name *const *at = tsearch(added, &names->tree, order);
-    if (!at || *at != added) { /* out of memory, or known */
+    if (!at || *at != added) { /* memory is short, or the map has the name */
         free(added);
         return at != NULL;
     }
@@ -59,7 +59,7 @@ void output_names_clear(struct output_names *names)
 
 /* ---- rules --------------------------------------------------------------------------------- */
 
-/* Writes "device:inode" of the file, the key of the table of images. */
+/* Writes "device:inode" of the file, its name in output_file_rules.inputs. */
 static bool name_file(const char *path, char name[NAME_BYTES])
 {
     struct stat about;

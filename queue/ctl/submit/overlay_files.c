@@ -10,12 +10,12 @@
 #include "queue/ctl/submit/key_file.h"
 #include "queue/job/json.h"
 
-/* The member of an `input` that is marked: the number of its file. A job never has it. */
+/* A marked `input` is an object with this member, the index of its file. Jobs never have it. */
 #define MARK "local"
 
 /* ---- the operations of a job ---------------------------------------------------------------- */
 
-/* An operation with an overlay has it in `input`. */
+/* Called for each operation with an overlay, which is its member `input`. false: stop. */
 typedef bool overlay_visit(void *context, cJSON *op, const cJSON *input);
 
 static bool visit_ops(const cJSON *holder, overlay_visit *visit, void *context)
@@ -52,7 +52,7 @@ static bool is_file(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* Returns the number of the file. */
+/* Adds a file, unless it is known. Returns its index. */
 static size_t take_file(struct search *search, const char *path)
 {
     struct overlay_files *overlays = search->overlays;
@@ -69,8 +69,8 @@ static size_t take_file(struct search *search, const char *path)
     return i;
 }
 
-/* The overlay's place below input_root, or NULL if it needs no change. */
-static cJSON *place_below(struct search *search, const char *path)
+/* Returns the path of an overlay below input_root; NULL: its path needs no change. */
+static cJSON *path_below(struct search *search, const char *path)
 {
     const char *root = strcmp(search->root, "/") == 0 ? "" : search->root;
     char below[2 * PATH_MAX], real[PATH_MAX];
@@ -98,9 +98,7 @@ static bool find(void *context, cJSON *op, const cJSON *input)
     const cJSON *place = cJSON_IsString(input) ? input
                                                : cJSON_GetObjectItemCaseSensitive(input, "path");
     const char *path = cJSON_GetStringValue(place);
-    cJSON *changed = !path          ? NULL
-                     : search->root ? place_below(search, path)
-                                    : mark(search, path);
+    cJSON *changed = !path ? NULL : search->root ? path_below(search, path) : mark(search, path);
     return !changed || json_set(op, "input", changed);
 }
 

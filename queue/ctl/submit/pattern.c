@@ -31,8 +31,8 @@ static bool append(char to[PATH_MAX], const char *text, size_t length)
     return true;
 }
 
-/* What an image's name adds to a URL: bytes that a URL must not have are escaped. The name of an
- * image with a URL has its escapes already. */
+/* Appends a part of an image's name to a URL, and escapes bytes that a URL must not have. If the
+ * image is itself a URL, its name is escaped already. */
 static bool append_escaped(char to[PATH_MAX], const struct job_image *image, const char *text,
                            size_t length)
 {

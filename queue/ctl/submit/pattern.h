@@ -1,15 +1,15 @@
-/* pattern.h - makes the names of results, and ids, from patterns (gpuimgctl submit -h). One
- * thread. */
+/* pattern.h - makes names of outputs and ids from patterns: "%n" becomes the image's name, "%i" its
+ * number, and so on (gpuimgctl submit -h). One thread. */
 #pragma once
 
 #include "queue/ctl/submit/job_template.h"
 
-/* Whether names of different images differ. In the pattern of a URL, % and two hexadecimal digits
- * are not a pattern: they stay. */
+/* Whether the pattern gives different names for different images. In a URL, % and two hexadecimal
+ * digits are an escape and stay unchanged. */
 bool pattern_varies(const char *pattern);
 
-/* Writes the name that a pattern gives for an image. format: the name of the result's format; NULL:
- * the image's own. Returns false and sets `error` if the name is too long, or if another letter
- * follows a %. */
+/* Writes the name that a pattern gives for an image. format: of the result, for %e; NULL: that of
+ * the image. Returns false and sets `error` if the name is too long, or if another letter follows a
+ * %. */
 bool pattern_expand(const char *pattern, const struct job_image *image, const char *format,
                     char to[PATH_MAX], struct error *error) MUST_CHECK;

@@ -5,10 +5,10 @@
 
 #include "queue/ctl/show.h"
 
-/* The most jobs in one submit. A larger number did not come from us. */
+/* The largest job number of a submit. A result with a larger one is not from this program. */
 #define NUMBER_MAX 100000000ull
 
-/* Returns false if the number was marked before, or memory ran out. */
+/* Returns false if the number was marked before, or memory is short. */
 static bool mark_seen(struct result_reader *reader, uint64_t number)
 {
     size_t byte = number / 8;
@@ -37,7 +37,7 @@ static void deliver(struct result_reader *reader, const char *text)
     cJSON_Delete(result);
 }
 
-/* Removes the results by text, not by index, so that a repeated or late LREM does no harm. */
+/* Removes the results by their text, not by their index, so that repeating LREM does no harm. */
 static void remove_read(struct client *client, const char *list, const redisReply *reply)
 {
     for (size_t i = reply->elements; i-- > 0;) {
@@ -46,7 +46,8 @@ static void remove_read(struct client *client, const char *list, const redisRepl
         client_send_words(client, 4, argv, lengths);
     }
     for (size_t i = 0; i < reply->elements; i++)
-        freeReplyObject(client_take(client)); /* if one is lost, its result comes again */
+        freeReplyObject(
+            client_take(client)); /* if LREM fails, the result comes again, and is skipped */
 }
 
 static redisReply *ask_once(struct result_reader *reader, struct client *client, const char *list)

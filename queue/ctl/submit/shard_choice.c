@@ -4,22 +4,22 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How often an id is extended. With 64 shards of which one is there, this misses it once in ten
- * million ids. */
+/* How often an id is extended. If 63 of 64 shards are away, this does not reach the last one for
+ * one id in ten million. */
 #define TRIES_MAX 1000
 
 struct shard_choice shard_choice_begin(struct ctl *ctl, bool made_ids, bool waits)
 {
     struct shard_choice choice = {
         .ctl = ctl, .made_ids = made_ids && !ctl_value(ctl, "shard"), .waits = waits};
-    if (getrandom(&choice.turn, sizeof choice.turn, 0) < 0) /* uncovered: screen */
-        choice.turn = 0;
-    choice.turn %= ctl->shard_count;
+    if (getrandom(&choice.last, sizeof choice.last, 0) < 0) /* uncovered: screen */
+        choice.last = 0;
+    choice.last %= ctl->shard_count;
     return choice;
 }
 
-/* Whether a job may be sent to the shard. One that was away may be back. A submit that waits also
- * waits for a shard that went away since. */
+/* Whether a job may be sent to the shard. A shard that was away may be back. A shard that answered
+ * at the start may be used even if it has gone away since, if submit waits for it. */
 static bool is_usable(const struct shard_choice *choice, uint32_t index)
 {
     const struct ctl_shard *shard = &choice->ctl->shards[index];
@@ -27,17 +27,17 @@ static bool is_usable(const struct shard_choice *choice, uint32_t index)
     return shard->client && ((waits && !shard->away) || client_up(shard->client));
 }
 
-/* The next shard that is there, or the next one if none is. */
+/* Returns the next shard that is not away, or any if all are. */
 static uint32_t in_turn(struct shard_choice *choice)
 {
     const struct ctl *ctl = choice->ctl;
     for (uint32_t i = 0; i < ctl->shard_count; i++) {
-        choice->turn = (choice->turn + 1) % ctl->shard_count;
-        struct client *client = ctl->shards[choice->turn].client;
+        choice->last = (choice->last + 1) % ctl->shard_count;
+        struct client *client = ctl->shards[choice->last].client;
         if (client && client_up(client))
             break;
     }
-    return choice->turn;
+    return choice->last;
 }
 
 static uint32_t of_id(const struct shard_choice *choice, char id[PATH_MAX])

@@ -29,14 +29,14 @@ bool source_is_url(const char *name)
     return strncasecmp(name, "https://", 8) == 0 || strncasecmp(name, "http://", 7) == 0;
 }
 
-static enum source_step bad(struct source *source, const char *name, const char *what)
+static enum source_result bad(struct source *source, const char *name, const char *what)
 {
     snprintf(source->why, sizeof source->why, "%s: %s", name, what);
     return SOURCE_BAD;
 }
 
 /* Opens the folder at source->path, which ends with a slash and has `length` bytes. */
-static enum source_step enter(struct source *source, size_t length)
+static enum source_result enter(struct source *source, size_t length)
 {
     DIR *folder = NULL;
     if (source->depth == SOURCE_DEPTH_MAX) /* uncovered: slip */
@@ -50,7 +50,7 @@ static enum source_step enter(struct source *source, size_t length)
     return SOURCE_END;
 }
 
-static enum source_step give(struct source *source, struct source_file *file)
+static enum source_result give(struct source *source, struct source_file *file)
 {
     const char *slash = strrchr(source->path, '/');
     size_t length = source->base > 0 && slash ? (size_t)(slash + 1 - source->path) : 0;
@@ -61,7 +61,7 @@ static enum source_step give(struct source *source, struct source_file *file)
     return SOURCE_FILE;
 }
 
-static enum source_step give_url(struct source *source, struct source_file *file)
+static enum source_result give_url(struct source *source, struct source_file *file)
 {
     *source->within = '\0';
     text_copy_url(source->shown, sizeof source->shown, source->path);
@@ -69,8 +69,8 @@ static enum source_step give_url(struct source *source, struct source_file *file
     return SOURCE_FILE;
 }
 
-/* Reads one entry of the innermost folder. SOURCE_END: the entry is not an image; call again. */
-static enum source_step walk(struct source *source, struct source_file *file)
+/* Reads one entry of the innermost open folder. SOURCE_END: it is not an image; call again. */
+static enum source_result walk(struct source *source, struct source_file *file)
 {
     size_t length = source->lengths[source->depth - 1];
     struct dirent *entry = readdir(source->folders[source->depth - 1]);
@@ -99,7 +99,7 @@ static enum source_step walk(struct source *source, struct source_file *file)
 
 /* Starts with a name from the command line or standard input: relative to the current folder, or
  * else below input_root. */
-static enum source_step begin(struct source *source, const char *name, struct source_file *file)
+static enum source_result begin(struct source *source, const char *name, struct source_file *file)
 {
     struct stat about;
     const char *root = source->options.input_root;
@@ -145,7 +145,7 @@ bool source_ready(const struct source *source)
 }
 
 /* Reads more of standard input. The buffer holds no complete name yet. */
-static enum source_step read_more(struct source *source)
+static enum source_result read_more(struct source *source)
 {
     memmove(source->input, source->input + source->from, source->to - source->from);
     source->to -= source->from;
@@ -170,12 +170,12 @@ static enum source_step read_more(struct source *source)
     return SOURCE_END;
 }
 
-static enum source_step read_name(struct source *source, struct source_file *file)
+static enum source_result read_name(struct source *source, struct source_file *file)
 {
     char *name = source->input + source->from, *end = find_end(source);
     if (!end && !source->at_end)
         return read_more(source);
-    if (!end) { /* the last one may have no line break */
+    if (!end) { /* the last name may have no line break */
         end = source->input + source->to;
         source->reading = false;
     }
@@ -184,23 +184,23 @@ static enum source_step read_name(struct source *source, struct source_file *fil
     return *name ? begin(source, name, file) : SOURCE_END;
 }
 
-enum source_step source_next(struct source *source, struct source_file *file)
+enum source_result source_next(struct source *source, struct source_file *file)
 {
     for (;;) {
-        enum source_step step = SOURCE_END;
+        enum source_result found = SOURCE_END;
         if (source->depth > 0) {
-            step = walk(source, file);
+            found = walk(source, file);
         } else if (source->reading) {
-            step = read_name(source, file);
+            found = read_name(source, file);
         } else if (source->next < source->options.count) {
             const char *name = source->options.names[source->next++];
             source->reading = strcmp(name, "-") == 0;
             if (!source->reading)
-                step = begin(source, name, file);
+                found = begin(source, name, file);
         } else {
             return SOURCE_END;
         }
-        if (step != SOURCE_END || !source_ready(source))
-            return step;
+        if (found != SOURCE_END || !source_ready(source))
+            return found;
     }
 }

@@ -1,8 +1,8 @@
-/* source.h - iterates over the images on a command line: files, folders, URLs, names on standard
- * input.
+/* source.h - iterates over the images that a command line names: files, folders, URLs, and names on
+ * standard input.
  *
- * It yields one image at a time, so a million images need no memory. The images of a folder come in
- * the order of the filesystem. One thread. */
+ * It returns one image at a time, so a million images need no memory. The images of a folder come
+ * in the order of the filesystem. One thread. */
 #pragma once
 
 #include <dirent.h>
@@ -23,10 +23,10 @@ struct source_file {
     const char *path;   /* to open, or the URL; valid until the next call */
     const char *name;   /* for messages: the path, or the URL without its query */
     bool is_url;
-    const char *within; /* folders between the one on the command line and the file: "", "a/b/" */
+    const char *within; /* folders between the named folder and the file: "", "a/b/" */
 };
 
-/* The deepest nesting of folders, which also ends a loop of mounts. */
+/* The deepest nesting of folders. It also ends an endless loop of mounts. */
 #define SOURCE_DEPTH_MAX 64
 
 /* All zero at the start, except `options`. */
@@ -37,8 +37,8 @@ struct source {
     /* The rest is private. */
     int next;                 /* index of the next name */
     char path[PATH_MAX];
-    size_t base;              /* length of the folder on the command line, with its slash */
-    char within[PATH_MAX], shown[PATH_MAX];
+    size_t base;                            /* length of the named folder, with its slash */
+    char within[PATH_MAX], shown[PATH_MAX]; /* texts of source_file.within and .name */
     DIR *folders[SOURCE_DEPTH_MAX];
     size_t lengths[SOURCE_DEPTH_MAX]; /* length of path up to each folder and its slash */
     size_t depth;
@@ -47,19 +47,19 @@ struct source {
     size_t from, to;
 };
 
-enum source_step {
+enum source_result {
     SOURCE_FILE,
-    SOURCE_BAD,  /* a name is wrong; the next one may be good */
-    SOURCE_END   /* no more images; if source_ready is false, none yet */
+    SOURCE_BAD, /* this name is wrong; `why` says why. The next one may be good */
+    SOURCE_END  /* there are no more images or, if source_ready is false, none yet */
 };
 
 /* Fills in `file` for SOURCE_FILE. May wait for standard input. */
-enum source_step source_next(struct source *source, struct source_file *file);
+enum source_result source_next(struct source *source, struct source_file *file);
 /* Returns false if source_next would have to wait for standard input. */
 bool source_ready(const struct source *source);
 void source_close(struct source *source); /* idempotent */
 
-/* The suffix of a name, without the dot; "" if there is none. */
+/* Returns the suffix of a name, without the dot; "" if there is none. */
 const char *source_suffix(const char *name);
 /* Whether a name is a URL. */
 bool source_is_url(const char *name);

@@ -21,13 +21,13 @@
 #include "queue/ctl/submit/shard_choice.h"
 #include "queue/ctl/submit/source.h"
 
-/* Pause between polls for results, in seconds. It starts at the first value and grows up to the
- * second one while no results arrive. */
+/* Pause between polls for results, in seconds. While no results arrive, it grows from the first
+ * value to the second one. */
 #define POLL_FIRST_S 0.005
 #define POLL_LAST_S  0.1
 /* Seconds without a result before submit checks whether a daemon runs. */
 #define QUIET_S 3
-/* Refused images that are named. A wrong folder may have thousands. */
+/* The most refused images that messages name: a wrong folder may have thousands. */
 #define REFUSALS_SHOWN 10
 
 const struct ctl_option ctl_submit_options[] = {
@@ -60,17 +60,17 @@ struct submit {
     struct output_file_rules rules;
     struct result_reader reader;
     struct progress progress;
-    bool wait, first, source_ended; /* source_ended: no more images */
+    bool wait, first, source_ended; /* source_ended: there are no more images */
     double timeout_s;          /* 0: none */
     uint64_t number;           /* the last image's number */
     struct batch batch;
     struct shard_choice choice;
     double quiet_since_s, poll_s;      /* time of the last result; pause before the next poll */
-    uint64_t notified_away;    /* a bit per shard: the user was notified of the current outage */
-    bool notified_idle;
+    uint64_t notified_away;            /* bit i: the user was told that shard i is away */
+    bool notified_idle;                /* the user was told that no daemon fetches jobs */
     bool shard_lost;           /* jobs were not sent because their shard is away */
     bool output_refused;       /* an image was refused because of its output's name */
-    bool scanned;              /* `rules` knows all images on the command line */
+    bool scanned;              /* `rules` has all images on the command line */
     bool names_full;           /* `outputs` is full */
     int status;                /* exit status; not 0: the submit is over */
 };
@@ -88,7 +88,7 @@ static bool is_late(const struct submit *submit)
            clock_now_s() - submit->progress.began_s > submit->timeout_s;
 }
 
-/* The shard in use is away. */
+/* Tells the user once that the shard in use is away, and that submit waits for it. */
 static void on_away(void *context)
 {
     struct submit *submit = context;
@@ -106,9 +106,9 @@ static void on_away(void *context)
     submit->notified_away |= bit_of(ctl->shard);
 }
 
-/* After a lost reply the jobs may already be in the queue. A submit that waits sends them again,
- * because result_reader delivers each result once. Returns true if the `count` jobs of the shard in
- * use are still to be sent. */
+/* Call after a push of `count` jobs to the shard in use failed. Returns true if they are to be sent
+ * again. After a lost reply they may be in the queue already. A submit that waits may send them
+ * twice even so, because result_reader delivers each result once. */
 static bool retries_batch(struct submit *submit, size_t count, const redisReply *reply)
 {
     if (!submit->wait || !client_is_transient(reply))
@@ -151,8 +151,8 @@ static void say_unsure_ids(struct submit *submit)
         ctl_say("the last few have the ids from %s to %s", first->id, last->id);
 }
 
-/* The push of the jobs of the shard in use failed; without an answer, it may have been carried out.
- * With one shard, the submit is over. */
+/* Tells the user that a push of `count` jobs to the shard in use failed; without an answer, Redis
+ * may have run it. With one shard, this ends the submit. */
 static void say_unsure(struct submit *submit, size_t count, bool answered)
 {
     struct ctl *ctl = submit->ctl;
@@ -175,7 +175,7 @@ static void say_unsure(struct submit *submit, size_t count, bool answered)
         ctl_lose(ctl);
 }
 
-/* Sends the jobs of the shard in use. Returns their number. */
+/* Sends the push of the jobs of the shard in use. Returns their number. */
 static size_t send_jobs(struct submit *submit)
 {
     const struct ctl_shard *shard = submit->ctl->shard;
@@ -204,7 +204,8 @@ static void take_push(struct submit *submit, size_t count)
         batch_clear(&submit->batch, ctl->shard);
 }
 
-/* All shards work at the same time. */
+/* Sends the pushes of all shards before it awaits the first reply, so that the servers work at the
+ * same time. */
 static void push_batch(struct submit *submit)
 {
     struct ctl *ctl = submit->ctl;
@@ -251,18 +252,19 @@ static void require_pattern(struct submit *submit)
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
-/* The path or URL of an output; NULL: none. */
-static const char *place_of(const struct job_image *image, size_t index)
+/* Returns the path or URL of an output; NULL: it has neither. */
+static const char *destination_of(const struct job_image *image, size_t index)
 {
     return image->outs[index] ? image->outs[index] : image->urls[index];
 }
 
-/* Detects outputs with the same name, from cat.jpg and cat.png or from a/1.png and b/1.png: one of
- * them would be lost. */
+/* Whether another image has an output with the same name, for example cat.jpg and cat.png, or
+ * a/1.png and b/1.png: one of the two outputs would be lost. */
 static bool is_output_taken(const struct submit *submit, const struct job_image *image,
                             size_t index, struct error *error)
 {
-    const char *out = place_of(image, index), *holder = output_names_find(&submit->outputs, out);
+    const char *out = destination_of(image, index),
+               *holder = output_names_find(&submit->outputs, out);
     char shown[PATH_MAX];
     text_copy(shown, sizeof shown, out);
     if (image->urls[index])
@@ -271,7 +273,7 @@ static bool is_output_taken(const struct submit *submit, const struct job_image 
         error_set(error, STATUS_PATH_REFUSED, "not sent: %.120s already has the output %.120s; use "
                   "%%i or %%p in --out to distinguish them", holder, shown);
     for (size_t i = 0; i < index; i++)
-        if (place_of(image, i) && strcmp(place_of(image, i), out) == 0)
+        if (destination_of(image, i) && strcmp(destination_of(image, i), out) == 0)
             error_set(error, STATUS_PATH_REFUSED, "not sent: two of its outputs are %.200s",
                       shown);
     return error->status != STATUS_OK;
@@ -282,14 +284,14 @@ static bool is_output_taken(const struct submit *submit, const struct job_image 
 static void add_operands(struct submit *submit)
 {
     struct source_file file;
-    enum source_step step;
+    enum source_result found;
     submit->scanned = true;
     for (int i = 0; i < submit->source.options.count; i++) {
         struct source source = {.options = submit->source.options};
         source.options.names += i;
         source.options.count = strcmp(*source.options.names, "-") != 0;
-        while ((step = source_next(&source, &file)) != SOURCE_END)
-            if (step == SOURCE_FILE)
+        while ((found = source_next(&source, &file)) != SOURCE_END)
+            if (found == SOURCE_FILE)
                 output_file_add_input(&submit->rules, file.path);
     }
 }
@@ -305,7 +307,7 @@ static bool would_overwrite(struct submit *submit, const char *out, struct error
         return false;
     if (!submit->scanned)
         add_operands(submit);
-    /* Without keys the daemon writes the file, and it replaces older results. */
+    /* Without --keys the daemon writes the file, and may replace older results. */
     if (keys || output_file_input(&submit->rules, path))
         output_file_check(&submit->rules, path, error);
     return error->status != STATUS_OK;
@@ -315,7 +317,7 @@ static bool check_outputs(struct submit *submit, const struct job_image *image,
                           struct error *error)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX && !error->status; i++)
-        if (place_of(image, i))
+        if (destination_of(image, i))
             submit->output_refused |=
                 is_output_taken(submit, image, i, error) ||
                 (image->outs[i] && would_overwrite(submit, image->outs[i], error));
@@ -325,7 +327,7 @@ static bool check_outputs(struct submit *submit, const struct job_image *image,
 static void add_output_names(struct submit *submit, const struct job_image *image)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX && !submit->names_full; i++) {
-        const char *place = place_of(image, i);
+        const char *place = destination_of(image, i);
         submit->names_full =
             place && !output_names_add(&submit->outputs, place, image->file.name);
         if (submit->names_full)
@@ -336,8 +338,8 @@ static void add_output_names(struct submit *submit, const struct job_image *imag
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-/* With --keys, uploads the image and the overlays. Returns false after setting `error`, or if the
- * submit is interrupted or late. */
+/* With --keys, uploads the image and the overlays. Returns false if that fails, with `error` set,
+ * or without if the user interrupted the submit or --timeout is over. */
 static bool upload(struct submit *submit, const struct job_image *image, struct error *error)
 {
     struct key_transfer *transfer = &submit->transfer;
@@ -351,7 +353,7 @@ static bool upload(struct submit *submit, const struct job_image *image, struct 
     return false;
 }
 
-/* Returns the job's text, or NULL. */
+/* Returns the text of an image's job, or NULL with `error` set. */
 static char *make_job(struct submit *submit, struct job_image *image, char id[PATH_MAX],
                       struct error *error)
 {
@@ -396,7 +398,7 @@ static void add_image(struct submit *submit, const struct source_file *file)
 static bool is_waiting(const struct submit *submit)
 {
     return submit->source_ended || !source_ready(&submit->source) ||
-           (submit->template.keys && submit->transfer.used == KEY_TRANSFER_SLOTS);
+           (submit->template.keys && submit->transfer.used == KEY_TRANSFER_IMAGES);
 }
 
 static void send_some(struct submit *submit)
@@ -404,10 +406,10 @@ static void send_some(struct submit *submit)
     struct source_file file;
     while (!submit->status && !batch_is_full(&submit->batch) && !client_interrupted() &&
            !is_waiting(submit)) {
-        enum source_step step = source_next(&submit->source, &file);
-        if (step == SOURCE_FILE)
+        enum source_result found = source_next(&submit->source, &file);
+        if (found == SOURCE_FILE)
             add_image(submit, &file);
-        else if (step == SOURCE_BAD)
+        else if (found == SOURCE_BAD)
             refuse(submit, NULL, NULL);
         else
             submit->source_ended = source_ready(&submit->source);
@@ -474,7 +476,7 @@ static void look_for_daemons(struct submit *submit)
     overviews_clear(&all);
 }
 
-/* Reads the results of the shard in use. With several shards, skips one that is away. */
+/* Reads the results of the shard in use. With several shards, does nothing if the shard is away. */
 static bool read_shard(struct submit *submit, size_t *taken)
 {
     struct ctl *ctl = submit->ctl;
@@ -572,7 +574,7 @@ static void work(struct submit *submit)
     }
 }
 
-/* Counts the images for the bar. 0: standard input names some, so the number is unknown. */
+/* Returns the number of images for the progress bar; 0 if standard input names some of them. */
 static uint64_t count_images(const struct source_options *options)
 {
     struct source source = {.options = *options};

@@ -1,4 +1,4 @@
-/* status.c - gpuimgctl status: the queue, the running jobs and the daemons on one screen. */
+/* show_status.c - gpuimgctl status: the queue, the running jobs and the daemons on one screen. */
 #include <stdio.h>
 #include <string.h>
 

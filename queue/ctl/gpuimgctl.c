@@ -1,4 +1,4 @@
-/* main.c - gpuimgctl's command line: the table of commands, the option parser and -h. */
+/* gpuimgctl.c - gpuimgctl's command line: the table of commands, the option parser and -h. */
 #include <ctype.h>
 #include <getopt.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* result.c - gpuimgctl result: shows the results of jobs by id. */
+/* result_by_id.c - gpuimgctl result: shows the results of jobs by id. */
 #include <string.h>
 
 #include "conf/clock.h"
@@ -12,8 +12,8 @@ const struct ctl_option ctl_result_options[] = {
     {"timeout", 0, "SECONDS", "wait no longer than this"},
     {0}};
 
-/* Reads the result, polling until `until_s`. Returns NULL if there is none in time, or if the shard
- * is away. */
+/* Polls for the result until the time until_s. Returns NULL if there is none by then, or if the
+ * shard is away. */
 static redisReply *look(struct ctl *ctl, const char *id, double until_s)
 {
     for (;;) {
