@@ -11,7 +11,7 @@
 #include "conf/clock.h"
 #include "conf/limits.h"
 
-/* Waits for data. Returns false at once for a terminal, and at the deadline for a pipe. */
+/* Waits for data in a pipe. Returns false at the time until_s, and at once for a terminal. */
 static bool await_data(int fd, const struct stat *info, double until_s)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};

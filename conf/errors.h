@@ -9,13 +9,14 @@
 #include "conf/status.h"
 
 struct errors {
-    void (*say)(const char *text); /* optional: called for each error, ERRORS_SAID_MAX at most */
-    uint32_t count;
+    void (*say)(
+        const char *text); /* optional: called for each of the first ERRORS_SAID_MAX errors */
+    uint32_t count;        /* of all errors */
     struct error first;
 };
 
-/* Adds an error with its text. Always false. */
+/* Adds an error. Returns false. */
 bool errors_add(struct errors *errors, const struct error *error);
-/* Adds a printf-style message. Always false. */
+/* Adds an error with a printf-style message. Returns false. */
 bool errors_addf(struct errors *errors, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -14,7 +14,7 @@
 
 #define BLANKS "\t\v\f\r "
 
-/* One call of options_load. */
+/* The state of one call of options_load. */
 struct loading {
     struct options *options;
     FILE *paths;
@@ -32,7 +32,7 @@ static size_t trim(const char *text, size_t length)
     return length;
 }
 
-/* Returns the length of a line before a comment: a ";" after a blank. */
+/* Returns the length of a line without its comment, which begins with a ";" after a blank. */
 static size_t uncommented_bytes(const char *line)
 {
     for (const char *at = strchr(line, ';'); at; at = strchr(at + 1, ';'))
@@ -73,7 +73,8 @@ static bool take_option(struct options *options, char *line, struct error *error
     return options_set(options, line, value, error);
 }
 
-/* Takes a line without its end. `continues`: an option may be above it. */
+/* Takes one line. *continues: the last line had an option, which an indented line would continue.
+ */
 static bool take_line(struct options *options, char *line, size_t length, bool *continues,
                       struct error *error)
 {
@@ -92,7 +93,8 @@ static bool take_line(struct options *options, char *line, size_t length, bool *
     return *line == '[' ? take_section(line, error) : take_option(options, line, error);
 }
 
-/* There is room for a NUL after the last line. */
+/* Takes all lines of a file, from `line` to `end`. The byte at `end` may be written: it becomes a
+ * NUL. */
 static void take_lines(struct loading *loading, const char *path, char *line, const char *end)
 {
     char shown[CONF_PATH_SHOWN_BYTES];

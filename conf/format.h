@@ -21,8 +21,9 @@ enum metadata {
     METADATA_ICC = 1,
     METADATA_EXIF = 2,
     METADATA_XMP = 4,
-    METADATA_COPYRIGHT = 8, /* of EXIF, XMP and IPTC, in EXIF and XMP of their own */
-    METADATA_DENSITY = 16,  /* also of an output that has another size */
+    METADATA_COPYRIGHT =
+        8, /* the texts about copyright of EXIF, XMP and IPTC, in new EXIF and XMP */
+    METADATA_DENSITY = 16, /* the resolution, also for an output of another size */
     METADATA_ALL = 31
 };
 
@@ -34,11 +35,11 @@ enum subsampling {
     SUBSAMPLING_420,
     SUBSAMPLING_422,
     SUBSAMPLING_444,
-    SUBSAMPLING_GRAY, /* one component, also of an RGB image */
-    SUBSAMPLING_440   /* not a word: only the self-test writes it */
+    SUBSAMPLING_GRAY, /* one component, also if the image is RGB */
+    SUBSAMPLING_440   /* jobs cannot name it: only the self-test writes it */
 };
 
-/* The parameters of every encoder; each one reads its own. */
+/* The parameters of all encoders. An encoder reads only its own. */
 struct encoder_settings {
 #define PARAMETER(name, ...) int name;
 #include "conf/formats.def"
@@ -52,10 +53,10 @@ struct format {
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
-    unsigned side_max;       /* pixels per side of a file; 0: SIDE_CEILING */
+    unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
-    struct encoder_settings defaults; /* where they are not those of the parameters; 0: they are */
-    const char *reads;       /* the variants that its decoder reads, for gpuimgd-job(5) */
+    struct encoder_settings defaults; /* of this format; 0: that of encoder_defaults */
+    const char *reads;                /* the variants that the decoder reads, for gpuimgd-job(5) */
 };
 
 enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
@@ -88,7 +89,7 @@ int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter p
 #define PARAMETER_TEXT_BYTES 16
 const char *parameter_text(enum encoder_parameter parameter, int value,
                            char text[PARAMETER_TEXT_BYTES]);
-/* The default of a parameter of this format's encoder. */
+/* Returns the default of a parameter of this format's encoder. */
 int format_default(const struct format *format, enum encoder_parameter parameter);
 
 enum format_field {
@@ -99,7 +100,7 @@ enum format_field {
 };
 #define FORMAT_LIST_BYTES 256
 
-/* Writes and returns a list like "jpg, jpeg or png" of the formats whose encoder takes the
- * parameters `taking`. item: printf format of a word (".%s"); last: the last separator (" or "). */
+/* Writes and returns a list like "jpg, jpeg or png" of the formats whose encoder has all parameters
+ * of the set `taking`. item: printf format of a word (".%s"); last: the last separator (" or "). */
 const char *format_list(enum format_field field, unsigned taking, const char *item,
                         const char *last, char text[FORMAT_LIST_BYTES]);

@@ -1,5 +1,6 @@
-/* limits.h - every fixed limit of gpuimgd, with its reason, and the defaults of limits that are
- * options. They are in one file so that their relations can be asserted. */
+/* limits.h - the fixed limits of gpuimgd that several files use or that depend on each other, with
+ * their reasons, and the defaults of limits that are options. Assertions at the end check their
+ * relations. A limit of one file is in that file. */
 #pragma once
 
 #include <assert.h>
@@ -25,22 +26,18 @@
 #define JOB_PRIORITIES 10
 #define JOB_OPS_MAX 32
 #define JOB_OUTPUTS_MAX 16
-/* Linux's PATH_MAX minus room for input_root or output_root. The filesystem limits each name. */
+/* Half of Linux's PATH_MAX: the other half is for input_root or output_root. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512
-/* A presigned URL with a session token has 2 KB. */
+/* A presigned URL with a session token has 2,000 bytes. */
 #define JOB_URL_BYTES_MAX 4096
 /* If a job cannot be parsed, the result and the log show this much of its beginning. */
 #define JOB_EXCERPT_BYTES_MAX 160
 
-/* Job numbers come from a Redis counter. A list entry that names one is '@' and up to 16 digits. A
- * double and a Lua number hold them exactly up to 2^53, which is never reached in practice. */
-#define JOB_NUMBER_DIGITS_MAX 16
-
-/* A file of 50 MP is larger than this only if it is hostile or uncompressed. */
+/* A file of 50 megapixels is larger than this only if it is hostile or uncompressed. */
 #define INPUT_BYTES_DEFAULT (64 * MIB)
 #define INPUT_BYTES_CEILING (1 * GIB)
-/* 50 MP is the largest common full-frame sensor; its RGB pixels take 150 MB. */
+/* The largest common full-frame sensor has 50 megapixels; its RGB pixels take 150 MB. */
 #define PIXELS_DEFAULT 50000000ull
 #define PIXELS_CEILING 1000000000ull
 /* Pixels per side: the largest texture side that every GPU of the last ten years supports, and
@@ -57,31 +54,28 @@
 #define JPEG_SCANS_DEFAULT 100
 /* A 64 MiB file of full segments has 1,000. */
 #define JPEG_SEGMENTS_MAX 4096
-/* Bytes that libavif may read of an AVIF for its header: the boxes, the profile a second time from
- * them, EXIF and XMP. Of these, the profile, EXIF and XMP together. */
+/* Bytes of a file that libavif may read for the header: the boxes with the profile, then the
+ * profile again, EXIF and XMP. The second limit is for profile, EXIF and XMP together. */
 #define AVIF_KEPT_BYTES_MAX     (10 * MIB)
 #define AVIF_METADATA_BYTES_MAX (5 * MIB)
-/* Images of a sequence: libavif has a table of them all, although only the first is decoded. */
-#define AVIF_IMAGES_MAX 10000
-/* Frames of one image. All are decoded to show the last one: AV1 has at most 32 layers,
- * and a shown frame may refer to 8 hidden ones. */
+/* Frames of one image. All are decoded to show the last one. AV1 has at most 32 layers, and a shown
+ * frame may refer to 8 hidden ones. */
 #define AVIF_FRAMES_MAX 64
 /* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of
  * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
 #define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
-/* From one task to the next it keeps this much free memory at the end of its heap, and of the
- * memory that it shares with the daemon: enough for images of some megapixels. */
+/* From one task to the next, a codec process keeps this much free memory at the end of its heap, and
+ * of the memory that it shares with the daemon: enough for images of some megapixels. */
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
 #define CODEC_REGION_KEPT_BYTES (8 * MIB)
-/* The code of the libraries, and their data. Resident: 6 MiB after the start, 12 MiB after tasks of
- * all kinds. */
+/* Resident memory of a codec process for the code and data of libraries: 6 MiB after the start, 12
+ * MiB after tasks of all kinds. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)
-/* Harmless warnings (bytes before a marker) until the file counts as corrupt. */
+/* With more harmless warnings of libjpeg (bytes before a marker) the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */
 #define PNG_CHUNK_BYTES_MAX 8000000
-#define PNG_CHUNKS_MAX 100
 /* ICC profiles of printers reach 3 MB; RGB display profiles are a few KB. */
 #define ICC_BYTES_MAX (4 * MIB)
 /* Memory of lcms2 while it computes the tables of a profile, which it expands to 16 bits. */
@@ -92,16 +86,17 @@
  * "Exif\0\0", or 29 bytes for XMP, for which its specification allows two bytes less. */
 #define EXIF_KEPT_BYTES_MAX 65527
 #define XMP_BYTES_MAX 65502
-/* A packet with thumbnails may be larger than what is left of it. Its elements, attributes and
- * texts are counted, so that a hostile packet takes milliseconds as well. */
+/* An input's XMP packet may be larger, because its thumbnails are removed. The number of its
+ * elements, attributes and texts is also limited, so that a hostile packet takes only milliseconds.
+ */
 #define XMP_SOURCE_BYTES_MAX (4 * MIB)
 #define XMP_PARTS_MAX 65536
 
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)
-/* The same for the visible pixels of overlays, with 4 bytes each: an overlay of PIXELS_DEFAULT, or
- * hundreds of logos. They are copied, which takes less time than the image itself. */
+/* The visible pixels of the overlays of a plan, 4 bytes each, which are copied there: one overlay
+ * of PIXELS_DEFAULT, or hundreds of logos. */
 #define PLAN_OVERLAYS_BYTES_MAX (256 * MIB)
 
 /* Alignment of rows: one GPU memory sector, and one AVX register. */
@@ -109,19 +104,19 @@
 /* Alignment of buffers: that of cudaMalloc, and four cache lines. */
 #define BUFFER_ALIGN 256
 
-/* Pools grow by this, or by the need of one job if that is larger: a pool rarely grows, and an idle
- * daemon needs little memory. */
+/* A pool grows by this, or by the need of one job if that is larger. So it rarely grows, and an
+ * idle daemon needs little memory. */
 #define POOL_SEGMENT_BYTES (64 * MIB)
 
-/* One worker runs a job of at most this size from input to output. That takes about 20 ms per
- * megapixel, so memory that could be freed earlier is small and held for a short time. */
+/* One worker carries a job of at most this size from input to output. That takes about 20 ms per
+ * megapixel, so the job holds little memory, and not for long. */
 #define SMALL_JOB_BYTES (4 * MIB)
 
 /* Shares of host_bytes: input files, and tables of ICC profiles that are kept from one job to the
  * next. The rest is for all other heap memory of admitted jobs (daemon/pipeline/admission.h). */
 #define HOST_FILES_PART 2
-/* What the pool of input files has besides: files_read_input reads one byte more than the file has,
- * and the largest input may be as large as the part. */
+/* The pool of input files is this much larger than its part: an input may be as large as the part,
+ * and files_read_input reads one byte more than the file has. */
 #define HOST_FILES_SPARE BUFFER_ALIGN
 #define HOST_COLOUR_PART 8
 /* `auto` of pinned_bytes and host_bytes is an eighth of the memory, and at most this for each CPU.
@@ -141,27 +136,19 @@
 #define METADATA_KEPT_BYTES (4 * KIB)
 
 /* If a device decodes a file that is larger than this, a worker reads only this much of it before
- * the admission, and the whole file into pinned memory after it. The headers of most photographs
- * fit, with an EXIF segment of the largest size. */
+ * the job's memory is admitted, and then the whole file into pinned memory. The headers of most
+ * photographs fit, even with an EXIF segment of the largest size. */
 #define INPUT_HEAD_BYTES (64 * KIB)
 /* Size of each worker's write buffer: most outputs need only one write(2). */
 #define SINK_BYTES (1 * MIB)
-/* Outputs to keys of one job. They stay in memory until Redis acknowledges DONE, which sends all of
- * them in one call and blocks Redis meanwhile. */
+/* Bytes of the outputs of one job that have a key. They stay in memory until Redis has acknowledged
+ * DONE. That call sends all of them, and Redis serves no other client meanwhile. */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
-/* With several shards, calls without large outputs are sent while others of up to that size are
- * under way: a batch of usual results. */
+/* With several shards, KEY_OUTPUTS_BYTES_MAX bounds the calls of all shards together. Calls of at
+ * most this size do not count: a batch of usual results. */
 #define CALL_SMALL_BYTES (64 * KIB)
 
-/* The test of the disk writes a file of this size: if it succeeds, small outputs fit. */
-#define DISK_TRY_BYTES 4096
-/* To find out if the disk has room for an output that did not fit, a worker reserves that room, but
- * at most this much. */
-#define DISK_RESERVE_BYTES_MAX (64 * MIB)
-
 #define WORKERS_CEILING 1024
-/* With fewer CPUs, a worker less costs more than the wait of the loop and of Redis for a CPU. */
-#define AUTO_WORKERS_CPUS 8
 #define STREAMS_CEILING 64
 /* An H200 copies both ways at once. With 4 streams it needs up to 1.14 times the time of copies or
  * kernels alone, with 8 at most 1.05; 16 gain nothing. A device with one copy engine has less to
@@ -211,18 +198,15 @@
 #define PROGRESSIVE_JPEG_BYTES (64 * KIB)
 #define INFLIGHT_CEILING 4096
 /* If `inflight` is auto and jobs are short, the daemon also holds the jobs that its workers finish
- * during a call to Redis under load. This bounds the work that a daemon keeps from others. */
-#define INFLIGHT_AHEAD_MS 10
+ * during a call to Redis under load: at most this many, because other daemons cannot run them. */
 #define INFLIGHT_AHEAD_MAX 128
-/* Jobs that are sent to one device at most. If `inflight` is auto, they come on top of it, because
- * they need no worker: a device that stalls must not keep jobs from the workers. Progressive JPEGs
- * need some hundred at once. */
+/* The most jobs that are sent to one device. If `inflight` is auto, they are added to it, because
+ * they need no worker: a device that stalls must not keep jobs from the workers. A device decodes
+ * more than a hundred progressive JPEGs at once. */
 #define INFLIGHT_DEVICE_MAX 256
-/* Of these, the sequential JPEGs: a batch for each of two streams. More would only take memory. */
-#define INFLIGHT_SEQUENTIAL 32
 
-/* Inputs read from Redis that wait for room in a pool: the number of inputs under 64 KiB, and the
- * number and total size of larger ones. A single larger input may exceed the total. */
+/* Inputs that are read from Redis, until they are copied to a memory pool: the number of inputs
+ * under 64 KiB, and the number and total size of larger ones. A single one may exceed the total. */
 #define READS_SMALL_MAX   256
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)
@@ -232,13 +216,11 @@
 #define TRANSFER_BYTES         (256 * KIB)
 #define TRANSFER_HEADERS_BYTES (64 * KIB)
 #define URL_CONNECTIONS_CEILING 1024
-/* Requests for one URL: the first, and this many redirects. */
-#define URL_REDIRECTS_MAX 5
 
 /* malloc keeps blocks of up to this size in its heap: mapping them for each image costs page
  * faults; larger blocks return to the system when they are freed. */
 #define HEAP_BLOCK_BYTES (4 * MIB)
-/* Free memory that it keeps at the end of the heap. */
+/* Free memory that malloc keeps at the end of the heap. */
 #define HEAP_KEPT_BYTES (16 * MIB)
 /* Resident memory stays below pinned_bytes + host_bytes + these limits: for the daemon, per worker,
  * and per job of `inflight`. An input from a key that is larger than READS_LARGE_BYTES adds twice
@@ -256,15 +238,15 @@
  * Job: struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
 #define HEAP_BASE_BYTES   (160 * MIB)
-/* Of each of several shards: its part of the replies to FETCH, because together they bring as many
- * jobs as their texts allow; its connections; what it shows in snapshots. Then `inflight` counts
- * twice in HEAP_JOB_BYTES: as many spare places replace those that a slow shard holds for a FETCH
- * or for jobs that have ended. */
+/* Of each shard, if there are several: its part of the replies to FETCH, which together bring at
+ * most as many jobs as JOB_TEXTS_BYTES allow; its connections; its part of snapshots. With several
+ * shards, the memory of HEAP_JOB_BYTES is also needed for `inflight` spare places
+ * (queue/lease/group.h). */
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_JOB_BYTES    (40 * KIB)
-/* The codec process of a worker, besides the tasks that admission has reserved memory for: it reads
- * a header and gives its metadata to the daemon. */
+/* The codec process of a worker while it reads a header and gives the metadata to the daemon.
+ * Memory for its other tasks is reserved by admission. */
 #define CODEC_PROCESS_BYTES                                                                        \
     (CODEC_LIBRARIES_BYTES + CODEC_REGION_KEPT_BYTES + CODEC_HEAP_IDLE_BYTES)
 /* The heap that a process without a task keeps: it may have what reading a header needs. */
@@ -275,48 +257,36 @@
 #else
 #define WORKER_BYTES HEAP_WORKER_BYTES
 #endif
-/* Memory of the CUDA driver on the host, about: a share that the options leave to it. */
-#define CUDA_HOST_BYTES   (1 * GIB)
 
-/* Descriptors that may be open at once, besides inputs that wait for a worker, which get the other
- * half of the process's limit. Daemon: the loop, the roots, the log, the trace, lookups of names
- * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
- * next folder of its path and the file that it replaces; the socket and the memory of the codec
- * process, and one more of each while that starts. Shard: two connections and their successors.
- * Transfer: its connection and the lookup. Device: those of the CUDA driver, about. */
-#define DESCRIPTORS_BASE     48
-#define DESCRIPTORS_WORKER   10
-#define DESCRIPTORS_SHARD    4
-#define DESCRIPTORS_TRANSFER 2
-#define DESCRIPTORS_DEVICE   64
 /* Connections to metrics_listen: a few scrapers, probes and open pages. */
 #define HTTP_CONNECTIONS_MAX 40
 
-/* Jobs per FETCH, DONE or RENEW call. In a call of 64 jobs each costs Redis 15 us, in one of 8 jobs
- * 25 us, and a single job 80 us. */
+/* The most jobs in one call of FETCH, DONE or RENEW. A job costs Redis 15 us in a call of 64 jobs,
+ * 25 us in one of 8, and 80 us alone. */
 #define QUEUE_BATCH_MAX 64
 
-/* Queues that share a namespace (option shards). Each has three connections. One Redis serves more
- * jobs than most fleets run, and four on their own servers serve almost four times as many. */
+/* The most shards of a namespace (queue/redis/shard.h). Each needs three connections. One Redis
+ * serves more jobs than most fleets run, and four on their own servers serve almost four times as
+ * many. */
 #define SHARDS_MAX 64
 
-/* The self-test must have passed this many seconds after the start: the unit's TimeoutStartSec=.
- * The first start on a new kind of GPU compiles the kernels. */
+/* Seconds from the start until the self-test must have passed: TimeoutStartSec= of the systemd
+ * unit. The first start on a new kind of GPU compiles the kernels. */
 #define START_S_MAX 180
 
-/* A configuration file. All options at their longest, with their comments, take under 100 KiB. */
+/* Size of a configuration file. All options at their longest, with comments, take under 100 KiB. */
 #define CONF_BYTES_MAX (1 * MIB)
-/* How long a start waits for data in pipes of the configuration: a shell's <(...) needs a moment. A
- * reload does not wait. */
+/* Seconds that a start waits for data if a configuration file is a pipe: the command of a shell's
+ * <(...) needs a moment. A reload does not wait. */
 #define CONF_PIPE_S 1
-/* Errors of a configuration show at most this much of a path, and OPTION_SHOWN_BYTES of a value,
- * so that the sentence fits ERROR_TEXT_MAX. */
+/* Errors of a configuration show at most these many bytes of a path and of a value, so that the
+ * sentence fits ERROR_TEXT_MAX. */
 #define CONF_PATH_SHOWN_BYTES 100
 #define OPTION_SHOWN_BYTES    80
-/* A file of another format has an error in each line. */
+/* The most errors of a configuration that are shown: a file of another format has one per line. */
 #define ERRORS_SAID_MAX 100
 
-/* Length of an error message: the item, its value and the limit. Longer texts are cut. */
+/* Bytes of an error message with its NUL. Longer messages are cut. */
 #define ERROR_TEXT_MAX 320
 
 static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");

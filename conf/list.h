@@ -1,5 +1,5 @@
-/* list.h - an intrusive doubly linked list with a length. A list belongs to one thread, or the
- * caller locks it. */
+/* list.h - a doubly linked list whose nodes are members of the listed structs. A list belongs to
+ * one thread, or the caller locks it. */
 #pragma once
 
 #include <stdbool.h>

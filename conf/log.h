@@ -3,9 +3,8 @@
  *
  * If standard error goes to journald (see JOURNAL_STREAM), a line begins with the <N> priority
  * prefix of sd-daemon(3). Otherwise it begins with a UTC timestamp and the level. Secrets of URLs
- * are removed from a message (mask.h), and control characters become '?'. All functions except
- * log_init are thread-safe. Lines of different threads do not mix, because one write(2) writes one
- * line.
+ * are removed from a message (mask.h), and control characters become '?'. Any thread, except
+ * log_init. Lines of different threads do not mix, because each is written by one write(2).
  */
 #pragma once
 
@@ -25,7 +24,7 @@ enum log_level {
 void log_init(void);
 /* Drops messages that are less urgent than this level. The default is LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);
-/* Parses "error", "warning", "info" or "debug"; returns 0 for other names. */
+/* Returns the level named "error", "warning", "info" or "debug"; 0 for other names. */
 enum log_level log_level_parse(const char *name);
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

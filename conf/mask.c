@@ -11,7 +11,8 @@
 #define SCHEME_BYTES_MAX 16
 /* The member of JSON whose value is a URL, also without a scheme. */
 #define URL_KEY "\"url\""
-/* The last escape of a text that was cut may be as long as "\u002f", less a digit. */
+/* A text that was cut may end within an escape like "\u002f": the most bytes that are left of it.
+ */
 #define PARTIAL_ESCAPE_BYTES 6
 
 /* One character of a text, perhaps escaped. */
@@ -22,7 +23,7 @@ struct symbol {
 };
 
 struct masking {
-    char *text; /* read from `at`, written to `used` */
+    char *text; /* masked in place: read at `at`, written at `used` */
     size_t length, at, used;
     enum mask_kind kind;
     bool in_url;  /* between the authority and the end of the path */
@@ -53,7 +54,8 @@ static int read_hex(const char *text, size_t left, size_t count)
     return value;
 }
 
-/* Reads "\/", "\"", "\u002f" or "\x2f". JSON in JSON has several backslashes. */
+/* Reads an escape: "\/", "\"", "\u002f" or "\x2f". In JSON within JSON it has several backslashes.
+ */
 static struct symbol read_backslash(const char *text, size_t left)
 {
     size_t count = 1;
@@ -124,7 +126,8 @@ static bool ends_url(const struct masking *mask, struct symbol symbol)
     return blank && !symbol.escaped && !mask->quoted;
 }
 
-/* Whether the symbol at `at` begins a secret after the path. */
+/* Whether the symbol at `at` begins a secret part after the path: a query, a fragment or a
+ * parameter. */
 static bool begins_secret(const struct masking *mask, size_t at, struct symbol symbol)
 {
     if (symbol.percent && !mask->percent)
@@ -145,10 +148,10 @@ static size_t end_of_url(const struct masking *mask, size_t at)
     return at;
 }
 
-/* The host and port, with what is before them. */
+/* The part of a URL between the slashes and the path: user, password, host and port. */
 struct authority {
-    size_t host, end; /* the host begins after the last '@' */
-    bool odd;         /* "user:pass/word@host": no port has such a text, and the rest is secret */
+    size_t host, end; /* offsets; the host begins after the last '@' */
+    bool odd; /* "user:pass/word@host": the text after the colon is no port, so all is secret */
 };
 
 static struct authority read_authority(const struct masking *mask, size_t at)
@@ -176,7 +179,8 @@ static struct authority read_authority(const struct masking *mask, size_t at)
     return authority;
 }
 
-/* The name before the colon at `at`, whose user is no secret: "sentinel://MASTER@host". */
+/* Whether the URL's user is no secret, because the scheme before the colon at `at` is one of
+ * Sentinels: "sentinel://MASTER@host". */
 static bool has_public_user(const struct masking *mask, size_t at)
 {
     static const char *const schemes[] = {"sentinel", "sentinels", "unix"};
@@ -189,7 +193,7 @@ static bool has_public_user(const struct masking *mask, size_t at)
     return false;
 }
 
-/* Goes on after the slashes, at mask->at. */
+/* Masks the authority, which begins after the slashes, at mask->at. */
 static void take_authority(struct masking *mask, bool public_user)
 {
     struct authority authority = read_authority(mask, mask->at);
@@ -210,7 +214,7 @@ static void take_authority(struct masking *mask, bool public_user)
 
 /* ---- where a URL begins --------------------------------------------------------------------- */
 
-/* Known schemes need no slash after the colon. */
+/* Whether the scheme is a known one, after which a colon without slashes suffices for a URL. */
 static bool is_known_scheme(const struct masking *mask)
 {
     static const char *const schemes[] = {"http", "https", "s3", "gs"};
@@ -225,7 +229,7 @@ static bool is_known_scheme(const struct masking *mask)
     return false;
 }
 
-/* The byte before the scheme that ends at `used`; 0 at the beginning of the text. */
+/* Returns the byte before the scheme that ends at `used`; 0 at the beginning of the text. */
 static char before_scheme(const struct masking *mask)
 {
     size_t begin = mask->used;
@@ -235,7 +239,7 @@ static char before_scheme(const struct masking *mask)
     return begin > 0 ? mask->text[begin - 1] : '\0';
 }
 
-/* Takes a URL's beginning if there is one at mask->at: up to its authority. */
+/* If a URL's colon or slashes are at mask->at, takes them and masks the authority. */
 static bool take_beginning(struct masking *mask, struct symbol symbol)
 {
     bool colon =

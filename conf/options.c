@@ -12,6 +12,29 @@
 #include "conf/mask.h"
 #include "conf/text.h"
 
+/* `auto` of pinned_bytes and host_bytes is an eighth of the memory, but at most this for each CPU.
+ * Fewer than AUTO_MEMORY_CPUS CPUs count as that many. A progressive JPEG of 8 megapixels without
+ * subsampling needs 48 MiB for its decoder, three eighths of one CPU's part of host_bytes. */
+#define AUTO_MEMORY_CPUS      16
+#define AUTO_PINNED_BYTES_CPU (256 * MIB)
+#define AUTO_HOST_BYTES_CPU   (128 * MIB)
+/* With fewer CPUs, each CPU gets a worker: one worker less would cost more than the loop and Redis
+ * lose when they wait for a CPU. */
+#define AUTO_WORKERS_CPUS 8
+/* Memory of the CUDA driver on the host, about, which the options leave to it. */
+#define CUDA_HOST_BYTES (1 * GIB)
+/* Descriptors that may be open at once, besides inputs that wait for a worker, which get the other
+ * half of the process's limit. Daemon: the loop, the roots, the log, the trace, lookups of names
+ * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
+ * next folder of its path and the file that it replaces; the socket and the memory of the codec
+ * process, and one more of each while that process starts. Shard: two connections and their
+ * successors. Transfer: its connection and the lookup. Device: those of the CUDA driver, about. */
+#define DESCRIPTORS_BASE     48
+#define DESCRIPTORS_WORKER   10
+#define DESCRIPTORS_SHARD    4
+#define DESCRIPTORS_TRANSFER 2
+#define DESCRIPTORS_DEVICE   64
+
 enum kind { TEXT, SECONDS, COUNT, BYTES, BOOL };
 enum reload { FIXED, RELOADABLE };
 
@@ -87,7 +110,7 @@ static bool set_bool(const struct row *row, struct options *options, const char 
     return fail(error, row, value, "yes or no");
 }
 
-/* A suffix multiplies a BYTES value. Any other text after the number is an error. */
+/* Parses a number with the suffix of a BYTES value. Any other text after the number is an error. */
 static bool parse_number(const struct row *row, const char *value, double *number)
 {
     char *end;
@@ -236,7 +259,8 @@ static bool are_numbers(const char *text)
     }
 }
 
-/* "MIG-GPU-UUID/1/0" is the form of drivers before 470. CUDA knows whether the device exists. */
+/* Whether the text is a list of UUIDs of devices. "MIG-GPU-UUID/1/0" is the form of drivers before
+ * 470. Only CUDA can tell if such a device exists. */
 static bool are_uuids(const char *text)
 {
     for (;; text++) {
@@ -265,7 +289,7 @@ static bool is_place_of_results(const char *text)
            strcmp(text, "none") == 0;
 }
 
-/* Adds an error unless the value is good. */
+/* Adds an error unless `good`. must: what the value must be, for the message. */
 static void check_text(struct errors *errors, const char *name, const char *value, bool good,
                        const char *must)
 {
@@ -319,7 +343,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Not 0, which would be auto again. */
+/* Returns an `auto` of pinned_bytes or host_bytes. At least 1, because 0 means auto. */
 static uint64_t memory_share(uint64_t memory_bytes, uint64_t cpus, uint64_t per_cpu)
 {
     uint64_t at_most = per_cpu * (cpus > AUTO_MEMORY_CPUS ? cpus : AUTO_MEMORY_CPUS);
@@ -423,8 +447,8 @@ static bool same_value(const struct row *row, const struct options *a, const str
     return memcmp(field(row, a), field(row, b), row->size) == 0;
 }
 
-/* Copies the value from `fresh` to `live`. Texts are exchanged: `fresh` gets the old one, and
- * options_clear frees it. */
+/* Moves a value from `fresh` to `live`. Texts are exchanged, so that options_clear of `fresh` frees
+ * the old one. */
 static void adopt_value(const struct row *row, struct options *live, struct options *fresh)
 {
     char *old = row->kind == TEXT ? *(char **)field(row, live) : NULL;
@@ -440,7 +464,7 @@ void options_adopt(struct options *live, struct options *fresh)
             continue;
         bool automatic = strcmp(row->standard, "auto") == 0;
         if (automatic && *(uint64_t *)field(row, fresh) == 0)
-            continue; /* still auto: keep the resolved value */
+            continue; /* the option is auto as before: keep the number that replaced it */
         char before[256], after[256];
         print_value(row, live, before, sizeof before);
         print_value(row, fresh, after, sizeof after);
@@ -456,8 +480,9 @@ void options_adopt(struct options *live, struct options *fresh)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* Prints words in lines of at most `width` columns; further lines begin with the margin. With
- * `sentences` each sentence begins a line. Returns the column where it ended. */
+/* Prints words in lines of at most `width` columns, beginning at `column`. Each new line begins
+ * with the margin. sentences: each sentence begins a new line. Returns the column after the last
+ * word. */
 static size_t print_words(FILE *out, const char *text, const char *margin, size_t column,
                           size_t width, bool sentences)
 {

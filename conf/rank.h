@@ -1,15 +1,13 @@
 /*
- * rank.h - the order of jobs with different priorities in every line of the daemon.
+ * rank.h - the order in which jobs of different priorities wait inside the daemon.
  *
  * The rule is that of FETCH (queue/PROTOCOL.md, Priorities): while jobs of several priorities wait,
- * priority P gets a share in proportion to 2^P. Each job gets a rank when it is fetched: the rank
- * of the job that was served last, or of the last job with its priority if that is higher, plus 512
- * / 2^P. Lines are in the order of ranks. So a job of priority 9 overtakes all jobs of NS:jobs that
- * wait, but of each 33 jobs that start, one comes from there. Jobs with the same priority never
- * overtake each other.
- *
- * The lines: reads, downloads, admission, workers, and the queues of each device. What already runs
- * goes on.
+ * priority P gets a share in proportion to 2^P. Each job gets a rank when it is fetched: the
+ * highest rank of a job that has begun its decode, or the rank of the last job with the same
+ * priority if that is higher, plus 512 / 2^P. Jobs wait in lines, for example for reads, downloads,
+ * memory, workers and devices. Each line is in the order of ranks. So a job of priority 9 overtakes
+ * all waiting jobs of NS:jobs (priority 4), but one of 33 jobs that start is from NS:jobs. Jobs
+ * with the same priority never overtake each other. Running work is not interrupted.
  */
 #pragma once
 
@@ -19,16 +17,16 @@
 
 #include "conf/list.h"
 
-/* Of the jobs of NS:jobs. */
+/* The priority of the jobs of NS:jobs. */
 #define PRIORITY_DEFAULT 4
 
-/* All zero: no job's. It overtakes nothing and is not overtaken. */
+/* All zero: no rank. It overtakes nothing and is not overtaken. */
 struct rank {
-    uint64_t at;
+    uint64_t at;       /* a smaller one goes first */
     uint32_t priority; /* 0 to 9; 9 is the most urgent */
 };
 
-/* Whether the job goes before a job in the line of a later stage, which goes first otherwise. */
+/* Whether a job goes before `other`, which waits for a later stage and would go first otherwise. */
 static inline bool rank_overtakes(const struct rank *rank, const struct rank *other)
 {
     return rank->priority > other->priority && rank->at < other->at;

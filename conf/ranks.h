@@ -1,5 +1,5 @@
 /*
- * ranks.h - assigns ranks (conf/rank.h). Not for C++, which has other atomics.
+ * ranks.h - assigns ranks to jobs (conf/rank.h). Not for C++, which has other atomics.
  */
 #pragma once
 
@@ -10,8 +10,9 @@
 
 /* The state from which ranks are assigned. All zero at first. */
 struct ranks {
-    _Atomic uint64_t served;       /* highest rank of a job that was served */
-    uint64_t last[JOB_PRIORITIES]; /* rank of the last job with each priority; of one thread */
+    _Atomic uint64_t served;       /* highest rank of a job that was served (ranks_serve) */
+    uint64_t last[JOB_PRIORITIES]; /* rank of the last job with each priority; only for the thread
+                                      that calls ranks_next */
 };
 
 static inline struct rank ranks_next(struct ranks *ranks, uint32_t priority)
@@ -21,7 +22,7 @@ static inline struct rank ranks_next(struct ranks *ranks, uint32_t priority)
     return (struct rank){*last, priority};
 }
 
-/* A job leaves the last line. Any thread. */
+/* Call when a job leaves the line for its decode. Any thread. */
 static inline void ranks_serve(struct ranks *ranks, const struct rank *rank)
 {
     uint64_t served = atomic_load(&ranks->served);

@@ -1,4 +1,5 @@
-/* replace.h - replaces a file atomically: readers see the old or the new file. Any thread. */
+/* replace.h - replaces a file atomically: readers see either the old or the new content. Any
+ * thread. */
 #pragma once
 
 #include <stdbool.h>

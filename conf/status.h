@@ -63,26 +63,26 @@ struct error {
     char text[ERROR_TEXT_MAX];
 };
 
-/* No error, without a write to all of the text. */
+/* Clears an error. Faster than {0}, which writes all of the text. */
 static inline void error_clear(struct error *error)
 {
     error->status = STATUS_OK;
     error->text[0] = '\0';
 }
 
-/* The columns of STATUS_TABLE; the name is "ok" for STATUS_OK. */
+/* The columns of STATUS_TABLE for a status. The name of STATUS_OK is "ok". */
 const char *status_name(enum status status);
 const char *status_meaning(enum status status);
 bool status_retryable(enum status status);
 
 /* Sets the status and a printf-style message, unless an error is already set. Returns the status of
- * the error. Secrets of URLs are removed (mask.h), and
- * control characters and invalid UTF-8 become '?': the text goes into JSON and logs. */
+ * the error. The text goes into JSON and logs, so secrets of URLs are removed (mask.h), and control
+ * characters and invalid UTF-8 become '?'. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for functions that return bool. Always false. */
+/* The same for functions that return bool: returns false. */
 #define error_fail(...) (error_set(__VA_ARGS__) == STATUS_OK)
-/* error_fail with STATUS_INTERNAL. */
+/* error_fail with STATUS_INTERNAL, for errors that belong to no job. */
 bool error_refuse(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -72,7 +72,7 @@ void text_make_printable(char *text)
     }
 }
 
-/* The longest sequence has four bytes, each written as \xNN, and printf ends them with a NUL. */
+/* The longest sequence has four bytes, each written as \xNN. printf adds a NUL. */
 #define ESCAPED_MAX 17
 
 /* Writes the first sequence of text[0..length), length > 0, to `escaped`, without a NUL. Sets

@@ -9,6 +9,12 @@
 #include "conf/log.h"
 #include "daemon/pipeline/state.h"
 
+/* The test of the disk writes a file of this size: if it succeeds, small outputs fit. */
+#define DISK_TRY_BYTES 4096
+/* To find out if an output that did not fit would fit now, a worker reserves its size, but at most
+ * this much. */
+#define DISK_RESERVE_BYTES_MAX (64 * MIB)
+
 /* Delay between tries; doubles after each, as for reconnecting to Redis. */
 #define DELAY_FIRST_S 0.1
 #define DELAY_LAST_S  5.0

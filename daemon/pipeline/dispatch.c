@@ -5,6 +5,10 @@
 
 #include "conf/clock.h"
 
+/* The most sequential JPEGs among the jobs that are sent to one device: a batch for each of two
+ * streams. More would only take memory. */
+#define INFLIGHT_SEQUENTIAL 32
+
 /* The reference times, in nanoseconds, are those of an H200 and of a core beside it
  * (tests/bench/FIGURES.md). A slowdown of 1 is this host. */
 #define LATENCY_NS       300e3 /* launches, copies and the loop */

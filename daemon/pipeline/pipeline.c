@@ -24,6 +24,11 @@
 
 /* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100
+/* Length of a call to Redis under load: see INFLIGHT_AHEAD_MAX. */
+#define INFLIGHT_AHEAD_MS 10
+/* One such part of the memory for input files may keep overlays that no job uses. They give it back
+ * when a file or another overlay needs it. */
+#define OVERLAYS_IDLE_PART 4
 
 #define QUEUE_BYTES (2 * KIB) /* of the queue: a lease and a read */
 static_assert(sizeof(struct job_run) + PLAN_KEPT_BYTES + METADATA_KEPT_BYTES + QUEUE_BYTES <=
