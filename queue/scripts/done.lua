@@ -75,7 +75,7 @@ end
 may_post(lease:sub(1, -6) .. 'never', any_reply)
 for _, one in ipairs(ended) do post(one.number, one.result, one.reply_key, one.listed) end
 if is_stream then
-    -- Here, so that they cost the list nothing.
+    -- Included only here, so that calls with results = list do not define these functions.
 -- include parts/stream.lua
 -- include parts/add_to_stream.lua
     if #posted > 0 then add_to_stream() end

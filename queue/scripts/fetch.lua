@@ -4,8 +4,9 @@
 -- KEYS  1 jobs  2 delayed  3 alone  4 alone:owner  5 lease  6 inst  7 seq  8 cancel  9 paused
 --       10 watcher  11 wake  12 woken
 -- ARGV  1 namespace  2 INST  3 fetch counter  4 places  5 lease, ms  6 attempts  7 largest text of
---       a job to send, bytes  8 may this daemon run jobs alone (1, 0)  9 number of jobs that it
---       runs  10 its role while idle: watch, wait (for a message in :wake) or none
+--       a job to send, bytes  8 may this daemon run jobs alone (1, 0)  9 number of jobs that
+--       must end before one runs alone  10 its role while idle: watch, wait (for a message in
+--       :wake) or none
 -- Reply {jobs left in all lists, ms until the next delayed job (-1: none), entries dropped,
 --       1 if this daemon has the right to run alone, the highest job number that a cancel can apply
 --       to (-1: none), 1 if paused, 1 if this daemon is the watcher of :jobs (2: and the only
@@ -20,8 +21,8 @@
 -- cancel.lua).
 -- Also takes jobs from KEYS 1 .. ":0" to ":9" (parts/shares.lua), and keeps its positions in
 -- NS:shares. Reads, and may set, NS:protocol (parts/protocol.lua); so do RENEW and REAP.
--- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many as it may take, so
--- that a million of them do not block other jobs. It moves more while :jobs is short.
+-- Woken jobs (parts/wake.lua) are moved to :jobs here. A call moves half as many woken jobs as it
+-- may lease, so that a million of them do not block other jobs. It moves more while :jobs is short.
 -- If an ACL denies a command or a key, no job is taken: entries leave their lists last, after their
 -- leases are stored.
 -- Crash windows: one atomic step. If the reply is lost, the daemon does not know its leases, and
@@ -70,7 +71,7 @@ if wrong then return wrong end
 -- include parts/alone.lua
 if is_paused then
     if holder == me then end_right(owner) end
-    local lengths = has_lists and select(3, open_lanes(lists)) or {}
+    local lengths = has_lists and select(3, open_sources(lists)) or {}
     for _, length in ipairs(lengths) do waiting = waiting + math.max(0, length) end
     return {waiting, -1, 0, 0, over, 1, ARGV[10] == 'watch' and 1 or 0, lengths, '', -1}
 end
@@ -128,8 +129,8 @@ end
 -- include parts/own.lua
 -- include parts/own_add.lua
 -- include parts/text.lua
--- Leases a job. raw: the text of a new job, whose number was assigned just now. list: the priority
--- of the list that it was taken from, or nil.
+-- Leases a job. raw: the text of a new job, whose number this call has assigned. list: the priority
+-- of the job's list; nil for :jobs.
 local reply, mine, ends, from = {0, 0, 0, 0, 0, 0, 0, {}, '', 0}, {}, {}, {}
 local head = #reply
 local function take(number, attempt, raw, list)
@@ -238,29 +239,29 @@ local pops
 local function take_shares()
     local shares, left = ns .. ':shares', 0
     local positions = redis.pcall('GET', shares)
-    local lanes, kept, lengths = open_lanes(lists, positions)
+    local sources, kept, lengths = open_sources(lists, positions)
     local popped = true
     while #mine < places and pops > 0 and popped do
         popped = false
-        share(lanes, math.min(places - #mine, pops))
-        for _, lane in ipairs(lanes) do
-            if lane.count > 0 then
+        share(sources, math.min(places - #mine, pops))
+        for _, source in ipairs(sources) do
+            if source.count > 0 then
                 -- Trims nothing: this list may be readable only.
-                if lane.list then redis.call('LTRIM', lane.key, 0, -1) end
-                pops = pops - take_entries(lane.key, lane.count, lane.list or nil)
-                lane.count, popped = 0, true
+                if source.list then redis.call('LTRIM', source.key, 0, -1) end
+                pops = pops - take_entries(source.key, source.count, source.list or nil)
+                source.count, popped = 0, true
             end
         end
     end
-    local positions_next = close_lanes(lanes, kept)
+    local positions_next = close_sources(sources, kept)
     if positions_next then
         redis.pcall('SET', shares, positions_next)
     elseif positions then
         redis.pcall('DEL', shares)
     end
-    for _, lane in ipairs(lanes) do
-        left = left + lane.left
-        if lane.list then lengths[tonumber(lane.list) + 1] = lane.left end
+    for _, source in ipairs(sources) do
+        left = left + source.left
+        if source.list then lengths[tonumber(source.list) + 1] = source.left end
     end
     reply[8] = lengths
     return left
@@ -295,8 +296,9 @@ local function settle_watch()
     return others and 1 or 2
 end
 
--- From here on, an error must not end the script: jobs would be leased, and still be in their lists.
--- Runs a step, unless one before has failed. Returns its first value, or nil.
+-- From here on, an error must not end the script: jobs would be leased and still be in their lists.
+-- So this runs each command or function, unless an earlier one failed. Returns its first value, or
+-- nil.
 local failure
 local function try(step, ...)
     if failure then return nil end
@@ -350,7 +352,8 @@ if #mine > 0 then
     if long then try(redis.call, 'ZREM', lease, long) end
 end
 
--- Last: if Redis denies it, the leases are removed again. It permits it for all lists or for none.
+-- LTRIM comes last: if Redis denies it, the leases are removed again. Redis permits it for all of
+-- these lists or for none.
 for key, count in pairs(taken) do try(redis.call, 'LTRIM', key, 0, -1 - count) end
 if failure then
     -- Removes what was written. Each of these commands has succeeded in this call, or only frees

@@ -125,7 +125,7 @@ local ended, failure = pcall(function()
 end)
 -- Also after a failure: the dead jobs before it have ended.
 if is_stream then
-    -- Here, so that they cost the list nothing.
+    -- Included only here, so that calls with results = list do not define these functions.
 -- include parts/stream.lua
 -- include parts/add_to_stream.lua
     if #posted > 0 then add_to_stream() end

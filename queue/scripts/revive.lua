@@ -5,7 +5,7 @@
 -- ARGV  1 the job's text  2 retry the job (1, 0; oldest: retry the oldest job, and ignore ARGV 1)
 -- Reply 1, or 0 if the list does not contain the job
 --
--- A retried job goes to the list that it came from, as far as its error record tells.
+-- A retried job goes to the list that its error record names, or to :jobs.
 -- Also writes KEYS 1 .. ":errors" and KEYS 2 .. ":0" to ":9".
 -- Crash windows: one atomic step. If the reply is lost, a second call does nothing, unless the job
 -- has died again meanwhile or another job has the same text.

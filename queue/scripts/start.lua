@@ -90,10 +90,11 @@ local function kept_result(one)
     end
 end
 
--- The lists of the first job may have been deleted by hand; its followers would wait for ever. Puts
--- it back if it is not where its state says. Only a scan could tell whether a list has its entry.
--- Therefore it goes back to an empty list at once, and to another one if a follower asks again.
--- Returned jobs are taken first, so that it has rarely an entry then; FETCH drops a second one.
+-- The list of the first job may have been deleted by hand; its followers would wait forever. Puts
+-- the job back if it is not where its state says. Only a scan could tell whether a list has its
+-- entry. Therefore the job goes back to an empty list at once, and to another list if a follower
+-- asks again. Returned jobs are taken first, so by then it rarely has an entry; FETCH drops a
+-- second entry.
 local function put_back_first(first, one, job, state, list, returned)
     local asks_again = one.follows == first and now - (tonumber(returned) or 0) >= AGAIN_MS
     if state == 'delayed' then

@@ -6,7 +6,7 @@ local function priority_lists()
     return {name .. '9', name .. '8', name .. '7', name .. '6', name .. '5', name .. '4',
             name .. '3', name .. '2', name .. '1', name .. '0'}
 end
--- Returns how many of the keys exist. If an ACL denies one, each list must be tried.
+-- Returns how many of the keys exist; 1 if an ACL denies a key: the caller must then try each list.
 local function existing(...)
     local count = redis.pcall('EXISTS', ...)
     return type(count) == 'number' and count or 1
