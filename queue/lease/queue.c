@@ -47,8 +47,8 @@ static void main_down(void *context, const char *reason)
     struct queue *queue = context;
     calls_broke(queue, reason);
     read_down(queue, reason);
-    /* The daemon offers its places again: ends that wait for this shard no longer need spare places
-     * (group_waiting_ends). */
+    /* The daemon then offers more places: it keeps fewer slots in reserve while ends wait for a
+     * shard that is away (group_waiting_ends). */
     entries_end_batch(queue);
 }
 

@@ -185,7 +185,7 @@ static void try_failed(struct read *read, const char *reason)
 
 /* Whether the error says that the key's hash slot is migrating between Cluster nodes. The number of
  * attempts is then not limited here; the option job_timeout_s ends the job. */
-static bool is_on_its_way(const char *error)
+static bool is_migrating(const char *error)
 {
     return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||
            strncmp(error, "CLUSTERDOWN", 11) == 0;
@@ -204,7 +204,7 @@ static bool is_handled(struct read *read, redisReply *reply)
         return false;
     if (!reply)
         try_failed(read, lost);
-    else if (is_on_its_way(reply->str))
+    else if (is_migrating(reply->str))
         retry_later(read);
     else if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
         fail(read, STATUS_INPUT_MISSING, "key \"%.80s\" does not hold a string", read->key);
