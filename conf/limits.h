@@ -65,8 +65,8 @@
  * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
 #define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
-/* From one task to the next, a codec process keeps this much free memory at the end of its heap, and
- * of the memory that it shares with the daemon: enough for images of some megapixels. */
+/* From one task to the next, a codec process keeps this much free memory at the end of its heap,
+ * and of the memory that it shares with the daemon: enough for images of some megapixels. */
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
 #define CODEC_REGION_KEPT_BYTES (8 * MIB)
 /* Resident memory of a codec process for the code and data of libraries: 6 MiB after the start, 12
@@ -249,7 +249,7 @@
  * Memory for its other tasks is reserved by admission. */
 #define CODEC_PROCESS_BYTES                                                                        \
     (CODEC_LIBRARIES_BYTES + CODEC_REGION_KEPT_BYTES + CODEC_HEAP_IDLE_BYTES)
-/* The heap that a process without a task keeps: it may have what reading a header needs. */
+/* Heap of a codec process without a task: at most the memory that reading a header needs. */
 #define CODEC_HEAP_IDLE_BYTES                                                                      \
     (CODEC_HEAP_KEPT_BYTES + CODEC_PROBE_BYTES + AVIF_KEPT_BYTES_MAX + AVIF_METADATA_BYTES_MAX)
 #ifdef GPUIMGD_AVIF

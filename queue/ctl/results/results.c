@@ -74,7 +74,7 @@ static void print_taken(struct results *results, const struct consumer *consumer
         ctl_end(results->ctl, CTL_FAULT);
 }
 
-/* ---- what is there ------------------------------------------------------------------------- */
+/* ---- without --follow ---------------------------------------------------------------------- */
 
 /* Reads the results after the `shown` oldest ones. Their indexes count from the right end, where
  * the oldest are, so that new results do not change them. */
