@@ -14,6 +14,9 @@
 
 #include "codecs/codec_impl.h"
 
+/* The most chunks with text, palettes and unknown data that libpng keeps of a file. */
+#define PNG_CHUNKS_MAX 100
+
 #define SIGNATURE_BYTES 8
 /* A chunk has its length, type and CRC besides its data. */
 #define CHUNK_OVERHEAD 12

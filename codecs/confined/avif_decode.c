@@ -6,6 +6,9 @@
 #include "codecs/confined/avif.h"
 #include "conf/format.h"
 
+/* The most images of a sequence: libavif has a table of all, although only the first is decoded. */
+#define AVIF_IMAGES_MAX 10000
+
 /* Translates a failure of libavif. where: "in its header". */
 static void refuse(const avifDecoder *decoder, avifResult result, const char *where,
                    struct codec_reply *reply)

@@ -7,7 +7,7 @@ static bool asks(const struct job_run *run)
 {
     const struct job *job = &run->job;
     return job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0 ||
-           (run->lease->marked && job->id);
+           (run->lease->may_be_cancelled && job->id);
 }
 
 enum stage_result ask_enter(struct job_run *run)

@@ -11,6 +11,8 @@
 
 #include "conf/text.h"
 
+#define URL_REDIRECTS_MAX 5
+
 #define CONNECT_S 10.0
 #define FIRST_BYTES  (64 * KIB) /* first capacity for a body whose length is not announced */
 #define BUFFER_BYTES (64 * KIB) /* libcurl's receive buffer */
