@@ -140,34 +140,39 @@
 
 #define WORKERS_CEILING 1024
 #define STREAMS_CEILING 64
-/* Tasks of at most this size on a device are batched on one stream. A stream and the report of its
- * end cost the device's thread about 15 us; the copies and the kernel of 512 x 512 pixels take the
- * device twice that. Larger tasks gain nothing from a batch, unless they share the launches of the
- * JPEG codec, and run in parallel on separate streams. */
+/* Tasks that take at most this much memory on a device share batches: one stream runs them
+ * together. To start a stream and to handle its end costs the device's thread about 15 us; the
+ * copies and the kernel of 512 x 512 pixels take the device twice that. Larger tasks gain nothing
+ * from a batch, unless they share the launches of the JPEG codec. They run in parallel on separate
+ * streams. */
 #define BATCH_TASK_BYTES (2 * MIB)
-/* Tasks per batch: the cost of a stream is then 1 us per task, and the first task waits less than a
- * millisecond for the last one. If the device fails, all jobs on it lose an attempt. */
-#define BATCH_TASKS 16
-/* Tasks per batch of at most BATCH_PIXELS_MIN pixels: 64 images of 256 x 256. The device's thread
- * needs 50 us to enqueue a batch of the JPEG codec, for any number of images. */
+/* Tasks in a batch of more than BATCH_PIXELS_LIGHT pixels, at most. The cost of a stream is then
+ * 1 us per task, and the first task waits less than a millisecond for the last one. The number is
+ * small because all jobs on a device that fails lose an attempt. */
+#define BATCH_TASKS_HEAVY 16
+/* Tasks in any batch, at most; only a light batch may have more than BATCH_TASKS_HEAVY. It holds 64
+ * images of 256 x 256. The device's thread needs 50 us to enqueue a batch that uses the JPEG codec,
+ * for any number of images. */
 #define BATCH_TASKS_MAX 64
 /* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
 #define BATCH_IMAGES_MAX 256
-/* Pixels of the sources of a batch. The codec's launches take about 50 us, and 60 GP/s are its rate
- * on an H200. At the upper bound the kernels run for 1 ms, so that the launches cost 5% and the
- * first task waits 1 ms for the last one. Below the lower bound the launches take longer than the
- * kernels, so that tasks share a batch even if other streams are free. */
+/* Pixels of the sources of a batch. The launches of the JPEG codec take the device's thread about
+ * 50 us, and on an H200 its kernels process 60 pixels per nanosecond. A batch of BATCH_PIXELS_MAX
+ * runs for 1 ms: the launches cost 5%, and the first task waits 1 ms for the last one. A batch of
+ * at most BATCH_PIXELS_LIGHT is light: its launches take about as long as its kernels, so its tasks
+ * share the batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
-#define BATCH_PIXELS_MIN (4u << 20)
-/* If this many streams run batches of at most BATCH_PIXELS_MIN, tasks with fewer pixels than
- * BATCH_PIXELS_WAIT wait until one of these batches ends. Otherwise the device's thread would start
- * a batch for each one to four images, and the calls for a batch do not depend on its size. */
-#define BATCHES_SMALL 2
+#define BATCH_PIXELS_LIGHT (4u << 20)
+/* While this many streams run light batches, queued tasks of the codec with fewer pixels than
+ * BATCH_PIXELS_WAIT together wait until one of these batches ends. Otherwise the device's thread
+ * would start a batch for each one to four images, and a batch costs it the same for any size. */
+#define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
 /* Further streams of a device, with a lower priority, for progressive JPEGs. Each runs one file at
- * a time, because a batch ends with its longest file. On an H200, 112 files on 112 streams are
- * decoded at 5.9 GP/s, and 128 files on 32 streams at 2.9 GP/s. A device runs 128 kernels at once.
- * Other tasks never use these streams: a file can take half a second. */
+ * a time, because a batch ends only when its longest file does. On an H200, 112 files on 112
+ * streams are decoded at 5.9 GP/s, and 128 files on 32 streams at 2.9 GP/s. A device runs at most
+ * 128 kernels at once. Other tasks never use these streams, because a file can take half a
+ * second. */
 #define PROGRESSIVE_STREAMS 112
 #define DEVICES_MAX 16
 /* Each stream of a device holds descriptions of JPEGs: this much pinned memory, and as much memory
@@ -272,7 +277,8 @@
 static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
 static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
               "byte sizes of any image must be far from overflow in 64 bits");
-static_assert(BATCH_TASKS <= BATCH_TASKS_MAX && BATCH_TASKS * JOB_OUTPUTS_MAX <= BATCH_IMAGES_MAX,
+static_assert(BATCH_TASKS_HEAVY <= BATCH_TASKS_MAX &&
+                  BATCH_TASKS_HEAVY * JOB_OUTPUTS_MAX <= BATCH_IMAGES_MAX,
               "a batch of tasks with many outputs must fit");
 static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
 static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
