@@ -56,7 +56,7 @@ def text(pointer):
 
 
 def source(run):
-    place = run["job"]["named"]
+    place = run["job"]["input"]
     return next((text(place[kind]) for kind in ("path", "key", "url") if place[kind]), "-")
 
 
