@@ -53,7 +53,7 @@ const struct pass_type pass_grayscale = {"grayscale", grayscale_cpu, PASS_CUDA(g
 
 struct grayscale grayscale_default(const uint8_t *background)
 {
-    return (struct grayscale){19595, 38470, 7471, {background[0], background[1], background[2]}};
+    return (struct grayscale){19595, 38470, 7471, {background[0], background[1], background[2]}, 0};
 }
 
 /* ---- flattening ---- */

@@ -126,6 +126,9 @@ static const struct op_param sobel_params[] = {
      .help = "The values of pixels outside the image; zero sets the outermost frame of the result "
              "to 0 instead"}};
 
+_Static_assert(sizeof(struct sobel) == 2 * sizeof(int) + sizeof(struct prologue),
+               "sobel_step leaves no padding without a value");
+
 static enum status sobel_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
