@@ -3,8 +3,8 @@
  *
  * The rule is that of FETCH (queue/PROTOCOL.md, Priorities): while jobs of several priorities wait,
  * priority P gets a share in proportion to 2^P. Each job gets a rank when it is fetched: the
- * highest rank of a job that has begun its decode, or the rank of the last job with the same
- * priority if that is higher, plus 512 / 2^P. Jobs wait in lines, for example for reads, downloads,
+ * highest rank of a job that has left its last line (ranks_serve), or the rank of the last job with
+ * the same priority if that is higher, plus 512 / 2^P. Jobs wait in lines: for reads, downloads,
  * memory, workers and devices. Each line is in the order of ranks. So a job of priority 9 overtakes
  * all waiting jobs of NS:jobs (priority 4), but one of 33 jobs that start is from NS:jobs. Jobs
  * with the same priority never overtake each other. Running work is not interrupted.

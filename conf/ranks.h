@@ -22,7 +22,8 @@ static inline struct rank ranks_next(struct ranks *ranks, uint32_t priority)
     return (struct rank){*last, priority};
 }
 
-/* Call when a job leaves the line for its decode. Any thread. */
+/* Call when a job leaves the last line in which it waits (leaves_lines in spine.c), or when a
+ * worker begins any task (the ranks of workers.c). Any thread. */
 static inline void ranks_serve(struct ranks *ranks, const struct rank *rank)
 {
     uint64_t served = atomic_load(&ranks->served);

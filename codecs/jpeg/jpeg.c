@@ -1,13 +1,14 @@
 /*
  * jpeg.c - the JPEG codec: its table of functions, and the sizes of encoded files.
  *
- * The codec uses libjpeg-turbo by its libjpeg API. The results equal those of the programs djpeg
- * and cjpeg: slow-integer DCT, fancy upsampling, and 4:2:0 by default.
+ * The codec uses libjpeg-turbo by its libjpeg API; only the coefficients of most progressive files
+ * are decoded by row_decoder.h. The results equal those of the programs djpeg and cjpeg:
+ * slow-integer DCT, fancy upsampling, and 4:2:0 by default.
  */
 #include "codecs/jpeg/header.h"
 #include "codecs/jpeg/jpeg_state.h"
 
-/* The samples of the components, in whole MCUs. */
+/* The number of samples of all components, each padded to whole MCUs. */
 static size_t count_samples(uint32_t width, uint32_t height, uint32_t channels,
                             enum subsampling subsampling)
 {

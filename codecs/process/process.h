@@ -53,11 +53,13 @@ struct codec_task {
  * the memory. Errors: out_of_memory, internal. */
 enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
                                 struct error *error) MUST_CHECK;
-/* Sends a call and waits for the reply. Errors: the one that the process reports in CODEC_DONE.
- * Otherwise the process is killed, and the error of a probe or a decode is decode_limit if the
- * deadline has passed or the process needs more memory than its limit, and decode_failed if it has
- * crashed or sent a wrong reply. For an encode these are timeout, over_budget and encode_failed.
- * For all: cancelled if the job was cancelled, out_of_memory if another process has killed it. */
+/* Sends one message of a task and waits for the process's answer. Call it until that is CODEC_DONE:
+ * a task has one call of its kind, then CODEC_GO_ONs (protocol.h). Errors: one that the process
+ * itself reports in CODEC_DONE; the process then lives on. After the following errors it is killed.
+ * For a probe or a decode: decode_limit if the deadline has passed or the process needs more memory
+ * than its limit, decode_failed if it has crashed or sent a wrong reply. For an encode these are
+ * timeout, over_budget and encode_failed. For all: cancelled if the job was cancelled,
+ * out_of_memory if another process has killed it. */
 enum status codec_process_ask(struct codec_process *process, const struct codec_task *task,
                               const struct codec_call *call, struct codec_reply *reply,
                               struct error *error) MUST_CHECK;
@@ -93,12 +95,13 @@ enum status codec_process_get_image(struct codec_process *process, uint64_t at,
  * its libavif. Any thread. */
 const char *codec_process_refusal(bool writes);
 
-/* Why a process was killed or found dead, so that a new one replaces it. */
+/* Why a process was killed or found dead, except by codec_process_end, so that a new one replaces
+ * it. */
 enum codec_replace_reason {
     CODEC_REPLACED_LATE,
     CODEC_REPLACED_CANCELLED,
-    CODEC_REPLACED_CRASHED,
-    CODEC_REPLACED_MEMORY, /* it reached its memory limit */
+    CODEC_REPLACED_CRASHED, /* it died, was killed from outside, or sent a wrong reply */
+    CODEC_REPLACED_MEMORY,  /* it reached its memory limit */
     CODEC_REPLACE_REASONS
 };
 extern const char *const codec_replace_reason_names[CODEC_REPLACE_REASONS];

@@ -5,7 +5,8 @@
  * Overlays without one stay until their room is needed: overlays_take, which also serves input
  * files, evicts the least recently used ones. At most idle_bytes_max of them stay.
  *
- * A file is identified by device, inode, size and both times, so a changed file is another overlay.
+ * A file is identified by device, inode, size, and the times of the last change of its content and
+ * of its inode (mtime, ctime). So a changed file is another overlay.
  * A key is identified by its name and all of its bytes.
  *
  * Any thread.
@@ -52,12 +53,13 @@ void overlays_destroy(struct overlays *overlays);
 /* As pool_take_beside, after evicting overlays that nobody uses, if necessary. */
 bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct pool_block *block,
                    bool *exhausted);
-/* Whether a block can ever be taken beside blocks of `held` bytes, which may split the rest of the
- * pool in two. */
+/* Whether the pool can hold the block beside blocks of `held` bytes, wherever they lie. They can
+ * split the free rest in two, so twice `bytes` must be free. */
 bool overlays_fit(const struct overlays *overlays, size_t bytes, size_t held);
 void overlays_give(struct overlays *overlays, struct pool_block *block);
 
-/* An id that no other overlay has. */
+/* A fresh id: for an overlay from a key, and for a file that changed so recently that its times do
+ * not identify it, so that no other job finds it. */
 struct overlay_id overlays_new_id(struct overlays *overlays);
 
 /* Both return a new reference, or NULL. */

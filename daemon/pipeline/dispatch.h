@@ -91,8 +91,8 @@ struct dispatch {
     struct dispatch_device devices[DEVICES_MAX];
 };
 
-/* heap_room_bytes: for decoders on cores. room_bytes: memory of each device. If there is no device,
- * no job is charged. */
+/* heap_room_bytes: for decoders on cores. room_bytes: memory of each device. With the CPU engine
+ * there is no device: nothing is charged, and all other calls do nothing. */
 void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room_bytes,
                    uint32_t device_count, const size_t *room_bytes);
 void dispatch_close(struct dispatch *dispatch); /* asserts that no charge is left */

@@ -1,6 +1,6 @@
 /*
  * lease_events.h - the queue's callbacks: turns a lease into a job, and ends jobs whose lease is
- * lost.
+ * lost. Two callbacks are elsewhere: `settled` in ack.c, `batch_ended` in pipeline.c.
  */
 #pragma once
 

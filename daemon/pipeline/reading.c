@@ -29,7 +29,8 @@ static bool fits_pool(struct job_run *run)
     return false;
 }
 
-/* Allocates the input from the file pool. false: the job waits for room, or has failed. */
+/* Takes room for the input from the file pool; evicts unused overlays if it is full. false: the job
+ * waits for room, or has failed. */
 static bool take_room(struct job_run *run)
 {
     bool exhausted = false;
@@ -116,7 +117,7 @@ static bool read_loaded(struct job_run *run)
 /* false: the job waits for room, or has failed. */
 static bool read_input(struct job_run *run, struct worker_tools *tools)
 {
-    run->input.seen = tools->sink;
+    run->input.seen = tools->sink; /* nothing is seen yet; read_head may put the head here */
     run->input.seen_bytes = 0;
     if (run->input.loaded)
         return fits_pool(run) && read_loaded(run);
@@ -205,7 +206,7 @@ enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
                                   .end_loan = admission_end_loan,
                                   .admission = &pipeline->admission};
     run->wait.lack = LACKS_NOTHING;
-    job_overlays_use(run, &maker);
+    job_overlays_use(run, &maker); /* for the plan; no effect on a job without overlays */
     if (run->input.step == READ_OVERLAY)
         job_overlays_take_key(run);
     else

@@ -6,8 +6,11 @@
  *   overlay   for each key of an overlay that is not in memory: reads it, then a worker makes the
  *             overlay
  *   input     if the input is a key or a URL: reads it
- *   plan      a worker takes the input, or the head of a file, into the file pool, and plans the
- *             job. The job goes on to ADMIT, or with the same worker beyond
+ *   plan      a worker takes the input into the file pool, or reads only the head of a file that a
+ *             device may decode, and plans the job. The job goes on to ADMIT, or with the same
+ *             worker beyond
+ *
+ * Without keys and URLs there is only the last step, in which a worker reads the file.
  *
  * A worker that lacks memory for an overlay or an input gives the job back to the line (line.h). A
  * job that waits there may have to drop the input that it has loaded; it loads it again.

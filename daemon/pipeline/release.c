@@ -23,7 +23,7 @@ void release_memory(struct job_run *run)
     job_input_release(run);
     job_input_close(run);
     release_plan(run);
-    if (run->reserved.state != RESERVATION_NONE) /* else the worker has released it */
+    if (run->reserved.state != RESERVATION_NONE) /* else spine_run has */
         admission_release(run);
     route_end(run);
 }

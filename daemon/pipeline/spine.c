@@ -25,8 +25,8 @@
 #include "daemon/pipeline/uploads.h"
 
 /* A point where a test can kill or stop the daemon. The tests build a daemon that executes
- * $GPUIMGD_FAULT here (tests/faults/hook.c): on the loop when a job enters a stage, and on the
- * worker when it starts to run the stage. key: "enter" or "run". id: the job's, or NULL. */
+ * $GPUIMGD_FAULT here (tests/faults/hook.c). key "enter": a job enters a stage, on the loop or on
+ * the worker that carries it; "run": a worker starts to run it. id: the job's, or NULL. */
 #ifdef GPUIMGD_FAULT_HOOKS
 void fault_point(const char *key, const char *stage, const char *id);
 #else
@@ -36,11 +36,22 @@ void fault_point(const char *key, const char *stage, const char *id);
 /* Priorities: the job that is closest to its end runs first. */
 static const struct stage_row table[STAGE_COUNT] = {
     [STAGE_ASK] = {.enter = ask_enter, .next = STAGE_READ},
-    [STAGE_READ] = {line_enter_read, reading_run, reads_leave, 0, STAGE_ADMIT},
+    [STAGE_READ] = {.enter = line_enter_read,
+                    .run = reading_run,
+                    .leave = reads_leave,
+                    .priority = 0,
+                    .next = STAGE_ADMIT},
     [STAGE_ADMIT] = {.enter = line_enter_admit, .next = STAGE_DECODE},
-    [STAGE_DECODE] = {NULL, decoding_run, decoding_leave, 1, STAGE_GPU},
-    [STAGE_GPU] = {computing_enter, computing_run, computing_leave, 2, STAGE_ENCODE},
-    [STAGE_ENCODE] = {NULL, encoding_run, NULL, 3, STAGE_UPLOAD},
+    [STAGE_DECODE] = {.run = decoding_run,
+                      .leave = decoding_leave,
+                      .priority = 1,
+                      .next = STAGE_GPU},
+    [STAGE_GPU] = {.enter = computing_enter,
+                   .run = computing_run,
+                   .leave = computing_leave,
+                   .priority = 2,
+                   .next = STAGE_ENCODE},
+    [STAGE_ENCODE] = {.run = encoding_run, .priority = 3, .next = STAGE_UPLOAD},
     [STAGE_UPLOAD] = {.enter = uploads_enter, .leave = uploads_leave, .next = STAGE_ACK},
     [STAGE_ACK] = {.enter = ack_enter},
 };
@@ -56,7 +67,8 @@ static enum stage choose(const struct job_run *run, enum stage_result result)
     return result == RESULT_AGAIN ? STAGE_READ : table[run->stage].next;
 }
 
-/* A job that is read again stays in READ, and keeps its turn. */
+/* A job that enters the stage it is in (RESULT_AGAIN in READ) keeps its place in the line: nothing
+ * is left or moved. */
 static enum stage_result enter(struct job_run *run, enum stage stage)
 {
     if (run->owner == OWNER_NONE || run->stage != stage) {
@@ -126,8 +138,10 @@ static bool lacks_disk(struct job_run *run)
         return run->stage < STAGE_ENCODE && run->error.status == STATUS_OK &&
                job_run_lacks_disk(run);
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
+    /* These jobs first: returned jobs go to the head of the queue, so the oldest, `run`, must be
+     * returned last. */
     if (disk_fail(&run->pipeline->disk, &run->disk_error))
-        give_back_files(run->pipeline); /* before this job, which is older */
+        give_back_files(run->pipeline);
     return true;
 }
 
@@ -182,8 +196,9 @@ static bool is_carried(const struct job_run *run)
                              !engine_is_synchronous(run->pipeline->parts.engine));
 }
 
-/* After the read: admits the job on this worker if the line is empty. Other jobs join it. After a
- * large input from a key, the loop first returns the queue's budget for it. */
+/* After the read: a job that is carried is admitted here if the line is empty. Every other job
+ * joins the line, and the loop admits it. So does a job that is not small whose input is from a key
+ * or a URL: the loop first returns its bytes to the read budget (READS_*, limits.h). */
 static bool carry_through_admission(struct job_run *run)
 {
     if (!is_carried(run) || (run->input.key_counted && !is_small(run))) {
@@ -208,8 +223,8 @@ static bool is_late(struct job_run *run)
     return late;
 }
 
-/* After a stage or a device: whether this worker goes on with the next stage without returning to
- * the loop. It returns if the loop must decide something. */
+/* After a stage or a device: moves the job to its next stage on this worker, and returns true.
+ * false: the job must go back to the loop. */
 static bool carry_on(struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);
@@ -226,9 +241,10 @@ static bool carry_on(struct job_run *run)
     return true;
 }
 
-/* Whether the job has passed the last line when a worker begins the stage that it has reached. A
- * large job of the CPU engine waits for a worker again before it is encoded: if its decode counted,
- * jobs that are fetched later could not overtake the jobs that wait there. */
+/* Whether the job now leaves the last line in which it waits, so that its rank counts as served
+ * (ranks.h): jobs fetched later get higher ranks. A small job of the CPU engine waits last for its
+ * decode, all others for their encode. If the decode of those counted already, a later urgent job
+ * would rank after jobs that still wait for their encode. */
 static bool leaves_lines(const struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);
@@ -267,11 +283,13 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
         result = run_stage(run, tools);
     }
     run->stage_result = result;
-    bool is_encoded = atomic_load(&run->at) == STAGE_ENCODE;
+    bool is_encoded = atomic_load(&run->at) == STAGE_ENCODE, others_wait = false;
     if (is_encoded) {
         release_plan(run);
         ack_write_result(run);
+        others_wait = admission_release(run);
     }
-    /* The memory is released now, so the loop may handle the task later. */
-    task->patient = is_encoded && !admission_release(run);
+    /* The memory is released now. The loop may handle the task later, unless a job in the line
+     * waits for that memory. */
+    task->patient = is_encoded && !others_wait;
 }

@@ -6,12 +6,12 @@
  *   stage    on the loop          on a worker
  *   ASK      ask.h                                   asks only if Redis decides about its start
  *   READ     line.h, reads.h      reading.h          the plan: planning.h, route.h, job_overlays.h
- *   ADMIT    line.h                                  the memory: admission.h
+ *   ADMIT    line.h               admission.h        the memory; on a worker: jobs that it carries
  *   DECODE                        decoding.h
  *   GPU      computing.h          computing.h        or on a device, without a worker
  *   ENCODE                        encoding.h
  *   UPLOAD   uploads.h                               only outputs to URLs
- *   ACK      ack.h, release.h
+ *   ACK      ack.h, release.h     ack.h              the worker writes the result
  *
  * deadline.h and give_back.h end a job in any stage.
  */

@@ -1,7 +1,7 @@
 /*
  * stage.h - a row of the table of stages, and how the loop takes a job from a stage.
  *
- * spine.h has the table; daemon/telemetry/job_stages.h lists all stages.
+ * spine.c has the table, spine.h the order; daemon/telemetry/job_stages.h lists all stages.
  */
 #pragma once
 
@@ -11,7 +11,8 @@ struct stage_row {
     enum stage_result (*enter)(struct job_run *run); /* on the loop; NULL: RESULT_RUN */
     enum stage_result (*run)(struct job_run *run, struct worker_tools *tools); /* on a worker */
     /* On the loop, which owns the job: ends what the job waits for, and releases what no later
-     * stage needs. The stage may be unfinished. NULL: nothing. */
+     * stage needs. The stage may be unfinished. Not called for stages through which a worker
+     * carried the job: ACK then releases their memory. NULL: nothing. */
     void (*leave)(struct job_run *run);
     uint32_t priority; /* of its worker_task */
     enum stage next;

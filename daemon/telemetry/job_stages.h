@@ -1,7 +1,7 @@
 /*
  * job_stages.h - the stages of a job, in order, and the names under which the daemon reports them.
  *
- * daemon/pipeline/stage.h says how a job passes through them. They are declared in this folder,
+ * daemon/pipeline/spine.h says how a job passes through them. They are declared in this folder,
  * because metrics count the jobs of each stage, and the pipeline includes metrics, not vice versa.
  */
 #pragma once

@@ -30,10 +30,14 @@ struct worker {
 };
 
 struct workers {
-    pthread_mutex_t lock;  /* guards the members before `waker` */
+    /* Guards the members before `waker`. `started`, and reads of `given_up`, need no lock, because
+     * only the loop changes them. */
+    pthread_mutex_t lock;
     pthread_cond_t wanted; /* signalled when a task waits */
     struct list waiting[WORKERS_PRIORITIES];
-    struct ranks ranks;    /* gives ranks to tasks that belong to no job; notes the tasks served */
+    struct ranks ranks;    /* gives ranks to tasks that belong to no job; learns the highest rank of
+                              a task that a worker has begun (ranks_serve), from which new ranks
+                              count */
     uint32_t idle;         /* threads that wait for `wanted` */
     bool waking;           /* an idle thread was signalled and does not run yet */
     struct list finished;
@@ -217,7 +221,7 @@ static void *worker_main(void *argument)
     codec_context_destroy(tools.codec);
     free(tools.sink);
     free(tools.frame);
-    if (!stays) /* rejoin_or_leave has detached the thread, so workers_stop does not free it */
+    if (!stays) /* it is no longer in workers->threads, so workers_stop does not free it */
         free(worker);
     return NULL;
 }
@@ -243,8 +247,8 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-/* Call with the lock held. The tasks that no worker has begun. Threads that were woken for them and
- * do not run yet count as idle. */
+/* Call with the lock held. The tasks that no worker has begun. To compare with workers->idle, which
+ * still includes threads that were woken for these tasks and do not run yet. */
 static size_t count_waiting(const struct workers *workers)
 {
     size_t waiting = 0;
@@ -449,7 +453,8 @@ void workers_destroy(struct workers *workers)
     pthread_mutex_lock(&workers->lock);
     bool awaited = workers->away > 0;
     pthread_mutex_unlock(&workers->lock);
-    /* A thread that was given up may still use `workers`, so it is never freed. */
+    /* If a thread that was given up has not returned yet, it will still use `workers`: `workers`
+     * then stays allocated. */
     if (awaited) /* uncovered: moment */
         return;
     pthread_mutex_destroy(&workers->lock);

@@ -3,10 +3,10 @@
  *
  * A device has slots (a slot is a CUDA stream, which runs one batch of tasks at a time) and four
  * queues of waiting tasks (enum cuda_queue in device.h). A batch takes tasks from the front of one
- * queue. It takes only a part of the queue if several slots are free, so that a few large images
- * run in parallel on several streams. If enough light batches (limits.h) of the JPEG codec run
- * already, further tasks of the codec wait, and so form larger batches. A progressive JPEG is a
- * batch of its own, on a slot that runs no other tasks.
+ * queue. A batch that is not light takes only its share of the queue if several slots are free, so
+ * that a few large images run in parallel on several streams. If BATCHES_LIGHT batches of few
+ * pixels (light: conf/limits.h) run already, of any kind, tasks of the JPEG codec wait, and so form
+ * larger batches. A progressive JPEG is a batch of its own, on a slot that runs no other tasks.
  */
 #include "gpu/cuda/device.h"
 
@@ -30,7 +30,8 @@ static bool is_refused(const struct cuda_device *device, const struct engine_tas
 }
 
 /* Sets the error of a task of a device that has left service. ran: the task was in a slot, so it is
- * a suspect if a task may be the cause. Other tasks can run again without a charge. */
+ * a suspect if a task may be the cause. Other tasks are marked `returned`: the job runs again, and
+ * this attempt does not count. */
 static void set_failed(struct cuda_device *device, struct engine_task *task, bool ran)
 {
     struct cuda_engine *cuda = device->engine;
@@ -82,8 +83,8 @@ void cuda_queue_fail(struct cuda_device *device)
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* The JPEG codec's kernels write files and reports to the output buffer in host memory. The other
- * tasks do not write there: their output is copied. */
+/* Whether the device decodes or encodes JPEGs for the plan. Only then kernels write to the output
+ * buffer in host memory: encoded files, and struct plan_report. */
 static bool uses_codec(const struct plan *plan)
 {
     return plan->written_bytes > 0;
@@ -196,8 +197,8 @@ static uint64_t pixels_of(const struct engine_task *task)
 }
 
 /* Whether the tasks of QUEUE_CODEC must wait, to form a larger batch: while BATCHES_LIGHT light
- * batches run, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels together. The other
- * queues never wait. */
+ * batches run, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels together and are fewer
+ * than BATCH_TASKS_MAX. The other queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     uint32_t running = 0;

@@ -54,8 +54,8 @@ struct engine_config {
 
 /* The memory that engine_reserve reserves for a job. All zero: none is reserved. */
 struct engine_memory {
-    uint8_t *input;   /* pinned; plan->input_bytes */
-    uint8_t *output;  /* pinned; plan->output_bytes */
+    uint8_t *input;   /* pinned (with the CPU engine: ordinary pages); plan->input_bytes */
+    uint8_t *output;  /* the same; plan->output_bytes */
     uint8_t *scratch; /* plan->scratch_bytes; CPU engine only */
     uint32_t device;  /* index into the engine's devices */
     struct pool_block pinned_block, device_block;

@@ -136,7 +136,8 @@ static enum status sobel_step(const void *params, struct chain *chain)
                           .border = (enum border)own->border};
     /* If the last pass is a table for colours, point_add_gray makes it also convert to gray. The
      * image between the two passes then has one channel. Otherwise point_lift takes the gray into
-     * the prologue. */
+     * the prologue. A YCbCr JPEG may have been decoded as gray (plan_decode_as): the image then has
+     * one channel, and point_add_gray adds nothing. */
     struct grayscale gray = grayscale_default(chain->background);
     point_add_gray(chain, &gray);
     const struct pass_shape to = point_lift(chain, &sobel.prologue);

@@ -33,7 +33,9 @@ enum op_kind {
     OP_KIND_PLACE,      /* an image: a path, or an object with path or key */
 };
 
-/* Whether a job must give the parameter. */
+/* Whether a job must give the parameter. OP_HAS_DEFAULT: `standard` is used if it is missing.
+ * OP_OPTIONAL: there is no fixed default. It is 0 if missing, and the operation decides
+ * (op_given). */
 enum op_need { OP_HAS_DEFAULT, OP_OPTIONAL, OP_REQUIRED };
 
 struct op_matrix {
@@ -84,17 +86,19 @@ struct op_param {
 enum op_flag {
     OP_VALUES = 1,          /* returns values in the result */
     OP_MOVES = 2,           /* only moves pixels, so it may run before or after a grayscale */
-    OP_STARTS_GRAY = 4,     /* of a colour image, needs only the gray with the default weights */
+    OP_STARTS_GRAY = 4,     /* its result for a colour image is that for the image after
+                               `grayscale` with default weights */
     OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
-    OP_POINT = 16,          /* works on single pixels: adjacent ones are fused into one pass,
-                               except for the tables of a profile */
+    OP_POINT = 16,          /* computes each pixel from itself only: neighbouring operations of this
+                               kind in the list become one pass, except to_srgb if it converts
+                               colours with a profile */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
     OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */
     OP_TO_SRGB = 128,       /* converts from the source's profile: the result has none */
 };
 
-/* Size limit of any operation's parameters. */
+/* Size limit of any operation's parameter struct, without what it points to. */
 #define OP_PARAMS_BYTES_MAX 128
 
 /* An item of a job's ops, parsed, in one block with all that it points to. */
@@ -103,7 +107,8 @@ struct op_item {
     struct op_item *next;    /* of the list */
     uint32_t bytes;          /* of the block */
     uint16_t given;          /* a bit per parameter, in the order of their table */
-    int8_t output, position; /* for messages; output < 0: not said */
+    int8_t output, position; /* indices in `outputs` and in ops, for messages; output < 0: messages
+                                omit it */
     alignas(8) unsigned char params[];
 };
 
@@ -116,7 +121,8 @@ struct op {
     const struct op_param *params;
     unsigned params_count;
     size_t params_bytes;
-    /* Checks rules between parameters, after each is parsed. NULL: none. */
+    /* Called once when all parameters are parsed: checks rules between them, and sets those whose
+     * default depends on others. NULL: none. */
     enum status (*check)(const struct op_item *item, void *params, struct error *error);
     /* With OP_MOVES: whether it only moves pixels with these parameters. NULL: always. */
     bool (*moves)(const void *params);
@@ -125,7 +131,7 @@ struct op {
     /* Appends the operation's passes to the chain. bad_op: a parameter does not fit the image. */
     enum status (*step)(const void *params, struct chain *chain);
     /* The scale in eighths (1, 2, 4 or 8) at which a JPEG of this size may be decoded for this
-     * operation. NULL: 8. */
+     * operation. NULL: 8, or with OP_ANY_SCALE what the next operation allows. */
     uint32_t (*eighths)(const void *params, uint32_t width, uint32_t height);
 };
 
@@ -150,13 +156,15 @@ const struct op *op_find(const char *name);
 const struct op_item *op_find_flag(const struct op_item *list, enum op_flag flag);
 /* Whether it only moves pixels. */
 bool op_moves(const struct op_item *item);
-/* Whether it needs only the gray of a colour image, with default weights. */
+/* Whether its result for a colour image is that for the image after `grayscale` with default
+ * weights. */
 bool op_starts_gray(const struct op_item *item);
 
 /* ---- for an operation's check and step ---- */
 
 /* Whether the job gives the parameter. */
 bool op_given(const struct op_item *item, const char *name);
-/* Returns bad_op. The text follows the item's place: ": low is 5; ..." or " needs width". */
+/* Returns bad_op. The message begins with the item's position and name ("ops[1] resize"); the text
+ * continues it: ": low is 5; ..." or " needs width". */
 enum status op_refuse(const struct op_item *item, struct error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

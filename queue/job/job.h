@@ -27,7 +27,8 @@ static inline bool job_place_is_given(const struct job_place *place)
 {
     return place->path || place->key || place->url;
 }
-/* Whether the encoded output stays in memory until it is stored: in Redis or at a URL. */
+/* Whether the file is in memory instead of a path: an input that was read from Redis or a URL, or
+ * an encoded output until it is stored there. */
 static inline bool job_place_is_in_memory(const struct job_place *place)
 {
     return place->key || place->url;

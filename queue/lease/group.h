@@ -2,21 +2,24 @@
  *
  * Each shard is a struct queue of its own. All shards share the daemon's places: a place is the
  * right to hold one more lease. Each outstanding FETCH reserves a place for every job that it may
- * return, so the leases of all shards never exceed the places. If several shards have jobs, each
- * may hold an equal share of the places. A shard without jobs holds none.
+ * return, so the leases of all shards never exceed the places and the spare places. If several
+ * shards have jobs, each may hold an equal share of the places. A shard that has no lease, no
+ * unacknowledged end and no outstanding FETCH holds no place.
  *
  * A place does no work while it is reserved for a FETCH, or while Redis has not acknowledged the
- * end of its job. With a slow Redis that time is long. Other shards may then use spare places, as
- * long as the daemon runs fewer jobs than the option `inflight`.
+ * end of its job. With a slow Redis that time is long. Other shards may then take leases from a
+ * second supply, the spare places (group_set_places). The limit for such a shard is the option
+ * `inflight`: its places and the running jobs of the other shards together.
  *
  * A shard is away while it is not connected, or while Redis refuses its calls. Its running jobs end
  * as usual. The queue keeps their ends (DONE or NACK) to send them later. After lease_s in which
  * Redis has accepted no call, it drops the ends: the leases have expired, so the jobs run again,
  * and other shards need the places and the memory. A daemon with one shard never drops ends.
  *
- * A job that may have killed a daemon runs its last attempt exclusively (lease->alone). Redis gives
- * one daemon the right to do so, with the key NS:alone:owner (alone.h). While a shard has the right
- * and is not away, the other shards do not fetch.
+ * A job that may have killed a daemon runs its last attempt exclusively (lease->alone). The Redis
+ * of each shard gives the right to do so to one daemon, with the key NS:alone:owner (alone.h).
+ * While this daemon has the right of one shard, its other shards do not fetch. A shard that is away
+ * counts only while it runs such a job.
  *
  * A lease names its queue: pass lease->queue to queue_ask, queue_done, queue_retry,
  * queue_give_back and queue_read. Loop thread only. */
@@ -52,9 +55,10 @@ struct shard_view {
 };
 struct shard_view group_shard_view(struct group *group, uint32_t index);
 
-/* The sum over all shards. The state is QUEUE_READY if at least one shard is ready; `reason` then
- * still names the shards that are not. `paused` is true if all ready shards are paused or, if no
- * shard is ready, if all shards are. */
+/* Sums over all shards, but the maximum of oldest_s and the first known version. `connects` counts
+ * only one first connect. The state is QUEUE_READY if at least one shard is ready; `reason` then
+ * still names the shards that are not. `paused`: every ready shard is paused; without a ready
+ * shard: every shard is paused. */
 const struct queue_view *group_view(struct group *group);
 
 /* Calls queue_publish for each shard. */

@@ -12,13 +12,14 @@
 /* The time between REAPs is reap_s, plus or minus this fraction at random: spreads the calls of
  * daemons that were started together. */
 #define REAP_JITTER 0.2
-/* Time between the two scans in units of renew_s: in it each live daemon renews its leases. */
+/* REAP takes expired leases at the second of two scans (PROTOCOL.md, Two scans). The second comes
+ * at least this many renew_s after the first, so that each live daemon has renewed its leases. */
 #define SECOND_SCAN 1.5
 /* Each daemon reads the names of all daemons before a REAP. If there are F x NAMES_MAX names, it
  * reads them F times less often. Else 10,000 daemons would keep Redis busy with reading names. */
 #define NAMES_MAX 100
 
-/* Ends the lease of a job that has no attempt left, with the result "dead". */
+/* Sends NACK as for a retry: it finds no attempt left, and the job is dead with this result. */
 static void dead_letter(struct queue *queue, struct entry *entry)
 {
     struct job_rules rules = {queue->options->namespace, 1};
@@ -63,7 +64,8 @@ struct reap_reply {
     long long back; /* number of jobs that went back to the queue */
     bool more;      /* another call is necessary */
     long long time; /* of Redis, Unix ms */
-    bool expired;   /* leases have expired since the first scan */
+    bool expired;   /* there are expired leases that this call did not have to take: those since
+                       the first scan; all, if this is no second scan */
 };
 enum { REAP_HEAD = 4 }; /* elements before number, attempt and text of each dead job */
 
@@ -82,9 +84,10 @@ static uint64_t second_scan_ms(const struct queue *queue)
     return (uint64_t)ceil(SECOND_SCAN * queue->options->renew_s * 1000);
 }
 
-/* Call after the last call of a scan. A second scan is also the first scan for the next REAP. A
- * scan that came too early to be the second one changes nothing, unless Redis's clock went back. If
- * leases have expired, the second scan comes soon, even before reap_s has passed. */
+/* Call after the last call of a scan. A second scan is the first scan of the next pair. A scan that
+ * is too early to be a second one does not replace the first one, unless Redis's clock went back.
+ * If leases have expired, the timer is started for a second scan soon, even before reap_s has
+ * passed. */
 static void note_scan(struct queue *queue, const struct reap_reply *reply)
 {
     struct reap *reap = &queue->reap;
@@ -191,9 +194,9 @@ static void listed(void *context, redisReply *reply)
 
 /* Starts a REAP unless one runs. scans: it also scans for expired leases.
  *
- * Reads the names of all daemons first. Only a daemon on the same host can tell that the process of
- * another one is gone. This only saves time, because the leases of a dead daemon expire anyway: in
- * a large fleet the names are read less often. */
+ * Before the script it reads the names of all daemons, to find those of this host whose process is
+ * gone: no other host can see that. Reading them only saves time, because the leases of a dead
+ * daemon expire anyway. So a scan before names_due_ms does not read them. */
 static void start(struct queue *queue, bool scans)
 {
     struct reap *reap = &queue->reap;

@@ -11,7 +11,7 @@ enum queue_timer {
     TIMER_FETCH,   /* GATHER_MS between FETCH calls */
     TIMER_IDLE,    /* the next LOOK */
     TIMER_START,   /* GATHER_MS between START calls, or a retry */
-    TIMER_DONE,    /* GATHER_MS between calls of the outbox, or a retry */
+    TIMER_DONE,    /* the next call of the outbox: after GATHER_MS, or a retry */
     TIMER_NACK,    /* the same */
     TIMER_RENEW,   /* the next RENEW */
     TIMER_REAP,    /* the next REAP */
@@ -23,6 +23,7 @@ enum queue_timer {
 
 struct timers {
     uv_timer_t each[TIMER_COUNT];
+    /* queue.c's timer_expired: says what each timer starts. */
     void (*expired)(struct queue *queue, enum queue_timer timer);
 };
 

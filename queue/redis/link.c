@@ -13,8 +13,8 @@
 #include "queue/redis/tls.h"
 
 #define READ_BYTES (64 * KIB)
-/* hiredis keeps a buffer of up to this size for the next reply: a reply to FETCH with small jobs.
- */
+/* After a reply, hiredis keeps its buffer if it is at most this large. A reply to FETCH with small
+ * jobs fits. */
 #define REPLY_BYTES_KEPT (128 * KIB)
 #define KEEPALIVE_S 60
 /* A large command has more time: Redis reads it, copies it and appends it to the append-only file
@@ -22,9 +22,11 @@
 #define SENT_BYTES_PER_MS (32 * KIB)
 /* If a timer fires this late, this process was suspended, and the timeout starts again. */
 #define SLEPT_MS 200
-/* The most bytes of TLS records that are made but not written yet, plus a quarter. */
+/* No more TLS records are made while this many bytes of them are not written. Up to a quarter more
+ * can wait, because they are flushed in quarters (make_all_records). */
 #define RECORDS_BYTES_MAX (256 * KIB)
-/* Progress of at most this many bytes is ignored: it may be the end of a small command. */
+/* Progress counts only if more bytes than this moved, or more are left. Otherwise it may be a small
+ * command. */
 #define SENT_BYTES_LEAST (64 * KIB)
 
 /* A command without a reply yet. */
@@ -51,7 +53,7 @@ struct link {
     uv_timer_t timer; /* timeout of the connect, then of the oldest call */
     bool timer_open;  /* as stream_open */
     uint64_t connect_ms, connect_end_ms;
-    struct addrinfo *found, *next; /* all addresses, and the current one */
+    struct addrinfo *found, *next; /* all addresses, and the one in use now: next_address goes on */
     uv_connect_t connect;
     redisReader *reader;
     struct list calls;
@@ -160,7 +162,8 @@ static struct call *first_call(const struct link *link)
 /* ---- timeouts ----------------------------------------------------------------------------- */
 
 /* Bytes of commands that were delivered to the server: those that neither this struct nor libuv
- * nor, on TCP, the kernel still buffers. */
+ * nor, on TCP, the kernel still buffers. With TLS, about: records are a little longer than the
+ * commands, and those not flushed yet count as delivered. It serves only to see progress. */
 static int64_t sent_bytes(struct link *link)
 {
     int fd, held = 0;
@@ -239,7 +242,7 @@ static void restart_timeout(struct link *link)
 static void written(uv_write_t *request, int status)
 {
     struct write *write = container_of(request, struct write, request);
-    (void)status; /* after a failed write, reading ends too */
+    (void)status; /* ignored: read_cb then gets an error as well, and calls fail() */
     if (write->body.release)
         write->body.release(write->body.context);
     free(write);
@@ -261,7 +264,7 @@ static bool start_write(struct link *link, struct write *write, size_t length)
     uv_buf_t parts[] = {uv_buf_init(write->command, (unsigned)length),
                         uv_buf_init((char *)body->bytes, (unsigned)body->length)};
     int count = uv_try_write(&link->at.stream, parts, body->length > 0 ? 2 : 1);
-    size_t done = count > 0 ? (size_t)count : 0; /* after an error, reading ends too */
+    size_t done = count > 0 ? (size_t)count : 0; /* errors are ignored: see `written` */
     if (done == length + body->length) {
         written(&write->request, 0);
         return true;
@@ -279,7 +282,7 @@ static void records_written(uv_write_t *request, int status)
 {
     struct records *records = container_of(request, struct records, request);
     struct link *link = request->data;
-    (void)status; /* after a failed write, reading ends too */
+    (void)status; /* ignored: read_cb then gets an error as well, and calls fail() */
     link->record_bytes -= records->length;
     free(records);
     if (!link->closing && link->connected)
