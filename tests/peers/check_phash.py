@@ -3,11 +3,16 @@
 
 The script repeats the few lines of imagehash.phash, with Pillow's gray and resize and SciPy's DCT.
 If a value equals the median exactly, but not in SciPy's doubles, their rounding decides imagehash's
-bit. Then the definition requires 0. This is rare.
+bit. Then the definition requires 0. This is rare, but for images that are more than 100 times as
+high as wide: their columns are resized first, and many coefficients are exactly 0.
+
+Only Pillow 12.2 and 12.3 resize the columns of such images first. With other versions, they are
+left out.
 """
 import sys
 
 import numpy
+import PIL
 import scipy.fftpack
 from PIL import Image
 
@@ -17,6 +22,8 @@ PICTURES = 600
 TIED_MAX = 6
 SIDES = [1, 2, 7, 31, 32, 33, 64, 97, 200, 333, 640]
 RANDOM = numpy.random.default_rng(64)
+VERSION = tuple(int(part) for part in PIL.__version__.split(".")[:2])
+HAS_RULE = (12, 2) <= VERSION < (13, 0)
 LANCZOS = getattr(Image, "Resampling", Image).LANCZOS
 
 
@@ -83,9 +90,12 @@ def main():
         kind = [noise, waves, patches, ramp, stripes, flat][number % 6]
         shape = tuple(int(side) for side in RANDOM.choice(SIDES, 2)) + (3 - number // 6 % 2 * 2,)
         image = numpy.ascontiguousarray(numpy.clip(kind(shape), 0, 255).astype(numpy.uint8))
+        is_high = shape[0] > 100 * shape[1]
+        if is_high and not HAS_RULE:
+            continue
         low, bits = imagehash_phash(peer.pillow(image))
         exact = bits & (low - numpy.median(low) > 1e-9)
-        tied += bool((exact != bits).any())
+        tied += bool((exact != bits).any()) and not is_high
         want = text(exact)
         got = peer.run(report.tool, image, ["phash"])[1]["phash"]
         report.say(got == want, f"{kind.__name__} {shape} {got}, imagehash {text(bits)}")
