@@ -193,7 +193,7 @@ static bool visit(struct copy *copy, size_t at)
     return true;
 }
 
-/* Visits a directory of which nothing is copied: it is a secret with all of its values. */
+/* Visits a directory that is not copied. Its bytes and its values are marked as secret. */
 static bool visit_dropped(struct copy *copy, size_t at)
 {
     const struct tiff *tiff = &copy->from;

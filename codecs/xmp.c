@@ -3,8 +3,8 @@
  * notice.
  *
  * An XMP packet is an XML document with properties of an image. A property is recognized by its
- * namespace, whatever its prefix is. A prefix that is declared anywhere counts for the whole
- * packet, so that too much may be removed, but never too little.
+ * namespace, not by its prefix. A prefix is valid in the whole packet, wherever it is declared: so
+ * too much may be removed, but never too little.
  */
 #include <stdlib.h>
 #include <string.h>

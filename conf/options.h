@@ -1,10 +1,10 @@
 /*
  * options.h - reads, checks and prints the configuration.
  *
- * The sources, of which later ones override earlier ones: the defaults of options.def; the INI
- * file; the *.conf files in the folder conf.d beside it, in the order of their names; --name=value.
- * Loop thread only; jobs copy the values that workers need. Functions that fail return false and
- * set the text of `error`.
+ * Options come from these sources; later ones override earlier ones: the defaults of options.def;
+ * the INI file; the *.conf files in the folder conf.d beside it, in the order of their names;
+ * --name=value. Loop thread only; jobs copy the values that workers need. Functions that fail
+ * return false and set the text of `error`.
  */
 #pragma once
 

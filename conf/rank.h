@@ -41,9 +41,9 @@ static inline const struct rank *rank_at(const struct list_node *node, ptrdiff_t
     return (const struct rank *)((const char *)node + offset);
 }
 
-/* Puts a node into a line: behind all with its priority, and before all others with a higher rank
- * that come after these. A job that returns to a line goes behind those of its priority, and may
- * then have a lower rank than they: so the whole line is searched. */
+/* Puts a node into a line: after the last node with its priority, and from there on before the
+ * first node with a higher rank. The nodes after it are not always in the order of ranks, because a
+ * job that returns to a line also goes after the jobs with its priority. So all are searched. */
 static inline void rank_push(struct list *line, struct list_node *node, ptrdiff_t offset)
 {
     struct list_node *before = &line->head;

@@ -85,8 +85,8 @@ static void add_sides(struct streams *streams, struct sides sides)
         most[1] = sides;
 }
 
-/* Finds boxes by their names, in whatever bytes libavif reads. Other bytes may look like a box;
- * that only makes the estimate of decode_bytes() too high. */
+/* Finds boxes by their names in the bytes that libavif reads. Other bytes may look like a box. Then
+ * the estimate of decode_bytes() is too high. */
 static void count_streams(struct streams *streams, const uint8_t *at, size_t bytes)
 {
     enum { streams_max = 1024, sides_at = 8, ispe_bytes = 16 };

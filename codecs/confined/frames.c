@@ -1,8 +1,8 @@
 /*
  * frames.c - refuses an AVIF image that has too many AV1 frames, before dav1d decodes them.
  *
- * In an AVIF file, an image is an AV1 stream. It may have many frames, of which libavif shows only
- * the last one, but the decoder dav1d decodes all of them. Thousands of frames fit a small file.
+ * In an AVIF file, an image is an AV1 stream, which may have many frames. libavif shows only the
+ * last frame, but the decoder dav1d decodes all of them. A small file may have thousands.
  *
  * libavif passes the stream of an image, of a cell of a grid or of an alpha plane to dav1d in a
  * single call of dav1d_send_data. This file defines a function of the same name in the program.

@@ -36,9 +36,9 @@ struct codec_hello {
 };
 
 enum codec_call_kind {
-    CODEC_PROBE,  /* Read a header. The region begins with the file, of which the first
-                     `ready_bytes` are filled in. The process writes the ICC profile, EXIF and XMP
-                     to `results_at`. */
+    CODEC_PROBE,  /* Read a header. The region begins with the file. Only its first `ready_bytes`
+                     are there. The process writes the ICC profile, EXIF and XMP to
+                     `results_at`. */
     CODEC_DECODE, /* The region has the window, then the file. */
     CODEC_ENCODE, /* The region has the window, then the ICC profile, EXIF and XMP. */
     CODEC_GO_ON   /* Continue: the daemon has written to the region what the last reply asked for,
