@@ -212,6 +212,7 @@ TEST(no_job_waits_for_the_places_of_a_slow_shard)
     run_for(600); /* until shard 1 knows that it has jobs */
     kill(rig.other->pid, SIGSTOP);
     offer();
+    run_for(100); /* until FETCH of shard 1 has asked for all places, while shard 0 is idle */
     uint64_t start_ns = uv_hrtime();
     for (size_t jobs = 1; jobs <= 3; jobs++) {
         push(0, 1);
