@@ -190,8 +190,9 @@
  * more than a hundred progressive JPEGs at once. */
 #define INFLIGHT_DEVICE_MAX 256
 
-/* Inputs that are read from Redis, until they are copied to a memory pool: the number of inputs
- * under 64 KiB, and the number and total size of larger ones. A single one may exceed the total. */
+/* Inputs that are read from Redis, until a worker has copied them to a memory pool and returned the
+ * job (after READ, or after ENCODE if it carries the job): the number of inputs under 64 KiB, and
+ * the number and total size of larger ones. A single one may exceed the total. */
 #define READS_SMALL_MAX   256
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)

@@ -198,7 +198,7 @@ check: deps
 UNIT_TESTS = $(filter $(O)/tests/unit/%,$(TESTS))
 check-quick: deps
 	@$(MAKE) --no-print-directory all $(UNIT_TESTS)
-	@GPUIMGD_TEST_QUICK=1 tests/run.sh $(O) tests/unit/ test_tidy.sh test_formatted.sh
+	@GPUIMGD_TEST_QUICK=1 GPUIMGD_TEST_JOBS=$${GPUIMGD_TEST_JOBS:-$$((3 * $$(nproc)))} tests/run.sh $(O) tests/unit/ test_tidy.sh test_formatted.sh
 ## test: build and run the tests named in T: make test T=test_op_point; or all whose names contain a word: T="op_ jpeg"
 # CHOSEN: as tests/run.sh chooses. Scripts and fault cases use many programs. Other tests need the
 # other daemons if they name them.

@@ -178,7 +178,7 @@ void codec_process_end(struct codec_process *process)
 
 /* ---- ask ------------------------------------------------------------------------------------ */
 
-enum wait_result { REPLIED, LATE, CANCELLED, DEAD };
+enum wait_result { REPLIED, WRONG_SIZE, LATE, CANCELLED, DEAD };
 
 static bool is_cancelled(const struct codec_task *task)
 {
@@ -199,10 +199,12 @@ static enum wait_result wait_for_reply(struct codec_process *process, const stru
     struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
     for (;;) {
         int ready = poll(&poll_for, 1, wait_ms(task->deadline_ns));
-        if (ready > 0)
-            return recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT) == sizeof *reply
-                       ? REPLIED
-                       : DEAD;
+        if (ready > 0) {
+            ssize_t got = recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT | MSG_TRUNC);
+            return got == sizeof *reply               ? REPLIED
+                   : (poll_for.revents & POLLHUP) != 0 ? DEAD
+                                                       : WRONG_SIZE;
+        }
         if (ready < 0 && errno != EINTR) /* uncovered: promise (tests/coverage/reasons.txt) */
             return DEAD;
         if (codec_late(task->deadline_ns))
@@ -239,6 +241,8 @@ static enum status give_up(struct codec_process *process, const struct codec_tas
 {
     if (result == DEAD)
         return report_death(process, task, error);
+    if (result == WRONG_SIZE)
+        return codec_process_distrust(process, task, error);
     if (result == LATE)
         error_set(error, kinds[task->kind].late, "the deadline for %s passed while libavif ran",
                   kinds[task->kind].doing);

@@ -91,8 +91,8 @@ enum status codec_process_get_image(struct codec_process *process, uint64_t at,
                                     const struct image *image, struct error *error) MUST_CHECK;
 
 /* Returns NULL if AVIF files can be read (writes: can be written), else the reason, as the end of a
- * sentence. The text is in a buffer of the calling thread. The first call starts a process to ask
- * its libavif. Any thread. */
+ * sentence. The text is in a buffer of the calling thread. Each call starts a process to ask
+ * its libavif, until one could be asked. Any thread. */
 const char *codec_process_refusal(bool writes);
 
 /* Why a process was killed or found dead, except by codec_process_end, so that a new one replaces

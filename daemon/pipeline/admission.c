@@ -146,7 +146,8 @@ static bool is_soon(const struct admission *admission, const struct job_run *run
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 
-/* Under the lock. The device that the dispatcher has chosen is tried first. */
+/* Under the lock. The job gets its device here. The device that decodes, if the dispatcher has
+ * chosen one, is tried first; otherwise the engine chooses. */
 static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
 {
     struct engine_memory *memory = &run->reserved.memory;
@@ -163,8 +164,9 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
     return reserved;
 }
 
-/* Under the lock. true: admitted, or failed. If the largest possible results exceed the lane, the
- * job reserves the whole rest of the lane: real results are usually smaller. */
+/* Under the lock. true: admitted, or failed. If the working memory and the largest possible
+ * results together exceed the lane, the job reserves the whole lane: real results are usually
+ * smaller. */
 static bool take(struct admission *admission, struct job_run *run)
 {
     size_t working = working_need(run), results = results_need(run);

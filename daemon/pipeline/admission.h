@@ -12,8 +12,9 @@
  * worker or engine still uses its memory (job_run.h). A job that needs the memory of zombies leaves
  * the line until a zombie returns its memory.
  *
- * The loop admits the jobs of STAGE_ADMIT. A worker that runs a small job admits it by itself if
- * the line is empty. The owner of a job releases its memory.
+ * The loop admits the jobs of STAGE_ADMIT. A worker that carries a job from READ to DECODE admits
+ * it by itself if the line is empty; spine.c says which: small jobs, and those that a device
+ * decodes. The owner of a job releases its memory.
  *
  * A job that no worker can start soon would only hold memory. Therefore a job is admitted only if
  * one of these conditions holds:

@@ -5,7 +5,7 @@
 
 #include "daemon/pipeline/job_run.h"
 
-/* On the loop or a worker. RESULT_NEXT: the plan has no passes. */
+/* On the loop or a worker. RESULT_NEXT: nothing is computed (plan.idle). */
 enum stage_result computing_enter(struct job_run *run);
 /* On a worker: runs the plan on the CPU engine. */
 enum stage_result computing_run(struct job_run *run, struct worker_tools *tools);
@@ -14,5 +14,7 @@ void computing_send(struct job_run *run);
 /* On that worker. RESULT_AGAIN: a device has declined the file. The job is planned again, for the
  * codecs of the host; an open file is read again. */
 enum stage_result computing_take_back(struct job_run *run);
-/* On the loop: releases the input, unless a device has declined it. */
+/* On the loop, and only for a job that returns to it after this stage: releases the input, unless a
+ * device has declined it. After a device, a worker carries the job on to ENCODE, and the input is
+ * released at ACK (release.h). */
 void computing_leave(struct job_run *run);

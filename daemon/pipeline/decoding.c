@@ -1,13 +1,85 @@
 #include "daemon/pipeline/decoding.h"
 
+#include <string.h>
+
+#include "codecs/jpeg/header.h"
+#include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
+#include "daemon/workers/split.h"
+#include "gpu/jpeg/codec_memory.h"
+
+static bool put_header(struct job_run *run, struct worker_tools *tools, size_t index)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    const struct encode_request request = job_outputs_encode_request(run, index);
+    struct jpeg_prelude *prelude =
+        (struct jpeg_prelude *)(run->reserved.memory.input + variant->encoder.header_at);
+    return jpeg_prelude_make(tools->codec, &request, variant->width, variant->height,
+                             variant->channels, prelude, &run->error) == STATUS_OK;
+}
+
+/* Whether the file is still the one for which the plan was made. A program may have written to it
+ * since its head was read. */
+static bool is_planned(const struct job_run *run, const struct jpeg_frame *frame)
+{
+    return frame->width == run->info.width && frame->height == run->info.height &&
+           frame->component_count == run->info.channels &&
+           frame->progressive == run->info.progressive &&
+           jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as, run->decode.eighths) ==
+               run->plan.source.file.work_bytes;
+}
+
+/* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
+ */
+static bool put_file(struct job_run *run, struct worker_tools *tools)
+{
+    uint8_t *input = run->reserved.memory.input;
+    struct jpeg_frame *frame = (struct jpeg_frame *)(input + run->plan.frame_at);
+    if (run->input.decoder == CODEC_ON_HOST)
+        return true;
+    /* The additional byte of files_read_input is before the end of the frame. */
+    if (!run->input.is_open)
+        memcpy(input, run->input.file.memory, run->input.bytes);
+    else if (split_read(run->pipeline->parts.workers, run->input.fd, run->job.input.path, input,
+                        run->input.bytes, &run->error) != STATUS_OK)
+        return false;
+    run->input.seen = input;
+    run->input.seen_bytes = run->input.bytes;
+    if (codec_read_frame(tools->codec, input, run->input.bytes, &run->info, &run->bounds.codec,
+                         frame) && is_planned(run, frame))
+        return true;
+    if (!run->input.is_open || clock_now_ns() >= run->bounds.codec.deadline_ns)
+        error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
+                  "the deadline for decoding passed in the header of the JPEG");
+    else
+        error_set(&run->error, STATUS_INPUT_UNREADABLE,
+                  "the header of the input \"%s\" changed while it was read",
+                  run->job.input.path);
+    return false;
+}
+
+/* If a codec runs on a device: puts the headers of the outputs into the input buffer, and clears
+ * the report. false: run->error is set. */
+static bool put_headers(struct job_run *run, struct worker_tools *tools)
+{
+    if (!route_uses_device(run))
+        return true;
+    memset(run->reserved.memory.output + run->plan.report_at, 0, sizeof(struct plan_report));
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK &&
+            run->outputs[i].encoder == CODEC_ON_DEVICE && !put_header(run, tools, i))
+            return false;
+    return true;
+}
 
 /* Restores what the read freed before admission. */
 static void restore_large(struct job_run *run, struct worker_tools *tools)
@@ -24,14 +96,14 @@ enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
     job_run_bound_codec(run);
-    if (!route_put_file(run, tools))
+    if (!put_file(run, tools))
         return RESULT_NEXT;
     restore_large(run, tools);
     if (run->error.status != STATUS_OK)
         return RESULT_NEXT;
     plan_put_constants(&run->plan, run->reserved.memory.input);
     job_overlays_release(run);
-    if (!route_put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
+    if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
         return RESULT_NEXT;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);
     if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,

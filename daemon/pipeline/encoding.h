@@ -1,6 +1,7 @@
 /*
  * encoding.h - the stage ENCODE on a worker: encodes each output into a file or a Redis value. Sets
- * run->error if it fails.
+ * run->error if it fails. After it, spine_run frees the plan, writes the result (ack.h) and
+ * releases the reserved memory; then the job goes back to the loop for UPLOAD and ACK.
  */
 #pragma once
 

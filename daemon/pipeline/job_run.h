@@ -175,11 +175,15 @@ struct job_run_input {
                               on the host */
     void *reading;         /* handle of queue_read or fetcher_start until the bytes are here */
     uint8_t *loaded;       /* the bytes of a key or a URL, malloc'd; the read stage frees them */
-    bool key_counted;      /* the queue or the fetcher still counts `loaded` in its budget */
-    bool is_open;          /* fd is the input's file: a device decodes it, or a worker reads it */
+    bool key_counted;      /* the queue or the fetcher still counts `loaded` in its budget, until
+                              the loop owns the job again */
+    bool is_open;          /* fd is the input's file: until READ has all of it or, if a device
+                              decodes it, until ENCODE, because a declined file is read again */
     int fd;
     struct pool_block file; /* the input file's bytes; may be empty while the file is open */
-    const uint8_t *seen;   /* on a worker: the bytes in memory, from the file's beginning */
+    const uint8_t *seen;   /* on a worker: the file's beginning, borrowed: only the head, in the
+                              worker's sink (READ); else all of it, in `file` or, if a device
+                              decodes, in the pinned input buffer (from DECODE on) */
     uint64_t seen_bytes;   /* `bytes`, or less if only the head was read for the plan */
     uint64_t bytes;        /* of the file */
     struct files_identity identity; /* of an input with a path */
@@ -308,7 +312,8 @@ void job_run_bound_codec(struct job_run *run);
 /* The job gets a decoder's error, or its own timeout if the decoder has reached that. */
 void job_run_take_codec_error(struct job_run *run, const struct error *error);
 
-/* Whether a device runs the job, or has run it and no worker has taken it since. */
+/* Whether the job is in GPU on a device: from before the submission until the worker that takes it
+ * back moves it to ENCODE. */
 bool job_run_is_on_device(const struct job_run *run);
 /* Whether the disk has failed and the job writes files. */
 bool job_run_lacks_disk(const struct job_run *run);

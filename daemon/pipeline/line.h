@@ -22,7 +22,8 @@
 /* For the table of stages. A new read starts at once if none waits, or if it overtakes all. */
 enum stage_result line_enter_read(struct job_run *run);
 enum stage_result line_enter_admit(struct job_run *run);
-/* Starts the reads and admits the jobs for which there may be memory. */
+/* Starts the reads and admits the jobs for which there may be memory. Called before the loop waits,
+ * if pipeline_wake was called. */
 void line_pump(struct pipeline *pipeline);
 /* A worker found no room for the job's input or an overlay. */
 void line_rejoin(struct job_run *run);

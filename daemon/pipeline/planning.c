@@ -265,7 +265,6 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
             .no_picture = !output->format,
             .side_max = output->format ? output->format->side_max : 0,
-            .on_device = output->encoder == CODEC_ON_DEVICE,
             .quality = encoder->quality,
             .h = sampling.h,
             .v = sampling.v,
@@ -333,6 +332,7 @@ static void measure_plan(struct job_run *run)
             run->values_bytes += plan_values_bytes(&run->plan, run->outputs[i].variant);
 }
 
+/* Only now route.c has chosen the encoders. */
 static bool plan_targets(struct job_run *run, const struct plan_source *source,
                          struct plan_target *targets, size_t count)
 {

@@ -6,10 +6,10 @@
 struct job_run;
 struct worker_tools;
 
-/* Checks the input's URL and all outputs. An error of an output fails only that output; if all
- * outputs fail, the job fails. */
+/* When the lease arrives: checks the input's URL and all outputs. An error of an output fails
+ * only that output; if all outputs fail, the job fails. */
 void planning_check(struct job_run *run);
-/* Chooses formats, decode path and plan from the job and the input's header. */
+/* In READ: chooses formats, decode path and plan from the job and the input's header. */
 void planning_build(struct job_run *run, struct worker_tools *tools);
 /* The kinds of metadata that an output keeps, without the profile. */
 unsigned planning_metadata(const struct job_run *run);

@@ -108,7 +108,7 @@ static bool read_loaded(struct job_run *run)
     if (!take_room(run))
         return false;
     memcpy(run->input.file.memory, run->input.loaded, run->input.bytes);
-    free(run->input.loaded);
+    free(run->input.loaded); /* spine_done returns its budget, on the loop */
     run->input.loaded = NULL;
     see_file(run);
     return true;
@@ -165,7 +165,8 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
         job_run_take_codec_error(run, &error);
 }
 
-/* Whether a device decodes the file and all of it is still to be read. */
+/* Whether a device decodes the file and all of it is still to be read. Then fd stays open, and
+ * decoding.c reads the whole file into pinned memory, in DECODE. */
 static bool is_read_later(const struct job_run *run)
 {
     return run->error.status == STATUS_OK && run->input.decoder == CODEC_ON_DEVICE &&

@@ -7,8 +7,8 @@
  *             overlay
  *   input     if the input is a key or a URL: reads it
  *   plan      a worker takes the input into the file pool, or reads only the head of a file that a
- *             device may decode, and plans the job. The job goes on to ADMIT, or with the same
- *             worker beyond
+ *             device may decode, and plans the job. The job goes on to ADMIT, or beyond with the
+ *             same worker if it carries the job (spine.c)
  *
  * Without keys and URLs there is only the last step, in which a worker reads the file.
  *

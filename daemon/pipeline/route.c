@@ -1,14 +1,9 @@
 #include "daemon/pipeline/route.h"
 
-#include <string.h>
-
-#include "codecs/jpeg/header.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/dispatch.h"
-#include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
-#include "daemon/workers/split.h"
 #include "gpu/jpeg/codec_memory.h"
 
 static uint32_t out_of_service(const struct engine *engine)
@@ -107,7 +102,7 @@ void route_end(struct job_run *run)
     dispatch_end(&run->pipeline->dispatch, &run->charge, done ? decode_ms : -1, clock_now_ns());
 }
 
-static bool is_used(const struct job_run *run)
+bool route_uses_device(const struct job_run *run)
 {
     bool used = run->input.decoder == CODEC_ON_DEVICE;
     for (size_t i = 0; i < run->job.output_count; i++)
@@ -118,74 +113,13 @@ static bool is_used(const struct job_run *run)
 
 bool route_fits(const struct job_run *run)
 {
-    return !is_used(run) || engine_fits(run->pipeline->parts.engine, &run->plan);
-}
-
-static bool put_header(struct job_run *run, struct worker_tools *tools, size_t index)
-{
-    const struct job_run_output *output = &run->outputs[index];
-    const struct plan_variant *variant = &run->plan.variants[output->variant];
-    const struct encode_request request = job_outputs_encode_request(run, index);
-    struct jpeg_prelude *prelude =
-        (struct jpeg_prelude *)(run->reserved.memory.input + variant->encoder.header_at);
-    return jpeg_prelude_make(tools->codec, &request, variant->width, variant->height,
-                             variant->channels, prelude, &run->error) == STATUS_OK;
-}
-
-/* Whether the file is still the one for which the plan was made. A program may have written to it
- * since its head was read. */
-static bool is_planned(const struct job_run *run, const struct jpeg_frame *frame)
-{
-    return frame->width == run->info.width && frame->height == run->info.height &&
-           frame->component_count == run->info.channels &&
-           frame->progressive == run->info.progressive &&
-           jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as, run->decode.eighths) ==
-               run->plan.source.file.work_bytes;
-}
-
-bool route_put_file(struct job_run *run, struct worker_tools *tools)
-{
-    uint8_t *input = run->reserved.memory.input;
-    struct jpeg_frame *frame = (struct jpeg_frame *)(input + run->plan.frame_at);
-    if (run->input.decoder == CODEC_ON_HOST)
-        return true;
-    /* The additional byte of files_read_input is before the end of the frame. */
-    if (!run->input.is_open)
-        memcpy(input, run->input.file.memory, run->input.bytes);
-    else if (split_read(run->pipeline->parts.workers, run->input.fd, run->job.input.path, input,
-                        run->input.bytes, &run->error) != STATUS_OK)
-        return false;
-    run->input.seen = input;
-    run->input.seen_bytes = run->input.bytes;
-    if (codec_read_frame(tools->codec, input, run->input.bytes, &run->info, &run->bounds.codec,
-                         frame) && is_planned(run, frame))
-        return true;
-    if (!run->input.is_open || clock_now_ns() >= run->bounds.codec.deadline_ns)
-        error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
-                  "the deadline for decoding passed in the header of the JPEG");
-    else
-        error_set(&run->error, STATUS_INPUT_UNREADABLE,
-                  "the header of the input \"%s\" changed while it was read",
-                  run->job.input.path);
-    return false;
-}
-
-bool route_put_headers(struct job_run *run, struct worker_tools *tools)
-{
-    if (!is_used(run))
-        return true;
-    memset(run->reserved.memory.output + run->plan.report_at, 0, sizeof(struct plan_report));
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].error.status == STATUS_OK &&
-            run->outputs[i].encoder == CODEC_ON_DEVICE && !put_header(run, tools, i))
-            return false;
-    return true;
+    return !route_uses_device(run) || engine_fits(run->pipeline->parts.engine, &run->plan);
 }
 
 bool route_was_declined(const struct job_run *run)
 {
     const struct plan_report *report = plan_report(&run->plan, run->reserved.memory.output);
-    bool declined = is_used(run) && report->declined != 0;
+    bool declined = route_uses_device(run) && report->declined != 0;
     for (size_t i = 0; i < run->job.output_count; i++)
         declined |= run->outputs[i].error.status == STATUS_OK &&
                     run->outputs[i].encoder == CODEC_ON_DEVICE &&

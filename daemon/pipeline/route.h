@@ -1,5 +1,5 @@
 /*
- * route.h - chooses which codecs of a job run on its device, and prepares their input.
+ * route.h - chooses which codecs of a job run on its device.
  *
  * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling, with
  * the samples and the bytes of libjpeg. All other codecs run on the host. dispatch.c decides where
@@ -24,11 +24,7 @@ struct plan_file route_to_host(struct job_run *run);
 void route_end(struct job_run *run);
 /* Whether the plan's memory can ever be reserved, or no codec runs on a device. */
 bool route_fits(const struct job_run *run);
-/* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
- */
-bool route_put_file(struct job_run *run, struct worker_tools *tools);
-/* If a device encodes: puts the headers of the outputs into the input buffer. false: run->error is
- * set. */
-bool route_put_headers(struct job_run *run, struct worker_tools *tools);
+/* Whether a device decodes the input or encodes an output. */
+bool route_uses_device(const struct job_run *run);
 /* After the device: whether it has declined the file, or a result is larger than its capacity. */
 bool route_was_declined(const struct job_run *run);

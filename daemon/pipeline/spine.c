@@ -129,17 +129,17 @@ static bool lacks_disk(struct job_run *run)
 {
     char label[LABEL_BYTES];
     if (run->lacks_room) {
-        log_warning("job %s runs again later: %s; it has at least %" PRIu64 " bytes, and there is "
-                    "room for %" PRIu64, job_run_label(run, label), run->error.text, run->needed,
-                    run->room);
+        log_warning("job %s runs again later: %s; an output has at least %" PRIu64 " bytes, and "
+                    "the disk has room for %" PRIu64, job_run_label(run, label), run->error.text,
+                    run->needed, run->room);
         return true;
     }
     if (run->disk_error.status == STATUS_OK)
         return run->stage < STAGE_ENCODE && run->error.status == STATUS_OK &&
                job_run_lacks_disk(run);
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
-    /* These jobs first: returned jobs go to the head of the queue, so the oldest, `run`, must be
-     * returned last. */
+    /* First the jobs in earlier stages. All go to the head of the queue, and `run`, usually the
+     * oldest, must get before them. */
     if (disk_fail(&run->pipeline->disk, &run->disk_error))
         give_back_files(run->pipeline);
     return true;
@@ -196,9 +196,10 @@ static bool is_carried(const struct job_run *run)
                              !engine_is_synchronous(run->pipeline->parts.engine));
 }
 
-/* After the read: a job that is carried is admitted here if the line is empty. Every other job
- * joins the line, and the loop admits it. So does a job that is not small whose input is from a key
- * or a URL: the loop first returns its bytes to the read budget (READS_*, limits.h). */
+/* After the read: a job that is carried is admitted here if the line is empty and there is
+ * memory (admission.h). Every other job joins the line, and the loop admits it. So does a job
+ * that is not small whose input is from a key or a URL: the loop first returns its bytes to the
+ * read budget (READS_*, limits.h). */
 static bool carry_through_admission(struct job_run *run)
 {
     if (!is_carried(run) || (run->input.key_counted && !is_small(run))) {
@@ -233,6 +234,7 @@ static bool carry_on(struct job_run *run)
         return false;
     if (stage == STAGE_READ)
         return carry_through_admission(run);
+    /* After a device, this worker encodes every job, also one that is not carried. */
     if ((!is_carried(run) && !job_run_is_on_device(run)) || is_late(run))
         return false;
     carry_to(run, table[stage].next);

@@ -8,7 +8,8 @@
 #include "daemon/pipeline/job_run.h"
 
 struct stage_row {
-    enum stage_result (*enter)(struct job_run *run); /* on the loop; NULL: RESULT_RUN */
+    enum stage_result (*enter)(struct job_run *run); /* on the loop; GPU also on a
+                                                        worker. NULL: RESULT_RUN */
     enum stage_result (*run)(struct job_run *run, struct worker_tools *tools); /* on a worker */
     /* On the loop, which owns the job: ends what the job waits for, and releases what no later
      * stage needs. The stage may be unfinished. Not called for stages through which a worker

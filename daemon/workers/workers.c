@@ -52,7 +52,8 @@ struct workers {
     uint64_t busy_ns;  /* time of tasks that ended, or whose worker was given up */
     struct waker waker;
     uv_timer_t timer;  /* this and the following members: only the loop thread uses them */
-    uint64_t taken_ms; /* when the loop last took a finished task, by uv_now */
+    uint64_t taken_ms; /* when the loop last took a finished task while `timer` did not run, by
+                          uv_now */
     void (*on_collected)(void *context); /* optional: workers_on_collected */
     void *context;
 };
@@ -88,7 +89,8 @@ static bool take_over_notifying(struct workers *workers)
     return must;
 }
 
-/* Call with the lock held. Whether the loop takes the task within COLLECT_MS, even if not woken. */
+/* Call with the lock held. Whether the task may wait for the timer, so that nobody wakes the loop.
+ */
 static bool can_wait(const struct workers *workers, const struct worker_task *task)
 {
     return task->patient && workers->timer_runs && workers->finished.length < PATIENT_MAX;
@@ -136,8 +138,8 @@ static struct worker_task *take_task(struct worker *worker)
     return task;
 }
 
-/* Call with the lock held, when a task has returned. workers_give_up has already counted the time
- * of a worker that was given up. */
+/* Call with the lock held, when a task has returned or goes on to another thread.
+ * workers_give_up has already counted the time of a worker that was given up. */
 static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
 {
     if (!worker->is_given_up)

@@ -100,7 +100,8 @@ uint32_t workers_spare(struct workers *workers);
 /* Whether more tasks wait than threads are idle. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
-/* Waits until all threads have ended their current tasks and stopped, except threads that were
- * given up. Then run the loop once more to close the handles, and call workers_destroy. */
+/* Waits until all threads have ended all tasks, also those that wait, and have stopped; except
+ * threads that were given up. Then run the loop once more to close the handles, and call
+ * workers_destroy. */
 void workers_stop(struct workers *workers);
 void workers_destroy(struct workers *workers); /* takes NULL */

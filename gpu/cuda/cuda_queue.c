@@ -5,8 +5,9 @@
  * queues of waiting tasks (enum cuda_queue in device.h). A batch takes tasks from the front of one
  * queue. A batch that is not light takes only its share of the queue if several slots are free, so
  * that a few large images run in parallel on several streams. If BATCHES_LIGHT batches of few
- * pixels (light: conf/limits.h) run already, of any kind, tasks of the JPEG codec wait, and so form
- * larger batches. A progressive JPEG is a batch of its own, on a slot that runs no other tasks.
+ * pixels (light: conf/limits.h) run already, of any kind but progressive, tasks of the JPEG codec
+ * wait, and so form larger batches. A progressive JPEG is a batch of its own, on a slot that runs
+ * no other tasks.
  */
 #include "gpu/cuda/device.h"
 
@@ -197,8 +198,9 @@ static uint64_t pixels_of(const struct engine_task *task)
 }
 
 /* Whether the tasks of QUEUE_CODEC must wait, to form a larger batch: while BATCHES_LIGHT light
- * batches run, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels together and are fewer
- * than BATCH_TASKS_MAX. The other queues never wait. */
+ * batches run, other than progressive ones, and the queued tasks have fewer than
+ * BATCH_PIXELS_WAIT pixels together and are fewer than BATCH_TASKS_MAX. The other queues never
+ * wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     uint32_t running = 0;

@@ -144,7 +144,7 @@ struct cuda_device {
 
     pthread_t thread;
     bool has_thread;
-    struct list queues[QUEUES]; /* tasks that wait for a slot, FIFO */
+    struct list queues[QUEUES]; /* tasks that wait for a slot, in the order of conf/rank.h */
     struct list finished;       /* tasks whose `done` the thread will call */
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
     size_t scanning;            /* slots in the state SLOT_SCANS */
@@ -308,7 +308,7 @@ static inline enum engine_device_state cuda_device_state(const struct cuda_devic
 
 /* ---- cuda_queue.c: on the device's thread ---- */
 
-/* Adds a submitted task to its queue; or to the finished list, if it needs no device or the device
+/* Adds a submitted task to its queue; or to the finished list, if its plan is idle or the device
  * cannot run it. */
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
 /* Moves the next batch from a queue to a free slot, and returns the slot. NULL: no task can start

@@ -44,8 +44,9 @@ static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
     return cudaSuccess;
 }
 
-/* The input buffer has the file, its frame (the parsed headers), and the constants. Only the host
- * reads the frame, which has 12 KiB. If the file is small, it is a piece of its own, so that the
+/* The input buffer has the file and its frame (the parsed headers), or the decoded image; then the
+ * constants, and the headers of the files that the device encodes. Only the host reads the frame,
+ * which has 12 KiB. If the file is small, it is a piece of its own, so that the
  * frame is not uploaded. */
 static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
                              struct engine_task *task)

@@ -89,9 +89,9 @@ enum op_flag {
     OP_STARTS_GRAY = 4,     /* its result for a colour image is that for the image after
                                `grayscale` with default weights */
     OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
-    OP_POINT = 16,          /* computes each pixel from itself only: neighbouring operations of this
-                               kind in the list become one pass, except to_srgb if it converts
-                               colours with a profile */
+    OP_POINT = 16,          /* computes each pixel from itself only. Neighbours of this kind become
+                               one pass if at most one of them mixes channels (point.h); to_srgb
+                               with a profile stays a pass of its own */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
     OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */
@@ -103,12 +103,12 @@ enum op_flag {
 
 /* An item of a job's ops, parsed, in one block with all that it points to. */
 struct op_item {
-    const struct op *op;     /* NULL: its name is not known yet */
+    const struct op *op;     /* NULL only for the message that no operation has the name */
     struct op_item *next;    /* of the list */
     uint32_t bytes;          /* of the block */
     uint16_t given;          /* a bit per parameter, in the order of their table */
-    int8_t output, position; /* indices in `outputs` and in ops, for messages; output < 0: messages
-                                omit it */
+    int8_t output, position; /* indices in `outputs` and in ops, for messages and to find
+                                overlays; output < 0: messages omit it */
     alignas(8) unsigned char params[];
 };
 

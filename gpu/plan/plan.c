@@ -318,9 +318,9 @@ void plan_put_constants(const struct plan *plan, uint8_t *input)
 
 /* ---- views ---- */
 
-struct image plan_input(const struct plan *plan, uint8_t *input)
+struct image plan_input(const struct plan *plan, uint8_t *at)
 {
-    return pass_view(input, plan_source_shape(&plan->source));
+    return pass_view(at, plan_source_shape(&plan->source));
 }
 
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output)

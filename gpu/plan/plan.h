@@ -7,7 +7,8 @@
  * JOB_OUTPUTS_MAX variants, one per output. A variant is computed by a chain of passes; a pass is
  * one kernel. Adjacent operations become one pass if the result is the same to the bit. The image
  * and the values of each variant have their own places in the output buffer. A variant without
- * passes is the source itself, or a rectangle of it: nothing is computed or copied.
+ * passes is the source itself, or a rectangle of it: nothing is computed or copied. It does not
+ * exist if either the source or the result is on a device only: then a pass copies it.
  */
 #pragma once
 
@@ -150,7 +151,8 @@ struct plan {
     struct plan_source source;
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
-    size_t input_bytes;   /* pinned: the decoded image or the file, and the constants */
+    size_t input_bytes;   /* pinned: the decoded image or the file, the constants, and the headers
+                             of the files that a device encodes */
     size_t frame_at;      /* offset of the frame in the input buffer */
     size_t report_at;     /* offset of the report in the output buffer */
     size_t written_bytes; /* size of the end of the output buffer, which kernels write over the bus;
@@ -164,7 +166,7 @@ struct plan {
     size_t scratch_bytes; /* images between passes, and work space; on the device, or in host memory
                              with the CPU engine */
     size_t device_bytes;  /* all memory on a device: input, downloaded output and scratch */
-    bool idle;            /* nothing is computed: the engine need not run */
+    bool idle;            /* neither passes nor a codec of a device: the engine need not run */
 };
 
 /* Chooses how to decode a YCbCr source. A variant needs only the Y channel if its first operation,
@@ -172,9 +174,9 @@ struct plan {
  * gray after its operations. DECODE_YCC serves both kinds of variants. */
 enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 
-/* Chooses the scale M/8 at which to decode the source of a job with one output. Returns 1, 2 or 4
- * if the first operation (or the second, after a grayscale) is a reduction that allows it, else 8.
- * source: full size, with its orientation. */
+/* Chooses the scale M/8 at which to decode the source of a job with one output. Returns 1, 2 or
+ * 4 if the first operation (or the first after operations with OP_ANY_SCALE) is a reduction
+ * that allows it, else 8. source: full size, with its orientation. */
 uint32_t plan_eighths(const struct plan_source *source, const struct op_item *ops);
 
 /* Builds the plan. *plan is overwritten; call plan_clear after success and after an error. Errors
@@ -202,8 +204,9 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
 const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,
                             size_t *bytes);
 const struct plan_report *plan_report(const struct plan *plan, const uint8_t *output);
-/* The decoded image in the input buffer: smaller than the image in the file if decoded at M/8. */
-struct image plan_input(const struct plan *plan, uint8_t *input);
+/* The decoded image: smaller than the image in the file if decoded at M/8. at: the input buffer; if
+ * a device decodes, scratch + source_at. */
+struct image plan_input(const struct plan *plan, uint8_t *at);
 
 #ifdef __cplusplus
 }

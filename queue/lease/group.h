@@ -13,8 +13,9 @@
  *
  * A shard is away while it is not connected, or while Redis refuses its calls. Its running jobs end
  * as usual. The queue keeps their ends (DONE or NACK) to send them later. After lease_s in which
- * Redis has accepted no call, it drops the ends: the leases have expired, so the jobs run again,
- * and other shards need the places and the memory. A daemon with one shard never drops ends.
+ * Redis has accepted no call, or has refused all DONE or all NACK, it drops these ends, because
+ * other shards need the places and the memory. The jobs run again: their leases have expired, or
+ * RESUME gives them back. A daemon with one shard never drops ends.
  *
  * A job that may have killed a daemon runs its last attempt exclusively (lease->alone). The Redis
  * of each shard gives the right to do so to one daemon, with the key NS:alone:owner (alone.h).

@@ -34,7 +34,7 @@ static void dead_letter(struct queue *queue, struct entry *entry)
                   ignored.text);
     label_job(label, lease_name(&entry->lease), &job, text, text_bytes);
     error_set(&error, STATUS_ATTEMPTS_EXHAUSTED,
-              "%u of %u attempts ended because the daemon died or lost its lease",
+              "in attempt %u of %u, the last one, the daemon died or lost its lease",
               entry->lease.attempt, entry->lease.attempts_max);
     instance_daemon(queue->instance, daemon);
     struct result result = {
@@ -121,8 +121,8 @@ static void reaped(void *context, redisReply *reply)
     }
     struct reap_reply head = read_reply(reply);
     if (head.back > 0) {
-        log_info("%s%lld jobs of daemons that are gone went back to the queue", queue->log_prefix,
-                 head.back);
+        log_info("%s%lld jobs whose daemon died or lost its lease went back to the queue",
+                 queue->log_prefix, head.back);
         idle_end(queue);
     }
     if (head.more || reap->names == NAMES_FIRST) {

@@ -2,8 +2,8 @@
  * codec_hook.c - faults of gpuimgd-codec.
  *
  * The name of the program ends in STAGE-ACTION: start, probe, decode or encode; exit, crash, kill,
- * hang, memory or lie. A process is faulty only if it can remove the file PROGRAM.armed at its
- * start, so a test chooses which process fails, and the next one works.
+ * hang, memory, lie, empty or long. A process is faulty only if it can remove the file
+ * PROGRAM.armed at its start, so a test chooses which process fails, and the next one works.
  */
 #include <errno.h>
 #include <signal.h>
@@ -35,6 +35,12 @@ static void fail(const char *action)
     if (strcmp(action, "lie") == 0) {
         send(CODEC_SOCKET, &lie, sizeof lie, 0);
         send(CODEC_SOCKET, &odd, sizeof odd, 0);
+        while (true)
+            nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+    if (strcmp(action, "empty") == 0 || strcmp(action, "long") == 0) {
+        static const char message[2 * sizeof lie];
+        send(CODEC_SOCKET, message, *action == 'e' ? 0 : sizeof message, 0);
         while (true)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }

@@ -335,7 +335,7 @@ static void two_reapers(struct rig *rig)
         char *log = process_log(&rig->world.daemons[i]), *rest = log;
         size_t here = 0;
         for (char *line; (line = strsep(&rest, "\n"));) {
-            char *end = strstr(line, " jobs of daemons that are gone went back");
+            char *end = strstr(line, " jobs whose daemon died or lost its lease went back");
             if (end)
                 *end = '\0';
             here += end ? strtoul(strrchr(line, ' '), NULL, 10) : 0;
