@@ -201,7 +201,7 @@ static enum wait_result wait_for_reply(struct codec_process *process, const stru
         int ready = poll(&poll_for, 1, wait_ms(task->deadline_ns));
         if (ready > 0) {
             ssize_t got = recv(process->socket, reply, sizeof *reply, MSG_DONTWAIT | MSG_TRUNC);
-            return got == sizeof *reply               ? REPLIED
+            return got == sizeof *reply                ? REPLIED
                    : (poll_for.revents & POLLHUP) != 0 ? DEAD
                                                        : WRONG_SIZE;
         }

@@ -3,7 +3,6 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
-#include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
@@ -60,10 +59,4 @@ enum stage_result computing_take_back(struct job_run *run)
     bool others_wait = admission_release(run);
     (void)others_wait; /* the loop tries them after this job */
     return RESULT_AGAIN;
-}
-
-void computing_leave(struct job_run *run)
-{
-    if (!run->input.declined)
-        job_input_release(run);
 }

@@ -14,7 +14,3 @@ void computing_send(struct job_run *run);
 /* On that worker. RESULT_AGAIN: a device has declined the file. The job is planned again, for the
  * codecs of the host; an open file is read again. */
 enum stage_result computing_take_back(struct job_run *run);
-/* On the loop, and only for a job that returns to it after this stage: releases the input, unless a
- * device has declined it. After a device, a worker carries the job on to ENCODE, and the input is
- * released at ACK (release.h). */
-void computing_leave(struct job_run *run);

@@ -55,15 +55,15 @@ static bool put_file(struct job_run *run, struct worker_tools *tools)
     run->input.seen = input;
     run->input.seen_bytes = run->input.bytes;
     if (codec_read_frame(tools->codec, input, run->input.bytes, &run->info, &run->bounds.codec,
-                         frame) && is_planned(run, frame))
+                         frame) &&
+        is_planned(run, frame))
         return true;
     if (!run->input.is_open || clock_now_ns() >= run->bounds.codec.deadline_ns)
         error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
                   "the deadline for decoding passed in the header of the JPEG");
     else
         error_set(&run->error, STATUS_INPUT_UNREADABLE,
-                  "the header of the input \"%s\" changed while it was read",
-                  run->job.input.path);
+                  "the header of the input \"%s\" changed while it was read", run->job.input.path);
     return false;
 }
 

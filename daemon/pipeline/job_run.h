@@ -181,9 +181,9 @@ struct job_run_input {
                               decodes it, until ENCODE, because a declined file is read again */
     int fd;
     struct pool_block file; /* the input file's bytes; may be empty while the file is open */
-    const uint8_t *seen;   /* on a worker: the file's beginning, borrowed: only the head, in the
-                              worker's sink (READ); else all of it, in `file` or, if a device
-                              decodes, in the pinned input buffer (from DECODE on) */
+    const uint8_t *seen;    /* on a worker: the file's beginning, borrowed: only the head, in the
+                               worker's sink (READ); else all of it, in `file` or, if a device
+                               decodes, in the pinned input buffer (from DECODE on) */
     uint64_t seen_bytes;   /* `bytes`, or less if only the head was read for the plan */
     uint64_t bytes;        /* of the file */
     struct files_identity identity; /* of an input with a path */

@@ -7,7 +7,8 @@ struct job_run;
 
 /* Frees the plan and the metadata. Idempotent. */
 void release_plan(struct job_run *run);
-/* Frees all memory except the job's text and its results. Idempotent. */
+/* Frees all memory except the job's text and its results, and closes the input's file. Idempotent.
+ */
 void release_memory(struct job_run *run);
 /* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
 void release_results(struct job_run *run);

@@ -48,7 +48,6 @@ static const struct stage_row table[STAGE_COUNT] = {
                       .next = STAGE_GPU},
     [STAGE_GPU] = {.enter = computing_enter,
                    .run = computing_run,
-                   .leave = computing_leave,
                    .priority = 2,
                    .next = STAGE_ENCODE},
     [STAGE_ENCODE] = {.run = encoding_run, .priority = 3, .next = STAGE_UPLOAD},
@@ -130,8 +129,8 @@ static bool lacks_disk(struct job_run *run)
     char label[LABEL_BYTES];
     if (run->lacks_room) {
         log_warning("job %s runs again later: %s; an output has at least %" PRIu64 " bytes, and "
-                    "the disk has room for %" PRIu64, job_run_label(run, label), run->error.text,
-                    run->needed, run->room);
+                    "the disk has room for %" PRIu64,
+                    job_run_label(run, label), run->error.text, run->needed, run->room);
         return true;
     }
     if (run->disk_error.status == STATUS_OK)

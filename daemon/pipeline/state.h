@@ -23,7 +23,7 @@ struct pipeline {
     void (*resume)(struct job_run *run, enum stage_result result); /* spine_resume */
     struct group *group; /* NULL before the start and after the end */
     uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
-    struct pool *file_pool;
+    struct pool *file_pool; /* input files and overlays: plain pages, half of host_bytes */
     struct overlays *overlays; /* in file_pool */
     struct admission admission;
     struct dispatch dispatch;
