@@ -214,8 +214,9 @@ static enum wait_result wait_for_reply(struct codec_process *process, const stru
     }
 }
 
-/* Sets the error for a process that has ended during a task. If another process has killed it, that
- * was probably the kernel, because the memory of the service or of the host ran out. */
+/* Sets the error for a process that has ended during a task: it cannot close its socket before
+ * (confine.c). If it was killed, that was probably the kernel, because the memory of the service or
+ * of the host ran out. */
 static enum status report_death(struct codec_process *process, const struct codec_task *task,
                                 struct error *error)
 {
@@ -253,12 +254,12 @@ static enum status give_up(struct codec_process *process, const struct codec_tas
     return error->status;
 }
 
-/* The message names the memory that the pipeline has reserved for the task. */
+/* The message names the limit: for a probe a fixed one plus the file, else what was reserved. */
 static enum status lack_memory(struct codec_process *process, const struct codec_task *task,
                                struct error *error)
 {
     error_set(error, kinds[task->kind].over,
-              "libavif needs more memory to %s the %s than %llu bytes, the limit for its size",
+              "libavif needs more memory to %s the %s than the limit of %llu bytes",
               kinds[task->kind].verb, task->noun,
               (unsigned long long)(task->region_bytes + task->work_bytes));
     bool is_used = process->is_used;

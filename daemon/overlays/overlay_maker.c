@@ -81,8 +81,8 @@ static bool is_gray_row(const uint8_t *row, uint32_t width)
     return true;
 }
 
-/* Takes a block for an overlay of this size, without its pixels. The members of `like` identify the
- * overlay, which is not in the cache yet. */
+/* Takes a block with room for an overlay of this size, and sets all but its pixels. The members
+ * of `like` identify the overlay, which is not in the cache yet. */
 static struct overlay *make_room(struct overlay_maker *maker, const struct overlay *like,
                                  uint32_t width, uint32_t height, struct error *error)
 {
@@ -117,7 +117,7 @@ static void put_pixels(struct plan_overlay *pixels, struct image image)
     }
 }
 
-/* A plan with its memory, and its result, all of it in the pool. */
+/* A plan, its buffers and its result. The buffers and the result are in the pool. */
 struct work {
     struct plan plan;
     struct engine_memory memory;
@@ -126,7 +126,8 @@ struct work {
     bool done;
 };
 
-/* The overlay's block is taken first: the plan's block then leaves no gap below it. */
+/* The pool takes the lowest gap. So the overlay's block is taken first: when the plan's block is
+ * given back, it leaves no gap below the overlay. */
 static bool work_open(struct overlay_maker *maker, struct work *work, const struct overlay *like,
                       const struct plan_source *source, const struct op_item *ops,
                       struct error *error)

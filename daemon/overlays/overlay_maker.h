@@ -1,8 +1,8 @@
 /*
  * overlay_maker.h - makes overlays for the cache: reads, decodes, orients and resizes images.
  *
- * It runs on the worker that plans a job. All of its memory is taken from the pool of input files,
- * except a large decoder's, which is reserved in the caller's lane. Nothing waits for memory: if
+ * It runs on the worker that plans a job. Its files, buffers and results are in the pool of input
+ * files. A large decoder's memory is reserved in the caller's lane. Nothing waits for memory: if
  * there is no room now, `lack` is set and the caller tries again later.
  */
 #pragma once

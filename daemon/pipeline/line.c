@@ -42,7 +42,7 @@ void line_rejoin(struct job_run *run)
     run->input.step = READ_WAITS;
     run->wait.turn = TURN_REFUSED;
     run->pipeline->reads_wait = true;
-    /* Its overlays from keys may need its part of the queue's budget. */
+    /* Its loaded input counts in the read budget for keys, which its own overlays may need. */
     if (run->overlays.key_count > 0 && run->job.input.key)
         job_input_drop_loaded(run);
     reads_free_budget(run->pipeline);

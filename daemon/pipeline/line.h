@@ -22,14 +22,15 @@
 /* For the table of stages. A new read starts at once if none waits, or if it overtakes all. */
 enum stage_result line_enter_read(struct job_run *run);
 enum stage_result line_enter_admit(struct job_run *run);
-/* Starts the reads and admits the jobs for which there may be memory. Called before the loop waits,
- * if pipeline_wake was called. */
+/* Starts the reads and admits the jobs for which there may be memory. pipeline.c calls it before
+ * the loop waits if pipeline_wake was called, also after each batch of finished tasks of
+ * workers: a job that a worker has just brought to ADMIT is tried in the same turn. */
 void line_pump(struct pipeline *pipeline);
 /* A worker found no room for the job's input or an overlay. */
 void line_rejoin(struct job_run *run);
 /* A zombie returned its memory: jobs that stepped aside wait in order again. */
 void line_recall(struct pipeline *pipeline);
-/* The job leaves its stage. */
+/* The job leaves its stage: its turn ends. Its part in admission.h does not change. */
 void line_leave(struct job_run *run);
 /* Jobs that wait for memory. */
 uint32_t line_length(struct pipeline *pipeline);

@@ -1,10 +1,10 @@
 /*
  * route.h - chooses which codecs of a job run on its device.
  *
- * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling, with
- * the samples and the bytes of libjpeg. All other codecs run on the host. dispatch.c decides where
- * a JPEG is decoded. If the device declines a file, which only costs an upload, the job is planned
- * again for the host.
+ * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling that a
+ * job can name, with the samples and the bytes of libjpeg. All other codecs run on the host.
+ * dispatch.c decides where a JPEG is decoded. If the device declines a file, which only costs an
+ * upload, the job is planned again for the host.
  */
 #pragma once
 

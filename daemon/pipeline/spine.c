@@ -66,8 +66,8 @@ static enum stage choose(const struct job_run *run, enum stage_result result)
     return result == RESULT_AGAIN ? STAGE_READ : table[run->stage].next;
 }
 
-/* A job that enters the stage it is in (RESULT_AGAIN in READ) keeps its place in the line: nothing
- * is left or moved. */
+/* A job may enter its own stage again (RESULT_AGAIN in READ). It then keeps its place in the
+ * line: neither the function `leave` of the stage nor job_run_move is called. */
 static enum stage_result enter(struct job_run *run, enum stage stage)
 {
     if (run->owner == OWNER_NONE || run->stage != stage) {
@@ -137,8 +137,8 @@ static bool lacks_disk(struct job_run *run)
         return run->stage < STAGE_ENCODE && run->error.status == STATUS_OK &&
                job_run_lacks_disk(run);
     log_warning("job %s returns to the queue: %s", job_run_label(run, label), run->error.text);
-    /* First the jobs in earlier stages. All go to the head of the queue, and `run`, usually the
-     * oldest, must get before them. */
+    /* Returns the jobs in earlier stages first. Each job goes to the head of the queue, so the
+     * last one returned is fetched first. That must be `run`, which is usually the oldest. */
     if (disk_fail(&run->pipeline->disk, &run->disk_error))
         give_back_files(run->pipeline);
     return true;
@@ -242,10 +242,10 @@ static bool carry_on(struct job_run *run)
     return true;
 }
 
-/* Whether the job now leaves the last line in which it waits, so that its rank counts as served
- * (ranks.h): jobs fetched later get higher ranks. A small job of the CPU engine waits last for its
- * decode, all others for their encode. If the decode of those counted already, a later urgent job
- * would rank after jobs that still wait for their encode. */
+/* Whether the job leaves the last line in which it waits. Its rank then counts as served: jobs
+ * fetched later rank after it (ranks.h). Small jobs of the CPU engine wait last for their
+ * decode, all others for their encode. If the others counted as served at their decode, an
+ * urgent job fetched later would rank after them, although they still wait for their encode. */
 static bool leaves_lines(const struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);

@@ -3,7 +3,7 @@
  *
  * Other threads push tasks to the list `submitted`. When a stream has run the batch of its slot, a
  * host callback pushes the slot to the list `ended`. Both wake the thread, which makes all CUDA
- * calls and calls the tasks' `done`.
+ * calls for tasks and calls their `done`.
  *
  * The hardware has 32 queues, which several streams share, and runs the entries of a queue in
  * order. An entry that waits for a kernel thus delays all streams of its queue. The kernel that
@@ -86,8 +86,9 @@ static void slot_move(struct cuda_slot *slot, enum cuda_slot_state to)
     slot->state = to;
 }
 
-/* Enqueues the part of the batch after cuda_batch_begin, and the callback. If a call fails, the
- * device fails and the slot stays busy, because the stream may already run a part of the batch. */
+/* Enqueues the part of the batch after cuda_batch_begin, and the callback. If a call returns a
+ * sticky error, or the callback cannot be added, the device fails and the slot stays busy,
+ * because the stream may already run a part of the batch. */
 static void slot_continue(struct cuda_slot *slot)
 {
     slot_move(slot, SLOT_BUSY);

@@ -95,8 +95,7 @@ enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes, 
     return STATUS_OK;
 }
 
-/* If chain->overlays is NULL, the caller of plan_build does not provide overlays: for example the
- * plan that resizes an overlay itself. */
+/* chain->overlays is NULL if the caller of plan_build provides no overlays. */
 enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
                                uint32_t width, struct plan_overlay *overlay)
 {

@@ -7,12 +7,12 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* A read fails after this many attempts. An attempt fails if the connection breaks, cannot be made,
- * or Redis refuses the command. */
+/* A read fails after this many attempts. An attempt fails if the connection breaks, cannot be
+ * made, or Redis refuses the command, except for the errors of is_migrating and WRONGTYPE. */
 #define READ_TRIES_MAX 8
 #define READ_RETRY_MS 200
-/* Bytes of the first GETRANGE. It makes the other two commands unnecessary for small images; of
- * large images it transfers these bytes twice, about 1% more. */
+/* Bytes of the first GETRANGE. A smaller image needs no other command. A larger one also needs
+ * STRLEN and GET, and its first bytes are transferred twice: 1% more for 6.4 MB. */
 #define FIRST_BYTES QUEUE_READ_LARGE
 
 static const char lost[] = "the connection to Redis was lost";
@@ -183,8 +183,8 @@ static void try_failed(struct read *read, const char *reason)
         retry_later(read);
 }
 
-/* Whether the error says that the key's hash slot is migrating between Cluster nodes. The number of
- * attempts is then not limited here; the option job_timeout_s ends the job. */
+/* Whether the key's hash slot is migrating between Cluster nodes, or is not served now. Attempts
+ * are then not limited here: after job_timeout_s the job goes back to the queue. */
 static bool is_migrating(const char *error)
 {
     return strncmp(error, "ASK ", 4) == 0 || strncmp(error, "TRYAGAIN", 8) == 0 ||

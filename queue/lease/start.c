@@ -6,8 +6,9 @@
 
 #include "queue/lease/lease_impl.h"
 
-/* Longest wait of a unique job for the first job with its id, in ms. Usually the end of the first
- * job wakes it earlier. The limit helps if keys were deleted by hand. */
+/* After this time, in ms, a unique job that waits for the first job with its id asks again.
+ * Usually the end of the first job wakes it earlier. The limit helps if keys were deleted by
+ * hand. */
 #define FOLLOW_MS 300000
 
 struct ask {
@@ -97,7 +98,8 @@ static void start_answered(void *context, redisReply *reply)
             redis_reset_backoff(queue->redis);
         calls_lost(queue, SCRIPT_ID_START);
         put_back(queue, true);
-        if (calls_ready(queue)) /* still connected: memory was short to send again */
+        /* The connection is up: after NOSCRIPT, memory was short to send the script's text. */
+        if (calls_ready(queue))
             timer_start(queue, TIMER_START, RETRY_FIRST_MS); /* uncovered: memory */
         return;
     }
@@ -115,8 +117,9 @@ static void start_answered(void *context, redisReply *reply)
                        kept->type == REDIS_REPLY_STRING ? kept->str : "");
     }
     start_pump(queue);
+    /* Causes a FETCH: its reply says when the next delayed job is due, perhaps one of these. */
     if (waits)
-        idle_end(queue); /* a job was delayed: the reply of FETCH says when the next one is due */
+        idle_end(queue);
 }
 
 static void add_ms(struct script_call *call, const struct job_time *time, double ms)

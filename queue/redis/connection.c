@@ -36,11 +36,12 @@ struct redis {
     struct addrinfo *found;   /* result of a lookup that ended between two attempts, or NULL */
     bool up, closing;
     bool awaits_route;       /* the next attempt waits until the route knows the server */
-    bool suspect;            /* redis_drop was called, and redis_mark_healthy not since */
+    bool suspect;            /* redis_drop or a new route has given up a link, and
+                                redis_mark_healthy was not called since */
     uv_timer_t retry;        /* the pause before the next attempt */
     uint64_t backoff_ms;     /* length of the next pause, before randomization */
-    uint64_t up_ms;          /* when the connection was last up, uv_now */
-    char refusal[ERROR_TEXT_MAX]; /* the first error reply of the handshake */
+    uint64_t up_ms;          /* when the connection last came up, uv_now */
+    char refusal[ERROR_TEXT_MAX];     /* why the handshake failed first; else "" */
     char last_logged[ERROR_TEXT_MAX]; /* the last reason that was logged */
     void (*closed)(void *context);
     void *closed_context;
@@ -170,9 +171,9 @@ static void route_unresolved(void *context, const char *reason)
     redis->events.down(redis->events.context, reason);
 }
 
-/* Handles MOVED replies and pub/sub messages; returns true if the reply was one. After MOVED the
- * route closes the link to the old node, so the command gets a NULL reply, as after a broken
- * connection. */
+/* Handles MOVED replies that the route accepts, and pub/sub messages if `pushed` is set. Returns
+ * whether it has handled the reply. After MOVED the route closes the link to the old node, so
+ * the command gets a NULL reply, as after a broken connection. */
 static bool intercept(void *context, const redisReply *reply)
 {
     struct redis *redis = context;
@@ -194,10 +195,11 @@ static char *read_password(const char *path, char *reason, size_t size)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    /* Only a regular file: another one, as a FIFO, may give no bytes yet, or never end. */
     bool regular = fd < 0 || fstat(fd, &info) != 0 || S_ISREG(info.st_mode);
     char *text = fd >= 0 && regular ? malloc(PASSWORD_BYTES_MAX) : NULL;
     ssize_t length = text ? read(fd, text, PASSWORD_BYTES_MAX - 1) : -1;
-    if (length < 0) { /* reading a FIFO would block the loop */
+    if (length < 0) {
         snprintf(reason, size, "cannot read the password file %.200s: %s", path,
                  regular ? strerror(errno) : "it is no regular file");
         free(text);
