@@ -131,7 +131,7 @@ static enum status set_region(struct codec_process *process, uint64_t bytes, str
 }
 
 /* Limits the address space of the process to `bytes` more than it has between tasks. The process
- * itself cannot raise the limit. */
+ * cannot raise the limit, because confine.c forbids the call. */
 static enum status set_limit(struct codec_process *process, uint64_t bytes, struct error *error)
 {
     struct rlimit limit;
@@ -214,9 +214,10 @@ static enum wait_result wait_for_reply(struct codec_process *process, const stru
     }
 }
 
-/* Sets the error for a process that has ended during a task: it cannot close its socket before
- * (confine.c). If it was killed, that was probably the kernel, because the memory of the service or
- * of the host ran out. */
+/* Sets the error for a process that has ended during a task. The end of its stream proves that:
+ * it cannot close its socket while it runs (confine.c). So our SIGKILL does not change its
+ * status. If another one has killed it, that was probably the kernel, because the memory of the
+ * service or of the host ran out. */
 static enum status report_death(struct codec_process *process, const struct codec_task *task,
                                 struct error *error)
 {
@@ -287,8 +288,8 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
     return error->status;
 }
 
-/* Whether a task of this kind may fail with the status. Others would be false: the process may run
- * hostile code. */
+/* Whether a task of this kind may fail with the status. Any other status is not trusted: it may
+ * come from hostile code that runs in the process. */
 static bool is_allowed(enum codec_call_kind kind, uint32_t status)
 {
     return status == STATUS_OUT_OF_MEMORY ||

@@ -213,7 +213,8 @@ static void say_error(const struct job_run *run, const struct error *error)
                  error->text);
 }
 
-/* Drops the outputs to Redis keys: they would be stored together with the answer. */
+/* Drops the outputs to Redis keys, which would be stored with the answer, and those to URLs that
+ * were not uploaded. */
 static void withhold_values(struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++) {

@@ -61,7 +61,8 @@ enum outcome {
 /* What follows a part of a stage. The stage returns it, or the event for which the job waits gives
  * it to pipeline_resume (state.h). Only spine.c chooses the stage from it. */
 enum stage_result {
-    RESULT_NEXT,  /* the next stage follows, or ACK if the job has an error or an outcome */
+    RESULT_NEXT,  /* the next stage follows; ACK if the job has an outcome, or an error that is
+                     not of ENCODE */
     RESULT_RUN,   /* a worker or a device runs the stage */
     RESULT_WAIT,  /* the job waits for an event, or for memory (line.h) */
     RESULT_AGAIN, /* the job is read again */

@@ -48,8 +48,8 @@ void line_rejoin(struct job_run *run)
     reads_free_budget(run->pipeline);
 }
 
-/* Whether a job other than a zombie holds memory that the refused read lacks, or will take some
- * soon. */
+/* Whether a job other than a zombie holds memory that the refused read lacks, or will soon take
+ * it. Such a job gives the memory back when it goes on, so the read can wait for it. */
 static bool room_will_come(const struct job_run *refused)
 {
     struct pipeline *pipeline = refused->pipeline;

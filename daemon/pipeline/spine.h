@@ -8,10 +8,11 @@
  *   READ     line.h, reads.h      reading.h          the plan: planning.h, route.h, job_overlays.h
  *   ADMIT    line.h               admission.h        the memory; on a worker: jobs that it carries
  *   DECODE                        decoding.h
- *   GPU      computing.h          computing.h        or on a device, without a worker
- *   ENCODE                        encoding.h
+ *   GPU      computing.h          computing.h        CPU engine; or sends a job that it carries to
+ *                                                    its device, and takes jobs back from there
+ *   ENCODE                        encoding.h         then ack.h writes the result
  *   UPLOAD   uploads.h                               only outputs to URLs
- *   ACK      ack.h, release.h     ack.h              the worker writes the result
+ *   ACK      ack.h, release.h
  *
  * deadline.h and give_back.h end a job in any stage.
  */

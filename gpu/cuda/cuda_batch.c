@@ -3,8 +3,8 @@
  *
  * First all tasks are uploaded, then all are decoded, then all passes run, then all are encoded,
  * then all are downloaded. Events between these parts measure how long each part takes. If a CUDA
- * call fails, only the task for which it was made fails, unless the error is sticky
- * (cuda_is_sticky): a sticky error ends the whole batch.
+ * call for one task fails, only that task fails; if one for all fails, all tasks fail. A sticky
+ * error (cuda_is_sticky) ends the whole batch.
  */
 #include "gpu/cuda/device.h"
 
@@ -91,7 +91,8 @@ static const struct pass *next_pass(struct plan_cursor *cursor)
 }
 
 /* Prepares the launch of `planned`, which next_pass returned, and advances the cursor past it.
- * *bound receives a copy of the pass, and must stay valid until the launch. */
+ * If the pass has constants, *bound receives a copy of it. *bound must stay valid until the
+ * launch. */
 static struct pass_call take_pass(struct plan_cursor *cursor, const struct pass *planned,
                                   struct pass *bound)
 {

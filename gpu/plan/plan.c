@@ -171,9 +171,10 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     const struct plan_source *source = &plan->source;
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
-     * resize, and the hash. If a crop needs a copy, the next operation adds it, or step_copy below.
-     * Four more passes may be added: orientation, YCbCr or CMYK to RGB or gray, a copy before that,
-     * and gray or flattening. */
+     * resize, and the hash. A crop adds none, but it may need a copy, which the next operation
+     * or step_copy adds later; that copy is one of the five of the crop. Four more passes may be
+     * added: orientation, YCbCr or CMYK to RGB or gray, a copy before that, and gray or
+     * flattening. */
     uint32_t capacity = 4;
     for (const struct op_item *item = target->ops; item; item = item->next)
         capacity += 5;

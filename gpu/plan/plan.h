@@ -7,8 +7,9 @@
  * JOB_OUTPUTS_MAX variants, one per output. A variant is computed by a chain of passes; a pass is
  * one kernel. Adjacent operations become one pass if the result is the same to the bit. The image
  * and the values of each variant have their own places in the output buffer. A variant without
- * passes is the source itself, or a rectangle of it: nothing is computed or copied. It does not
- * exist if either the source or the result is on a device only: then a pass copies it.
+ * passes is the source itself, or a rectangle of it: nothing is computed or copied. If only
+ * one of the source and the result is on a device, or a device encodes a rectangle of its source, a
+ * pass copies the image.
  */
 #pragma once
 

@@ -229,8 +229,8 @@ void end_push(struct entry *entry, enum end_kind kind, const struct queue_answer
     struct outbox *outbox = entry->kind == END_DONE ? &queue->done : &queue->nack;
     entry->lease.ended = true;
     list_push(&outbox->waiting, &entry->lease.node);
-    /* A timer sends the end: no callback may run inside the daemon's call, and more ends may join
-     * the batch. */
+    /* A timer calls end_pump (queue.c): no callback may run inside the daemon's call, and more
+     * ends may join the batch. */
     timer_ensure(queue, outbox->timer, 0);
 }
 

@@ -34,7 +34,8 @@ static struct fetch_reply read_reply(const redisReply *reply)
     };
 }
 
-/* Gives a new lease to the daemon, or back to Redis if no place is left for it. */
+/* Gives a new lease to the daemon; or back to Redis, if no place is left for it or the queue is
+ * closing. */
 static void hand_out(struct queue *queue, struct entry *entry)
 {
     struct group *group = queue->group;
@@ -60,10 +61,9 @@ static void note_dropped(struct queue *queue, long long dropped)
     if (dropped <= 0)
         return;
     if (queue->view.dropped == 0)
-        log_warning(
-            "dropped %lld entries of the lists of %s: each names a job that does not exist, "
-            "or that does not wait in a list",
-            dropped, queue->options->namespace);
+        log_warning("dropped %lld entries of the lists of %s: each names a job that does not exist "
+                    "or is not waiting",
+                    dropped, queue->options->namespace);
     queue->view.dropped += (uint64_t)dropped;
 }
 
@@ -234,8 +234,8 @@ static size_t fair_share(const struct group *group)
     return active > 0 ? (places + active - 1) / active : 0;
 }
 
-/* Number of jobs that the queue may fetch now without holding more places than its share. Spare
- * places are included (places_to_fetch). */
+/* Number of jobs that the queue may fetch now without holding more places than its share. It may
+ * use spare places for them (places_to_fetch); the share does not count those. */
 static uint32_t to_fetch_in_share(const struct queue *queue, size_t share)
 {
     size_t held = places_held(queue), jobs = places_to_fetch(queue);

@@ -160,8 +160,9 @@ void queue_set_places(struct queue *queue, uint32_t places);
  * lease->may_be_cancelled is set. Returns false if memory is short. */
 bool queue_ask(struct queue *queue, struct lease *lease, const struct queue_conditions *conditions);
 
-/* Each of the next functions, except queue_last_attempt, ends a lease. queue_done and queue_retry
- * return false if memory is short for the answer; they then work like queue_give_back. */
+/* Each of the next functions, except queue_last_attempt, ends a lease (end.c). queue_done and
+ * queue_retry return false if memory is short for the answer; they then work like
+ * queue_give_back. */
 bool queue_done(struct queue *queue, struct lease *lease, const struct queue_answer *answer);
 /* Counts the attempt and delays the job: 1 s, 4 s, 16 s, ... at most 1 h. If no attempt is left
  * (queue_last_attempt), the job is dead and `answer` is its result. Else `answer` is NULL. */

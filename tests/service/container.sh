@@ -251,7 +251,8 @@ kubernetes_config() {
     mkdir "$dir/etc"
     /usr/bin/python3 -B tests/scripts/deploy.py config >"$dir/etc/gpuimgd.conf"
     said=$("${engine[@]}" run --rm --network=none --no-healthcheck "${limits[@]}" --read-only \
-        --volume "$dir/etc:/etc/gpuimgd:ro" "$image" -t --redis_password_file= 2>&1) || true
+        --volume "$dir/etc:/etc/gpuimgd:ro" --volume "$out:/var/lib/gpuimgd/out" "$image" -t \
+        --redis_password_file= 2>&1) || true
     check "the image accepts it" has "$said" "the configuration is good"
     check "its folders exist" not has "$said" warning
 }
