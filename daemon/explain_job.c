@@ -1,7 +1,7 @@
 /*
  * explain_job.c - gpuimgd --explain: prints how the daemon would run a job, without running it.
  *
- * It parses the job, reads the header of the input, and plans the job with the functions that a
+ * It parses the job, loads the input, reads its header, and plans the job with the functions that a
  * real job uses. It needs no Redis and no GPU, and writes only to `out` and the log.
  */
 #include "daemon/daemon.h"
@@ -392,8 +392,9 @@ static void print_json(const struct job_run *run, struct error *error, FILE *out
 
 /* ---- the job -------------------------------------------------------------------------------- */
 
-/* The shard (Redis server) to which a client pushes the job. It follows from the id of the job. For
- * a job without an id, it is the first shard whose namespace is in the text: keys begin with it. */
+/* The shard to which a client pushes the job. It follows from the id of the job. For a job
+ * without an id: each shard has a namespace of its own, {NS:i}, with which its Redis keys begin.
+ * The first shard whose namespace is in the text of the job is taken, else shard 0. */
 static uint32_t shard_of(const struct options *options, const char *text, size_t length)
 {
     cJSON *job = cJSON_ParseWithLength(text, length);

@@ -84,8 +84,8 @@ static void on_message(j_common_ptr common, int level)
      * report an APP0 or APP14 that it parses. */
     if (level >= 0 && state->limits != NULL && common->err->msg_code == JTRC_MISC_MARKER)
         jpeg_count_segment(state);
-    /* Encoders do not warn. With a row decoder, libjpeg always warns, because it gets no data of
-     * the first scan. */
+    /* Encoders do not warn. A row decoder (row_decoder.h) reads all scans itself and gives
+     * libjpeg only an end marker. libjpeg always warns about that. */
     if (level >= 0 || state->limits == NULL || state->row_decoder != NULL)
         return;
     common->err->num_warnings++;

@@ -138,11 +138,12 @@ static enum status set_limit(struct codec_process *process, uint64_t bytes, stru
     uint64_t most = process->base_bytes + CODEC_HEAP_KEPT_BYTES + CODEC_REGION_KEPT_BYTES + bytes;
     if (process->base_bytes == 0 || process->limit_bytes == most)
         return STATUS_OK;
-    process->limit_bytes = most;
     if (prlimit(process->pid, RLIMIT_AS, NULL, &limit) == 0) {
         limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
-        if (prlimit(process->pid, RLIMIT_AS, &limit, NULL) == 0)
+        if (prlimit(process->pid, RLIMIT_AS, &limit, NULL) == 0) {
+            process->limit_bytes = most;
             return STATUS_OK;
+        }
     }
     return error_set(error, STATUS_INTERNAL, "the memory of the codec process cannot be limited: "
                      "%s", strerror(errno));

@@ -53,13 +53,15 @@ void overlays_destroy(struct overlays *overlays);
 /* As pool_take_beside, after evicting overlays that nobody uses, if necessary. */
 bool overlays_take(struct overlays *overlays, size_t bytes, size_t held, struct pool_block *block,
                    bool *exhausted);
-/* Whether the pool can hold the block beside blocks of `held` bytes. An estimate: it assumes that
- * they split the free rest at most in two, so twice `bytes` must be free. */
+/* Whether the pool can hold the block beside blocks of `held` bytes. An estimate: it assumes
+ * that these blocks leave at most two gaps. If held > 0, twice `bytes` must therefore be free,
+ * so that one of the gaps is large enough. */
 bool overlays_fit(const struct overlays *overlays, size_t bytes, size_t held);
 void overlays_give(struct overlays *overlays, struct pool_block *block);
 
-/* A fresh id: for an overlay from a key, which jobs find by the key; and for a file that changed so
- * recently that its times do not identify it: no other job finds that overlay. */
+/* Returns an id that no overlay has. An overlay from a key needs one, because its resized copies
+ * are found by id and width. So does a file that changed so recently that its times do not
+ * identify it: no other job then finds its overlay. */
 struct overlay_id overlays_new_id(struct overlays *overlays);
 
 /* Both return a new reference, or NULL. */

@@ -96,7 +96,8 @@ static bool needs_device_only(const struct job_run *run)
     return only;
 }
 
-/* Without results. Decoder and encoder never run at the same time. A device's need none here. */
+/* Memory of the job without its results. The decoder and the encoder never run at the same time.
+ * Codecs that run on a device need no memory here. */
 static size_t working_need(const struct job_run *run)
 {
     size_t encoder = encoder_need(run);

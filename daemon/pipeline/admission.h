@@ -40,7 +40,7 @@ struct admission {
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t line;                         /* length of the line */
-    size_t holders;                      /* jobs that hold memory */
+    size_t holders;                      /* jobs that hold memory, without zombies */
     size_t jobs_now, jobs_max;
     size_t jobs[JOB_PRIORITIES];         /* those that need workers, of each priority */
     size_t bytes[JOB_PRIORITIES];        /* memory that these jobs requested */
@@ -76,7 +76,8 @@ void admission_keep_encoder(struct job_run *run);
  * now. */
 bool admission_extend(struct job_run *run, size_t bytes);
 /* Reserves heap in the lane for a task that has none of its own yet. Never waits. false: the lane
- * is full now, or *exhausted: it is smaller. End each loan. */
+ * has no room now. *exhausted: `bytes` exceeds the whole lane, so waiting cannot help. End each
+ * loan. */
 bool admission_lend(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_loan(struct admission *admission, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job

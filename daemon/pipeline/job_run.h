@@ -246,7 +246,8 @@ struct job_run {
     char *result;                /* of a job that a worker has done; malloc'd. NULL: not written */
 
     bool lacks_room;             /* the disk has no room for an output, but it takes small files */
-    uint64_t needed, room;       /* bytes: of the first output that did not fit, at least; for it */
+    uint64_t needed;             /* least size of the first output that did not fit, in bytes */
+    uint64_t room;               /* bytes that the disk had for that output */
     struct job_run_bounds bounds;
     struct job_run_timing timing;
     struct job_run_wait wait;

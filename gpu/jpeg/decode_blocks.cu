@@ -3,11 +3,11 @@
  * JPEG decoder (decode_impl.h defines pieces, tiles and segments).
  *
  * A block of threads decodes a tile. First, each thread decodes pieces of the data to dequantised
- * coefficients in shared memory. Each table lookup depends on the one before it, so many threads
- * with short pieces matter more than the number of instructions. Then the differences of the DC
- * coefficients are added up: a prefix sum over the blocks of the tile, plus the sums of the tiles
- * before it (decoupled look-back: Merrill and Garland 2016). Last, each thread computes the inverse
- * DCT of one block.
+ * AC coefficients and DC differences in shared memory. Each table lookup depends on the one before
+ * it, so many threads with short pieces matter more than the number of instructions. Then the
+ * differences of the DC coefficients are added up: a prefix sum over the blocks of the tile, plus
+ * the sums of the tiles before it (decoupled look-back: Merrill and Garland 2016). Last, each
+ * thread computes the inverse DCT of one block.
  *
  * Time is bound by the latency of the lookups, and by 18 instructions per sample of the inverse
  * DCT.
@@ -24,8 +24,8 @@
 
 /* The word that a tile publishes for the tiles after it: the sums of the DC differences of Y, Cb
  * and Cr, 20 bits each, and in the upper two bits what the sums cover (0: not published yet). 20
- * bits are enough: a DC coefficient outside of +-DECODE_RANGE_MAX makes its tile decline the
- * image. */
+ * bits are enough while all DC coefficients are within +-DECODE_RANGE_MAX. The tile with the
+ * first one outside still gets correct sums, finds it, and declines the image. */
 #define SUM_BITS 20
 #define SUM_OF_TILE    (1ull << 62) /* the blocks of the tile */
 #define SUM_OF_SEGMENT (2ull << 62) /* all blocks of the segment up to the end of the tile */
@@ -89,7 +89,7 @@ DEVICE struct block_kind kind_of(const struct tile *tile, uint32_t block)
 
 /* Decodes the symbols that start at the bits from `at` to `end` - 1, but at most blocks_left
  * blocks. index, mcu, block: of the first coefficient; mcu is relative to the tile, so that it is
- * negative before the tile. Returns whether a coefficient is out of range. */
+ * negative before the tile. Returns whether an AC coefficient that was stored is out of range. */
 SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end, uint32_t index,
                              int32_t mcu, uint32_t block, uint32_t blocks_left)
 {
@@ -143,8 +143,8 @@ SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end,
     return outside;
 }
 
-/* Decodes a piece. Blocks before and after the tile are decoded, but not stored. Returns whether a
- * coefficient is out of range. */
+/* Decodes a piece. Blocks before the tile are decoded, but not stored. Decoding stops at the end
+ * of the tile. Returns whether an AC coefficient that was stored is out of range. */
 SIMT bool write_piece(const struct tile *tile, uint32_t piece)
 {
     const struct decode_descriptor *image = tile->image;
@@ -312,8 +312,8 @@ SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, u
     }
 }
 
-/* Computes the inverse DCT of dequantised coefficients in natural order. false: a sample is outside
- * of the range of JPEG_DECODE_RANGE. */
+/* Computes the inverse DCT of dequantised coefficients in natural order. false: a sample is
+ * outside of the range that idct.h allows; the verdict is JPEG_DECODE_RANGE. */
 SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 {
     if (side == 8)

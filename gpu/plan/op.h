@@ -89,9 +89,9 @@ enum op_flag {
     OP_STARTS_GRAY = 4,     /* its result for a colour image is that for the image after
                                `grayscale` with default weights */
     OP_GRAY_BY_DEFAULT = 8, /* as OP_STARTS_GRAY, but only with default parameters */
-    OP_POINT = 16,          /* computes each pixel from itself only. Neighbours of this kind become
-                               one pass if at most one of them mixes channels (point.h); to_srgb
-                               with a profile stays a pass of its own */
+    OP_POINT = 16,          /* computes each pixel from itself only. Adjacent operations of this
+                               kind become one pass if at most one of them mixes channels
+                               (point.h); to_srgb with a profile stays a pass of its own */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
     OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */

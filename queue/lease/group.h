@@ -8,14 +8,15 @@
  *
  * A place does no work while it is reserved for a FETCH, or while Redis has not acknowledged the
  * end of its job. With a slow Redis that time is long. Other shards may then take leases from a
- * second supply, the spare places (group_set_places). The limit for such a shard is the option
- * `inflight`: its places and the running jobs of the other shards together.
+ * second supply, the spare places (group_set_places). A shard may use them while its own places and
+ * the running jobs of the other shards together are fewer than the option `inflight`.
  *
  * A shard is away while it is not connected, or while Redis refuses its calls. Its running jobs end
  * as usual. The queue keeps their ends (DONE or NACK) to send them later. After lease_s in which
- * Redis has accepted no call, or has refused all DONE or all NACK, it drops these ends, because
- * other shards need the places and the memory. The jobs run again: their leases have expired, or
- * RESUME gives them back. A daemon with one shard never drops ends.
+ * Redis has accepted no call, it drops the waiting ends, because other shards need the places and
+ * the memory; after lease_s in which it has refused all DONE, or all NACK, those of that kind. The
+ * jobs run again: their leases have expired, or RESUME gives them back. A daemon with one shard
+ * never drops ends.
  *
  * A job that may have killed a daemon runs its last attempt exclusively (lease->alone). The Redis
  * of each shard gives the right to do so to one daemon, with the key NS:alone:owner (alone.h).

@@ -22,8 +22,8 @@
 #define SENT_BYTES_PER_MS (32 * KIB)
 /* If a timer fires this late, this process was suspended, and the timeout starts again. */
 #define SLEPT_MS 200
-/* No more TLS records are made while this many bytes of them are not written. Up to a quarter more
- * can wait, because they are flushed in quarters (make_all_records). */
+/* No more TLS records are made while this many bytes of them are not written. Up to a quarter and
+ * one piece more can wait, because they are flushed in quarters (make_all_records). */
 #define RECORDS_BYTES_MAX (256 * KIB)
 /* Progress counts only if more bytes than this moved, or more are left. Otherwise it may be a small
  * command. */
