@@ -25,6 +25,10 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_PROGRESSIVE] = 1 / 5.0,
 };
 
+/* A job that shares a device also waits for batches, for workers and for the thread of the
+ * device. This is added to its reference: otherwise a small lateness while few jobs run would
+ * look as if the device were many times slower, and large files would go to the cores. */
+#define SHARED_NS 2e6
 #define FIRST_SLOWDOWN 2.0        /* of a device, before it has ended a job of the kind */
 #define WEIGHT         (1 / 16.0) /* of a measurement in a slowdown */
 /* The slowdown of a device without jobs decreases each second, but not below 1. */
@@ -281,8 +285,9 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
         device->moved_ns = now_ns;
     charge->state = DISPATCH_RUNS;
     charge->began_ns = now_ns;
-    charge->reference_ns =
-        latency_reference(&charge->request) + backlog->work_ns - work_reference(&charge->request);
+    int64_t others_ns = backlog->work_ns - work_reference(&charge->request);
+    charge->reference_ns = latency_reference(&charge->request) + others_ns +
+                           (others_ns > 0 ? (int64_t)SHARED_NS : 0);
     backlog->running++;
     backlog->began_sum_ns += now_ns;
     backlog->reference_sum_ns += charge->reference_ns;
