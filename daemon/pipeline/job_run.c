@@ -114,6 +114,8 @@ void job_run_start_clock(struct job_run *run)
 void job_run_stop_clock(struct job_run *run)
 {
     uint64_t now_ns = clock_now_ns(), deadline_ns = atomic_load(&run->timing.deadline_ns);
+    if (deadline_ns == CLOCK_STANDS)
+        return;
     run->timing.left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
 }

@@ -135,6 +135,7 @@ struct job_run_output {
     struct error error;        /* of this output only; the other outputs go on */
     struct queue_value value;  /* the encoded bytes of an output to a Redis key or a URL */
     struct transfer *upload;   /* to a URL; NULL: not started, or ended */
+    bool upload_begun;         /* the upload has had its turn */
     cJSON *values;             /* results of its operations; NULL: none */
 };
 
@@ -305,7 +306,7 @@ void job_run_reset(struct job_run *run, struct pipeline *pipeline);
 void job_run_take_bounds(struct job_run *run, const struct options *options);
 /* Starts the clock of timeout_s. Idempotent. */
 void job_run_start_clock(struct job_run *run);
-/* Stops it, and keeps the time that is left. */
+/* Stops it, and keeps the time that is left. Idempotent. */
 void job_run_stop_clock(struct job_run *run);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(const struct job_run *run, struct error *error);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "conf/clock.h"
+#include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
@@ -27,15 +28,31 @@ static void drop_value(struct job_run_output *output)
     output->value = (struct queue_value){0};
 }
 
+/* The clock stands while all uploads of the job wait for their turn. */
 static enum stage_result finish(struct job_run *run)
 {
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].upload)
-            return RESULT_WAIT;
+    bool waits = false, moves = false;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        waits |= run->outputs[i].upload != NULL;
+        moves |= run->outputs[i].upload && run->outputs[i].upload_begun;
+    }
+    if (waits && !moves)
+        job_run_stop_clock(run);
+    else
+        job_run_start_clock(run);
+    if (waits)
+        return RESULT_WAIT;
     run->timing.upload_ms = clock_ms(run->timing.transfer_ns, clock_now_ns());
     error_clear(&run->error);
     job_outputs_judge(run);
     return RESULT_NEXT;
+}
+
+static void on_begun(void *context)
+{
+    struct job_run_output *output = context;
+    output->upload_begun = true;
+    job_run_start_clock(output->run);
 }
 
 static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
@@ -62,6 +79,7 @@ static void start(struct job_run *run, size_t index)
         .body = output->value.value,
         .body_bytes = output->value.bytes,
         .mime = output->format->mime,
+        .begun = on_begun,
         .done = on_uploaded,
         .context = output,
     };
@@ -78,6 +96,8 @@ enum stage_result uploads_enter(struct job_run *run)
     if (!uploads_are_due(run))
         return RESULT_NEXT;
     run->timing.transfer_ns = clock_now_ns();
+    job_input_release(run); /* a worker that carried the job has kept it */
+    job_input_close(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         if (is_due(run, i))
             start(run, i);

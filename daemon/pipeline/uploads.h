@@ -1,7 +1,8 @@
 /*
  * uploads.h - the stage UPLOAD on the loop: uploads outputs to URLs, before the result is sent.
  *
- * The clock of timeout_s goes on.
+ * The clock of timeout_s stands while all of them wait for their turn. The job has released its
+ * input, so that other jobs can run meanwhile.
  */
 #pragma once
 

@@ -559,6 +559,39 @@ TEST(test_room_beside_overlay)
     stop(daemon);
 }
 
+/* An upload that does not end has the only connection. The time in which another job waits for its
+ * turn to upload does not count, and its input takes no memory of jobs without URLs. */
+TEST(test_waits_for_its_turn_to_upload)
+{
+    struct picture_file padded = picture_padded(5400 * 1024);
+    world_put(w, "padded.jpg", padded.bytes, padded.length);
+    picture_free(&padded);
+    struct process *daemon =
+        start_daemon("--host_bytes=16M", "--input_bytes_max=6M", "--workers=1", "--inflight=4",
+                     "--url_timeout_s=600", "--url_connections=1");
+    world_push(w, "{'id':'silent','input':'p.jpg','output':{'url':'%s/silent?turn'}}", origin);
+    assert_true(await(10, web_server_count(server, "PUT /silent?turn") == 1));
+    world_push(w,
+               "{'id':'waits','input':'padded.jpg','output':{'url':'%s/file/turn.png'},"
+               "'timeout_s':%g}",
+               origin, patience(0.5));
+    for (int i = 0; i < 2; i++) {
+        world_push(w, "{'id':'file','input':'padded.jpg','output':'f.png'}");
+        cJSON *result = check_next(w);
+        check_has(result, "{'id':'file'}");
+        check_done(result);
+        process_sleep(patience(0.5));
+    }
+    cancel("silent");
+    cJSON *result = check_next(w);
+    check_has(result, "{'id':'silent'}");
+    check_ended(result, "cancelled", "cancelled");
+    result = check_next(w);
+    check_has(result, "{'id':'waits'}");
+    check_done(result);
+    stop(daemon);
+}
+
 /* The daemon dies during an upload: the job runs again and uploads the same bytes. */
 TEST(test_death)
 {
