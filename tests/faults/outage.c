@@ -142,7 +142,8 @@ static void disk_is_almost_full(struct rig *rig)
         rig_push_text(rig, id, "{'id':'%s','input':'large.jpg','output':{'path':'%s.png',"
                                "'compression':0}}", id, id);
     }
-    const char *named = "large0.png\" cannot be written: No space left on device; an output has at least ";
+    const char *named = "large0.png\" cannot be written: No space left on device; an output has at "
+                        "least ";
     rig_saw_if(rig, process_logged(daemon, 0, named, 20), "large0 named");
     double start = process_now();
     for (int i = 0; i < SMALL_JOBS; i++) {
