@@ -1,0 +1,147 @@
+/* png_encode.c - writes PNGs with libpng. */
+#include "codecs/png/png_state.h"
+
+/* Size of the IDAT chunks that are written. Their headers and the calls of deflate then cost
+ * nothing that can be measured. */
+#define IDAT_BYTES (64 * KIB)
+/* Up to this compression level, deflate searches only for runs of one byte: set_effort. */
+#define PNG_RUNS_LEVEL_MAX 3
+
+static void sink_flush(struct png_state *state)
+{
+    enum status status = state->sink->flush(state->sink, state->used, state->error);
+    if (status != STATUS_OK)
+        codec_fail(state, status, "the PNG could not be written after %llu bytes",
+                   (unsigned long long)state->sink->total);
+    state->sink->total += state->used;
+    state->used = 0;
+}
+
+static void sink_write(png_structp png, png_bytep bytes, size_t count)
+{
+    struct png_state *state = png_get_io_ptr(png);
+    while (count > 0) {
+        size_t part = state->sink->capacity - state->used;
+        if (part > count)
+            part = count;
+        memcpy(state->sink->buffer + state->used, bytes, part);
+        state->used += part;
+        bytes += part;
+        count -= part;
+        if (state->used == state->sink->capacity)
+            sink_flush(state);
+    }
+}
+
+static void sink_no_flush(png_structp png) /* uncovered: promise */
+{
+    (void)png; /* sink_write flushes full buffers, and write_rows the last one */
+}
+
+/* Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs of one byte, because
+ * filtered photographs and edges have almost no other repetitions. This takes half the time of
+ * zlib's usual search at these levels. Photographs get smaller, and drawings no larger (`make
+ * bench-png BENCH=curve`). */
+static void set_effort(png_structp png, int compression)
+{
+    bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
+    png_set_compression_level(png, compression);
+    if (runs)
+        png_set_compression_strategy(png, Z_RLE);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE,
+                   compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
+}
+
+/* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
+ * refuse to write an image with a bad profile; earlier versions leave the profile out. */
+static bool can_write_profile(const uint8_t *icc, size_t bytes)
+{
+    enum { version_at = 8 };
+    return codec_icc_is_rgb(icc, bytes) && (icc[version_at] < 4 || bytes % 4 == 0);
+}
+
+static void open_writer(struct png_state *state, const struct image *src,
+                        const struct encode_request *request)
+{
+    static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY, [3] = PNG_COLOR_TYPE_RGB,
+                                [4] = PNG_COLOR_TYPE_RGB_ALPHA};
+    state->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, state, png_on_error,
+                                           png_on_warning, state, png_allocate, NULL);
+    state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
+    if (state->info == NULL)
+        png_refuse_library(state);
+    png_structp png = state->png;
+    png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
+    png_set_write_fn(png, state, sink_write, sink_no_flush);
+    set_effort(png, request->encoder.compression);
+    png_set_compression_buffer_size(png, IDAT_BYTES);
+    png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_benign_errors(png, 1);
+    struct image_density density;
+    if (codec_convert_density(&request->density, DENSITY_METRE, PNG_UINT_31_MAX, &density))
+        png_set_pHYs(png, state->info, density.x, density.y, PNG_RESOLUTION_METER);
+    if (request->icc != NULL && src->channels >= 3 &&
+        can_write_profile(request->icc, request->icc_bytes))
+        png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,
+                     (png_uint_32)request->icc_bytes);
+}
+
+/* Writes EXIF and XMP. Call it before the pixels are written: EXIF must precede them. */
+static void write_metadata(struct png_state *state, const struct encode_request *request)
+{
+    static const png_byte exif[] = "eXIf", text[] = "iTXt";
+    /* The name, then zero bytes: no compression, no language, no translated name. */
+    static const png_byte head[sizeof PNG_XMP_NAME + 4] = PNG_XMP_NAME;
+    if (request->exif != NULL)
+        png_write_chunk(state->png, exif, request->exif, request->exif_bytes);
+    if (request->xmp == NULL)
+        return;
+    png_write_chunk_start(state->png, text, (png_uint_32)(sizeof head + request->xmp_bytes));
+    png_write_chunk_data(state->png, head, sizeof head);
+    png_write_chunk_data(state->png, request->xmp, request->xmp_bytes);
+    png_write_chunk_end(state->png);
+}
+
+static void write_rows(struct png_state *state, const struct image *src,
+                       const struct encode_request *request)
+{
+    state->rows = src->height;
+    for (; state->rows_done < src->height; state->rows_done++) {
+        png_write_row(state->png, src->pixels + state->rows_done * src->stride);
+        if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
+            codec_fail(state, STATUS_TIMEOUT,
+                       "the deadline for encoding passed after %u of %u rows",
+                       state->rows_done + 1, state->rows);
+    }
+    png_write_end(state->png, state->info);
+    if (state->used > 0)
+        sink_flush(state);
+    png_check_memory(state);
+}
+
+enum status png_encode(void *opaque, const struct image *src,
+                       const struct encode_request *request, struct codec_sink *sink,
+                       struct error *error)
+{
+    struct png_state *state = opaque;
+    *state = (struct png_state){.error = error, .encoding = true, .sink = sink};
+    if (setjmp(state->jump) == 0) {
+        open_writer(state, src, request);
+        png_write_info(state->png, state->info);
+        write_metadata(state, request);
+        write_rows(state, src, request);
+    }
+    png_destroy_write_struct(&state->png, &state->info);
+    return error->status;
+}
+
+/* Returns an upper bound for pixels that cannot be compressed. deflate adds 5 bytes per 16 KiB, and
+ * each IDAT chunk PNG_CHUNK_OVERHEAD: together less than 1/1024 of the data. */
+size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                         const struct encoder_settings *settings)
+{
+    (void)settings;
+    size_t rows = ((size_t)width * channels + 1) * height;
+    return rows + rows / 1024;
+}
