@@ -1,11 +1,14 @@
-/* png_encode.c - writes PNGs with libpng. */
+/* png_encode.c - writes PNGs: headers with libpng, pixels with libpng or the own encoder. */
 #include "codecs/png/png_state.h"
+#include "codecs/png/png_writer.h"
 
 /* Size of the IDAT chunks that are written. Their headers and the calls of deflate then cost
  * nothing that can be measured. */
 #define IDAT_BYTES (64 * KIB)
-/* Up to this compression level, deflate searches only for runs of one byte: set_effort. */
-#define PNG_RUNS_LEVEL_MAX 3
+/* Levels 1 to this one are the own encoder's (png_tiles.h), which searches only for runs of one
+ * byte: filtered photographs and edges have almost no other repetitions. It takes a sixth of zlib's
+ * time (`make bench-png`). */
+#define OWN_LEVEL_MAX 3
 
 static void sink_flush(struct png_state *state)
 {
@@ -17,9 +20,9 @@ static void sink_flush(struct png_state *state)
     state->used = 0;
 }
 
-static void sink_write(png_structp png, png_bytep bytes, size_t count)
+static void sink_put(void *context, const uint8_t *bytes, size_t count)
 {
-    struct png_state *state = png_get_io_ptr(png);
+    struct png_state *state = context;
     while (count > 0) {
         size_t part = state->sink->capacity - state->used;
         if (part > count)
@@ -33,23 +36,19 @@ static void sink_write(png_structp png, png_bytep bytes, size_t count)
     }
 }
 
-static void sink_no_flush(png_structp png) /* uncovered: promise */
+static void sink_write(png_structp png, png_bytep bytes, size_t count)
 {
-    (void)png; /* sink_write flushes full buffers, and write_rows the last one */
+    sink_put(png_get_io_ptr(png), bytes, count);
 }
 
-/* Levels 1 to PNG_RUNS_LEVEL_MAX use the Paeth filter and search only for runs of one byte, because
- * filtered photographs and edges have almost no other repetitions. This takes half the time of
- * zlib's usual search at these levels. Photographs get smaller, and drawings no larger (`make
- * bench-png BENCH=curve`). */
-static void set_effort(png_structp png, int compression)
+static void sink_no_flush(png_structp png) /* uncovered: promise */
 {
-    bool runs = compression >= 1 && compression <= PNG_RUNS_LEVEL_MAX;
-    png_set_compression_level(png, compression);
-    if (runs)
-        png_set_compression_strategy(png, Z_RLE);
-    png_set_filter(png, PNG_FILTER_TYPE_BASE,
-                   compression == 0 ? PNG_FILTER_NONE : runs ? PNG_FILTER_PAETH : PNG_ALL_FILTERS);
+    (void)png; /* sink_put flushes full buffers, and write_rows the last one */
+}
+
+static bool is_own_level(int compression)
+{
+    return compression >= 1 && compression <= OWN_LEVEL_MAX;
 }
 
 /* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
@@ -73,7 +72,9 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_structp png = state->png;
     png_set_user_limits(png, SIDE_CEILING, SIDE_CEILING);
     png_set_write_fn(png, state, sink_write, sink_no_flush);
-    set_effort(png, request->encoder.compression);
+    png_set_compression_level(png, request->encoder.compression);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE,
+                   request->encoder.compression == 0 ? PNG_FILTER_NONE : PNG_ALL_FILTERS);
     png_set_compression_buffer_size(png, IDAT_BYTES);
     png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -106,18 +107,36 @@ static void write_metadata(struct png_state *state, const struct encode_request 
 static void write_rows(struct png_state *state, const struct image *src,
                        const struct encode_request *request)
 {
+    static const png_byte end[] = "IEND";
     state->rows = src->height;
     for (; state->rows_done < src->height; state->rows_done++) {
-        png_write_row(state->png, src->pixels + state->rows_done * src->stride);
+        const uint8_t *row = src->pixels + state->rows_done * src->stride;
+        if (state->writer != NULL)
+            png_writer_row(state->writer, row);
+        else
+            png_write_row(state->png, row);
         if (state->rows_done % CODEC_ROWS_PER_CHECK == 0 && codec_late(request->deadline_ns))
             codec_fail(state, STATUS_TIMEOUT,
                        "the deadline for encoding passed after %u of %u rows",
                        state->rows_done + 1, state->rows);
     }
-    png_write_end(state->png, state->info);
+    if (state->writer != NULL)
+        png_write_chunk(state->png, end, NULL, 0);
+    else
+        png_write_end(state->png, state->info);
     if (state->used > 0)
         sink_flush(state);
     png_check_memory(state);
+}
+
+static void open_rows(struct png_state *state, const struct image *src,
+                      const struct encode_request *request)
+{
+    if (!is_own_level(request->encoder.compression))
+        return;
+    state->writer = png_writer_open(src->width, src->height, src->channels, NULL, sink_put, state);
+    if (state->writer == NULL)
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory to write a PNG");
 }
 
 enum status png_encode(void *opaque, const struct image *src,
@@ -128,16 +147,19 @@ enum status png_encode(void *opaque, const struct image *src,
     *state = (struct png_state){.error = error, .encoding = true, .sink = sink};
     if (setjmp(state->jump) == 0) {
         open_writer(state, src, request);
+        open_rows(state, src, request);
         png_write_info(state->png, state->info);
         write_metadata(state, request);
         write_rows(state, src, request);
     }
+    png_writer_close(state->writer);
     png_destroy_write_struct(&state->png, &state->info);
     return error->status;
 }
 
 /* Returns an upper bound for pixels that cannot be compressed. deflate adds 5 bytes per 16 KiB, and
- * each IDAT chunk PNG_CHUNK_OVERHEAD: together less than 1/1024 of the data. */
+ * each IDAT chunk PNG_CHUNK_OVERHEAD: together less than 1/1024 of the data. The own encoder adds
+ * less: png_writer_most. */
 size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                          const struct encoder_settings *settings)
 {

@@ -41,6 +41,7 @@ struct png_state {
     int pass, passes;         /* of an interlaced image; else one pass */
     struct codec_sink *sink;
     size_t used;              /* bytes in the sink's buffer */
+    struct png_writer *writer; /* of the pixels; NULL: libpng writes them */
 };
 
 /* Writes where the reader or writer is: "after 7 of 12 rows". Returns `text`. */

@@ -1,0 +1,176 @@
+#include "codecs/png/png_block.h"
+
+#include <string.h>
+
+/* ---- bits ---- */
+
+static inline __attribute__((always_inline)) void flush(struct png_bits *bits)
+{
+    uint64_t held = bits->held;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    held = __builtin_bswap64(held);
+#endif
+    memcpy(bits->to, &held, sizeof held);
+    bits->to += bits->count >> 3;
+    bits->held >>= bits->count & 56;
+    bits->count &= 7;
+}
+
+/* count: at most 56 */
+static inline __attribute__((always_inline)) void put(struct png_bits *bits, uint64_t value,
+                                                      unsigned count)
+{
+    bits->held |= value << bits->count;
+    bits->count += count;
+    flush(bits);
+}
+
+void png_bits_put(struct png_bits *bits, uint32_t value, unsigned count)
+{
+    put(bits, value, count);
+}
+
+void png_bits_align(struct png_bits *bits)
+{
+    put(bits, 0, -bits->count & 7);
+}
+
+/* ---- the code ---- */
+
+/* Counts the tokens in counts[0]. Four tables, so that equal tokens do not wait for each other. */
+static void count_tokens(struct png_block *block, const struct png_tokens *tokens)
+{
+    uint32_t(*counts)[PNG_TOKENS] = block->counts;
+    const uint16_t *at = tokens->at;
+    size_t i = 0;
+    memset(block->counts, 0, sizeof block->counts);
+    for (; i + 4 <= tokens->count; i += 4) {
+        counts[0][at[i]]++;
+        counts[1][at[i + 1]]++;
+        counts[2][at[i + 2]]++;
+        counts[3][at[i + 3]]++;
+    }
+    for (; i < tokens->count; i++)
+        counts[0][at[i]]++;
+    for (size_t token = 0; token < PNG_TOKENS; token++)
+        counts[0][token] += counts[1][token] + counts[2][token] + counts[3][token];
+}
+
+/* Sorts keys by their byte above bit `shift`; equal ones stay in order. */
+static void sort_keys(const uint32_t *from, uint32_t *to, int n, int shift)
+{
+    uint32_t starts[257] = {0};
+    for (int i = 0; i < n; i++)
+        starts[(from[i] >> shift & 255) + 1]++;
+    for (int i = 0; i < 256; i++)
+        starts[i + 1] += starts[i];
+    for (int i = 0; i < n; i++)
+        to[starts[from[i] >> shift & 255]++] = from[i];
+}
+
+/* Sets keys[0], sorted. A count is less than 2^16. Returns the number of keys. */
+static int make_keys(struct png_block *block)
+{
+    uint32_t counts[PNG_SYMBOLS], bits, value;
+    memset(counts, 0, sizeof counts);
+    memcpy(counts, block->counts[0], 256 * sizeof *counts);
+    counts[PNG_END_OF_BLOCK] = 1;
+    for (uint32_t length = 3; length <= PNG_MATCH_MAX; length++)
+        counts[257 + png_length_symbol(length, &bits, &value)] += block->counts[0][256 + length];
+    int n = 0;
+    for (uint32_t symbol = 0; symbol < PNG_SYMBOLS; symbol++)
+        if (counts[symbol] > 0)
+            block->keys[0][n++] = PNG_KEY(counts[symbol], symbol);
+    sort_keys(block->keys[0], block->keys[1], n, 9);
+    sort_keys(block->keys[1], block->keys[0], n, 17);
+    return n;
+}
+
+/* Sets the bits of each token that occurs: of a match with those of its distance. */
+static void make_token_bits(struct png_block *block)
+{
+    const struct png_code *code = &block->code;
+    for (int literal = 0; literal < 256; literal++) {
+        block->token_bits[literal] = PNG_CODE_BITS(code->codes[literal]);
+        block->token_lengths[literal] = (uint8_t)PNG_CODE_COUNT(code->codes[literal]);
+    }
+    for (uint32_t length = 3; length <= PNG_MATCH_MAX; length++) {
+        if (block->counts[0][256 + length] == 0)
+            continue;
+        uint32_t extra, value;
+        uint32_t of_length = code->codes[257 + png_length_symbol(length, &extra, &value)];
+        uint32_t count = PNG_CODE_COUNT(of_length);
+        block->token_bits[256 + length] = PNG_CODE_BITS(of_length) | (uint64_t)value << count;
+        block->token_lengths[256 + length] = (uint8_t)(count + extra + code->distance_bits);
+    }
+}
+
+/* ---- writing ---- */
+
+static void write_header(const struct png_code *code, struct png_bits *bits)
+{
+    for (uint32_t at = 0; at < code->header_bits; at += 32) {
+        uint32_t left = code->header_bits - at;
+        put(bits, code->header[at / 32], left < 32 ? left : 32);
+    }
+}
+
+/* Four tokens at a time, if they have at most 56 bits: a token has at most 20. */
+static void write_tokens(const struct png_block *block, const struct png_tokens *tokens,
+                         struct png_bits *to)
+{
+    const uint64_t *values = block->token_bits;
+    const uint8_t *lengths = block->token_lengths;
+    struct png_bits bits = *to; /* in registers */
+    const uint16_t *at = tokens->at, *end = at + tokens->count;
+    for (; end - at >= 4; at += 4) {
+        unsigned a = at[0], b = at[1], c = at[2], d = at[3];
+        unsigned ab = (unsigned)lengths[a] + lengths[b], cd = (unsigned)lengths[c] + lengths[d];
+        uint64_t value_ab = values[a] | values[b] << lengths[a];
+        uint64_t value_cd = values[c] | values[d] << lengths[c];
+        if (__builtin_expect(ab + cd > 56, 0)) {
+            put(&bits, value_ab, ab);
+            put(&bits, value_cd, cd);
+        } else {
+            put(&bits, value_ab | value_cd << ab, ab + cd);
+        }
+    }
+    for (; at < end; at++)
+        put(&bits, values[*at], lengths[*at]);
+    uint32_t end_code = block->code.codes[PNG_END_OF_BLOCK];
+    put(&bits, PNG_CODE_BITS(end_code), PNG_CODE_COUNT(end_code));
+    *to = bits;
+}
+
+static void write_stored(const struct png_tokens *tokens, struct png_bits *bits)
+{
+    put(bits, tokens->last, 3);
+    png_bits_align(bits);
+    put(bits, tokens->bytes | (~tokens->bytes & 0xFFFF) << 16, 32);
+    uint8_t byte = tokens->before, *to = bits->to;
+    for (size_t i = 0; i < tokens->count; i++) {
+        uint32_t token = tokens->at[i];
+        if (token < 256) {
+            *to++ = byte = (uint8_t)token;
+        } else {
+            memset(to, byte, token - 256);
+            to += token - 256;
+        }
+    }
+    bits->to = to;
+}
+
+void png_block_write(struct png_block *block, const struct png_tokens *tokens,
+                     struct png_bits *bits)
+{
+    count_tokens(block, tokens);
+    int n = make_keys(block);
+    png_make_code(block->keys[0], n, tokens->last, block->lengths, block->work, &block->code);
+    if (png_is_stored(tokens->bytes, block->code.bits)) {
+        write_stored(tokens, bits);
+        return;
+    }
+    make_token_bits(block);
+    write_header(&block->code, bits);
+    write_tokens(block, tokens, bits);
+}
