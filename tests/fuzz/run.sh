@@ -33,6 +33,7 @@ dictionary() { # target
         cat "$here/job.dict"
         sed -n 's/^FORMAT(\([a-z0-9]*\),.*/"\\"format\\":\\"\1\\""/p
             s/^PARAMETER(\([a-z_]*\),.*/"\\"\1\\":"/p' "$table" ;;
+    png_writer) echo '# pixels' ;;
     *) cat "$here/$1.dict" ;;
     esac
 }
