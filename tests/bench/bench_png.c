@@ -9,9 +9,10 @@
  * are JPEGs in colour, 640 pixels wide or more. Everything runs in memory, on one thread, in turns,
  * with reused buffers. Figures are medians over the rounds, in CPU time and wall time.
  *
- * The codec of codecs/ is compared with libpng and libspng at the same settings. It is also
- * compared with the core of every PNG: deflate and inflate of the same filtered rows, by zlib and
- * libdeflate. libspng and libdeflate are optional.
+ * The codec of codecs/ is compared with libpng and libspng at their settings for its default level:
+ * the Paeth filter, and a search for runs alone. It is also compared with the core of every PNG:
+ * deflate and inflate of the same filtered rows, by zlib and libdeflate. libspng and libdeflate are
+ * optional.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,11 +49,12 @@ struct contestant {
 };
 
 static const struct contestant contestants[] = {
-    {"codecs/png.c", encode_codec, .settings = {.level = -1}},
-    {"libpng alone, same settings", encode_libpng, .settings = {-1, PNG_FILTER_PAETH, Z_RLE}},
+    {"codecs/png", encode_codec, .settings = {.level = -1}},
+    {"libpng: Paeth, runs", encode_libpng, .settings = {-1, PNG_FILTER_PAETH, Z_RLE}},
+    {"codecs/png, plain C", .encode = encode_plain},
     {"libpng: sub, zlib's level 3", encode_libpng, .settings = {3, PNG_FILTER_SUB, -1}},
 #ifdef HAVE_SPNG
-    {"libspng, same settings", encode_spng, .settings = {-1, SPNG_FILTER_CHOICE_PAETH, Z_RLE}},
+    {"libspng: Paeth, runs", encode_spng, .settings = {-1, SPNG_FILTER_CHOICE_PAETH, Z_RLE}},
 #endif
     {"zlib: deflate of the same rows", encode_zlib, .settings = {.level = -1}},
 #ifdef HAVE_LIBDEFLATE
@@ -62,7 +64,7 @@ static const struct contestant contestants[] = {
     {"libdeflate 4", encode_libdeflate, .settings = {.level = 4}},
     {"libdeflate 6", encode_libdeflate, .settings = {.level = 6}},
 #endif
-    {"codecs/png.c", .decode = decode_codec},
+    {"codecs/png", .decode = decode_codec},
     {"libpng alone", .decode = decode_libpng},
 #ifdef HAVE_SPNG
     {"libspng", .decode = decode_spng},
@@ -100,8 +102,9 @@ static void report(const struct set *set, struct time times[CONTESTANTS][ROUNDS_
     for (size_t c = 0; c < CONTESTANTS; c++) {
         double cpu[ROUNDS_MAX], wall[ROUNDS_MAX], ratio[ROUNDS_MAX];
         if (c == 0 || !contestants[c].decode != !contestants[c - 1].decode) {
-            printf("\n%-9s %-32s %9s %9s %7s %10s\n", contestants[c].decode ? "decode" : "encode",
-                   set->name, "CPU MB/s", "wall MB/s", "ratio", "size");
+            printf("\n%-9s %-32s %9s %9s %9s %7s %10s\n",
+                   contestants[c].decode ? "decode" : "encode", set->name, "CPU MB/s", "wall MB/s",
+                   "CPU ms/MP", "ratio", "size");
             floor = c + 1;
         }
         for (unsigned r = 0; r < bench.rounds; r++) {
@@ -109,9 +112,10 @@ static void report(const struct set *set, struct time times[CONTESTANTS][ROUNDS_
             wall[r] = times[c][r].wall_s;
             ratio[r] = times[floor][r].cpu_s / times[c][r].cpu_s;
         }
-        printf("%-9s %-32s %9.1f %9.1f %7.2f", "", contestants[c].name,
+        printf("%-9s %-32s %9.1f %9.1f %9.2f %7.2f", "", contestants[c].name,
                set->raw_bytes / median(cpu, bench.rounds) / 1e6,
-               set->raw_bytes / median(wall, bench.rounds) / 1e6, median(ratio, bench.rounds));
+               set->raw_bytes / median(wall, bench.rounds) / 1e6,
+               median(cpu, bench.rounds) * 1e3 / (set->pixels / 1e6), median(ratio, bench.rounds));
         if (contestants[c].decode)
             printf("\n");
         else

@@ -35,7 +35,7 @@ struct set {
     const char *name;
     struct picture pictures[PICTURES_MAX];
     size_t count;
-    double raw_bytes;
+    double raw_bytes, pixels;
 };
 
 
@@ -54,6 +54,8 @@ typedef const struct bytes *png_encode(const struct picture *picture,
                                        const struct png_settings *settings);
 typedef void png_decode(const struct picture *picture);
 png_encode encode_codec, encode_libpng;
+/* With the own encoder, without special instructions. The settings are not used. */
+png_encode encode_plain;
 png_decode decode_codec, decode_libpng;
 #ifdef HAVE_SPNG
 png_encode encode_spng;
