@@ -494,7 +494,7 @@ TEST(test_few_jobs_ahead_after_idle)
 {
     need_engine();
     put_png("tiny.png", .width = 8, .height = 8);
-    put_png("large.png", .width = 700, .height = 700);
+    put_png("large.png", .width = 1000, .height = 1000);
     strcpy(w->ns, "ahead");
     struct process *one = start_ready(1, "--workers=4");
     for (int i = 0; i < 100; i++)
