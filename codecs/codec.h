@@ -57,7 +57,8 @@ struct image_info {
     bool progressive;        /* or interlaced */
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
     size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
-                                of a progressive JPEG that libjpeg decodes, otherwise a few rows */
+                                of a progressive JPEG that libjpeg decodes, otherwise a few rows
+                                and a window of some 100 KiB */
     struct image_density density; /* as stored, before EXIF orientation */
     /* Metadata, or NULL; owned by this struct. The sizes stay after image_info_drop_metadata. */
     uint8_t *icc;            /* ICC profile for the file's colours; NULL also if it is damaged */

@@ -1,5 +1,5 @@
-/* png_decode.c - reads PNGs with libpng. */
-#include "codecs/png/png_state.h"
+/* png_decode.c - reads PNGs with libpng, and the usual ones around it (png_stream.h). */
+#include "codecs/png/png_stream.h"
 
 /* The most chunks with text, palettes and unknown data that libpng keeps of a file. */
 #define CHUNKS_MAX 100
@@ -185,13 +185,15 @@ static void read_exif_and_xmp(struct png_state *state, const struct codec_limits
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 
-/* Returns an upper bound on libpng's memory, which never has the whole image: two rows, a
+/* Returns an upper bound on the memory, which never has the whole image. libpng's: two rows, a
  * transformed row, and the window and tables of zlib. A pixel has at most 8 bytes before it is
  * converted. */
-static size_t decoder_bytes(uint32_t width)
+static size_t decoder_bytes(const struct png_state *state, const struct image_info *info)
 {
     enum { fixed_bytes = 128 * 1024, rows = 4, pixel_bytes = 8, row_slack = 128 };
-    return fixed_bytes + rows * ((size_t)width * pixel_bytes + row_slack);
+    size_t stream =
+        png_stream_takes(state) ? png_stream_bytes(info->width, info->height, info->channels) : 0;
+    return fixed_bytes + rows * ((size_t)info->width * pixel_bytes + row_slack) + stream;
 }
 
 static void read_info(struct png_state *state, const struct codec_limits *limits,
@@ -205,7 +207,7 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
         return;
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
-    info->codec_bytes = decoder_bytes(info->width);
+    info->codec_bytes = decoder_bytes(state, info);
     /* First, because a density in EXIF counts only if there is no other. */
     read_density(state, info);
     read_exif_and_xmp(state, limits, info);
@@ -276,18 +278,52 @@ static void decode_rows(struct png_state *state, const struct image *dst)
     png_read_end(state->png, NULL);
 }
 
-enum status png_decode(void *opaque, const uint8_t *bytes, size_t length,
+/* Returns false if libpng must read the rows. */
+static bool decode_stream(struct png_state *state, const struct image *dst)
+{
+    if (!png_stream_takes(state) ||
+        png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
+        png_get_image_height(state->png, state->info) != dst->height)
+        return false;
+    state->rows = dst->height;
+    state->passes = 1;
+    if (png_stream_read(state, dst))
+        return true;
+    stop_late_decode(state);
+    state->rows = state->rows_done = 0;
+    return false;
+}
+
+static enum status decode(struct png_state *state, const uint8_t *bytes, size_t length,
+                          const struct codec_limits *limits, const struct image *dst,
+                          bool by_libpng, struct error *error)
+{
+    *state = (struct png_state){.error = error};
+    if (setjmp(state->jump) == 0) {
+        open_reader(state, bytes, length, limits, false);
+        if (by_libpng || !decode_stream(state, dst))
+            decode_rows(state, dst);
+    }
+    png_destroy_read_struct(&state->png, &state->info, NULL);
+    return error->status;
+}
+
+/* info and request are not used: the file alone determines the channels. */
+enum status png_decode(void *state, const uint8_t *bytes, size_t length,
                        const struct image_info *info, const struct decode_request *request,
                        const struct codec_limits *limits, const struct image *dst,
                        struct error *error)
 {
-    (void)info, (void)request; /* the file alone determines the channels */
-    struct png_state *state = opaque;
-    *state = (struct png_state){.error = error};
-    if (setjmp(state->jump) == 0) {
-        open_reader(state, bytes, length, limits, false);
-        decode_rows(state, dst);
-    }
-    png_destroy_read_struct(&state->png, &state->info, NULL);
-    return error->status;
+    (void)info, (void)request;
+    return decode(state, bytes, length, limits, dst, false, error);
+}
+
+enum status png_decode_by_libpng(void *state, const uint8_t *bytes, size_t length,
+                                 const struct image_info *info,
+                                 const struct decode_request *request,
+                                 const struct codec_limits *limits, const struct image *dst,
+                                 struct error *error)
+{
+    (void)info, (void)request;
+    return decode(state, bytes, length, limits, dst, true, error);
 }

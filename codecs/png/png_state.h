@@ -62,6 +62,8 @@ _Noreturn void png_refuse_library(struct png_state *state);
 
 codec_probe_fn png_probe;
 codec_decode_fn png_decode;
+/* The same by libpng alone, which is the reference of tests. */
+codec_decode_fn png_decode_by_libpng;
 codec_encode_fn png_encode;
 size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                          const struct encoder_settings *settings);
