@@ -341,7 +341,7 @@ bench-cpu: programs = $(O)/tests/bench/bench_gpu
 bench-cpu: commands = $(O)/tests/bench/bench_gpu cpu
 ## bench-jpeg: compare the JPEG codec of a GPU with libjpeg-turbo: FOLDER=, BENCH="decode encode edges devices small large progressive"
 bench-jpeg: commands = $(bench) --folder "$(FOLDER)" $(BENCH)
-## bench-png: compare PNG with libpng, libspng, zlib and libdeflate: FOLDER=; BENCH=curve: every level, filter and strategy
+## bench-png: compare PNG with libpng, libspng, zlib and libdeflate: FOLDER=; BENCH=read: ms per megapixel of reading; BENCH=curve: every level, filter and strategy
 bench-png: packages = png
 bench-png: commands = $(bench) $(folder) $(BENCH)
 ## bench-formats: compare WebP and AVIF at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=

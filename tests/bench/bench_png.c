@@ -2,6 +2,7 @@
  * bench_png - compares PNG encoding and decoding with other libraries and other settings.
  *
  *     bench_png --folder F [--rounds 5] [--count 4]        compare
+ *     bench_png read --folder F [--rounds 5] [--count 4]   ms per megapixel of reading
  *     bench_png curve --folder F [--count 4] [--svg FILE]  every level, filter and strategy
  *
  * The images are the centres of the first photographs below the folder, and the edges (sobel) of
@@ -26,6 +27,7 @@
 
 #include "conf/format.h"
 #include "tests/bench/png_library.h"
+#include "tests/bench/png_reading.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
@@ -298,8 +300,9 @@ int main(int argc, char **argv)
     int first = arguments_read(argc, argv, options);
     if (first < 0 || !bench.folder || bench.rounds < 1 || bench.rounds > ROUNDS_MAX ||
         bench.count < 1 || bench.count > PICTURES_MAX) {
-        fprintf(stderr, "bench_png [curve] --folder F [--rounds 1-%d] [--count 1-%d] "
-                        "[--svg FILE]\n",
+        fprintf(stderr,
+                "bench_png [read|curve] --folder F [--rounds 1-%d] [--count 1-%d] "
+                "[--svg FILE]\n",
                 ROUNDS_MAX, PICTURES_MAX);
         return 64;
     }
@@ -308,6 +311,8 @@ int main(int argc, char **argv)
     sets_load(bench.sets, bench.folder, bench.count, curve ? 2 : 1);
     if (curve)
         measure_curve();
+    else if (first < argc && strcmp(argv[first], "read") == 0)
+        reading_compare(&bench.sets[SET_PHOTOGRAPHS], &bench.sets[SET_EDGES], bench.rounds);
     else
         compare();
     return 0;
