@@ -1,5 +1,5 @@
 /*
- * unfilter_quad.c - unfilters four rows together with AVX2.
+ * unfilter_quad.c - unfilters four rows together with AVX2, if that is faster.
  *
  * A row alone is a chain of dependent steps: 7 cycles per pixel for Paeth, in which a processor
  * could do four times as much. So four rows are unfiltered at once: in each step, row k is two
@@ -96,6 +96,7 @@ QUAD_INLINE void step_inside(struct quad *quad, size_t at, size_t pixel_bytes)
     __m128i pixels = next_pixels(quad, filtered, _mm_cvtsi32_si128(load_samples(quad->above + at)));
     int samples[rows_at_once] = {_mm_extract_epi32(pixels, 0), _mm_extract_epi32(pixels, 1),
                                  _mm_extract_epi32(pixels, 2), _mm_extract_epi32(pixels, 3)};
+#pragma GCC unroll 4
     for (int k = 0; k < rows_at_once; k++)
         memcpy(quad->rows[k] + at - (size_t)k * back, &samples[k], sample_bytes);
 }
@@ -155,16 +156,32 @@ QUAD void unfilter_quad_avx2(const uint8_t *filtered, const uint8_t *above, uint
         unfilter_quad(quad, 4);
 }
 
-/* Whether four rows together take less time than one after the other. In cycles per pixel. */
-static bool is_faster(const uint8_t *filtered, size_t row_bytes, unsigned pixel_bytes)
+/* Whether rows together take less time than one after the other. In cycles per pixel. */
+static bool is_faster(const uint8_t *filtered, size_t row_bytes, unsigned pixel_bytes, size_t rows)
 {
     static const uint8_t cycles[FILTERS] = {
         [FILTER_SUB] = 2, [FILTER_AVERAGE] = 5, [FILTER_PAETH] = 7};
     enum { together = 10 };
     unsigned sum = 0;
-    for (int k = 0; k < rows_at_once; k++, filtered += row_bytes + 1)
+    for (size_t k = 0; k < rows; k++, filtered += row_bytes + 1)
         sum += filtered[0] == FILTER_SUB && pixel_bytes == 1 ? 0 : cycles[filtered[0]];
     return sum > together && __builtin_cpu_supports("avx2");
+}
+
+/* Returns how many rows it has unfiltered together. */
+static size_t unfilter_together(const uint8_t *filtered, const uint8_t *above, uint8_t *rows,
+                                size_t stride, size_t row_bytes, unsigned pixel_bytes, size_t count)
+{
+    if (pixel_bytes == 1 && count >= UNFILTER_GRAY &&
+        is_faster(filtered, row_bytes, pixel_bytes, UNFILTER_GRAY)) {
+        unfilter_gray_rows(filtered, above, rows, stride, row_bytes);
+        return UNFILTER_GRAY;
+    }
+    if (count >= rows_at_once && is_faster(filtered, row_bytes, pixel_bytes, rows_at_once)) {
+        unfilter_quad_avx2(filtered, above, rows, stride, row_bytes, pixel_bytes);
+        return rows_at_once;
+    }
+    return 0;
 }
 #endif
 
@@ -172,15 +189,14 @@ void unfilter_rows(const uint8_t *filtered, const uint8_t *above, uint8_t *rows,
                    size_t row_bytes, unsigned pixel_bytes, size_t count)
 {
     while (count > 0) {
-        size_t done = 1;
+        size_t done = 0;
 #if defined(__x86_64__)
-        if (count >= rows_at_once && is_faster(filtered, row_bytes, pixel_bytes)) {
-            unfilter_quad_avx2(filtered, above, rows, stride, row_bytes, pixel_bytes);
-            done = rows_at_once;
-        }
+        done = unfilter_together(filtered, above, rows, stride, row_bytes, pixel_bytes, count);
 #endif
-        if (done == 1)
+        if (done == 0) {
             unfilter_row(filtered[0], filtered + 1, above, rows, row_bytes, pixel_bytes);
+            done = 1;
+        }
         filtered += done * (row_bytes + 1);
         rows += done * stride;
         above = rows - stride;
