@@ -13,6 +13,7 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
   there are 64 files in all, because jobs that read one file at the same time slow each other down.
 - thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, and three JPEG sizes
   per job (1200, 640 and 320 pixels)
+- PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
@@ -141,6 +142,18 @@ def make_small(options, photos, folder):
     return made
 
 
+def make_pngs(options, photos, folder):
+    """Lets the daemon write the photographs as PNGs."""
+    jobs, made = [], []
+    for photo in photos:
+        name = photo.name.replace(".jpg", ".png")
+        jobs.append(json.dumps({"input": photo.name, "output": name}))
+        made.append(Photo(os.path.join(folder, name), photo.width, photo.height, "png"))
+    with Rig(f"{options.build}/gpuimgd", folder, f"--output_root={folder}") as rig:
+        rig.run(jobs)
+    return made
+
+
 def make_large(options, photos, folder):
     source, target = os.path.join(folder, "tile"), os.path.join(folder, "large.jpg")
     os.mkdir(source)
@@ -199,7 +212,9 @@ def make_works(options, folder):
                           ("edges as PNG", [("png", EDGES)]),
                           ("three sizes", THREE_SIZES)]:
         works.append(Work(f"baseline to {name}", None, kinds["baseline"], outputs=outputs))
-    makers = [("256 x 256 to edges", make_small, {}),
+    makers = [("PNG to edges as PNG", make_pngs, {"outputs": [("png", EDGES)]}),
+              ("PNG to thumbnails", make_pngs, {"outputs": [("jpg", THUMBNAILS)]}),
+              ("256 x 256 to edges", make_small, {}),
               ("50 MP alone", make_large, {"alone": True})]
     for name, make, how in makers:
         if is_wanted(options, name) and kinds["baseline"]:
