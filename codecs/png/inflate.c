@@ -562,7 +562,7 @@ enum inflate_result inflate_run(struct inflate *inflate, const uint8_t *window, 
                                 const uint8_t *limit)
 {
     enum inflate_result result = INFLATE_FULL;
-    while (result == INFLATE_FULL)
+    while (result == INFLATE_FULL && *out < limit)
         switch (inflate->stage) {
         case INFLATE_AT_HEADER:
             result = read_header(inflate);
@@ -572,8 +572,6 @@ enum inflate_result inflate_run(struct inflate *inflate, const uint8_t *window, 
             break;
         case INFLATE_IN_STORED:
         case INFLATE_IN_CODES:
-            if (*out >= limit)
-                return INFLATE_FULL;
             result = inflate->stage == INFLATE_IN_STORED
                          ? copy_stored(inflate, out, limit)
                          : decode_block_any(inflate, window, out, limit);

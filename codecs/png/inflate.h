@@ -54,8 +54,8 @@ struct inflate {
 };
 
 enum inflate_result {
-    INFLATE_FULL,   /* *out has reached the limit */
-    INFLATE_HUNGRY, /* fewer than INFLATE_INPUT_MIN bytes of input are left */
+    INFLATE_FULL,   /* *out has reached the limit; more input may be needed, too */
+    INFLATE_HUNGRY, /* fewer than INFLATE_INPUT_MIN bytes of input are left; *out is below it */
     INFLATE_ENDED,  /* the stream is complete; `in` is after its checksum */
     INFLATE_BAD     /* the stream is refused */
 };

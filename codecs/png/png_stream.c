@@ -179,6 +179,8 @@ static enum inflate_result inflate_more(struct stream *stream)
 {
     uint64_t rest = stream->total + 1 - stream->inflated;
     uint8_t *before = stream->out, *limit = stream->window_end;
+    if (before >= limit)
+        return INFLATE_BAD; /* uncovered: net */
     if (rest < (uint64_t)(limit - before))
         limit = before + rest;
     enum inflate_result result = inflate_run(&stream->inflate, stream->window, &stream->out, limit);

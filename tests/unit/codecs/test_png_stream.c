@@ -20,6 +20,7 @@ struct shape {
     enum pixels pixels;
     unsigned filter;
     int level, strategy, window_bits; /* of zlib; window_bits 0: 15 */
+    int memory;                       /* of zlib: 1 makes short blocks; 0: 8 */
     size_t idat_bytes;                /* 0: one chunk */
     bool empty_chunks, texts;
 };
@@ -65,7 +66,8 @@ static struct picture_file deflated(const struct shape *shape)
     struct picture_file rows = filtered_rows(shape);
     z_stream z = {.next_in = rows.bytes, .avail_in = (uInt)rows.length};
     assert_int_equal(deflateInit2(&z, shape->level, Z_DEFLATED,
-                                  shape->window_bits ? shape->window_bits : 15, 8, shape->strategy),
+                                  shape->window_bits ? shape->window_bits : 15,
+                                  shape->memory ? shape->memory : 8, shape->strategy),
                      Z_OK);
     size_t room = deflateBound(&z, (uLong)rows.length) + 64;
     struct picture_file stream = {picture_allocate(room), 0};
@@ -240,6 +242,10 @@ TEST(test_large_images)
         for (int pixels = 0; pixels < PIXELS; pixels++)
             expect_fast(&(struct shape){701, 402, channel_counts[c], (enum pixels)pixels, MIXED,
                                         .level = 1, .idat_bytes = 8192});
+    /* Blocks end where the window, the input and the rows do. */
+    for (uint32_t i = 0; i < 24; i++)
+        expect_fast(&(struct shape){701, 380 + i, channel_counts[i % 3], (enum pixels)(i % 2),
+                                    MIXED, .level = 1, .memory = 1, .idat_bytes = 8192});
     rig.limits.side_max = SIDE_CEILING;
     expect_fast(&(struct shape){SIDE_CEILING, 9, 4, SCENE, MIXED, .level = 1});
 }
