@@ -370,7 +370,7 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
 {
     struct webp_parts parts;
     WebPBitstreamFeatures canvas, frame;
-    (void)state, (void)info, (void)request; /* the file alone determines the channels */
+    (void)state, (void)request; /* the file alone determines the channels */
     if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
         read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK)
         return error->status;
@@ -378,6 +378,10 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
         return error_set(error, STATUS_INTERNAL, /* uncovered: net */
                          "the WebP is no longer the probed file (%u x %u pixels)", dst->width,
                          dst->height);
+    /* If an allocation for lossless pixels or for alpha fails, libwebp before 1.4.0 may free a
+     * pointer that it has not set (VP8LHuffmanTablesAllocate). */
+    if ((parts.vp8l || parts.alph) && !codec_has_memory(info->codec_bytes))
+        return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
     struct image place = place_frame(dst, &parts, &frame);
     enum status status = decode_image(&parts, &place, limits->deadline_ns, error);
     /* libwebp also reports corrupt data if an allocation for alpha has failed, so try once more. */

@@ -6,6 +6,13 @@
  * libcjson. Allocations of other callers never fail: hiredis asserts success, libuv and libavif
  * abort on failure, and the C library's own allocations are out of scope. `live` counts the
  * allocations of all callers.
+ *
+ * One allocation of libwebp before 1.4.0 never fails, because its failure crashes:
+ * VP8LHuffmanTablesAllocate then leaves root.next unset, and VP8LHuffmanTablesDeallocate frees the
+ * list that begins there. ReadHuffmanCodeLengths has these tables on its stack, so what the stack
+ * had before decides whether it crashes. The defect is in 1.3.2 and in older versions with the
+ * correction of CVE-2023-4863, as in Debian 12. A caller can only make sure that there is memory
+ * (codecs/webp.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,13 +28,27 @@
 
 #define RANGES_MAX 32
 
+/* The first libwebp without the defect, and the size of that allocation: 128 entries of 4 bytes.
+ * Others of this size do not fail either. */
+#define WEBP_MENDED      0x010400
+#define WEBP_TABLE_BYTES 512
+
 static struct shim_page *page;
 static struct {
     uintptr_t begin, end;
+    size_t never_bytes; /* mallocs of this size do not fail; 0: all can */
 } ranges[RANGES_MAX];
 static size_t range_count;
 
 /* ---- the callers ----------------------------------------------------------------------------- */
+
+static bool has_webp_defect(const char *module)
+{
+    int (*version)(void) = NULL;
+    if (strstr(module, "/libwebp."))
+        version = (int (*)(void))dlsym(RTLD_DEFAULT, "WebPGetDecoderVersion");
+    return version && version() < WEBP_MENDED;
+}
 
 static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -42,6 +63,8 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
             continue;
+        if (has_webp_defect(info->dlpi_name))
+            ranges[range_count].never_bytes = WEBP_TABLE_BYTES;
         ranges[range_count].begin = info->dlpi_addr + part->p_vaddr;
         ranges[range_count++].end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
     }
@@ -54,13 +77,15 @@ __attribute__((constructor)) static void map_page(void)
     page = shim_map();
 }
 
-static bool fails(const void *caller)
+/* bytes: of a malloc; 0 for other calls. */
+static bool fails(const void *caller, size_t bytes)
 {
     if (!page || atomic_load(&page->from) == 0)
         return false;
     bool counts = false;
     for (size_t i = 0; i < range_count && !counts; i++)
-        counts = (uintptr_t)caller >= ranges[i].begin && (uintptr_t)caller < ranges[i].end;
+        counts = (uintptr_t)caller >= ranges[i].begin && (uintptr_t)caller < ranges[i].end &&
+                 (bytes == 0 || bytes != ranges[i].never_bytes);
     if (!counts)
         return false;
     unsigned number = atomic_fetch_add(&page->met, 1) + 1, from = atomic_load(&page->from);
@@ -134,7 +159,7 @@ static bool fails_after_lookup(const void *caller)
 {
     if (!ready())
         abort();
-    return fails(caller);
+    return fails(caller, 0);
 }
 #define FAILS fails_after_lookup(__builtin_return_address(0))
 
@@ -142,14 +167,14 @@ void *malloc(size_t size)
 {
     if (!ready())
         return take_first(size);
-    return fails(__builtin_return_address(0)) ? NULL : count(next.malloc(size), 1);
+    return fails(__builtin_return_address(0), size) ? NULL : count(next.malloc(size), 1);
 }
 
 void *calloc(size_t number, size_t size)
 {
     if (!ready())
         return take_first(number * size);
-    return fails(__builtin_return_address(0)) ? NULL : count(next.calloc(number, size), 1);
+    return fails(__builtin_return_address(0), 0) ? NULL : count(next.calloc(number, size), 1);
 }
 
 void *realloc(void *memory, size_t size)

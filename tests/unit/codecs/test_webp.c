@@ -603,6 +603,26 @@ TEST(test_memory_of_hidden_groups)
     picture_free(&plain);
 }
 
+/* libwebp may crash if it gets no memory for lossless pixels or alpha, so the codec asks first.
+ * Sanitizers end the process if more memory is asked for than there can be. */
+TEST(test_memory_is_asked_for)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+    struct picture_file files[] = {lossless_file(40, 30, 3), lossy_file(40, 30, 4, 75)};
+    struct decode_request request = {0};
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        rig_reads(&files[i], STATUS_OK, NULL);
+        rig.info.codec_bytes = PTRDIFF_MAX;
+        assert_int_equal(codec_decode(rig.context, files[i].bytes, files[i].length, &rig.info,
+                                      &request, &rig.limits, &rig.image, &rig.error),
+                         STATUS_OUT_OF_MEMORY);
+        assert_string_equal(rig.error.text, "no memory to decode a WebP");
+        picture_free(&files[i]);
+    }
+}
+
 #else
 
 TEST(test_refused)
