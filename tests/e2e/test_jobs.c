@@ -494,7 +494,7 @@ TEST(test_few_jobs_ahead_after_idle)
 {
     need_engine();
     put_png("tiny.png", .width = 8, .height = 8);
-    put_png("large.png", .width = 1000, .height = 1000);
+    put_png("large.png", .width = 500, .height = 500);
     strcpy(w->ns, "ahead");
     struct process *one = start_ready(1, "--workers=4");
     for (int i = 0; i < 100; i++)
@@ -502,7 +502,7 @@ TEST(test_few_jobs_ahead_after_idle)
     for (int i = 0; i < 100; i++)
         check_done(check_next(w));
     for (int i = 0; i < 80; i++)
-        world_push(w, "{'input':'large.png','output':'l%d.png'}", i);
+        world_push(w, "{'input':'large.png','output':{'path':'l%d.png','compression':9}}", i);
     check_done(check_next(w));
     assert_in_range(redis_integer(w->client, "ZCARD ahead:lease"), 0, 30);
     for (int i = 1; i < 80; i++)
