@@ -29,6 +29,11 @@
 #define FIRST_LENGTH     257
 #define END_OF_BLOCK     256
 
+/* A stream may fill the tables this often, and once more per so many bytes of its output. The
+ * blocks of encoders have more bytes. */
+#define TABLES_LEAST       1024
+#define TABLE_OUTPUT_BYTES 256
+
 #define IS_LITERAL 0x40u
 #define IS_SPECIAL 0x80u
 #define END        0x1000u
@@ -271,11 +276,23 @@ static enum inflate_result read_header(struct inflate *inflate)
     return INFLATE_FULL;
 }
 
-static void set_fixed_codes(struct inflate *inflate)
+/* Whether the tables may be filled once more. Filling them takes as long as inflating some KiB, and
+ * a hostile stream can have a block per ten bytes; zlib is faster then. */
+static bool may_fill_tables(struct inflate *inflate)
+{
+    if (inflate->tables_left == 0)
+        return false;
+    inflate->tables_left--;
+    return true;
+}
+
+static bool set_fixed_codes(struct inflate *inflate)
 {
     uint8_t lengths[FIXED_LITERALS];
     if (inflate->has_fixed_codes)
-        return;
+        return true;
+    if (!may_fill_tables(inflate))
+        return false;
     memset(lengths, 8, 144);
     memset(lengths + 144, 9, 112);
     memset(lengths + 256, 7, 24);
@@ -285,6 +302,7 @@ static void set_fixed_codes(struct inflate *inflate)
     memset(lengths, 5, FIXED_DISTANCES);
     fill_table(inflate->distances, &distance_alphabet, lengths, FIXED_DISTANCES);
     inflate->has_fixed_codes = true;
+    return true;
 }
 
 /* Reads the lengths of the codes of both tables, which are one list. */
@@ -319,7 +337,7 @@ static bool read_codes(struct inflate *inflate, struct cursor *at)
     uint8_t lengths[LITERAL_SYMBOLS + DISTANCE_SYMBOLS] = {0};
     uint32_t table[1 << LENGTH_CODE_BITS];
     unsigned literals = 257 + take(at, 5), distances = 1 + take(at, 5), count = 4 + take(at, 4);
-    if (literals > LITERAL_SYMBOLS || distances > DISTANCE_SYMBOLS)
+    if (literals > LITERAL_SYMBOLS || distances > DISTANCE_SYMBOLS || !may_fill_tables(inflate))
         return false;
     for (unsigned i = 0; i < count; i++) {
         refill(at);
@@ -373,8 +391,8 @@ static enum inflate_result read_block(struct inflate *inflate)
         return INFLATE_BAD;
     if (type == stored)
         return read_stored(inflate);
-    if (type == fixed)
-        set_fixed_codes(inflate);
+    if (type == fixed && !set_fixed_codes(inflate))
+        return INFLATE_BAD;
     inflate->stage = INFLATE_IN_CODES;
     return INFLATE_FULL;
 }
@@ -551,6 +569,7 @@ void inflate_open(struct inflate *inflate, uint64_t output_bytes)
     inflate->in_is_last = inflate->block_is_last = inflate->has_fixed_codes = false;
     inflate->stage = INFLATE_AT_HEADER;
     inflate->output_bytes = output_bytes;
+    inflate->tables_left = TABLES_LEAST + output_bytes / TABLE_OUTPUT_BYTES;
     inflate->has_bmi2 = false;
 #if defined(__x86_64__)
     inflate->has_bmi2 = __builtin_cpu_supports("bmi2");

@@ -3,7 +3,8 @@
  *
  * libdeflate is as fast, but inflates a stream only in one call: it would need memory for all
  * filtered rows of an image, and could not stop at a deadline. A stream that zlib refuses is
- * refused here, too. So are a few that zlib accepts; the caller gives those to zlib.
+ * refused here, too. So are a few that zlib accepts, for example those with very many small blocks;
+ * the caller gives those to zlib.
  *
  * The caller owns both buffers. It gives input until the stream ends, and gets output behind the
  * last INFLATE_WINDOW_BYTES of earlier output, which matches refer to.
@@ -48,6 +49,7 @@ struct inflate {
     bool has_fixed_codes;  /* the tables are those of blocks with fixed codes */
     size_t stored;         /* bytes that are left of a stored block */
     uint64_t output_bytes; /* of the whole stream, as the caller expects it */
+    uint64_t tables_left;  /* how often the tables may still be filled */
     uint32_t checksum;     /* Adler-32, as the stream states it, after INFLATE_ENDED */
     bool has_bmi2;
     uint32_t literals[INFLATE_LITERAL_ENTRIES], distances[INFLATE_DISTANCE_ENTRIES];

@@ -19,6 +19,7 @@ struct source {
     size_t chunk_max;  /* libpng refuses a longer one */
     uint32_t crc;      /* of the chunk's type and of its data up to `at` */
     bool ended;        /* `at` is at the chunk after the last IDAT */
+    size_t piece;      /* of CODEC_BYTES_PER_CHECK, in which the deadline was checked last */
     uint64_t deadline_ns;
 };
 
@@ -67,15 +68,22 @@ static bool begin_chunk(struct source *source)
     return source->chunk_left <= source->chunk_max;
 }
 
+/* Checks the deadline once per piece of the file, which may be full of empty chunks. */
+static bool is_late(struct source *source)
+{
+    size_t piece = source->at / CODEC_BYTES_PER_CHECK;
+    bool is_new = piece != source->piece;
+    source->piece = piece;
+    return is_new && codec_late(source->deadline_ns);
+}
+
 /* Checks the CRC of a chunk that has been read, and begins the next one. */
 static bool end_chunk(struct source *source)
 {
-    size_t piece = source->at / CODEC_BYTES_PER_CHECK;
     if (source->crc != codec_u32(source->bytes + source->at))
         return false;
     source->at += 4;
-    return (source->at / CODEC_BYTES_PER_CHECK == piece || !codec_late(source->deadline_ns)) &&
-           begin_chunk(source);
+    return !is_late(source) && begin_chunk(source);
 }
 
 /* Adds data of IDAT chunks to the input. Returns false at damage and after the deadline. */
@@ -112,7 +120,8 @@ static bool is_ancillary(const uint8_t *chunk)
     for (int i = 4; i < CHUNK_HEAD; i++)
         if (!((chunk[i] >= 'a' && chunk[i] <= 'z') || (chunk[i] >= 'A' && chunk[i] <= 'Z')))
             return false;
-    return (chunk[4] & 0x20) != 0 && !is_type(chunk, "tRNS");
+    /* libpng 1.6.47 and later refuse a third letter in lower case. */
+    return (chunk[4] & 0x20) != 0 && (chunk[6] & 0x20) == 0 && !is_type(chunk, "tRNS");
 }
 
 /* Whether the chunks after the pixels are those that libpng skips, and an empty IEND. */

@@ -13,14 +13,15 @@
 /* ---- files ---- */
 
 enum { MIXED = 5 }; /* filters: 0 to 4, or all in turn */
-enum pixels { SCENE, NOISE, FLAT, PIXELS };
+enum pixels { SCENE, NOISE, FLAT, PIXELS, TWO_VALUES = PIXELS };
 
 struct shape {
     uint32_t width, height, channels;
     enum pixels pixels;
     unsigned filter;
     int level, strategy, window_bits; /* of zlib; window_bits 0: 15 */
-    int memory;                       /* of zlib: 1 makes short blocks; 0: 8 */
+    int memory;                       /* of zlib: 2 makes short blocks; 0: 8 */
+    uInt block_bytes;                 /* a block per so many; 0: as zlib wants */
     size_t idat_bytes;                /* 0: one chunk */
     bool empty_chunks, texts;
 };
@@ -31,7 +32,9 @@ static uint8_t *pixels_of(const struct shape *shape)
     uint8_t *pixels = picture_pixels(shape->width, shape->height, shape->channels, 5);
     uint32_t random = 7;
     for (size_t i = 0; shape->pixels != SCENE && i < bytes; i++)
-        pixels[i] = shape->pixels == NOISE ? (uint8_t)(picture_random(&random) >> 9) : 77;
+        pixels[i] = shape->pixels == FLAT    ? 77
+                    : shape->pixels == NOISE ? (uint8_t)(picture_random(&random) >> 9)
+                                             : (uint8_t)(picture_random(&random) >> 9 & 1);
     return pixels;
 }
 
@@ -69,10 +72,16 @@ static struct picture_file deflated(const struct shape *shape)
                                   shape->window_bits ? shape->window_bits : 15,
                                   shape->memory ? shape->memory : 8, shape->strategy),
                      Z_OK);
-    size_t room = deflateBound(&z, (uLong)rows.length) + 64;
+    size_t room = deflateBound(&z, (uLong)rows.length) + rows.length + 64;
     struct picture_file stream = {picture_allocate(room), 0};
     z.next_out = stream.bytes;
     z.avail_out = (uInt)room;
+    for (size_t left = rows.length; shape->block_bytes > 0 && left > shape->block_bytes;
+         left -= shape->block_bytes) {
+        z.avail_in = shape->block_bytes;
+        assert_int_equal(deflate(&z, Z_BLOCK), Z_OK);
+    }
+    z.avail_in = (uInt)(rows.bytes + rows.length - z.next_in);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     stream.length = z.total_out;
     deflateEnd(&z);
@@ -245,9 +254,21 @@ TEST(test_large_images)
     /* Blocks end where the window, the input and the rows do. */
     for (uint32_t i = 0; i < 24; i++)
         expect_fast(&(struct shape){701, 380 + i, channel_counts[i % 3], (enum pixels)(i % 2),
-                                    MIXED, .level = 1, .memory = 1, .idat_bytes = 8192});
+                                    MIXED, .level = 1, .memory = 2, .idat_bytes = 8192});
     rig.limits.side_max = SIDE_CEILING;
     expect_fast(&(struct shape){SIDE_CEILING, 9, 4, SCENE, MIXED, .level = 1});
+}
+
+/* The tables of very many small blocks take longer than zlib needs for all, so zlib reads them. */
+TEST(test_tiny_blocks)
+{
+    struct shape shape = {
+        4000, 100, 1, TWO_VALUES, 0, .level = 1, .strategy = Z_HUFFMAN_ONLY, .block_bytes = 64};
+    struct picture_file file = make_file(&shape);
+    assert_false(expect_as_libpng(&file));
+    picture_free(&file);
+    shape.block_bytes = 512;
+    expect_fast(&shape);
 }
 
 /* A stream may declare a window that is smaller than its matches are long, which zlib refuses, so
