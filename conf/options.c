@@ -18,9 +18,9 @@
 #define AUTO_MEMORY_CPUS      16
 #define AUTO_PINNED_BYTES_CPU (256 * MIB)
 #define AUTO_HOST_BYTES_CPU   (128 * MIB)
-/* With fewer CPUs, each CPU gets a worker: one worker less would cost more than the loop and Redis
- * lose when they wait for a CPU. */
-#define AUTO_WORKERS_CPUS 8
+/* With fewer CPUs, no worker pauses: one worker less would cost more than the loop and Redis lose
+ * when they wait for a CPU. */
+#define PAUSING_CPUS 8
 /* Memory of the CUDA driver on the host, about, which the options leave to it. */
 #define CUDA_HOST_BYTES (1 * GIB)
 /* Descriptors that may be open at once, besides inputs that wait for a worker, which get the other
@@ -362,11 +362,6 @@ void options_resolve(struct options *options, uint64_t memory_bytes, uint64_t cp
     }
 }
 
-uint64_t options_auto_workers(uint64_t cpus, uint32_t others)
-{
-    return least(cpus >= AUTO_WORKERS_CPUS ? cpus - others : cpus, WORKERS_CEILING);
-}
-
 static uint64_t auto_inflight(uint64_t workers, uint32_t slots)
 {
     return least(2 * workers + slots, INFLIGHT_CEILING);
@@ -403,15 +398,18 @@ uint64_t options_descriptors_min(const struct options *options, uint32_t devices
     return 2 * sum;
 }
 
-void options_resolve_workers(struct options *options, const struct options_host *host)
+uint32_t options_resolve_workers(struct options *options, const struct options_host *host)
 {
     if (options->workers > 0)
-        return;
+        return 0;
     uint64_t others = options_memory_max(options, host);
     uint64_t job = (options->shards > 1 ? 2 : 1) * HEAP_JOB_BYTES;
     uint64_t worker = WORKER_BYTES + (options->inflight ? 0 : 2 * job);
     uint64_t fit = host->memory_bytes > others ? (host->memory_bytes - others) / worker : 0;
-    options->workers = least(options_auto_workers(host->cpus, host->others), fit > 0 ? fit : 1);
+    options->workers = least(least(host->cpus, WORKERS_CEILING), fit > 0 ? fit : 1);
+    uint64_t threads = options->workers + host->others;
+    return host->cpus >= PAUSING_CPUS && threads > host->cpus ? (uint32_t)(threads - host->cpus)
+                                                              : 0;
 }
 
 void options_resolve_inflight(struct options *options, uint32_t slots)

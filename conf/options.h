@@ -74,10 +74,10 @@ struct options_host {
 };
 
 /* Replaces "auto" of workers: one worker per CPU, or fewer if options_memory_max would exceed the
- * memory, but at least one. Call options_resolve first. */
-void options_resolve_workers(struct options *options, const struct options_host *host);
-/* Returns one worker per CPU. With 8 CPUs or more, leaves one CPU for each of `others`. */
-uint64_t options_auto_workers(uint64_t cpus, uint32_t others);
+ * memory, but at least one. Call options_resolve first. Returns the number of workers that have no
+ * CPU of their own while `others` are busy, and pause then (workers_leave_cpus); none with fewer
+ * than 8 CPUs, or if `workers` is a number. */
+uint32_t options_resolve_workers(struct options *options, const struct options_host *host);
 /* Replaces "auto" of inflight. */
 void options_resolve_inflight(struct options *options, uint32_t slots);
 

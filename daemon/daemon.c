@@ -47,6 +47,7 @@ struct daemon {
     struct engine *engine;
     struct test_image *test_image;
     struct workers *workers;
+    uint32_t workers_pausing;    /* at most: workers_leave_cpus */
     struct gpu_check *gpu_check; /* NULL on the CPU engine */
     struct trace *trace;         /* NULL: options trace and timeline are "" */
     struct fetcher *fetcher;
@@ -383,9 +384,9 @@ static void init_handles(struct daemon *daemon)
     listen_to_signals(daemon);
 }
 
-/* The number of busy threads besides the workers, for which the option workers = auto leaves a CPU
- * each. With CUDA these are the loop, which submits the work of all devices, and a Redis on this
- * host. On the CPU engine both need little time. */
+/* The threads besides the workers that each need a CPU while many jobs run. With CUDA these are the
+ * loop, which submits the work of all devices, and a Redis on this host. On the CPU engine both
+ * need little time. */
 static uint32_t other_threads(const struct daemon *daemon)
 {
     if (engine_is_synchronous(daemon->engine))
@@ -418,7 +419,7 @@ static void resolve_for_engine(struct daemon *daemon, const struct machine *mach
         .slots = engine_slots(daemon->engine),
         .ahead = options->inflight > 0 ? 0 : INFLIGHT_AHEAD_MAX + devices * INFLIGHT_DEVICE_MAX,
     };
-    options_resolve_workers(options, &daemon->host);
+    daemon->workers_pausing = options_resolve_workers(options, &daemon->host);
     options_resolve_inflight(options, daemon->host.slots);
     say_limits(machine, options);
     check_memory(daemon);
@@ -531,8 +532,10 @@ static enum exit_status open_parts(struct daemon *daemon)
         .disk_changed = on_disk_changed,
         .context = daemon,
     };
-    if (daemon->workers)
+    if (daemon->workers) {
+        workers_leave_cpus(daemon->workers, daemon->workers_pausing);
         daemon->pipeline = pipeline_create(&parts);
+    }
     if (daemon->pipeline && !engine_is_synchronous(daemon->engine))
         daemon->gpu_check =
             gpu_check_create(&daemon->loop, daemon->engine, daemon->workers, daemon->test_image);

@@ -17,6 +17,8 @@
  * of the option batch). */
 #define COLLECT_MS  2
 #define PATIENT_MAX 32
+/* How often the loop's share of a CPU is measured: workers_leave_cpus. */
+#define SHARE_NS (NS_PER_S / 10)
 
 struct worker {
     struct list_node node;
@@ -39,6 +41,7 @@ struct workers {
                               a task that a worker has begun (ranks_serve), from which new ranks
                               count */
     uint32_t idle;         /* threads that wait for `wanted` */
+    uint32_t running, limit; /* threads in a task, without those given up, and their maximum */
     bool waking;           /* an idle thread was signalled and does not run yet */
     struct list finished;
     bool notified;         /* the loop was woken and will take `finished` */
@@ -54,6 +57,8 @@ struct workers {
     uv_timer_t timer;  /* this and the following members: only the loop thread uses them */
     uint64_t taken_ms; /* when the loop last took a finished task while `timer` did not run, by
                           uv_now */
+    uint32_t pausing_most;                 /* of workers_leave_cpus */
+    uint64_t measured_ns, measured_cpu_ns; /* CLOCK_MONOTONIC, and the loop's CPU time then */
     void (*on_collected)(void *context); /* optional: workers_on_collected */
     void *context;
 };
@@ -81,6 +86,13 @@ static struct list *next_line(struct workers *workers)
     return next;
 }
 
+/* Call with the lock held. The idle threads that may begin a task. */
+static uint32_t count_ready(const struct workers *workers)
+{
+    uint32_t room = workers->running < workers->limit ? workers->limit - workers->running : 0;
+    return room < workers->idle ? room : workers->idle;
+}
+
 /* Call with the lock held. true: the caller must wake the loop. false: another thread has. */
 static bool take_over_notifying(struct workers *workers)
 {
@@ -100,7 +112,7 @@ static bool can_wait(const struct workers *workers, const struct worker_task *ta
  * and it wakes the next one. Otherwise the loop would make a system call for each task. */
 static bool take_over_waking(struct workers *workers)
 {
-    bool must = workers->idle > 0 && !workers->waking && next_line(workers);
+    bool must = count_ready(workers) > 0 && !workers->waking && next_line(workers);
     workers->waking |= must;
     return must;
 }
@@ -114,13 +126,19 @@ static void wait_for_tasks(struct workers *workers)
     workers->waking = false;
 }
 
+/* Call with the lock held. The list whose first task this thread begins; NULL: it must wait. */
+static struct list *line_to_begin(struct workers *workers)
+{
+    return workers->running < workers->limit ? next_line(workers) : NULL;
+}
+
 /* Waits for a task and notes that this worker runs it. NULL: the thread must end. */
 static struct worker_task *take_task(struct worker *worker)
 {
     struct workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct list *line;
-    while (!(line = next_line(workers)) && !workers->stopping)
+    while (!(line = line_to_begin(workers)) && !workers->stopping)
         wait_for_tasks(workers);
     struct worker_task *task = NULL;
     if (line) {
@@ -128,6 +146,7 @@ static struct worker_task *take_task(struct worker *worker)
         task->waiting = false;
         task->worker = worker;
         worker->task = task;
+        workers->running++;
         worker->began_ns = clock_now_ns();
         ranks_serve(&workers->ranks, &task->rank);
     }
@@ -139,11 +158,13 @@ static struct worker_task *take_task(struct worker *worker)
 }
 
 /* Call with the lock held, when a task has returned or goes on to another thread.
- * workers_give_up has already counted the time of a worker that was given up. */
+ * workers_give_up has already done this for a worker that was given up. */
 static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
 {
-    if (!worker->is_given_up)
+    if (!worker->is_given_up) {
         worker->workers->busy_ns += now_ns - worker->began_ns;
+        worker->workers->running--;
+    }
     worker->task = NULL;
     task->worker = NULL;
 }
@@ -249,7 +270,7 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-/* Call with the lock held. The tasks that no worker has begun. To compare with workers->idle, which
+/* Call with the lock held. The tasks that no worker has begun. To compare with count_ready, which
  * still includes threads that were woken for these tasks and do not run yet. */
 static size_t count_waiting(const struct workers *workers)
 {
@@ -263,7 +284,8 @@ uint32_t workers_spare(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
     size_t waiting = count_waiting(workers);
-    uint32_t spare = waiting < workers->idle ? workers->idle - (uint32_t)waiting : 0;
+    uint32_t ready = count_ready(workers);
+    uint32_t spare = waiting < ready ? ready - (uint32_t)waiting : 0;
     pthread_mutex_unlock(&workers->lock);
     return spare;
 }
@@ -271,7 +293,7 @@ uint32_t workers_spare(struct workers *workers)
 bool workers_are_busy(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    bool busy = count_waiting(workers) > workers->idle;
+    bool busy = count_waiting(workers) > count_ready(workers);
     pthread_mutex_unlock(&workers->lock);
     return busy;
 }
@@ -292,6 +314,37 @@ static bool note_taken(struct workers *workers, const struct list *taken)
     return !list_empty(taken) && often;
 }
 
+static void set_limit(struct workers *workers, uint32_t limit)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->limit = limit;
+    bool wakes = take_over_waking(workers);
+    pthread_mutex_unlock(&workers->lock);
+    if (wakes)
+        pthread_cond_signal(&workers->wanted);
+}
+
+static void measure_share(struct workers *workers)
+{
+    uint64_t now_ns = clock_now_ns(), passed_ns = now_ns - workers->measured_ns;
+    if (workers->pausing_most == 0 || passed_ns < SHARE_NS)
+        return;
+    uint64_t cpu_ns = clock_thread_cpu_ns();
+    double share = (double)(cpu_ns - workers->measured_cpu_ns) / (double)passed_ns;
+    double pausing = share < 1 ? share * workers->pausing_most + 0.5 : workers->pausing_most;
+    set_limit(workers, workers->count - (uint32_t)pausing);
+    workers->measured_ns = now_ns;
+    workers->measured_cpu_ns = cpu_ns;
+}
+
+void workers_leave_cpus(struct workers *workers, uint32_t most)
+{
+    assert(most < workers->count);
+    workers->pausing_most = most;
+    workers->measured_ns = clock_now_ns();
+    workers->measured_cpu_ns = clock_thread_cpu_ns();
+}
+
 void workers_collect(struct workers *workers)
 {
     struct list taken;
@@ -305,6 +358,7 @@ void workers_collect(struct workers *workers)
     pthread_mutex_unlock(&workers->lock);
     if (starts)
         uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
+    measure_share(workers);
     bool some = !list_empty(&taken);
     for (struct list_node *node; (node = list_pop(&taken));) {
         struct worker_task *task = container_of(node, struct worker_task, node);
@@ -328,7 +382,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     }
     uv_timer_init(loop, &workers->timer);
     workers->timer.data = workers;
-    workers->count = count;
+    workers->count = workers->limit = count;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
@@ -394,8 +448,12 @@ void workers_give_up(struct workers *workers, struct worker_task *task)
         workers->given_up++;
         workers->away++;
         workers->busy_ns += clock_now_ns() - worker->began_ns;
+        workers->running--;
     }
+    bool wakes = take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
+    if (wakes)
+        pthread_cond_signal(&workers->wanted);
     if (may_replace && !start_thread(workers)) /* uncovered: memory */
         log_error("a worker thread hangs, and no new thread can be started in its place");
 }

@@ -59,6 +59,10 @@ struct workers;
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 /* Sets a function that is called after each batch of calls of `done`. At first there is none. */
 void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context);
+/* Lets threads pause, at most `most`, for which the host has no CPU while the loop thread and Redis
+ * are busy. While the loop needs a share S of a CPU, S x `most` threads, rounded, begin no task.
+ * The share is measured while tasks finish, every 100 ms. At first no thread pauses. */
+void workers_leave_cpus(struct workers *workers, uint32_t most);
 /* Any thread. The caller owns the task and keeps it valid until `done` is called, the task is
  * withdrawn, or `run` has called workers_hand_on. */
 void workers_submit(struct workers *workers, struct worker_task *task);
@@ -95,9 +99,10 @@ struct workers_usage {
     double busy_s; /* time in tasks since the start; of a hanging thread until it was given up */
 };
 struct workers_usage workers_usage(struct workers *workers);
-/* The number of threads that stay idle when each waiting task has got one. Any thread. */
+/* The number of threads that stay idle when each waiting task has got one; a thread that pauses
+ * does not count. Any thread. */
 uint32_t workers_spare(struct workers *workers);
-/* Whether more tasks wait than threads are idle. Any thread. */
+/* Whether more tasks wait than threads are idle that do not pause. Any thread. */
 bool workers_are_busy(struct workers *workers);
 
 /* Waits until all threads have ended all tasks, also those that wait, and have stopped; except

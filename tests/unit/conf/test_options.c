@@ -57,22 +57,28 @@ TEST(memory_follows_the_cpus)
     }
 }
 
+/* One worker per CPU; some pause for the loop and Redis if there are 8 CPUs or more. */
 TEST(workers_leave_cpus_to_others)
 {
-    struct options options = fresh();
-    struct error error = {0};
-    assert_int_equal(options_auto_workers(1, 2), 1);
-    assert_int_equal(options_auto_workers(4, 2), 4);
-    assert_int_equal(options_auto_workers(7, 2), 7);
-    assert_int_equal(options_auto_workers(8, 2), 6);
-    assert_int_equal(options_auto_workers(16, 0), 16);
-    assert_int_equal(options_auto_workers(16, 1), 15);
-    assert_int_equal(options_auto_workers(16, 2), 14);
-    assert_int_equal(options_auto_workers(4096, 2), 1024);
-    assert_true(options_set(&options, "workers", "16", &error));
-    options_resolve_workers(&options, &(struct options_host){.cpus = 64, .others = 2});
-    assert_int_equal(options.workers, 16);
-    options_clear(&options);
+    static const struct {
+        const char *workers;
+        uint64_t cpus, memory_bytes;
+        uint32_t others, expected, pausing;
+    } rows[] = {{"auto", 1, 64 * GIB, 2, 1, 0},        {"auto", 7, 64 * GIB, 2, 7, 0},
+                {"auto", 8, 64 * GIB, 2, 8, 2},        {"auto", 16, 64 * GIB, 0, 16, 0},
+                {"auto", 16, 64 * GIB, 1, 16, 1},      {"auto", 16, 64 * GIB, 2, 16, 2},
+                {"auto", 1025, 999 * GIB, 2, 1024, 1}, {"auto", 4096, 999 * GIB, 2, 1024, 0},
+                {"auto", 16, 4 * MIB, 2, 1, 0},        {"16", 16, 64 * GIB, 2, 16, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct options options = fresh();
+        struct error error = {0};
+        struct options_host host = {
+            .memory_bytes = rows[i].memory_bytes, .cpus = rows[i].cpus, .others = rows[i].others};
+        assert_true(options_set(&options, "workers", rows[i].workers, &error));
+        assert_int_equal(options_resolve_workers(&options, &host), rows[i].pausing);
+        assert_int_equal(options.workers, rows[i].expected);
+        options_clear(&options);
+    }
 }
 
 /* Resolves all options as the daemon does, and returns the bound on its memory. */

@@ -286,6 +286,83 @@ TEST(workers_are_busy_if_tasks_must_wait)
     bench_end();
 }
 
+static atomic_ulong added_ns[2]; /* to the clocks: the time of day, and CPU time */
+
+/* Replaces the C library's function. */
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, time);
+    bool is_cpu = clock == CLOCK_THREAD_CPUTIME_ID;
+    if (is_cpu || clock == CLOCK_MONOTONIC)
+        time->tv_sec += (time_t)(added_ns[is_cpu] / NS_PER_S);
+    return result;
+}
+
+/* The loop needs `percent` of a CPU for a while, then some task has finished. */
+static void use_cpu(uint64_t percent)
+{
+    added_ns[0] += 100 * NS_PER_S;
+    added_ns[1] += percent * NS_PER_S;
+    workers_collect(bench.workers);
+}
+
+TEST(threads_pause_while_the_loop_needs_their_cpus)
+{
+    static const struct {
+        uint64_t percent;
+        uint32_t working;
+    } cases[] = {{0, 4}, {20, 4}, {30, 3}, {70, 3}, {80, 2}, {100, 2}, {140, 2}, {5, 4}, {90, 2}};
+    struct note notes[4];
+    bench_open(COUNT_OF(notes));
+    workers_leave_cpus(bench.workers, 2);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        use_cpu(cases[i].percent);
+        assert_true(await(20, workers_spare(bench.workers) == cases[i].working));
+    }
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        notes[i] = note_of('x', 0, true);
+        assert_int_equal(workers_are_busy(bench.workers), i > 2);
+        workers_submit(bench.workers, &notes[i].task);
+    }
+    sem_wait(&bench.begun);
+    sem_wait(&bench.begun);
+    assert_int_equal(workers_usage(bench.workers).busy, 2);
+    assert_int_equal(sem_trywait(&bench.begun), -1);
+    use_cpu(50);
+    sem_wait(&bench.begun);
+    use_cpu(10);
+    sem_wait(&bench.begun);
+    for (size_t i = 0; i < COUNT_OF(notes); i++)
+        sem_post(&bench.gate);
+    run_until_done(COUNT_OF(notes));
+    bench_end();
+}
+
+/* A thread that hangs does not count, and the end of the pool waits for no other. */
+TEST(threads_that_pause_replace_one_that_hangs)
+{
+    struct note gate = note_of('g', 0, true), other = note_of('h', 0, true),
+                a = note_of('a', 0, false);
+    bench_open(2);
+    workers_leave_cpus(bench.workers, 1);
+    use_cpu(100);
+    submit_and_wait(&gate);
+    workers_submit(bench.workers, &other.task);
+    assert_true(workers_are_busy(bench.workers));
+    workers_give_up(bench.workers, &gate.task);
+    sem_wait(&bench.begun);
+    workers_submit(bench.workers, &a.task);
+    assert_int_equal(workers_usage(bench.workers).busy, 1);
+    sem_post(&bench.gate);
+    sem_post(&bench.gate);
+    workers_stop(bench.workers);
+    assert_string_equal(bench.order, "a");
+    uv_run(&bench.loop, UV_RUN_DEFAULT);
+    await(20, workers_away(bench.workers) == 0);
+    workers_destroy(bench.workers);
+    assert_int_equal(uv_loop_close(&bench.loop), 0);
+}
+
 static int first_ends[2], second_ends[2]; /* pipes */
 static atomic_uint busy_at_close;         /* when second_ends[1] was closed */
 
