@@ -4,6 +4,9 @@
  *
  * The test writes the files itself, with any filters, settings of zlib and sizes of IDAT chunks.
  */
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <zlib.h>
 
 #include "codecs/png/png_stream.h"
@@ -470,6 +473,62 @@ TEST(test_deadline)
     assert_non_null(strstr(result.error.text, " of 1500 rows"));
     free(result.block);
     picture_free(&file);
+}
+
+static uint64_t calls; /* of the clock since the last decode began; 0: the real clock */
+
+/* Replaces the C library's function: a clock of which each call takes a second. */
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (clock != CLOCK_MONOTONIC || calls == 0)
+        return (int)syscall(SYS_clock_gettime, clock, time);
+    *time = (struct timespec){.tv_sec = (time_t)calls++};
+    return 0;
+}
+
+/* Inserts a chunk without data again and again. */
+static void insert_chunks(struct picture_file *file, size_t at, const char *type, size_t bytes)
+{
+    struct picture_file one = {NULL, 0};
+    add_chunk(&one, type, NULL, 0);
+    uint8_t *all = picture_allocate(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        all[i] = one.bytes[i % one.length];
+    picture_insert(file, at, all, bytes / one.length * one.length);
+    free(all);
+    picture_free(&one);
+}
+
+/* The deadline passes in chunks without data, before, in and after the stream. */
+TEST(test_deadline_between_chunks)
+{
+    enum { megabytes = 6, deadline_s = 12 };
+    static const struct {
+        const char *type;
+        unsigned after; /* IDAT chunks */
+    } places[] = {{"IDAT", 0}, {"IDAT", 1}, {"IDAT", 2}, {"tEXt", 2}};
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        static struct result result;
+        struct picture_file file =
+            make_file(&(struct shape){60, 40, 3, NOISE, MIXED, .level = 0, .idat_bytes = 4000});
+        size_t at = find_chunk(&file, "IDAT", NULL);
+        for (unsigned n = 0; n < places[i].after; n++)
+            at += PNG_CHUNK_OVERHEAD + picture_get32(file.bytes + at);
+        insert_chunks(&file, at, places[i].type, megabytes * MIB);
+        assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+        for (int by_libpng = 0; by_libpng < 2; by_libpng++) {
+            calls = 1;
+            rig.limits.deadline_ns = deadline_s * NS_PER_S;
+            decode_as(by_libpng ? png_decode_by_libpng : png_decode, &file, &result);
+            assert_in_range(calls, deadline_s, deadline_s + 3);
+            calls = 0;
+            rig.limits.deadline_ns = 0;
+            assert_int_equal(result.error.status, STATUS_DECODE_LIMIT);
+            assert_non_null(strstr(result.error.text, "the deadline for decoding passed after "));
+            free(result.block);
+        }
+        picture_free(&file);
+    }
 }
 
 TEST_MAIN(.name = "png stream", .each_setup = rig_setup, .each_teardown = rig_teardown)
