@@ -79,6 +79,8 @@ if [ "${1:-}" = peers ]; then
     need_module numpy python3-numpy
     need_module scipy python3-scipy
     need_module blurhash python3-blurhash
+    need_command redis-server redis-server
+    need_command pngcheck pngcheck
     /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = bench-formats ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"

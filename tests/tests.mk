@@ -312,9 +312,9 @@ check-clients: commands = tests/scripts/test_clients.sh $(O) 20 4000
 check-page: packages = page
 check-page: programs = all
 check-page: commands = /usr/bin/python3 -B tests/page/check_page.py $(O)
-## check-peers: compare the operations with OpenCV and Pillow byte for byte (Debian's, and Pillow 12.3 from PyPI)
+## check-peers: compare the operations and PNGs with OpenCV and Pillow byte for byte (Debian's, and Pillow 12.3 from PyPI)
 check-peers: packages = peers
-check-peers: programs = $(tools)/apply
+check-peers: programs = all $(tools)/apply $(tools)/png_corpus
 check-peers: commands = { test -x $(O)/pillow/bin/pip || /usr/bin/python3 -m venv --system-site-packages $(O)/pillow; } && \
   { $(O)/pillow/bin/pip install -q 'pillow==12.3.*' || rm -rf $(O)/pillow; } && tests/run.sh $(O) peers
 
