@@ -1,6 +1,7 @@
 /* Tests that libpng reads the files of the PNG encoder, with all of their chunks, and warns of
  * nothing. tests/peers/check_png.py gives them to other readers. */
 #include <setjmp.h>
+#include <sys/syscall.h>
 
 #include <png.h>
 
@@ -133,6 +134,37 @@ TEST(test_metadata)
     picture_free(&icc);
     picture_free(&gray);
     picture_free(&exif);
+}
+
+static uint64_t calls; /* of the clock; 0: the real clock */
+
+/* Replaces the C library's function: a clock of which each call takes a second. */
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (clock != CLOCK_MONOTONIC || calls == 0)
+        return (int)syscall(SYS_clock_gettime, clock, time);
+    *time = (struct timespec){.tv_sec = (time_t)calls++};
+    return 0;
+}
+
+/* Of which one may take zlib 150 ms. */
+TEST(test_deadline_in_wide_rows)
+{
+    static const uint32_t size[2] = {16384, 16};
+    struct image image = make_image(size, 4, 1);
+    for (int level = 3; level <= 9; level += 6) {
+        struct rig_sink sink = {.bytes_max = 0};
+        struct encode_request request = {.format = format_by_name("png"),
+                                         .encoder.compression = level,
+                                         .deadline_ns = 9 * NS_PER_S};
+        calls = 1;
+        enum status status = rig_encode_into(&rig, &image, &request, 4096, &sink);
+        assert_in_range(calls, 9, 12);
+        calls = 0;
+        assert_int_equal(status, STATUS_TIMEOUT);
+        picture_free(&sink.file);
+    }
+    free(image.pixels);
 }
 
 TEST_MAIN(.name = "png files", .each_setup = rig_setup, .each_teardown = rig_teardown)
