@@ -3,6 +3,9 @@
 
 /* The most chunks with text, palettes and unknown data that libpng keeps of a file. */
 #define CHUNKS_MAX 100
+/* How often the deadline is checked while libpng reads the file. A chunk takes at least three
+ * reads, and one of a few KiB may be a profile of 4 MiB. */
+#define READS_PER_CHECK 16
 
 static void stop_late_decode(struct png_state *state)
 {
@@ -27,7 +30,7 @@ static void source_read(png_structp png, png_bytep to, size_t count)
     memcpy(to, state->bytes + state->at, count);
     size_t piece = state->at / CODEC_BYTES_PER_CHECK;
     state->at += count;
-    if (state->at / CODEC_BYTES_PER_CHECK != piece)
+    if (++state->reads % READS_PER_CHECK == 0 || state->at / CODEC_BYTES_PER_CHECK != piece)
         stop_late_decode(state);
 }
 

@@ -37,6 +37,7 @@ struct png_state {
     const uint8_t *bytes;
     size_t length, at;        /* of the file; at: offset of the next byte that libpng reads */
     uint64_t deadline_ns;     /* of decoding */
+    unsigned reads;           /* calls of libpng for bytes of the file */
     uint32_t rows, rows_done; /* rows is 0 until libpng has read the header */
     int pass, passes;         /* of an interlaced image; else one pass */
     struct codec_sink *sink;

@@ -531,4 +531,32 @@ TEST(test_deadline_between_chunks)
     }
 }
 
+/* Profiles that take long to inflate, which libpng refuses one by one. */
+TEST(test_deadline_between_profiles)
+{
+    enum { profiles = 60, profile_bytes = 4 * MIB - 4, deadline_s = 12 };
+    struct picture_file file = make_png(.width = 8, .height = 8, .colour_type = 2);
+    struct picture_file icc = picture_icc(profile_bytes, "RGB "), chunk = {NULL, 0};
+    memset(icc.bytes + 128, 0xFF, 4); /* more tags than there is room for */
+    memset(icc.bytes + 132, 0, icc.length - 132);
+    uLongf length = compressBound(profile_bytes);
+    uint8_t *deflated_icc = picture_allocate(length);
+    assert_int_equal(compress2(deflated_icc, &length, icc.bytes, icc.length, 9), Z_OK);
+    picture_append(&chunk, "icc\0", 5);
+    picture_append(&chunk, deflated_icc, length);
+    for (int i = 0; i < profiles; i++)
+        picture_png_insert(&file, "IDAT", "iCCP", chunk.bytes, chunk.length);
+    assert_in_range(file.length, 100 * KIB, 256 * KIB - 1);
+    calls = 1;
+    rig.limits.deadline_ns = deadline_s * NS_PER_S;
+    enum status status = rig_probe(&rig, &file);
+    assert_in_range(calls, deadline_s, deadline_s + 3);
+    calls = 0;
+    assert_int_equal(status, STATUS_DECODE_LIMIT);
+    free(deflated_icc);
+    picture_free(&chunk);
+    picture_free(&icc);
+    picture_free(&file);
+}
+
 TEST_MAIN(.name = "png stream", .each_setup = rig_setup, .each_teardown = rig_teardown)
