@@ -92,16 +92,40 @@ static struct picture_file deflated(const struct shape *shape)
     return stream;
 }
 
+/* Writes a chunk and returns its end. */
+static uint8_t *put_chunk(uint8_t *to, const char *type, const uint8_t *data, size_t count)
+{
+    picture_put32(to, (uint32_t)count);
+    memcpy(to + 4, type, 4);
+    if (count > 0)
+        memcpy(to + 8, data, count);
+    picture_put32(to + 8 + count, (uint32_t)crc32(0, to + 4, (uInt)(4 + count)));
+    return to + PNG_CHUNK_OVERHEAD + count;
+}
+
 static void add_chunk(struct picture_file *file, const char *type, const uint8_t *data,
                       size_t count)
 {
-    uint8_t head[8], crc[4];
-    picture_put32(head, (uint32_t)count);
-    memcpy(head + 4, type, 4);
-    picture_put32(crc, (uint32_t)crc32(crc32(0, head + 4, 4), count ? data : crc, (uInt)count));
-    picture_append(file, head, sizeof head);
-    picture_append(file, data, count);
-    picture_append(file, crc, sizeof crc);
+    uint8_t *chunk = picture_allocate(PNG_CHUNK_OVERHEAD + count);
+    picture_append(file, chunk, (size_t)(put_chunk(chunk, type, data, count) - chunk));
+    free(chunk);
+}
+
+/* Appends all IDAT chunks at once, because there may be ten thousands. */
+static void add_stream(struct picture_file *file, const struct picture_file *stream,
+                       const struct shape *shape)
+{
+    size_t piece = shape->idat_bytes ? shape->idat_bytes : stream->length;
+    size_t chunks = 2 * (stream->length / piece + 1);
+    uint8_t *all = picture_allocate(stream->length + chunks * PNG_CHUNK_OVERHEAD), *to = all;
+    for (size_t at = 0; at < stream->length; at += piece) {
+        size_t left = stream->length - at;
+        if (shape->empty_chunks)
+            to = put_chunk(to, "IDAT", NULL, 0);
+        to = put_chunk(to, "IDAT", stream->bytes + at, left < piece ? left : piece);
+    }
+    picture_append(file, all, (size_t)(to - all));
+    free(all);
 }
 
 static struct picture_file make_file(const struct shape *shape)
@@ -115,14 +139,7 @@ static struct picture_file make_file(const struct shape *shape)
     add_chunk(&file, "IHDR", header, sizeof header);
     if (shape->texts)
         add_chunk(&file, "tEXt", (const uint8_t *)"Comment\0hello", 13);
-    for (size_t at = 0; at < stream.length;) {
-        size_t count = shape->idat_bytes ? shape->idat_bytes : stream.length;
-        count = count < stream.length - at ? count : stream.length - at;
-        if (shape->empty_chunks)
-            add_chunk(&file, "IDAT", NULL, 0);
-        add_chunk(&file, "IDAT", stream.bytes + at, count);
-        at += count;
-    }
+    add_stream(&file, &stream, shape);
     if (shape->texts) {
         add_chunk(&file, "tIME", (const uint8_t *)"\7\xE8\1\1\1\1\1", 7);
         add_chunk(&file, "zzZz", (const uint8_t *)"anything", 8);
@@ -489,14 +506,11 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 /* Inserts a chunk without data again and again. */
 static void insert_chunks(struct picture_file *file, size_t at, const char *type, size_t bytes)
 {
-    struct picture_file one = {NULL, 0};
-    add_chunk(&one, type, NULL, 0);
-    uint8_t *all = picture_allocate(bytes);
-    for (size_t i = 0; i < bytes; i++)
-        all[i] = one.bytes[i % one.length];
-    picture_insert(file, at, all, bytes / one.length * one.length);
+    uint8_t *all = picture_allocate(bytes), *to = all;
+    while (to + PNG_CHUNK_OVERHEAD <= all + bytes)
+        to = put_chunk(to, type, NULL, 0);
+    picture_insert(file, at, all, (size_t)(to - all));
     free(all);
-    picture_free(&one);
 }
 
 /* The deadline passes in chunks without data, before, in and after the stream. */
