@@ -156,6 +156,36 @@ static void an_urgent_job_overtakes(struct rig *rig)
     rig_wait_done(rig, 20, "large");
 }
 
+/* The first job in the line waits for room for an overlay from a key. Jobs after it wait for room
+ * for their inputs, which have used up the budget of large keys. All are fetched together, because
+ * later jobs would not read their inputs. */
+static void inputs_after_an_overlay(struct rig *rig)
+{
+    enum { input_bytes = 1800000, others = 4 };
+    char jobs[1 + others][160] = {
+        "{\"id\":\"n0\",\"input\":\"p.jpg\",\"output\":\"n0.png\",\"ops\":[{\"op\":\"composite\","
+        "\"input\":{\"key\":\"gpuimgd:img:over\"}}]}"};
+    rig_put_large_file(rig, "large.jpg", FILE_BYTES);
+    world_set_picture(&rig->world, "gpuimgd:img:over",
+                      make_png(.width = 600, .height = 450, .colour_type = 6));
+    world_set_picture(&rig->world, "gpuimgd:img:in", picture_padded(input_bytes));
+    start_with_victim(rig, HOST_BYTES, 50);
+    for (int i = 0; i <= others; i++) {
+        rig_expects(rig, text_of("n%d", i));
+        if (i > 0)
+            snprintf(
+                jobs[i], sizeof jobs[i],
+                "{\"id\":\"n%d\",\"input\":{\"key\":\"gpuimgd:img:in\"},\"output\":\"n%d.png\"}", i,
+                i);
+    }
+    freeReplyObject(redisCommand(rig->world.client, "LPUSH gpuimgd:jobs %s %s %s %s %s", jobs[0],
+                                 jobs[1], jobs[2], jobs[3], jobs[4]));
+    saw_waiting(rig, 1 + others);
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_done(rig, "n");
+}
+
 const struct fault_case room_faults[] = {
     CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
          "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
@@ -172,5 +202,7 @@ const struct fault_case room_faults[] = {
          "attempt 1"),
     CASE("6 jobs that wait for one worker", "a job of list 9", an_urgent_job_overtakes,
          "it hangs; 6 wait; fetched; victim; urgent; 6 done once"),
+    CASE("large inputs from keys", "there is no room for an overlay before them",
+         inputs_after_an_overlay, "it hangs; 5 wait for memory; 5 done once"),
     {.name = NULL},
 };
