@@ -86,6 +86,7 @@ struct decode_request {
 struct encode_request {
     const struct format *format;
     struct encoder_settings encoder;
+    bool bilevel; /* the image is gray, and its pixels are 0 or 255: a PNG has 1 bit per pixel */
     /* Metadata to write, or NULL; in the form of struct image_info. */
     const uint8_t *icc; /* RGB profile; written only with 3 or 4 channels */
     size_t icc_bytes;

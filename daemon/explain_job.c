@@ -323,14 +323,15 @@ static bool add_parameter(cJSON *object, enum encoder_parameter parameter, int v
     return add_number(object, row->name, value);
 }
 
-/* Adds all parameters that the format's encoder takes, with their defaults. */
+/* Adds all parameters that the format's encoder takes, with their defaults. Some have none. */
 static bool add_parameters(cJSON *item, const struct format *format,
                            struct encoder_settings settings)
 {
     cJSON *object = cJSON_AddObjectToObject(item, "parameters");
     bool ok = object != NULL;
     for (unsigned i = 0; i < PARAMETER_COUNT && ok; i++)
-        if (format->parameters >> i & 1)
+        if (format->parameters >> i & 1 &&
+            *encoder_setting(&settings, i) >= encoder_parameters[i].min)
             ok = add_parameter(object, i, *encoder_setting(&settings, i));
     return ok;
 }

@@ -13,4 +13,5 @@ const struct codec codec_png = {
     .decode = png_decode,
     .encode = png_encode,
     .encoded_bytes = png_encoded_bytes,
+    .encoder_bytes = png_encoder_bytes,
 };

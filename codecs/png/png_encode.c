@@ -1,4 +1,5 @@
 /* png_encode.c - writes PNGs: headers with libpng, pixels with libpng or the own encoder. */
+#include "codecs/png/png_samples.h"
 #include "codecs/png/png_state.h"
 #include "codecs/png/png_writer.h"
 
@@ -49,11 +50,6 @@ static void sink_no_flush(png_structp png) /* uncovered: promise */
     (void)png; /* sink_put flushes full buffers, and write_rows the last one */
 }
 
-static bool is_own_level(int compression)
-{
-    return compression >= 1 && compression <= OWN_LEVEL_MAX;
-}
-
 /* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
  * refuse to write an image with a bad profile; earlier versions leave the profile out. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
@@ -62,11 +58,73 @@ static bool can_write_profile(const uint8_t *icc, size_t bytes)
     return codec_icc_is_rgb(icc, bytes) && (icc[version_at] < 4 || bytes % 4 == 0);
 }
 
-static void open_writer(struct png_state *state, const struct image *src,
-                        const struct encode_request *request)
+/* ---- the image header ---- */
+
+/* Chooses a palette or fewer bits, if the request asks for it. */
+static void open_samples(struct png_state *state, const struct image *src,
+                         const struct encode_request *request)
+{
+    uint32_t colours = request->bilevel ? 0 : (uint32_t)request->encoder.colors;
+    if (!request->bilevel && colours == 0)
+        return;
+    state->samples = png_samples_create(src->width, src->height, colours);
+    if (state->samples == NULL)
+        codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the palette of a PNG");
+    if (!png_samples_find(state->samples, src, request->deadline_ns))
+        codec_fail(state, STATUS_TIMEOUT,
+                   "the deadline for encoding passed before the palette was found");
+}
+
+/* Whether rows are filtered for zlib. Differences of indices mean nothing, and those of bytes with
+ * several pixels little. Filters would hide the repetitions. */
+static bool suits_filters(const struct png_state *state)
+{
+    return state->samples == NULL || (state->samples->is_gray && state->samples->depth == 8);
+}
+
+/* Whether the own encoder writes the rows. Indices of a palette need zlib's search for repetitions.
+ * With 1 bit per pixel, after otsu, files of the own encoder are a sixth smaller than those of zlib
+ * at level 3, and take a fifth of the time (means of photographs and drawings). */
+static bool suits_own(const struct png_state *state, int compression)
+{
+    return compression >= 1 && compression <= OWN_LEVEL_MAX &&
+           (suits_filters(state) || state->samples->depth == 1);
+}
+
+static void set_palette(struct png_state *state)
+{
+    const struct png_palette_entries *entries = state->samples->entries;
+    png_color colours[PNG_COLOURS_MAX];
+    png_byte alphas[PNG_COLOURS_MAX];
+    for (uint32_t i = 0; i < entries->count; i++) {
+        const uint8_t *rgba = entries->rgba[i];
+        colours[i] = (png_color){rgba[0], rgba[1], rgba[2]};
+        alphas[i] = rgba[3];
+    }
+    png_set_PLTE(state->png, state->info, colours, (int)entries->count);
+    if (entries->with_alpha > 0)
+        png_set_tRNS(state->png, state->info, alphas, (int)entries->with_alpha, NULL);
+    png_set_check_for_invalid_index(state->png, 0); /* they are valid */
+}
+
+static void set_header(struct png_state *state, const struct image *src)
 {
     static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY, [3] = PNG_COLOR_TYPE_RGB,
                                 [4] = PNG_COLOR_TYPE_RGB_ALPHA};
+    const struct png_samples *samples = state->samples;
+    int type = samples == NULL    ? types[src->channels]
+               : samples->is_gray ? PNG_COLOR_TYPE_GRAY
+                                  : PNG_COLOR_TYPE_PALETTE;
+    png_set_IHDR(state->png, state->info, src->width, src->height,
+                 samples == NULL ? 8 : (int)samples->depth, type, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (type == PNG_COLOR_TYPE_PALETTE)
+        set_palette(state);
+}
+
+static void open_writer(struct png_state *state, const struct image *src,
+                        const struct encode_request *request)
+{
     state->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, state, png_on_error,
                                            png_on_warning, state, png_allocate, NULL);
     state->info = state->png != NULL ? png_create_info_struct(state->png) : NULL;
@@ -77,10 +135,10 @@ static void open_writer(struct png_state *state, const struct image *src,
     png_set_write_fn(png, state, sink_write, sink_no_flush);
     png_set_compression_level(png, request->encoder.compression);
     png_set_filter(png, PNG_FILTER_TYPE_BASE,
-                   request->encoder.compression == 0 ? PNG_FILTER_NONE : PNG_ALL_FILTERS);
+                   request->encoder.compression == 0 || !suits_filters(state) ? PNG_FILTER_NONE
+                                                                              : PNG_ALL_FILTERS);
     png_set_compression_buffer_size(png, IDAT_BYTES);
-    png_set_IHDR(png, state->info, src->width, src->height, 8, types[src->channels],
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    set_header(state, src);
     png_set_benign_errors(png, 1);
     struct image_density density;
     if (codec_convert_density(&request->density, DENSITY_METRE, PNG_UINT_31_MAX, &density))
@@ -90,6 +148,8 @@ static void open_writer(struct png_state *state, const struct image *src,
         png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,
                      (png_uint_32)request->icc_bytes);
 }
+
+/* ---- metadata ---- */
 
 /* Writes EXIF and XMP. Call it before the pixels are written: EXIF must precede them. */
 static void write_metadata(struct png_state *state, const struct encode_request *request)
@@ -107,6 +167,8 @@ static void write_metadata(struct png_state *state, const struct encode_request 
     png_write_chunk_end(state->png);
 }
 
+/* ---- pixels ---- */
+
 static bool is_late(const struct png_state *state, const struct image *src, uint64_t deadline_ns)
 {
     bool checks = src->stride >= WIDE_ROW_BYTES || state->rows_done % CODEC_ROWS_PER_CHECK == 0;
@@ -120,6 +182,8 @@ static void write_rows(struct png_state *state, const struct image *src,
     state->rows = src->height;
     for (; state->rows_done < src->height; state->rows_done++) {
         const uint8_t *row = src->pixels + state->rows_done * src->stride;
+        if (state->samples != NULL)
+            row = png_samples_row(state->samples, row);
         if (state->writer != NULL)
             png_writer_row(state->writer, row);
         else
@@ -141,9 +205,14 @@ static void write_rows(struct png_state *state, const struct image *src,
 static void open_rows(struct png_state *state, const struct image *src,
                       const struct encode_request *request)
 {
-    if (!is_own_level(request->encoder.compression))
+    const struct png_samples *samples = state->samples;
+    if (!suits_own(state, request->encoder.compression))
         return;
-    state->writer = png_writer_open(src->width, src->height, src->channels, NULL, sink_put, state);
+    /* The units of filters are bytes if samples have fewer bits. */
+    state->writer =
+        samples == NULL
+            ? png_writer_open(src->width, src->height, src->channels, NULL, sink_put, state)
+            : png_writer_open((uint32_t)samples->row_bytes, src->height, 1, NULL, sink_put, state);
     if (state->writer == NULL)
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory to write a PNG");
 }
@@ -155,6 +224,7 @@ enum status png_encode(void *opaque, const struct image *src,
     struct png_state *state = opaque;
     *state = (struct png_state){.error = error, .encoding = true, .sink = sink};
     if (setjmp(state->jump) == 0) {
+        open_samples(state, src, request);
         open_writer(state, src, request);
         open_rows(state, src, request);
         png_write_info(state->png, state->info);
@@ -162,6 +232,7 @@ enum status png_encode(void *opaque, const struct image *src,
         write_rows(state, src, request);
     }
     png_writer_close(state->writer);
+    png_samples_destroy(state->samples);
     png_destroy_write_struct(&state->png, &state->info);
     return error->status;
 }
@@ -172,7 +243,13 @@ enum status png_encode(void *opaque, const struct image *src,
 size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                          const struct encoder_settings *settings)
 {
-    (void)settings;
-    size_t rows = ((size_t)width * channels + 1) * height;
+    size_t rows = ((size_t)width * (settings->colors > 0 ? 1 : channels) + 1) * height;
     return rows + rows / 1024;
+}
+
+size_t png_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                         const struct encoder_settings *settings)
+{
+    (void)channels;
+    return settings->colors > 0 ? png_samples_bytes(width, height, (uint32_t)settings->colors) : 0;
 }

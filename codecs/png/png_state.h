@@ -42,6 +42,7 @@ struct png_state {
     int pass, passes;         /* of an interlaced image; else one pass */
     struct codec_sink *sink;
     size_t used;              /* bytes in the sink's buffer */
+    struct png_samples *samples; /* NULL: those of the image are written as they are */
     struct png_writer *writer; /* of the pixels; NULL: libpng writes them */
 };
 
@@ -67,4 +68,6 @@ codec_decode_fn png_decode;
 codec_decode_fn png_decode_by_libpng;
 codec_encode_fn png_encode;
 size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                         const struct encoder_settings *settings);
+size_t png_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                          const struct encoder_settings *settings);

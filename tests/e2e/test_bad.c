@@ -221,6 +221,20 @@ TEST(test_bad_keys)
     RUN_BAD(jobs);
 }
 
+TEST(test_bad_colors)
+{
+    static const struct bad jobs[] = {
+        {"{'input':'good.jpg','output':{'path':'x.png','colors':0}}", "bad_job",
+         "output.colors is 0; it must be an integer from 2 to 256"},
+        {"{'input':'good.jpg','output':{'path':'x.png','colors':1}}", "bad_job", "colors is 1"},
+        {"{'input':'good.jpg','output':{'path':'x.png','colors':257}}", "bad_job", "257"},
+        {"{'input':'good.jpg','output':{'path':'x.png','colors':'x'}}", "bad_job", "colors"},
+        {"{'input':'good.jpg','output':{'path':'x.jpg','colors':16}}", "bad_job",
+         "output.colors is a key of png, but \"x.jpg\" is written as jpeg; omit it"},
+    };
+    RUN_BAD(jobs);
+}
+
 TEST(test_bad_job_keeps_its_id)
 {
     cJSON *result = check_answer(w, "{'id':'mine','meta':{'a':1},'input':'good.jpg',"

@@ -218,6 +218,10 @@ TEST(test_parameters)
     cJSON_Delete(json);
     free(out);
     free(err);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a.png',"
+                        "'colors':16}}",
+                        0, ""),
+                "output   a.png: png, 640 x 427 x 3, colors 16\n", NULL);
     check_lines(explain("{'input':'cat.jpg','output':{'path':'a.jpg','subsampling':'gray'},"
                         "'orient':false}", 0, ""),
                 "decode   luma", "640 x 427 x 1, subsampling gray\n", "no pass", NULL);

@@ -287,6 +287,65 @@ TEST(test_output_formats)
     raster_clear(&edges);
 }
 
+/* The bit depth and the colour type in the header of an output. */
+static void check_header(const char *name, int depth, int type)
+{
+    uint8_t head[26] = {0};
+    FILE *file = fopen(out_path(name), "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+    fclose(file);
+    if (head[24] != depth || head[25] != type)
+        fail_msg("%s has colour type %d with %d bits", name, head[25], head[24]);
+}
+
+static size_t count_colours(const struct raster *raster)
+{
+    uint32_t seen[256];
+    size_t count = 0, pixels = (size_t)raster->width * raster->height;
+    for (size_t i = 0, at; i < pixels && count < 256; i++) {
+        uint32_t colour = 0;
+        memcpy(&colour, raster->pixels + i * raster->channels, raster->channels);
+        for (at = 0; at < count && seen[at] != colour; at++) {
+        }
+        if (at == count)
+            seen[count++] = colour;
+    }
+    return count;
+}
+
+/* A palette is exact if it can be. */
+TEST(test_palettes)
+{
+    enum { gray = 0, palette = 3 };
+    need_engine();
+    put_jpeg("f.jpg", .width = 333, .height = 200);
+    put_png("few.png", .width = 77, .height = 50, .colour_type = 3, .bit_depth = 4,
+            .transparent = true);
+    check_done(check_answer(
+        w, "{'input':'f.jpg','outputs':[{'output':{'path':'p9.png','colors':9}},"
+           "{'output':{'path':'p256.png','colors':256,'compression':9}},"
+           "{'output':{'path':'t.png','colors':2},'ops':['threshold']},"
+           "{'output':{'key':'gpuimgd:img:k','format':'png','colors':2},'ops':['otsu']}]}"));
+    check_header("p9.png", 4, palette);
+    check_header("p256.png", 8, palette);
+    check_header("t.png", 1, gray);
+    struct raster nine = world_load_out(w, "p9.png");
+    assert_in_range(count_colours(&nine), 5, 9);
+    raster_clear(&nine);
+    check_output(w, "p9.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 128);
+    check_output(w, "p256.png", world_load_in(w, "f.jpg", RASTER_COLOUR), 64);
+
+    struct raster wanted = world_load_in(w, "f.jpg", RASTER_LUMA);
+    for (size_t i = 0; i < (size_t)wanted.width * wanted.height; i++)
+        wanted.pixels[i] = wanted.pixels[i] > 127 ? 255 : 0;
+    check_output(w, "t.png", wanted, 0);
+
+    check_done(check_answer(w, "{'input':'few.png','output':{'path':'x.png','colors':16}}"));
+    check_header("x.png", 4, palette);
+    check_output(w, "x.png", world_load_in(w, "few.png", RASTER_COLOUR), 0);
+}
+
 TEST(test_background)
 {
     need_engine();

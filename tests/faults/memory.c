@@ -184,7 +184,7 @@ static void small(struct rig *rig)
 /* Input and output are keys, and the result goes to its own list. */
 static const char png_job[] =
     "{'id':'x','meta':7,'input':{'key':'gpuimgd:img:in'},'reply_to':'gpuimgd:reply:r','output':"
-    "{'key':'gpuimgd:img:a'},'ops':[{'op':'unsharp','sigma':1},'rotate',"
+    "{'key':'gpuimgd:img:a','colors':16},'ops':[{'op':'unsharp','sigma':1},'rotate',"
     "{'op':'levels','in_black':9},{'op':'convolve','kernel':[[0,1,0],[1,2,1],[0,1,0]]},"
     "{'op':'median'},'invert']}";
 

@@ -96,8 +96,10 @@ static void check_job(const struct job *job, const struct job_rules *rules)
         struct encoder_settings encoder = output->encoder;
         for (unsigned p = 0; p < PARAMETER_COUNT; p++) {
             int value = *encoder_setting(&encoder, p);
-            FUZZ_MUST(value >= encoder_parameters[p].min && value <= encoder_parameters[p].max);
-            FUZZ_MUST((output->given >> p & 1) || value == encoder_parameters[p].standard);
+            if (output->given >> p & 1)
+                FUZZ_MUST(value >= encoder_parameters[p].min && value <= encoder_parameters[p].max);
+            else
+                FUZZ_MUST(value == encoder_parameters[p].standard);
         }
         FUZZ_MUST(!output->ops || cJSON_IsArray(output->ops));
         FUZZ_MUST(cJSON_GetArraySize(output->ops) <= JOB_OPS_MAX);

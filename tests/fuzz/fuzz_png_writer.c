@@ -1,11 +1,13 @@
 /*
  * fuzz_png_writer.c - any bytes as the pixels of an image for the own PNG encoder: libpng and zlib
- * read the file, and the plain kernels write the same one as the fast kernels.
+ * read the file, and the plain kernels write the same one as the fast kernels. A palette is exact
+ * if it can be, and takes the memory that is reserved for it.
  *
  * The first bytes are the width, the height, the channels and how the others become pixels.
  */
 #include <string.h>
 
+#include "codecs/png/png_palette.h"
 #include "tests/fixtures/png_rig.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -56,6 +58,60 @@ static struct image make_image(const struct recipe *recipe, const uint8_t *bytes
     return image;
 }
 
+static uint32_t rgba_at(const struct image *image, uint32_t x, uint32_t y)
+{
+    const uint8_t *pixel = image->pixels + y * image->stride + (size_t)x * image->channels;
+    uint32_t c = image->channels;
+    uint8_t rgba[4] = {pixel[0], pixel[c > 1], pixel[c > 1 ? 2 : 0], c == 4 ? pixel[3] : 255};
+    uint32_t colour;
+    memcpy(&colour, rgba, sizeof colour);
+    return colour;
+}
+
+static int compare_colours(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(uint32_t));
+}
+
+static size_t count_colours(const struct image *image)
+{
+    size_t pixels = (size_t)image->width * image->height, count = 0;
+    uint32_t *list = malloc(pixels * sizeof *list);
+    FUZZ_MUST(list != NULL);
+    for (size_t i = 0; i < pixels; i++)
+        list[i] = rgba_at(image, (uint32_t)(i % image->width), (uint32_t)(i / image->width));
+    qsort(list, pixels, sizeof *list, compare_colours);
+    for (size_t i = 0; i < pixels; i++)
+        count += i == 0 || list[i] != list[i - 1];
+    free(list);
+    return count;
+}
+
+static void check_palette(const struct image *image, uint32_t colours)
+{
+    uint8_t *indices = malloc(image->width);
+    memory_peak_start();
+    struct png_palette *palette = png_palette_create(image->width, image->height);
+    FUZZ_MUST(palette != NULL && indices != NULL);
+    const struct png_palette_entries *entries = png_palette_find(palette, image, colours, 0);
+    FUZZ_MUST(memory_peak_end() <= png_palette_bytes(image->width, image->height));
+    FUZZ_MUST(entries->count >= 1 && entries->count <= colours);
+    size_t count = count_colours(image);
+    bool is_exact = count <= colours;
+    FUZZ_MUST(!is_exact || entries->count == count);
+    for (uint32_t y = 0; y < image->height; y++) {
+        png_palette_map(palette, image->pixels + y * image->stride, image->width, image->channels,
+                        indices);
+        for (uint32_t x = 0; x < image->width; x++) {
+            uint32_t colour = rgba_at(image, x, y);
+            FUZZ_MUST(indices[x] < entries->count);
+            FUZZ_MUST(!is_exact || memcmp(&colour, entries->rgba[indices[x]], 4) == 0);
+        }
+    }
+    png_palette_destroy(palette);
+    free(indices);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     if (length < header_bytes)
@@ -68,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     FUZZ_MUST(png_rig_fault(&fast, &image) == NULL);
     picture_free(&plain);
     picture_free(&fast);
+    check_palette(&image, 2 + bytes[0] % (PNG_COLOURS_MAX - 1));
     free(image.pixels);
     return 0;
 }

@@ -21,7 +21,10 @@ static void print_format(const struct format *format)
 
 static void print_range(const struct parameter_row *row, enum encoder_parameter parameter)
 {
-    printf("%d to %d, by default %d", row->min, row->max, row->standard);
+    if (row->standard < row->min)
+        printf("%d to %d, by default none", row->min, row->max);
+    else
+        printf("%d to %d, by default %d", row->min, row->max, row->standard);
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
         if (format_default(format, parameter) != row->standard)
             printf(",\nof %s %d", format_title(format), format_default(format, parameter));

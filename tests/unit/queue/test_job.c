@@ -56,6 +56,7 @@ TEST(test_defaults)
     assert_null(job.outputs[0].format);
     assert_int_equal(job.outputs[0].encoder.quality, 85);
     assert_int_equal(job.outputs[0].encoder.compression, 3);
+    assert_int_equal(job.outputs[0].encoder.colors, 0);
     assert_false(job.outputs[0].encoder.progressive);
     assert_int_equal(job.outputs[0].encoder.subsampling, SUBSAMPLING_420);
     assert_false(job.outputs[0].encoder.optimize);
@@ -274,7 +275,8 @@ TEST(test_output_options)
         {"\"max_bytes\":2147483647", STATUS_OK, NULL},
         {"\"max_bytes\":2147483648", STATUS_BAD_JOB, "an integer from 0 to 2147483647"},
         {"\"max_bytes\":-1", STATUS_BAD_JOB, "output.max_bytes is -1"},
-        {"\"quality\":1", STATUS_OK, NULL}, {"\"quality\":100", STATUS_OK, NULL},
+        {"\"quality\":1", STATUS_OK, NULL},
+        {"\"quality\":100", STATUS_OK, NULL},
         {"\"quality\":0", STATUS_BAD_JOB,
          "output.quality is 0; it must be an integer from 1 to 100"},
         {"\"quality\":101", STATUS_BAD_JOB, "101"},
@@ -282,19 +284,33 @@ TEST(test_output_options)
         {"\"quality\":\"85\"", STATUS_BAD_JOB, "integer"},
         {"\"quality\":null", STATUS_BAD_JOB, "null"},
         {"\"quality\":1e300", STATUS_BAD_JOB, "integer"},
-        {"\"compression\":0", STATUS_OK, NULL}, {"\"compression\":9", STATUS_OK, NULL},
+        {"\"compression\":0", STATUS_OK, NULL},
+        {"\"compression\":9", STATUS_OK, NULL},
         {"\"compression\":-1", STATUS_BAD_JOB, "0 to 9"},
         {"\"compression\":10", STATUS_BAD_JOB, "0 to 9"},
-        {"\"progressive\":true", STATUS_OK, NULL}, {"\"progressive\":false", STATUS_OK, NULL},
+        {"\"colors\":2", STATUS_OK, NULL},
+        {"\"colors\":256", STATUS_OK, NULL},
+        {"\"colors\":0", STATUS_BAD_JOB, "output.colors is 0; it must be an integer from 2 to 256"},
+        {"\"colors\":1", STATUS_BAD_JOB, "2 to 256"},
+        {"\"colors\":257", STATUS_BAD_JOB, "2 to 256"},
+        {"\"colors\":-256", STATUS_BAD_JOB, "2 to 256"},
+        {"\"colors\":2.5", STATUS_BAD_JOB, "2.5"},
+        {"\"colors\":\"x\"", STATUS_BAD_JOB, "integer"},
+        {"\"colors\":null", STATUS_BAD_JOB, "null"},
+        {"\"progressive\":true", STATUS_OK, NULL},
+        {"\"progressive\":false", STATUS_OK, NULL},
         {"\"progressive\":1", STATUS_BAD_JOB, "true or false"},
-        {"\"format\":\"png\"", STATUS_OK, NULL}, {"\"format\":\"jpeg\"", STATUS_OK, NULL},
+        {"\"format\":\"png\"", STATUS_OK, NULL},
+        {"\"format\":\"jpeg\"", STATUS_OK, NULL},
         {"\"format\":\"any\"", STATUS_OK, NULL},
         {"\"format\":1", STATUS_BAD_JOB, "output.format is 1; it must be a string"},
-        {"\"ttl_s\":0", STATUS_OK, NULL}, {"\"ttl_s\":4294967295", STATUS_OK, NULL},
+        {"\"ttl_s\":0", STATUS_OK, NULL},
+        {"\"ttl_s\":4294967295", STATUS_OK, NULL},
         {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
         {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
-        {"\"metadata\":\"none\"", STATUS_OK, NULL}, {"\"metadata\":[]", STATUS_OK, NULL},
+        {"\"metadata\":\"none\"", STATUS_OK, NULL},
+        {"\"metadata\":[]", STATUS_OK, NULL},
         {"\"metadata\":[\"icc\",\"exif\",\"xmp\"]", STATUS_OK, NULL},
         {"\"metadata\":\"exif\"", STATUS_BAD_JOB,
          "output.metadata is \"exif\"; it must be \"none\", or a list of \"icc\", \"exif\", "
