@@ -1,6 +1,7 @@
 #include "daemon/pipeline/job_outputs.h"
 
 #include "daemon/pipeline/job_run.h"
+#include "gpu/plan/op_list.h"
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -102,6 +103,7 @@ struct encode_request job_outputs_encode_request(struct job_run *run, size_t ind
     struct encode_request request = {
         .format = output->format,
         .encoder = run->job.outputs[index].encoder,
+        .bilevel = op_list_is_bilevel(output->ops),
         .density = choose_density(run, index),
         .orientation = keeps_orientation ? run->info.orientation : 1,
         .deadline_ns = run->timing.deadline_ns,

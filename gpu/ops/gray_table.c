@@ -133,6 +133,6 @@ const struct op op_otsu = {
     .name = "otsu",
     .help = "Sets gray to 255 above Otsu's threshold, else to 0, and returns the threshold",
     .definition = "Converts to gray first. Equal to OpenCV's `THRESH_BINARY | THRESH_OTSU`.",
-    .flags = OP_VALUES | OP_STARTS_GRAY,
+    .flags = OP_VALUES | OP_STARTS_GRAY | OP_BILEVEL,
     .step = otsu_step,
 };

@@ -197,7 +197,7 @@ const struct op op_threshold = {
     .help = "Sets gray to 255 above a value, else to 0",
     .definition = "Converts to gray first. 255 if v > value, else 0. As OpenCV's `THRESH_BINARY` "
                   "and `THRESH_BINARY_INV` with 255.",
-    .flags = OP_STARTS_GRAY | OP_POINT,
+    .flags = OP_STARTS_GRAY | OP_POINT | OP_BILEVEL,
     OP_PARAMS(struct threshold, threshold_params),
     .step = threshold_step,
 };

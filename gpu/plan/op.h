@@ -96,6 +96,7 @@ enum op_flag {
                                operation */
     OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */
     OP_TO_SRGB = 128,       /* converts from the source's profile: the result has none */
+    OP_BILEVEL = 256,       /* its result is gray, and each pixel is 0 or 255 */
 };
 
 /* Size limit of any operation's parameter struct, without what it points to. */

@@ -53,6 +53,17 @@ bool op_list_gives_values(const struct op_item *list)
     return false;
 }
 
+bool op_list_is_bilevel(const struct op_item *list)
+{
+    bool is_bilevel = false;
+    for (; list; list = list->next)
+        if (list->op->flags & OP_BILEVEL)
+            is_bilevel = true;
+        else if (!op_moves(list) && !(list->op->flags & OP_VALUES))
+            is_bilevel = false;
+    return is_bilevel;
+}
+
 const struct op_place *op_list_next_overlay(const struct op_item *list, int *position)
 {
     while (list && list->position <= *position)

@@ -26,6 +26,9 @@ size_t op_list_bytes(const struct op_item *list);
 bool op_list_converts_to_srgb(const struct op_item *list);
 /* Whether an operation returns values: only then an output without an image makes sense. */
 bool op_list_gives_values(const struct op_item *list);
+/* Whether the resulting image is gray with pixels of 0 and 255 only, because its last operation
+ * makes it so. Operations that only move pixels, or only give values, do not count. */
+bool op_list_is_bilevel(const struct op_item *list);
 /* Finds the next operation after *position that has an overlay, and sets *position to it. Returns
  * the overlay's place, or NULL. */
 const struct op_place *op_list_next_overlay(const struct op_item *list, int *position);

@@ -314,8 +314,8 @@ static size_t count_colours(const struct raster *raster)
     return count;
 }
 
-/* A palette is exact if it can be. */
-TEST(test_palettes)
+/* A palette is exact if it can be; after otsu and threshold there is 1 bit per pixel. */
+TEST(test_few_bits)
 {
     enum { gray = 0, palette = 3 };
     need_engine();
@@ -325,11 +325,15 @@ TEST(test_palettes)
     check_done(check_answer(
         w, "{'input':'f.jpg','outputs':[{'output':{'path':'p9.png','colors':9}},"
            "{'output':{'path':'p256.png','colors':256,'compression':9}},"
-           "{'output':{'path':'t.png','colors':2},'ops':['threshold']},"
+           "{'output':{'path':'t.png','compression':6},'ops':['threshold']},"
+           "{'output':'o.png','ops':['otsu',{'op':'rotate','angle':90},'stats']},"
+           "{'output':'i.png','ops':['threshold','invert']},"
            "{'output':{'key':'gpuimgd:img:k','format':'png','colors':2},'ops':['otsu']}]}"));
     check_header("p9.png", 4, palette);
     check_header("p256.png", 8, palette);
     check_header("t.png", 1, gray);
+    check_header("o.png", 1, gray);
+    check_header("i.png", 8, gray);
     struct raster nine = world_load_out(w, "p9.png");
     assert_in_range(count_colours(&nine), 5, 9);
     raster_clear(&nine);
@@ -339,7 +343,10 @@ TEST(test_palettes)
     struct raster wanted = world_load_in(w, "f.jpg", RASTER_LUMA);
     for (size_t i = 0; i < (size_t)wanted.width * wanted.height; i++)
         wanted.pixels[i] = wanted.pixels[i] > 127 ? 255 : 0;
-    check_output(w, "t.png", wanted, 0);
+    check_output(w, "t.png", raster_copy(&wanted), 0);
+    for (size_t i = 0; i < (size_t)wanted.width * wanted.height; i++)
+        wanted.pixels[i] = (uint8_t)(255 - wanted.pixels[i]);
+    check_output(w, "i.png", wanted, 0);
 
     check_done(check_answer(w, "{'input':'few.png','output':{'path':'x.png','colors':16}}"));
     check_header("x.png", 4, palette);

@@ -219,6 +219,67 @@ TEST(test_flags)
     }
 }
 
+/* The image must be what op_list_is_bilevel promises. */
+static void check_bilevel(struct engine *engine, const struct op *before, const struct op *after)
+{
+    struct op_item *ops = parse_valid(make_ops(before, NULL, NULL));
+    ops->next = parse_valid(make_ops(after, NULL, NULL));
+    bool moves = op_moves(ops->next), promised = op_list_is_bilevel(ops);
+    cJSON *json = make_ops(before, NULL, NULL), *last = make_ops(after, NULL, NULL);
+    cJSON_AddItemToArray(json, cJSON_DetachItemFromArray(last, 0));
+    char *text = cJSON_PrintUnformatted(json);
+    struct gpu_run run;
+    gpu_run_open(&run, engine, SOURCE(60, 40, 4, .orientation = 6),
+                 &(struct plan_target){.overlays = &test_overlays}, text);
+    gpu_run_finish(&run);
+    struct raster raster = raster_of(run.result);
+    bool is_bilevel = raster.channels == 1;
+    for (size_t i = 0; i < (size_t)raster.width * raster.height && is_bilevel; i++)
+        is_bilevel = raster.pixels[i] == 0 || raster.pixels[i] == 255;
+    if (promised != ((after->flags & (OP_BILEVEL | OP_VALUES)) != 0 || moves))
+        fail_msg("%s: %d", text, promised);
+    if (promised && !is_bilevel)
+        fail_msg("%s has other pixels than 0 and 255", text);
+    raster_clear(&raster);
+    gpu_run_close(&run);
+    free(text);
+    cJSON_Delete(json);
+    cJSON_Delete(last);
+    op_list_free(ops);
+}
+
+TEST(test_bilevel)
+{
+    struct engine *engine = test_engine_open("cpu", 1, 64 * MIB, 0);
+    for (size_t i = 0; i < op_count; i++)
+        for (size_t j = 0; j < op_count && op_table[i]->flags & OP_BILEVEL; j++)
+            check_bilevel(engine, op_table[i], op_table[j]);
+    engine_close(engine);
+    static const struct {
+        const char *ops;
+        bool is_bilevel;
+    } lists[] = {
+        {"[]", false},
+        {"['grayscale']", false},
+        {"['otsu']", true},
+        {"['threshold']", true},
+        {"[{'op':'threshold','value':9,'invert':true},'stats','phash']", true},
+        {"['threshold',{'op':'rotate','angle':90},{'op':'crop','width':9,'height':9},'flip']",
+         true},
+        {"['threshold',{'op':'rotate','angle':45}]", false},
+        {"['otsu',{'op':'resize','width':9}]", false},
+        {"[{'op':'resize','width':9},'otsu']", true},
+        {"['otsu','invert']", false},
+        {"['canny']", false},
+    };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct op_item *ops = test_ops(lists[i].ops);
+        if (op_list_is_bilevel(ops) != lists[i].is_bilevel)
+            fail_msg("%s", lists[i].ops);
+        op_list_free(ops);
+    }
+}
+
 /* The memory of the shortest text of an operation is at most what JOB_TEXT_BYTES_MAX counts. Longer
  * texts have 2 bytes or more per number of a matrix, and a byte per byte of a place. */
 TEST(test_bytes)
