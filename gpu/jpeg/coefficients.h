@@ -10,7 +10,7 @@
 #pragma once
 
 #include "codecs/jpeg/frame.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 #define JPEG_BLOCK        64 /* coefficients */
 #define JPEG_GROUP_BLOCKS 32

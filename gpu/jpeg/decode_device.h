@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/jpeg/decode_impl.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 /* Returns the image to which the block of threads `block` belongs: the last i with
  * starts[i] <= block. All lanes of a warp call it together. */

@@ -9,7 +9,7 @@
 
 #include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/encode_impl.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 /* The float 1.5 * 2^23. If a number below 2^22 is added to it, the low bits of the sum are the
  * number, rounded to the nearest integer. Additions can thus convert between integers and floats,

@@ -30,7 +30,7 @@
  */
 #pragma once
 
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 /* FIX(x) of libjpeg: x * 2^13, rounded. */
 #define IDCT_CONST_BITS 13

@@ -9,7 +9,7 @@
  */
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/progressive_impl.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 /* ---- clearing ---- */
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gpu/jpeg/progressive_impl.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 /* ---- reader ---- */
 

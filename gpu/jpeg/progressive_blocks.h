@@ -10,7 +10,7 @@
 #include "gpu/jpeg/coefficients.h"
 #include "gpu/jpeg/progressive_bits.h"
 #include "gpu/jpeg/progressive_impl.h"
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 #define GROUP JPEG_GROUP_BLOCKS
 #define TOKENS 128

@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 #define THREADS 256
 #define READS 4 /* per thread */

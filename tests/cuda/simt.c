@@ -1,5 +1,5 @@
 /*
- * simt.c - runs kernels on the host: those of the JPEG codec (gpu/jpeg/simt_host.h) and those of
+ * simt.c - runs kernels on the host: those of the codecs (gpu/simt/simt_host.h) and those of
  * the operations (tests/cuda/cuda_host.h).
  *
  * Each thread of a block is a coroutine with its own stack. A lane that waits for its warp
@@ -12,7 +12,7 @@
  * would remove this repetition, but kernels take ten times as long with them: the time of a switch
  * grows with the number of fibers.
  */
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 
 #include <pthread.h>
 #include <stdio.h>

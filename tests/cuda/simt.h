@@ -1,7 +1,7 @@
 /*
  * simt.h - runs kernels on the host, with a coroutine per thread of a block (simt.c).
  *
- * gpu/jpeg/simt_host.h declares the rest: it is the interface of kernels in C.
+ * gpu/simt/simt_host.h declares the rest: it is the interface of kernels in C.
  */
 #pragma once
 

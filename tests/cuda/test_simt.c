@@ -1,5 +1,5 @@
 /* Tests of the host implementation of the subset of CUDA C that the JPEG kernels use. */
-#include "gpu/jpeg/simt.h"
+#include "gpu/simt/simt.h"
 #include "tests/fixtures/test.h"
 
 #define THREADS 224

@@ -96,9 +96,10 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/plan | grep ': gpu/' | grep -vE ': gpu/(colour|plan)/'
     includes gpu/engine | grep ': gpu/' | grep -vE ': gpu/(plan|engine)/'
     includes gpu/ops | grep ': gpu/' | grep -vE ': gpu/(colour|plan|engine|ops)/'
-    includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|jpeg)/'
+    includes gpu/simt | grep ': gpu/' | grep -vE ': gpu/(ops|simt)/'
+    includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|simt|jpeg)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|cuda)/'
-} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- jpeg <- cuda"
+} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg <- cuda"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.

@@ -1,5 +1,5 @@
 /*
- * simt.h - the subset of CUDA C in which the kernels of the JPEG codec are written.
+ * simt.h - the subset of CUDA C in which the kernels of the codecs are written.
  *
  * nvcc compiles the kernels for the device. A C compiler compiles the same files for the host,
  * where tests/cuda/simt.c runs each thread of a block as a coroutine, so that tests run the kernels
@@ -147,7 +147,7 @@ SIMT words4 load_host4(const void *at) { return __ldcv((const uint4 *)at); }
 
 #else
 
-#include "gpu/jpeg/simt_host.h"
+#include "gpu/simt/simt_host.h"
 
 #endif
 
