@@ -70,9 +70,9 @@ $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
 
 # ---- the CUDA engine without a device ------------------------------------------------------------
 # gpu/ compiled for CUDA, without kernels, against the stand-in runtime of the tests
-# (tests/cuda/cuda_runtime.h). The kernels of gpu/jpeg/ are compiled as C and run on the host
+# (tests/cuda/cuda_runtime.h). The kernels of gpu/jpeg/ and gpu/png/ are compiled as C and run on the host
 # (tests/cuda/simt.c).
-STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard gpu/jpeg/*.cu) \
+STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard gpu/jpeg/*.cu gpu/png/*.cu) \
                    $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
 STANDIN_LIB    = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
@@ -120,7 +120,7 @@ $(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%
 
 # The tests of kernels, which call the CUDA runtime themselves, also run on a device.
 DEVICE_TESTS = $(if $(call have,CUDA),$(patsubst tests/cuda/%.c,$(O)/tests/device/%,\
-                 $(wildcard tests/cuda/test_jpeg*.c) tests/cuda/test_passes.c))
+                 $(wildcard tests/cuda/test_jpeg*.c tests/cuda/test_png*.c) tests/cuda/test_passes.c))
 $(O)/tests/device/test_passes: $(O)/tests/device/pass_rig.o
 $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	$(call compile,-I$(CUDA_HOME)/include)

@@ -92,6 +92,11 @@ SIMT int lane_index(void) { return (int)(threadIdx.x & 31u); }
 SIMT void warp_barrier(void) { __syncwarp(); }
 SIMT uint32_t warp_ballot(bool flag) { return __ballot_sync(~0u, flag); }
 SIMT bool warp_any(bool flag) { return __any_sync(~0u, flag); }
+/* The condition of a loop that all lanes of a warp run together, until no lane goes on. */
+SIMT bool warp_goes_on(bool flag)
+{
+    return __any_sync(~0u, flag);
+}
 SIMT uint32_t warp_read(uint32_t value, int lane) { return __shfl_sync(~0u, value, lane); }
 /* Return the value of the lane whose index is lower (warp_read_up) or higher (warp_read_down) by
  * `by`; if there is no such lane, the lane's own value. */
@@ -102,6 +107,10 @@ SIMT uint32_t warp_read_xor(uint32_t value, int mask) { return __shfl_xor_sync(~
 /* The atomic functions return the previous value. */
 SIMT uint32_t atomic_add(uint32_t *at, uint32_t value) { return atomicAdd(at, value); }
 SIMT uint32_t atomic_or(uint32_t *at, uint32_t value) { return atomicOr(at, value); }
+SIMT uint32_t atomic_xor(uint32_t *at, uint32_t value)
+{
+    return atomicXor(at, value);
+}
 SIMT uint32_t atomic_min(uint32_t *at, uint32_t value) { return atomicMin(at, value); }
 SIMT uint32_t atomic_max(uint32_t *at, uint32_t value) { return atomicMax(at, value); }
 
@@ -152,6 +161,19 @@ SIMT words4 load_host4(const void *at) { return __ldcv((const uint4 *)at); }
 #endif
 
 /* ---- arithmetic: the same results on device and host ---- */
+
+/* The bits in reverse order. */
+DEVICE uint32_t reverse_bits(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+    return __brev(x);
+#else
+    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
+    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
+    x = (x >> 4 & 0x0F0F0F0F) | (x & 0x0F0F0F0F) << 4;
+    return __builtin_bswap32(x);
+#endif
+}
 
 /* Number of leading zeros, 32 for 0. */
 DEVICE int leading_zeros(uint32_t x)

@@ -61,6 +61,11 @@ void relax(void);
 
 SIMT bool block_any(bool flag) { return block_count(flag) > 0; }
 SIMT bool warp_any(bool flag) { return warp_ballot(flag) != 0; }
+/* Lanes run one after the other until the next barrier, so each has a loop of its own. */
+SIMT bool warp_goes_on(bool flag)
+{
+    return flag;
+}
 SIMT uint32_t warp_read_up(uint32_t value, int by)
 {
     int lane = lane_index();
@@ -86,6 +91,12 @@ SIMT uint32_t atomic_or(uint32_t *at, uint32_t value)
 {
     uint32_t before = *at;
     *at |= value;
+    return before;
+}
+SIMT uint32_t atomic_xor(uint32_t *at, uint32_t value)
+{
+    uint32_t before = *at;
+    *at ^= value;
     return before;
 }
 SIMT uint32_t atomic_min(uint32_t *at, uint32_t value)

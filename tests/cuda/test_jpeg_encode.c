@@ -12,6 +12,7 @@
 
 #include "codecs/jpeg/header.h"
 #include "gpu/jpeg/encode_block.h"
+#include "tests/cuda/arena.h"
 #include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/picture.h"
 #include "tests/fixtures/test.h"
@@ -22,8 +23,6 @@
 #define ON_DEVICE true
 #endif
 
-#define GUARD 256
-#define FILL 0xA5
 #define BATCH_MAX 512
 
 enum pattern {
@@ -130,12 +129,6 @@ static struct image make_image(const struct spec *spec)
 
 /* ---- preludes ---- */
 
-static void check(cudaError_t status)
-{
-    if (status != cudaSuccess)
-        fail_msg("CUDA: %s", cudaGetErrorString(status));
-}
-
 /* Sets the sampling factors of Y in the frame header: jpeg_prelude_make writes 4:2:0. */
 static void set_sampling(struct jpeg_prelude *prelude, uint32_t h, uint32_t v)
 {
@@ -159,54 +152,6 @@ static void make_prelude(const struct spec *spec, const struct picture_file *icc
                                        spec->channels, prelude, &error), STATUS_OK);
     assert_true(sizeof *prelude + prelude->header_bytes <= bytes);
     set_sampling(prelude, spec->h, spec->v);
-}
-
-/* ---- a block of device memory, and its contents on the host ---- */
-
-struct arena {
-    uint8_t *device, *before, *after;
-    size_t bytes;
-};
-
-static size_t arena_take(struct arena *arena, size_t bytes)
-{
-    size_t at = arena->bytes;
-    arena->bytes += buffer_align(bytes + GUARD);
-    return at;
-}
-
-static void arena_open(struct arena *arena)
-{
-    check(cudaMalloc((void **)&arena->device, arena->bytes));
-    arena->before = malloc(arena->bytes);
-    arena->after = malloc(arena->bytes);
-    memset(arena->before, FILL, arena->bytes);
-}
-
-static void arena_upload(const struct arena *arena)
-{
-    check(cudaMemcpyAsync(arena->device, arena->before, arena->bytes, cudaMemcpyHostToDevice,
-                          stream));
-}
-
-static void arena_download(const struct arena *arena)
-{
-    check(cudaMemcpyAsync(arena->after, arena->device, arena->bytes, cudaMemcpyDeviceToHost,
-                          stream));
-    check(cudaStreamSynchronize(stream));
-}
-
-/* The encoder may write these bytes: the rest must equal the bytes before. */
-static void arena_allow(struct arena *arena, size_t at, size_t bytes)
-{
-    memcpy(arena->after + at, arena->before + at, bytes);
-}
-
-static void arena_close(struct arena *arena)
-{
-    check(cudaFree(arena->device));
-    free(arena->before);
-    free(arena->after);
 }
 
 /* ---- batches ---- */
@@ -296,14 +241,9 @@ static void expect_file(size_t i)
 
 static void expect_rest_untouched(void)
 {
-    const struct arena *arena = &run.arena;
     arena_allow(&run.arena, run.description_at, run.description_bytes);
     arena_allow(&run.arena, run.lengths_at, run.count * sizeof(uint32_t));
-    if (memcmp(arena->before, arena->after, arena->bytes) == 0)
-        return;
-    for (size_t i = 0; i < arena->bytes; i++)
-        if (arena->before[i] != arena->after[i])
-            fail_msg("byte %zu of the device memory became %u", i, arena->after[i]);
+    arena_check_rest(&run.arena);
 }
 
 /* Encodes the images in one launch, `launches` times, and compares the files. */
@@ -313,7 +253,7 @@ static void encode(const struct spec *specs, size_t count, int launches)
     assert_true(count <= BATCH_MAX);
     run.specs = specs;
     run.count = count;
-    run.arena = (struct arena){.bytes = GUARD};
+    run.arena = (struct arena){.bytes = ARENA_GUARD};
     for (size_t i = 0; i < count; i++)
         preludes_bytes += buffer_align(jpeg_prelude_bytes(specs[i].icc_bytes));
     check(cudaHostAlloc((void **)&run.preludes, preludes_bytes, cudaHostAllocPortable));
@@ -332,11 +272,11 @@ static void encode(const struct spec *specs, size_t count, int launches)
                                           run.arena.before + run.description_at,
                                           run.description_bytes, &run.batch),
                      run.description_bytes);
-    arena_upload(&run.arena);
+    arena_upload(&run.arena, stream);
     for (int i = 0; i < launches; i++)
         check((cudaError_t)jpeg_encode_launch(&run.batch, run.arena.device + run.description_at,
                                               stream));
-    arena_download(&run.arena);
+    arena_download(&run.arena, stream);
     for (size_t i = 0; i < count; i++)
         expect_file(i);
     expect_rest_untouched();

@@ -252,6 +252,83 @@ TEST(test_no_larger_than_zlib)
         }
 }
 
+/* ---- limits of the definition ---- */
+
+/* A column has filter 0, and each row has two bytes of the stream: 0 and the pixel. */
+static struct picture_file write_column(const uint8_t *pixels, uint32_t rows)
+{
+    struct image image = {(uint8_t *)pixels, 1, rows, 1, 1};
+    return write_checked(&image);
+}
+
+/* The number of IDAT chunks that are full. */
+static size_t full_chunks(const struct picture_file *file)
+{
+    size_t full = 0;
+    for (size_t at = 8; at + 12 <= file->length;) {
+        const uint8_t *chunk = file->bytes + at;
+        size_t count = (size_t)chunk[0] << 24 | chunk[1] << 16 | chunk[2] << 8 | chunk[3];
+        full += memcmp(chunk + 4, "IDAT", 4) == 0 && count == PNG_CHUNK_BYTES;
+        at += 12 + count;
+    }
+    return full;
+}
+
+/* Two stored tiles of 32,760 bytes have 5 bytes more each, and the zlib stream has 6: a whole
+ * chunk, and no other one. */
+TEST(test_whole_chunk)
+{
+    for (uint32_t width = 8188; width <= 8190; width++) {
+        struct image image = make_image(width, 8, 1, NOISE, 3);
+        struct picture_file file = write_checked(&image);
+        assert_int_equal(full_chunks(&file), width >= 8189);
+        if (width == 8189)
+            assert_int_equal(file.length, 33 + 12 + PNG_CHUNK_BYTES + 12);
+        picture_free(&file);
+        free(image.pixels);
+    }
+}
+
+/* A tile of 16,383 tokens, after which come one token, two tokens, or a tile of literals alone: the
+ * block takes the first only. */
+TEST(test_full_block)
+{
+    enum { literal_rows = 8159, tile_rows = 16384, rows_max = 65500 };
+    static uint8_t pixels[rows_max];
+    for (int zeros = 0; zeros <= 2; zeros++) {
+        for (uint32_t y = 0; y < rows_max; y++)
+            pixels[y] =
+                y >= literal_rows && y < tile_rows + (uint32_t)zeros ? 0 : (uint8_t)(1 + y % 200);
+        for (uint32_t rows = tile_rows; rows <= tile_rows + 2; rows++) {
+            struct picture_file file = write_column(pixels, rows);
+            picture_free(&file);
+        }
+        struct picture_file file = write_column(pixels, rows_max);
+        picture_free(&file);
+    }
+}
+
+/* Counts like those of Fibonacci, with 1 for the end of the block, whose code would have more than
+ * 14 bits. */
+TEST(test_long_codes)
+{
+    enum { rows_max = 28000 };
+    static uint8_t pixels[rows_max];
+    uint32_t y = 0, counts[2] = {1, 2};
+    for (uint8_t value = 1; y < rows_max; value++) {
+        for (uint32_t i = 0; i < counts[0] && y < rows_max; i++)
+            pixels[y++] = value;
+        uint32_t sum = counts[0] + counts[1];
+        counts[0] = counts[1];
+        counts[1] = sum;
+    }
+    static const uint32_t rows[] = {1596, 2583, 4180, 6764, 10945, 16384, rows_max};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct picture_file file = write_column(pixels, rows[i]);
+        picture_free(&file);
+    }
+}
+
 /* ---- the definition ---- */
 
 /* Files must not change without a reason: GPUs write the same ones. */
