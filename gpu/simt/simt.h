@@ -92,7 +92,9 @@ SIMT int lane_index(void) { return (int)(threadIdx.x & 31u); }
 SIMT void warp_barrier(void) { __syncwarp(); }
 SIMT uint32_t warp_ballot(bool flag) { return __ballot_sync(~0u, flag); }
 SIMT bool warp_any(bool flag) { return __any_sync(~0u, flag); }
-/* The condition of a loop that all lanes of a warp run together, until no lane goes on. */
+/* The condition of a loop that all lanes of a warp run together, until no lane goes on. Otherwise
+ * lanes that have diverged in the loop may stay apart until its end. The body of the loop must not
+ * call warp_ functions: on the host, each lane runs the loop alone. */
 SIMT bool warp_goes_on(bool flag)
 {
     return __any_sync(~0u, flag);
