@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codecs/jpeg/zigzag.h"
+#include "codecs/pixel.h"
 
 /* Enough for a header without metadata, which libjpeg writes with 623 bytes for RGB, and for the
  * heads of the segments of EXIF (10 bytes) and XMP (33 bytes). */
@@ -21,25 +22,6 @@ enum { MARKER_SOF0 = 0xC0, MARKER_SOS = 0xDA, MARKER_DQT = 0xDB };
 
 /* Offsets in an SOF0 segment, from its marker on. A length and the precision come before them. */
 enum { FRAME_HEIGHT_AT = 5, FRAME_WIDTH_AT = 7 };
-
-/* A sink that keeps the first bytes of the file, and drops the last ones if they do not fit: those
- * of the pixel. */
-struct header_sink {
-    struct codec_sink sink; /* first, because keep() casts its pointer to struct header_sink */
-    uint8_t *bytes;
-    size_t capacity;
-    uint8_t buffer[4096];
-};
-
-static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
-{
-    struct header_sink *header = (struct header_sink *)sink;
-    size_t at = (size_t)sink->total < header->capacity ? (size_t)sink->total : header->capacity;
-    size_t room = header->capacity - at;
-    (void)error;
-    memcpy(header->bytes + at, header->buffer, used < room ? used : room);
-    return STATUS_OK;
-}
 
 static size_t header_capacity(size_t metadata_bytes)
 {
@@ -90,19 +72,13 @@ enum status jpeg_prelude_make(struct codec_context *context, const struct encode
                               uint32_t width, uint32_t height, uint32_t channels,
                               struct jpeg_prelude *to, struct error *error)
 {
-    uint8_t pixels[STRIDE_ALIGN] = {0};
-    struct image pixel = {pixels, 1, 1, channels, sizeof pixels};
-    struct header_sink sink = {.bytes = to->header};
+    size_t capacity = header_capacity(codec_metadata_bytes(request));
     assert(!request->encoder.progressive && !request->encoder.optimize);
     assert(channels == 1 || channels == 3);
-    sink.capacity = header_capacity((request->icc ? request->icc_bytes : 0) +
-                                    (request->exif ? request->exif_bytes : 0) +
-                                    (request->xmp ? request->xmp_bytes : 0));
-    sink.sink =
-        (struct codec_sink){.buffer = sink.buffer, .capacity = sizeof sink.buffer, .flush = keep};
     memset(to, 0, sizeof *to);
-    enum status status = codec_encode(context, &pixel, request, &sink.sink, error);
+    enum status status =
+        codec_encode_pixel(context, request, channels, to->header, capacity, error);
     if (status == STATUS_OK)
-        finish(to, width, height, sink.capacity);
+        finish(to, width, height, capacity);
     return status;
 }

@@ -1,4 +1,5 @@
 /* png_encode.c - writes PNGs: headers with libpng, pixels with libpng or the own encoder. */
+#include "codecs/png/header.h"
 #include "codecs/png/png_samples.h"
 #include "codecs/png/png_state.h"
 #include "codecs/png/png_writer.h"
@@ -50,6 +51,16 @@ static void sink_no_flush(png_structp png) /* uncovered: promise */
     (void)png; /* sink_put flushes full buffers, and write_rows the last one */
 }
 
+static bool is_own_level(const struct encoder_settings *settings)
+{
+    return settings->compression >= 1 && settings->compression <= OWN_LEVEL_MAX;
+}
+
+bool png_is_for_devices(const struct encoder_settings *settings)
+{
+    return is_own_level(settings) && settings->colors == 0;
+}
+
 /* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
  * refuse to write an image with a bad profile; earlier versions leave the profile out. */
 static bool can_write_profile(const uint8_t *icc, size_t bytes)
@@ -85,10 +96,9 @@ static bool suits_filters(const struct png_state *state)
 /* Whether the own encoder writes the rows. Indices of a palette need zlib's search for repetitions.
  * With 1 bit per pixel, after otsu, files of the own encoder are a sixth smaller than those of zlib
  * at level 3, and take a fifth of the time (means of photographs and drawings). */
-static bool suits_own(const struct png_state *state, int compression)
+static bool suits_own(const struct png_state *state, const struct encoder_settings *settings)
 {
-    return compression >= 1 && compression <= OWN_LEVEL_MAX &&
-           (suits_filters(state) || state->samples->depth == 1);
+    return is_own_level(settings) && (suits_filters(state) || state->samples->depth == 1);
 }
 
 static void set_palette(struct png_state *state)
@@ -206,7 +216,7 @@ static void open_rows(struct png_state *state, const struct image *src,
                       const struct encode_request *request)
 {
     const struct png_samples *samples = state->samples;
-    if (!suits_own(state, request->encoder.compression))
+    if (!suits_own(state, &request->encoder))
         return;
     /* The units of filters are bytes if samples have fewer bits. */
     state->writer =
