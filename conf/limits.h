@@ -168,19 +168,20 @@
  * would start a batch for each one to four images, and a batch costs it the same for any size. */
 #define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
-/* Further streams of a device, with a lower priority, for progressive JPEGs. Each runs one file at
- * a time, because a batch ends only when its longest file does. On an H200, 112 files on 112
- * streams are decoded at 5.9 GP/s, and 128 files on 32 streams at 2.9 GP/s. A device runs at most
- * 128 kernels at once. Other tasks never use these streams, because a file can take half a
- * second. */
-#define PROGRESSIVE_STREAMS 112
+/* Further streams of a device, with a lower priority, for files that take long: progressive JPEGs
+ * and PNGs. Each runs one file at a time, because a batch ends only when its longest file does. On
+ * an H200, 112 progressive JPEGs on 112 streams are decoded at 5.9 GP/s, and 128 on 32 streams at
+ * 2.9 GP/s. A device runs at most 128 kernels at once. Other tasks never use these streams, because
+ * a file can take half a second. */
+#define LONG_STREAMS 112
 #define DEVICES_MAX 16
-/* Each stream of a device holds descriptions of JPEGs: this much pinned memory, and as much memory
+/* Each stream of a device holds descriptions of files: this much pinned memory, and as much memory
  * of the device. pinned_bytes and device_bytes do not include it; the manual states this. */
-#define STREAM_JPEG_BYTES (4 * MIB)
-/* The same for each stream for progressive JPEGs, 7 MiB per device. The largest file needs 18 KiB;
- * JPEGs to encode need a byte per 8,192 pixels, so that 16 outputs of 250 megapixels in all fit. */
-#define PROGRESSIVE_JPEG_BYTES (64 * KIB)
+#define STREAM_CODEC_BYTES (4 * MIB)
+/* The same for each stream for files that take long, 7 MiB per device. The largest file needs
+ * 18 KiB; JPEGs to encode need a byte per 8,192 pixels, so that 16 outputs of 250 megapixels in all
+ * fit. */
+#define LONG_CODEC_BYTES (64 * KIB)
 #define INFLIGHT_CEILING 4096
 /* If `inflight` is auto and jobs are short, the daemon also holds the jobs that its workers finish
  * during a call to Redis under load: at most this many, because other daemons cannot run them. */
@@ -213,7 +214,7 @@
  * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c
  * attacks it.
  * URLs add url_bytes, one input, and TRANSFER_BYTES per url_connections: gpuimgd.conf(5).
- * The CUDA engine adds STREAM_JPEG_BYTES per stream, PROGRESSIVE_STREAMS x PROGRESSIVE_JPEG_BYTES
+ * The CUDA engine adds STREAM_CODEC_BYTES per stream, LONG_STREAMS x LONG_CODEC_BYTES
  * per device, and the memory of the CUDA driver.
  *
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a

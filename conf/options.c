@@ -312,6 +312,7 @@ bool options_check(const struct options *options, struct errors *errors)
     uint32_t before = errors->count;
     check_text(errors, "engine", options->engine, is_engine(options->engine), "auto, cuda or cpu");
     check_text(errors, "jpeg", options->jpeg, is_engine(options->jpeg), "auto, cuda or cpu");
+    check_text(errors, "png", options->png, is_engine(options->png), "auto, cuda or cpu");
     check_text(errors, "results", options->results, is_place_of_results(options->results),
                "list, stream, id or none");
     check_text(errors, "devices", options->devices, are_devices(options->devices),
@@ -381,8 +382,8 @@ uint64_t options_memory_max(const struct options *options, const struct options_
         sum += options->url_bytes + options->input_bytes_max +
                options->url_connections * TRANSFER_BYTES;
     if (host->devices > 0)
-        sum += CUDA_HOST_BYTES + host->slots * STREAM_JPEG_BYTES +
-               host->devices * PROGRESSIVE_STREAMS * PROGRESSIVE_JPEG_BYTES;
+        sum += CUDA_HOST_BYTES + host->slots * STREAM_CODEC_BYTES +
+               host->devices * LONG_STREAMS * LONG_CODEC_BYTES;
     return sum;
 }
 

@@ -20,7 +20,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/program_pages.h"
 #include "daemon/selfcheck/gpu_check.h"
-#include "daemon/selfcheck/jpeg_check.h"
+#include "daemon/selfcheck/codec_check.h"
 #include "daemon/selfcheck/selftest.h"
 #include "daemon/telemetry/trace.h"
 #include "daemon/web/fetcher.h"
@@ -425,6 +425,17 @@ static void resolve_for_engine(struct daemon *daemon, const struct machine *mach
     check_memory(daemon);
 }
 
+/* Opens and checks the codecs of the devices that the options allow. */
+static bool open_codecs(struct daemon *daemon, struct error *error)
+{
+    bool jpeg = strcmp(daemon->options->jpeg, "cpu") != 0;
+    bool png = strcmp(daemon->options->png, "cpu") != 0;
+    if ((!jpeg && !png) || !engine_prepare_codecs(daemon->engine))
+        return true;
+    return (!jpeg || codec_check_run(daemon->engine, DEVICE_CODEC_JPEG, error)) &&
+           (!png || codec_check_run(daemon->engine, DEVICE_CODEC_PNG, error));
+}
+
 static bool open_engine(struct daemon *daemon, struct error *error)
 {
     struct options *options = daemon->options;
@@ -447,8 +458,7 @@ static bool open_engine(struct daemon *daemon, struct error *error)
     daemon->test_image = test_image_create(error);
     if (!daemon->test_image || !selftest_run(daemon->engine, daemon->test_image, error))
         return false;
-    if (strcmp(options->jpeg, "cpu") != 0 && engine_prepare_codecs(daemon->engine) &&
-        !jpeg_check_run(daemon->engine, error))
+    if (!open_codecs(daemon, error))
         return false;
     program_pages_release();
     return true;

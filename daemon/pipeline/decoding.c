@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
+#include "codecs/png/header.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
@@ -14,36 +15,43 @@
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/workers/split.h"
-#include "gpu/jpeg/codec_memory.h"
 
 static bool put_header(struct job_run *run, struct worker_tools *tools, size_t index)
 {
     const struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];
     const struct encode_request request = job_outputs_encode_request(run, index);
-    struct jpeg_prelude *prelude =
-        (struct jpeg_prelude *)(run->reserved.memory.input + variant->encoder.header_at);
-    return jpeg_prelude_make(tools->codec, &request, variant->width, variant->height,
-                             variant->channels, prelude, &run->error) == STATUS_OK;
+    uint8_t *prelude = run->reserved.memory.input + variant->encoder.header_at;
+    uint32_t width = variant->width, height = variant->height, channels = variant->channels;
+    enum status status = variant->encoder.codec == DEVICE_CODEC_PNG
+                             ? png_prelude_make(tools->codec, &request, width, height, channels,
+                                                (struct png_prelude *)prelude, &run->error)
+                             : jpeg_prelude_make(tools->codec, &request, width, height, channels,
+                                                 (struct jpeg_prelude *)prelude, &run->error);
+    return status == STATUS_OK;
 }
 
 /* Whether the file is still the one for which the plan was made. A program may have written to it
- * since its head was read. */
-static bool is_planned(const struct job_run *run, const struct jpeg_frame *frame)
+ * since its head was read. frame: of the file as it is now. */
+static bool is_planned(const struct job_run *run, const struct plan_file *file, const void *frame)
 {
-    return frame->width == run->info.width && frame->height == run->info.height &&
-           frame->component_count == run->info.channels &&
-           frame->progressive == run->info.progressive &&
-           jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as, run->decode.eighths) ==
-               run->plan.source.file.work_bytes;
+    const struct image_info *info = &run->info;
+    const struct jpeg_frame *jpeg = frame;
+    const struct png_frame *png = frame;
+    if (file->work_bytes == 0 || file->work_bytes != run->plan.source.file.work_bytes)
+        return false;
+    if (file->codec == DEVICE_CODEC_PNG)
+        return png->width == info->width && png->height == info->height &&
+               png->channels == info->channels;
+    return jpeg->width == info->width && jpeg->height == info->height &&
+           jpeg->component_count == info->channels && jpeg->progressive == info->progressive;
 }
 
 /* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
  */
 static bool put_file(struct job_run *run, struct worker_tools *tools)
 {
-    uint8_t *input = run->reserved.memory.input;
-    struct jpeg_frame *frame = (struct jpeg_frame *)(input + run->plan.frame_at);
+    uint8_t *input = run->reserved.memory.input, *frame = input + run->plan.frame_at;
     if (run->input.decoder == CODEC_ON_HOST)
         return true;
     /* The additional byte of files_read_input is before the end of the frame. */
@@ -54,13 +62,12 @@ static bool put_file(struct job_run *run, struct worker_tools *tools)
         return false;
     run->input.seen = input;
     run->input.seen_bytes = run->input.bytes;
-    if (codec_read_frame(tools->codec, input, run->input.bytes, &run->info, &run->bounds.codec,
-                         frame) &&
-        is_planned(run, frame))
+    const struct plan_file file = route_read_frame(run, tools, frame);
+    if (is_planned(run, &file, frame))
         return true;
     if (!run->input.is_open || clock_now_ns() >= run->bounds.codec.deadline_ns)
         error_set(&run->error, STATUS_DECODE_LIMIT, /* uncovered: net */
-                  "the deadline for decoding passed in the header of the JPEG");
+                  "the deadline for decoding passed in the header of the file");
     else
         error_set(&run->error, STATUS_INPUT_UNREADABLE,
                   "the header of the input \"%s\" changed while it was read", run->job.input.path);

@@ -14,28 +14,31 @@
 #define LATENCY_NS       300e3 /* launches, copies and the loop */
 #define LATENCY_PIXEL_NS 0.02
 #define SCANS_BYTE_NS    80.0 /* a progressive file: its longest chain of scans */
+#define PNG_PIXEL_NS     16.0 /* a PNG: its zlib stream, then its rows */
 
 static const double decode_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_SEQUENTIAL] = 1 / 0.10, /* 0.08 GP/s for RGB, 0.11 for Y */
     [DISPATCH_PROGRESSIVE] = 1 / 0.04,
+    [DISPATCH_PNG] = 1 / 0.13,
     [DISPATCH_OTHER] = 1 / 0.06,
 };
 static const double work_pixel_ns[DISPATCH_KINDS] = {
     [DISPATCH_SEQUENTIAL] = 1 / 30.0,
     [DISPATCH_PROGRESSIVE] = 1 / 5.0,
+    [DISPATCH_PNG] = 1 / 10.0,
 };
 
 /* A job that shares a device also waits for batches, for workers and for the thread of the
  * device. This is added to its reference: otherwise a small lateness while few jobs run would
  * look as if the device were many times slower, and large files would go to the cores. */
 #define SHARED_NS 2e6
-#define FIRST_SLOWDOWN 2.0        /* of a device, before it has ended a job of the kind */
+#define FIRST_SLOWDOWN 1.5        /* of a device, before it has ended a job of the kind */
 #define WEIGHT         (1 / 16.0) /* of a measurement in a slowdown */
-/* The slowdown of a device without jobs decreases each second, but not below 1. */
+/* The slowdown of a device without jobs, also a guess, decreases each second, but not below 1. */
 #define FORGET_NS   NS_PER_S
 #define FORGET_PART 0.9
 /* While tasks wait for a worker, a decode on a core delays others: it counts as often. */
-#define BUSY_FACTOR 2.0
+#define BUSY_FACTOR 3.0
 /* A device without memory for a job comes after all others, and after the cores. */
 #define NO_ROOM_NS 1e12
 /* A device stalls if it has ended no job for this time and twice the time that its jobs take. */
@@ -46,13 +49,16 @@ static const double work_pixel_ns[DISPATCH_KINDS] = {
 static void learn(struct dispatch_rate *rate, double slowdown, uint64_t now_ns)
 {
     rate->slowdown =
-        rate->set_ns == 0 ? slowdown : rate->slowdown + WEIGHT * (slowdown - rate->slowdown);
+        rate->is_measured ? rate->slowdown + WEIGHT * (slowdown - rate->slowdown) : slowdown;
+    rate->is_measured = true;
     rate->set_ns = now_ns;
 }
 
 static void forget(struct dispatch_rate *rate, uint64_t now_ns)
 {
-    if (rate->slowdown <= 1 || rate->set_ns == 0 || now_ns < rate->set_ns + FORGET_NS)
+    if (rate->set_ns == 0)
+        rate->set_ns = now_ns;
+    if (rate->slowdown <= 1 || now_ns < rate->set_ns + FORGET_NS)
         return;
     rate->slowdown = rate->slowdown * FORGET_PART > 1 ? rate->slowdown * FORGET_PART : 1;
     rate->set_ns = now_ns;
@@ -66,8 +72,8 @@ static int64_t work_reference(const struct dispatch_request *request)
 static int64_t latency_reference(const struct dispatch_request *request)
 {
     double scans = request->kind == DISPATCH_PROGRESSIVE ? (double)request->file_bytes : 0;
-    return (int64_t)(LATENCY_NS + LATENCY_PIXEL_NS * (double)request->pixels +
-                     SCANS_BYTE_NS * scans);
+    double pixel_ns = request->kind == DISPATCH_PNG ? PNG_PIXEL_NS : LATENCY_PIXEL_NS;
+    return (int64_t)(LATENCY_NS + pixel_ns * (double)request->pixels + SCANS_BYTE_NS * scans);
 }
 
 static double decode_reference(const struct dispatch_request *request)
@@ -281,7 +287,8 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
     struct dispatch_device *device = device_of(dispatch, charge);
     struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
     if (device->backlog[DISPATCH_SEQUENTIAL].running == 0 &&
-        device->backlog[DISPATCH_PROGRESSIVE].running == 0)
+        device->backlog[DISPATCH_PROGRESSIVE].running == 0 &&
+        device->backlog[DISPATCH_PNG].running == 0)
         device->moved_ns = now_ns;
     charge->state = DISPATCH_RUNS;
     charge->began_ns = now_ns;
@@ -341,8 +348,8 @@ size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
         const struct dispatch_device *device = &dispatch->devices[d];
         int64_t sequential = device->backlog[DISPATCH_SEQUENTIAL].jobs;
         bool all = sequential < INFLIGHT_SEQUENTIAL || stalls(device, now_ns);
-        jobs +=
-            device->backlog[DISPATCH_PROGRESSIVE].jobs + (all ? sequential : INFLIGHT_SEQUENTIAL);
+        jobs += device->backlog[DISPATCH_PROGRESSIVE].jobs + device->backlog[DISPATCH_PNG].jobs +
+                (all ? sequential : INFLIGHT_SEQUENTIAL);
     }
     pthread_mutex_unlock(&dispatch->lock);
     return (size_t)jobs;

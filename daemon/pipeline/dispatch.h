@@ -1,11 +1,12 @@
 /*
  * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
- * A JPEG goes to the place that ends it first. A place's time is a reference time, from figures of
- * one host, times its slowdown:
+ * A JPEG or PNG goes to the place that ends it first. A place's time is a reference time, from
+ * figures of one host, times its slowdown:
  * - a device: its latency for the file alone, and the work of the files of this kind that it has;
  * - the cores: the decode of the file, and of a file like it for each that they have, divided among
- *   them. While tasks wait for a worker, it counts twice: cores that decode do not read and write.
+ *   them. While tasks wait for a worker, it counts three times: cores that decode do not read and
+ *   write.
  *
  * A slowdown is a moving average of measured / reference, per place and kind of file. Jobs on a
  * device that are late increase it before they end. It decreases while the device has no such jobs,
@@ -29,7 +30,8 @@
 enum dispatch_kind {
     DISPATCH_SEQUENTIAL,  /* JPEG */
     DISPATCH_PROGRESSIVE, /* JPEG */
-    DISPATCH_OTHER,       /* only the cores decode it */
+    DISPATCH_PNG,
+    DISPATCH_OTHER, /* only the cores decode it */
     DISPATCH_KINDS
 };
 
@@ -64,7 +66,8 @@ struct dispatch_charge {
 
 struct dispatch_rate {
     double slowdown; /* measured / reference */
-    uint64_t set_ns; /* when it was measured, or decreased; 0: it is a guess */
+    bool is_measured; /* else it is a guess */
+    uint64_t set_ns;  /* when it was measured, or last decreased; 0: never */
 };
 
 /* The jobs of one kind on a device. */
@@ -116,8 +119,8 @@ void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
                   uint64_t now_ns);
 
-/* Jobs on devices that the daemon may hold beyond `inflight`: progressive files, a few others, and
- * all of a device that has stalled, so that other jobs go on. */
+/* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs, PNGs, a few
+ * others, and all of a device that has stalled, so that other jobs go on. */
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns);
 /* Whether no job is charged. Asserts that the loads are then 0. */
 bool dispatch_is_idle(struct dispatch *dispatch);

@@ -84,6 +84,11 @@ static bool is_gone(const struct codec_caller *caller)
     return !job_run_is_open(container_of(caller, struct job_run, bounds.caller));
 }
 
+static enum dispatch_rule rule_of(const char *option)
+{
+    return strcmp(option, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;
+}
+
 void job_run_take_bounds(struct job_run *run, const struct options *options)
 {
     run->bounds.codec = (struct codec_limits){
@@ -97,7 +102,8 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     run->bounds.caller.is_gone = is_gone;
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
-    run->bounds.jpeg = strcmp(options->jpeg, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;
+    run->bounds.jpeg = rule_of(options->jpeg);
+    run->bounds.png = rule_of(options->png);
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
     run->bounds.ns = options->namespace;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/jpeg/header.h"
+#include "codecs/png/header.h"
 #include "conf/mask.h"
 #include "conf/text.h"
 #include "daemon/pipeline/job_outputs.h"
@@ -13,6 +14,7 @@
 #include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_values.h"
+#include "gpu/png/codec_memory.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 
@@ -257,7 +259,6 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         if (output->format)
             set_defaults(&run->job.outputs[i], output->format);
         const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
-        struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = output->ops,
@@ -265,12 +266,6 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
             .no_picture = !output->format,
             .side_max = output->format ? output->format->side_max : 0,
-            .quality = encoder->quality,
-            .h = sampling.h,
-            .v = sampling.v,
-            .header_bytes =
-                jpeg_prelude_bytes(image_info_metadata_bytes(&run->info, output->metadata)),
-            .encoder_bytes = jpeg_encoder_bytes,
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
@@ -332,14 +327,38 @@ static void measure_plan(struct job_run *run)
             run->values_bytes += plan_values_bytes(&run->plan, run->outputs[i].variant);
 }
 
+/* Sets how a device encodes the output, if one does. */
+static void set_encoder(const struct job_run *run, size_t index, struct plan_target *target)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    size_t metadata_bytes = image_info_metadata_bytes(&run->info, output->metadata);
+    struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
+    target->encoder = (struct plan_encoder){.codec = DEVICE_CODEC_NONE};
+    target->measure_encoder = NULL;
+    if (output->encoder == CODEC_ON_HOST)
+        return;
+    if (output->format == &formats[FORMAT_png]) {
+        target->encoder.codec = DEVICE_CODEC_PNG;
+        target->encoder.header_bytes = png_prelude_bytes(metadata_bytes);
+        target->measure_encoder = png_measure_encoder;
+        return;
+    }
+    target->encoder = (struct plan_encoder){.codec = DEVICE_CODEC_JPEG,
+                                            .header_bytes = jpeg_prelude_bytes(metadata_bytes),
+                                            .quality = encoder->quality,
+                                            .h = sampling.h,
+                                            .v = sampling.v};
+    target->measure_encoder = jpeg_measure_encoder;
+}
+
 /* Only now route.c has chosen the encoders. */
 static bool plan_targets(struct job_run *run, const struct plan_source *source,
                          struct plan_target *targets, size_t count)
 {
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK)
-            targets[run->outputs[i].variant].on_device =
-                run->outputs[i].encoder == CODEC_ON_DEVICE;
+            set_encoder(run, i, &targets[run->outputs[i].variant]);
     return plan_build(&run->plan, source, targets, count, &run->bounds.plan, &run->error) ==
            STATUS_OK;
 }

@@ -1,9 +1,10 @@
 /*
  * route.h - chooses which codecs of a job run on its device.
  *
- * A device decodes JPEGs of the usual kinds and encodes sequential JPEGs of any subsampling that a
- * job can name, with the samples and the bytes of libjpeg. All other codecs run on the host.
- * dispatch.c decides where a JPEG is decoded. If the device declines a file, which only costs an
+ * A device decodes JPEGs and PNGs of the usual kinds, with the samples of libjpeg and libpng. It
+ * encodes sequential JPEGs of any subsampling that a job can name, with the bytes of libjpeg, and
+ * PNGs with those of the own encoder. All other codecs run on the host. dispatch.c decides where a
+ * file is decoded. If the device declines a file, which only costs an
  * upload, the job is planned again for the host.
  */
 #pragma once
@@ -18,6 +19,9 @@ struct worker_tools;
 /* Chooses for the decoder and each output, and charges the job to the cores or a device. Returns
  * the file for the device to decode, or none. tools NULL: there is no engine. */
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
+/* Reads the frame of the input, a JPEG or a PNG, to `frame`: a struct jpeg_frame or png_frame.
+ * Returns the file for a device to decode; if devices cannot, its work_bytes is 0. */
+struct plan_file route_read_frame(struct job_run *run, struct worker_tools *tools, void *frame);
 /* Chooses the host for all, and charges the job to the cores. Returns no file. */
 struct plan_file route_to_host(struct job_run *run);
 /* The charge ends. Idempotent. */

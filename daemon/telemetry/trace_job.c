@@ -5,7 +5,7 @@
 #include "conf/limits.h"
 
 static_assert(WORKERS_CEILING * 2 < 0x8000, "each worker and its replacement has a track");
-static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING + PROGRESSIVE_STREAMS <= 0x100,
+static_assert(DEVICES_MAX <= 0x80 && STREAMS_CEILING + LONG_STREAMS <= 0x100,
               "each stream has a track");
 
 const char *const trace_names[TRACE_WHATS] = {

@@ -220,7 +220,7 @@ static size_t encoded_bytes(const struct plan *plan)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < plan->variant_count; i++)
-        if (plan->variants[i].encoder.on_device)
+        if (plan_is_encoded(&plan->variants[i]))
             bytes += plan->variants[i].encoder.capacity;
     return bytes;
 }
@@ -242,6 +242,11 @@ static cudaError_t record_codec(struct cuda_slot *slot, cudaEvent_t event)
     return slot->has_codec ? record(slot, event) : cudaSuccess;
 }
 
+cudaError_t cuda_batch_long(struct cuda_slot *slot)
+{
+    return run_codec(slot, cuda_codec_long);
+}
+
 cudaError_t cuda_batch_begin(struct cuda_slot *slot)
 {
     slot->measured = true;
@@ -253,7 +258,7 @@ cudaError_t cuda_batch_begin(struct cuda_slot *slot)
     result = result ? result : run_codec(slot, cuda_codec_describe);
     result = result ? result : cuda_upload(slot);
     result = result ? result : record(slot, slot->copied_in);
-    return result ? result : run_codec(slot, cuda_codec_scans);
+    return result ? result : cuda_batch_long(slot);
 }
 
 cudaError_t cuda_batch_continue(struct cuda_slot *slot)

@@ -1,7 +1,7 @@
 /*
- * cuda_codec.c - enqueues the JPEG decoder and encoder for the tasks of a batch.
+ * cuda_codec.c - enqueues the decoders and encoders of JPEGs and PNGs for the tasks of a batch.
  *
- * One launch decodes or encodes the images of all tasks. It reads a description of its images,
+ * One launch decodes or encodes all images of a format. It reads a description of its images,
  * which this file writes to the slot's pinned memory, and which upload.c copies to the device. The
  * kernels write encoded files, and whether they decoded an image, directly to the tasks' output
  * buffers in pinned host memory.
@@ -13,6 +13,7 @@
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/pass.h"
+#include "gpu/png/codec_memory.h"
 
 cudaError_t cuda_codec_open(struct cuda_slot *slot, size_t bytes)
 {
@@ -39,7 +40,7 @@ static size_t room_of(const struct cuda_codec *codec)
     return codec->bytes - (size_t)(codec->next - codec->host);
 }
 
-/* Call it after one of the jpeg_..._describe functions has returned `bytes`, to advance codec->next
+/* Call it after one of the ..._describe functions has returned `bytes`, to advance codec->next
  * past the description. *at receives the description's address on the device. If `bytes` is more
  * than room_of, the function wrote nothing, and this is an error. */
 static cudaError_t keep(struct cuda_codec *codec, size_t bytes, uint8_t **at)
@@ -51,10 +52,30 @@ static cudaError_t keep(struct cuda_codec *codec, size_t bytes, uint8_t **at)
     return cudaSuccess;
 }
 
-/* ---- the decoder ---- */
+/* ---- the decoders ---- */
 
-/* The arguments for decoding the task's file. */
-static struct jpeg_decode_image decode_image(const struct engine_task *task)
+static enum device_codec decoder_of(const struct engine_task *task)
+{
+    return task->plan->source.file.codec;
+}
+
+static struct png_decode_image png_source(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    struct pass_buffers buffers = cuda_buffers(task);
+    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
+    return (struct png_decode_image){
+        .frame = (const struct png_frame *)(task->memory->input + plan->frame_at),
+        .file = buffers.input,
+        .file_bytes = (uint32_t)plan->source.file.bytes,
+        .image = plan_input(plan, buffers.scratch + plan->source_at),
+        .work = buffers.scratch + plan->codec_at,
+        .verdict = &report->declined,
+    };
+}
+
+/* The arguments for decoding the task's JPEG. */
+static struct jpeg_decode_image jpeg_source(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
     struct pass_buffers buffers = cuda_buffers(task);
@@ -101,7 +122,16 @@ static cudaError_t describe_scans(struct cuda_codec *codec, struct jpeg_decode_i
                 &codec->scans_at);
 }
 
-static cudaError_t describe_decoder(struct cuda_slot *slot)
+/* A PNG is alone in its batch, like a progressive JPEG. */
+static cudaError_t describe_png(struct cuda_codec *codec, const struct engine_task *task)
+{
+    struct png_decode_image image = png_source(task);
+    return keep(codec,
+                png_decode_describe(&image, 1, codec->next, room_of(codec), &codec->png_decoder),
+                &codec->png_decoder_at);
+}
+
+static cudaError_t describe_decoders(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     struct jpeg_decode_image images[BATCH_TASKS_MAX];
@@ -111,12 +141,16 @@ static cudaError_t describe_decoder(struct cuda_slot *slot)
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
-        if (task->error.status == STATUS_OK && task->plan->source.file.bytes > 0)
-            images[count++] = decode_image(task);
+        if (task->error.status != STATUS_OK)
+            continue;
+        if (decoder_of(task) == DEVICE_CODEC_PNG)
+            return describe_png(codec, task);
+        if (decoder_of(task) == DEVICE_CODEC_JPEG)
+            images[count++] = jpeg_source(task);
     }
     if (count == 0)
         return cudaSuccess;
-    if (slot->queue == QUEUE_PROGRESSIVE)
+    if (slot->queue == QUEUE_LONG)
         result = describe_scans(codec, &images[0], &parts);
     if (result != cudaSuccess)
         return result;
@@ -124,10 +158,23 @@ static cudaError_t describe_decoder(struct cuda_slot *slot)
                                             &codec->decoder), &codec->decoder_at);
 }
 
-/* ---- the encoder ---- */
+/* ---- the encoders ---- */
 
-/* The arguments for encoding the variant `index` of the task's plan. */
-static struct jpeg_encode_image encode_image(const struct engine_task *task, size_t index)
+/* The images that a device encodes, by format. */
+struct encode_images {
+    uint32_t jpeg_count, png_count;
+    struct jpeg_encode_image jpegs[BATCH_IMAGES_MAX];
+    struct png_encode_image pngs[BATCH_IMAGES_MAX];
+};
+
+static struct image result_of(const struct engine_task *task, const struct plan_variant *variant)
+{
+    struct pass_shape shape = {variant->width, variant->height, variant->channels};
+    return pass_view(cuda_buffers(task).scratch + variant->encoder.image_at, shape);
+}
+
+/* The arguments for encoding the variant `index` of the task's plan as a JPEG. */
+static struct jpeg_encode_image jpeg_result(const struct engine_task *task, size_t index)
 {
     struct pass_buffers buffers = cuda_buffers(task);
     const struct plan *plan = task->plan;
@@ -136,9 +183,8 @@ static struct jpeg_encode_image encode_image(const struct engine_task *task, siz
     const struct jpeg_prelude *prelude =
         (const struct jpeg_prelude *)(task->memory->input + encoder->header_at);
     struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
-    struct pass_shape shape = {variant->width, variant->height, variant->channels};
     return (struct jpeg_encode_image){
-        .source = pass_view(buffers.scratch + encoder->image_at, shape),
+        .source = result_of(task, variant),
         .h = encoder->h,
         .v = encoder->v,
         .quant = prelude->quant[0],
@@ -151,37 +197,67 @@ static struct jpeg_encode_image encode_image(const struct engine_task *task, siz
     };
 }
 
-/* Fills `images`, an array of JOB_OUTPUTS_MAX, with the images that the device encodes. Returns
- * their number. */
-static uint32_t encode_images(const struct engine_task *task, struct jpeg_encode_image *images)
+/* As jpeg_result, as a PNG. */
+static struct png_encode_image png_result(const struct engine_task *task, size_t index)
 {
-    uint32_t count = 0;
-    for (size_t v = 0; v < task->plan->variant_count; v++)
-        if (task->plan->variants[v].encoder.on_device)
-            images[count++] = encode_image(task, v);
-    return count;
+    struct pass_buffers buffers = cuda_buffers(task);
+    const struct plan *plan = task->plan;
+    const struct plan_variant *variant = &plan->variants[index];
+    const struct plan_encoder *encoder = &variant->encoder;
+    const struct png_prelude *prelude =
+        (const struct png_prelude *)(task->memory->input + encoder->header_at);
+    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
+    return (struct png_encode_image){
+        .source = result_of(task, variant),
+        .header = buffers.input + encoder->header_at + offsetof(struct png_prelude, header),
+        .header_bytes = prelude->header_bytes,
+        .file = task->memory->output + variant->offset,
+        .capacity = encoder->capacity,
+        .file_bytes = &report->file_bytes[index],
+        .work = buffers.scratch + encoder->work_at,
+    };
+}
+
+/* Adds the images of the task that the device encodes. */
+static void add_images(const struct engine_task *task, struct encode_images *images)
+{
+    for (size_t v = 0; v < task->plan->variant_count; v++) {
+        enum device_codec codec = task->plan->variants[v].encoder.codec;
+        if (codec == DEVICE_CODEC_JPEG)
+            images->jpegs[images->jpeg_count++] = jpeg_result(task, v);
+        else if (codec == DEVICE_CODEC_PNG)
+            images->pngs[images->png_count++] = png_result(task, v);
+    }
 }
 
 uint32_t cuda_codec_images(const struct engine_task *task)
 {
     uint32_t count = 0;
     for (size_t v = 0; v < task->plan->variant_count; v++)
-        count += task->plan->variants[v].encoder.on_device;
+        count += plan_is_encoded(&task->plan->variants[v]);
     return count;
 }
 
-static cudaError_t describe_encoder(struct cuda_slot *slot)
+static cudaError_t describe_encoders(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
-    struct jpeg_encode_image images[BATCH_IMAGES_MAX];
-    uint32_t count = 0;
+    struct encode_images images;
+    cudaError_t result = cudaSuccess;
+    images.jpeg_count = images.png_count = 0;
     list_each(node, &slot->tasks)
         if (cuda_task(node)->error.status == STATUS_OK)
-            count += encode_images(cuda_task(node), images + count);
-    if (count == 0)
-        return cudaSuccess;
-    return keep(codec, jpeg_encode_describe(images, count, codec->next, room_of(codec),
-                                            &codec->encoder), &codec->encoder_at);
+            add_images(cuda_task(node), &images);
+    if (images.jpeg_count > 0)
+        result = keep(codec,
+                      jpeg_encode_describe(images.jpegs, images.jpeg_count, codec->next,
+                                           room_of(codec), &codec->encoder),
+                      &codec->encoder_at);
+    if (images.png_count > 0 && result == cudaSuccess)
+        result = keep(codec,
+                      png_encode_describe(images.pngs, images.png_count, codec->next,
+                                          room_of(codec), &codec->png_encoder),
+                      &codec->png_encoder_at);
+    return result;
 }
 
 /* ---- the launches ---- */
@@ -191,17 +267,31 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot)
     struct cuda_codec *codec = &slot->codec;
     codec->next = codec->host;
     codec->scans_at = codec->decoder_at = codec->encoder_at = NULL;
-    cudaError_t result = describe_decoder(slot);
-    return result ? result : describe_encoder(slot);
+    codec->png_decoder_at = codec->png_encoder_at = NULL;
+    codec->long_parts = 0;
+    cudaError_t result = describe_decoders(slot);
+    result = result ? result : describe_encoders(slot);
+    if (result == cudaSuccess)
+        codec->long_parts = codec->png_decoder_at ? 2 : codec->scans_at ? 1 : 0;
+    return result;
 }
 
-cudaError_t cuda_codec_scans(struct cuda_slot *slot)
+/* A PNG is inflated, then its rows are decoded. */
+cudaError_t cuda_codec_long(struct cuda_slot *slot)
 {
-    const struct cuda_codec *codec = &slot->codec;
+    struct cuda_codec *codec = &slot->codec;
+    const struct png_decode_batch *png = &codec->png_decoder;
     int result = 0;
+    if (codec->long_parts == 0)
+        return cudaSuccess;
+    codec->long_parts--;
     if (codec->scans_at)
         result = jpeg_progressive_decode(&codec->scans, codec->scans_at, slot->stream);
-    return cuda_try((cudaError_t)result, "decode scans");
+    else if (codec->long_parts > 0)
+        result = png_decode_inflate(png, codec->png_decoder_at, slot->stream);
+    else
+        result = png_decode_rows(png, codec->png_decoder_at, slot->stream);
+    return cuda_try((cudaError_t)result, "decode for long");
 }
 
 cudaError_t cuda_codec_decode(struct cuda_slot *slot)
@@ -219,31 +309,51 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot)
     int result = 0;
     if (codec->encoder_at)
         result = jpeg_encode_launch(&codec->encoder, codec->encoder_at, slot->stream);
+    if (codec->png_encoder_at && result == 0)
+        result = png_encode_launch(&codec->png_encoder, codec->png_encoder_at, slot->stream);
     return cuda_try((cudaError_t)result, "encode");
 }
 
 /* ---- the size of the descriptions ----------------------------------------------------------- */
 
-/* The description of a launch for several tasks is at most the sum of their separate descriptions,
- * because it has the fixed parts and the alignment gaps only once. */
-size_t cuda_codec_description_bytes(const struct engine_task *task)
+static size_t decoder_bytes(const struct engine_task *task)
 {
-    struct jpeg_encode_image images[JOB_OUTPUTS_MAX];
-    struct jpeg_encode_batch batch;
     size_t bytes = 0;
-    if (task->plan->source.file.bytes > 0) {
-        struct jpeg_decode_image image = decode_image(task);
+    if (decoder_of(task) == DEVICE_CODEC_PNG) {
+        struct png_decode_image image = png_source(task);
+        struct png_decode_batch batch;
+        return buffer_align(png_decode_describe(&image, 1, NULL, 0, &batch));
+    }
+    if (decoder_of(task) == DEVICE_CODEC_JPEG) {
+        struct jpeg_decode_image image = jpeg_source(task);
         struct jpeg_progressive_parts parts;
         struct jpeg_progressive_image scans;
         struct jpeg_progressive_batch scans_batch;
-        struct jpeg_decode_batch decode_batch;
+        struct jpeg_decode_batch batch;
         if (image.frame->progressive) {
             scans = divide(&image, &parts);
             bytes += buffer_align(jpeg_progressive_describe(&scans, 1, NULL, 0, &scans_batch));
         }
-        bytes += buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &decode_batch));
+        bytes += buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &batch));
     }
-    uint32_t count = encode_images(task, images);
-    size_t encoder_bytes = count > 0 ? jpeg_encode_describe(images, count, NULL, 0, &batch) : 0;
-    return encoder_bytes == SIZE_MAX ? SIZE_MAX : bytes + buffer_align(encoder_bytes);
+    return bytes;
+}
+
+/* The description of a launch for several tasks is at most the sum of their separate descriptions,
+ * because it has the fixed parts and the alignment gaps only once. */
+size_t cuda_codec_description_bytes(const struct engine_task *task)
+{
+    struct encode_images images;
+    struct jpeg_encode_batch jpeg_batch;
+    struct png_encode_batch png_batch;
+    size_t jpegs = 0, pngs = 0;
+    images.jpeg_count = images.png_count = 0;
+    add_images(task, &images);
+    if (images.jpeg_count > 0)
+        jpegs = jpeg_encode_describe(images.jpegs, images.jpeg_count, NULL, 0, &jpeg_batch);
+    if (images.png_count > 0)
+        pngs = png_encode_describe(images.pngs, images.png_count, NULL, 0, &png_batch);
+    if (jpegs == SIZE_MAX || pngs == SIZE_MAX)
+        return SIZE_MAX;
+    return decoder_bytes(task) + buffer_align(jpegs) + buffer_align(pngs);
 }

@@ -208,7 +208,8 @@ static bool cuda_prepare_codecs(struct engine *engine)
     for (uint32_t d = 0; d < engine->device_count && ready; d++)
         ready = cuda_device_prepare_codecs(&cuda->devices[d]) == cudaSuccess;
     if (!ready)
-        log_warning("no memory for the JPEG codec of the devices: libjpeg runs on the CPU instead");
+        log_warning(
+            "no memory for the codecs of the devices: libjpeg and libpng run on the CPU instead");
     return ready;
 }
 

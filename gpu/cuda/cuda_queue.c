@@ -84,7 +84,7 @@ void cuda_queue_fail(struct cuda_device *device)
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* Whether the device decodes or encodes JPEGs for the plan. Only then kernels write to the output
+/* Whether the device decodes or encodes for the plan. Only then kernels write to the output
  * buffer in host memory: encoded files, and struct plan_report. */
 static bool uses_codec(const struct plan *plan)
 {
@@ -105,12 +105,19 @@ static bool is_unreachable(const struct cuda_engine *cuda, const struct engine_t
     return true;
 }
 
+static bool decodes_for_long(const struct engine_task *task)
+{
+    const uint8_t *frame = task->memory->input + task->plan->frame_at;
+    enum device_codec codec = task->plan->source.file.codec;
+    return codec == DEVICE_CODEC_PNG ||
+           (codec == DEVICE_CODEC_JPEG && ((const struct jpeg_frame *)frame)->progressive);
+}
+
 static enum cuda_queue queue_of(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
-    if (plan->source.file.bytes > 0 &&
-        ((const struct jpeg_frame *)(task->memory->input + plan->frame_at))->progressive)
-        return QUEUE_PROGRESSIVE;
+    if (decodes_for_long(task))
+        return QUEUE_LONG;
     if (task->alone || (!uses_codec(plan) && plan->device_bytes > BATCH_TASK_BYTES))
         return QUEUE_ALONE;
     return uses_codec(plan) ? QUEUE_CODEC : QUEUE_SHARED;
@@ -119,8 +126,7 @@ static enum cuda_queue queue_of(const struct engine_task *task)
 /* Whether the device's codec cannot run the task. task->description_bytes must be set. */
 static bool is_declined(const struct cuda_engine *cuda, const struct engine_task *task)
 {
-    size_t room =
-        queue_of(task) == QUEUE_PROGRESSIVE ? PROGRESSIVE_JPEG_BYTES : STREAM_JPEG_BYTES;
+    size_t room = queue_of(task) == QUEUE_LONG ? LONG_CODEC_BYTES : STREAM_CODEC_BYTES;
     return uses_codec(task->plan) && (task->description_bytes > room || is_unreachable(cuda, task));
 }
 
@@ -182,8 +188,8 @@ static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue
     struct cuda_slot *slots = device->slots;
     size_t free = 0;
     *first = NULL;
-    for (uint32_t s = queue == QUEUE_PROGRESSIVE ? general : 0;
-         s < (queue == QUEUE_PROGRESSIVE ? end : general); s++) {
+    for (uint32_t s = queue == QUEUE_LONG ? general : 0; s < (queue == QUEUE_LONG ? end : general);
+         s++) {
         if (slots[s].state != SLOT_FREE)
             continue;
         free++;
@@ -253,8 +259,8 @@ static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t sha
 {
     if (size.tasks == 1)
         return true;
-    if (queue == QUEUE_ALONE || queue == QUEUE_PROGRESSIVE || size.images > BATCH_IMAGES_MAX ||
-        size.description_bytes > STREAM_JPEG_BYTES || size.pixels > BATCH_PIXELS_MAX)
+    if (queue == QUEUE_ALONE || queue == QUEUE_LONG || size.images > BATCH_IMAGES_MAX ||
+        size.description_bytes > STREAM_CODEC_BYTES || size.pixels > BATCH_PIXELS_MAX)
         return false;
     return size.pixels <= BATCH_PIXELS_LIGHT
                ? size.tasks <= BATCH_TASKS_MAX

@@ -120,18 +120,18 @@ static cudaError_t slots_open(struct cuda_device *device)
     return result;
 }
 
-/* After an error progressive_count is still 0, so that the slots are not used. */
+/* After an error long_count is still 0, so that the slots are not used. */
 static cudaError_t progressive_slots_open(struct cuda_device *device)
 {
     int lowest = 0, highest = 0;
     struct cuda_slot *slots = device->slots + device->base.slot_count;
     cudaError_t result = CUDA_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-    for (uint32_t s = 0; s < PROGRESSIVE_STREAMS && result == cudaSuccess; s++) {
+    for (uint32_t s = 0; s < LONG_STREAMS && result == cudaSuccess; s++) {
         result = slot_open(device, &slots[s], lowest);
-        result = result ? result : cuda_codec_open(&slots[s], PROGRESSIVE_JPEG_BYTES);
+        result = result ? result : cuda_codec_open(&slots[s], LONG_CODEC_BYTES);
     }
     if (result == cudaSuccess)
-        atomic_store(&device->progressive_count, PROGRESSIVE_STREAMS);
+        atomic_store(&device->long_count, LONG_STREAMS);
     return result;
 }
 
@@ -139,7 +139,7 @@ cudaError_t cuda_device_prepare_codecs(struct cuda_device *device)
 {
     cudaError_t result = CUDA_TRY(cudaSetDevice(device->ordinal));
     for (uint32_t s = 0; s < device->base.slot_count && result == cudaSuccess; s++)
-        result = cuda_codec_open(&device->slots[s], STREAM_JPEG_BYTES);
+        result = cuda_codec_open(&device->slots[s], STREAM_CODEC_BYTES);
     return result ? result : progressive_slots_open(device);
 }
 
@@ -207,7 +207,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
     device->base.pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
-    device->slots = calloc(streams + PROGRESSIVE_STREAMS, sizeof(struct cuda_slot));
+    device->slots = calloc(streams + LONG_STREAMS, sizeof(struct cuda_slot));
     if (!device->base.pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",
                          device->base.name);
@@ -224,7 +224,7 @@ void cuda_device_close(struct cuda_device *device)
 {
     if (device->base.pool)
         (void)cudaSetDevice(device->ordinal);
-    for (uint32_t s = 0; device->slots && s < device->base.slot_count + PROGRESSIVE_STREAMS; s++)
+    for (uint32_t s = 0; device->slots && s < device->base.slot_count + LONG_STREAMS; s++)
         slot_close(&device->slots[s]);
     for (int i = 0; i < 2; i++)
         if (device->clock.base[i])
@@ -233,7 +233,7 @@ void cuda_device_close(struct cuda_device *device)
     free(device->slots);
     device->slots = NULL;
     device->base.slot_count = 0;
-    atomic_store(&device->progressive_count, 0);
+    atomic_store(&device->long_count, 0);
     pool_destroy(device->base.pool);
     device->base.pool = NULL;
     activity_close(&device->base.activity);

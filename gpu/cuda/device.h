@@ -22,6 +22,8 @@
 #include "gpu/jpeg/encode.h"
 #include "gpu/jpeg/progressive.h"
 #include "gpu/plan/pass.h"
+#include "gpu/png/decode.h"
+#include "gpu/png/encode.h"
 
 /* Default of engine_config.hang_grace_s. A device counts as hung if a task still runs this long
  * after its deadline, and this long after its start. */
@@ -32,47 +34,50 @@
 /* Interval at which the thread queries all streams for errors, and checks the deadlines of queued
  * tasks. */
 #define DEVICE_POLL_NS 50000000ull
-/* Interval at which the streams of slots in the state SLOT_SCANS are queried. Decoding the scans of
- * a photograph takes about 100 ms. */
-#define DEVICE_SCANS_NS 1000000ull
+/* Interval at which the streams of slots in the state SLOT_LONG are queried. Decoding the scans of
+ * a photograph takes about 100 ms, and inflating a PNG some tens. */
+#define DEVICE_LONG_NS 1000000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
 struct cuda_engine;
 struct cuda_device;
 
-static_assert(STREAM_JPEG_BYTES % BUFFER_ALIGN == 0 && PROGRESSIVE_JPEG_BYTES % BUFFER_ALIGN == 0,
+static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
-/* The launches of the JPEG codec for one batch. A launch needs a description of all its images on
+/* The launches of the codecs for one batch. A launch needs a description of all its images on
  * the device: the thread writes it to `host`, and upload.c copies it to `device`. */
 struct cuda_codec {
     uint8_t *host, *device; /* pinned memory and device memory, `bytes` each */
     size_t bytes;
     uint8_t *next; /* in `host`: where the next description goes */
     /* Addresses of the descriptions in `device`; NULL: the batch does not need the launch. */
-    uint8_t *scans_at, *decoder_at, *encoder_at;
+    uint8_t *scans_at, *decoder_at, *encoder_at, *png_decoder_at, *png_encoder_at;
+    unsigned long_parts; /* parts of a decoder that take long, and are not enqueued yet */
     struct jpeg_progressive_batch scans;
     struct jpeg_decode_batch decoder;
     struct jpeg_encode_batch encoder;
+    struct png_decode_batch png_decoder;
+    struct png_encode_batch png_encoder;
 };
 
 /* The kinds of tasks. Each kind waits in a queue of its own, and a batch has tasks of one kind. */
 enum cuda_queue {
-    QUEUE_ALONE,       /* needs much memory, or wants to run alone: one task per batch */
-    QUEUE_SHARED,      /* needs at most BATCH_TASK_BYTES, without the codec: several per batch */
-    QUEUE_CODEC,       /* decodes or encodes JPEGs on the device: several per batch, whose images
-                          share the codec's launches */
-    QUEUE_PROGRESSIVE, /* Decodes a progressive JPEG on the device: one task per batch. It takes up
-                          to a thousand times as long as another task, so it has slots of its own,
-                          and no other task waits for it. */
+    QUEUE_ALONE,  /* needs much memory, or wants to run alone: one task per batch */
+    QUEUE_SHARED, /* needs at most BATCH_TASK_BYTES, without the codec: several per batch */
+    QUEUE_CODEC,  /* decodes JPEGs, or encodes, on the device: several per batch, whose images
+                     share the codec's launches */
+    QUEUE_LONG,   /* Decodes a progressive JPEG or a PNG on the device: one task per batch. It
+                     takes up to a thousand times as long as another task, so it has slots of
+                     its own, and no other task waits for it. */
     QUEUES
 };
 
 enum cuda_slot_state {
     SLOT_FREE,
-    SLOT_SCANS, /* The upload and the scans of a progressive file are enqueued. The thread enqueues
-                   the rest when they have ended: thread.c gives the reason. */
-    SLOT_BUSY,  /* the whole batch is enqueued, and then a callback that reports its end */
+    SLOT_LONG, /* The upload, and the decoding of scans or of a PNG, are enqueued. The thread
+                  enqueues the rest when they have ended: thread.c gives the reason. */
+    SLOT_BUSY, /* the whole batch is enqueued, and then a callback that reports its end */
 };
 
 struct cuda_slot {
@@ -125,10 +130,10 @@ struct cuda_device {
     struct cuda_engine *engine;
     int ordinal;          /* CUDA's number of the device */
     atomic_uint reserved; /* jobs that hold memory on this device */
-    /* base.slot_count general slots, and after them progressive_count slots for the tasks of
-     * QUEUE_PROGRESSIVE: none at first, PROGRESSIVE_STREAMS from cuda_device_prepare_codecs on. */
+    /* base.slot_count general slots, and after them long_count slots for the tasks of
+     * QUEUE_LONG: none at first, LONG_STREAMS from cuda_device_prepare_codecs on. */
     struct cuda_slot *slots;
-    _Atomic uint32_t progressive_count;
+    _Atomic uint32_t long_count;
 
     /* Under the engine's lock: */
     struct error why; /* why the device last left service */
@@ -147,9 +152,9 @@ struct cuda_device {
     struct list queues[QUEUES]; /* tasks that wait for a slot, in the order of conf/rank.h */
     struct list finished;       /* tasks whose `done` the thread will call */
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
-    size_t scanning;            /* slots in the state SLOT_SCANS */
-    uint64_t polled_ns, scans_polled_ns; /* when all slots, and the scanning ones, were queried */
-    uint64_t looked_ns;                  /* when the thread last ran */
+    size_t decoding;            /* slots in the state SLOT_LONG */
+    uint64_t polled_ns, long_polled_ns; /* when all slots, and those of `decoding`, were queried */
+    uint64_t looked_ns;                 /* when the thread last ran */
     uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;
 };
@@ -193,10 +198,10 @@ static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
     return buffers;
 }
 
-/* Number of open slots, general and progressive. */
+/* Number of open slots, general and for QUEUE_LONG. */
 static inline uint32_t cuda_slot_count(const struct cuda_device *device)
 {
-    return device->base.slot_count + atomic_load(&device->progressive_count);
+    return device->base.slot_count + atomic_load(&device->long_count);
 }
 
 /* ---- device.c ---- */
@@ -205,8 +210,8 @@ static inline uint32_t cuda_slot_count(const struct cuda_device *device)
  * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
-/* Allocates the memory for the descriptions of the JPEG codec in all slots, and opens the
- * progressive slots. Call it while no task runs. */
+/* Allocates the memory for the descriptions of the codecs in all slots, and opens the slots of
+ * QUEUE_LONG. Call it while no task runs. */
 cudaError_t cuda_device_prepare_codecs(struct cuda_device *device);
 /* Call it also if cuda_device_open failed. The device must be idle, and its thread must have
  * ended. */
@@ -249,10 +254,12 @@ cudaError_t cuda_note_tasks(const struct cuda_slot *slot, cudaError_t result) MU
 /* ---- cuda_batch.c ---- */
 
 /* Enqueue copies, kernels and events for the slot's tasks. cuda_batch_begin enqueues the uploads
- * and the decoding of the scans of a progressive file, cuda_batch_continue the rest. If a CUDA call
+ * and the part of a decoder that takes long, cuda_batch_continue the rest. If a CUDA call
  * for a task fails, the task's error is set, and its other calls are skipped, except those that it
  * shares with other tasks. Return cudaSuccess or a sticky error. */
 cudaError_t cuda_batch_begin(struct cuda_slot *slot) MUST_CHECK;
+/* Enqueues the next part of a decoder that takes long. */
+cudaError_t cuda_batch_long(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_batch_continue(struct cuda_slot *slot) MUST_CHECK;
 /* Call it for a batch that has ended. Adds the batch to the device's activity and, if it was
  * measured, sets the times of each task that has no error. */
@@ -272,10 +279,10 @@ void cuda_codec_close(struct cuda_slot *slot);
 /* Writes the descriptions of all launches for the slot's tasks that have no error. cuda_upload then
  * uploads them. */
 cudaError_t cuda_codec_describe(struct cuda_slot *slot) MUST_CHECK;
-/* Enqueue the described launches, to be called in this order: decoding the scans of a progressive
- * file to coefficients; decoding to pixels; encoding. A task may have failed after it was
+/* Enqueue the described launches, to be called in this order: the next part of a decoder that takes
+ * long, if there is one; decoding to pixels; encoding. A task may have failed after it was
  * described, so that its buffers contain any bytes: the kernels are safe with any bytes. */
-cudaError_t cuda_codec_scans(struct cuda_slot *slot) MUST_CHECK;
+cudaError_t cuda_codec_long(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 /* Number of images of the task that the device encodes. */

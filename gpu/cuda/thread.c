@@ -6,10 +6,11 @@
  * calls for tasks and calls their `done`.
  *
  * The hardware has 32 queues, which several streams share, and runs the entries of a queue in
- * order. An entry that waits for a kernel thus delays all streams of its queue. The kernel that
- * decodes the scans of a progressive file runs for long, so the thread enqueues nothing after it.
- * The thread queries the stream until the kernel has ended, and then enqueues the rest of the
- * batch. When everything was enqueued at once, only 32 of 96 streams ran at the same time.
+ * order. An entry that waits for a kernel thus delays all streams of its queue. The kernels that
+ * decode the scans of a progressive JPEG, or inflate a PNG, run for long, so the thread enqueues
+ * nothing after them.
+ * The thread queries the stream until they have ended, and then enqueues the rest of the batch.
+ * When everything was enqueued at once, only 32 of 96 streams ran at the same time.
  */
 #include "gpu/cuda/device.h"
 
@@ -58,8 +59,7 @@ struct events {
  * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
-    uint64_t until_ns =
-        clock_now_ns() + (device->scanning > 0 ? DEVICE_SCANS_NS : DEVICE_POLL_NS);
+    uint64_t until_ns = clock_now_ns() + (device->decoding > 0 ? DEVICE_LONG_NS : DEVICE_POLL_NS);
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
     int waited = 0;
     list_init(&events->submitted);
@@ -82,14 +82,14 @@ static bool take_events(struct cuda_device *device, struct events *events)
 
 static void slot_move(struct cuda_slot *slot, enum cuda_slot_state to)
 {
-    slot->device->scanning += (to == SLOT_SCANS) - (slot->state == SLOT_SCANS);
+    slot->device->decoding += (to == SLOT_LONG) - (slot->state == SLOT_LONG);
     slot->state = to;
 }
 
-/* Enqueues the part of the batch after cuda_batch_begin, and the callback. If a call returns a
+/* Enqueues the part of the batch after its long parts, and the callback. If a call returns a
  * sticky error, or the callback cannot be added, the device fails and the slot stays busy,
  * because the stream may already run a part of the batch. */
-static void slot_continue(struct cuda_slot *slot)
+static void slot_finish(struct cuda_slot *slot)
 {
     slot_move(slot, SLOT_BUSY);
     cudaError_t result = cuda_batch_continue(slot);
@@ -106,7 +106,7 @@ static void slot_start(struct cuda_slot *slot)
 {
     struct cuda_device *device = slot->device;
     slot->base = -1;
-    slot_move(slot, slot->queue == QUEUE_PROGRESSIVE ? SLOT_SCANS : SLOT_BUSY);
+    slot_move(slot, slot->queue == QUEUE_LONG ? SLOT_LONG : SLOT_BUSY);
     slot->started_ns = clock_now_ns();
     slot->deadline_ns = 0;
     list_each(node, &slot->tasks)
@@ -119,20 +119,32 @@ static void slot_start(struct cuda_slot *slot)
     cudaError_t result = cuda_batch_begin(slot);
     if (result != cudaSuccess)
         cuda_device_fail(device, "starting a job", result);
-    else if (slot->state != SLOT_SCANS)
-        slot_continue(slot);
+    else if (slot->state != SLOT_LONG)
+        slot_finish(slot);
 }
 
-/* Continues the batches whose scans are decoded. Errors are ignored here: poll_device finds
- * them. */
-static void continue_after_scans(struct cuda_device *device, uint64_t now_ns)
+/* A long part of the slot's decoder has ended. */
+static void slot_continue(struct cuda_slot *slot)
 {
-    if (device->scanning == 0 || now_ns - device->scans_polled_ns < DEVICE_SCANS_NS)
+    if (slot->codec.long_parts == 0) {
+        slot_finish(slot);
         return;
-    device->scans_polled_ns = now_ns;
+    }
+    cudaError_t result = cuda_batch_long(slot);
+    if (result != cudaSuccess)
+        cuda_device_fail(slot->device, "decoding a file", result);
+}
+
+/* Continues the batches whose long part has ended. Errors are ignored here: poll_device finds
+ * them. */
+static void continue_after_long(struct cuda_device *device, uint64_t now_ns)
+{
+    if (device->decoding == 0 || now_ns - device->long_polled_ns < DEVICE_LONG_NS)
+        return;
+    device->long_polled_ns = now_ns;
     for (uint32_t s = device->base.slot_count; s < cuda_slot_count(device); s++) {
         struct cuda_slot *slot = &device->slots[s];
-        if (slot->state == SLOT_SCANS && cuda_device_state(device) != DEVICE_FAILED &&
+        if (slot->state == SLOT_LONG && cuda_device_state(device) != DEVICE_FAILED &&
             cuda_query(slot->stream) == cudaSuccess)
             slot_continue(slot);
     }
@@ -214,8 +226,8 @@ static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
         cuda_device_fail(device, "while jobs were on it", result);
     else if (!is_overdue(slot, now_ns) || has_reported(slot))
         return;
-    else if (result == cudaSuccess && slot->state == SLOT_SCANS)
-        return; /* the scans have ended: continue_after_scans enqueues the rest */
+    else if (result == cudaSuccess && slot->state == SLOT_LONG)
+        return; /* the long part has ended: continue_after_long enqueues the rest */
     else if (result == cudaErrorNotReady)
         cuda_device_fail(device, "a job hangs: its deadline is long past", cudaSuccess);
     else
@@ -258,7 +270,7 @@ static void *thread_main(void *argument)
             cuda_queue_accept(device, cuda_task(node));
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
-        continue_after_scans(device, now_ns);
+        continue_after_long(device, now_ns);
         start_waiting(device, now_ns);
         poll_device(device, now_ns);
         call_done(device);

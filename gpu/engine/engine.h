@@ -109,10 +109,10 @@ void engine_close(struct engine *engine);
 /* The codecs that the caller may use on every device. The engine only stores them: the caller sets
  * them after it has tested the codecs, and before it submits jobs. None is set at first. */
 struct engine_codecs {
-    bool jpeg_decoder, jpeg_encoder;
+    bool jpeg_decoder, jpeg_encoder, png_decoder, png_encoder;
 };
-/* Allocates what the codecs need on every device besides the pools: PROGRESSIVE_STREAMS further
- * streams, and for each stream STREAM_JPEG_BYTES (for each further stream PROGRESSIVE_JPEG_BYTES)
+/* Allocates what the codecs need on every device besides the pools: LONG_STREAMS further
+ * streams, and for each stream STREAM_CODEC_BYTES (for each further stream LONG_CODEC_BYTES)
  * of pinned memory and as much device memory. false: the engine is not CUDA's, or the system or a
  * device does not have the memory. */
 bool engine_prepare_codecs(struct engine *engine);

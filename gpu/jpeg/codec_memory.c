@@ -31,8 +31,17 @@ struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *f
     return parts;
 }
 
-size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
-                          uint32_t v, size_t capacity)
+void jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+                          uint32_t channels)
 {
-    return jpeg_encode_work_bytes(width, height, channels, h, v, capacity);
+    enum { mcu = 16, high_quality = 90 };
+    size_t across = (width + mcu - 1) / mcu * mcu;
+    size_t samples = across * ((height + mcu - 1) / mcu * mcu);
+    if (channels == 1)
+        encoder->h = encoder->v = 1;
+    else
+        samples += 2 * samples / ((size_t)encoder->h * encoder->v);
+    encoder->capacity = encoder->header_bytes + samples * (encoder->quality > high_quality ? 2 : 1);
+    encoder->work_bytes =
+        jpeg_encode_work_bytes(width, height, channels, encoder->h, encoder->v, encoder->capacity);
 }

@@ -13,17 +13,18 @@
 #include "codecs/image.h"
 #include "codecs/jpeg/frame.h"
 #include "gpu/jpeg/coefficients.h"
+#include "gpu/plan/plan.h"
 
 /* Returns the bytes of device memory for decoding a file, besides those for the file and for the
  * decoded image. 0: the device cannot decode the file. eighths: as in struct jpeg_decode_image. */
 size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
                           uint32_t eighths);
 
-/* Returns the bytes of device memory for encoding an image of 1 or 3 channels into a file of at
- * most `capacity` bytes, besides those for the image and for the file. h, v: the sampling factors
- * of Y, as in struct jpeg_encode_image. */
-size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
-                          uint32_t v, size_t capacity);
+/* Sets the capacity and the memory of an encoder for an image of 1 or 3 channels. Except in noise,
+ * a coefficient takes less than one byte on average, or less than two at high qualities. If the
+ * file is larger than this capacity, the host encodes it. */
+void jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+                          uint32_t channels);
 
 /* A progressive file is decoded in two stages: jpeg_progressive_decode turns its scans into
  * coefficients, and jpeg_decode_launch turns the coefficients into pixels. This is the memory of

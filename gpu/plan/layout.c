@@ -94,7 +94,7 @@ static void measure_codecs(const struct plan *plan, struct scratch *scratch)
         grow_slot(scratch, SLOT_CODEC, buffer_align(file->work_bytes));
     }
     for (size_t v = 0; v < plan->variant_count; v++)
-        if (plan->variants[v].encoder.on_device)
+        if (plan_is_encoded(&plan->variants[v]))
             add_encoder(&plan->variants[v], &room);
     grow_slot(scratch, SLOT_FINAL, room.final_bytes);
     grow_slot(scratch, SLOT_CODEC, room.work_bytes);
@@ -146,7 +146,7 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
     struct pass_place source = {PASS_INPUT, 0}, result = {PASS_OUTPUT, 0};
     if (plan->source.file.bytes > 0)
         source = (struct pass_place){PASS_SCRATCH, plan->source_at};
-    if (variant->encoder.on_device) {
+    if (plan_is_encoded(variant)) {
         lay_out_encoder(plan, variant, scratch, room);
         result = (struct pass_place){PASS_SCRATCH, variant->encoder.image_at};
     } else if (!variant->is_source && !variant->no_picture) {
@@ -181,12 +181,12 @@ static void lay_out_files(struct plan *plan)
     bool used = plan->source.file.bytes > 0;
     size_t downloaded = plan->output_bytes;
     for (size_t v = 0; v < plan->variant_count; v++)
-        used |= plan->variants[v].encoder.on_device;
+        used |= plan_is_encoded(&plan->variants[v]);
     if (!used)
         return;
     plan->report_at = take(&plan->output_bytes, sizeof(struct plan_report));
     for (size_t v = 0; v < plan->variant_count; v++)
-        if (plan->variants[v].encoder.on_device)
+        if (plan_is_encoded(&plan->variants[v]))
             plan->variants[v].offset =
                 take(&plan->output_bytes, plan->variants[v].encoder.capacity);
     plan->written_bytes = plan->output_bytes - downloaded;

@@ -126,32 +126,16 @@ static void shrink_passes(struct plan_variant *variant)
 static bool needs_copy(const struct chain *chain, const struct plan_target *target)
 {
     bool cropped = chain_is_cropped(chain), source_on_device = chain->plan->source.file.bytes > 0;
+    bool encoded = target->encoder.codec != DEVICE_CODEC_NONE;
     if (pass_writers(chain->passes, chain->count) > 0)
         return cropped;
-    return source_on_device != target->on_device || (cropped && target->on_device);
+    return source_on_device != encoded || (cropped && encoded);
 }
 
-/* Sets how a device encodes the variant. Except in noise, a coefficient takes less than one byte on
- * average, or less than two at high qualities. If the file is larger than this capacity, the host
- * encodes it. */
 static void set_encoder(struct plan_variant *variant, const struct plan_target *target)
 {
-    enum { mcu = 16, high_quality = 90 };
-    size_t across = (variant->width + mcu - 1) / mcu * mcu;
-    size_t samples = across * ((variant->height + mcu - 1) / mcu * mcu);
-    uint8_t h = variant->channels > 1 ? target->h : 1, v = variant->channels > 1 ? target->v : 1;
-    if (variant->channels > 1)
-        samples += 2 * samples / ((size_t)h * v);
-    variant->encoder = (struct plan_encoder){
-        .on_device = true,
-        .quality = target->quality,
-        .h = h,
-        .v = v,
-        .header_bytes = target->header_bytes,
-        .capacity = target->header_bytes + samples * (target->quality > high_quality ? 2 : 1),
-    };
-    variant->encoder.work_bytes = target->encoder_bytes(
-        variant->width, variant->height, variant->channels, h, v, variant->encoder.capacity);
+    variant->encoder = target->encoder;
+    target->measure_encoder(&variant->encoder, variant->width, variant->height, variant->channels);
 }
 
 static enum status check_format_side(const struct chain *chain, const struct plan_target *target)
@@ -220,7 +204,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     variant->channels = chain.shape.channels;
     variant->is_source = pass_writers(chain.passes, chain.count) == 0;
     variant->no_picture = target->no_picture;
-    if (target->on_device)
+    if (target->encoder.codec != DEVICE_CODEC_NONE)
         set_encoder(variant, target);
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
@@ -329,7 +313,7 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
     struct pass_shape shape = {result->width, result->height, result->channels};
-    assert(!result->no_picture && !result->encoder.on_device);
+    assert(!result->no_picture && !plan_is_encoded(result));
     struct pass_window window = {plan->source.width, plan->source.height, result->x, result->y};
     return result->is_source ? pass_view_window(input, shape, window)
                              : pass_view(output + result->offset, shape);
@@ -339,7 +323,7 @@ const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8
                             size_t *bytes)
 {
     const struct plan_variant *result = &plan->variants[variant];
-    assert(variant < plan->variant_count && result->encoder.on_device);
+    assert(variant < plan->variant_count && plan_is_encoded(result));
     *bytes = plan_report(plan, output)->file_bytes[variant];
     return output + result->offset;
 }

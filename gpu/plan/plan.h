@@ -28,11 +28,29 @@ struct op_item;
 struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry */
 struct colour; /* gpu/colour/conversion.h: the tables of a profile */
 
+/* A codec that runs on devices; DEVICE_CODEC_NONE: the host decodes, or encodes. */
+enum device_codec { DEVICE_CODEC_NONE, DEVICE_CODEC_JPEG, DEVICE_CODEC_PNG };
+
 /* A file that a device decodes. */
 struct plan_file {
+    enum device_codec codec;
     size_t bytes;       /* 0: the host decodes, and there is no such file */
     size_t work_bytes;  /* device memory that only the decoder needs */
-    size_t frame_bytes; /* size of its struct jpeg_frame, the parsed headers */
+    size_t frame_bytes; /* size of its struct jpeg_frame or png_frame, the parsed headers */
+};
+
+/* How a device encodes an output: as a sequential JPEG, or as a PNG. */
+struct plan_encoder {
+    enum device_codec codec;
+    size_t header_bytes; /* memory for its struct jpeg_prelude or png_prelude: the bytes before the
+                            compressed data, and what the encoder must know about them */
+    int quality;         /* JPEG: 1 to 100 */
+    uint8_t h, v;        /* JPEG: the sampling factors of Y: see gpu/jpeg/encode.h; gray: 1 and 1 */
+    /* Set for an image: */
+    size_t capacity;          /* of the file, at the variant's offset in the output buffer */
+    size_t work_bytes;        /* device memory of the encoder */
+    size_t header_at;         /* of the header, in the input buffer */
+    size_t image_at, work_at; /* of the image and of the encoder's memory, in the scratch buffer */
 };
 
 /* The image that the codec will decode. */
@@ -84,15 +102,11 @@ struct plan_target {
     bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
     uint32_t side_max; /* longest side in the output format; 0: only plan_limits apply */
-    bool on_device;  /* A device encodes the output as a sequential JPEG. */
-    int quality;     /* of that JPEG, 1 to 100 */
-    uint8_t h, v;    /* the sampling factors of Y in that JPEG, if it has colours: see
-                        gpu/jpeg/encode.h */
-    size_t header_bytes; /* memory for its struct jpeg_prelude: quantisation tables, and the bytes
-                            before the Huffman-coded data */
-    /* Returns the device memory for encoding an image into a file of at most `capacity` bytes. */
-    size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels, uint32_t h,
-                            uint32_t v, size_t capacity);
+    struct plan_encoder encoder; /* how a device encodes the output, as far as that is known before
+                                    its size */
+    /* Sets the capacity and work_bytes of the encoder for an image. NULL: the host encodes. */
+    void (*measure_encoder)(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+                            uint32_t channels);
     const struct plan_overlays *overlays; /* NULL: operations with an overlay fail with bad_op */
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
     struct error *error; /* Receives bad_op, image_too_large and errors of overlays; the plan is
@@ -103,18 +117,6 @@ struct plan_target {
 struct plan_limits {
     uint64_t pixels_max; /* of each output */
     uint32_t side_max;
-};
-
-/* How a device encodes a variant as a sequential JPEG. */
-struct plan_encoder {
-    bool on_device;
-    int quality;
-    uint8_t h, v;                   /* sampling factors of Y; gray: 1 and 1 */
-    size_t header_at, header_bytes; /* of the header, in the input buffer */
-    size_t image_at, work_at;       /* of the image, and of the encoder's memory, in the scratch
-                                       buffer */
-    size_t work_bytes;
-    size_t capacity;                /* of the file, at the variant's offset in the output buffer */
 };
 
 /* One output: its passes, and where its result is. */
@@ -129,8 +131,14 @@ struct plan_variant {
                                          buffer */
     size_t offset;                    /* of the result in the output buffer */
     struct colour *colour;            /* tables that the passes use; freed with them; NULL: none */
-    struct plan_encoder encoder;      /* if on_device, the result is a file instead of an image */
+    struct plan_encoder encoder;      /* with a codec, the result is a file instead of an image */
 };
+
+/* Whether a device encodes the variant. */
+static inline bool plan_is_encoded(const struct plan_variant *variant)
+{
+    return variant->encoder.codec != DEVICE_CODEC_NONE;
+}
 
 /* Written by the device's codecs, at report_at in the output buffer. Must be zero before the
  * run. */
@@ -142,7 +150,7 @@ struct plan_report {
 /*
  * The plan of a job. It has three buffers: input, output and scratch.
  *
- * If a device decodes, the input buffer has the file and its struct jpeg_frame, and the decoded
+ * If a device decodes, the input buffer has the file and its frame, and the decoded
  * image is in the scratch buffer. If a device encodes, the variant's image is in the scratch
  * buffer, too. The codec's kernels write the report and the files over the bus, directly to the end
  * of the host's output buffer, because the sizes of files are not known before. These written_bytes

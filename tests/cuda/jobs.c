@@ -102,16 +102,25 @@ static void plan_file(struct job *job, const struct jobs_file *file, enum decode
     struct error error = {0};
     const struct jpeg_frame *frame = &file->frame;
     size_t bytes = file->file.length;
-    struct plan_source source = {
-        .width = frame->width, .height = frame->height, .orientation = 1, .eighths = 8,
-        .channels = as == DECODE_LUMA ? 1 : 3,
-        .file = {.bytes = bytes, .frame_bytes = sizeof *frame,
-                 .work_bytes = jpeg_decoder_bytes(frame, bytes, as, 8)}};
+    struct plan_source source = {.width = frame->width,
+                                 .height = frame->height,
+                                 .orientation = 1,
+                                 .eighths = 8,
+                                 .channels = as == DECODE_LUMA ? 1 : 3,
+                                 .file = {.codec = DEVICE_CODEC_JPEG,
+                                          .bytes = bytes,
+                                          .frame_bytes = sizeof *frame,
+                                          .work_bytes = jpeg_decoder_bytes(frame, bytes, as, 8)}};
     job->ops = test_ops(ops);
-    struct plan_target target = {.ops = job->ops, .opaque = true, .on_device = quality > 0,
-                                 .quality = quality, .h = 2, .v = 2,
-                                 .header_bytes = jpeg_prelude_bytes(0),
-                                 .encoder_bytes = jpeg_encoder_bytes};
+    struct plan_target target = {.ops = job->ops, .opaque = true};
+    if (quality > 0) {
+        target.encoder = (struct plan_encoder){.codec = DEVICE_CODEC_JPEG,
+                                               .quality = quality,
+                                               .h = 2,
+                                               .v = 2,
+                                               .header_bytes = jpeg_prelude_bytes(0)};
+        target.measure_encoder = jpeg_measure_encoder;
+    }
     assert_int_equal(plan_build(&job->plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
 }
 

@@ -406,7 +406,7 @@ static void check_progressive(unsigned first, unsigned count)
  * round. */
 static void two_kinds(bool progressive_first)
 {
-    enum { progressive = PROGRESSIVE_STREAMS + 4, others = 4 };
+    enum { progressive = LONG_STREAMS + 4, others = 4 };
     read_file();
     jobs_open(&jobs, &(struct jobs_how){.streams = 2});
     assert_true(engine_prepare_codecs(jobs.engine));
@@ -421,8 +421,9 @@ static void two_kinds(bool progressive_first)
     for (int kind = 0; kind < 2; kind++) {
         bool now = (kind == 0) == progressive_first;
         jobs_submit(&jobs, now ? 0 : progressive, now ? progressive : others);
-        assert_int_equal(cuda_fault_passed(), kind == 1 ? PROGRESSIVE_STREAMS + 2
-                                              : now     ? PROGRESSIVE_STREAMS : 2);
+        assert_int_equal(cuda_fault_passed(), kind == 1 ? LONG_STREAMS + 2
+                                              : now     ? LONG_STREAMS
+                                                        : 2);
     }
     assert_int_equal(jobs_answered(&jobs), 0);
     jobs_let_go();
@@ -457,7 +458,7 @@ TEST(test_nothing_is_enqueued_behind_scans)
         prepare_progressive(i);
     jobs_hold("cudaLaunchHostFunc", 0, 1);
     jobs_submit(&jobs, 0, count);
-    usleep(3 * DEVICE_SCANS_NS / 1000);
+    usleep(3 * DEVICE_LONG_NS / 1000);
     jobs_settle(&jobs);
     assert_int_equal(cuda_fault_passed(), 0);
     jobs_let_go();
@@ -474,7 +475,7 @@ TEST(test_a_fault_ends_progressive_files)
     read_file();
     jobs_open(&jobs, &(struct jobs_how){.streams = 1});
     assert_true(engine_prepare_codecs(jobs.engine));
-    jobs.count = PROGRESSIVE_STREAMS + 3;
+    jobs.count = LONG_STREAMS + 3;
     for (unsigned i = 0; i < jobs.count; i++)
         prepare_progressive(i);
     jobs_hold("cudaStreamQuery", cudaErrorIllegalAddress, 1);
@@ -482,7 +483,7 @@ TEST(test_a_fault_ends_progressive_files)
     jobs_let_go();
     assert_non_null(engine_fault(jobs.engine));
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), jobs.count);
-    assert_int_equal(jobs_charged(&jobs), PROGRESSIVE_STREAMS);
+    assert_int_equal(jobs_charged(&jobs), LONG_STREAMS);
     jobs_close(&jobs);
     jobs_file_clear(&file);
 }

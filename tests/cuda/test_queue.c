@@ -16,7 +16,7 @@ static struct jpeg_frame progressive_frame; /* of a small file */
 static size_t progressive_bytes;
 
 static struct cuda_engine engine;
-static struct cuda_slot slots[SLOTS + PROGRESSIVE_STREAMS];
+static struct cuda_slot slots[SLOTS + LONG_STREAMS];
 static struct cuda_slot *taken; /* by the last take() */
 static struct queued {
     struct plan plan;
@@ -40,7 +40,7 @@ static void open_device(uint32_t slot_count)
     device->engine = &engine;
     device->slots = slots;
     device->base.slot_count = slot_count;
-    atomic_store(&device->progressive_count, PROGRESSIVE_STREAMS);
+    atomic_store(&device->long_count, LONG_STREAMS);
     for (enum cuda_queue queue = 0; queue < QUEUES; queue++)
         list_init(&device->queues[queue]);
     list_init(&device->finished);
@@ -59,7 +59,7 @@ static struct queued *add(bool progressive, uint32_t width, uint32_t height)
     added->memory.device_block.memory = device_memory;
     added->memory.output = (uint8_t *)&report;
     if (progressive) {
-        added->plan.source.file = (struct plan_file){progressive_bytes, 1, 1};
+        added->plan.source.file = (struct plan_file){DEVICE_CODEC_JPEG, progressive_bytes, 1, 1};
         added->memory.input = (uint8_t *)&progressive_frame;
     }
     added->task = (struct engine_task){.plan = &added->plan, .memory = &added->memory,
@@ -167,7 +167,7 @@ TEST(test_the_room_for_descriptions_ends_a_batch)
 {
     open_device(1);
     for (unsigned i = 0; i < 6; i++)
-        add(false, 100, 100)->task.description_bytes = STREAM_JPEG_BYTES / 4 + (i == 5);
+        add(false, 100, 100)->task.description_bytes = STREAM_CODEC_BYTES / 4 + (i == 5);
     check_batches("quarters", (size_t[]){4, 0});
     slots[0].state = SLOT_FREE;
     list_init(&slots[0].tasks);
@@ -189,10 +189,13 @@ TEST(test_a_task_that_no_batch_can_hold)
         prelude.quant[0][i] = prelude.quant[1][i] = 16;
     for (unsigned v = 0; v < JOB_OUTPUTS_MAX; v++)
         plan.variants[v] = (struct plan_variant){
-            .width = 60000, .height = 60000, .channels = 1,
-            .encoder = {.on_device = true, .h = 1, .v = 1, .header_bytes = 600, .capacity = MIB}};
+            .width = 60000,
+            .height = 60000,
+            .channels = 1,
+            .encoder = {
+                .codec = DEVICE_CODEC_JPEG, .h = 1, .v = 1, .header_bytes = 600, .capacity = MIB}};
     size_t bytes = cuda_codec_description_bytes(&task);
-    assert_true(bytes > STREAM_JPEG_BYTES && bytes < SIZE_MAX);
+    assert_true(bytes > STREAM_CODEC_BYTES && bytes < SIZE_MAX);
     cuda_queue_accept(&engine.devices[0], &task);
     assert_int_equal(take(), 0);
     assert_ptr_equal(list_first(&engine.devices[0].finished), &task.node);
@@ -215,7 +218,7 @@ static unsigned take_all(enum cuda_queue queue)
 {
     unsigned count = 0;
     while (take() > 0) {
-        bool progressive = taken->queue == QUEUE_PROGRESSIVE;
+        bool progressive = taken->queue == QUEUE_LONG;
         assert_int_equal(taken->queue, queue);
         assert_int_equal(taken >= slots + engine.devices[0].base.slot_count, progressive);
         if (progressive)
@@ -230,29 +233,29 @@ static unsigned take_all(enum cuda_queue queue)
 TEST(test_each_progressive_file_has_a_slot)
 {
     open_device(2);
-    add_many(PROGRESSIVE_STREAMS + 10, true, 300, 200);
-    assert_int_equal(take_all(QUEUE_PROGRESSIVE), PROGRESSIVE_STREAMS);
-    for (unsigned i = 0; i < PROGRESSIVE_STREAMS; i++)
+    add_many(LONG_STREAMS + 10, true, 300, 200);
+    assert_int_equal(take_all(QUEUE_LONG), LONG_STREAMS);
+    for (unsigned i = 0; i < LONG_STREAMS; i++)
         assert_ptr_equal(list_first(&slots[2 + i].tasks), &queued[i].task.node);
     end(&slots[2 + 5]);
     end(&slots[2 + 7]);
-    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 2);
-    assert_ptr_equal(list_first(&slots[2 + 5].tasks), &queued[PROGRESSIVE_STREAMS].task.node);
+    assert_int_equal(take_all(QUEUE_LONG), 2);
+    assert_ptr_equal(list_first(&slots[2 + 5].tasks), &queued[LONG_STREAMS].task.node);
 }
 
 /* All slots of one kind are busy, and files wait for them: the other kind starts nevertheless. */
 TEST(test_progressive_and_other_files_do_not_wait_for_each_other)
 {
     open_device(8);
-    add_many(PROGRESSIVE_STREAMS + 10, true, 4000, 3000);
-    assert_int_equal(take_all(QUEUE_PROGRESSIVE), PROGRESSIVE_STREAMS);
+    add_many(LONG_STREAMS + 10, true, 4000, 3000);
+    assert_int_equal(take_all(QUEUE_LONG), LONG_STREAMS);
     add_many(20, false, 4000, 3000);
     check_batches("sequential", (size_t[]){3, 3, 3, 3, 2, 2, 2, 2, 0});
     open_device(8);
     add_many(100, false, 10000, 9000);
     assert_int_equal(take_all(QUEUE_CODEC), 8);
     add_many(20, true, 4000, 3000);
-    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 20);
+    assert_int_equal(take_all(QUEUE_LONG), 20);
 }
 
 /* Each of them can also start if it is not the oldest. */
@@ -266,7 +269,7 @@ TEST(test_progressive_and_other_files_take_turns)
     assert_int_equal(take(), 0);
     assert_int_equal(slots[0].tasks.length, 3);
     for (unsigned i = 2; i < 5; i++)
-        assert_int_equal(slots[i].queue, QUEUE_PROGRESSIVE);
+        assert_int_equal(slots[i].queue, QUEUE_LONG);
 }
 
 /* The input of tasks: a frame, and a prelude for the outputs. */
@@ -297,14 +300,22 @@ static void make_largest(void)
 static struct engine_task *add_largest(unsigned outputs, uint32_t side)
 {
     struct queued *largest = &queued[queued_count];
-    struct plan plan = {.source = {.width = 99, .height = 60, .channels = 3,
-                                   .file = {progressive_bytes, 1, 1}},
-                        .variant_count = outputs, .written_bytes = BUFFER_ALIGN};
+    struct plan plan = {.source = {.width = 99,
+                                   .height = 60,
+                                   .channels = 3,
+                                   .file = {DEVICE_CODEC_JPEG, progressive_bytes, 1, 1}},
+                        .variant_count = outputs,
+                        .written_bytes = BUFFER_ALIGN};
     for (unsigned v = 0; v < outputs; v++)
-        plan.variants[v] = (struct plan_variant){
-            .width = side, .height = side, .channels = 3,
-            .encoder = {.on_device = true, .h = 2, .v = 2, .header_at = HEADER_AT,
-                        .header_bytes = 600, .capacity = MIB}};
+        plan.variants[v] = (struct plan_variant){.width = side,
+                                                 .height = side,
+                                                 .channels = 3,
+                                                 .encoder = {.codec = DEVICE_CODEC_JPEG,
+                                                             .h = 2,
+                                                             .v = 2,
+                                                             .header_at = HEADER_AT,
+                                                             .header_bytes = 600,
+                                                             .capacity = MIB}};
     largest->plan = plan;
     largest->memory = (struct engine_memory){.input = input,
                                              .output = (uint8_t *)&report,
@@ -322,12 +333,12 @@ TEST(test_the_room_of_progressive_files)
     struct engine_task *task = add_largest(0, 0);
     assert_true(task->description_bytes > 15 * KIB && task->description_bytes <= 18 * KIB);
     task = add_largest(JOB_OUTPUTS_MAX, 3950); /* 250 megapixels */
-    assert_true(task->description_bytes <= PROGRESSIVE_JPEG_BYTES);
+    assert_true(task->description_bytes <= LONG_CODEC_BYTES);
     assert_int_equal(report.declined, 0);
-    assert_int_equal(take_all(QUEUE_PROGRESSIVE), 2);
+    assert_int_equal(take_all(QUEUE_LONG), 2);
     task = add_largest(JOB_OUTPUTS_MAX, 7000);
-    assert_true(task->description_bytes > PROGRESSIVE_JPEG_BYTES &&
-                task->description_bytes < STREAM_JPEG_BYTES);
+    assert_true(task->description_bytes > LONG_CODEC_BYTES &&
+                task->description_bytes < STREAM_CODEC_BYTES);
     assert_int_not_equal(report.declined, 0);
     assert_int_equal(take(), 0);
     assert_ptr_equal(list_first(&engine.devices[0].finished), &task->node);

@@ -1,16 +1,11 @@
 /*
  * test_device_codec.c - jobs whose JPEGs are decoded and encoded on a device give the same files as
  * jobs on the CPU, byte for byte. A file that the device declines is decoded on the host.
- *
- * Without a device, the CUDA engine runs on the tests' own runtime, which runs the JPEG kernels on
- * the host.
  */
 #include <unistd.h>
 
-#include "tests/fixtures/camera.h"
+#include "tests/fixtures/gpu/device_daemon.h"
 #include "tests/fixtures/gpu/gpu_run.h"
-#include "tests/fixtures/profile.h"
-#include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
 struct input {
@@ -58,15 +53,6 @@ static const char *const chains[] = {
     "['grayscale','histogram']",
 };
 
-/* Operations that fit any image of at least 16 x 16 pixels; random chains draw from them. */
-static const char *const operations[] = {
-    "'grayscale'", "'sobel'", "'invert'", "'transpose'", "'equalize'",
-    "{'op':'gaussian','sigma':2}", "{'op':'median','size':3}", "{'op':'resize','width':40}",
-    "{'op':'resize','width':150,'height':33}", "{'op':'rotate','angle':270}",
-    "{'op':'crop','x':1,'y':0,'width':16,'height':16}", "{'op':'gamma','gamma':1.8}",
-    "{'op':'unsharp','sigma':1,'amount':0.7}", "{'op':'flip','axis':'vertical'}",
-};
-
 /* A damaged file of the kind that the device decodes. */
 static void put_damaged(const char *name)
 {
@@ -110,40 +96,18 @@ static void fill(void)
     put_truncated("truncated.jpg");
 }
 
-/* The daemon for the device; without one, the stand-in. */
-static const char *device_daemon(void)
-{
-    const char *program = getenv(world_has_cuda() ? "GPUIMGD" : "GPUIMGD_STANDIN");
-    if (!program || access(program, X_OK) != 0)
-        skip();
-    return program;
-}
-
 /* device_bytes NULL: the default. */
 static struct process *start_with_memory(const char *jpeg, const char *device_bytes)
 {
-    const struct process_options how = {.program = device_daemon()};
-    const char *const options[] = {"--engine=cuda", "--streams=2", "--workers=4",
-                                   text_of("--jpeg=%s", jpeg),
-                                   "--stats_interval_s=0",
+    const char *const options[] = {text_of("--jpeg=%s", jpeg),
                                    device_bytes ? text_of("--device_bytes=%s", device_bytes) : NULL,
                                    NULL};
-    struct process *daemon = world_start_with(w, 0, &how, options);
-    check_ready(daemon);
-    return daemon;
+    return device_daemon_start(options);
 }
 
 static struct process *start_on_device(const char *jpeg)
 {
     return start_with_memory(jpeg, NULL);
-}
-
-static struct process *start_on_cpu(void)
-{
-    const char *const options[] = {"--engine=cpu", NULL};
-    struct process *daemon = world_start_with(w, 0, &(struct process_options){0}, options);
-    check_ready(daemon);
-    return daemon;
 }
 
 /* Runs every chain on every input, into JPEGs and PNGs named after the engine. forced: the place of
@@ -163,31 +127,9 @@ static void run_all_jobs(const char *engine, bool forced)
                 assert_string_equal(json_text(result, "decoder"),
                                     on_cpu ? "cpu" : inputs[i].decoder);
             assert_string_equal(json_text(result, "outputs.0.encoder"), on_cpu ? "cpu" : "cuda:0");
-            assert_string_equal(json_text(result, "outputs.1.encoder"), "cpu");
+            assert_string_equal(json_text(result, "outputs.1.encoder"), on_cpu ? "cpu" : "cuda:0");
             cJSON_Delete(result);
         }
-}
-
-static void compare(const char *name_a, const char *name_b)
-{
-    size_t length_a, length_b;
-    unsigned char *a = text_file_bytes(out_path(name_a), &length_a);
-    unsigned char *b = text_file_bytes(out_path(name_b), &length_b);
-    if (!a || !b || length_a != length_b || memcmp(a, b, length_a) != 0)
-        fail_msg("%s (%zu bytes) and %s (%zu bytes) differ", name_a, length_a, name_b, length_b);
-    free(a);
-    free(b);
-}
-
-/* The last stats line covers all jobs of the daemon, because stats_interval_s is 0. */
-static void check_stats(struct process *daemon, const char *key, size_t images)
-{
-    const char *word = text_of(" %s=%zu ", key, images);
-    const char *line = text_keep(process_log(daemon)), *next = line;
-    while ((next = strstr(next + 1, " stats interval_s=")))
-        line = next;
-    if (!strstr(line, word))
-        fail_msg("the last stats line has no \"%s\": %s", word, line);
 }
 
 /* Checks the counts of images by the place of their codecs, after all jobs. */
@@ -196,10 +138,10 @@ static void check_places(struct process *daemon)
     size_t chain_count = sizeof chains / sizeof *chains, decoded[2] = {0, 0};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         decoded[strcmp(inputs[i].decoder, "cpu") != 0] += chain_count;
-    check_stats(daemon, "decode_host", decoded[0]);
-    check_stats(daemon, "decode_device", decoded[1]);
-    check_stats(daemon, "encode_host", decoded[0] + decoded[1]);
-    check_stats(daemon, "encode_device", decoded[0] + decoded[1]);
+    device_daemon_check_stats(daemon, "decode_host", decoded[0]);
+    device_daemon_check_stats(daemon, "decode_device", decoded[1]);
+    device_daemon_check_stats(daemon, "encode_host", 0);
+    device_daemon_check_stats(daemon, "encode_device", 2 * (decoded[0] + decoded[1]));
 }
 
 /* Runs all jobs on a device with this value of the option jpeg, and on the CPU. */
@@ -211,13 +153,15 @@ static void compare_engines(const char *jpeg)
     check_stop(daemon);
     if (forced)
         check_places(daemon);
-    daemon = start_on_cpu();
+    daemon = device_daemon_start_cpu();
     run_all_jobs("cpu", true);
     check_stop(daemon);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
-            compare(text_of("cuda-%zu-%zu.jpg", i, c), text_of("cpu-%zu-%zu.jpg", i, c));
-            compare(text_of("cuda-%zu-%zu.png", i, c), text_of("cpu-%zu-%zu.png", i, c));
+            device_daemon_compare(text_of("cuda-%zu-%zu.jpg", i, c),
+                                  text_of("cpu-%zu-%zu.jpg", i, c));
+            device_daemon_compare(text_of("cuda-%zu-%zu.png", i, c),
+                                  text_of("cpu-%zu-%zu.png", i, c));
         }
 }
 
@@ -261,25 +205,10 @@ TEST(a_file_of_many_pieces_equals_that_of_the_cpu)
     for (int i = 0; i < 3; i++)
         run_nine_mib("cuda", "cuda:0");
     check_stop(daemon);
-    daemon = start_on_cpu();
+    daemon = device_daemon_start_cpu();
     run_nine_mib("cpu", "cpu");
     check_stop(daemon);
-    compare("cuda-nine.jpg", "cpu-nine.jpg");
-}
-
-/* A photograph of a camera, with a profile, EXIF and XMP. large: its header is longer than
- * INPUT_HEAD_BYTES. */
-static void put_camera(const char *name, bool large)
-{
-    struct picture_file p3 = profile_of_matrix(&profile_p3), xmp = camera_xmp(6, false);
-    struct picture_file exif = camera_exif(true, 6, 90, 60, large ? 60000 : 0);
-    struct picture_file file =
-        make_jpeg(.width = 90, .height = 60, .icc = p3.bytes, .icc_bytes = p3.length);
-    camera_put_in_jpeg(&file, &exif, &xmp);
-    world_put_picture(w, name, file);
-    picture_free(&p3);
-    picture_free(&exif);
-    picture_free(&xmp);
+    device_daemon_compare("cuda-nine.jpg", "cpu-nine.jpg");
 }
 
 static void run_camera_jobs(const char *engine)
@@ -304,28 +233,18 @@ static void run_camera_jobs(const char *engine)
 
 TEST(metadata_equals_that_of_the_cpu)
 {
-    put_camera("camera.jpg", false);
-    put_camera("large-camera.jpg", true);
+    device_daemon_put_camera("camera.jpg", false);
+    device_daemon_put_camera("large-camera.jpg", true);
     struct process *daemon = start_on_device("cuda");
     run_camera_jobs("cuda");
     check_stop(daemon);
-    daemon = start_on_cpu();
+    daemon = device_daemon_start_cpu();
     run_camera_jobs("cpu");
     check_stop(daemon);
     for (size_t i = 0; i < 8; i++)
         for (const char *output = "mno"; *output; output++)
-            compare(text_of("cuda-%c%zu.jpg", *output, i), text_of("cpu-%c%zu.jpg", *output, i));
-}
-
-static const char *draw_chain(uint32_t *state)
-{
-    const char *chain = "";
-    for (uint32_t left = 1 + test_random(state) / 8 % 4; left > 0; left--) {
-        const char *operation =
-            operations[test_random(state) / 8 % (sizeof operations / sizeof *operations)];
-        chain = text_of("%s%s%s", chain, *chain ? "," : "", operation);
-    }
-    return chain;
+            device_daemon_compare(text_of("cuda-%c%zu.jpg", *output, i),
+                                  text_of("cpu-%c%zu.jpg", *output, i));
 }
 
 /* Pushes the same random jobs for each engine: JPEGs of all kinds in, JPEGs out. Returns how many
@@ -340,9 +259,10 @@ static unsigned run_random_jobs(const char *engine, unsigned count)
             &inputs[test_random(&state) / 8 % (sizeof inputs / sizeof *inputs)];
         unsigned quality = 1 + test_random(&state) / 8 % 100;
         cJSON *result = check_answer(
-            w, "{'input':'%s','output':{'path':'%s-r%u.jpg','quality':%u,'subsampling':'%s'},"
-               "'ops':[%s]}", input->name, engine, i, quality, samplings[i % 4],
-            draw_chain(&state));
+            w,
+            "{'input':'%s','output':{'path':'%s-r%u.jpg','quality':%u,'subsampling':'%s'},"
+            "'ops':[%s]}",
+            input->name, engine, i, quality, samplings[i % 4], device_daemon_draw_chain(&state));
         done += strcmp(json_text(result, "status"), "done") == 0;
         cJSON_Delete(result);
     }
@@ -355,13 +275,13 @@ TEST(random_chains_equal_those_of_the_cpu)
     struct process *daemon = start_on_device("cuda");
     unsigned done = run_random_jobs("cuda", count);
     check_stop(daemon);
-    daemon = start_on_cpu();
+    daemon = device_daemon_start_cpu();
     assert_int_equal(run_random_jobs("cpu", count), done);
     check_stop(daemon);
     assert_true(done > count / 2);
     for (unsigned i = 0; i < count; i++)
         if (access(out_path(text_of("cuda-r%u.jpg", i)), F_OK) == 0)
-            compare(text_of("cuda-r%u.jpg", i), text_of("cpu-r%u.jpg", i));
+            device_daemon_compare(text_of("cuda-r%u.jpg", i), text_of("cpu-r%u.jpg", i));
 }
 
 static char *message_of(const char *input)
@@ -379,7 +299,7 @@ TEST(a_damaged_file_fails_as_on_the_cpu)
     char *small = message_of("damaged.jpg"), *large = message_of("truncated.jpg");
     check_done(check_answer(w, "{'input':'420.jpg','output':'next.jpg','ops':['sobel']}"));
     check_stop(daemon);
-    daemon = start_on_cpu();
+    daemon = device_daemon_start_cpu();
     char *small_on_cpu = message_of("damaged.jpg"), *large_on_cpu = message_of("truncated.jpg");
     assert_string_equal(small, small_on_cpu);
     assert_string_equal(large, large_on_cpu);
@@ -423,7 +343,7 @@ TEST(parameters_choose_the_encoder)
     enum { row_count = sizeof rows / sizeof *rows, name_count = sizeof names / sizeof *names };
     for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
         const char *engine = on_cpu ? "cpu" : "cuda";
-        struct process *daemon = on_cpu ? start_on_cpu() : start_on_device("cuda");
+        struct process *daemon = on_cpu ? device_daemon_start_cpu() : start_on_device("cuda");
         for (size_t i = 0; i < row_count * name_count; i++) {
             size_t row = i / name_count;
             cJSON *result = check_answer(
@@ -440,8 +360,8 @@ TEST(parameters_choose_the_encoder)
         check_stop(daemon);
     }
     for (size_t i = 0; i < row_count * name_count; i++) {
-        compare(text_of("cuda-o%zu.jpg", i), text_of("cpu-o%zu.jpg", i));
-        compare(text_of("cuda-b%zu.jpg", i), text_of("cpu-b%zu.jpg", i));
+        device_daemon_compare(text_of("cuda-o%zu.jpg", i), text_of("cpu-o%zu.jpg", i));
+        device_daemon_compare(text_of("cuda-b%zu.jpg", i), text_of("cpu-b%zu.jpg", i));
     }
 }
 
@@ -492,7 +412,7 @@ TEST(a_small_device_runs_photographs)
     world_put_picture(w, "photo.jpg", picture_jpeg(&photo));
     photo.progressive = true;
     world_put_picture(w, "progressive-photo.jpg", picture_jpeg(&photo));
-    struct process *daemon = start_on_cpu();
+    struct process *daemon = device_daemon_start_cpu();
     run_photos("cpu", 1, NULL);
     check_stop(daemon);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -500,7 +420,8 @@ TEST(a_small_device_runs_photographs)
         run_photos("cuda", 2, rows[i].decoders);
         check_stop(daemon);
         for (unsigned j = 0; j < 2 * PHOTO_JOBS; j++)
-            compare(text_of("cuda-p%u.jpg", j), text_of("cpu-p%zu.jpg", j % PHOTO_JOBS));
+            device_daemon_compare(text_of("cuda-p%u.jpg", j),
+                                  text_of("cpu-p%zu.jpg", j % PHOTO_JOBS));
     }
 }
 

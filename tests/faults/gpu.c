@@ -85,8 +85,8 @@ static void fault_on_the_device(struct rig *rig)
     put_large(rig);
     draw_on_cpu(rig);
     struct process *daemon =
-        rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=700"), "--streams=2",
-                       "--jpeg=cpu", "--inflight=9", "--lease_s=600", NULL);
+        rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=700"), "--streams=2", "--jpeg=cpu",
+                       "--png=cpu", "--inflight=9", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
     rig_push_slow(rig, "slow", 1);
     RIG_WAIT_UNTIL(20, text_file_count(w->out, ".tmp") > 0);
@@ -151,7 +151,7 @@ static void fault_of_one_of_two(struct rig *rig)
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start_cuda(rig, 0, from_now(rig, "devices=2,at=kernel,error=700"), "--streams=2",
-                       "--jpeg=cpu", "--inflight=12", "--lease_s=600", NULL);
+                       "--jpeg=cpu", "--png=cpu", "--inflight=12", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
     push_held(rig, "n", 12, 12, 0.6);
     rig_raise(rig, "now");
@@ -181,8 +181,10 @@ static void each_lasting_error(struct rig *rig)
         const char *what = text_of("at=%s,error=%d", places[i % 8], errors[i]);
         const char *prefix = text_of("n%zu-", i);
         rig_lower(rig, "now");
-        struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2",
-                                                "--attempts=100", "--retry_delay_s=600", NULL);
+        /* Results are copied from the device only if the host encodes them. */
+        struct process *daemon =
+            rig_start_cuda(rig, 0, from_now(rig, what), "--streams=2", "--png=cpu",
+                           "--attempts=100", "--retry_delay_s=600", NULL);
         rig_raise(rig, "now");
         rig_push(rig, prefix, 4);
         const char *end = rig_end_of(daemon, 20);
@@ -255,7 +257,7 @@ static void no_more_device_memory(struct rig *rig)
 static void never_reported(struct rig *rig)
 {
     struct process *daemon =
-        rig_start_cuda(rig, 0, from_now(rig, rig->fault->with[0]), "--streams=2",
+        rig_start_cuda(rig, 0, from_now(rig, rig->fault->with[0]), "--streams=2", "--png=cpu",
                        rig_option_s("hang_grace_s", 0.5), NULL);
     rig_raise(rig, "now");
     rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'v.png',"
@@ -434,7 +436,7 @@ static void illegal_address(struct rig *rig)
     draw_on_cpu(rig);
     struct process *daemon =
         rig_start(rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0",
-                  "--jpeg=cpu", "--streams=4", "--inflight=12", "--lease_s=600", NULL);
+                  "--jpeg=cpu", "--png=cpu", "--streams=4", "--inflight=12", "--lease_s=600", NULL);
     rig_push(rig, "n", 20);
     rig_push(rig, "victim", 1);
     rig_push(rig, "m", 20);

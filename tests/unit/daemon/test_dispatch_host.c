@@ -25,7 +25,7 @@
 struct card {
     double work_gp_s[DISPATCH_KINDS]; /* together */
     double slowdown;                  /* of one image alone; 1: H200 */
-    unsigned at_once;                 /* progressive files; more wait */
+    unsigned at_once;                 /* progressive JPEGs and PNGs; more wait */
     double stalls_ns, continues_ns;
 };
 
@@ -33,13 +33,16 @@ struct host {
     unsigned workers, cards;
     struct card card[2];
     double core_gp_s[DISPATCH_KINDS];
-    double progressive, other; /* parts of the jobs */
+    double progressive, png, other; /* parts of the jobs */
     bool small;                /* images of 256 x 256 */
     uint64_t heap_bytes;       /* for decoders on cores; 0: any number */
 };
 
-#define H200 {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 96}
-#define SIXTEEN_CORES .workers = 16, .core_gp_s = {0.10, 0.04, 0.03}
+#define H200                                                                                       \
+    {                                                                                              \
+        .work_gp_s = {30, 12, 12}, .slowdown = 1, .at_once = 96                                    \
+    }
+#define SIXTEEN_CORES .workers = 16, .core_gp_s = {0.10, 0.04, 0.14, 0.03}
 
 struct load {
     enum dispatch_kind kind;
@@ -103,7 +106,8 @@ static double work_ns(const struct host *host, unsigned card, const struct load 
 static double alone_ns(const struct host *host, unsigned card, const struct load *load)
 {
     double scans = load->kind == DISPATCH_PROGRESSIVE ? 78 * (double)load->bytes : 0;
-    double alone = host->card[card].slowdown * (330e3 + 0.018 * (double)load->pixels + scans);
+    double pixel_ns = load->kind == DISPATCH_PNG ? 15 : 0.018;
+    double alone = host->card[card].slowdown * (330e3 + pixel_ns * (double)load->pixels + scans);
     return fmax(alone, work_ns(host, card, load));
 }
 
@@ -149,11 +153,11 @@ static void start_load(struct simulation *s, unsigned card, struct load *load)
     push(&s->running[card], load);
 }
 
-static void start_progressive(struct simulation *s, unsigned card)
+static void start_long(struct simulation *s, unsigned card)
 {
     unsigned running = 0;
     for (size_t i = s->running[card].first; i < s->running[card].end; i++)
-        running += s->running[card].images[i]->kind == DISPATCH_PROGRESSIVE;
+        running += s->running[card].images[i]->kind != DISPATCH_SEQUENTIAL;
     for (struct load *load; running < s->host->card[card].at_once &&
                             (load = pop(&s->waiting[card])); running++)
         start_load(s, card, load);
@@ -213,7 +217,7 @@ static void begin(struct simulation *s, struct load *load)
         return;
     }
     push(&s->waiting[load->place], load);
-    start_progressive(s, load->place);
+    start_long(s, load->place);
 }
 
 /* As admission.c: no job overtakes one that waits for memory. */
@@ -326,7 +330,7 @@ static void end_on_card(struct simulation *s, unsigned card)
         push(&s->tasks[TASK_WRITE], load);
     }
     running->end = left;
-    start_progressive(s, card);
+    start_long(s, card);
 }
 
 static void fill(struct simulation *s)
@@ -336,9 +340,11 @@ static void fill(struct simulation *s)
         struct load *load = &s->images[i];
         double drawn = test_random(&state) / 8 % 1000 / 1000.0;
         load->pixels = s->host->small ? 256 * 256 : 2000000 + test_random(&state) / 8 % 8000000;
-        load->kind = drawn < s->host->progressive                   ? DISPATCH_PROGRESSIVE
-                      : drawn < s->host->progressive + s->host->other ? DISPATCH_OTHER
-                                                                      : DISPATCH_SEQUENTIAL;
+        double png = s->host->progressive + s->host->png, other = png + s->host->other;
+        load->kind = drawn < s->host->progressive ? DISPATCH_PROGRESSIVE
+                     : drawn < png                ? DISPATCH_PNG
+                     : drawn < other              ? DISPATCH_OTHER
+                                                  : DISPATCH_SEQUENTIAL;
         load->bytes = load->pixels / (load->kind == DISPATCH_PROGRESSIVE ? 4 : 6);
         load->heap_bytes = load->kind == DISPATCH_PROGRESSIVE ? 6 * load->pixels : 0;
         load->decode_ns = (double)load->pixels / s->host->core_gp_s[load->kind];
@@ -386,19 +392,21 @@ static const double parts[] = {0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7,
 static bool has(const struct host *host, int kind)
 {
     return kind == DISPATCH_PROGRESSIVE ? host->progressive > 0
-                                        : host->progressive + host->other < 1;
+           : kind == DISPATCH_PNG       ? host->png > 0
+                                        : host->progressive + host->png + host->other < 1;
 }
 
 /* Searches one number at a time: the part of a kind on the cores, or the part of the rest on the
- * second card. Progressive files begin on the cards, then on the cores. */
+ * second card. Progressive files and PNGs begin on the cards, then on the cores. */
 static double best_split(const struct host *host)
 {
-    double chosen[2][2] = {{0}}; /* kind; cores, second card */
+    double chosen[DISPATCH_OTHER][2] = {{0}}; /* kind; cores, second card */
     double best = NEVER_NS;
-    int starts = host->cards > 1 || has(host, DISPATCH_PROGRESSIVE) ? 2 : 1;
+    int starts =
+        host->cards > 1 || has(host, DISPATCH_PROGRESSIVE) || has(host, DISPATCH_PNG) ? 2 : 1;
     for (int start = 0; start < starts; start++) {
-        chosen[DISPATCH_PROGRESSIVE][0] = start;
-        for (int dial = 0; dial < 4; dial++) {
+        chosen[DISPATCH_PROGRESSIVE][0] = chosen[DISPATCH_PNG][0] = start;
+        for (int dial = 0; dial < 2 * DISPATCH_OTHER; dial++) {
             int kind = dial / 2, of_card = dial % 2;
             double kept = chosen[kind][of_card];
             if ((of_card && host->cards == 1) || !has(host, kind))
@@ -406,7 +414,7 @@ static double best_split(const struct host *host)
             for (size_t i = 0; i < COUNT_OF(parts); i++) {
                 struct split split = {.part[DISPATCH_OTHER][CORES] = 1};
                 chosen[kind][of_card] = parts[i];
-                for (int k = 0; k < 2; k++) {
+                for (int k = 0; k < DISPATCH_OTHER; k++) {
                     split.part[k][CORES] = chosen[k][0];
                     split.part[k][0] = (1 - chosen[k][0]) * (1 - chosen[k][1]);
                     split.part[k][1] = (1 - chosen[k][0]) * chosen[k][1];
@@ -430,9 +438,11 @@ static void check_against_best(const char *name, struct host host, double more)
     double best = patience(1) > 1 ? INFINITY : best_split(&host);
     double took = simulate(&host, NULL, INFINITY);
     print_message("# %s: %.3f s, best split %.3f s, ratio %.2f; longest job %.0f ms; on the cores "
-                  "%zu sequential and %zu progressive\n", name, took, best, took / best,
-                  simulation.longest_ns / 1e6, simulation.placed[DISPATCH_SEQUENTIAL][CORES],
-                  simulation.placed[DISPATCH_PROGRESSIVE][CORES]);
+                  "%zu sequential, %zu progressive, %zu PNG\n",
+                  name, took, best, took / best, simulation.longest_ns / 1e6,
+                  simulation.placed[DISPATCH_SEQUENTIAL][CORES],
+                  simulation.placed[DISPATCH_PROGRESSIVE][CORES],
+                  simulation.placed[DISPATCH_PNG][CORES]);
     if (took > best * (1 + more))
         fail_msg("%s: %.3f s; the best split takes %.3f s", name, took, best);
     assert_true(simulation.longest_ns < 5e9);
@@ -448,18 +458,33 @@ TEST(one_card)
                        .progressive = 0.3}, 0.15);
     check_against_best("progressive", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200},
                        .progressive = 1}, 0.1);
-    check_against_best("30% progressive, 30% PNG", (struct host){SIXTEEN_CORES, .cards = 1,
-                       .card = {H200}, .progressive = 0.3, .other = 0.3}, 0.05);
-    check_against_best("two cores", (struct host){.workers = 2, .core_gp_s = {0.1, 0.04, 0.03},
-                       .cards = 1, .card = {H200}, .progressive = 0.3}, 0.15);
+    check_against_best("PNG", (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200}, .png = 1},
+                       0.15);
+    check_against_best("50% PNG",
+                       (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200}, .png = 0.5}, 0.15);
+    check_against_best(
+        "30% progressive, 30% WebP",
+        (struct host){SIXTEEN_CORES, .cards = 1, .card = {H200}, .progressive = 0.3, .other = 0.3},
+        0.05);
+    check_against_best("two cores",
+                       (struct host){.workers = 2,
+                                     .core_gp_s = {0.1, 0.04, 0.1, 0.03},
+                                     .cards = 1,
+                                     .card = {H200},
+                                     .progressive = 0.3},
+                       0.15);
 }
 
 /* A progressive file without subsampling needs 6 bytes per pixel on a core. The many cores get only
  * those that fit: if one waits for memory, all later jobs wait, too. */
 TEST(memory_bounds_the_cores)
 {
-    struct host host = {.workers = 30, .core_gp_s = {0.1, 0.04, 0.03}, .cards = 1, .card = {H200},
-                        .progressive = 1, .heap_bytes = 800000000};
+    struct host host = {.workers = 30,
+                        .core_gp_s = {0.1, 0.04, 0.1, 0.03},
+                        .cards = 1,
+                        .card = {H200},
+                        .progressive = 1,
+                        .heap_bytes = 800000000};
     check_against_best("many cores, progressive", host, 0.1);
     host.progressive = 0.3;
     check_against_best("many cores, 30% progressive", host, 0.15);
@@ -470,9 +495,9 @@ TEST(memory_bounds_the_cores)
 /* The dispatcher knows nothing of these cards at first. */
 TEST(slow_cards)
 {
-    static const struct card small = {.work_gp_s = {1.5, 0.8}, .slowdown = 4, .at_once = 60};
-    static const struct card tiny = {.work_gp_s = {0.3, 0.2}, .slowdown = 10, .at_once = 8};
-    static const struct card narrow = {.work_gp_s = {30, 12}, .slowdown = 1, .at_once = 8};
+    static const struct card small = {.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .at_once = 60};
+    static const struct card tiny = {.work_gp_s = {0.3, 0.2, 0.1}, .slowdown = 10, .at_once = 8};
+    static const struct card narrow = {.work_gp_s = {30, 12, 12}, .slowdown = 1, .at_once = 8};
     struct host host = {SIXTEEN_CORES, .cards = 1, .card = {small}};
     check_against_best("small card, sequential", host, 0.1);
     host.progressive = 0.3;
@@ -485,8 +510,10 @@ TEST(slow_cards)
 
 TEST(slow_cores)
 {
-    struct host host = {.workers = 16, .core_gp_s = {0.01, 0.04, 0.03}, .cards = 1,
-                        .card = {{.work_gp_s = {1.5, 0.8}, .slowdown = 4, .at_once = 60}}};
+    struct host host = {.workers = 16,
+                        .core_gp_s = {0.01, 0.04, 0.01, 0.03},
+                        .cards = 1,
+                        .card = {{.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .at_once = 60}}};
     check_against_best("slow cores, sequential", host, 0.15);
     host.progressive = 0.3;
     check_against_best("slow cores, 30% progressive", host, 0.15);
@@ -494,7 +521,7 @@ TEST(slow_cores)
 
 TEST(two_cards)
 {
-    static const struct card quarter = {.work_gp_s = {7.5, 3}, .slowdown = 4, .at_once = 96};
+    static const struct card quarter = {.work_gp_s = {7.5, 3, 1.5}, .slowdown = 4, .at_once = 96};
     struct host host = {SIXTEEN_CORES, .cards = 2, .card = {H200, H200}};
     check_against_best("two equal cards", host, 0.1);
     assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.4, JOBS * 0.6);

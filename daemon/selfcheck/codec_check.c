@@ -1,0 +1,383 @@
+#include "daemon/selfcheck/codec_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codecs/codec.h"
+#include "codecs/jpeg/header.h"
+#include "codecs/png/header.h"
+#include "conf/log.h"
+#include "daemon/selfcheck/test_image.h"
+#include "gpu/engine/task_wait.h"
+#include "gpu/jpeg/codec_memory.h"
+#include "gpu/png/codec_memory.h"
+
+/* Odd sides, so that a JPEG ends within an MCU (its unit with all components), and Cb and Cr end
+ * within a block of 8 x 8 samples. A PNG with colours has two tiles. */
+#define SIDE_ACROSS    173
+#define SIDE_DOWN      91
+#define CHANNELS_MAX   4
+#define FILE_BYTES     (5 * SIDE_ACROSS * SIDE_DOWN)
+#define TRIALS_AT_ONCE 16
+#define TIMEOUT_S      30
+
+static const struct codec_limits limits = {
+    .pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT, .jpeg_scans_max = JPEG_SCANS_DEFAULT};
+
+/* A generated file, and a job for it with two outputs: the decoded pixels, and a file of them in
+ * the same format. */
+struct trial {
+    struct plan plan;
+    struct engine_memory memory;
+    struct engine_task task;
+    struct task_wait *wait;
+    bool reserved;
+    size_t file_bytes;
+    struct encoder_settings encoder; /* of the second output */
+    struct image_info info;
+    struct decode_request decode;
+    char what[80]; /* describes the file in a warning */
+    uint8_t file[FILE_BYTES];
+};
+
+struct check {
+    struct engine *engine;
+    enum device_codec kind;
+    struct task_wait wait;
+    size_t submitted;
+    struct codec_context *codec;
+    bool decoder, encoder; /* all results so far equal those of the CPU */
+    struct error *error;
+    union {
+        struct jpeg_frame jpeg;
+        struct png_frame png;
+    } frame;
+    uint8_t drawn[SIDE_ACROSS * SIDE_DOWN * CHANNELS_MAX];
+    uint8_t expected[SIDE_DOWN * (SIDE_ACROSS * CHANNELS_MAX + STRIDE_ALIGN)], encoded[FILE_BYTES];
+    struct trial trials[TRIALS_AT_ONCE];
+};
+
+static bool is_png(const struct check *check)
+{
+    return check->kind == DEVICE_CODEC_PNG;
+}
+
+static const struct format *format_of(const struct check *check)
+{
+    return &formats[is_png(check) ? FORMAT_png : FORMAT_jpeg];
+}
+
+/* ---- the files ------------------------------------------------------------------------------ */
+
+/* Smooth areas, edges and noise. */
+static void draw(uint8_t *pixels, uint32_t channels)
+{
+    uint32_t state = 1;
+    for (uint32_t i = 0; i < SIDE_ACROSS * SIDE_DOWN * channels; i++) {
+        uint32_t x = i / channels % SIDE_ACROSS, y = i / channels / SIDE_ACROSS;
+        state = state * 1664525u + 1013904223u;
+        uint32_t noise = x > SIDE_ACROSS / 2 ? state >> 26 : 0, edge = (x / 9 + y / 7) % 2 * 90;
+        pixels[i] = (uint8_t)(x + y * (i % channels) + noise + edge);
+    }
+}
+
+/* Encodes a drawing as the file of the trial. */
+static bool make_file(struct check *check, struct trial *trial, uint32_t channels,
+                      const struct encode_request *request)
+{
+    struct image drawn = {check->drawn, SIDE_ACROSS, SIDE_DOWN, channels, SIDE_ACROSS * channels};
+    struct codec_sink sink = {trial->file, sizeof trial->file, .flush = test_image_flush};
+    draw(check->drawn, channels);
+    if (codec_encode(check->codec, &drawn, request, &sink, check->error) != STATUS_OK)
+        return false;
+    trial->file_bytes = sink.total;
+    return codec_probe(check->codec, trial->file, trial->file_bytes, &limits, &trial->info,
+                       check->error) == STATUS_OK;
+}
+
+/* Makes the trial of this number. All trials together have every combination of a subsampling, a
+ * scale, and Y, RGB or YCbCr as the result. Qualities from 1 to 100, three restart intervals, and
+ * the subsamplings of the second output alternate. false: there is no such trial, or an error. */
+static bool make_jpeg(struct check *check, struct trial *trial, unsigned number)
+{
+    static const enum subsampling samplings[] = {SUBSAMPLING_GRAY, SUBSAMPLING_444, SUBSAMPLING_422,
+                                                 SUBSAMPLING_440, SUBSAMPLING_420};
+    static const char *const names[] = {"gray", "4:4:4", "4:2:2", "4:4:0", "4:2:0"};
+    static const enum subsampling encoded[] = {SUBSAMPLING_420, SUBSAMPLING_422, SUBSAMPLING_444};
+    static const uint32_t scales[] = {8, 4, 2, 1};
+    static const unsigned intervals[] = {0, 1, 7};
+    enum { sampling_count = 5, scale_count = 4, as_count = 3, quality_step = 13 };
+    if (number >= sampling_count * scale_count * as_count)
+        return false;
+    enum subsampling sampling = samplings[number % sampling_count];
+    struct encode_request request = {
+        .format = format_of(check),
+        .restart_interval = intervals[number % 3],
+        .encoder = {.quality = 1 + (int)(number * quality_step % 100), .subsampling = sampling}};
+    trial->encoder = (struct encoder_settings){.quality = 100 - (int)(number * quality_step % 100),
+                                               .subsampling = encoded[number % 3]};
+    trial->decode = (struct decode_request){.eighths = scales[number / sampling_count % 4],
+                                            .as = (enum decode_as)(number / 20)};
+    if (sampling == SUBSAMPLING_GRAY)
+        trial->decode.as = DECODE_LUMA;
+    snprintf(trial->what, sizeof trial->what, "%s, quality %d, restart interval %u, %u/8",
+             names[number % sampling_count], request.encoder.quality, request.restart_interval,
+             trial->decode.eighths);
+    return make_file(check, trial, sampling == SUBSAMPLING_GRAY ? 1 : 3, &request);
+}
+
+/* As make_jpeg, with every combination of channels and a level: of the own encoder, which the
+ * device also has, and of zlib. */
+static bool make_png(struct check *check, struct trial *trial, unsigned number)
+{
+    static const uint32_t channels[] = {1, 3, 4};
+    static const int levels[] = {0, 1, 6, 9};
+    enum { channel_count = 3, level_count = 4 };
+    if (number >= channel_count * level_count)
+        return false;
+    uint32_t count = channels[number % channel_count];
+    struct encode_request request = {.format = format_of(check),
+                                     .encoder.compression = levels[number / channel_count]};
+    trial->encoder.compression = 1;
+    trial->decode = (struct decode_request){.eighths = DECODE_EIGHTHS, .as = DECODE_COLOUR};
+    snprintf(trial->what, sizeof trial->what, "%u channels, compression %d", count,
+             request.encoder.compression);
+    return make_file(check, trial, count, &request);
+}
+
+/* ---- one trial ------------------------------------------------------------------------------ */
+
+static void on_done(struct engine_task *task)
+{
+    task_wait_ended(container_of(task, struct trial, task)->wait);
+}
+
+/* false: the device does not take the file. */
+static bool read_frame(struct check *check, const struct trial *trial, struct plan_file *file)
+{
+    *file = (struct plan_file){.codec = check->kind, .bytes = trial->file_bytes};
+    if (is_png(check)) {
+        file->frame_bytes = sizeof check->frame.png;
+        if (!png_read_frame(trial->file, trial->file_bytes, &check->frame.png))
+            return false;
+        file->work_bytes = png_decoder_bytes(&check->frame.png, trial->file_bytes);
+    } else {
+        file->frame_bytes = sizeof check->frame.jpeg;
+        if (!codec_read_frame(check->codec, trial->file, trial->file_bytes, &trial->info, &limits,
+                              &check->frame.jpeg))
+            return false;
+        file->work_bytes = jpeg_decoder_bytes(&check->frame.jpeg, trial->file_bytes,
+                                              trial->decode.as, trial->decode.eighths);
+    }
+    return file->work_bytes > 0;
+}
+
+static struct plan_encoder encoder_of(const struct check *check, const struct trial *trial)
+{
+    struct jpeg_sampling sampling = jpeg_sampling_of(trial->encoder.subsampling);
+    if (is_png(check))
+        return (struct plan_encoder){.codec = check->kind, .header_bytes = png_prelude_bytes(0)};
+    return (struct plan_encoder){.codec = check->kind,
+                                 .header_bytes = jpeg_prelude_bytes(0),
+                                 .quality = trial->encoder.quality,
+                                 .h = sampling.h,
+                                 .v = sampling.v};
+}
+
+static bool plan_trial(struct check *check, struct trial *trial)
+{
+    bool opaque = !is_png(check);
+    struct plan_source source = {.width = trial->info.width,
+                                 .height = trial->info.height,
+                                 .channels = codec_channels(&trial->info, trial->decode.as),
+                                 .orientation = 1,
+                                 .ycc = trial->decode.as == DECODE_YCC,
+                                 .eighths = trial->decode.eighths};
+    struct plan_target targets[2] = {
+        {.opaque = opaque},
+        {.opaque = opaque,
+         .encoder = encoder_of(check, trial),
+         .measure_encoder = is_png(check) ? png_measure_encoder : jpeg_measure_encoder}};
+    struct plan_limits sizes = {PIXELS_DEFAULT, SIDE_DEFAULT};
+    return read_frame(check, trial, &source.file) &&
+           plan_build(&trial->plan, &source, targets, 2, &sizes, check->error) == STATUS_OK;
+}
+
+static struct encode_request second_output(const struct check *check, const struct trial *trial)
+{
+    return (struct encode_request){.format = format_of(check), .encoder = trial->encoder};
+}
+
+static bool put_prelude(struct check *check, const struct trial *trial)
+{
+    const struct plan_variant *variant = &trial->plan.variants[1];
+    const struct encode_request request = second_output(check, trial);
+    uint8_t *to = trial->memory.input + variant->encoder.header_at;
+    uint32_t width = variant->width, height = variant->height, channels = variant->channels;
+    if (is_png(check))
+        return png_prelude_make(check->codec, &request, width, height, channels,
+                                (struct png_prelude *)to, check->error) == STATUS_OK;
+    return jpeg_prelude_make(check->codec, &request, width, height, channels,
+                             (struct jpeg_prelude *)to, check->error) == STATUS_OK;
+}
+
+static bool start(struct check *check, struct trial *trial, uint32_t device)
+{
+    const struct plan *plan = &trial->plan;
+    enum engine_reserved reserved =
+        engine_reserve_on(check->engine, device, plan, &trial->memory, check->error);
+    trial->reserved = reserved == ENGINE_RESERVED;
+    if (reserved == ENGINE_WAIT)
+        error_set(check->error, STATUS_OUT_OF_MEMORY,
+                  "the memory pools have no room for the test of the %s codec",
+                  format_of(check)->name);
+    if (!trial->reserved)
+        return false;
+    uint8_t *input = trial->memory.input;
+    memset(trial->memory.output, 0xA5, plan->output_bytes);
+    memset(trial->memory.output + plan->report_at, 0, sizeof(struct plan_report));
+    memcpy(input, trial->file, trial->file_bytes);
+    memcpy(input + plan->frame_at, &check->frame, plan->source.file.frame_bytes);
+    plan_put_constants(plan, input);
+    if (!put_prelude(check, trial))
+        return false;
+    trial->task = (struct engine_task){.plan = plan, .memory = &trial->memory, .done = on_done};
+    trial->wait = &check->wait;
+    check->submitted++;
+    engine_submit(check->engine, &trial->task);
+    return true;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+static void turn_off(const struct check *check, bool *codec, const char *device, const char *what,
+                     const char *how)
+{
+    const char *verb = codec == &check->decoder ? "decode" : "encode";
+    if (*codec)
+        log_warning("%s: the %s %sr %s (%s): %s %ss on the CPU instead", device,
+                    is_png(check) ? "PNG" : "JPEG", verb, how, what,
+                    is_png(check) ? "libpng" : "libjpeg", verb);
+    *codec = false;
+}
+
+static bool same_pixels(const struct image *a, const struct image *b)
+{
+    for (uint32_t y = 0; y < a->height; y++)
+        if (memcmp(a->pixels + y * a->stride, b->pixels + y * b->stride,
+                   (size_t)a->width * a->channels) != 0)
+            return false;
+    return true;
+}
+
+/* Compares both outputs with those of the CPU, and turns off a codec whose output differs. false:
+ * the CPU's codec has failed. */
+static bool compare(struct check *check, struct trial *trial, const char *device)
+{
+    struct image got = plan_result(&trial->plan, 0, trial->memory.input, trial->memory.output);
+    struct image expected = got;
+    struct decode_request request = {.eighths = trial->decode.eighths,
+                                     .as = got.channels == 1 && !is_png(check) ? DECODE_LUMA
+                                                                               : DECODE_COLOUR};
+    const struct encode_request encode = second_output(check, trial);
+    struct codec_sink sink = {check->encoded, sizeof check->encoded, .flush = test_image_flush};
+    size_t bytes;
+    expected.pixels = check->expected;
+    if (codec_decode(check->codec, trial->file, trial->file_bytes, &trial->info, &request, &limits,
+                     &expected, check->error) != STATUS_OK ||
+        codec_encode(check->codec, &expected, &encode, &sink, check->error) != STATUS_OK)
+        return false;
+    if (plan_report(&trial->plan, trial->memory.output)->declined != 0) {
+        turn_off(check, &check->decoder, device, trial->what,
+                 "declines a file that it should decode");
+        return true;
+    }
+    if (!same_pixels(&got, &expected)) {
+        turn_off(check, &check->decoder, device, trial->what, "differs");
+        return true;
+    }
+    const uint8_t *file = plan_encoded(&trial->plan, 1, trial->memory.output, &bytes);
+    if (bytes != sink.total || memcmp(file, check->encoded, bytes) != 0)
+        turn_off(check, &check->encoder, device, trial->what, "differs");
+    return true;
+}
+
+/* ---- all trials ----------------------------------------------------------------------------- */
+
+/* Waits for all trials. false: one has not ended in time, so the device may still write to the
+ * memory of the trials. */
+static bool all_ended(struct check *check)
+{
+    return task_wait_for(&check->wait, check->submitted, TIMEOUT_S) ||
+           error_refuse(check->error, "the codecs of a device did not answer within %d s",
+                        TIMEOUT_S);
+}
+
+/* Runs up to TRIALS_AT_ONCE trials together, from *number on, which it increases. *more: whether
+ * there are further trials. */
+static bool run_some(struct check *check, uint32_t device, unsigned *number, bool *more)
+{
+    bool (*make)(struct check *, struct trial *, unsigned) = is_png(check) ? make_png : make_jpeg;
+    unsigned count = 0;
+    bool ok = true;
+    memset(check->trials, 0, sizeof check->trials);
+    while (ok && count < TRIALS_AT_ONCE && (*more = make(check, &check->trials[count], *number))) {
+        struct trial *trial = &check->trials[count++];
+        ++*number;
+        ok = plan_trial(check, trial) && start(check, trial, device);
+    }
+    ok = ok && check->error->status == STATUS_OK;
+    if (!all_ended(check))
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        struct trial *trial = &check->trials[i];
+        if (ok && trial->task.error.status != STATUS_OK)
+            ok = error_refuse(check->error, "%s", trial->task.error.text);
+        ok = ok && compare(check, trial, engine_name(check->engine, device));
+        if (trial->reserved)
+            engine_release(check->engine, &trial->memory);
+        plan_clear(&trial->plan);
+        image_info_clear(&trial->info);
+    }
+    return ok;
+}
+
+static void enable(const struct check *check)
+{
+    struct engine_codecs codecs = engine_codecs(check->engine);
+    *(is_png(check) ? &codecs.png_decoder : &codecs.jpeg_decoder) = check->decoder;
+    *(is_png(check) ? &codecs.png_encoder : &codecs.jpeg_encoder) = check->encoder;
+    engine_set_codecs(check->engine, codecs);
+}
+
+bool codec_check_run(struct engine *engine, enum device_codec codec, struct error *error)
+{
+    struct check *check = calloc(1, sizeof *check);
+    bool ok = check && (check->codec = codec_context_create()) != NULL;
+    if (check)
+        task_wait_open(&check->wait);
+    if (!ok)
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the test of the devices' codecs");
+    if (ok) {
+        check->engine = engine;
+        check->kind = codec;
+        check->error = error;
+        check->decoder = check->encoder = true;
+    }
+    for (uint32_t d = 0; ok && d < engine_devices(engine); d++) {
+        bool more = true;
+        for (unsigned number = 0; ok && more;)
+            ok = run_some(check, d, &number, &more);
+    }
+    if (ok)
+        enable(check);
+    if (!check)
+        return ok;
+    codec_context_destroy(check->codec);
+    if (!task_wait_for(&check->wait, check->submitted, 0))
+        return ok; /* without free(check): the device may still write to it */
+    task_wait_close(&check->wait);
+    free(check);
+    return ok;
+}
