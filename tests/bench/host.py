@@ -14,6 +14,7 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 - thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, and three JPEG sizes
   per job (1200, 640 and 320 pixels)
 - PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon
+- gray JPEG to PNG, without operations: the baseline files, as gray JPEGs of the daemon
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
@@ -142,16 +143,24 @@ def make_small(options, photos, folder):
     return made
 
 
-def make_pngs(options, photos, folder):
-    """Lets the daemon write the photographs as PNGs."""
+def make_copies(options, photos, folder, suffix, kind, **how):
+    """Lets the daemon write the photographs again, as NAME + suffix. how: members of the output."""
     jobs, made = [], []
     for photo in photos:
-        name = photo.name.replace(".jpg", ".png")
-        jobs.append(json.dumps({"input": photo.name, "output": name}))
-        made.append(Photo(os.path.join(folder, name), photo.width, photo.height, "png"))
+        name = photo.name.replace(".jpg", suffix)
+        jobs.append(json.dumps({"input": photo.name, "output": {"path": name, **how}}))
+        made.append(Photo(os.path.join(folder, name), photo.width, photo.height, kind))
     with Rig(f"{options.build}/gpuimgd", folder, f"--output_root={folder}") as rig:
         rig.run(jobs)
     return made
+
+
+def make_pngs(options, photos, folder):
+    return make_copies(options, photos, folder, ".png", "png")
+
+
+def make_grays(options, photos, folder):
+    return make_copies(options, photos, folder, "-gray.jpg", "gray", subsampling="gray")
 
 
 def make_large(options, photos, folder):
@@ -214,6 +223,7 @@ def make_works(options, folder):
         works.append(Work(f"baseline to {name}", None, kinds["baseline"], outputs=outputs))
     makers = [("PNG to edges as PNG", make_pngs, {"outputs": [("png", EDGES)]}),
               ("PNG to thumbnails", make_pngs, {"outputs": [("jpg", THUMBNAILS)]}),
+              ("gray baseline to PNG", make_grays, {"outputs": [("png", [])]}),
               ("256 x 256 to edges", make_small, {}),
               ("50 MP alone", make_large, {"alone": True})]
     for name, make, how in makers:
