@@ -3,6 +3,7 @@
  *
  *     bench_png --folder F [--rounds 5] [--count 4]        compare
  *     bench_png read --folder F [--rounds 5] [--count 4]   ms per megapixel of reading
+ *     bench_png device --folder F [--rounds 5] [--count 4] the codec of a CUDA device
  *     bench_png curve --folder F [--count 4] [--svg FILE]  every level, filter and strategy
  *
  * The images are the centres of the first photographs below the folder, and the edges (sobel) of
@@ -27,6 +28,7 @@
 
 #include "conf/format.h"
 #include "tests/bench/png_library.h"
+#include "tests/bench/png_device.h"
 #include "tests/bench/png_reading.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
@@ -301,7 +303,7 @@ int main(int argc, char **argv)
     if (first < 0 || !bench.folder || bench.rounds < 1 || bench.rounds > ROUNDS_MAX ||
         bench.count < 1 || bench.count > PICTURES_MAX) {
         fprintf(stderr,
-                "bench_png [read|curve] --folder F [--rounds 1-%d] [--count 1-%d] "
+                "bench_png [read|device|curve] --folder F [--rounds 1-%d] [--count 1-%d] "
                 "[--svg FILE]\n",
                 ROUNDS_MAX, PICTURES_MAX);
         return 64;
@@ -311,6 +313,8 @@ int main(int argc, char **argv)
     sets_load(bench.sets, bench.folder, bench.count, curve ? 2 : 1);
     if (curve)
         measure_curve();
+    else if (first < argc && strcmp(argv[first], "device") == 0)
+        device_compare(&bench.sets[SET_PHOTOGRAPHS], &bench.sets[SET_EDGES], bench.rounds);
     else if (first < argc && strcmp(argv[first], "read") == 0)
         reading_compare(&bench.sets[SET_PHOTOGRAPHS], &bench.sets[SET_EDGES], bench.rounds);
     else

@@ -95,7 +95,8 @@ static void report(const char *name, struct picture *pictures, size_t count, uns
     printf(" %7.2f\n", median(times[1], rounds) / median(times[0], rounds));
 }
 
-static void compare(const struct set *set, uint32_t channels, const char *name, unsigned rounds)
+static void each_writer(const struct set *set, uint32_t channels, const char *name, unsigned rounds,
+                        reading_row *row)
 {
     static const char *const writers[] = {"libpng", "codec"};
     for (int by_codec = 0; by_codec < 2; by_codec++) {
@@ -106,10 +107,19 @@ static void compare(const struct set *set, uint32_t channels, const char *name, 
             encode(&pictures[i], by_codec != 0);
         }
         snprintf(label, sizeof label, "%s, by %s", name, writers[by_codec]);
-        report(label, pictures, set->count, rounds);
+        row(label, pictures, set->count, rounds);
         for (size_t i = 0; i < set->count; i++)
             release(&pictures[i]);
     }
+}
+
+void reading_each(const struct set *photographs, const struct set *edges, unsigned rounds,
+                  reading_row *row)
+{
+    each_writer(photographs, 3, "RGB photographs", rounds, row);
+    each_writer(photographs, 4, "RGBA photographs", rounds, row);
+    each_writer(photographs, 1, "gray photographs", rounds, row);
+    each_writer(edges, 1, "edges", rounds, row);
 }
 
 void reading_compare(const struct set *photographs, const struct set *edges, unsigned rounds)
@@ -118,8 +128,5 @@ void reading_compare(const struct set *photographs, const struct set *edges, uns
     for (size_t d = 0; d < DECODERS; d++)
         printf(" %16s", decoders[d].name);
     printf(" %7s\n", "ratio");
-    compare(photographs, 3, "RGB photographs", rounds);
-    compare(photographs, 4, "RGBA photographs", rounds);
-    compare(photographs, 1, "gray photographs", rounds);
-    compare(edges, 1, "edges", rounds);
+    reading_each(photographs, edges, rounds, report);
 }
