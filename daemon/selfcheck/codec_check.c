@@ -48,6 +48,8 @@ struct check {
     size_t submitted;
     struct codec_context *codec;
     bool decoder, encoder; /* all results so far equal those of the CPU */
+    bool is_stuck,
+        has_no_room; /* a trial could not be started; not for lack of memory, or for it */
     struct error *error;
     union {
         struct jpeg_frame jpeg;
@@ -222,18 +224,21 @@ static bool put_prelude(struct check *check, const struct trial *trial)
                              (struct jpeg_prelude *)to, check->error) == STATUS_OK;
 }
 
-static bool start(struct check *check, struct trial *trial, uint32_t device)
+enum started { STARTED, NO_ROOM, NOT_STARTED };
+
+/* NO_ROOM: the pools have no memory for it now. NOT_STARTED: the error says why. */
+static enum started start(struct check *check, struct trial *trial, uint32_t device)
 {
     const struct plan *plan = &trial->plan;
     enum engine_reserved reserved =
         engine_reserve_on(check->engine, device, plan, &trial->memory, check->error);
     trial->reserved = reserved == ENGINE_RESERVED;
-    if (reserved == ENGINE_WAIT)
-        error_set(check->error, STATUS_OUT_OF_MEMORY,
-                  "the memory pools have no room for the test of the %s codec",
-                  format_of(check)->name);
+    if (reserved == ENGINE_WAIT || check->error->status == STATUS_OVER_BUDGET) {
+        *check->error = (struct error){0};
+        return NO_ROOM;
+    }
     if (!trial->reserved)
-        return false;
+        return NOT_STARTED;
     uint8_t *input = trial->memory.input;
     memset(trial->memory.output, 0xA5, plan->output_bytes);
     memset(trial->memory.output + plan->report_at, 0, sizeof(struct plan_report));
@@ -241,12 +246,12 @@ static bool start(struct check *check, struct trial *trial, uint32_t device)
     memcpy(input + plan->frame_at, &check->frame, plan->source.file.frame_bytes);
     plan_put_constants(plan, input);
     if (!put_prelude(check, trial))
-        return false;
+        return NOT_STARTED;
     trial->task = (struct engine_task){.plan = plan, .memory = &trial->memory, .done = on_done};
     trial->wait = &check->wait;
     check->submitted++;
     engine_submit(check->engine, &trial->task);
-    return true;
+    return STARTED;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
@@ -314,32 +319,44 @@ static bool all_ended(struct check *check)
                         TIMEOUT_S);
 }
 
-/* Runs up to TRIALS_AT_ONCE trials together, from *number on, which it increases. *more: whether
- * there are further trials. */
-static bool run_some(struct check *check, uint32_t device, unsigned *number, bool *more)
+/* Starts up to TRIALS_AT_ONCE trials together, as far as there is memory, from *number on, which it
+ * increases. Returns how many there are to end. *more: whether there are further trials. */
+static unsigned start_some(struct check *check, uint32_t device, unsigned *number, bool *more)
 {
     bool (*make)(struct check *, struct trial *, unsigned) = is_png(check) ? make_png : make_jpeg;
+    enum started started = STARTED;
     unsigned count = 0;
-    bool ok = true;
     memset(check->trials, 0, sizeof check->trials);
-    while (ok && count < TRIALS_AT_ONCE && (*more = make(check, &check->trials[count], *number))) {
+    while (started == STARTED && count < TRIALS_AT_ONCE &&
+           (*more = make(check, &check->trials[count], *number))) {
         struct trial *trial = &check->trials[count++];
-        ++*number;
-        ok = plan_trial(check, trial) && start(check, trial, device);
+        started = plan_trial(check, trial) ? start(check, trial, device) : NOT_STARTED;
+        *number += started == STARTED;
     }
-    ok = ok && check->error->status == STATUS_OK;
+    check->is_stuck = started == NOT_STARTED;
+    check->has_no_room = started == NO_ROOM && count == 1;
+    return count;
+}
+
+/* Runs some trials, from *number on. *more: whether there are further trials. */
+static bool run_some(struct check *check, uint32_t device, unsigned *number, bool *more)
+{
+    unsigned count = start_some(check, device, number, more);
+    bool ok = !check->is_stuck && check->error->status == STATUS_OK;
     if (!all_ended(check))
         return false;
     for (unsigned i = 0; i < count; i++) {
         struct trial *trial = &check->trials[i];
         if (ok && trial->task.error.status != STATUS_OK)
             ok = error_refuse(check->error, "%s", trial->task.error.text);
-        ok = ok && compare(check, trial, engine_name(check->engine, device));
-        if (trial->reserved)
+        if (trial->reserved) {
+            ok = ok && compare(check, trial, engine_name(check->engine, device));
             engine_release(check->engine, &trial->memory);
+        }
         plan_clear(&trial->plan);
         image_info_clear(&trial->info);
     }
+    *more = *more && !check->has_no_room;
     return ok;
 }
 
@@ -365,12 +382,16 @@ bool codec_check_run(struct engine *engine, enum device_codec codec, struct erro
         check->error = error;
         check->decoder = check->encoder = true;
     }
-    for (uint32_t d = 0; ok && d < engine_devices(engine); d++) {
+    for (uint32_t d = 0; ok && !check->has_no_room && d < engine_devices(engine); d++) {
         bool more = true;
         for (unsigned number = 0; ok && more;)
             ok = run_some(check, d, &number, &more);
     }
-    if (ok)
+    if (ok && check->has_no_room)
+        log_warning("pinned_bytes or device_bytes has no room for the test of the %s codec of "
+                    "devices: %s runs on the CPU instead",
+                    is_png(check) ? "PNG" : "JPEG", is_png(check) ? "libpng" : "libjpeg");
+    else if (ok)
         enable(check);
     if (!check)
         return ok;

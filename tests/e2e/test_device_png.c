@@ -127,6 +127,18 @@ TEST(the_codecs_of_the_host_are_an_option)
     check_stop(daemon);
 }
 
+/* The codecs are tested with as little memory as the options allow. */
+TEST(the_least_memory_is_enough)
+{
+    const char *const options[] = {"--png=cuda", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
+    struct process *daemon = device_daemon_start(options);
+    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.png','ops':['sobel']}");
+    assert_string_equal(json_text(result, "decoder"), "cuda:0");
+    assert_string_equal(json_text(result, "outputs.0.encoder"), "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
+}
+
 static void run_camera_jobs(const char *engine)
 {
     static const char *const metadata[] = {"'none'", "['icc']", "['exif','xmp']",
