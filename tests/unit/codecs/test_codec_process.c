@@ -104,8 +104,8 @@ TEST(test_trimmed_grid)
 TEST(test_late_header)
 {
     struct picture_file source = flat_avif(64);
-    struct avif_layout layout = {.columns = 16, .rows = 16, .cell_width = 64, .cell_height = 64,
-                                 .width = 1024, .height = 1024};
+    struct avif_layout layout = {
+        .columns = 8, .rows = 8, .cell_width = 64, .cell_height = 64, .width = 512, .height = 512};
     struct picture_file near = avif_build(&source, &layout);
     rig_reads(&near, STATUS_OK, NULL);
     size_t bytes = rig.info.codec_bytes;
