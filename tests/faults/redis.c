@@ -253,6 +253,14 @@ static void forbidden_blmove(struct rig *rig)
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
+/* The results may have arrived before the line has read the reply that it withholds. */
+static void saw_cuts(struct rig *rig, unsigned wanted)
+{
+    for (double end = process_now() + 5; line_cuts(rig->line) < wanted && process_now() < end;)
+        process_sleep(0.01);
+    rig_saw(rig, "%u cut", line_cuts(rig->line));
+}
+
 /* The key gpuimgd:seq occurs only in FETCH. */
 static void reply_cut(struct rig *rig)
 {
@@ -261,7 +269,7 @@ static void reply_cut(struct rig *rig)
     line_cut(rig->line, rig->fault->with[0], (unsigned)rig->fault->number[0]);
     rig_start(rig, 0, NULL, way, "--lease_s=600", "--renew_s=5", NULL);
     rig_wait(rig, 20);
-    rig_saw(rig, "%u cut", line_cuts(rig->line));
+    saw_cuts(rig, (unsigned)rig->fault->number[0]);
     rig_saw_done_at(rig, "n", 1);
 }
 
@@ -280,7 +288,7 @@ static void nack_reply_cut(struct rig *rig)
     lock_folder(rig);
     rig_start(rig, 0, NULL, way, NULL);
     rig_wait(rig, 20);
-    rig_saw(rig, "%u cut", line_cuts(rig->line));
+    saw_cuts(rig, 3);
     rig_saw_jobs(rig, "x");
 }
 
