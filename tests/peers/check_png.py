@@ -31,6 +31,7 @@ import browser  # noqa: E402
 import rig  # noqa: E402
 
 SIZES = [(1, 1), (1, 77), (77, 1), (3, 5), (64, 48), (211, 101)]
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 KEPT = ["icc", "exif", "xmp", "density"]
 XMP = "<x:xmpmeta xmlns:x='adobe:ns:meta/'/>"
 # Decodes a file (base64) and returns the RGBA bytes of a canvas (base64).
@@ -72,9 +73,14 @@ def opaque(width, height, channels):
     return image
 
 
+def few(width, height, channels):
+    """At most 256 colours, which become a palette."""
+    return smooth(width, height, channels) // 64 * 85
+
+
 def sources():
     """Yields the name, the image, whether it has metadata, and the level."""
-    kinds = [smooth, flat, noise, opaque, peer.picture]
+    kinds = [smooth, flat, noise, opaque, few, peer.picture]
     for level in range(10):
         for number, kind in enumerate(kinds):
             for channels in (1, 3, 4):
@@ -107,6 +113,8 @@ def write_all(daemon, folder):
     for name, image, marked, level in sources():
         save(image, f"{folder}/in/{name}", marked)
         keeps = {"metadata": KEPT} if marked else {}
+        if name.startswith("few"):
+            keeps["colors"] = 256
         jobs.append(json.dumps({"input": name,
                                 "output": {"path": name, "compression": level, **keeps}}))
         written.append((name, image, marked))
@@ -133,7 +141,7 @@ def open_with_pillow(path, image, marked):
         file.verify()
     with Image.open(path) as file:
         file.load()
-        pixels = numpy.array(file).reshape(image.shape)
+        pixels = numpy.array(file.convert(MODES[image.shape[2]])).reshape(image.shape)
         kept = file.getexif().get(0x010E), file.info.get("XML:com.adobe.xmp"), \
             round(file.info.get("dpi", (0, 0))[0])
         if "icc_profile" in file.info:
