@@ -2,10 +2,10 @@
  * decode_rows.cu - checks the Adler-32 of the filtered rows, undoes their filters, and writes the
  * verdict: the last stage of the PNG decoder (decode_impl.h).
  *
- * A pixel may depend on the one to its left, and on those above that one and itself. So each lane
- * of a warp has a row of a band of 32 rows, and is one group of 4 pixels behind the lane of the row
- * above. The warps of a block have consecutive bands, each so far behind the one before that the
- * last row above its band is already written.
+ * A pixel may depend on its left neighbour and on the pixels above both. A warp decodes a band of
+ * 32 rows, one per lane, in groups of 4 pixels. Each lane starts one group later than the lane of
+ * the row above, so it finds what it needs. The warps of a block decode consecutive bands. Each
+ * warp starts BAND_TICKS later than the warp of the band above.
  */
 #include "gpu/png/decode_impl.h"
 #include "gpu/simt/simt.h"
@@ -16,8 +16,8 @@
 #define ROWS_WARPS_MAX 8
 /* Groups of its first row that a warp decodes between two barriers of the block. */
 #define TICK_GROUPS 8
-/* Ticks by which a band is behind the band before: its first row needs the group that the last row
- * of that band, 31 lanes behind, has written in an earlier tick. */
+/* A band starts this many ticks later than the band above. Its first row needs the groups of the
+ * last row of that band, and that row starts 31 groups later than the band. */
 #define BAND_TICKS ((WARP_LANES - 1 + TICK_GROUPS) / TICK_GROUPS + 1)
 #define FILTERS    5
 

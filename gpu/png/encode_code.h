@@ -75,8 +75,8 @@ SIMT void sort_keys(struct code_shared *shared, int n)
 
 /* ---- lengths of codes ---- */
 
-/* Replaces the sorted counts in `work` by the parents of the inner nodes of the tree, 0 to n - 2,
- * of which n - 2 is the root: the first half of png_tree_depths. The next two inner nodes without a
+/* The first half of png_tree_depths: replaces the sorted counts in `work` by the parents of the
+ * inner nodes, 0 to n - 2. Node n - 2 is the root. The next two inner nodes without a
  * parent and the next two leaves are in registers, so that a count has been loaded when it is
  * compared. No branch depends on the counts. */
 SIMT void join_nodes(uint32_t *work, int n)
@@ -204,7 +204,8 @@ SIMT struct next_codes first_codes(const struct code_shared *shared)
     return next;
 }
 
-/* Returns the codes of 32 symbols, of which each lane has the length of one: png_assign_codes. */
+/* As png_assign_codes for 32 symbols: takes the length of the lane's symbol, and returns its code.
+ */
 SIMT uint32_t take_codes(struct next_codes *next, uint32_t length)
 {
     uint32_t code = 0;

@@ -170,8 +170,9 @@ SIMT int choose_filter(const struct pixel_row *row)
     return png_best_filter(costs);
 }
 
-/* Returns the word of the output whose last residuals are of the column, and whose first `behind`
- * ones are of the columns before it. *carried: the residuals before those of lane 0 */
+/* Returns a word of the output. Its first `behind` residuals are the last ones of the column
+ * before, and the rest are the first ones of this column. *carried: the residuals before those of
+ * lane 0 */
 SIMT uint32_t shifted_residuals(uint32_t own, int behind, uint32_t *carried)
 {
     uint32_t before = warp_read_up(own, 1);
