@@ -163,83 +163,102 @@ AVX2_ALWAYS uint32_t equal_bytes(const uint8_t *bytes, __m256i same)
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(load(bytes), same));
 }
 
-/* Makes 32 literals, of which the caller keeps some. */
-AVX2_ALWAYS void put_literals(const uint8_t *bytes, uint16_t *tokens)
+/* Makes 64 literals, of which the caller keeps `count`. */
+AVX2_ALWAYS void put_literals(const uint8_t *bytes, size_t count, uint16_t *tokens)
 {
     const __m128i *from = (const __m128i *)bytes;
     __m256i *to = (__m256i *)tokens;
     _mm256_storeu_si256(to, _mm256_cvtepu8_epi16(_mm_loadu_si128(from)));
     _mm256_storeu_si256(to + 1, _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 1)));
+    if (count <= 32)
+        return;
+    _mm256_storeu_si256(to + 2, _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 2)));
+    _mm256_storeu_si256(to + 3, _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 3)));
 }
 
-/* The end of the run of repeats that begins at bit `bit` of `repeats`, which are those of bytes
- * at ... at + 63. */
-AVX2_ALWAYS size_t run_end(const uint8_t *bytes, size_t at, uint32_t bit, uint64_t repeats,
-                           size_t count)
+/* A bit per repeat of the 64 bytes from `at` on; none at `count` and after it. */
+AVX2_ALWAYS uint64_t repeats_at(const uint8_t *bytes, size_t at, size_t count)
 {
-    uint64_t ends = ~(repeats >> bit);
-    uint32_t length = ends != 0 ? (uint32_t)__builtin_ctzll(ends) : 64;
-    if (bit + length < 64)
-        return at + bit + length;
-    __m256i same = _mm256_set1_epi8((char)bytes[at + bit]);
-    for (size_t end = at + 64; end < count; end += 32) {
-        uint32_t other = ~equal_bytes(bytes + end, same);
-        if (other != 0)
-            return end + (uint32_t)__builtin_ctz(other);
+    if (at >= count)
+        return 0;
+    uint64_t repeats = equal_bytes(bytes + at, load(bytes + at - 1)) |
+                       (uint64_t)equal_bytes(bytes + at + 32, load(bytes + at + 31)) << 32;
+    return count - at < 64 ? repeats & ~(~0ull << (count - at)) : repeats;
+}
+
+/* The bits from `bit` on, of 128. bit: less than 64 */
+AVX2_ALWAYS uint64_t shifted(uint64_t bits, uint64_t next, uint32_t bit)
+{
+    return bits >> bit | next << 1 << (63 - bit);
+}
+
+/* Where run_min repeats begin. next: the repeats of the 64 bytes after them */
+AVX2_ALWAYS uint64_t run_starts(uint64_t repeats, uint64_t next, uint32_t run_min)
+{
+    uint64_t two = repeats & shifted(repeats, next, 1), next_two = next & next >> 1;
+    if (run_min == PNG_RUN_LEAST)
+        return two & shifted(repeats, next, 2);
+    uint64_t four = two & shifted(two, next_two, 2), next_four = next_two & next_two >> 2;
+    return run_min == 5 ? four & shifted(repeats, next, 4) : four & shifted(four, next_four, 4);
+}
+
+/* The length of a run from a byte on, of which 64 are known. */
+AVX2_ALWAYS uint32_t long_run(const uint8_t *bytes, size_t count)
+{
+    __m256i same = _mm256_set1_epi8((char)bytes[0]);
+    for (size_t at = 64; at < count; at += 32) {
+        uint32_t other = ~equal_bytes(bytes + at, same);
+        if (other != 0) {
+            at += (uint32_t)__builtin_ctz(other);
+            return (uint32_t)(at < count ? at : count);
+        }
     }
-    return count;
+    return (uint32_t)count;
 }
 
-AVX2_ALWAYS uint16_t *put_matches(uint32_t repeats, uint32_t rest, uint16_t *to)
+AVX2_ALWAYS uint16_t *put_matches(uint32_t matched, uint16_t *to)
 {
-    for (; repeats >= PNG_MATCH_MAX; repeats -= PNG_MATCH_MAX)
+    for (; matched >= PNG_MATCH_MAX; matched -= PNG_MATCH_MAX)
         *to++ = 256 + PNG_MATCH_MAX;
-    *to = (uint16_t)(256 + rest);
-    return to + (rest > 0);
+    *to = (uint16_t)(256 + matched);
+    return to + (matched > 0);
 }
 
-/* Where run_min repeats begin in the first 32 of 64 bytes. */
-AVX2_ALWAYS uint32_t run_starts(uint64_t repeats, uint32_t run_min)
-{
-    uint64_t two = repeats & repeats >> 1, four = two & two >> 2;
-    return (uint32_t)(run_min == PNG_RUN_LEAST ? two & repeats >> 2
-                      : run_min == 5           ? four & repeats >> 4
-                                               : four & four >> 4);
-}
-
-/* Looks at 32 bytes at a time, and at the 32 bytes after them: a bit per repeat. */
+/* Looks at 64 bytes at a time: a bit per repeat. A processor cannot predict how many runs there
+ * are, so fewer and larger steps are faster. */
 AVX2_ALWAYS size_t tokens_as(const uint8_t *bytes, size_t count, uint32_t run_min, uint16_t *tokens,
                              uint32_t *all_repeats)
 {
     uint16_t *to = tokens;
     size_t done = 0; /* bytes that have tokens */
     uint32_t sum = 0;
-    uint64_t repeats = equal_bytes(bytes, load(bytes - 1));
-    for (size_t at = 0; at < count; at += 32, repeats >>= 32) {
-        repeats |= (uint64_t)equal_bytes(bytes + at + 32, load(bytes + at + 31)) << 32;
-        size_t end = count - at < 32 ? count : at + 32;
-        sum += (uint32_t)__builtin_popcount((uint32_t)repeats & ~0u >> (32 - (end - at)));
+    uint64_t next, repeats = repeats_at(bytes, 0, count);
+    for (size_t at = 0; at < count; at += 64, repeats = next) {
+        size_t end = count - at < 64 ? count : at + 64;
+        next = repeats_at(bytes, at + 64, count);
+        sum += (uint32_t)__builtin_popcountll(repeats);
         if (done >= end)
             continue;
-        uint32_t starts = run_starts(repeats, run_min) & ~0u << (done - at);
+        uint64_t starts = run_starts(repeats, next, run_min) & ~0ull << (done - at);
         while (starts != 0) {
-            uint32_t bit = (uint32_t)__builtin_ctz(starts);
+            uint32_t bit = (uint32_t)__builtin_ctzll(starts);
+            uint64_t others = ~shifted(repeats, next, bit);
             size_t run = at + bit;
-            if (run + run_min > count)
-                break;
-            size_t stop = run_end(bytes, at, bit, repeats, count);
-            stop = stop < count ? stop : count;
-            uint32_t length = (uint32_t)(stop - run), matched = png_matched(length, run_min);
-            put_literals(bytes + done, to);
+            uint32_t length = others != 0 ? (uint32_t)__builtin_ctzll(others)
+                                          : long_run(bytes + run, count - run);
+            put_literals(bytes + done, run - done, to);
             to += run - done;
-            to = put_matches(matched, matched % PNG_MATCH_MAX, to);
-            done = run + matched;
+            if (length < PNG_MATCH_MAX)
+                *to++ = (uint16_t)(256 + length);
+            else
+                to = put_matches(length = png_matched(length, run_min), to);
+            done = run + length;
             if (done >= end)
                 break;
-            starts &= ~0u << (done - at);
+            starts &= ~0ull << (done - at);
         }
         if (done < end) {
-            put_literals(bytes + done, to);
+            put_literals(bytes + done, end - done, to);
             to += end - done;
             done = end;
         }

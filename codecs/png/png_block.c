@@ -42,15 +42,15 @@ static void count_tokens(struct png_block *block, const struct png_tokens *token
 {
     uint32_t(*counts)[PNG_TOKENS] = block->counts;
     const uint16_t *at = tokens->at;
-    size_t i = 0;
+    size_t i = 0, count = tokens->count;
     memset(block->counts, 0, sizeof block->counts);
-    for (; i + 4 <= tokens->count; i += 4) {
+    for (; i + 4 <= count; i += 4) {
         counts[0][at[i]]++;
         counts[1][at[i + 1]]++;
         counts[2][at[i + 2]]++;
         counts[3][at[i + 3]]++;
     }
-    for (; i < tokens->count; i++)
+    for (; i < count; i++)
         counts[0][at[i]]++;
     for (size_t token = 0; token < PNG_TOKENS; token++)
         counts[0][token] += counts[1][token] + counts[2][token] + counts[3][token];

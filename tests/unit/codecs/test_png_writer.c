@@ -399,6 +399,38 @@ TEST(test_filters)
     assert_int_equal(seen, 0x1F);
 }
 
+/* Runs of all lengths at all places, also across the 64 bytes that are done at a time, and at the
+ * end of a tile. */
+TEST(test_tokens)
+{
+    enum { most = 4000 };
+    static const uint32_t run_mins[] = {PNG_RUN_LEAST, 5, 8};
+    static uint8_t bytes[PNG_PAD + most + PNG_PAD];
+    static uint16_t tokens[2][most + PNG_PAD];
+    const struct png_kernels *fast = png_kernels_avx2();
+    if (fast == NULL)
+        skip();
+    uint32_t random = 11;
+    for (int round = 0; round < 2000; round++) {
+        uint32_t longest = round % 10 == 0 ? 1200 : 2 + picture_random(&random) % 90, repeats[2];
+        size_t count = 1 + (picture_random(&random) << 8 | picture_random(&random)) % most;
+        for (size_t at = PNG_PAD - 1; at < sizeof bytes;) {
+            size_t run = 1 + (picture_random(&random) << 8 | picture_random(&random)) % longest;
+            run = picture_random(&random) % 3 == 0 ? run : 1;
+            run = run < sizeof bytes - at ? run : sizeof bytes - at;
+            memset(bytes + at, (int)(picture_random(&random) % 4), run);
+            at += run;
+        }
+        uint32_t run_min = run_mins[round % 3];
+        size_t expected =
+            png_kernels_plain.tokens(bytes + PNG_PAD, count, run_min, tokens[0], &repeats[0]);
+        assert_int_equal(fast->tokens(bytes + PNG_PAD, count, run_min, tokens[1], &repeats[1]),
+                         expected);
+        assert_int_equal(repeats[1], repeats[0]);
+        assert_memory_equal(tokens[1], tokens[0], expected * sizeof *tokens[0]);
+    }
+}
+
 TEST(test_checksums)
 {
     const struct png_kernels *fast = png_kernels_avx2();
