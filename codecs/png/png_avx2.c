@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <zlib.h>
 
-#define AVX2        __attribute__((target("avx2,bmi,popcnt,pclmul")))
+#define AVX2        __attribute__((target("avx2,bmi,bmi2,popcnt,pclmul")))
 #define AVX2_ALWAYS AVX2 static inline __attribute__((always_inline))
 #define ADLER_BASE  65521
 
@@ -280,6 +280,13 @@ AVX2 static size_t find_tokens(const uint8_t *bytes, size_t count, uint32_t run_
     }
 }
 
+/* BMI2 shifts by a variable number of bits in one step. */
+AVX2 static void put_tokens(const struct png_block *block, const uint16_t *tokens, size_t count,
+                            struct png_bits *bits)
+{
+    png_put_any(block, tokens, count, bits);
+}
+
 /* ---- checksums ---- */
 
 /* The sums of up to 512 groups of 32 bytes: a, the bytes; b, each byte times the number of bytes
@@ -374,10 +381,22 @@ AVX2 static uint32_t crc(uint32_t sum, const uint8_t *bytes, size_t count)
 
 const struct png_kernels *png_kernels_avx2(void)
 {
-    static const struct png_kernels kernels = {choose, filter_row, find_tokens, adler, crc};
+    static const struct png_kernels kernels = {choose,     filter_row, find_tokens,
+                                               put_tokens, adler,      crc};
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                   __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("pclmul")
+                   __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
+                   __builtin_cpu_supports("pclmul")
+               ? &kernels
+               : NULL;
+}
+
+const struct png_kernels *png_kernels_avx512(void)
+{
+    static const struct png_kernels kernels = {choose,         filter_row, find_tokens,
+                                               png_put_avx512, adler,      crc};
+    return png_kernels_avx2() != NULL && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512vbmi")
                ? &kernels
                : NULL;
 }
@@ -385,6 +404,11 @@ const struct png_kernels *png_kernels_avx2(void)
 #else
 
 const struct png_kernels *png_kernels_avx2(void)
+{
+    return NULL;
+}
+
+const struct png_kernels *png_kernels_avx512(void)
 {
     return NULL;
 }

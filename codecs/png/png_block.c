@@ -1,38 +1,15 @@
 #include "codecs/png/png_block.h"
 
-#include <string.h>
-
 /* ---- bits ---- */
-
-static inline __attribute__((always_inline)) void flush(struct png_bits *bits)
-{
-    uint64_t held = bits->held;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    held = __builtin_bswap64(held);
-#endif
-    memcpy(bits->to, &held, sizeof held);
-    bits->to += bits->count >> 3;
-    bits->held >>= bits->count & 56;
-    bits->count &= 7;
-}
-
-/* count: at most 56 */
-static inline __attribute__((always_inline)) void put(struct png_bits *bits, uint64_t value,
-                                                      unsigned count)
-{
-    bits->held |= value << bits->count;
-    bits->count += count;
-    flush(bits);
-}
 
 void png_bits_put(struct png_bits *bits, uint32_t value, unsigned count)
 {
-    put(bits, value, count);
+    png_bits_add(bits, value, count);
 }
 
 void png_bits_align(struct png_bits *bits)
 {
-    put(bits, 0, -bits->count & 7);
+    png_bits_add(bits, 0, -bits->count & 7);
 }
 
 /* ---- the code ---- */
@@ -100,7 +77,7 @@ static void make_token_bits(struct png_block *block)
         uint32_t extra, value;
         uint32_t of_length = code->codes[257 + png_length_symbol(length, &extra, &value)];
         uint32_t count = PNG_CODE_COUNT(of_length);
-        block->token_bits[256 + length] = PNG_CODE_BITS(of_length) | (uint64_t)value << count;
+        block->token_bits[256 + length] = PNG_CODE_BITS(of_length) | value << count;
         block->token_lengths[256 + length] = (uint8_t)(count + extra + code->distance_bits);
     }
 }
@@ -111,42 +88,15 @@ static void write_header(const struct png_code *code, struct png_bits *bits)
 {
     for (uint32_t at = 0; at < code->header_bits; at += 32) {
         uint32_t left = code->header_bits - at;
-        put(bits, code->header[at / 32], left < 32 ? left : 32);
+        png_bits_add(bits, code->header[at / 32], left < 32 ? left : 32);
     }
-}
-
-/* Four tokens at a time, if they have at most 56 bits: a token has at most 20. */
-static void write_tokens(const struct png_block *block, const struct png_tokens *tokens,
-                         struct png_bits *to)
-{
-    const uint64_t *values = block->token_bits;
-    const uint8_t *lengths = block->token_lengths;
-    struct png_bits bits = *to; /* in registers */
-    const uint16_t *at = tokens->at, *end = at + tokens->count;
-    for (; end - at >= 4; at += 4) {
-        unsigned a = at[0], b = at[1], c = at[2], d = at[3];
-        unsigned ab = (unsigned)lengths[a] + lengths[b], cd = (unsigned)lengths[c] + lengths[d];
-        uint64_t value_ab = values[a] | values[b] << lengths[a];
-        uint64_t value_cd = values[c] | values[d] << lengths[c];
-        if (__builtin_expect(ab + cd > 56, 0)) {
-            put(&bits, value_ab, ab);
-            put(&bits, value_cd, cd);
-        } else {
-            put(&bits, value_ab | value_cd << ab, ab + cd);
-        }
-    }
-    for (; at < end; at++)
-        put(&bits, values[*at], lengths[*at]);
-    uint32_t end_code = block->code.codes[PNG_END_OF_BLOCK];
-    put(&bits, PNG_CODE_BITS(end_code), PNG_CODE_COUNT(end_code));
-    *to = bits;
 }
 
 static void write_stored(const struct png_tokens *tokens, struct png_bits *bits)
 {
-    put(bits, tokens->last, 3);
+    png_bits_add(bits, tokens->last, 3);
     png_bits_align(bits);
-    put(bits, tokens->bytes | (~tokens->bytes & 0xFFFF) << 16, 32);
+    png_bits_add(bits, tokens->bytes | (~tokens->bytes & 0xFFFF) << 16, 32);
     uint8_t byte = tokens->before, *to = bits->to;
     for (size_t i = 0; i < tokens->count; i++) {
         uint32_t token = tokens->at[i];
@@ -160,7 +110,7 @@ static void write_stored(const struct png_tokens *tokens, struct png_bits *bits)
     bits->to = to;
 }
 
-void png_block_write(struct png_block *block, const struct png_tokens *tokens,
+void png_block_write(struct png_block *block, const struct png_tokens *tokens, png_put_fn *put,
                      struct png_bits *bits)
 {
     count_tokens(block, tokens);
@@ -172,5 +122,7 @@ void png_block_write(struct png_block *block, const struct png_tokens *tokens,
     }
     make_token_bits(block);
     write_header(&block->code, bits);
-    write_tokens(block, tokens, bits);
+    put(block, tokens->at, tokens->count, bits);
+    uint32_t end = block->code.codes[PNG_END_OF_BLOCK];
+    png_bits_add(bits, PNG_CODE_BITS(end), PNG_CODE_COUNT(end));
 }

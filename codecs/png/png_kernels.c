@@ -155,6 +155,12 @@ static size_t find_tokens(const uint8_t *bytes, size_t count, uint32_t run_min, 
     return (size_t)(to - tokens);
 }
 
+static void put_tokens(const struct png_block *block, const uint16_t *tokens, size_t count,
+                       struct png_bits *bits)
+{
+    png_put_any(block, tokens, count, bits);
+}
+
 static uint32_t adler(uint32_t sum, const uint8_t *bytes, size_t count)
 {
     return (uint32_t)adler32_z(sum, bytes, count);
@@ -165,4 +171,5 @@ static uint32_t crc(uint32_t sum, const uint8_t *bytes, size_t count)
     return (uint32_t)crc32_z(sum, bytes, count);
 }
 
-const struct png_kernels png_kernels_plain = {choose, filter_row, find_tokens, adler, crc};
+const struct png_kernels png_kernels_plain = {choose,     filter_row, find_tokens,
+                                              put_tokens, adler,      crc};

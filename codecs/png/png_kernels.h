@@ -1,11 +1,12 @@
 /*
- * png_kernels.h - the loops of the PNG writer over all bytes, in plain C and with AVX2.
+ * png_kernels.h - the loops of the PNG writer over all bytes, in plain C, with AVX2 and with
+ * AVX-512.
  *
- * Both give the same results: those of png_tiles.h. Each thread may call them.
+ * All give the same results: those of png_tiles.h. Each thread may call them.
  */
 #pragma once
 
-#include "codecs/png/png_tiles.h"
+#include "codecs/png/png_block.h"
 
 /* Bytes before and after rows and tiles that the loops may read, and after their outputs also
  * write. They have any value, but for those before a row: see png_choose_fn. */
@@ -29,9 +30,15 @@ struct png_kernels {
     png_choose_fn *choose;
     png_filter_fn *filter;
     png_tokens_fn *tokens;
+    png_put_fn *put;
     png_sum_fn *adler, *crc;
 };
 
 extern const struct png_kernels png_kernels_plain;
 /* NULL: this processor has no AVX2, or the program is not for x86-64. */
 const struct png_kernels *png_kernels_avx2(void);
+/* NULL: it has no AVX-512 with permutations of bytes (VBMI), either. */
+const struct png_kernels *png_kernels_avx512(void);
+#ifdef __x86_64__
+png_put_fn png_put_avx512;
+#endif

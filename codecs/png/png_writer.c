@@ -74,7 +74,7 @@ static void write_block(struct png_writer *writer, bool last)
 {
     const struct png_tokens tokens = {writer->tokens, writer->token_count, writer->block_bytes,
                                       writer->before, last};
-    png_block_write(&writer->block, &tokens, &writer->bits);
+    png_block_write(&writer->block, &tokens, writer->kernels->put, &writer->bits);
     if (chunk_bytes(writer) >= PNG_CHUNK_BYTES)
         write_chunk(writer, PNG_CHUNK_BYTES);
     writer->token_count = 0;
@@ -186,6 +186,12 @@ size_t png_writer_bytes(uint32_t width, uint32_t channels)
            parts.chunk;
 }
 
+static const struct png_kernels *fastest(void)
+{
+    const struct png_kernels *avx512 = png_kernels_avx512(), *avx2 = png_kernels_avx2();
+    return avx512 != NULL ? avx512 : avx2 != NULL ? avx2 : &png_kernels_plain;
+}
+
 struct png_writer *png_writer_open(uint32_t width, uint32_t height, uint32_t channels,
                                    const struct png_kernels *kernels, png_write_fn *write,
                                    void *context)
@@ -193,8 +199,7 @@ struct png_writer *png_writer_open(uint32_t width, uint32_t height, uint32_t cha
     struct png_writer *writer = calloc(1, png_writer_bytes(width, channels));
     if (writer == NULL)
         return NULL;
-    const struct png_kernels *fast = png_kernels_avx2();
-    writer->kernels = kernels != NULL ? kernels : fast != NULL ? fast : &png_kernels_plain;
+    writer->kernels = kernels != NULL ? kernels : fastest();
     writer->write = write;
     writer->context = context;
     writer->channels = channels;

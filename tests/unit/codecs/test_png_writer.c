@@ -94,11 +94,14 @@ static struct picture_file write_checked(const struct image *image)
     const char *fault = png_rig_fault(&plain, image);
     if (fault != NULL)
         fail_msg("%u x %u x %u: %s", image->width, image->height, image->channels, fault);
-    if (png_kernels_avx2() != NULL) {
-        struct picture_file fast = png_rig_write(image, png_kernels_avx2());
+    const struct png_kernels *fast_ones[] = {png_kernels_avx2(), png_kernels_avx512()};
+    for (int i = 0; i < 2; i++) {
+        if (fast_ones[i] == NULL)
+            continue;
+        struct picture_file fast = png_rig_write(image, fast_ones[i]);
         if (fast.length != plain.length || memcmp(fast.bytes, plain.bytes, plain.length) != 0)
-            fail_msg("%u x %u x %u: AVX2 writes another file", image->width, image->height,
-                     image->channels);
+            fail_msg("%u x %u x %u: %s writes another file", image->width, image->height,
+                     image->channels, i == 0 ? "AVX2" : "AVX-512");
         picture_free(&fast);
     }
     return plain;
