@@ -173,3 +173,9 @@ static uint32_t crc(uint32_t sum, const uint8_t *bytes, size_t count)
 
 const struct png_kernels png_kernels_plain = {choose,     filter_row, find_tokens,
                                               put_tokens, adler,      crc};
+
+const struct png_kernels *png_kernels_fastest(void)
+{
+    const struct png_kernels *avx512 = png_kernels_avx512(), *avx2 = png_kernels_avx2();
+    return avx512 != NULL ? avx512 : avx2 != NULL ? avx2 : &png_kernels_plain;
+}

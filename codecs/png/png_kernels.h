@@ -1,6 +1,6 @@
 /*
  * png_kernels.h - the loops of the PNG writer over all bytes, in plain C, with AVX2 and with
- * AVX-512.
+ * AVX-512. The reader uses the checksums.
  *
  * All give the same results: those of png_tiles.h. Each thread may call them.
  */
@@ -39,6 +39,7 @@ extern const struct png_kernels png_kernels_plain;
 const struct png_kernels *png_kernels_avx2(void);
 /* NULL: it has no AVX-512 with permutations of bytes (VBMI), either. */
 const struct png_kernels *png_kernels_avx512(void);
+const struct png_kernels *png_kernels_fastest(void);
 #ifdef __x86_64__
 png_put_fn png_put_avx512;
 #endif

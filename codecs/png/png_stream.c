@@ -1,7 +1,7 @@
 #include "codecs/png/png_stream.h"
 
-#include "codecs/png/adler.h"
 #include "codecs/png/inflate.h"
+#include "codecs/png/png_kernels.h"
 #include "codecs/png/unfilter.h"
 
 /* Compressed bytes that are read at a time: IDAT chunks often have 8 KiB. */
@@ -17,6 +17,7 @@ struct source {
     size_t length, at; /* of the file */
     size_t chunk_left; /* bytes of the chunk that have not been read */
     size_t chunk_max;  /* libpng refuses a longer one */
+    png_sum_fn *add_crc;
     uint32_t crc;      /* of the chunk's type and of its data up to `at` */
     bool ended;        /* `at` is at the chunk after the last IDAT */
     size_t piece;      /* of CODEC_BYTES_PER_CHECK, in which the deadline was checked last */
@@ -30,6 +31,7 @@ struct stream {
     const struct image *dst;
     size_t row_bytes;          /* of pixels; a filtered row has one byte more */
     uint64_t total, inflated;  /* bytes of filtered rows */
+    png_sum_fn *add_adler;
     uint32_t checksum;         /* Adler-32 of the inflated bytes */
     uint8_t *window_end, *out; /* out: after the inflated bytes */
     const uint8_t *row;        /* the next row to unfilter */
@@ -63,7 +65,7 @@ static bool begin_chunk(struct source *source)
     if (source->ended)
         return true;
     source->chunk_left = codec_u32(chunk);
-    source->crc = (uint32_t)crc32(0, chunk + 4, 4);
+    source->crc = source->add_crc(0, chunk + 4, 4);
     source->at += CHUNK_HEAD;
     return source->chunk_left <= source->chunk_max;
 }
@@ -100,7 +102,7 @@ static bool fill_input(struct stream *stream)
         count = count < source->chunk_left ? count : source->chunk_left;
         const uint8_t *from = source->bytes + source->at;
         memcpy(stream->input + used, from, count);
-        source->crc = (uint32_t)crc32(source->crc, from, (uInt)count);
+        source->crc = source->add_crc(source->crc, from, count);
         used += count;
         source->at += count;
         source->chunk_left -= count;
@@ -132,7 +134,7 @@ static bool check_end(struct source *source)
         size_t count = codec_u32(chunk);
         bool is_end = is_type(chunk, "IEND");
         if ((is_end ? count > 0 : !is_ancillary(chunk) || count > PNG_CHUNK_BYTES_MAX) ||
-            crc32(0, chunk + 4, (uInt)(4 + count)) != codec_u32(chunk + CHUNK_HEAD + count))
+            source->add_crc(0, chunk + 4, 4 + count) != codec_u32(chunk + CHUNK_HEAD + count))
             return false;
         if (is_end)
             return true;
@@ -195,7 +197,7 @@ static enum inflate_result inflate_more(struct stream *stream)
     enum inflate_result result = inflate_run(&stream->inflate, stream->window, &stream->out, limit);
     size_t count = (size_t)(stream->out - before);
     stream->inflated += count;
-    stream->checksum = adler_add(stream->checksum, before, count);
+    stream->checksum = stream->add_adler(stream->checksum, before, count);
     return stream->inflated > stream->total ? INFLATE_BAD : result;
 }
 
@@ -251,11 +253,13 @@ bool png_stream_takes(const struct png_state *state)
 
 static void open_stream(struct stream *stream, struct png_state *state, const struct image *dst)
 {
+    const struct png_kernels *kernels = png_kernels_fastest();
     stream->state = state;
     stream->dst = dst;
     stream->row_bytes = (size_t)dst->width * dst->channels;
     stream->total = (uint64_t)(stream->row_bytes + 1) * dst->height;
     stream->inflated = 0;
+    stream->add_adler = kernels->adler;
     stream->checksum = 1;
     stream->row = stream->out = stream->window;
     stream->window_end = stream->window + window_bytes(stream->row_bytes, dst->height);
@@ -265,6 +269,7 @@ static void open_stream(struct stream *stream, struct png_state *state, const st
         .bytes = state->bytes,
         .length = state->length,
         .at = state->at - CHUNK_HEAD,
+        .add_crc = kernels->crc,
         .chunk_max = stream->total > PNG_CHUNK_BYTES_MAX ? stream->total : PNG_CHUNK_BYTES_MAX,
         .deadline_ns = state->deadline_ns,
     };

@@ -186,12 +186,6 @@ size_t png_writer_bytes(uint32_t width, uint32_t channels)
            parts.chunk;
 }
 
-static const struct png_kernels *fastest(void)
-{
-    const struct png_kernels *avx512 = png_kernels_avx512(), *avx2 = png_kernels_avx2();
-    return avx512 != NULL ? avx512 : avx2 != NULL ? avx2 : &png_kernels_plain;
-}
-
 struct png_writer *png_writer_open(uint32_t width, uint32_t height, uint32_t channels,
                                    const struct png_kernels *kernels, png_write_fn *write,
                                    void *context)
@@ -199,7 +193,7 @@ struct png_writer *png_writer_open(uint32_t width, uint32_t height, uint32_t cha
     struct png_writer *writer = calloc(1, png_writer_bytes(width, channels));
     if (writer == NULL)
         return NULL;
-    writer->kernels = kernels != NULL ? kernels : fastest();
+    writer->kernels = kernels != NULL ? kernels : png_kernels_fastest();
     writer->write = write;
     writer->context = context;
     writer->channels = channels;

@@ -2,7 +2,6 @@
  * of many sizes, and damaged ones, which zlib must refuse if and only if inflate.h does. */
 #include <zlib.h>
 
-#include "codecs/png/adler.h"
 #include "codecs/png/inflate.h"
 #include "tests/fixtures/inflated.h"
 #include "tests/fixtures/picture_impl.h"
@@ -313,27 +312,6 @@ TEST(test_noise_as_a_stream)
         struct picture_file stream = {bytes, sizeof bytes};
         expect_agreement(&stream, small_max, 10, 1000);
     }
-}
-
-/* ---- checksums ---- */
-
-TEST(test_adler)
-{
-    uint8_t *bytes = picture_allocate(output_max);
-    for (int kind = 0; kind < 2; kind++) {
-        if (kind == 0)
-            memset(bytes, 255, output_max);
-        else
-            fill(bytes, output_max, NOISE, 1);
-        for (size_t count = 0; count < 200; count++)
-            for (size_t at = 0; at < 3; at++)
-                assert_int_equal(adler_add(0xFFF0FFF0, bytes + at, count),
-                                 adler32(0xFFF0FFF0, bytes + at, (uInt)count));
-        for (size_t count = 5500; count < 5600; count++)
-            assert_int_equal(adler_add(1, bytes, count), adler32(1, bytes, (uInt)count));
-        assert_int_equal(adler_add(1, bytes, output_max), adler32(1, bytes, output_max));
-    }
-    free(bytes);
 }
 
 TEST_MAIN(.name = "inflate")
