@@ -25,9 +25,9 @@
 /* Codes of at most INFLATE_LITERAL_BITS and INFLATE_DISTANCE_BITS are in the first part of a table,
  * longer ones in smaller tables after it. The sizes are the largest of zlib's program `enough`, for
  * 288 and 32 symbols. */
-#define INFLATE_LITERAL_BITS     11
+#define INFLATE_LITERAL_BITS     12
 #define INFLATE_DISTANCE_BITS    8
-#define INFLATE_LITERAL_ENTRIES  2342
+#define INFLATE_LITERAL_ENTRIES  4382
 #define INFLATE_DISTANCE_ENTRIES 402
 
 enum inflate_stage {

@@ -1,4 +1,4 @@
-/* Tests of inflate.h and adler.h against zlib: streams of all settings of deflate, read in pieces
+/* Tests of inflate.h against zlib: streams of all settings of deflate, read in pieces
  * of many sizes, and damaged ones, which zlib must refuse if and only if inflate.h does. */
 #include <zlib.h>
 
