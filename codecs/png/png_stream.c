@@ -160,7 +160,7 @@ static bool unfilter(struct stream *stream)
     const struct image *dst = stream->dst;
     uint32_t *y = &stream->state->rows_done, left = dst->height - *y;
     size_t rows = (size_t)(stream->out - stream->row) / (stream->row_bytes + 1);
-    rows = rows >= left ? left : rows / UNFILTER_GRAY * UNFILTER_GRAY;
+    rows = rows >= left ? left : rows / UNFILTER_ROWS * UNFILTER_ROWS;
     if (!has_known_filters(stream, rows))
         return false;
     uint8_t *to = dst->pixels + *y * dst->stride;
@@ -231,7 +231,7 @@ static bool has_no_surplus(struct stream *stream)
 static size_t window_bytes(size_t row_bytes, uint32_t height)
 {
     size_t all = (row_bytes + 1) * height + 1,
-           some = INFLATE_WINDOW_BYTES + UNFILTER_GRAY * (row_bytes + 1) + OUTPUT_BYTES;
+           some = INFLATE_WINDOW_BYTES + UNFILTER_ROWS * (row_bytes + 1) + OUTPUT_BYTES;
     return all < some ? all : some;
 }
 

@@ -2,8 +2,8 @@
  * unfilter.h - turns filtered rows of a PNG into pixels (PNG specification, section 9).
  *
  * Sub, Average and Paeth depend on the pixel before, so a row is a chain of dependent steps. SSE4.1
- * keeps the chain short and does the bytes of a pixel together. AVX2 does four rows together, or
- * eight of gray. Other processors use plain C. All give the same pixels.
+ * keeps the chain short and does the bytes of a pixel together. AVX2 does eight rows together.
+ * Other processors use plain C. All give the same pixels.
  */
 #pragma once
 
@@ -16,9 +16,8 @@
 
 enum unfilter { FILTER_NONE, FILTER_SUB, FILTER_UP, FILTER_AVERAGE, FILTER_PAETH, FILTERS };
 
-/* The rows that unfilter_rows does together, if it gets as many: of colours, and of gray. */
-#define UNFILTER_QUAD 4
-#define UNFILTER_GRAY 8
+/* The rows that unfilter_rows does together, if it gets as many. */
+#define UNFILTER_ROWS 8
 
 /* Unfilters `count` rows. filtered: the rows with their filters, one after the other; all filters
  * are below FILTERS. above: the pixels of the row above, zeros above the first row. pixel_bytes: 1,
@@ -35,7 +34,7 @@ void unfilter_row_plain(enum unfilter filter, const uint8_t *filtered, const uin
                         uint8_t *row, size_t row_bytes, unsigned pixel_bytes);
 
 #if defined(__x86_64__)
-/* Unfilters UNFILTER_GRAY rows of gray. Needs AVX2. */
+/* Unfilters UNFILTER_ROWS rows of gray. Needs AVX2. */
 void unfilter_gray_rows(const uint8_t *filtered, const uint8_t *above, uint8_t *rows, size_t stride,
                         size_t row_bytes);
 #endif

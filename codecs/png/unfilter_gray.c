@@ -1,5 +1,6 @@
 /*
- * unfilter_gray.c - unfilters eight rows of gray together, as unfilter_quad.c does four of colours.
+ * unfilter_gray.c - unfilters eight rows of gray together, as unfilter_eight.c does those of
+ * colours.
  *
  * Each row has a lane of 16 bits, and is two pixels behind the row above it. Eight steps are done
  * at a time, so that the bytes of each row are loaded and stored together: a transposition makes
@@ -15,13 +16,13 @@
 #define UNROLL      _Pragma("GCC unroll 8")
 #define GRAY_INLINE __attribute__((target("avx2"), always_inline)) static inline
 
-enum { rows_at_once = UNFILTER_GRAY, lag = 2, steps = 8 };
+enum { rows_at_once = UNFILTER_ROWS, lag = 2, steps = 8 };
 
 struct gray {
     const uint8_t *filtered[rows_at_once], *above;
     uint8_t *rows[rows_at_once];
     size_t row_bytes;
-    __m128i is_paeth, is_left, is_average, is_up; /* as in unfilter_quad.c */
+    __m128i is_paeth, is_left, is_average, is_up; /* as in unfilter_eight.c */
     __m128i left, corner, moved[lag];
 };
 
@@ -35,7 +36,8 @@ GRAY_INLINE __m128i rows_with(const struct gray *gray, enum unfilter one, enum u
     return _mm_loadu_si128((const __m128i *)mask);
 }
 
-/* As in unfilter_quad.c. */
+/* Predicts as add_paeth in unfilter.c does. In rows with other filters, `slope` is 0: then the
+ * first candidate is chosen, which has their prediction. */
 GRAY_INLINE __m128i add_prediction(const struct gray *gray, __m128i filtered, __m128i above)
 {
     __m128i left = gray->left, corner = gray->corner;
