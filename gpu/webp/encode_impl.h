@@ -1,0 +1,75 @@
+/*
+ * encode_impl.h - the description of a batch of images that the kernels of encode.cu read, and the
+ * data that these kernels exchange.
+ */
+#pragma once
+
+#include "gpu/webp/encode.h"
+
+#define WEBP_SEGMENTS 4
+/* The probabilities of the coefficients' tokens: 4 types, 8 bands, 3 contexts, 11 per context. */
+#define WEBP_PROBABILITIES 1056
+/* Levels of a macroblock in coding order: 16 of the luma DC block, 16 per luma block, 16 per chroma
+ * block (U, then V). */
+#define WEBP_LEVELS        400
+#define WEBP_LEVELS_LUMA   16
+#define WEBP_LEVELS_CHROMA 272
+
+/* A quantiser: [0] for the DC coefficient, [1] for the others. */
+struct webp_quantiser {
+    int step[2], reciprocal[2], bias[2]; /* reciprocal and bias: with 17 fractional bits */
+};
+
+struct webp_segment {
+    struct webp_quantiser y1, y2, uv;
+    int sharpen[16];
+    int quant, filter;    /* in the header of the frame */
+    uint32_t penalty_4x4; /* of luma blocks that are predicted separately */
+};
+
+/* The luma of a coded macroblock. */
+struct webp_luma {
+    uint64_t modes;   /* 4 bits per 4 x 4 block; 16 x 16 prediction: its mode in each of them */
+    uint32_t nonzero; /* bit b: block b has levels; bit 24: the DC block has some */
+    uint32_t is_16x16;
+};
+
+/* Chroma: bits 0 to 3: blocks of U with levels; 4 to 7: of V; from bit 8: the mode. */
+typedef uint16_t webp_chroma;
+
+/* Modes: DC 0, TM 1, VE 2, HE 3; of 4 x 4 blocks also RD 4, VR 5, LD 6, VL 7, HD 8, HU 9. */
+
+/* What the analysis of the whole image determines: set by the kernel choose_segments. */
+struct webp_frame {
+    struct webp_segment segments[WEBP_SEGMENTS];
+    uint8_t segment_of[256]; /* of a macroblock with this alpha */
+    uint32_t segment_count;
+    uint32_t updates_map; /* the header has the segments of the macroblocks */
+    uint32_t segment_probabilities[3];
+    uint32_t uses_statistics; /* see choose_segments: with one segment, libwebp uses none */
+    int filter_level, base_quant, uv_dc_delta, uv_ac_delta;
+    int header_bits_max; /* of the modes of a macroblock's 4 x 4 blocks */
+};
+
+/* An image of a batch. The pointers after file_bytes point into the image's work memory. */
+struct webp_encode_descriptor {
+    const uint8_t *pixels, *header;
+    uint8_t *file;
+    uint32_t *file_bytes;
+    uint8_t *y, *u, *v;     /* planes of whole macroblocks: 16 * columns bytes per row of
+                               y, 8 * columns of u and v */
+    uint8_t *alphas;        /* of each macroblock: its susceptibility to quantisation */
+    uint32_t *alpha_counts; /* 256 */
+    struct webp_frame *frame;
+    struct webp_luma *luma; /* of each macroblock */
+    webp_chroma *chroma;
+    int16_t *levels; /* WEBP_LEVELS of each macroblock */
+    uint32_t stride, width, height, channels;
+    uint32_t columns, rows; /* of macroblocks */
+    int quality;
+    uint32_t header_bytes, trailer_bytes, capacity;
+    uint32_t uv_alpha_sum; /* of all macroblocks: set by the kernel analyse */
+    uint32_t declined;     /* set by any kernel: the image has no file */
+    uint8_t quants[256];   /* quantiser index of a segment with this alpha + 127, at
+                              `quality` */
+};
