@@ -3,8 +3,10 @@
  * the operations (tests/cuda/cuda_host.h).
  *
  * Each thread of a block is a coroutine with its own stack. A lane that waits for its warp
- * switches to the next lane of the warp. When all lanes of a warp wait for the block, the next warp
- * runs. A thread that has returned counts as present at every barrier, as on a device.
+ * switches to the next lane of the warp. When all lanes of a warp wait for the block, or a lane
+ * waits for another thread's value (relax), the next warp runs. After simt_shuffle, lanes and warps
+ * take turns in random order. A thread that has returned counts as present at every barrier, as on
+ * a device.
  *
  * ThreadSanitizer sees a kernel as work of the thread that executes the stream. So it finds races
  * of kernels with other threads, but not between the threads of a block. Its report names the line
@@ -37,8 +39,8 @@
 #define THREADS_MAX 1024
 #define LANES 32
 #define STACK_BYTES (64 * 1024)
-/* Switches without an arrival at a barrier after which the block counts as deadlocked. A thread
- * that waits for another block never continues, because earlier blocks have ended. */
+/* Switches without an open barrier after which the block counts as deadlocked. A thread that waits
+ * for another block never continues, because earlier blocks have ended. */
 #define IDLE_SWITCHES_MAX 1000000
 
 enum state { RUNS, AT_BLOCK_BARRIER, RETURNED };
@@ -66,6 +68,7 @@ static struct {
     int count, counted; /* of the flags at this block barrier, and at the last one */
     unsigned now;       /* the running thread */
     unsigned long idle;
+    uint32_t random; /* state of the generator of the order of threads; 0: a fixed order */
     unsigned char *shared;
     struct thread launcher;
 } simt;
@@ -103,21 +106,30 @@ static void switch_thread(struct thread *from, struct thread *to)
 
 static struct thread *thread_of(unsigned index) { return &simt.threads[index]; }
 
-/* The next thread to run: a lane of the same warp if one can run, else the first of the next warp
- * that has one. NULL: all have returned. */
-static struct thread *next_thread(void)
+static uint32_t next_random(void)
 {
-    unsigned base = simt.now / LANES * LANES;
-    for (unsigned i = 1; i <= LANES; i++) {
-        unsigned index = base + (simt.now - base + i) % LANES;
-        if (index < simt.thread_count && thread_of(index)->state == RUNS) {
-            simt.now = index;
-            return thread_of(index);
-        }
+    simt.random ^= simt.random << 13;
+    simt.random ^= simt.random >> 17;
+    simt.random ^= simt.random << 5;
+    return simt.random;
+}
+
+void simt_shuffle(uint32_t seed)
+{
+    simt.random = seed;
+}
+
+/* Makes a lane of this warp the running thread. Returns NULL if none can run. */
+static struct thread *next_lane(unsigned warp)
+{
+    unsigned first = simt.now + 1, step = 1;
+    if (simt.random) {
+        first = next_random();
+        step = next_random() | 1; /* odd, so that every lane has its turn */
     }
-    for (unsigned i = 0; i < simt.thread_count; i++) {
-        unsigned index = (base + LANES + i) % simt.thread_count;
-        if (thread_of(index)->state == RUNS) {
+    for (unsigned i = 0; i < LANES; i++) {
+        unsigned index = warp * LANES + (first + i * step) % LANES;
+        if (index < simt.thread_count && thread_of(index)->state == RUNS) {
             simt.now = index;
             return thread_of(index);
         }
@@ -125,9 +137,24 @@ static struct thread *next_thread(void)
     return NULL;
 }
 
-static void yield(void)
+/* The next thread to run: a lane of the same warp if one can run and `stays`, else one of the next
+ * warp that has one. NULL: all have returned. */
+static struct thread *next_thread(bool stays)
 {
-    struct thread *self = thread_of(simt.now), *next = next_thread();
+    enum { turns_of_warp = 64 }; /* on average, in random order */
+    unsigned warps = (simt.thread_count + LANES - 1) / LANES, warp = simt.now / LANES;
+    if (simt.random && next_random() % turns_of_warp == 0)
+        stays = false;
+    struct thread *next = stays ? next_lane(warp) : NULL;
+    unsigned first = simt.random ? next_random() % warps : warp + 1;
+    for (unsigned i = 0; i < warps && !next; i++)
+        next = next_lane((first + i) % warps);
+    return next;
+}
+
+static void switch_away(bool stays)
+{
+    struct thread *self = thread_of(simt.now), *next = next_thread(stays);
     if (++simt.idle > IDLE_SWITCHES_MAX || (!next && simt.alive > 0)) {
         fprintf(stderr, "simt: the threads of block %u, %u, %u wait for each other\n",
                 simt.block.x, simt.block.y, simt.block.z);
@@ -137,6 +164,11 @@ static void yield(void)
         next = &simt.launcher;
     if (next != self)
         switch_thread(self, next);
+}
+
+static void yield(void)
+{
+    switch_away(true);
 }
 
 /* ---- barriers ---- */
@@ -210,7 +242,10 @@ uint32_t warp_ballot(bool flag)
     return ballot;
 }
 
-void relax(void) { yield(); }
+void relax(void)
+{
+    switch_away(false);
+}
 
 int thread_index(void) { return (int)simt.now; }
 int block_threads(void) { return (int)simt.thread_count; }

@@ -24,6 +24,10 @@ int simt_launch_shape(void (*kernel)(const void *args), const void *args, size_t
                       struct simt_shape blocks, struct simt_shape threads, size_t shared,
                       struct CUstream_st *stream);
 
+/* From the next kernel on, the threads of a block run in a random order between barriers. seed 0:
+ * in a fixed order, the default. */
+void simt_shuffle(uint32_t seed);
+
 /* The running thread and its block, and the number of blocks. */
 struct simt_shape simt_thread(void);
 struct simt_shape simt_block(void);
