@@ -122,14 +122,6 @@ SIMT struct neighbours load_neighbours(const struct pixel_row *row, int column)
     return of;
 }
 
-SIMT uint32_t warp_sum(uint32_t value)
-{
-    UNROLL
-    for (int by = WARP_LANES / 2; by > 0; by /= 2)
-        value += warp_read_xor(value, by);
-    return value;
-}
-
 /* Adds up the costs of the warps that share a row. */
 SIMT void add_parts(uint32_t costs[PNG_FILTERS])
 {

@@ -318,7 +318,72 @@ DEVICE float multiply_add(float a, float b, float c)
 #endif
 }
 
-/* ---- scans ---- */
+/* Returns sum plus the products of the four bytes of a and those of b, all unsigned. */
+DEVICE uint32_t dot_unsigned(uint32_t a, uint32_t b, uint32_t sum)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
+    return __dp4a(a, b, sum);
+#else
+    for (int i = 0; i < 4; i++)
+        sum += (a >> 8 * i & 255) * (b >> 8 * i & 255);
+    return sum;
+#endif
+}
+
+/* Returns the bytes of high:low that the four nibbles of `selector` name, from the lowest on. Each
+ * nibble is 0 to 7. */
+DEVICE uint32_t select_bytes(uint32_t low, uint32_t high, uint32_t selector)
+{
+#ifdef __CUDA_ARCH__
+    return __byte_perm(low, high, selector);
+#else
+    uint64_t both = (uint64_t)high << 32 | low;
+    uint32_t result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= (uint32_t)(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return result;
+#endif
+}
+
+/* ---- reductions and scans ---- */
+
+/* Return the sum, the least and the most of the values of all lanes, and the bits that any of them
+ * has. */
+SIMT uint32_t warp_sum(uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(~0u, value);
+#else
+    for (int mask = WARP_LANES / 2; mask > 0; mask /= 2)
+        value += warp_read_xor(value, mask);
+    return value;
+#endif
+}
+
+SIMT uint32_t warp_min(uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(~0u, value);
+#else
+    for (int mask = WARP_LANES / 2; mask > 0; mask /= 2) {
+        uint32_t other = warp_read_xor(value, mask);
+        value = other < value ? other : value;
+    }
+    return value;
+#endif
+}
+
+SIMT uint32_t warp_max(uint32_t value) { return ~warp_min(~value); }
+SIMT uint32_t warp_or(uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(~0u, value);
+#else
+    for (int mask = WARP_LANES / 2; mask > 0; mask /= 2)
+        value |= warp_read_xor(value, mask);
+    return value;
+#endif
+}
 
 /* Returns the sum of the values of all lower lanes. *total: the sum of all lanes. */
 SIMT uint32_t warp_scan(uint32_t value, uint32_t *total)

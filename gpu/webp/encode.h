@@ -31,6 +31,8 @@ struct CUstream_st;
 
 /* Alignment of pixels, files and descriptions. */
 #define WEBP_ENCODE_ALIGN 16
+/* The longest side of a WebP file. */
+#define WEBP_SIDE_MAX 16383
 /* A file begins with at least a RIFF header. */
 #define WEBP_RIFF_BYTES 12
 
@@ -61,7 +63,7 @@ struct webp_encode_batch {
 };
 
 /* Returns the capacity for an image: enough for photographs at any quality, but not for noise at
- * high qualities. 0: the image is too large for the device. */
+ * high qualities. 0: a side is longer than WEBP_SIDE_MAX, or the bytes around are too many. */
 size_t webp_encode_capacity(uint32_t width, uint32_t height, size_t header_bytes,
                             size_t trailer_bytes);
 

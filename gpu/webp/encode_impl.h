@@ -15,6 +15,23 @@
 #define WEBP_LEVELS_LUMA   16
 #define WEBP_LEVELS_CHROMA 272
 
+/* Tokens are more than that only in noise at high qualities: such images are declined, unless they
+ * are small. */
+#define WEBP_TOKENS_PER_PIXEL 3
+/* The 384 coefficients of a macroblock have 19 tokens each at most, and its 25 blocks have one
+ * more. */
+#define WEBP_TOKENS_MACROBLOCK 7424
+#define WEBP_TOKENS_SMALL      (16 * WEBP_TOKENS_MACROBLOCK)
+/* Tokens of the header of the frame, and of the modes of a macroblock, in the first partition. */
+#define WEBP_TOKENS_HEADER 12288
+#define WEBP_TOKENS_MODES  144
+/* Tokens that the boolean coder codes apart from others, and the words of their bits: a token has 8
+ * at most. */
+#define WEBP_CHUNK_TOKENS 2048
+#define WEBP_CHUNK_WORDS  (WEBP_CHUNK_TOKENS / 4 + 4)
+/* States of the boolean coder between two tokens. */
+#define WEBP_RANGES 128
+
 /* A quantiser: [0] for the DC coefficient, [1] for the others. */
 struct webp_quantiser {
     int step[2], reciprocal[2], bias[2]; /* reciprocal and bias: with 17 fractional bits */
@@ -51,6 +68,37 @@ struct webp_frame {
     int header_bits_max; /* of the modes of a macroblock's 4 x 4 blocks */
 };
 
+/* The reconstructed samples at the bottom of a macroblock, which the row of macroblocks below
+ * needs. Each word has 4 samples, from bit 32 the mode of the luma block, and bit 63 as soon as it
+ * is valid. Luma: 4 words; chroma: 2 of U, then 2 of V. */
+#define WEBP_EDGE_WORDS 4
+#define WEBP_EDGE_VALID ((uint64_t)1 << 63)
+
+/* Tokens of a partition that the boolean coder codes apart from others. */
+struct webp_chunk {
+    uint32_t start_range, end_range, bits, top;
+};
+
+/* The tokens of a partition, and their code. */
+struct webp_partition {
+    uint32_t *counts; /* tokens of each macroblock; later the position of its first */
+    uint16_t *tokens;
+    struct webp_chunk *chunks;
+    uint32_t *chunk_bits; /* WEBP_CHUNK_WORDS per chunk */
+    uint32_t *chunk_at;   /* the first bit of each chunk */
+    uint8_t *ranges;      /* WEBP_RANGES per chunk */
+    uint32_t *bits;
+    uint32_t token_room;
+};
+
+/* What the images of a batch share. The host writes the tables. */
+struct webp_encode_common {
+    uint32_t linear[256]; /* of a sample: its linear value of 12 bits */
+    uint32_t gamma[33];   /* the samples of 33 sums of four linear values, 512 apart */
+    uint32_t rows_taken;  /* by choose_modes; reset by import */
+    uint32_t unused[2];   /* keeps the descriptors aligned */
+};
+
 /* An image of a batch. The pointers after file_bytes point into the image's work memory. */
 struct webp_encode_descriptor {
     const uint8_t *pixels, *header;
@@ -63,7 +111,11 @@ struct webp_encode_descriptor {
     struct webp_frame *frame;
     struct webp_luma *luma; /* of each macroblock */
     webp_chroma *chroma;
-    int16_t *levels; /* WEBP_LEVELS of each macroblock */
+    int16_t *levels;                     /* WEBP_LEVELS of each macroblock */
+    uint64_t *luma_edges, *chroma_edges; /* WEBP_EDGE_WORDS of each macroblock */
+    struct webp_partition modes, coefficients;
+    uint32_t *statistics;   /* of each chunk of tokens: WEBP_PROBABILITIES */
+    uint8_t *probabilities; /* WEBP_PROBABILITIES */
     uint32_t stride, width, height, channels;
     uint32_t columns, rows; /* of macroblocks */
     int quality;

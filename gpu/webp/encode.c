@@ -1,0 +1,240 @@
+/* encode.c - writes the description from which the kernels encode a batch of images. */
+#include "gpu/webp/encode_impl.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#define QUALITIES 101
+/* Images are a dimension of the grids of blocks. */
+#define IMAGES_MAX 65535
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- tables ---- */
+
+/* libwebp computes these with the same functions in double precision. A device's pow might round
+ * differently. */
+static struct {
+    uint32_t linear[256], gamma[33];
+    uint8_t quants[QUALITIES][256];
+} tables;
+
+/* Returns the quantiser index of a segment. alpha: its susceptibility to quantisation relative to
+ * the others', -127 to 127. */
+static uint8_t quant_of(int quality, int alpha)
+{
+    const double amplitude = 0.9 * 50 / 100. / 128.;
+    double fraction = (float)quality / 100.;
+    double linear = fraction < 0.75 ? fraction * (2. / 3.) : 2. * fraction - 1.;
+    double compression = pow(pow(linear, 1 / 3.), 1. - amplitude * alpha);
+    int quant = (int)(127. * (1. - compression));
+    return (uint8_t)(quant < 0 ? 0 : quant > 127 ? 127 : quant);
+}
+
+static void make_tables(void)
+{
+    const double gamma = 0.80, scale = 4095;
+    for (int i = 0; i < 256; i++)
+        tables.linear[i] = (uint16_t)(pow(1. / 255. * i, gamma) * scale + .5);
+    for (int i = 0; i < 33; i++)
+        tables.gamma[i] =
+            (uint32_t)(int)(255. * pow((double)(1 << 7) / scale * i, 1. / gamma) + .5);
+    for (int quality = 0; quality < QUALITIES; quality++)
+        for (int alpha = -127; alpha <= 127; alpha++)
+            tables.quants[quality][alpha + 127] = quant_of(quality, alpha);
+}
+
+static void need_tables(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int result = pthread_once(&once, make_tables);
+    assert(result == 0);
+    (void)result;
+}
+
+/* ---- sizes ---- */
+
+static uint64_t macroblocks_of(uint32_t width, uint32_t height)
+{
+    return divide_up(width, 16) * divide_up(height, 16);
+}
+
+size_t webp_encode_capacity(uint32_t width, uint32_t height, size_t header_bytes,
+                            size_t trailer_bytes)
+{
+    /* The first is for the header of the frame, and for small images. */
+    enum { base = 16384, per_macroblock = 128 };
+    if (width < 1 || width > WEBP_SIDE_MAX || height < 1 || height > WEBP_SIDE_MAX ||
+        header_bytes > UINT32_MAX || trailer_bytes > UINT32_MAX)
+        return 0;
+    uint64_t bytes =
+        base + per_macroblock * macroblocks_of(width, height) + header_bytes + trailer_bytes;
+    return bytes <= UINT32_MAX ? bytes : 0;
+}
+
+/* ---- work memory ---- */
+
+/* start NULL: only the size is computed. */
+struct work {
+    uint8_t *start;
+    size_t bytes;
+};
+
+static void *take(struct work *work, uint64_t bytes)
+{
+    uint8_t *memory = work->start ? work->start + work->bytes : NULL;
+    work->bytes += buffer_align(bytes);
+    return memory;
+}
+
+/* tokens: the most tokens of the partition. */
+static void place_partition(struct work *work, uint64_t macroblocks, uint64_t tokens,
+                            struct webp_partition *partition)
+{
+    /* The coder reads 8 tokens at a time, and some ahead. */
+    uint64_t chunks = divide_up(tokens, WEBP_CHUNK_TOKENS) + 1;
+    partition->token_room = (uint32_t)tokens;
+    partition->counts = take(work, macroblocks * sizeof *partition->counts);
+    partition->tokens = take(work, chunks * WEBP_CHUNK_TOKENS * sizeof *partition->tokens);
+    partition->chunks = take(work, chunks * sizeof *partition->chunks);
+    partition->chunk_bits = take(work, chunks * WEBP_CHUNK_WORDS * sizeof *partition->chunk_bits);
+    partition->chunk_at = take(work, chunks * sizeof *partition->chunk_at);
+    partition->ranges = take(work, chunks * WEBP_RANGES);
+    partition->bits = take(work, chunks * WEBP_CHUNK_WORDS * sizeof *partition->bits);
+}
+
+static uint64_t token_room(uint64_t macroblocks)
+{
+    uint64_t worst = macroblocks * WEBP_TOKENS_MACROBLOCK;
+    uint64_t least = worst < WEBP_TOKENS_SMALL ? worst : WEBP_TOKENS_SMALL;
+    uint64_t usual = macroblocks * 256 * WEBP_TOKENS_PER_PIXEL;
+    return usual > least ? usual : least;
+}
+
+/* Sets the members of *to that point into the image's work memory. columns and rows are set. */
+static void place(struct work *work, struct webp_encode_descriptor *to)
+{
+    uint64_t macroblocks = (uint64_t)to->columns * to->rows;
+    to->y = take(work, macroblocks * 256);
+    to->u = take(work, macroblocks * 64);
+    to->v = take(work, macroblocks * 64);
+    to->alphas = take(work, macroblocks);
+    to->alpha_counts = take(work, 256 * sizeof *to->alpha_counts);
+    to->frame = take(work, sizeof *to->frame);
+    to->luma = take(work, macroblocks * sizeof *to->luma);
+    to->chroma = take(work, macroblocks * sizeof *to->chroma);
+    to->levels = take(work, macroblocks * WEBP_LEVELS * sizeof *to->levels);
+    to->luma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->luma_edges);
+    to->chroma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->chroma_edges);
+    place_partition(work, macroblocks, WEBP_TOKENS_HEADER + macroblocks * WEBP_TOKENS_MODES,
+                    &to->modes);
+    place_partition(work, macroblocks, token_room(macroblocks), &to->coefficients);
+    to->statistics = take(work, WEBP_PROBABILITIES * sizeof *to->statistics);
+    to->probabilities = take(work, WEBP_PROBABILITIES);
+}
+
+static void set_size(uint32_t width, uint32_t height, struct webp_encode_descriptor *to)
+{
+    to->width = width;
+    to->height = height;
+    to->columns = (uint32_t)divide_up(width, 16);
+    to->rows = (uint32_t)divide_up(height, 16);
+}
+
+size_t webp_encode_work_bytes(uint32_t width, uint32_t height)
+{
+    struct work work = {0};
+    struct webp_encode_descriptor descriptor;
+    set_size(width, height, &descriptor);
+    place(&work, &descriptor);
+    return work.bytes;
+}
+
+/* ---- description: what the images share, descriptors ---- */
+
+static bool is_valid(const struct webp_encode_image *image)
+{
+    const struct image *source = &image->source;
+    if (source->channels != 1 && source->channels != 3 && source->channels != 4)
+        return false;
+    size_t capacity = webp_encode_capacity(source->width, source->height, image->header_bytes,
+                                           image->trailer_bytes);
+    return capacity > 0 && image->capacity >= capacity && image->capacity <= UINT32_MAX &&
+           image->header_bytes >= WEBP_RIFF_BYTES && image->quality >= 0 &&
+           image->quality < QUALITIES && source->stride % STRIDE_ALIGN == 0 &&
+           source->stride <= UINT32_MAX &&
+           source->stride >= (size_t)source->width * source->channels &&
+           (uintptr_t)source->pixels % WEBP_ENCODE_ALIGN == 0 &&
+           (uintptr_t)image->file % WEBP_ENCODE_ALIGN == 0 &&
+           (uintptr_t)image->work % BUFFER_ALIGN == 0 &&
+           (uintptr_t)image->header % sizeof(uint32_t) == 0;
+}
+
+/* Fills *batch. Returns the size of the description, or SIZE_MAX as webp_encode_describe. */
+static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
+                      struct webp_encode_batch *batch)
+{
+    if (count > IMAGES_MAX)
+        return SIZE_MAX;
+    memset(batch, 0, sizeof *batch);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_valid(&images[i]))
+            return SIZE_MAX;
+        struct webp_encode_descriptor size;
+        set_size(images[i].source.width, images[i].source.height, &size);
+        uint32_t macroblocks = size.columns * size.rows;
+        if (batch->columns_max < size.columns)
+            batch->columns_max = size.columns;
+        if (batch->rows_max < size.rows)
+            batch->rows_max = size.rows;
+        if (batch->macroblocks_max < macroblocks)
+            batch->macroblocks_max = macroblocks;
+    }
+    batch->image_count = count;
+    batch->images_at = sizeof(struct webp_encode_common);
+    return batch->images_at + count * sizeof(struct webp_encode_descriptor);
+}
+
+static void write_descriptor(const struct webp_encode_image *image,
+                             struct webp_encode_descriptor *to)
+{
+    struct work work = {image->work, 0};
+    *to = (struct webp_encode_descriptor){
+        .pixels = image->source.pixels,
+        .header = image->header,
+        .file = image->file,
+        .file_bytes = image->file_bytes,
+        .stride = (uint32_t)image->source.stride,
+        .channels = image->source.channels,
+        .quality = image->quality,
+        .header_bytes = (uint32_t)image->header_bytes,
+        .trailer_bytes = (uint32_t)image->trailer_bytes,
+        .capacity = (uint32_t)image->capacity,
+    };
+    set_size(image->source.width, image->source.height, to);
+    place(&work, to);
+    memcpy(to->quants, tables.quants[image->quality], sizeof to->quants);
+}
+
+size_t webp_encode_describe(const struct webp_encode_image *images, uint32_t count,
+                            void *description, size_t bytes, struct webp_encode_batch *batch)
+{
+    size_t needed = lay_out(images, count, batch);
+    if (needed > bytes)
+        return needed;
+    need_tables();
+    struct webp_encode_common *common = description;
+    memset(common, 0, sizeof *common);
+    memcpy(common->linear, tables.linear, sizeof common->linear);
+    memcpy(common->gamma, tables.gamma, sizeof common->gamma);
+    struct webp_encode_descriptor *descriptors =
+        (struct webp_encode_descriptor *)((uint8_t *)description + batch->images_at);
+    for (uint32_t i = 0; i < count; i++)
+        write_descriptor(&images[i], &descriptors[i]);
+    return needed;
+}
