@@ -92,20 +92,21 @@ static void *take(struct work *work, uint64_t bytes)
     return memory;
 }
 
-/* tokens: the most tokens of the partition. */
-static void place_partition(struct work *work, uint64_t macroblocks, uint64_t tokens,
-                            struct webp_partition *partition)
+static uint64_t chunk_room(uint64_t tokens)
 {
-    /* The coder reads 8 tokens at a time, and some ahead. */
-    uint64_t chunks = divide_up(tokens, WEBP_CHUNK_TOKENS) + 1;
+    return divide_up(tokens, WEBP_CHUNK_TOKENS) + 1;
+}
+
+/* tokens: the most tokens of the partition. */
+static void place_partition(struct work *work, uint64_t tokens, struct webp_partition *partition)
+{
+    uint64_t chunks = chunk_room(tokens);
     partition->token_room = (uint32_t)tokens;
-    partition->counts = take(work, macroblocks * sizeof *partition->counts);
-    partition->tokens = take(work, chunks * WEBP_CHUNK_TOKENS * sizeof *partition->tokens);
+    /* The coder reads 8 tokens at a time, and 8 ahead. */
+    partition->tokens = take(work, (tokens + 16) * sizeof *partition->tokens);
     partition->chunks = take(work, chunks * sizeof *partition->chunks);
-    partition->chunk_bits = take(work, chunks * WEBP_CHUNK_WORDS * sizeof *partition->chunk_bits);
-    partition->chunk_at = take(work, chunks * sizeof *partition->chunk_at);
     partition->ranges = take(work, chunks * WEBP_RANGES);
-    partition->bits = take(work, chunks * WEBP_CHUNK_WORDS * sizeof *partition->bits);
+    partition->code = take(work, WEBP_CHUNK_WORD(tokens, chunks) * sizeof *partition->code);
 }
 
 static uint64_t token_room(uint64_t macroblocks)
@@ -114,6 +115,11 @@ static uint64_t token_room(uint64_t macroblocks)
     uint64_t least = worst < WEBP_TOKENS_SMALL ? worst : WEBP_TOKENS_SMALL;
     uint64_t usual = macroblocks * 256 * WEBP_TOKENS_PER_PIXEL;
     return usual > least ? usual : least;
+}
+
+static uint64_t mode_token_room(uint64_t macroblocks)
+{
+    return WEBP_TOKENS_HEADER + macroblocks * WEBP_TOKENS_MODES;
 }
 
 /* Sets the members of *to that point into the image's work memory. columns and rows are set. */
@@ -131,11 +137,11 @@ static void place(struct work *work, struct webp_encode_descriptor *to)
     to->levels = take(work, macroblocks * WEBP_LEVELS * sizeof *to->levels);
     to->luma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->luma_edges);
     to->chroma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->chroma_edges);
-    place_partition(work, macroblocks, WEBP_TOKENS_HEADER + macroblocks * WEBP_TOKENS_MODES,
-                    &to->modes);
-    place_partition(work, macroblocks, token_room(macroblocks), &to->coefficients);
-    to->statistics = take(work, WEBP_PROBABILITIES * sizeof *to->statistics);
+    to->token_counts = take(work, macroblocks * sizeof *to->token_counts);
+    to->groups = take(work, divide_up(macroblocks, WEBP_GROUP) * sizeof *to->groups);
     to->probabilities = take(work, WEBP_PROBABILITIES);
+    place_partition(work, mode_token_room(macroblocks), &to->modes);
+    place_partition(work, token_room(macroblocks), &to->coefficients);
 }
 
 static void set_size(uint32_t width, uint32_t height, struct webp_encode_descriptor *to)
@@ -182,12 +188,17 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
     if (count > IMAGES_MAX)
         return SIZE_MAX;
     memset(batch, 0, sizeof *batch);
+    uint64_t groups = 0, tasks = 0, pieces = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_valid(&images[i]))
             return SIZE_MAX;
         struct webp_encode_descriptor size;
         set_size(images[i].source.width, images[i].source.height, &size);
         uint32_t macroblocks = size.columns * size.rows;
+        groups += divide_up(macroblocks, WEBP_GROUP);
+        tasks += divide_up(chunk_room(token_room(macroblocks)), WEBP_TASK_CHUNKS) +
+                 divide_up(chunk_room(mode_token_room(macroblocks)), WEBP_TASK_CHUNKS);
+        pieces += divide_up(images[i].capacity, WEBP_PIECE_BYTES);
         if (batch->columns_max < size.columns)
             batch->columns_max = size.columns;
         if (batch->rows_max < size.rows)
@@ -196,8 +207,16 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
             batch->macroblocks_max = macroblocks;
     }
     batch->image_count = count;
+    if (groups > INT32_MAX || tasks > INT32_MAX || pieces > INT32_MAX)
+        return SIZE_MAX;
+    batch->group_count = (uint32_t)groups;
+    batch->task_room = (uint32_t)tasks;
+    batch->piece_room = (uint32_t)pieces;
     batch->images_at = sizeof(struct webp_encode_common);
-    return batch->images_at + count * sizeof(struct webp_encode_descriptor);
+    batch->groups_at = batch->images_at + count * sizeof(struct webp_encode_descriptor);
+    batch->tasks_at = batch->groups_at + groups * sizeof(struct webp_part);
+    batch->pieces_at = batch->tasks_at + tasks * sizeof(struct webp_part);
+    return batch->pieces_at + pieces * sizeof(struct webp_part);
 }
 
 static void write_descriptor(const struct webp_encode_image *image,
@@ -234,7 +253,12 @@ size_t webp_encode_describe(const struct webp_encode_image *images, uint32_t cou
     memcpy(common->gamma, tables.gamma, sizeof common->gamma);
     struct webp_encode_descriptor *descriptors =
         (struct webp_encode_descriptor *)((uint8_t *)description + batch->images_at);
-    for (uint32_t i = 0; i < count; i++)
+    struct webp_part *group = (struct webp_part *)((uint8_t *)description + batch->groups_at);
+    for (uint32_t i = 0; i < count; i++) {
         write_descriptor(&images[i], &descriptors[i]);
+        uint32_t macroblocks = descriptors[i].columns * descriptors[i].rows;
+        for (uint32_t first = 0; first < macroblocks; first += WEBP_GROUP)
+            *group++ = (struct webp_part){i, first};
+    }
     return needed;
 }

@@ -59,7 +59,8 @@ struct webp_encode_image {
 struct webp_encode_batch {
     uint32_t image_count;
     uint32_t macroblocks_max, columns_max, rows_max; /* of an image */
-    size_t images_at;                                /* offset in the description */
+    uint32_t group_count, task_room, piece_room;
+    size_t images_at, groups_at, tasks_at, pieces_at; /* offsets in the description */
 };
 
 /* Returns the capacity for an image: enough for photographs at any quality, but not for noise at

@@ -6,6 +6,10 @@
 
 #include "gpu/webp/encode.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define WEBP_SEGMENTS 4
 /* The probabilities of the coefficients' tokens: 4 types, 8 bands, 3 contexts, 11 per context. */
 #define WEBP_PROBABILITIES 1056
@@ -25,12 +29,22 @@
 /* Tokens of the header of the frame, and of the modes of a macroblock, in the first partition. */
 #define WEBP_TOKENS_HEADER 12288
 #define WEBP_TOKENS_MODES  144
-/* Tokens that the boolean coder codes apart from others, and the words of their bits: a token has 8
- * at most. */
-#define WEBP_CHUNK_TOKENS 2048
-#define WEBP_CHUNK_WORDS  (WEBP_CHUNK_TOKENS / 4 + 4)
+/* Macroblocks whose tokens a block of threads counts and writes. Each of their coefficients adds 1 at
+ * most to a counter of libwebp's statistics, so that they cannot fill it twice. */
+#define WEBP_GROUP 64
+/* The boolean coder codes about so many tokens apart from others: a chunk. It begins after one of
+ * the first WEBP_CHUNK_WINDOW tokens that come in question. */
+#define WEBP_CHUNK_TOKENS 1024
+#define WEBP_CHUNK_WINDOW 256
 /* States of the boolean coder between two tokens. */
 #define WEBP_RANGES 128
+/* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and a
+ * code 8 bits more, besides words that are filled only in part. first: token of the chunk. */
+#define WEBP_CHUNK_WORD(first, chunk) ((size_t)(first) / 4 + (size_t)(chunk) * 6)
+/* Chunks of a warp, which is a task. */
+#define WEBP_TASK_CHUNKS 32
+/* Bytes of the file that a block of threads writes. */
+#define WEBP_PIECE_BYTES 4096
 
 /* A quantiser: [0] for the DC coefficient, [1] for the others. */
 struct webp_quantiser {
@@ -74,21 +88,33 @@ struct webp_frame {
 #define WEBP_EDGE_WORDS 4
 #define WEBP_EDGE_VALID ((uint64_t)1 << 63)
 
-/* Tokens of a partition that the boolean coder codes apart from others. */
-struct webp_chunk {
-    uint32_t start_range, end_range, bits, top;
+/* What the tokens of a group of macroblocks count. */
+struct webp_group_counts {
+    uint32_t coefficients, modes; /* tokens of both partitions; later the positions of the first */
+    uint32_t skipped, skipped_tokens; /* macroblocks without levels, and their tokens */
+    uint32_t of[WEBP_PROBABILITIES];  /* in the upper half: tokens with this probability; in the
+                                         lower half: those of them that are 1 */
 };
 
-/* The tokens of a partition, and their code. */
+/* Tokens of a partition that the boolean coder codes apart from others. Its range is 128 to 255
+ * between two tokens. The code of a chunk is a number that is added to those of other chunks: it
+ * overlaps the last 8 bits of the code before it, and has `bits` bits more. */
+struct webp_chunk {
+    uint32_t first; /* token */
+    uint32_t start_range, end_range;
+    uint32_t bits, at; /* at: the first bit in the partition */
+    uint32_t top;      /* the 8 bits that overlap, until they are added to the chunk before */
+};
+
+/* The tokens of a partition, and their code. A token is a bit and the probability of 0, see
+ * tokens.h. */
 struct webp_partition {
-    uint32_t *counts; /* tokens of each macroblock; later the position of its first */
     uint16_t *tokens;
     struct webp_chunk *chunks;
-    uint32_t *chunk_bits; /* WEBP_CHUNK_WORDS per chunk */
-    uint32_t *chunk_at;   /* the first bit of each chunk */
-    uint8_t *ranges;      /* WEBP_RANGES per chunk */
-    uint32_t *bits;
-    uint32_t token_room;
+    uint8_t *ranges;      /* WEBP_RANGES per chunk: the range at its end for each one at its start */
+    uint32_t *code;       /* of each chunk from WEBP_CHUNK_WORD on: big endian */
+    uint32_t token_room, token_count, chunk_count;
+    uint32_t bit_count, byte_count;
 };
 
 /* What the images of a batch share. The host writes the tables. */
@@ -96,8 +122,17 @@ struct webp_encode_common {
     uint32_t linear[256]; /* of a sample: its linear value of 12 bits */
     uint32_t gamma[33];   /* the samples of 33 sums of four linear values, 512 apart */
     uint32_t rows_taken;  /* by choose_modes; reset by import */
-    uint32_t unused[2];   /* keeps the descriptors aligned */
+    /* Reset by count_tokens. */
+    uint32_t task_count, piece_count;
 };
+
+/* Consecutive macroblocks of an image, from number `first` on; chunks of a partition; or pieces of
+ * a file. The host writes the groups of macroblocks, and the kernels write the others. */
+struct webp_part {
+    uint32_t image, first;
+};
+/* In webp_part.first: the chunks are those of the modes. */
+#define WEBP_PART_MODES 0x80000000u
 
 /* An image of a batch. The pointers after file_bytes point into the image's work memory. */
 struct webp_encode_descriptor {
@@ -113,9 +148,12 @@ struct webp_encode_descriptor {
     webp_chroma *chroma;
     int16_t *levels;                     /* WEBP_LEVELS of each macroblock */
     uint64_t *luma_edges, *chroma_edges; /* WEBP_EDGE_WORDS of each macroblock */
-    struct webp_partition modes, coefficients;
-    uint32_t *statistics;   /* of each chunk of tokens: WEBP_PROBABILITIES */
+    uint32_t *token_counts;              /* of each macroblock: tokens of coefficients; bit 31: it
+                                            has no levels */
+    struct webp_group_counts *groups;
     uint8_t *probabilities; /* WEBP_PROBABILITIES */
+    struct webp_partition modes, coefficients;
+    uint32_t uses_skip, skip_probability; /* of macroblocks without levels: set by count_image */
     uint32_t stride, width, height, channels;
     uint32_t columns, rows; /* of macroblocks */
     int quality;
@@ -125,3 +163,14 @@ struct webp_encode_descriptor {
     uint8_t quants[256];   /* quantiser index of a segment with this alpha + 127, at
                               `quality` */
 };
+
+/* Launch the kernels from the tokens to the code's ranges (encode_tokens.cu), and from there to the
+ * file (encode_code.cu). Return a cudaError_t. */
+int webp_launch_tokens(const struct webp_encode_batch *batch, void *description,
+                       struct CUstream_st *stream) MUST_CHECK;
+int webp_launch_code(const struct webp_encode_batch *batch, void *description,
+                     struct CUstream_st *stream) MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
