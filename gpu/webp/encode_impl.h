@@ -29,8 +29,8 @@ extern "C" {
 /* Tokens of the header of the frame, and of the modes of a macroblock, in the first partition. */
 #define WEBP_TOKENS_HEADER 12288
 #define WEBP_TOKENS_MODES  144
-/* Macroblocks whose tokens a block of threads counts and writes. Each of their coefficients adds 1 at
- * most to a counter of libwebp's statistics, so that they cannot fill it twice. */
+/* Macroblocks whose tokens a block of threads counts and writes. Each of their coefficients and
+ * blocks adds 1 at most to a counter of libwebp's statistics, so that they cannot fill it twice. */
 #define WEBP_GROUP 64
 /* The boolean coder codes about so many tokens apart from others: a chunk. It begins after one of
  * the first WEBP_CHUNK_WINDOW tokens that come in question. */
@@ -38,9 +38,9 @@ extern "C" {
 #define WEBP_CHUNK_WINDOW 256
 /* States of the boolean coder between two tokens. */
 #define WEBP_RANGES 128
-/* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and a
- * code 8 bits more, besides words that are filled only in part. first: token of the chunk. */
-#define WEBP_CHUNK_WORD(first, chunk) ((size_t)(first) / 4 + (size_t)(chunk) * 6)
+/* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and
+ * a code 8 bits more; words may be filled only in part. first: token of the chunk. */
+#define WEBP_CHUNK_WORD(first, chunk) ((size_t)(first) / 4 + (size_t)(chunk)*6)
 /* Chunks of a warp, which is a task. */
 #define WEBP_TASK_CHUNKS 32
 /* Bytes of the file that a block of threads writes. */
@@ -111,8 +111,8 @@ struct webp_chunk {
 struct webp_partition {
     uint16_t *tokens;
     struct webp_chunk *chunks;
-    uint8_t *ranges;      /* WEBP_RANGES per chunk: the range at its end for each one at its start */
-    uint32_t *code;       /* of each chunk from WEBP_CHUNK_WORD on: big endian */
+    uint8_t *ranges; /* WEBP_RANGES per chunk: the range at its end for each one at its start */
+    uint32_t *code;  /* of each chunk from WEBP_CHUNK_WORD on: big endian */
     uint32_t token_room, token_count, chunk_count;
     uint32_t bit_count, byte_count;
 };

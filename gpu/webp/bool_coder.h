@@ -1,0 +1,396 @@
+/*
+ * bool_coder.h - the boolean coder of VP8 (RFC 6386, section 7), for many chunks of tokens at a
+ * time.
+ *
+ * The coder has a range and a number. A token divides the range, adds to the number, and then both
+ * are shifted so that the range is 128 to 255 again. The additions and shifts depend on the range
+ * only, so that a chunk of tokens can be coded alone as soon as the range at its start is known;
+ * the numbers are added afterwards. For that, the range at the end of a chunk is found for each
+ * range that it may start with. These are few, because a chunk begins after a token that leaves
+ * few.
+ *
+ * Ranges are float numbers: then the shift is a change of the exponent.
+ */
+#pragma once
+
+#include "gpu/simt/simt.h"
+#include "gpu/webp/tokens.h"
+
+/* Of the coder before the first token. */
+#define RANGE_START 255
+#define RANGE_LEAST 128
+
+/* ---- steps ---- */
+
+/* A token that does nothing. */
+#define TOKEN_NONE 0x200u
+#define STEPS      (TOKEN_NONE + 1)
+
+/* A range becomes the integer part of range * scale + offset, before it is shifted. Of each token:
+ * the upper halves of the bits of both float numbers, of scale first. */
+struct range_steps {
+    uint32_t of[STEPS];
+};
+
+/* 0: 1 + (range - 1) * p / 256, rounded down, remains; 1: this is subtracted from the range. */
+DEVICE uint32_t step_of(uint32_t token)
+{
+    int p = (int)(token & 255);
+    int scale = token & TOKEN_BIT ? 256 - p : p, offset = token & TOKEN_BIT ? p - 1 : 256 - p;
+    if (token == TOKEN_NONE) {
+        scale = 256;
+        offset = 0;
+    }
+    return bits_of_float((float)scale / 256) | bits_of_float((float)offset / 256) >> 16;
+}
+
+/* Makes the steps: a block of threads. */
+SIMT void make_steps(struct range_steps *steps)
+{
+    for (uint32_t i = (uint32_t)thread_index(); i < STEPS; i += (uint32_t)block_threads())
+        steps->of[i] = step_of(i);
+    block_barrier();
+}
+
+/* The integer part of a number of 1 to 255. */
+DEVICE float whole_of(float number)
+{
+#ifdef __CUDA_ARCH__
+    return __fadd_rd(number, 8388608.0f) - 8388608.0f;
+#else
+    return (float)(int)number;
+#endif
+}
+
+/* Returns the range after a token, before it is shifted. */
+DEVICE float divide_range(float range, uint32_t step)
+{
+    float scale = float_of_bits(step & 0xFFFF0000), offset = float_of_bits(step << 16);
+    return whole_of(multiply_add(range, scale, offset));
+}
+
+/* The exponents of 128 to 255, and of 1. */
+#define RANGE_EXPONENT 134
+DEVICE float shift_range(float range)
+{
+    return float_of_bits((bits_of_float(range) & 0x7FFFFF) | (uint32_t)RANGE_EXPONENT << 23);
+}
+
+/* ---- reading tokens ---- */
+
+/* Reads the tokens of a chunk, 8 at a time. */
+struct token_reader {
+    const uint16_t *tokens;
+    uint32_t at, first, end; /* at: of the next 8 */
+    words4 ahead;
+};
+
+SIMT struct token_reader token_reader_of(const uint16_t *tokens, uint32_t first, uint32_t end)
+{
+    struct token_reader reader;
+    reader.tokens = tokens;
+    reader.at = first / UNIT_TOKENS * UNIT_TOKENS;
+    reader.first = first;
+    reader.end = end;
+    reader.ahead = load_words4(tokens + reader.at);
+    return reader;
+}
+
+/* Replaces tokens outside of the chunk by TOKEN_NONE. pair: two tokens; at: number of the first */
+DEVICE uint32_t mask_pair(uint32_t pair, uint32_t at, uint32_t first, uint32_t end)
+{
+    if (at < first || at >= end)
+        pair = (pair & 0xFFFF0000) | TOKEN_NONE;
+    if (at + 1 < first || at + 1 >= end)
+        pair = (pair & 0xFFFF) | TOKEN_NONE << 16;
+    return pair;
+}
+
+/* Returns the next 8 tokens. */
+SIMT words4 next_tokens(struct token_reader *reader)
+{
+    words4 unit = reader->ahead;
+    uint32_t at = reader->at;
+    reader->at += UNIT_TOKENS;
+    reader->ahead = load_words4(reader->tokens + reader->at);
+    if (at < reader->first || reader->at > reader->end) {
+        unit.x = mask_pair(unit.x, at, reader->first, reader->end);
+        unit.y = mask_pair(unit.y, at + 2, reader->first, reader->end);
+        unit.z = mask_pair(unit.z, at + 4, reader->first, reader->end);
+        unit.w = mask_pair(unit.w, at + 6, reader->first, reader->end);
+    }
+    return unit;
+}
+
+DEVICE uint32_t token_in(const words4 *unit, int index)
+{
+    uint32_t pair = index < 2 ? unit->x : index < 4 ? unit->y : index < 6 ? unit->z : unit->w;
+    return index % 2 ? pair >> 16 : pair & 0xFFFF;
+}
+
+/* ---- chunks ---- */
+
+/* A lane's chunk. */
+struct chunk_lane {
+    uint32_t first, end;    /* tokens */
+    uint32_t least, states; /* the ranges that it may start with, before they are shifted */
+};
+
+/* The range after a token, if it was `range` before; it is not shifted. */
+DEVICE uint32_t divided(uint32_t range, uint32_t token)
+{
+    uint32_t zero = 1 + ((range - 1) * (token & 255) >> 8);
+    return token & TOKEN_BIT ? range - zero : zero;
+}
+
+/* Number of ranges after a token. */
+DEVICE uint32_t states_after(uint32_t token)
+{
+    return divided(RANGE_START, token) - divided(RANGE_LEAST, token) + 1;
+}
+
+/* Returns where a chunk begins: after the token of its window that leaves the fewest states. */
+SIMT uint32_t chunk_start(const uint16_t *tokens, uint32_t chunk)
+{
+    uint32_t at = (uint32_t)lane_index() * UNIT_TOKENS, best = UINT32_MAX;
+    words4 unit = load_words4(tokens + (size_t)chunk * WEBP_CHUNK_TOKENS + at);
+    UNROLL
+    for (int i = 0; i < UNIT_TOKENS; i++) {
+        uint32_t key = states_after(token_in(&unit, i)) << 8 | (at + (uint32_t)i);
+        best = key < best ? key : best;
+    }
+    return chunk * WEBP_CHUNK_TOKENS + (warp_min(best) & 255) + 1;
+}
+
+/* Finds the chunks of a task. A lane without a chunk has no tokens. */
+SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint32_t first)
+{
+    struct chunk_lane of = {0, 0, RANGE_START, 1};
+    uint32_t count = partition->chunk_count, last = first + WEBP_TASK_CHUNKS;
+    last = last < count ? last : count - 1;
+    uint32_t lane = (uint32_t)lane_index();
+    for (uint32_t i = first > 0 ? first : 1; i <= last; i++) {
+        uint32_t start = chunk_start(partition->tokens, i);
+        of.first = i - first == lane ? start : of.first;
+        of.end = i - first == lane + 1 ? start : of.end;
+    }
+    if (first + lane >= count)
+        of.first = of.end = 0;
+    else if (first + lane == count - 1)
+        of.end = partition->token_count;
+    if (of.first > 0) {
+        uint32_t token = partition->tokens[of.first - 1];
+        of.least = divided(RANGE_LEAST, token);
+        of.states = states_after(token);
+    }
+    return of;
+}
+
+/* ---- maps ---- */
+
+#define LANE_STATES 8
+
+DEVICE float range_of_state(uint32_t state)
+{
+    return shift_range((float)state);
+}
+DEVICE uint32_t index_of_range(float range)
+{
+    return (bits_of_float(range) >> 16) - 0x4300;
+}
+
+/* Finds the range at the end of the lane's chunk for each range at its start. ranges: of the
+ * chunk */
+SIMT void map_chunk(const struct chunk_lane *chunk, const uint16_t *tokens,
+                    const struct range_steps *steps, uint8_t *ranges)
+{
+    for (uint32_t done = 0; done < chunk->states; done += LANE_STATES) {
+        struct token_reader reader = token_reader_of(tokens, chunk->first, chunk->end);
+        float states[LANE_STATES];
+        for (int i = 0; i < LANE_STATES; i++) {
+            uint32_t state = done + (uint32_t)i;
+            states[i] =
+                range_of_state(chunk->least + (state < chunk->states ? state : chunk->states - 1));
+        }
+        while (reader.at < chunk->end) {
+            words4 unit = next_tokens(&reader);
+            UNROLL
+            for (int i = 0; i < UNIT_TOKENS; i++) {
+                uint32_t step = steps->of[token_in(&unit, i)];
+                UNROLL
+                for (int j = 0; j < LANE_STATES; j++)
+                    states[j] = shift_range(divide_range(states[j], step));
+            }
+        }
+        for (int i = 0; i < LANE_STATES; i++) {
+            uint32_t state = done + (uint32_t)i;
+            if (state < chunk->states)
+                ranges[index_of_range(range_of_state(chunk->least + state))] =
+                    (uint8_t)index_of_range(states[i]);
+        }
+    }
+}
+
+/* Follows the range from chunk to chunk: a warp. maps: of 32 chunks, in shared memory */
+SIMT void chain_chunks(struct webp_partition *partition, uint32_t *maps)
+{
+    uint32_t count = partition->chunk_count, range = RANGE_START - RANGE_LEAST;
+    uint32_t lane = (uint32_t)lane_index();
+    const uint32_t *ranges = (const uint32_t *)partition->ranges;
+    for (uint32_t first = 0; first < count; first += WARP_LANES) {
+        uint32_t here = count - first < WARP_LANES ? count - first : WARP_LANES, own = 0;
+        warp_barrier();
+        for (uint32_t i = 0; i < here; i++)
+            maps[i * WARP_LANES + lane] = ranges[(size_t)(first + i) * WARP_LANES + lane];
+        warp_barrier();
+        for (uint32_t i = 0; i < here; i++) {
+            own = i == lane ? range : own;
+            range = ((const uint8_t *)maps)[i * WEBP_RANGES + range];
+        }
+        if (lane < here)
+            partition->chunks[first + lane].start_range = RANGE_LEAST + own;
+    }
+}
+
+/* ---- code ---- */
+
+/* Adds 1 to a number of which words[index] is the lowest word. */
+DEVICE void carry_into(uint32_t *words, int index)
+{
+    while (index >= 0 && ++words[index] == 0)
+        index--;
+}
+
+/* The code of a chunk. */
+struct chunk_code {
+    uint32_t *words;
+    uint64_t number; /* what is not in words[] yet: its low `bits` bits, and a carry */
+    int bits, count; /* count: of words */
+};
+
+DEVICE void put_code_word(struct chunk_code *code)
+{
+    code->bits -= 32;
+    uint64_t word = code->number >> code->bits;
+    code->number &= ((uint64_t)1 << code->bits) - 1;
+    if (word >> 32)
+        carry_into(code->words, code->count - 1);
+    code->words[code->count++] = (uint32_t)word;
+}
+
+/* Adds a token. Returns the next range. */
+DEVICE float code_token(struct chunk_code *code, float range, uint32_t token, uint32_t step)
+{
+    float divided = divide_range(range, step);
+    int shift = RANGE_EXPONENT - (int)(bits_of_float(divided) >> 23);
+    code->number += token & TOKEN_BIT ? (uint32_t)(int)(range - divided) : 0;
+    code->number <<= shift;
+    code->bits += shift;
+    return shift_range(divided);
+}
+
+/* Codes the lane's chunk. A token has 7 bits at most. */
+SIMT void code_chunk(struct webp_partition *partition, uint32_t index, uint32_t end,
+                     const struct range_steps *steps)
+{
+    struct webp_chunk *chunk = partition->chunks + index;
+    struct token_reader reader = token_reader_of(partition->tokens, chunk->first, end);
+    struct chunk_code code = {partition->code + WEBP_CHUNK_WORD(chunk->first, index), 0, 8, 0};
+    float range = (float)chunk->start_range;
+    while (reader.at < end) {
+        words4 unit = next_tokens(&reader);
+        UNROLL
+        for (int i = 0; i < UNIT_TOKENS; i++) {
+            uint32_t token = token_in(&unit, i);
+            range = code_token(&code, range, token, steps->of[token]);
+            if (i % 2 && code.bits >= 40)
+                put_code_word(&code);
+        }
+    }
+    chunk->end_range = RANGE_LEAST + index_of_range(range);
+    chunk->bits = (uint32_t)(code.count * 32 + code.bits - 8);
+    if (code.number >> code.bits)
+        carry_into(code.words, code.count - 1);
+    code.number <<= 64 - code.bits;
+    code.words[code.count] = (uint32_t)(code.number >> 32);
+    code.words[code.count + 1] = (uint32_t)code.number;
+}
+
+/* ---- links ---- */
+
+DEVICE uint32_t *code_of(const struct webp_partition *partition, uint32_t chunk)
+{
+    return partition->code + WEBP_CHUNK_WORD(partition->chunks[chunk].first, chunk);
+}
+
+/* Adds the bits of all chunks up: a block of threads. Sets the position of each chunk. */
+SIMT uint32_t place_chunks(struct webp_partition *partition, uint32_t *sums)
+{
+    uint32_t count = partition->chunk_count, before = 0, total;
+    for (uint32_t first = 0; first < count; first += (uint32_t)block_threads()) {
+        uint32_t i = first + (uint32_t)thread_index();
+        uint32_t at = before + block_scan(i < count ? partition->chunks[i].bits : 0, &total, sums);
+        if (i < count)
+            partition->chunks[i].at = at;
+        before += total; /* less than 2^28 */
+        if (before > INT32_MAX)
+            before = INT32_MAX; /* more than a file has room for */
+    }
+    return before;
+}
+
+/* Adds the upper 8 bits of a chunk's code to the code of the chunk before. */
+SIMT void add_top(const struct webp_partition *partition, uint32_t index)
+{
+    uint32_t *words = code_of(partition, index - 1);
+    uint32_t end = partition->chunks[index - 1].bits + 7; /* position of the lowest bit */
+    int word = (int)(end / 32);
+    uint64_t sum = ((uint64_t)partition->chunks[index].top << (31 - end % 32)) + words[word];
+    words[word] = (uint32_t)sum;
+    if (sum >> 32 == 0)
+        return;
+    sum = (uint64_t)words[word - 1] + (sum >> 32);
+    words[word - 1] = (uint32_t)sum;
+    if (sum >> 32)
+        carry_into(words, word - 2);
+}
+
+/* Adds the codes of all chunks: a block of threads. A sum may reach into the upper 8 bits of the
+ * chunk before again. */
+SIMT void add_chunks(struct webp_partition *partition)
+{
+    uint32_t count = partition->chunk_count;
+    for (bool any = true; any;) {
+        any = false;
+        for (uint32_t i = (uint32_t)thread_index() + 1; i < count; i += (uint32_t)block_threads()) {
+            uint32_t *words = code_of(partition, i);
+            partition->chunks[i].top = words[0] >> 24;
+            any |= words[0] >> 24 != 0;
+            words[0] &= 0xFFFFFF;
+        }
+        any = block_any(any);
+        for (uint32_t i = (uint32_t)thread_index() + 1; any && i < count;
+             i += (uint32_t)block_threads())
+            if (partition->chunks[i].top > 0)
+                add_top(partition, i);
+        block_barrier();
+    }
+}
+
+/* Sets the size of a partition: a thread. Like libwebp, ends it with so many 0 bits of even
+ * probability that all others are written. bits: of the chunks */
+SIMT void end_partition(struct webp_partition *partition, uint32_t bits)
+{
+    uint32_t count = partition->chunk_count;
+    uint32_t range = count > 0 ? partition->chunks[count - 1].end_range : RANGE_START;
+    int written = bits > 0 ? (int)((bits - 1) / 8) : 0;
+    int zeros = 9 - ((int)bits - 8 - 8 * written);
+    for (; zeros > 0; zeros--) {
+        range = divided(range, 128);
+        int shift = leading_zeros(range) - 24;
+        range <<= shift;
+        bits += (uint32_t)shift;
+    }
+    partition->bit_count = bits;
+    partition->byte_count = (bits - 1) / 8 + 1;
+}

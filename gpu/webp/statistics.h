@@ -1,0 +1,220 @@
+/*
+ * statistics.h - counts tokens per probability, and chooses the probabilities, as libwebp does.
+ *
+ * libwebp counts the tokens of each probability, and those of them that are 1, in two halves of a
+ * word. When the first count is full, it halves both. So the result depends on the order of the
+ * tokens: then the exact token must be found.
+ */
+#pragma once
+
+#include "gpu/webp/tables.h"
+#include "gpu/webp/tokens.h"
+
+#define COUNT_FULL 0xFFFEu
+
+/* ---- counting ---- */
+
+/* Levels of each class, and ends of blocks, in each cell. */
+struct class_counts {
+    uint32_t of[CELLS * CLASSES];
+};
+
+/* Counts the levels of a macroblock. Returns the number of their tokens. */
+SIMT uint32_t count_macroblock(struct class_counts *counts,
+                               const struct webp_encode_descriptor *image, uint32_t macroblock)
+{
+    struct block_lanes blocks = block_lanes_of(image, macroblock);
+    const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
+    uint32_t mask = blocks.full, empty = blocks.present & ~blocks.full, tokens = 0;
+    if (empty >> lane_index() & 1) {
+        (void)atomic_add(&counts->of[empty_cell(&blocks) * CLASSES + CLASS_END], 1);
+        tokens = 1;
+    }
+    while (mask) {
+        struct level_lane of = next_levels(&blocks, &mask, levels);
+        if (of.coded)
+            (void)atomic_add(&counts->of[of.cell * CLASSES + class_of(of.size)], 1);
+        if (of.ends)
+            (void)atomic_add(&counts->of[of.end_cell * CLASSES + CLASS_END], 1);
+        tokens += level_tokens(&of);
+    }
+    return warp_sum(tokens);
+}
+
+/* Writes the counts of the tokens in a cell: 11. Each has the number of tokens in the upper half,
+ * and of those that are 1 in the lower half. */
+DEVICE void count_tokens_of_cell(const uint32_t counts[CLASSES], bool has_check, uint32_t *to)
+{
+    uint32_t from[CLASSES]; /* levels from a class on */
+    from[CLASS_END] = 0;
+    for (int i = CLASS_END - 1; i >= 0; i--)
+        from[i] = from[i + 1] + counts[i];
+    uint32_t checks = has_check ? from[0] : 0, large = counts[3] + counts[4];
+    to[0] = (checks + counts[CLASS_END]) << 16 | checks;
+    to[1] = from[0] << 16 | from[1];
+    to[2] = from[1] << 16 | from[2];
+    to[3] = from[2] << 16 | from[CLASS_5];
+    to[4] = (from[2] - from[CLASS_5]) << 16 | large;
+    to[5] = large << 16 | counts[4];
+    to[6] = from[CLASS_5] << 16 | from[CLASS_11];
+    to[7] = (counts[CLASS_5] + counts[CLASS_7]) << 16 | counts[CLASS_7];
+    to[8] = from[CLASS_11] << 16 | from[CLASS_35];
+    to[9] = (counts[CLASS_11] + counts[CLASS_11 + 1]) << 16 | counts[CLASS_11 + 1];
+    to[10] = from[CLASS_35] << 16 | counts[CLASS_35 + 1];
+}
+
+/* ---- halving ---- */
+
+/* A probability of a cell: which classes have a token with it, and which of them a 1. */
+struct token_classes {
+    uint32_t cell, all, ones;
+};
+
+DEVICE struct token_classes token_classes_of(uint32_t probability)
+{
+    struct token_classes of;
+    uint32_t index = probability % CELL_PROBABILITIES;
+    of.cell = probability / CELL_PROBABILITIES;
+    uint32_t levels = cell_has_check(of.cell) ? 0x7FFu : 0;
+    of.all = index == 0   ? levels
+             : index == 1 ? 0x7FFu
+             : index == 2 ? 0x7FEu
+             : index == 3 ? 0x7FCu
+             : index == 4 ? 0x01Cu
+             : index == 5 ? 0x018u
+             : index == 6 ? 0x7E0u
+             : index == 7 ? 0x060u
+             : index == 8 ? 0x780u
+             : index == 9 ? 0x180u
+                          : 0x600u;
+    of.ones = index == 0   ? levels
+              : index == 1 ? 0x7FEu
+              : index == 2 ? 0x7FCu
+              : index == 3 ? 0x7E0u
+              : index == 4 ? 0x018u
+              : index == 5 ? 0x010u
+              : index == 6 ? 0x780u
+              : index == 7 ? 0x040u
+              : index == 8 ? 0x600u
+              : index == 9 ? 0x100u
+                           : 0x400u;
+    if (index == 0)
+        of.all |= 1u << CLASS_END;
+    return of;
+}
+
+/* Returns how many of the first *left tokens with the probability in a macroblock are 1, and
+ * subtracts these tokens from *left. */
+SIMT uint32_t ones_of_macroblock(const struct webp_encode_descriptor *image, uint32_t macroblock,
+                                 const struct token_classes *probability, uint32_t *left)
+{
+    struct block_lanes blocks = block_lanes_of(image, macroblock);
+    const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
+    uint32_t mask = blocks.present, ones = 0;
+    while (mask && *left > 0) {
+        struct level_lane of = next_levels(&blocks, &mask, levels);
+        uint32_t bit = 1u << class_of(of.size), total;
+        bool is_level = of.coded && of.cell == probability->cell && (probability->all & bit) != 0;
+        bool is_end =
+            of.ends && of.end_cell == probability->cell && (probability->all >> CLASS_END & 1) != 0;
+        uint32_t below = warp_scan((uint32_t)is_level + (uint32_t)is_end, &total);
+        ones += warp_sum(is_level && (probability->ones & bit) != 0 && below < *left);
+        *left -= total < *left ? total : *left;
+    }
+    return ones;
+}
+
+/* Returns how many of the first `left` tokens with the probability in a group are 1. */
+SIMT uint32_t ones_of_group(const struct webp_encode_descriptor *image, uint32_t group,
+                            uint32_t probability, uint32_t left)
+{
+    struct token_classes classes = token_classes_of(probability);
+    uint32_t ones = 0;
+    for (uint32_t i = group * WEBP_GROUP; left > 0; i++)
+        ones += ones_of_macroblock(image, i, &classes, &left);
+    return ones;
+}
+
+/* Adds the counts of a group to a full counter: a warp. */
+SIMT uint32_t add_halved(const struct webp_encode_descriptor *image, uint32_t group,
+                         uint32_t probability, uint32_t counter, uint32_t counts)
+{
+    uint32_t before = COUNT_FULL - (counter >> 16);
+    uint32_t ones = ones_of_group(image, group, probability, before);
+    uint32_t halved = ((counter & 0xFFFF) + ones + 1) / 2;
+    uint32_t total = COUNT_FULL / 2 + (counts >> 16) - before;
+    return total << 16 | (halved + (counts & 0xFFFF) - ones);
+}
+
+DEVICE bool is_filled(uint32_t counter, uint32_t counts)
+{
+    return (counter >> 16) + (counts >> 16) > COUNT_FULL;
+}
+
+/* ---- probabilities ---- */
+
+/* Counters that become full, and the group of macroblocks with which they do. */
+struct full_counters {
+    uint32_t count;
+    uint16_t of[WEBP_PROBABILITIES];
+    uint32_t groups[WEBP_PROBABILITIES];
+    uint32_t counters[WEBP_PROBABILITIES];
+};
+
+/* The cost of `ones` bits that are 1 and `zeros` that are 0. */
+SIMT int bits_cost(int ones, int zeros, int probability)
+{
+    return ones * bit_costs[255 - probability] + zeros * bit_costs[probability];
+}
+
+/* Returns the probability of a counter: a new one only if it saves more than its own bits. */
+SIMT uint8_t choose_probability(uint32_t index, uint32_t counter)
+{
+    int ones = (int)(counter & 0xFFFF), total = (int)(counter >> 16);
+    int old = token_probabilities[index], update = update_probabilities[index];
+    int best = ones > 0 ? 255 - ones * 255 / total : 255;
+    int old_cost = bits_cost(ones, total - ones, old) + bits_cost(0, 1, update);
+    int new_cost = bits_cost(ones, total - ones, best) + bits_cost(1, 0, update) + 8 * 256;
+    return (uint8_t)(old_cost > new_cost ? best : old);
+}
+
+/* Counts all groups of the image, and sets its probabilities: a block of threads. */
+SIMT void choose_probabilities(struct webp_encode_descriptor *image, uint32_t groups,
+                               struct full_counters *full)
+{
+    if (thread_index() == 0)
+        full->count = 0;
+    groups = image->frame->uses_statistics ? groups : 0; /* all counters stay 0 */
+    block_barrier();
+    for (uint32_t i = (uint32_t)thread_index(); i < WEBP_PROBABILITIES;
+         i += (uint32_t)block_threads()) {
+        uint32_t counter = 0, group = 0;
+        for (; group < groups; group++) {
+            uint32_t counts = image->groups[group].of[i];
+            if (is_filled(counter, counts))
+                break;
+            counter += counts;
+        }
+        if (group < groups) {
+            uint32_t at = atomic_add(&full->count, 1);
+            full->of[at] = (uint16_t)i;
+            full->groups[at] = group;
+            full->counters[at] = counter;
+        } else {
+            image->probabilities[i] = choose_probability(i, counter);
+        }
+    }
+    block_barrier();
+    uint32_t warps = (uint32_t)(block_threads() / WARP_LANES);
+    for (uint32_t i = (uint32_t)(thread_index() / WARP_LANES); i < full->count; i += warps) {
+        uint32_t index = full->of[i], counter = full->counters[i];
+        for (uint32_t group = full->groups[i]; group < groups; group++) {
+            uint32_t counts = image->groups[group].of[index];
+            counter = is_filled(counter, counts) ? add_halved(image, group, index, counter, counts)
+                                                 : counter + counts;
+        }
+        if (lane_index() == 0)
+            image->probabilities[index] = choose_probability(index, counter);
+    }
+    block_barrier();
+}
