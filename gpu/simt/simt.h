@@ -143,6 +143,16 @@ SIMT uint32_t poll_word(const uint32_t *at)
     return value;
 }
 SIMT void relax(void) { __nanosleep(20); }
+/* As publish and poll, for a word that has all that the reader needs: nothing is guaranteed about
+ * earlier writes. */
+SIMT void publish_alone(uint64_t *at, uint64_t value)
+{
+    *(volatile unsigned long long *)at = value;
+}
+SIMT uint64_t poll_alone(const uint64_t *at)
+{
+    return *(const volatile unsigned long long *)at;
+}
 
 /* Loads of memory that nobody writes while the kernel runs. The address is a multiple of the
  * size. */
@@ -342,6 +352,19 @@ DEVICE uint32_t select_bytes(uint32_t low, uint32_t high, uint32_t selector)
     for (int i = 0; i < 4; i++)
         result |= (uint32_t)(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
     return result;
+#endif
+}
+
+/* Adds the signed 16-bit halves of a and b, and limits the sums to 0 to 255. */
+DEVICE uint32_t add_clip_halves(uint32_t a, uint32_t b)
+{
+#ifdef __CUDA_ARCH__
+    return __viaddmin_s16x2_relu(a, b, 0x00FF00FFu);
+#else
+    int low = (int16_t)a + (int16_t)b, high = (int16_t)(a >> 16) + (int16_t)(b >> 16);
+    low = low < 0 ? 0 : low > 255 ? 255 : low;
+    high = high < 0 ? 0 : high > 255 ? 255 : high;
+    return (uint32_t)low | (uint32_t)high << 16;
 #endif
 }
 

@@ -116,6 +116,14 @@ SIMT void publish(uint64_t *at, uint64_t value) { *at = value; }
 SIMT uint64_t poll(const uint64_t *at) { return *(const volatile uint64_t *)at; }
 SIMT void publish_word(uint32_t *at, uint32_t value) { *at = value; }
 SIMT uint32_t poll_word(const uint32_t *at) { return *(const volatile uint32_t *)at; }
+SIMT void publish_alone(uint64_t *at, uint64_t value)
+{
+    *at = value;
+}
+SIMT uint64_t poll_alone(const uint64_t *at)
+{
+    return *(const volatile uint64_t *)at;
+}
 
 SIMT uint32_t load_word(const void *at) { return *(const uint32_t *)at; }
 SIMT words2 load_words2(const void *at) { return *(const words2 *)at; }

@@ -1,0 +1,161 @@
+/*
+ * encode.cu - the kernels that encode a batch of images as lossy WebP files.
+ *
+ * 1. import: converts the pixels to planes of luma and chroma. A warp has two macroblocks.
+ * 2. analyse: computes the alpha of each macroblock, and counts the alphas of the image.
+ * 3. choose_segments: a warp per image groups the alphas to segments, and chooses quantisers.
+ * 4. choose_modes: chooses the modes of each macroblock and computes its levels. A warp has a row
+ *    of macroblocks, of luma or of chroma. It waits for the row above where it needs its samples.
+ *
+ * encode_tokens.cu and encode_code.cu have the kernels that write the file.
+ */
+#include "gpu/webp/analysis.h"
+#include "gpu/webp/chroma.h"
+#include "gpu/webp/import.h"
+#include "gpu/webp/luma.h"
+#include "gpu/webp/segments.h"
+
+#define MODE_THREADS 128
+#define MODE_WARPS   (MODE_THREADS / WARP_LANES)
+/* Enough blocks of threads for all multiprocessors; each of them does several tasks. */
+#define IMPORT_BLOCKS  528
+#define ANALYSE_BLOCKS 4096
+#define MODE_BLOCKS    792
+
+struct webp_encode_args {
+    struct webp_encode_descriptor *images;
+    struct webp_encode_common *common;
+    uint32_t image_count, rows_max;
+    uint32_t import_blocks, analyse_blocks; /* of threads per image */
+};
+
+/* ---- planes ---- */
+
+KERNEL(import, IMPORT_THREADS, 2, struct webp_encode_args)
+{
+    SHARED struct import_shared shared;
+    struct webp_encode_descriptor *image = args.images + block_row();
+    copy_tables(&shared, args.common);
+    if (block_index() == 0) {
+        if (thread_index() < 256)
+            image->alpha_counts[thread_index()] = 0;
+        if (thread_index() == 0)
+            image->uv_alpha_sum = image->declined = 0;
+        if (thread_index() == 0 && block_row() == 0)
+            args.common->rows_taken = 0;
+    }
+    block_barrier();
+    uint32_t across = (image->columns + 1) / 2, count = across * image->rows;
+    uint32_t warp = (uint32_t)(block_index() * IMPORT_WARPS + thread_index() / WARP_LANES);
+    for (uint32_t i = warp; i < count; i += args.import_blocks * IMPORT_WARPS)
+        import_macroblocks(&shared, image, i % across * 2, i / across);
+}
+
+/* ---- analysis ---- */
+
+KERNEL(analyse, ANALYSE_THREADS, 8, struct webp_encode_args)
+{
+    SHARED struct analyse_shared shared[ANALYSE_WARPS];
+    struct webp_encode_descriptor *image = args.images + block_row();
+    uint32_t warp = (uint32_t)(block_index() * ANALYSE_WARPS + thread_index() / WARP_LANES);
+    uint32_t count = image->columns * image->rows, sum = 0;
+    for (uint32_t i = 2 * warp; i < count; i += 2 * args.analyse_blocks * ANALYSE_WARPS)
+        sum += analyse_macroblocks(&shared[thread_index() / WARP_LANES], image, i);
+    if (lane_index() == 0 && sum > 0)
+        atomic_add(&image->uv_alpha_sum, sum);
+}
+
+/* ---- segments ---- */
+
+KERNEL(choose_segments, WARP_LANES, 1, struct webp_encode_args)
+{
+    SHARED uint32_t map[WEBP_SEGMENTS];
+    const struct webp_encode_descriptor *image = args.images + block_index();
+    struct webp_frame *frame = image->frame;
+    struct clusters clusters;
+    uint32_t counts[LANE_ALPHAS];
+    int lane = lane_index();
+    for (int i = 0; i < LANE_ALPHAS; i++)
+        counts[i] = image->alpha_counts[lane * LANE_ALPHAS + i];
+    find_clusters(&clusters, counts);
+    if (lane == 0)
+        set_frame(image, &clusters, map);
+    warp_barrier();
+    if (lane < WEBP_SEGMENTS)
+        set_segment(&frame->segments[lane], frame);
+    for (int i = 0; i < LANE_ALPHAS; i++) {
+        int alpha = lane * LANE_ALPHAS + i;
+        frame->segment_of[alpha] = (uint8_t)map[cluster_of(&clusters, alpha)];
+    }
+}
+
+/* ---- modes ---- */
+
+/* A warp takes rows in the order of this number: first the luma and the chroma of the top rows of
+ * all images, then those of the second rows. So a row waits only for rows that have been taken. */
+LONG_KERNEL(choose_modes, MODE_THREADS, 6, struct webp_encode_args)
+{
+    SHARED union {
+        struct luma_shared luma;
+        struct chroma_shared chroma;
+        words4 aligned;
+    } shared[MODE_WARPS];
+    int warp = thread_index() / WARP_LANES;
+    struct mode_row row;
+    row.factors = lane_factors_of(lane_index());
+    NO_UNROLL
+    for (;;) {
+        uint32_t task = lane_index() == 0 ? atomic_add(&args.common->rows_taken, 1) : 0;
+        task = warp_read(task, 0);
+        row.y = task / (2 * args.image_count);
+        if (row.y >= args.rows_max)
+            break;
+        row.image = args.images + task % args.image_count;
+        row.frame = row.image->frame;
+        if (row.y >= row.image->rows)
+            continue;
+        if (task / args.image_count % 2 == 0)
+            code_luma_row(&shared[warp].luma, &row);
+        else
+            code_chroma_row(&shared[warp].chroma, &row);
+    }
+}
+
+/* ---- launch ---- */
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+int webp_encode_launch(const struct webp_encode_batch *batch, void *description,
+                       struct CUstream_st *stream)
+{
+    uint8_t *start = (uint8_t *)description;
+    struct webp_encode_args args;
+    args.common = (struct webp_encode_common *)start;
+    args.images = (struct webp_encode_descriptor *)(start + batch->images_at);
+    args.image_count = batch->image_count;
+    args.rows_max = batch->rows_max;
+    uint32_t count = batch->image_count, macroblocks = batch->macroblocks_max;
+    uint32_t imports = (batch->columns_max + 1) / 2 * batch->rows_max;
+    args.import_blocks =
+        least((imports + IMPORT_WARPS - 1) / IMPORT_WARPS, IMPORT_BLOCKS / count + 1);
+    args.analyse_blocks = least((macroblocks + 2 * ANALYSE_WARPS - 1) / (2 * ANALYSE_WARPS),
+                                ANALYSE_BLOCKS / count + 1);
+    uint32_t mode_blocks =
+        least((2 * count * batch->rows_max + MODE_WARPS - 1) / MODE_WARPS, MODE_BLOCKS);
+    int status = LAUNCH(import, IMPORT_THREADS, dim3(args.import_blocks, count), 0, stream, args);
+    if (status == 0)
+        status =
+            LAUNCH(analyse, ANALYSE_THREADS, dim3(args.analyse_blocks, count), 0, stream, args);
+    if (status == 0)
+        status = LAUNCH(choose_segments, WARP_LANES, count, 0, stream, args);
+    if (status == 0)
+        status = LAUNCH(choose_modes, MODE_THREADS, mode_blocks, 0, stream, args);
+    if (status == 0)
+        status = webp_launch_tokens(batch, description, stream);
+    if (status == 0)
+        status = webp_launch_code(batch, description, stream);
+    return status;
+}

@@ -1,0 +1,162 @@
+/*
+ * transform.h - the transforms and the quantiser of 4 x 4 blocks, with the roundings of libwebp.
+ *
+ * Half a warp has a block. Lane p of the half has pixel p before the forward transform (rows from
+ * top to bottom), and after it the coefficient coefficient_of(p).
+ */
+#pragma once
+
+#include "gpu/simt/simt.h"
+#include "gpu/webp/encode_impl.h"
+
+#define HALF_LANES 16
+/* Levels have 11 bits. */
+#define LEVEL_MAX      2047
+#define QUANTISER_BITS 17
+
+DEVICE int clip_sample(int value)
+{
+    return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+/* The DC prediction of a block. top, left: the sums of the samples around it, if x and y of its
+ * macroblock are not 0. shift: of the number of these samples. */
+DEVICE int dc_prediction(int top, int left, bool has_top, bool has_left, int shift)
+{
+    int round = 1 << (shift - 1);
+    if (has_top && has_left)
+        return (top + left + round) >> shift;
+    if (has_top)
+        return (2 * top + round) >> shift;
+    if (has_left)
+        return (2 * left + round) >> shift;
+    return 128;
+}
+
+/* ---- in one thread ---- */
+
+/* Transforms the residuals of a block's pixels to coefficients. */
+DEVICE void transform_block(const int residuals[16], int coefficients[16])
+{
+    int rows[16];
+    UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        int sum0 = residuals[i] + residuals[i + 3], sum1 = residuals[i + 1] + residuals[i + 2];
+        int odd0 = residuals[i] - residuals[i + 3], odd1 = residuals[i + 1] - residuals[i + 2];
+        rows[i] = (sum0 + sum1) * 8;
+        rows[i + 1] = (odd1 * 2217 + odd0 * 5352 + 1812) >> 9;
+        rows[i + 2] = (sum0 - sum1) * 8;
+        rows[i + 3] = (odd0 * 2217 - odd1 * 5352 + 937) >> 9;
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        int sum0 = rows[i] + rows[12 + i], sum1 = rows[4 + i] + rows[8 + i];
+        int odd0 = rows[i] - rows[12 + i], odd1 = rows[4 + i] - rows[8 + i];
+        coefficients[i] = (sum0 + sum1 + 7) >> 4;
+        coefficients[4 + i] = ((odd1 * 2217 + odd0 * 5352 + 12000) >> 16) + (odd0 != 0);
+        coefficients[8 + i] = (sum0 - sum1 + 7) >> 4;
+        coefficients[12 + i] = (odd0 * 2217 - odd1 * 5352 + 51000) >> 16;
+    }
+}
+
+/* ---- in half a warp ---- */
+
+/* Coefficients of a row or column are in the order 0, 2, 1, 3. */
+DEVICE int coefficient_of(int lane)
+{
+    int row = lane / 4 % 4, column = lane % 4;
+    row = row == 1 || row == 2 ? 3 - row : row;
+    column = column == 1 || column == 2 ? 3 - column : column;
+    return 4 * row + column;
+}
+
+/* The factors of a lane. Each step computes a * own + b * other + round; conditions on the lane
+ * instead of the factors would make lanes diverge. */
+struct lane_factors {
+    int sign_x, sign_y;          /* of the lane's own value in the first, even and odd sums */
+    int row_a, row_b, row_round; /* forward */
+    int column_a, column_b, column_round;
+    bool is_row1;            /* whose coefficients have a correction */
+    int up_a, up_b, up_sign; /* inverse */
+    int across_a, across_b, across_sign, across_round;
+};
+
+DEVICE struct lane_factors lane_factors_of(int lane)
+{
+    int x = lane % 4, y = lane / 4 % 4;
+    struct lane_factors to;
+    to.sign_x = x < 2 ? 1 : -1;
+    to.sign_y = y < 2 ? 1 : -1;
+    to.row_a = x == 0 ? 4096 : x == 1 ? -4096 : 2217;
+    to.row_b = x < 2 ? 4096 : x == 2 ? 5352 : -5352;
+    to.row_round = x < 2 ? 0 : x == 2 ? 1812 : 937;
+    to.column_a = y == 0 ? 4096 : y == 1 ? -4096 : 2217;
+    to.column_b = y < 2 ? 4096 : y == 2 ? 5352 : -5352;
+    to.column_round = y < 2 ? 7 * 4096 : y == 2 ? 12000 : 51000;
+    to.is_row1 = y == 2;
+    to.up_a = y == 0 ? 65536 : y == 1 ? -65536 : 35468;
+    to.up_b = y < 2 ? 65536 : 65536 + 20091;
+    to.up_sign = y == 2 ? -1 : 1;
+    to.across_a = x == 0 ? 65536 : x == 1 ? -65536 : 35468;
+    to.across_b = x < 2 ? 65536 : 65536 + 20091;
+    to.across_sign = x == 2 ? -1 : 1;
+    to.across_round = x < 2 ? 4 : 0;
+    return to;
+}
+
+SIMT int half_read_xor(int value, int mask)
+{
+    return (int)warp_read_xor((uint32_t)value, mask);
+}
+
+/* Returns the coefficient of the lane. */
+SIMT int transform(int residual, const struct lane_factors *lane)
+{
+    int value = half_read_xor(residual, 3) + residual * lane->sign_x;
+    int other = half_read_xor(value, 1);
+    value = (value * lane->row_a + other * lane->row_b + lane->row_round) >> 9;
+    value = half_read_xor(value, 12) + value * lane->sign_y;
+    other = half_read_xor(value, 4);
+    value = (value * lane->column_a + other * lane->column_b + lane->column_round) >> 16;
+    return value + (lane->is_row1 && other != 0);
+}
+
+/* Returns what is added to the prediction of the lane's pixel. */
+SIMT int inverse_transform(int coefficient, const struct lane_factors *lane)
+{
+    int other = half_read_xor(coefficient, 4);
+    int value = ((coefficient * lane->up_a) >> 16) + ((other * lane->up_b) >> 16) * lane->up_sign;
+    value = half_read_xor(value, 12) + value * lane->sign_y;
+    other = half_read_xor(value, 1);
+    value = ((value * lane->across_a) >> 16) +
+            ((other * lane->across_b) >> 16) * lane->across_sign + lane->across_round;
+    return (half_read_xor(value, 3) + value * lane->sign_x) >> 3;
+}
+
+/* ---- quantiser ---- */
+
+struct lane_quantiser {
+    int step, reciprocal, bias, sharpen;
+};
+
+DEVICE struct lane_quantiser lane_quantiser_of(const struct webp_quantiser *quantiser,
+                                               int coefficient, int sharpen)
+{
+    int i = coefficient > 0;
+    struct lane_quantiser to = {quantiser->step[i], quantiser->reciprocal[i], quantiser->bias[i],
+                                sharpen};
+    return to;
+}
+
+/* Returns the level of the coefficient, and sets the coefficient to the decoder's value. */
+DEVICE int quantise(int *coefficient, const struct lane_quantiser *lane)
+{
+    bool negative = *coefficient < 0;
+    uint32_t value = (uint32_t)((negative ? -*coefficient : *coefficient) + lane->sharpen);
+    int level =
+        (int)((value * (uint32_t)lane->reciprocal + (uint32_t)lane->bias) >> QUANTISER_BITS);
+    level = level < LEVEL_MAX ? level : LEVEL_MAX;
+    level = negative ? -level : level;
+    *coefficient = level * lane->step;
+    return level;
+}
