@@ -340,12 +340,29 @@ DEVICE uint32_t dot_unsigned(uint32_t a, uint32_t b, uint32_t sum)
 #endif
 }
 
+/* Adds the squares of the differences of the four bytes of a and b, all unsigned. */
+DEVICE uint32_t add_squares(uint32_t a, uint32_t b, uint32_t sum)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t differences = __vabsdiffu4(a, b);
+    return dot_unsigned(differences, differences, sum);
+#else
+    for (int i = 0; i < 4; i++) {
+        int difference = (int)(a >> 8 * i & 255) - (int)(b >> 8 * i & 255);
+        sum += (uint32_t)(difference * difference);
+    }
+    return sum;
+#endif
+}
+
 /* Returns the bytes of high:low that the four nibbles of `selector` name, from the lowest on. Each
  * nibble is 0 to 7. */
 DEVICE uint32_t select_bytes(uint32_t low, uint32_t high, uint32_t selector)
 {
 #ifdef __CUDA_ARCH__
-    return __byte_perm(low, high, selector);
+    uint32_t result;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(low), "r"(high), "r"(selector));
+    return result;
 #else
     uint64_t both = (uint64_t)high << 32 | low;
     uint32_t result = 0;

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "gpu/webp/transform.h"
+#include "gpu/webp/modes.h"
 
 #define ANALYSE_THREADS 128
 #define ANALYSE_WARPS   (ANALYSE_THREADS / WARP_LANES)
@@ -121,8 +121,9 @@ SIMT uint32_t analyse_luma(struct analyse_shared *shared,
         left_sum += warp_read_xor(left_sum, 4 * mask);
     }
     clear_counts(shared);
-    count_coefficients(shared, &block, top, left,
-                       dc_prediction((int)top_sum, (int)left_sum, y > 0, x > 0, 5));
+    count_coefficients(
+        shared, &block, top, left,
+        (int)dc_of_sum((y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0), y > 0, x > 0, 4));
     warp_barrier();
     words4 dc = shared->counts[lane][0], tm = shared->counts[lane][1];
     uint32_t alpha_dc = alpha_of_counts(sum_bytes(dc.x, dc.y) + sum_bytes(dc.z, dc.w));
@@ -153,8 +154,9 @@ SIMT void analyse_chroma(struct analyse_shared *shared, const struct webp_encode
     top_sum += warp_read_xor(top_sum, 1);
     left_sum += warp_read_xor(left_sum, 2);
     clear_counts(shared);
-    count_coefficients(shared, &block, top, left,
-                       dc_prediction((int)top_sum, (int)left_sum, y > 0, x > 0, 4));
+    count_coefficients(
+        shared, &block, top, left,
+        (int)dc_of_sum((y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0), y > 0, x > 0, 3));
     warp_barrier();
     UNROLL
     for (int i = 0; i < 2; i++) {

@@ -68,56 +68,48 @@ SIMT void choose_chroma(const struct chroma_shared *shared, const struct mode_ro
     /* The sum of U in the lower half of a word, that of V in the upper one. */
     uint32_t sums = warp_sum(own.plane ? around << 16 : around);
     UNROLL
-    for (int i = 0; i < 2; i++) {
-        int sum = (int)(sums >> 16 * i & 0xFFFF);
-        macroblock->dc[i] = has_top && has_left   ? (sum + 8) >> 4
-                            : has_top || has_left ? (sum + 4) >> 3
-                                                  : 128;
-    }
+    for (int i = 0; i < 2; i++)
+        macroblock->dc[i] = (int)dc_of_sum(sums >> 16 * i & 0xFFFF, has_top, has_left, 3);
     uint32_t dc = (uint32_t)macroblock->dc[own.plane] * 0x01010101u;
     uint32_t tm = tm_prediction(top, (int)left - shared->corner[own.plane]);
-    uint32_t squares = dot_unsigned(source, source, 0);
-    uint32_t scores[4] = {warp_sum(add_products(source, dc, squares)),
-                          warp_sum(add_products(source, tm, squares)),
-                          warp_sum(add_products(source, top, squares)),
-                          warp_sum(add_products(source, left * 0x01010101u, squares))};
+    uint32_t scores[4] = {warp_sum(add_squares(source, dc, 0)),
+                          warp_sum(add_squares(source, tm, 0)),
+                          warp_sum(add_squares(source, top, 0)),
+                          warp_sum(add_squares(source, left * 0x01010101u, 0))};
     const uint32_t costs[4] = {302 * 120, 984 * 120, 439 * 120, 642 * 120};
-    uint32_t best = ~0u;
-    UNROLL
-    for (int mode = 0; mode < 4; mode++) {
-        uint32_t score = mode_score(scores[mode], costs[mode]);
-        macroblock->mode = score < best ? mode : macroblock->mode;
-        best = score < best ? score : best;
-    }
+    (void)best_mode(scores, costs, &macroblock->mode);
 }
 
-/* The block and the pixel of the lane in pair `pair`. x, y: in its plane. */
-struct chroma_pixel {
-    int block, plane, x, y;
+/* The lane's pixels: pixel p of a block of each pair. Pair i has the blocks of row i % 2 of U
+ * (i < 2) or V. A prediction is the sum of columns[i / 2] and rows[i]. */
+struct chroma_predictor {
+    int columns[2], rows[4];
 };
 
-SIMT struct chroma_pixel chroma_pixel_of(int pair)
+SIMT struct chroma_predictor chroma_predictor_of(const struct chroma_shared *shared,
+                                                 const struct chroma_macroblock *macroblock)
 {
-    struct chroma_pixel to;
-    int p = lane_index() % HALF_LANES;
-    to.block = 2 * pair + lane_index() / HALF_LANES;
-    to.plane = to.block / 4;
-    to.x = to.block % 2 * 4 + p % 4;
-    to.y = to.block / 2 % 2 * 4 + p / 4;
+    int p = lane_index() % HALF_LANES, x = lane_index() / HALF_LANES * 4 + p % 4;
+    int mode = macroblock->mode;
+    struct chroma_predictor to;
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        int top = ((const uint8_t *)shared->top[i])[x], corner = shared->corner[i];
+        to.columns[i] = mode == MODE_DC   ? macroblock->dc[i]
+                        : mode == MODE_HE ? 0
+                                          : top - (mode == MODE_TM ? corner : 0);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        int left = shared->left[i / 2][i % 2 * 4 + p / 4];
+        to.rows[i] = mode == MODE_TM || mode == MODE_HE ? left : 0;
+    }
     return to;
 }
 
-SIMT int predict_chroma(const struct chroma_shared *shared,
-                        const struct chroma_macroblock *macroblock,
-                        const struct chroma_pixel *pixel)
+DEVICE int chroma_prediction(const struct chroma_predictor *predictor, int pair)
 {
-    int top = ((const uint8_t *)shared->top[pixel->plane])[pixel->x];
-    int left = shared->left[pixel->plane][pixel->y];
-    int tm = clip_sample(top + left - shared->corner[pixel->plane]);
-    int mode = macroblock->mode;
-    int value = mode == MODE_TM ? tm : macroblock->dc[pixel->plane];
-    value = mode == MODE_VE ? top : value;
-    return mode == MODE_HE ? left : value;
+    return clip_sample(predictor->columns[pair / 2] + predictor->rows[pair]);
 }
 
 /* Quantises a DC coefficient. Returns half of the error. */
@@ -149,55 +141,50 @@ DEVICE void diffuse_errors(int32_t dc[4], const struct webp_quantiser *quantiser
 /* The best quality whose errors are diffused. */
 #define DIFFUSED_QUALITY_MAX 98
 
-/* Codes the blocks with the chosen mode. Returns which have levels, as in webp_chroma. */
-SIMT uint32_t code_chroma(struct chroma_shared *shared, const struct mode_row *row,
-                          const struct chroma_macroblock *macroblock)
+/* Codes the blocks with the chosen mode. quantiser: of the lane. */
+SIMT void code_chroma(struct chroma_shared *shared, const struct mode_row *row,
+                      const struct lane_quantiser *quantiser,
+                      const struct chroma_macroblock *macroblock)
 {
-    int lane = lane_index(), p = lane % HALF_LANES, coefficients[4], predictions[4];
-    const struct webp_quantiser *quantiser = &macroblock->segment->uv;
+    int lane = lane_index(), p = lane % HALF_LANES, half = lane / HALF_LANES, coefficients[4];
+    struct chroma_predictor predictor = chroma_predictor_of(shared, macroblock);
+    const uint8_t *source = (const uint8_t *)shared->source[half] + p;
+    int32_t *dc = shared->dc + half;
     UNROLL
     for (int i = 0; i < 4; i++) {
-        struct chroma_pixel pixel = chroma_pixel_of(i);
-        int source = ((const uint8_t *)shared->source[pixel.block])[p];
-        predictions[i] = predict_chroma(shared, macroblock, &pixel);
-        coefficients[i] = transform(source - predictions[i], &row->factors);
+        coefficients[i] =
+            transform(source[32 * i] - chroma_prediction(&predictor, i), &row->factors);
         if (p == 0)
-            shared->dc[pixel.block] = coefficients[i];
+            dc[2 * i] = coefficients[i];
     }
     warp_barrier();
     if (row->image->quality <= DIFFUSED_QUALITY_MAX && lane < 2)
-        diffuse_errors(shared->dc + 4 * lane, quantiser);
+        diffuse_errors(shared->dc + 4 * lane, &macroblock->segment->uv);
     if (lane < 2)
         shared->corner[lane] = ((const uint8_t *)shared->top[lane])[7];
     warp_barrier();
-    int k = coefficient_of(lane), order = coding_order[k];
-    struct lane_quantiser own = lane_quantiser_of(quantiser, k, 0);
-    uint32_t with_levels = 0;
+    int16_t *levels = shared->levels + 16 * half + coding_order[coefficient_of(p)];
+    int x = 4 * half + p % 4;
     UNROLL
     for (int i = 0; i < 4; i++) {
-        struct chroma_pixel pixel = chroma_pixel_of(i);
-        coefficients[i] = p == 0 ? shared->dc[pixel.block] : coefficients[i];
-        int level = quantise(&coefficients[i], &own);
-        shared->levels[pixel.block * 16 + order] = (int16_t)level;
-        uint32_t nonzero = warp_ballot(level != 0);
-        with_levels |= (uint32_t)((nonzero & 0xFFFF) != 0) << 2 * i | (uint32_t)(nonzero >> 16 != 0)
-                                                                          << (2 * i + 1);
+        int value = dc[2 * i];
+        coefficients[i] = p == 0 ? value : coefficients[i];
+        levels[32 * i] = (int16_t)quantise(&coefficients[i], quantiser);
         int sample =
-            clip_sample(predictions[i] + inverse_transform(coefficients[i], &row->factors));
-        if (pixel.y == 7)
-            ((uint8_t *)shared->bottom[pixel.plane])[pixel.x] = (uint8_t)sample;
-        if (pixel.x == 7)
-            shared->left[pixel.plane][pixel.y] = (uint8_t)sample;
+            chroma_prediction(&predictor, i) + inverse_transform(coefficients[i], &row->factors);
+        if (i % 2 == 1 && p >= 12)
+            ((uint8_t *)shared->bottom[i / 2])[x] = (uint8_t)clip_sample(sample);
+        if (x == 7)
+            shared->left[i / 2][i % 2 * 4 + p / 4] = (uint8_t)clip_sample(sample);
     }
     warp_barrier();
-    return with_levels;
 }
 
 /* ---- rows of macroblocks ---- */
 
 /* Publishes the edge for the row below, and writes the results to global memory. */
 SIMT void store_chroma(const struct chroma_shared *shared, const struct mode_row *row,
-                       const struct chroma_macroblock *macroblock, uint32_t with_levels)
+                       const struct chroma_macroblock *macroblock)
 {
     int lane = lane_index();
     size_t index = row_start(row) + macroblock->x;
@@ -205,12 +192,15 @@ SIMT void store_chroma(const struct chroma_shared *shared, const struct mode_row
     if (lane < WEBP_EDGE_WORDS)
         publish_alone(&image->chroma_edges[index * WEBP_EDGE_WORDS + (size_t)lane],
                       WEBP_EDGE_VALID | shared->bottom[lane / 2][lane % 2]);
-    int16_t *levels = image->levels + index * WEBP_LEVELS + WEBP_LEVELS_CHROMA;
+    /* Lane l has half of the levels of block l % 8. */
+    int at = lane % CHROMA_BLOCKS * 16 + lane / CHROMA_BLOCKS % 2 * 8;
+    words4 levels = *(const words4 *)(const void *)(shared->levels + at);
     if (lane < CHROMA_BLOCKS * 2)
-        *(words4 *)(void *)(levels + 8 * lane) =
-            *(const words4 *)(const void *)(shared->levels + 8 * lane);
+        *(words4 *)(void *)(image->levels + index * WEBP_LEVELS + WEBP_LEVELS_CHROMA + at) = levels;
+    uint32_t nonzero = warp_ballot((levels.x | levels.y | levels.z | levels.w) != 0);
+    nonzero = (nonzero | nonzero >> CHROMA_BLOCKS) & 255;
     if (lane == 0)
-        image->chroma[index] = (webp_chroma)(with_levels | (uint32_t)macroblock->mode << 8);
+        image->chroma[index] = (webp_chroma)(nonzero | (uint32_t)macroblock->mode << 8);
 }
 
 SIMT void start_chroma_row(struct chroma_shared *shared, uint32_t y)
@@ -238,28 +228,36 @@ SIMT uint32_t load_chroma(const struct mode_row *row, uint32_t x)
     struct chroma_word own = chroma_word_of((uint32_t)lane_index());
     const uint8_t *plane = own.plane ? row->image->v : row->image->u;
     uint32_t stride = 8 * row->image->columns;
-    x = x < row->image->columns ? x : 0;
     return load_word(plane + (size_t)(8 * row->y + own.row) * stride + 8 * x + 4 * own.half);
 }
 
 SIMT void code_chroma_row(struct chroma_shared *shared, const struct mode_row *row)
 {
-    uint32_t source = load_chroma(row, 0);
+    struct chroma_macroblock macroblock = {0, NULL, 0, {0, 0}, MODE_DC};
+    struct lane_quantiser quantiser = {0, 0, 0};
+    uint32_t columns = row->image->columns, next;
+    uint32_t source = load_chroma(row, 0), alpha = row->image->alphas[row_start(row)];
     const uint64_t *at = chroma_edge_above(row, 0);
     uint64_t edge = at ? poll_alone(at) : 0;
     start_chroma_row(shared, row->y);
     NO_UNROLL
-    for (uint32_t x = 0; x < row->image->columns; x++) {
-        struct chroma_macroblock macroblock = {x, segment_at(row, x), source, {0, 0}, MODE_DC};
+    for (; macroblock.x < columns; macroblock.x++) {
+        const struct webp_segment *segment = segment_of(row, alpha);
+        if (segment != macroblock.segment)
+            quantiser = lane_quantiser_of(&segment->uv, coefficient_of(lane_index()), 0);
+        macroblock.segment = segment;
+        macroblock.source = source;
         edge = await_edge(at, edge);
         place_chroma(shared, row, &macroblock, edge);
         /* These loads take as long as the coding. */
-        source = load_chroma(row, x + 1);
-        at = chroma_edge_above(row, x + 1);
+        next = macroblock.x + 1 < columns ? macroblock.x + 1 : 0;
+        source = load_chroma(row, next);
+        alpha = row->image->alphas[row_start(row) + next];
+        at = chroma_edge_above(row, macroblock.x + 1);
         edge = at ? poll_alone(at) : 0;
         choose_chroma(shared, row, &macroblock);
-        uint32_t with_levels = code_chroma(shared, row, &macroblock);
-        store_chroma(shared, row, &macroblock, with_levels);
+        code_chroma(shared, row, &quantiser, &macroblock);
+        store_chroma(shared, row, &macroblock);
         warp_barrier();
     }
 }

@@ -15,8 +15,7 @@
 #include "gpu/webp/luma.h"
 #include "gpu/webp/segments.h"
 
-#define MODE_THREADS 128
-#define MODE_WARPS   (MODE_THREADS / WARP_LANES)
+#define MODE_THREADS (MODE_WARPS * WARP_LANES)
 /* Enough blocks of threads for all multiprocessors; each of them does several tasks. */
 #define IMPORT_BLOCKS  528
 #define ANALYSE_BLOCKS 4096
@@ -27,6 +26,7 @@ struct webp_encode_args {
     struct webp_encode_common *common;
     uint32_t image_count, rows_max;
     uint32_t import_blocks, analyse_blocks; /* of threads per image */
+    uint32_t mode_blocks;
 };
 
 /* ---- planes ---- */
@@ -95,12 +95,11 @@ KERNEL(choose_segments, WARP_LANES, 1, struct webp_encode_args)
  * all images, then those of the second rows. So a row waits only for rows that have been taken. */
 LONG_KERNEL(choose_modes, MODE_THREADS, 6, struct webp_encode_args)
 {
-    SHARED union {
-        struct luma_shared luma;
-        struct chroma_shared chroma;
-        words4 aligned;
-    } shared[MODE_WARPS];
-    int warp = thread_index() / WARP_LANES;
+    SHARED struct mode_shared shared;
+    uint32_t warp = (uint32_t)(thread_index() / WARP_LANES);
+    for (int i = thread_index(); i < WEBP_MODES * WEBP_MODES * WEBP_MODES; i += MODE_THREADS)
+        shared.costs[i] = mode_costs[i];
+    block_barrier();
     struct mode_row row;
     row.factors = lane_factors_of(lane_index());
     NO_UNROLL
@@ -112,12 +111,13 @@ LONG_KERNEL(choose_modes, MODE_THREADS, 6, struct webp_encode_args)
             break;
         row.image = args.images + task % args.image_count;
         row.frame = row.image->frame;
+        row.header_bits_max = (uint32_t)row.frame->header_bits_max;
         if (row.y >= row.image->rows)
             continue;
         if (task / args.image_count % 2 == 0)
-            code_luma_row(&shared[warp].luma, &row);
+            code_luma_row(&shared, warp, &row);
         else
-            code_chroma_row(&shared[warp].chroma, &row);
+            code_chroma_row((struct chroma_shared *)(void *)shared.warps[warp], &row);
     }
 }
 
@@ -128,23 +128,34 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-int webp_encode_launch(const struct webp_encode_batch *batch, void *description,
-                       struct CUstream_st *stream)
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static struct webp_encode_args args_of(const struct webp_encode_batch *batch, void *description)
 {
     uint8_t *start = (uint8_t *)description;
+    uint32_t count = batch->image_count;
+    uint32_t import_warps = divide_up(batch->columns_max, 2) * batch->rows_max;
+    uint32_t analyse_warps = divide_up(batch->macroblocks_max, 2);
     struct webp_encode_args args;
     args.common = (struct webp_encode_common *)start;
     args.images = (struct webp_encode_descriptor *)(start + batch->images_at);
-    args.image_count = batch->image_count;
+    args.image_count = count;
     args.rows_max = batch->rows_max;
-    uint32_t count = batch->image_count, macroblocks = batch->macroblocks_max;
-    uint32_t imports = (batch->columns_max + 1) / 2 * batch->rows_max;
-    args.import_blocks =
-        least((imports + IMPORT_WARPS - 1) / IMPORT_WARPS, IMPORT_BLOCKS / count + 1);
-    args.analyse_blocks = least((macroblocks + 2 * ANALYSE_WARPS - 1) / (2 * ANALYSE_WARPS),
-                                ANALYSE_BLOCKS / count + 1);
-    uint32_t mode_blocks =
-        least((2 * count * batch->rows_max + MODE_WARPS - 1) / MODE_WARPS, MODE_BLOCKS);
+    args.import_blocks = least(divide_up(import_warps, IMPORT_WARPS), IMPORT_BLOCKS / count + 1);
+    args.analyse_blocks =
+        least(divide_up(analyse_warps, ANALYSE_WARPS), ANALYSE_BLOCKS / count + 1);
+    args.mode_blocks = least(divide_up(2 * count * batch->rows_max, MODE_WARPS), MODE_BLOCKS);
+    return args;
+}
+
+int webp_encode_launch(const struct webp_encode_batch *batch, void *description,
+                       struct CUstream_st *stream)
+{
+    struct webp_encode_args args = args_of(batch, description);
+    uint32_t count = args.image_count;
     int status = LAUNCH(import, IMPORT_THREADS, dim3(args.import_blocks, count), 0, stream, args);
     if (status == 0)
         status =
@@ -152,7 +163,7 @@ int webp_encode_launch(const struct webp_encode_batch *batch, void *description,
     if (status == 0)
         status = LAUNCH(choose_segments, WARP_LANES, count, 0, stream, args);
     if (status == 0)
-        status = LAUNCH(choose_modes, MODE_THREADS, mode_blocks, 0, stream, args);
+        status = LAUNCH(choose_modes, MODE_THREADS, args.mode_blocks, 0, stream, args);
     if (status == 0)
         status = webp_launch_tokens(batch, description, stream);
     if (status == 0)

@@ -17,6 +17,7 @@ struct mode_row {
     const struct webp_frame *frame;
     struct lane_factors factors;
     uint32_t y;
+    uint32_t header_bits_max;
 };
 
 /* Returns the first macroblock of the row. */
@@ -25,9 +26,9 @@ DEVICE size_t row_start(const struct mode_row *row)
     return (size_t)row->y * row->image->columns;
 }
 
-DEVICE const struct webp_segment *segment_at(const struct mode_row *row, uint32_t x)
+/* alpha: of a macroblock. */
+DEVICE const struct webp_segment *segment_of(const struct mode_row *row, uint32_t alpha)
 {
-    uint8_t alpha = row->image->alphas[row_start(row) + x];
     return &row->frame->segments[row->frame->segment_of[alpha]];
 }
 
@@ -49,11 +50,26 @@ DEVICE uint32_t mode_score(uint32_t squares, uint32_t cost)
     return squares * 256 + cost;
 }
 
-/* Adds to `sum` what the squares of the differences of four samples from their prediction are more
- * than the squares of the samples, modulo 2^32. */
-DEVICE uint32_t add_products(uint32_t samples, uint32_t prediction, uint32_t sum)
+/* Returns the score of the best mode, and sets *best to it. Of equal ones it is the first. */
+DEVICE uint32_t best_mode(const uint32_t squares[4], const uint32_t costs[4], int *best)
 {
-    return dot_unsigned(prediction, prediction, sum) - 2 * dot_unsigned(samples, prediction, 0);
+    uint32_t least = mode_score(squares[0], costs[0]);
+    *best = 0;
+    UNROLL
+    for (int mode = 1; mode < 4; mode++) {
+        uint32_t score = mode_score(squares[mode], costs[mode]);
+        *best = score < least ? mode : *best;
+        least = score < least ? score : least;
+    }
+    return least;
+}
+
+/* The DC prediction. sum: of the samples above and on the left, without those that are beyond the
+ * image; there are 2^bits on a side. */
+DEVICE uint32_t dc_of_sum(uint32_t sum, bool has_top, bool has_left, int bits)
+{
+    bits += has_top && has_left;
+    return has_top || has_left ? (sum + (1u << bits >> 1)) >> bits : 128;
 }
 
 /* The TM prediction of four samples. top: those above; difference: of the sample on the left from

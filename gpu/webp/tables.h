@@ -107,6 +107,7 @@ CONSTANT uint8_t mode_probabilities[WEBP_MODES * WEBP_MODES * (WEBP_MODES - 1)] 
 
 /* Cost of the mode of a 4 x 4 block, in 1/256 bit, by the modes above and to the left: the sum of
  * the costs of its bits. */
+#define MODE_COST_MAX 3672
 CONSTANT uint16_t mode_costs[WEBP_MODES * WEBP_MODES * WEBP_MODES] = {
     40,   1151, 1723, 1874, 2103, 2019, 1628, 1777, 2226, 2137, 192,  469,  1296, 1308, 1849, 1794,
     1781, 1703, 1713, 1522, 142,  910,  762,  1684, 1849, 1576, 1460, 1305, 1801, 1657, 559,  641,

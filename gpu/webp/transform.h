@@ -19,20 +19,6 @@ DEVICE int clip_sample(int value)
     return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-/* The DC prediction of a block. top, left: the sums of the samples around it, if x and y of its
- * macroblock are not 0. shift: of the number of these samples. */
-DEVICE int dc_prediction(int top, int left, bool has_top, bool has_left, int shift)
-{
-    int round = 1 << (shift - 1);
-    if (has_top && has_left)
-        return (top + left + round) >> shift;
-    if (has_top)
-        return (2 * top + round) >> shift;
-    if (has_left)
-        return (2 * left + round) >> shift;
-    return 128;
-}
-
 /* ---- in one thread ---- */
 
 /* Transforms the residuals of a block's pixels to coefficients. */
@@ -76,7 +62,7 @@ struct lane_factors {
     int sign_x, sign_y;          /* of the lane's own value in the first, even and odd sums */
     int row_a, row_b, row_round; /* forward */
     int column_a, column_b, column_round;
-    bool is_row1;            /* whose coefficients have a correction */
+    uint32_t correction;     /* 1 in the coefficients of row 1, which have one */
     int up_a, up_b, up_sign; /* inverse */
     int across_a, across_b, across_sign, across_round;
 };
@@ -93,7 +79,7 @@ DEVICE struct lane_factors lane_factors_of(int lane)
     to.column_a = y == 0 ? 4096 : y == 1 ? -4096 : 2217;
     to.column_b = y < 2 ? 4096 : y == 2 ? 5352 : -5352;
     to.column_round = y < 2 ? 7 * 4096 : y == 2 ? 12000 : 51000;
-    to.is_row1 = y == 2;
+    to.correction = y == 2;
     to.up_a = y == 0 ? 65536 : y == 1 ? -65536 : 35468;
     to.up_b = y < 2 ? 65536 : 65536 + 20091;
     to.up_sign = y == 2 ? -1 : 1;
@@ -118,7 +104,8 @@ SIMT int transform(int residual, const struct lane_factors *lane)
     value = half_read_xor(value, 12) + value * lane->sign_y;
     other = half_read_xor(value, 4);
     value = (value * lane->column_a + other * lane->column_b + lane->column_round) >> 16;
-    return value + (lane->is_row1 && other != 0);
+    uint32_t nonzero = (uint32_t)other < lane->correction ? (uint32_t)other : lane->correction;
+    return value + (int)nonzero;
 }
 
 /* Returns what is added to the prediction of the lane's pixel. */
@@ -133,18 +120,34 @@ SIMT int inverse_transform(int coefficient, const struct lane_factors *lane)
     return (half_read_xor(value, 3) + value * lane->sign_x) >> 3;
 }
 
+/* A step of the Walsh-Hadamard transform: the sum of the lane's value and that of lane ^ mask, or
+ * their difference. The steps 2 and 1 transform four values in the order of the lanes to elements
+ * in the order of hadamard_of; 1 and 2 do the opposite. */
+SIMT int hadamard_step(int value, int mask)
+{
+    return half_read_xor(value, mask) + (lane_index() & mask ? -value : value);
+}
+
+/* The element of the transform of four values in this lane. */
+DEVICE int hadamard_of(int lane)
+{
+    return lane == 0 ? 0 : lane == 1 ? 3 : lane - 1;
+}
+
 /* ---- quantiser ---- */
 
+/* bias: what is added to larger coefficients (webp_segment.sharpen) included. */
 struct lane_quantiser {
-    int step, reciprocal, bias, sharpen;
+    int step;
+    uint32_t reciprocal, bias;
 };
 
 DEVICE struct lane_quantiser lane_quantiser_of(const struct webp_quantiser *quantiser,
                                                int coefficient, int sharpen)
 {
     int i = coefficient > 0;
-    struct lane_quantiser to = {quantiser->step[i], quantiser->reciprocal[i], quantiser->bias[i],
-                                sharpen};
+    struct lane_quantiser to = {quantiser->step[i], (uint32_t)quantiser->reciprocal[i], 0};
+    to.bias = (uint32_t)quantiser->bias[i] + (uint32_t)sharpen * to.reciprocal;
     return to;
 }
 
@@ -152,9 +155,8 @@ DEVICE struct lane_quantiser lane_quantiser_of(const struct webp_quantiser *quan
 DEVICE int quantise(int *coefficient, const struct lane_quantiser *lane)
 {
     bool negative = *coefficient < 0;
-    uint32_t value = (uint32_t)((negative ? -*coefficient : *coefficient) + lane->sharpen);
-    int level =
-        (int)((value * (uint32_t)lane->reciprocal + (uint32_t)lane->bias) >> QUANTISER_BITS);
+    uint32_t value = (uint32_t)(negative ? -*coefficient : *coefficient);
+    int level = (int)((value * lane->reciprocal + lane->bias) >> QUANTISER_BITS);
     level = level < LEVEL_MAX ? level : LEVEL_MAX;
     level = negative ? -level : level;
     *coefficient = level * lane->step;

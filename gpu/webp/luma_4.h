@@ -1,0 +1,257 @@
+/*
+ * luma_4.h - chooses the modes of the 4 x 4 blocks of macroblocks, and codes them.
+ *
+ * The first half of a warp has the blocks of rows 0 and 2 of a macroblock, from left to right, the
+ * second half those of rows 1 and 3, two steps later. So the blocks on the left, above, and above
+ * on the right are complete. As soon as the modes cost more than the best 16 x 16 mode, that one is
+ * used.
+ */
+#pragma once
+
+#include "gpu/webp/luma_16.h"
+
+/* Steps by which the second half begins later. */
+#define HALF_DELAY 2
+
+/* Offsets in luma_shared.predictors of a half. The samples around a block are numbered from the
+ * lowest on the left (0 to 3) over the corner (4) to the last above (5 to 12). */
+#define MEANS3_AT 0  /* of three samples: number i is around sample i */
+#define MEANS2_AT 16 /* of two: sample i and the next; 0 to 8 */
+#define MEAN3_10  25 /* another copy of the mean of three samples around sample 10 */
+#define EXTRA_AT  28 /* means of three number 3 and 4, sample 0, mean of three number 0 */
+#define TM_AT     32 /* the TM prediction */
+#define DC_AT     48 /* the DC prediction, four times */
+#define SPARE_AT  52 /* for lanes that have nothing to write */
+
+/* ---- constants of lanes ---- */
+
+/* Row r of a mode's prediction: the bytes that a selector (select_bytes) names of the words at two
+ * offsets in `predictors`: bits 0 to 7 and 8 to 15; the selector is from bit 16 on. */
+#define ROW(first, second, selector) ((uint32_t)(selector) << 16 | (second) << 8 | (first))
+CONSTANT uint32_t mode_rows[WEBP_MODES][4] = {
+    {ROW(48, 48, 0x3210), ROW(48, 48, 0x3210), ROW(48, 48, 0x3210), ROW(48, 48, 0x3210)}, /* DC */
+    {ROW(32, 32, 0x3210), ROW(36, 36, 0x3210), ROW(40, 40, 0x3210), ROW(44, 44, 0x3210)}, /* TM */
+    {ROW(4, 8, 0x4321), ROW(4, 8, 0x4321), ROW(4, 8, 0x4321), ROW(4, 8, 0x4321)},         /* VE */
+    {ROW(0, 0, 0x3333), ROW(0, 0, 0x2222), ROW(0, 0, 0x1111), ROW(0, 0, 0x0000)},         /* HE */
+    {ROW(4, 4, 0x3210), ROW(0, 4, 0x6543), ROW(0, 4, 0x5432), ROW(0, 4, 0x4321)},         /* RD */
+    {ROW(20, 20, 0x3210), ROW(4, 4, 0x3210), ROW(0, 20, 0x6543), ROW(0, 4, 0x6542)},      /* VR */
+    {ROW(4, 8, 0x5432), ROW(4, 8, 0x6543), ROW(8, 8, 0x3210), ROW(8, 12, 0x4321)},        /* LD */
+    {ROW(20, 24, 0x4321), ROW(4, 8, 0x5432), ROW(20, 24, 0x5432), ROW(4, 8, 0x7543)},     /* VL */
+    {ROW(16, 4, 0x6543), ROW(16, 28, 0x5342), ROW(16, 0, 0x7261), ROW(16, 0, 0x6150)},    /* HD */
+    {ROW(16, 0, 0x5162), ROW(16, 0, 0x4051), ROW(16, 28, 0x6670), ROW(28, 28, 0x2222)},   /* HU */
+};
+#undef ROW
+
+/* Lane p of a half has sample p around the block, later the mode p, then the pixel p. Offsets are
+ * from the start of struct mode_shared, for block 0 of the half. */
+struct luma_lane {
+    uint32_t p, half;
+    uint32_t around, before, after; /* its sample around the block, and those next to it */
+    uint32_t corner;                /* sample 4 */
+    uint32_t left, modes;
+    uint32_t source, pixel, level;    /* of its pixel, and of its coefficient */
+    uint32_t predictors;              /* byte p of the half's predictors */
+    uint32_t extra, extra_from;       /* where it writes another byte, and which: EXTRA_... */
+    uint32_t rows[4];                 /* of its mode: the two words, in 16 bits each */
+    uint32_t selectors[2];            /* of the rows, in 16 bits each */
+    uint32_t costs;                   /* of its mode */
+    uint32_t first_mask, second_mask; /* ~0 if it has no mode of this half */
+    uint32_t chosen;                  /* the prediction of its pixel */
+    struct lane_quantiser quantiser;
+};
+
+/* What a lane writes to luma_lane.extra, as a selector of select_bytes. */
+enum { EXTRA_MEANS3 = 0, EXTRA_SAMPLE = 4, EXTRA_DC = 5 };
+
+DEVICE uint32_t sample_around(int sample)
+{
+    sample = sample < 0 ? 0 : sample > 12 ? 12 : sample;
+    return (uint32_t)(sample < 4 ? (4 - sample) * FRAME_STRIDE : sample - 4);
+}
+
+/* Sets what lane p writes to another place besides the mean of three, and the place in
+ * `predictors`. */
+DEVICE void set_extra(struct luma_lane *lane, uint32_t p)
+{
+    static const uint8_t at[HALF_LANES] = {EXTRA_AT + 2, DC_AT,        DC_AT + 1,    EXTRA_AT,
+                                           EXTRA_AT + 1, DC_AT + 2,    DC_AT + 3,    SPARE_AT,
+                                           SPARE_AT + 1, SPARE_AT + 2, MEAN3_10,     SPARE_AT + 3,
+                                           SPARE_AT + 4, EXTRA_AT + 3, SPARE_AT + 5, SPARE_AT + 6};
+    lane->extra = at[p];
+    lane->extra_from = p == 0                                 ? EXTRA_SAMPLE
+                       : p == 1 || p == 2 || p == 5 || p == 6 ? EXTRA_DC
+                                                              : EXTRA_MEANS3;
+}
+
+/* start: offset of the warp's struct luma_shared. */
+SIMT struct luma_lane luma_lane_of(uint32_t start)
+{
+    struct luma_lane to = {0};
+    /* The compiler would compute the index again and again. It does not know this one. */
+    uint32_t lane = warp_read((uint32_t)lane_index(), lane_index()), selectors[4];
+    uint32_t p = lane % HALF_LANES, half = lane / HALF_LANES;
+    uint32_t predictors = start + half * HALF_PREDICTORS;
+    int sample = p < 13 ? (int)p : 0; /* lane 13 has sample 0, too */
+    to.p = p;
+    to.half = half;
+    to.corner = start + LUMA_AT(frame) + FRAME_AT(-1, -1) + half * 4 * FRAME_STRIDE;
+    to.around = to.corner + sample_around(sample);
+    to.before = to.corner + sample_around(sample - 1);
+    to.after = to.corner + sample_around(sample + 1);
+    to.left = start + LUMA_AT(left) + half * HALF_LEFT;
+    to.modes = start + LUMA_AT(modes) + MODES_AT(0, 0) + half * MODES_STRIDE;
+    to.source = start + LUMA_AT(source) + half * HALF_BLOCKS * 16 + p;
+    to.pixel = to.corner + 1 + p % 4 + (1 + p / 4) * FRAME_STRIDE;
+    to.level = start + LUMA_AT(levels) + half * HALF_BLOCKS * 32 +
+               2 * coding_order[coefficient_of((int)p)];
+    to.predictors = predictors + p;
+    set_extra(&to, p);
+    to.extra += predictors;
+    for (int i = 0; i < 4; i++) {
+        uint32_t row = mode_rows[p < WEBP_MODES ? p : 0][i];
+        to.rows[i] = (predictors + (row & 255)) | (predictors + (row >> 8 & 255)) << 16;
+        selectors[i] = row >> 16;
+    }
+    to.selectors[0] = selectors[0] | selectors[1] << 16;
+    to.selectors[1] = selectors[2] | selectors[3] << 16;
+    to.costs = (uint32_t)offsetof(struct mode_shared, costs) + 2 * (p < WEBP_MODES ? p : 0);
+    to.first_mask = half == 0 && p < WEBP_MODES ? 0 : ~0u;
+    to.second_mask = half == 1 && p < WEBP_MODES ? 0 : ~0u;
+    to.chosen = start + LUMA_AT(chosen) + lane;
+    return to;
+}
+
+/* ---- 4 x 4 modes ---- */
+
+/* The block of a half in a step, as offsets from those of its block 0. */
+struct luma_block {
+    uint32_t index; /* in the half: 0 to 7 */
+    uint32_t frame, left, modes;
+    bool active; /* the half has a block in this step; otherwise it computes block 0 in vain */
+};
+
+/* delay: of the half. */
+DEVICE struct luma_block luma_block_of(uint32_t step, uint32_t delay)
+{
+    struct luma_block to;
+    uint32_t index = step - delay;
+    to.active = index < HALF_BLOCKS;
+    to.index = to.active ? index : 0;
+    uint32_t second = to.index / 4; /* of the half's rows of blocks, which is two further down */
+    to.frame = 4 * to.index + second * (8 * FRAME_STRIDE - 16);
+    to.left = 4 * (to.index + second);
+    to.modes = to.index + second * (2 * MODES_STRIDE - 4);
+    return to;
+}
+
+DEVICE uint32_t word_at(const uint8_t *memory, uint32_t offset)
+{
+    return *(const uint32_t *)(const void *)(memory + offset);
+}
+
+/* Writes what the rows of the ten predictions consist of. */
+SIMT void place_predictors(uint8_t *memory, const struct luma_lane *lane,
+                           const struct luma_block *block)
+{
+    uint32_t p = lane->p;
+    uint32_t sample = memory[lane->around + block->frame];
+    uint32_t before = memory[lane->before + block->frame];
+    uint32_t after = memory[lane->after + block->frame];
+    uint32_t corner = memory[lane->corner + block->frame];
+    uint32_t top = word_at(memory, lane->corner + block->frame + 1);
+    uint32_t left = word_at(memory, lane->left + block->left);
+    uint32_t dc = dot_unsigned(top, 0x01010101, dot_unsigned(left, 0x01010101, 4)) >> 3;
+    uint32_t means3 = (before + 2 * sample + after + 2) >> 2;
+    int tm = (int)(select_bytes(top, 0, 0x4440 | p % 4) + select_bytes(left, 0, 0x4440 | p / 4));
+    uint32_t extra = select_bytes(means3, select_bytes(sample, dc, 0x7740), lane->extra_from);
+    memory[lane->predictors + MEANS3_AT] = (uint8_t)means3;
+    memory[lane->predictors + TM_AT] = (uint8_t)clip_sample(tm - (int)corner);
+    if (p < 9)
+        memory[lane->predictors + MEANS2_AT] = (uint8_t)((sample + after + 1) >> 1);
+    memory[lane->extra] = (uint8_t)extra;
+    warp_barrier();
+}
+
+/* Chooses the mode of each half's block, and writes its prediction to `chosen`. Adds the scores to
+ * *total. Returns the mode. */
+SIMT uint32_t choose_4x4(uint8_t *memory, const struct luma_lane *lane,
+                         const struct luma_block *block, uint32_t *total)
+{
+    uint32_t modes = lane->modes + block->modes, p = lane->p, squares = 0, rows[4];
+    uint32_t around = memory[modes - MODES_STRIDE] * 2u * WEBP_MODES * WEBP_MODES +
+                      memory[modes - 1] * 2u * WEBP_MODES;
+    uint32_t bits = *(const uint16_t *)(const void *)(memory + lane->costs + around);
+    words4 words = *(const words4 *)(const void *)(memory + lane->source - p + 16 * block->index);
+    uint32_t source[4] = {words.x, words.y, words.z, words.w};
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        uint32_t row = lane->rows[i], selector = lane->selectors[i / 2];
+        rows[i] = select_bytes(word_at(memory, row & 0xFFFF), word_at(memory, row >> 16),
+                               i % 2 ? selector >> 16 : selector);
+        squares = add_squares(source[i], rows[i], squares);
+    }
+    /* The least key has the least score and, of equal ones, the first mode. */
+    uint32_t key = 16 * 256 * squares + (16 * 11 * bits + p);
+    key = block->active ? key : 0;
+    uint32_t first = warp_min(key | lane->first_mask), second = warp_min(key | lane->second_mask);
+    uint32_t mode = (lane->half ? second : first) & 15;
+    if (p == mode) {
+        words4 chosen = {rows[0], rows[1], rows[2], rows[3]};
+        *(words4 *)(void *)(memory + lane->chosen - p) = chosen;
+    }
+    *total += (first >> 4) + (second >> 4);
+    warp_barrier();
+    return mode;
+}
+
+/* Codes each half's block with the chosen prediction. */
+SIMT void code_4x4(uint8_t *memory, const struct mode_row *row, const struct luma_lane *lane,
+                   const struct luma_block *block, uint32_t mode)
+{
+    uint32_t p = lane->p;
+    int prediction = memory[lane->chosen], source = memory[lane->source + 16 * block->index];
+    int coefficient = transform(source - prediction, &row->factors);
+    int level = quantise(&coefficient, &lane->quantiser);
+    int sample = clip_sample(prediction + inverse_transform(coefficient, &row->factors));
+    if (block->active) {
+        memory[lane->pixel + block->frame] = (uint8_t)sample;
+        if (p % 4 == 3)
+            memory[lane->left + block->left + 4 + p / 4] = (uint8_t)sample;
+        *(int16_t *)(void *)(memory + lane->level + 32 * block->index) = (int16_t)level;
+        if (p == 0)
+            memory[lane->modes + block->modes] = (uint8_t)mode;
+    }
+    warp_barrier();
+}
+
+/* The cost of the bits of all 4 x 4 modes. */
+SIMT uint32_t mode_bits(const uint8_t *memory, const struct luma_lane *lane)
+{
+    uint32_t p = lane->p, start = lane->modes - lane->half * MODES_STRIDE;
+    uint32_t at = start + p / 4 * MODES_STRIDE + p % 4;
+    uint32_t index = (memory[at - MODES_STRIDE] * WEBP_MODES + memory[at - 1]) * WEBP_MODES;
+    return warp_sum(lane->half == 0 ? mode_costs[index + memory[at]] : 0);
+}
+
+/* Tries 4 x 4 modes. Sets is_16x16 if they cost more than the best 16 x 16 mode. */
+SIMT void try_4x4(uint8_t *memory, const struct mode_row *row, const struct luma_lane *lane,
+                  struct luma_macroblock *macroblock)
+{
+    uint32_t penalty = macroblock->penalty_4x4, total = 0;
+    uint32_t limit = macroblock->best16 > penalty ? macroblock->best16 - penalty : 0;
+    uint32_t delay = lane->half * HALF_DELAY;
+    NO_UNROLL
+    for (uint32_t step = 0; step < HALF_BLOCKS + HALF_DELAY; step++) {
+        struct luma_block block = luma_block_of(step, delay);
+        place_predictors(memory, lane, &block);
+        uint32_t mode = choose_4x4(memory, lane, &block, &total);
+        if (total >= limit) {
+            macroblock->is_16x16 = true;
+            return;
+        }
+        code_4x4(memory, row, lane, &block, mode);
+    }
+    /* libwebp checks after each mode, which has the same result. */
+    if (row->header_bits_max < 16 * MODE_COST_MAX)
+        macroblock->is_16x16 = mode_bits(memory, lane) > row->header_bits_max;
+}
