@@ -22,6 +22,9 @@
 
 /* ---- steps ---- */
 
+/* The exponent of 128 to 255. */
+#define RANGE_EXPONENT 134
+
 /* A token that does nothing. */
 #define TOKEN_NONE 0x200u
 #define STEPS      (TOKEN_NONE + 1)
@@ -30,6 +33,8 @@
  * the upper halves of the bits of both float numbers, of scale first. */
 struct range_steps {
     uint32_t of[STEPS];
+    uint32_t exponent; /* the bits of RANGE_EXPONENT; not a constant, so that shift_range is one
+                          instruction */
 };
 
 /* 0: 1 + (range - 1) * p / 256, rounded down, remains; 1: this is subtracted from the range. */
@@ -49,31 +54,37 @@ SIMT void make_steps(struct range_steps *steps)
 {
     for (uint32_t i = (uint32_t)thread_index(); i < STEPS; i += (uint32_t)block_threads())
         steps->of[i] = step_of(i);
+    if (thread_index() == 0)
+        steps->exponent = (uint32_t)RANGE_EXPONENT << 23;
     block_barrier();
 }
 
-/* The integer part of a number of 1 to 255. */
+/* The integer part of a number of 1 to 255, plus 2^23. */
+#define WHOLE_BASE 8388608.0f
 DEVICE float whole_of(float number)
 {
 #ifdef __CUDA_ARCH__
-    return __fadd_rd(number, 8388608.0f) - 8388608.0f;
+    return __fadd_rd(number, WHOLE_BASE);
 #else
-    return (float)(int)number;
+    return (float)(int)number + WHOLE_BASE;
 #endif
 }
 
-/* Returns the range after a token, before it is shifted. */
+/* Returns the range after a token plus WHOLE_BASE, before it is shifted. */
 DEVICE float divide_range(float range, uint32_t step)
 {
     float scale = float_of_bits(step & 0xFFFF0000), offset = float_of_bits(step << 16);
     return whole_of(multiply_add(range, scale, offset));
 }
 
-/* The exponents of 128 to 255, and of 1. */
-#define RANGE_EXPONENT 134
-DEVICE float shift_range(float range)
+DEVICE float shift_range(float range, uint32_t exponent)
 {
-    return float_of_bits((bits_of_float(range) & 0x7FFFFF) | (uint32_t)RANGE_EXPONENT << 23);
+    return float_of_bits((bits_of_float(range) & 0x7FFFFF) | exponent);
+}
+
+DEVICE float next_range(float range, uint32_t step, uint32_t exponent)
+{
+    return shift_range(divide_range(range, step) - WHOLE_BASE, exponent);
 }
 
 /* ---- reading tokens ---- */
@@ -112,7 +123,8 @@ SIMT words4 next_tokens(struct token_reader *reader)
     words4 unit = reader->ahead;
     uint32_t at = reader->at;
     reader->at += UNIT_TOKENS;
-    reader->ahead = load_words4(reader->tokens + reader->at);
+    if (reader->at < reader->end)
+        reader->ahead = load_words4(reader->tokens + reader->at);
     if (at < reader->first || reader->at > reader->end) {
         unit.x = mask_pair(unit.x, at, reader->first, reader->end);
         unit.y = mask_pair(unit.y, at + 2, reader->first, reader->end);
@@ -143,20 +155,18 @@ DEVICE uint32_t divided(uint32_t range, uint32_t token)
     return token & TOKEN_BIT ? range - zero : zero;
 }
 
-/* Number of ranges after a token. */
-DEVICE uint32_t states_after(uint32_t token)
-{
-    return divided(RANGE_START, token) - divided(RANGE_LEAST, token) + 1;
-}
+/* Windows that are read at a time. */
+#define WINDOWS 8
 
-/* Returns where a chunk begins: after the token of its window that leaves the fewest states. */
-SIMT uint32_t chunk_start(const uint16_t *tokens, uint32_t chunk)
+/* Returns where a chunk begins: after the token of its window that leaves the fewest states. unit:
+ * 8 tokens of the window, of each lane */
+SIMT uint32_t chunk_start(words4 unit, uint32_t chunk)
 {
     uint32_t at = (uint32_t)lane_index() * UNIT_TOKENS, best = UINT32_MAX;
-    words4 unit = load_words4(tokens + (size_t)chunk * WEBP_CHUNK_TOKENS + at);
     UNROLL
     for (int i = 0; i < UNIT_TOKENS; i++) {
-        uint32_t key = states_after(token_in(&unit, i)) << 8 | (at + (uint32_t)i);
+        uint32_t token = token_in(&unit, i), p = token & 255;
+        uint32_t key = (token & TOKEN_BIT ? 256 - p : p) << 8 | (at + (uint32_t)i);
         best = key < best ? key : best;
     }
     return chunk * WEBP_CHUNK_TOKENS + (warp_min(best) & 255) + 1;
@@ -169,10 +179,21 @@ SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint3
     uint32_t count = partition->chunk_count, last = first + WEBP_TASK_CHUNKS;
     last = last < count ? last : count - 1;
     uint32_t lane = (uint32_t)lane_index();
-    for (uint32_t i = first > 0 ? first : 1; i <= last; i++) {
-        uint32_t start = chunk_start(partition->tokens, i);
-        of.first = i - first == lane ? start : of.first;
-        of.end = i - first == lane + 1 ? start : of.end;
+    const uint16_t *own = partition->tokens + lane * UNIT_TOKENS;
+    for (uint32_t base = first > 0 ? first : 1; base <= last; base += WINDOWS) {
+        words4 units[WINDOWS];
+        UNROLL
+        for (uint32_t i = 0; i < WINDOWS; i++) {
+            uint32_t chunk = base + i < last ? base + i : last;
+            units[i] = load_words4(own + (size_t)chunk * WEBP_CHUNK_TOKENS);
+        }
+        UNROLL
+        for (uint32_t i = 0; i < WINDOWS; i++) {
+            uint32_t chunk = base + i < last ? base + i : last;
+            uint32_t start = chunk_start(units[i], chunk);
+            of.first = chunk - first == lane ? start : of.first;
+            of.end = chunk - first == lane + 1 ? start : of.end;
+        }
     }
     if (first + lane >= count)
         of.first = of.end = 0;
@@ -181,53 +202,161 @@ SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint3
     if (of.first > 0) {
         uint32_t token = partition->tokens[of.first - 1];
         of.least = divided(RANGE_LEAST, token);
-        of.states = states_after(token);
+        of.states = divided(RANGE_START, token) - of.least + 1;
     }
     return of;
 }
 
 /* ---- maps ---- */
 
-#define LANE_STATES 8
+/* States that a lane follows at a time. They soon become fewer, because some become equal. */
+#define STATES_MAX 32
+/* States are compared after so many units of tokens, if there are 32, 16 and 8 of them. */
+#define UNITS_OF_32 4
+#define UNITS_OF_16 8
+#define UNITS_OF_8  16
 
-DEVICE float range_of_state(uint32_t state)
+/* A column per lane of a warp. Ranges are numbered from 0 on. */
+struct map_columns {
+    uint8_t states[STATES_MAX][WARP_LANES];    /* of each range at the start: its state */
+    uint8_t renamed[STATES_MAX][WARP_LANES];   /* of each state: its number among different ones */
+    uint8_t ranges[STATES_MAX][WARP_LANES];    /* of each state */
+    uint8_t of_range[WEBP_RANGES][WARP_LANES]; /* the state with this range */
+};
+
+/* What a warp needs to map the chunks of its lanes. */
+struct map_lane {
+    struct map_columns *columns;
+    const struct range_steps *steps;
+    struct token_reader reader;
+};
+
+DEVICE float range_of_index(uint32_t index)
 {
-    return shift_range((float)state);
+    return float_of_bits(index << 16 | (uint32_t)RANGE_EXPONENT << 23);
 }
 DEVICE uint32_t index_of_range(float range)
 {
-    return (bits_of_float(range) >> 16) - 0x4300;
+    return bits_of_float(range) >> 16 & 127;
+}
+/* Of a range that is not shifted yet. */
+DEVICE uint32_t index_of_state(uint32_t range)
+{
+    return (range << (leading_zeros(range) - 24)) - RANGE_LEAST;
 }
 
-/* Finds the range at the end of the lane's chunk for each range at its start. ranges: of the
- * chunk */
-SIMT void map_chunk(const struct chunk_lane *chunk, const uint16_t *tokens,
-                    const struct range_steps *steps, uint8_t *ranges)
+/* Whether a lane has tokens left. */
+SIMT bool any_tokens(const struct map_lane *lane)
 {
-    for (uint32_t done = 0; done < chunk->states; done += LANE_STATES) {
-        struct token_reader reader = token_reader_of(tokens, chunk->first, chunk->end);
-        float states[LANE_STATES];
-        for (int i = 0; i < LANE_STATES; i++) {
-            uint32_t state = done + (uint32_t)i;
-            states[i] =
-                range_of_state(chunk->least + (state < chunk->states ? state : chunk->states - 1));
-        }
-        while (reader.at < chunk->end) {
-            words4 unit = next_tokens(&reader);
+    return warp_any(lane->reader.at < lane->reader.end);
+}
+
+/* Advances states by some units of tokens. count: a constant */
+SIMT void advance_states(struct map_lane *lane, float *states, int count, int units)
+{
+    const uint32_t *steps = lane->steps->of, exponent = lane->steps->exponent;
+    NO_UNROLL
+    for (int i = 0; i < units; i++) {
+        words4 unit = next_tokens(&lane->reader);
+        UNROLL
+        for (int j = 0; j < UNIT_TOKENS; j++) {
+            uint32_t step = steps[token_in(&unit, j)];
             UNROLL
-            for (int i = 0; i < UNIT_TOKENS; i++) {
-                uint32_t step = steps->of[token_in(&unit, i)];
-                UNROLL
-                for (int j = 0; j < LANE_STATES; j++)
-                    states[j] = shift_range(divide_range(states[j], step));
+            for (int k = 0; k < count; k++)
+                states[k] = next_range(states[k], step, exponent);
+        }
+    }
+}
+
+/* Numbers the different states. Returns how many there are. count: a constant */
+SIMT uint32_t number_states(struct map_columns *columns, const float *states, int count)
+{
+    int lane = lane_index();
+    uint32_t found = 0;
+    UNROLL
+    for (int i = 0; i < count; i++)
+        columns->of_range[index_of_range(states[i])][lane] = (uint8_t)i;
+    UNROLL
+    for (int i = count - 1; i >= 0; i--) {
+        uint32_t index = index_of_range(states[i]), number = columns->of_range[index][lane];
+        if (number == (uint32_t)i) {
+            number = found++ | 128;
+            columns->of_range[index][lane] = (uint8_t)number;
+            columns->ranges[number & 127][lane] = (uint8_t)index;
+        }
+        columns->renamed[i][lane] = number & 127;
+    }
+    return found;
+}
+
+/* Advances `count` states until no lane has more than half as many different ones. Returns whether
+ * that was before the end of the chunks. count: a constant */
+SIMT bool merge_states(struct map_lane *lane, float *states, int count, int units)
+{
+    struct map_columns *columns = lane->columns;
+    int column = lane_index();
+    uint32_t found;
+    do {
+        advance_states(lane, states, count, units);
+        if (!any_tokens(lane))
+            return false;
+        found = number_states(columns, states, count);
+    } while (warp_any(found > (uint32_t)count / 2));
+    for (int i = 0; i < STATES_MAX; i++)
+        columns->states[i][column] = columns->renamed[columns->states[i][column]][column];
+    UNROLL
+    for (int i = 0; i < count / 2; i++)
+        states[i] = range_of_index(columns->ranges[(uint32_t)i < found ? i : 0][column]);
+    return true;
+}
+
+/* Finds the ranges at the ends of the chunks of all lanes, for up to STATES_MAX ranges at their
+ * starts, whose indices are in columns->ranges. Replaces these. */
+SIMT void map_states(struct map_lane *lane)
+{
+    struct map_columns *columns = lane->columns;
+    int column = lane_index(), count = STATES_MAX;
+    float states[STATES_MAX];
+    UNROLL
+    for (int i = 0; i < STATES_MAX; i++) {
+        states[i] = range_of_index(columns->ranges[i][column]);
+        columns->states[i][column] = (uint8_t)i;
+    }
+    if (merge_states(lane, states, 32, UNITS_OF_32)) {
+        count = 16;
+        if (merge_states(lane, states, 16, UNITS_OF_16)) {
+            count = 8;
+            if (merge_states(lane, states, 8, UNITS_OF_8)) {
+                count = 4;
+                while (any_tokens(lane))
+                    advance_states(lane, states, 4, UNITS_OF_8);
             }
         }
-        for (int i = 0; i < LANE_STATES; i++) {
-            uint32_t state = done + (uint32_t)i;
-            if (state < chunk->states)
-                ranges[index_of_range(range_of_state(chunk->least + state))] =
-                    (uint8_t)index_of_range(states[i]);
+    }
+    UNROLL
+    for (int i = 0; i < STATES_MAX; i++)
+        if (i < count)
+            columns->renamed[i][column] = (uint8_t)index_of_range(states[i]);
+    for (int i = 0; i < STATES_MAX; i++)
+        columns->ranges[i][column] = columns->renamed[columns->states[i][column]][column];
+}
+
+/* Finds the range at the end of the lane's chunk for each range at its start. map: of the chunk;
+ * NULL: the lane has none */
+SIMT void map_chunk(const struct chunk_lane *chunk, const uint16_t *tokens,
+                    const struct range_steps *steps, struct map_columns *columns, uint8_t *map)
+{
+    int column = lane_index();
+    for (uint32_t done = 0; warp_any(done < chunk->states); done += STATES_MAX) {
+        struct map_lane lane = {columns, steps, token_reader_of(tokens, chunk->first, chunk->end)};
+        for (uint32_t i = 0; i < STATES_MAX; i++) {
+            uint32_t state = done + i < chunk->states ? done + i : chunk->states - 1;
+            columns->ranges[i][column] = (uint8_t)index_of_state(chunk->least + state);
         }
+        map_states(&lane);
+        for (uint32_t i = 0; i < STATES_MAX && map; i++)
+            if (done + i < chunk->states)
+                map[index_of_state(chunk->least + done + i)] = columns->ranges[i][column];
     }
 }
 
@@ -278,18 +407,28 @@ DEVICE void put_code_word(struct chunk_code *code)
     code->words[code->count++] = (uint32_t)word;
 }
 
+/* Some tokens' number, and its shift. */
+struct code_part {
+    uint32_t number;
+    int shift;
+};
+
 /* Adds a token. Returns the next range. */
-DEVICE float code_token(struct chunk_code *code, float range, uint32_t token, uint32_t step)
+DEVICE float code_token(struct code_part *part, float range, uint32_t token,
+                        const struct range_steps *steps)
 {
-    float divided = divide_range(range, step);
+    float whole = divide_range(range, steps->of[token]), divided = whole - WHOLE_BASE;
     int shift = RANGE_EXPONENT - (int)(bits_of_float(divided) >> 23);
-    code->number += token & TOKEN_BIT ? (uint32_t)(int)(range - divided) : 0;
-    code->number <<= shift;
-    code->bits += shift;
-    return shift_range(divided);
+    /* range - divided: the range has its integer part in bits 16 to 22, and `whole` in the lowest
+     * bits. */
+    uint32_t subtracted = (bits_of_float(range) >> 16) - bits_of_float(whole) +
+                          (0x4B000000u + RANGE_LEAST - (RANGE_EXPONENT << 7));
+    part->number = (part->number + (token & TOKEN_BIT ? subtracted : 0)) << shift;
+    part->shift += shift;
+    return shift_range(divided, steps->exponent);
 }
 
-/* Codes the lane's chunk. A token has 7 bits at most. */
+/* Codes the lane's chunk. */
 SIMT void code_chunk(struct webp_partition *partition, uint32_t index, uint32_t end,
                      const struct range_steps *steps)
 {
@@ -299,11 +438,18 @@ SIMT void code_chunk(struct webp_partition *partition, uint32_t index, uint32_t 
     float range = (float)chunk->start_range;
     while (reader.at < end) {
         words4 unit = next_tokens(&reader);
+        struct code_part part = {0, 0};
         UNROLL
         for (int i = 0; i < UNIT_TOKENS; i++) {
-            uint32_t token = token_in(&unit, i);
-            range = code_token(&code, range, token, steps->of[token]);
-            if (i % 2 && code.bits >= 40)
+            range = code_token(&part, range, token_in(&unit, i), steps);
+            /* 3 tokens have 8 + 3 * 7 bits at most. */
+            if (i % 3 < 2 && i < UNIT_TOKENS - 1)
+                continue;
+            code.number = (code.number << part.shift) + part.number;
+            code.bits += part.shift;
+            part.number = 0;
+            part.shift = 0;
+            if (code.bits >= 40)
                 put_code_word(&code);
         }
     }

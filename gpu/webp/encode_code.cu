@@ -34,6 +34,7 @@ SIMT struct webp_partition *partition_of(const struct webp_code_args *args, stru
 KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
 {
     SHARED struct range_steps steps;
+    SHARED struct map_columns columns[CODE_WARPS];
     make_steps(&steps);
     uint32_t count = args.common->task_count, warps = args.blocks * CODE_WARPS;
     for (uint32_t i = (uint32_t)(block_index() * CODE_WARPS + thread_index() / WARP_LANES);
@@ -42,11 +43,12 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
         struct webp_partition *partition = partition_of(&args, task);
         uint32_t first = task.first & ~WEBP_PART_MODES, index = first + (uint32_t)lane_index();
         struct chunk_lane chunk = find_chunks(partition, first);
-        if (index >= partition->chunk_count)
-            continue;
-        partition->chunks[index].first = chunk.first;
-        map_chunk(&chunk, partition->tokens, &steps,
-                  partition->ranges + (size_t)index * WEBP_RANGES);
+        uint8_t *map = NULL;
+        if (index < partition->chunk_count) {
+            partition->chunks[index].first = chunk.first;
+            map = partition->ranges + (size_t)index * WEBP_RANGES;
+        }
+        map_chunk(&chunk, partition->tokens, &steps, &columns[thread_index() / WARP_LANES], map);
     }
 }
 

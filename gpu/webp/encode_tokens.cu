@@ -202,7 +202,7 @@ SIMT void write_levels(const struct webp_encode_descriptor *image, uint32_t firs
         token_writer_at(stage, probabilities, image->coefficients.tokens, positions[i]);
     for (; i < end; i++)
         if (positions[i] < positions[i + 1])
-            put_macroblock(&writer, image, first + i);
+            put_macroblock(&writer, image, first + i, positions[i + 1] - positions[i]);
     flush_tokens(&writer, true);
 }
 

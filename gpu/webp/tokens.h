@@ -149,6 +149,7 @@ SIMT uint32_t empty_cell(const struct block_lanes *blocks)
 
 /* The level of a lane: lanes 0 to 15 have those of a block, lanes 16 to 31 those of the next. */
 struct level_lane {
+    int block;           /* the lowest one if there is no next */
     uint32_t cell, size; /* size: without the sign */
     uint32_t end_cell;   /* of the end of the block */
     bool negative;
@@ -165,6 +166,7 @@ SIMT struct level_lane next_levels(const struct block_lanes *blocks, uint32_t *m
     uint32_t n = (uint32_t)lane_index() % BLOCK_LANES, rest = *mask & (*mask - 1);
     bool high = lane_index() >= BLOCK_LANES, present = !high || rest;
     int block = lowest_bit(high && rest ? rest : *mask);
+    of.block = block;
     *mask = rest & (rest - 1);
     uint32_t own = warp_read(blocks->type | blocks->first << 2 | blocks->context << 3, block);
     uint32_t type = own & 3, first = own >> 2 & 1, context = own >> 3;
@@ -202,7 +204,7 @@ DEVICE uint32_t empty_tokens(const struct webp_luma *luma)
 /* ---- writing ---- */
 
 /* Tokens that a warp writes in order: aligned units of 16 bytes as soon as they are full. */
-#define STAGE_TOKENS 1024
+#define STAGE_TOKENS 2048
 #define UNIT_TOKENS  8
 /* A level has so many tokens at most. */
 #define LEVEL_TOKENS_MAX 20
@@ -332,20 +334,45 @@ SIMT void put_level(const struct token_writer *writer, uint16_t *at, const struc
         put_token(&to, false, writer->probabilities[of->end_cell * CELL_PROBABILITIES]);
 }
 
-/* Appends the tokens of a macroblock. */
+/* Appends the tokens of a macroblock. count: of these tokens */
 SIMT void put_macroblock(struct token_writer *writer, const struct webp_encode_descriptor *image,
-                         uint32_t macroblock)
+                         uint32_t macroblock, uint32_t count)
 {
     struct block_lanes blocks = block_lanes_of(image, macroblock);
     const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
-    uint32_t mask = blocks.present;
+    int lane = lane_index();
+    if (writer->fill + count > STAGE_TOKENS)
+        flush_tokens(writer, false);
+    bool fits = writer->fill + count <= STAGE_TOKENS;
+    /* The ends of blocks without levels come last, if all tokens are staged until then. */
+    uint32_t empty = fits ? blocks.present & ~blocks.full : 0;
+    uint32_t mask = blocks.present & ~empty, end = writer->fill, own = empty >> lane & 1;
     while (mask) {
         uint32_t total;
         struct level_lane of = next_levels(&blocks, &mask, levels);
         uint32_t below = warp_scan(level_tokens(&of), &total);
-        put_level(writer, writer->stage + writer->fill + below, &of);
-        writer->fill += total;
-        if (writer->fill > STAGE_TOKENS - WARP_LANES * LEVEL_TOKENS_MAX)
+        uint32_t skipped = (uint32_t)count_bits(empty & ((1u << of.block) - 1));
+        put_level(writer, writer->stage + end + below + skipped, &of);
+        /* Each block's lane keeps the number of its tokens. */
+        uint32_t low = warp_read(below, BLOCK_LANES);
+        int first = (int)warp_read((uint32_t)of.block, 0);
+        int second = (int)warp_read((uint32_t)of.block, BLOCK_LANES);
+        own = lane == second ? total - low : own;
+        own = lane == first ? low + (first == second ? total - low : 0) : own;
+        end += total;
+        if (!fits && end > STAGE_TOKENS - WARP_LANES * LEVEL_TOKENS_MAX) {
+            writer->fill = end;
             flush_tokens(writer, false);
+            end = writer->fill;
+        }
     }
+    if (fits) {
+        uint32_t at = writer->fill + warp_scan(own, &own);
+        if (empty >> lane & 1) {
+            struct token_place to = {writer->stage + at};
+            put_token(&to, false, writer->probabilities[empty_cell(&blocks) * CELL_PROBABILITIES]);
+        }
+        end = writer->fill + count;
+    }
+    writer->fill = end;
 }
