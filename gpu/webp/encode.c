@@ -138,6 +138,7 @@ static void place(struct work *work, struct webp_encode_descriptor *to)
     to->luma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->luma_edges);
     to->chroma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->chroma_edges);
     to->token_counts = take(work, macroblocks * sizeof *to->token_counts);
+    to->records = take(work, macroblocks * WEBP_LEVELS * sizeof *to->records);
     to->groups = take(work, divide_up(macroblocks, WEBP_GROUP) * sizeof *to->groups);
     to->probabilities = take(work, WEBP_PROBABILITIES);
     place_partition(work, mode_token_room(macroblocks), &to->modes);

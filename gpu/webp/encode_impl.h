@@ -148,8 +148,8 @@ struct webp_encode_descriptor {
     webp_chroma *chroma;
     int16_t *levels;                     /* WEBP_LEVELS of each macroblock */
     uint64_t *luma_edges, *chroma_edges; /* WEBP_EDGE_WORDS of each macroblock */
-    uint32_t *token_counts;              /* of each macroblock: tokens of coefficients; bit 31: it
-                                            has no levels */
+    uint32_t *token_counts; /* of each macroblock: see tokens.h */
+    uint16_t *records;      /* WEBP_LEVELS of each macroblock: see tokens.h */
     struct webp_group_counts *groups;
     uint8_t *probabilities; /* WEBP_PROBABILITIES */
     struct webp_partition modes, coefficients;

@@ -16,8 +16,6 @@
 /* Two probabilities per thread. */
 #define CHOOSE_THREADS 544
 
-#define SKIPPED 0x80000000u /* in token_counts[] */
-
 struct webp_token_args {
     struct webp_encode_common *common;
     struct webp_encode_descriptor *images;
@@ -41,8 +39,9 @@ SIMT uint32_t group_size(const struct webp_encode_descriptor *image, uint32_t gr
 
 KERNEL(count_tokens, GROUP_THREADS, 4, struct webp_token_args)
 {
-    SHARED struct class_counts counts;
-    SHARED struct webp_group_counts sums;
+    SHARED struct record_tables tables;
+    SHARED struct record_stage stages[GROUP_WARPS];
+    SHARED uint32_t coefficients, modes, skipped, skipped_tokens;
     struct webp_part part = args.groups[block_index()];
     const struct webp_encode_descriptor *image = args.images + part.image;
     uint32_t thread = (uint32_t)thread_index(), size = group_size(image, part.first / WEBP_GROUP);
@@ -51,34 +50,32 @@ KERNEL(count_tokens, GROUP_THREADS, 4, struct webp_token_args)
         args.common->task_count = args.common->piece_count = 0;
     if (image->declined)
         return;
-    for (uint32_t i = thread; i < CELLS * CLASSES; i += GROUP_THREADS)
-        counts.of[i] = 0;
     if (thread == 0)
-        sums.coefficients = sums.modes = sums.skipped = sums.skipped_tokens = 0;
-    block_barrier();
+        coefficients = modes = skipped = skipped_tokens = 0;
+    make_record_tables(&tables);
     for (uint32_t i = thread / WARP_LANES; i < size; i += GROUP_WARPS) {
-        uint32_t macroblock = part.first + i;
-        uint32_t tokens = count_macroblock(&counts, image, macroblock);
-        bool is_skipped = !has_levels(image, macroblock);
+        uint32_t counts =
+            count_macroblock(&tables, &stages[thread / WARP_LANES], image, part.first + i);
         if (lane_index() > 0)
             continue;
-        image->token_counts[macroblock] = tokens | (is_skipped ? SKIPPED : 0);
-        (void)atomic_add(&sums.coefficients, tokens);
-        (void)atomic_add(&sums.skipped, is_skipped);
-        (void)atomic_add(&sums.skipped_tokens, is_skipped ? tokens : 0);
+        image->token_counts[part.first + i] = counts;
+        (void)atomic_add(&coefficients, token_count_of(counts));
+        if (counts & COUNT_SKIPPED) {
+            (void)atomic_add(&skipped, 1);
+            (void)atomic_add(&skipped_tokens, token_count_of(counts));
+        }
     }
     if (thread < size)
-        (void)atomic_add(&sums.modes, mode_tokens(image, part.first + thread));
+        (void)atomic_add(&modes, mode_tokens(image, part.first + thread));
     block_barrier();
     if (thread < CELLS)
-        count_tokens_of_cell(counts.of + thread * CLASSES, cell_has_check(thread),
-                             to->of + thread * CELL_PROBABILITIES);
+        count_tokens_of_cell(&tables, thread, to->of + thread * CELL_PROBABILITIES);
     if (thread > 0)
         return;
-    to->coefficients = sums.coefficients;
-    to->modes = sums.modes;
-    to->skipped = sums.skipped;
-    to->skipped_tokens = sums.skipped_tokens;
+    to->coefficients = coefficients;
+    to->modes = modes;
+    to->skipped = skipped;
+    to->skipped_tokens = skipped_tokens;
 }
 
 /* ---- probabilities and positions ---- */
@@ -191,7 +188,7 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
 /* Writes the tokens of the levels of a group. positions: of each macroblock's first token, and
  * after the last */
 SIMT void write_levels(const struct webp_encode_descriptor *image, uint32_t first, uint32_t size,
-                       const uint8_t *probabilities, struct token_stage *stage,
+                       const struct token_tables *tables, struct token_stage *stage,
                        const uint32_t *positions)
 {
     uint32_t i = (uint32_t)(thread_index() / WARP_LANES) * WARP_BLOCKS;
@@ -199,10 +196,11 @@ SIMT void write_levels(const struct webp_encode_descriptor *image, uint32_t firs
     if (i >= size)
         return;
     struct token_writer writer =
-        token_writer_at(stage, probabilities, image->coefficients.tokens, positions[i]);
+        token_writer_at(stage, tables, image->coefficients.tokens, positions[i]);
     for (; i < end; i++)
         if (positions[i] < positions[i + 1])
-            put_macroblock(&writer, image, first + i, positions[i + 1] - positions[i]);
+            put_macroblock(&writer, image, first + i,
+                           record_count_of(image->token_counts[first + i]));
     flush_tokens(&writer, true);
 }
 
@@ -223,7 +221,7 @@ SIMT void write_modes(const struct webp_encode_descriptor *image, uint32_t first
 KERNEL(write_tokens, GROUP_THREADS, 4, struct webp_token_args)
 {
     SHARED struct token_stage stages[GROUP_WARPS];
-    SHARED uint32_t probabilities[WEBP_PROBABILITIES / 4];
+    SHARED struct token_tables tables;
     SHARED uint32_t positions[WEBP_GROUP + 1], sums[WARP_LANES];
     struct webp_part part = args.groups[block_index()];
     const struct webp_encode_descriptor *image = args.images + part.image;
@@ -232,18 +230,15 @@ KERNEL(write_tokens, GROUP_THREADS, 4, struct webp_token_args)
     uint32_t own = 0, total;
     if (image->declined)
         return;
-    for (uint32_t i = thread; i < WEBP_PROBABILITIES / 4; i += GROUP_THREADS)
-        probabilities[i] = ((const uint32_t *)image->probabilities)[i];
     if (thread < size) {
-        own = image->token_counts[part.first + thread];
-        own = own & SKIPPED && image->uses_skip ? 0 : own & ~SKIPPED;
+        uint32_t counts = image->token_counts[part.first + thread];
+        own = counts & COUNT_SKIPPED && image->uses_skip ? 0 : token_count_of(counts);
     }
     uint32_t at = group->coefficients + block_scan(own, &total, sums);
     if (thread <= WEBP_GROUP)
         positions[thread] = at;
-    block_barrier();
-    write_levels(image, part.first, size, (const uint8_t *)probabilities,
-                 &stages[thread / WARP_LANES], positions);
+    make_token_tables(&tables, image->probabilities);
+    write_levels(image, part.first, size, &tables, &stages[thread / WARP_LANES], positions);
     write_modes(image, part.first, size, group->modes, sums);
 }
 

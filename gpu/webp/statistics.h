@@ -7,49 +7,27 @@
  */
 #pragma once
 
+#include "gpu/webp/records.h"
 #include "gpu/webp/tables.h"
-#include "gpu/webp/tokens.h"
 
 #define COUNT_FULL 0xFFFEu
 
 /* ---- counting ---- */
 
-/* Levels of each class, and ends of blocks, in each cell. */
-struct class_counts {
-    uint32_t of[CELLS * CLASSES];
-};
-
-/* Counts the levels of a macroblock. Returns the number of their tokens. */
-SIMT uint32_t count_macroblock(struct class_counts *counts,
-                               const struct webp_encode_descriptor *image, uint32_t macroblock)
-{
-    struct block_lanes blocks = block_lanes_of(image, macroblock);
-    const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
-    uint32_t mask = blocks.full, empty = blocks.present & ~blocks.full, tokens = 0;
-    if (empty >> lane_index() & 1) {
-        (void)atomic_add(&counts->of[empty_cell(&blocks) * CLASSES + CLASS_END], 1);
-        tokens = 1;
-    }
-    while (mask) {
-        struct level_lane of = next_levels(&blocks, &mask, levels);
-        if (of.coded)
-            (void)atomic_add(&counts->of[of.cell * CLASSES + class_of(of.size)], 1);
-        if (of.ends)
-            (void)atomic_add(&counts->of[of.end_cell * CLASSES + CLASS_END], 1);
-        tokens += level_tokens(&of);
-    }
-    return warp_sum(tokens);
-}
-
 /* Writes the counts of the tokens in a cell: 11. Each has the number of tokens in the upper half,
  * and of those that are 1 in the lower half. */
-DEVICE void count_tokens_of_cell(const uint32_t counts[CLASSES], bool has_check, uint32_t *to)
+DEVICE void count_tokens_of_cell(const struct record_tables *tables, uint32_t cell, uint32_t *to)
 {
-    uint32_t from[CLASSES]; /* levels from a class on */
+    uint32_t counts[CLASSES], from[CLASSES]; /* from: levels from a class on */
+    for (int i = 0; i < CLASSES; i++) {
+        counts[i] = 0;
+        for (int j = 0; j < COUNT_COPIES; j++)
+            counts[i] += tables->counts[j][cell * CLASSES + (uint32_t)i];
+    }
     from[CLASS_END] = 0;
     for (int i = CLASS_END - 1; i >= 0; i--)
         from[i] = from[i + 1] + counts[i];
-    uint32_t checks = has_check ? from[0] : 0, large = counts[3] + counts[4];
+    uint32_t checks = cell_has_check(cell) ? from[0] : 0, large = counts[3] + counts[4];
     to[0] = (checks + counts[CLASS_END]) << 16 | checks;
     to[1] = from[0] << 16 | from[1];
     to[2] = from[1] << 16 | from[2];
@@ -103,22 +81,30 @@ DEVICE struct token_classes token_classes_of(uint32_t probability)
     return of;
 }
 
+DEVICE uint32_t class_of_record(const struct record *of)
+{
+    if (of->level != 0)
+        return class_of((uint32_t)(of->level < 0 ? -of->level : of->level));
+    uint32_t code = of->code % CODE_NEGATIVE;
+    return code == CODE_END ? CLASS_END : class_of(code);
+}
+
 /* Returns how many of the first *left tokens with the probability in a macroblock are 1, and
  * subtracts these tokens from *left. */
 SIMT uint32_t ones_of_macroblock(const struct webp_encode_descriptor *image, uint32_t macroblock,
                                  const struct token_classes *probability, uint32_t *left)
 {
-    struct block_lanes blocks = block_lanes_of(image, macroblock);
-    const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
-    uint32_t mask = blocks.present, ones = 0;
-    while (mask && *left > 0) {
-        struct level_lane of = next_levels(&blocks, &mask, levels);
-        uint32_t bit = 1u << class_of(of.size), total;
-        bool is_level = of.coded && of.cell == probability->cell && (probability->all & bit) != 0;
-        bool is_end =
-            of.ends && of.end_cell == probability->cell && (probability->all >> CLASS_END & 1) != 0;
-        uint32_t below = warp_scan((uint32_t)is_level + (uint32_t)is_end, &total);
-        ones += warp_sum(is_level && (probability->ones & bit) != 0 && below < *left);
+    const uint16_t *records = image->records + (size_t)macroblock * WEBP_LEVELS;
+    uint32_t count = record_count_of(image->token_counts[macroblock]), ones = 0;
+    for (uint32_t first = 0; first<count && * left> 0; first += WARP_LANES) {
+        uint32_t i = first + (uint32_t)lane_index();
+        struct record of = read_record(image, macroblock, i < count ? records[i] : 0);
+        uint32_t bit = 1u << class_of_record(&of);
+        bool counts = i < count && of.cell == probability->cell && (probability->all & bit) != 0;
+        uint32_t all = warp_ballot(counts), total = (uint32_t)count_bits(all);
+        uint32_t below = (uint32_t)count_bits(all & ((1u << lane_index()) - 1));
+        bool is_one = counts && (probability->ones & bit) != 0 && below < *left;
+        ones += (uint32_t)count_bits(warp_ballot(is_one));
         *left -= total < *left ? total : *left;
     }
     return ones;

@@ -12,7 +12,8 @@
 #include "gpu/simt/simt.h"
 #include "gpu/webp/encode_impl.h"
 
-/* A token: its probability, and its bit. */
+/* A token: its probability, and its bit. The probabilities of all tokens are known when tokens are
+ * written. */
 #define TOKEN_BIT 0x100u
 
 #define CELLS              96 /* 4 types of blocks, 8 bands, 3 contexts */
@@ -34,8 +35,8 @@
 #define SIZE_SMALL      4 /* The class of a smaller level is its size. */
 #define SIZE_WITH_EXTRA 11
 
-#define BLOCK_LANES  16
-#define BLOCKS       25 /* luma DC, 16 of luma, 4 of U, 4 of V */
+#define BLOCK_LEVELS 16
+#define BLOCKS       25 /* of a macroblock: luma DC, 16 of luma, 4 of U, 4 of V */
 #define CHROMA_BLOCK 17
 
 DEVICE uint32_t class_of(uint32_t size)
@@ -46,15 +47,6 @@ DEVICE uint32_t class_of(uint32_t size)
         return size <= 6 ? CLASS_5 : CLASS_7;
     uint32_t octave = (uint32_t)highest_bit(size - 3) + 4;
     return octave < CLASS_END - 1 ? octave : CLASS_END - 1;
-}
-
-/* Returns the tokens of a level of the class, without the one that says that there is a level. 5
- * bits per class: 1, 3, 5, 6, 6, 7, 8, 10, 11, 12, 18. */
-DEVICE uint32_t class_tokens(uint32_t class_index)
-{
-    const uint64_t counts = 1 | 3 << 5 | 5 << 10 | 6 << 15 | 6 << 20 | 7 << 25 | 8ull << 30 |
-                            10ull << 35 | 11ull << 40 | 12ull << 45 | 18ull << 50;
-    return (uint32_t)(counts >> 5 * class_index) & 31;
 }
 
 /* The band of a coefficient by its index in coding order. */
@@ -76,138 +68,157 @@ DEVICE bool cell_has_check(uint32_t cell)
     return cell % 3 > 0 || band == 0 || (type == LUMA_AC && band == 1);
 }
 
-/* ---- blocks ---- */
-
-/* The blocks of a macroblock, one per lane. */
-struct block_lanes {
-    uint32_t present, full;        /* bit b: block b exists; it has levels */
-    uint32_t type, first, context; /* of the lane's block; first: index of its first level */
-};
-
-/* Returns the context of the luma DC block: whether the nearest macroblock with such a block has
- * levels in it. Looks at `count` macroblocks before `luma`, `step` apart. */
-SIMT uint32_t dc_context(const struct webp_luma *luma, uint32_t count, uint32_t step)
-{
-    for (uint32_t i = 0; i < count; i += WARP_LANES) {
-        uint32_t at = i + (uint32_t)lane_index();
-        const struct webp_luma *other = luma - (size_t)(at + 1) * step;
-        bool is_16x16 = at < count && other->is_16x16;
-        uint32_t nonzero = is_16x16 ? other->nonzero : 0, found = warp_ballot(is_16x16);
-        if (found)
-            return warp_read(nonzero, lowest_bit(found)) >> 24 & 1;
-    }
-    return 0;
-}
-
 /* Whether a macroblock has levels. */
 DEVICE bool has_levels(const struct webp_encode_descriptor *image, uint32_t macroblock)
 {
     return image->luma[macroblock].nonzero != 0 || (image->chroma[macroblock] & 255) != 0;
 }
 
-SIMT struct block_lanes block_lanes_of(const struct webp_encode_descriptor *image,
-                                       uint32_t macroblock)
+/* ---- records ---- */
+
+/* The levels of a macroblock up to the last ones of its blocks, and the ends of the blocks, as
+ * records of 16 bits in coding order: the cell, a code, and whether a token says that there is a
+ * level. The code is the size of the level, and a bit for its sign; or that the block ends.
+ *
+ * Larger levels do not fit: their records have the index of the level in the macroblock, and the
+ * context. */
+#define RECORD_CODE     7 /* position of the code */
+#define RECORD_CODES    32
+#define CODE_NEGATIVE   16u
+#define CODE_END        11u
+#define RECORD_CHECK    0x1000u
+#define RECORD_LARGE    0x8000u
+#define RECORD_CONTEXT  9 /* position of the context */
+#define RECORD_CELL_SET 127u
+#define RECORD_LEVELS   511u
+
+/* In token_counts[]: the tokens of the coefficients, the records, and whether there are no levels.
+ */
+#define COUNT_RECORDS 16 /* position */
+#define COUNT_SKIPPED 0x80000000u
+
+DEVICE uint32_t token_count_of(uint32_t counts)
 {
-    struct block_lanes of = {0, 0, 0, 0, 0};
-    uint32_t columns = image->columns, x = macroblock % columns, y = macroblock / columns;
-    uint32_t lane = (uint32_t)lane_index();
-    const struct webp_luma *luma = image->luma + macroblock;
-    const webp_chroma *chroma = image->chroma + macroblock;
-    uint32_t is_16x16 = luma->is_16x16, nonzero = luma->nonzero, uv = *chroma & 255;
-    uint32_t above = y > 0 ? luma[-(int)columns].nonzero : 0, left = x > 0 ? luma[-1].nonzero : 0;
-    uint32_t uv_above = y > 0 ? chroma[-(int)columns] : 0, uv_left = x > 0 ? chroma[-1] : 0;
-    uint32_t dc = 0;
-    if (is_16x16)
-        dc = dc_context(luma, x, 1) + dc_context(luma, y, columns);
-    of.present = is_16x16 ? (1u << BLOCKS) - 1 : (1u << BLOCKS) - 2;
-    of.full = (nonzero >> 24 & is_16x16) | (nonzero & 0xFFFF) << 1 | uv << CHROMA_BLOCK;
-    if (lane == 0) {
-        of.type = LUMA_DC;
-        of.context = dc;
-    } else if (lane < CHROMA_BLOCK) {
-        uint32_t b = lane - 1;
-        of.type = is_16x16 ? LUMA_AC : LUMA;
-        of.first = is_16x16;
-        of.context = ((b >= 4 ? nonzero >> (b - 4) : above >> (b + 12)) & 1) +
-                     ((b % 4 > 0 ? nonzero >> (b - 1) : left >> (b + 3)) & 1);
-    } else if (lane < BLOCKS) {
-        uint32_t b = lane - CHROMA_BLOCK;
-        of.type = CHROMA;
-        of.context = ((b & 2 ? uv >> (b - 2) : uv_above >> (b + 2)) & 1) +
-                     ((b & 1 ? uv >> (b - 1) : uv_left >> (b + 1)) & 1);
-    }
-    return of;
+    return counts & 0xFFFF;
+}
+DEVICE uint32_t record_count_of(uint32_t counts)
+{
+    return counts >> COUNT_RECORDS & 511;
 }
 
-/* The cell of the end of the lane's block if it has no levels. */
-SIMT uint32_t empty_cell(const struct block_lanes *blocks)
-{
-    return cell_of(blocks->type, blocks->first, blocks->context);
-}
-
-/* ---- levels ---- */
-
-/* The level of a lane: lanes 0 to 15 have those of a block, lanes 16 to 31 those of the next. */
-struct level_lane {
-    int block;           /* the lowest one if there is no next */
-    uint32_t cell, size; /* size: without the sign */
-    uint32_t end_cell;   /* of the end of the block */
-    bool negative;
-    bool coded; /* It has tokens. */
-    bool check; /* One of them says that there is a level. */
-    bool ends;  /* The end of the block follows, or comes instead. */
+/* A record that is read. */
+struct record {
+    uint32_t cell, code; /* code: without the sign, if the level is large */
+    int level;           /* if it is large */
+    bool check;
 };
 
-/* Takes the lowest two blocks from *mask, and loads their levels. levels: of the macroblock */
-SIMT struct level_lane next_levels(const struct block_lanes *blocks, uint32_t *mask,
-                                   const int16_t *levels)
+/* The type of the block of a level. */
+DEVICE uint32_t type_of(uint32_t block, bool is_16x16)
 {
-    struct level_lane of;
-    uint32_t n = (uint32_t)lane_index() % BLOCK_LANES, rest = *mask & (*mask - 1);
-    bool high = lane_index() >= BLOCK_LANES, present = !high || rest;
-    int block = lowest_bit(high && rest ? rest : *mask);
-    of.block = block;
-    *mask = rest & (rest - 1);
-    uint32_t own = warp_read(blocks->type | blocks->first << 2 | blocks->context << 3, block);
-    uint32_t type = own & 3, first = own >> 2 & 1, context = own >> 3;
-    int level = present && n >= first ? levels[block * BLOCK_LANES + (int)n] : 0;
-    uint32_t coded = warp_ballot(level != 0);
-    int last = highest_bit(high ? coded >> 16 : coded & 0xFFFF);
-    of.negative = level < 0;
-    of.size = (uint32_t)(of.negative ? -level : level);
-    uint32_t before = warp_read_up(of.size, 1);
-    if (n > first)
-        context = before < 2 ? before : 2;
-    of.cell = cell_of(type, band_of(n), context);
-    of.coded = n >= first && (int)n <= last;
-    of.check = of.coded && (n == first || context > 0);
-    of.ends = of.coded ? (int)n == last && n < 15 : present && n == first && last < 0;
-    of.end_cell = of.coded
-                      ? cell_of(type, band_of((n + 1) % BLOCK_LANES), of.size < 2 ? of.size : 2)
-                      : of.cell;
+    return block == 0 ? LUMA_DC : block >= CHROMA_BLOCK ? CHROMA : is_16x16 ? LUMA_AC : LUMA;
+}
+
+DEVICE struct record read_record(const struct webp_encode_descriptor *image, uint32_t macroblock,
+                                 uint32_t bits)
+{
+    struct record of = {bits & RECORD_CELL_SET, bits >> RECORD_CODE & (RECORD_CODES - 1), 0,
+                        (bits & RECORD_CHECK) != 0};
+    if (!(bits & RECORD_LARGE))
+        return of;
+    uint32_t index = bits & RECORD_LEVELS;
+    uint32_t type = type_of(index / BLOCK_LEVELS, image->luma[macroblock].is_16x16);
+    of.level = image->levels[(size_t)macroblock * WEBP_LEVELS + index];
+    of.cell = cell_of(type, band_of(index % BLOCK_LEVELS), bits >> RECORD_CONTEXT & 3);
+    of.check = cell_has_check(of.cell);
     return of;
-}
-
-/* Number of tokens of a lane. */
-SIMT uint32_t level_tokens(const struct level_lane *of)
-{
-    uint32_t count = of->coded ? class_tokens(class_of(of->size)) : 0;
-    return count + of->check + of->ends;
-}
-
-/* Number of tokens of a macroblock without levels. */
-DEVICE uint32_t empty_tokens(const struct webp_luma *luma)
-{
-    return BLOCKS - 1 + luma->is_16x16;
 }
 
 /* ---- writing ---- */
 
+/* The probabilities of a cell, and fixed ones. */
+#define P_159   11
+#define P_165   12
+#define P_145   13
+#define P_128   14
+#define P_COUNT 16
+#define P_FIXED 0x8091A59Fu /* from P_159 on */
+/* The tokens of a code: 5 bits each, an index of a probability and the bit, the first token in the
+ * lowest bits; and from bit 56 on, their number. The first says that there is a level. */
+#define PATTERN_BITS  5
+#define PATTERN_COUNT 56
+
+/* What write_tokens shares in a block of threads. */
+struct token_tables {
+    uint64_t patterns[RECORD_CODES];
+    uint8_t probabilities[CELLS][P_COUNT];
+};
+
+struct token_pattern {
+    uint64_t tokens;
+    uint32_t count;
+};
+
+DEVICE void add_token(struct token_pattern *pattern, uint32_t index, bool bit)
+{
+    pattern->tokens |= (uint64_t)(index | (bit ? 16u : 0)) << PATTERN_BITS * pattern->count++;
+}
+
+/* Adds the tokens of a size from 5 to 10 after the first ones. */
+DEVICE void add_medium(struct token_pattern *pattern, uint32_t size)
+{
+    add_token(pattern, 6, false);
+    add_token(pattern, 7, size > 6);
+    if (size <= 6) {
+        add_token(pattern, P_159, size > 5);
+        return;
+    }
+    add_token(pattern, P_165, size > 8);
+    add_token(pattern, P_145, !(size & 1));
+}
+
+DEVICE uint64_t pattern_of(uint32_t code)
+{
+    struct token_pattern pattern = {0, 0};
+    uint32_t size = code % CODE_NEGATIVE;
+    add_token(&pattern, 0, size != CODE_END);
+    if (size < CODE_END)
+        add_token(&pattern, 1, size > 0);
+    if (size < CODE_END && size > 0) {
+        add_token(&pattern, 2, size > 1);
+        if (size > 1)
+            add_token(&pattern, 3, size > SIZE_SMALL);
+        if (size > SIZE_SMALL)
+            add_medium(&pattern, size);
+        else if (size > 1)
+            add_token(&pattern, 4, size > 2);
+        if (size > 2 && size <= SIZE_SMALL)
+            add_token(&pattern, 5, size > 3);
+        add_token(&pattern, P_128, code >= CODE_NEGATIVE);
+    }
+    return pattern.tokens | (uint64_t)pattern.count << PATTERN_COUNT;
+}
+
+/* Makes the tables: a block of threads. probabilities: of the image */
+SIMT void make_token_tables(struct token_tables *tables, const uint8_t *probabilities)
+{
+    uint32_t thread = (uint32_t)thread_index();
+    if (thread < RECORD_CODES)
+        tables->patterns[thread] = pattern_of(thread);
+    for (uint32_t i = thread; i < CELLS * P_COUNT; i += (uint32_t)block_threads()) {
+        uint32_t cell = i / P_COUNT, index = i % P_COUNT;
+        tables->probabilities[cell][index] = index < CELL_PROBABILITIES
+                                                 ? probabilities[cell * CELL_PROBABILITIES + index]
+                                                 : (uint8_t)(P_FIXED >> 8 * (index - P_159) % 32);
+    }
+    block_barrier();
+}
+
 /* Tokens that a warp writes in order: aligned units of 16 bytes as soon as they are full. */
-#define STAGE_TOKENS 2048
+#define STAGE_TOKENS 1024
 #define UNIT_TOKENS  8
 /* A level has so many tokens at most. */
-#define LEVEL_TOKENS_MAX 20
+#define LEVEL_TOKENS_MAX 19
 
 struct token_stage {
     words4 units[STAGE_TOKENS / UNIT_TOKENS]; /* the first has the first token to write */
@@ -215,18 +226,19 @@ struct token_stage {
 
 struct token_writer {
     uint16_t *stage; /* the tokens of a struct token_stage */
-    const uint8_t *probabilities;
+    const struct token_tables *tables;
     uint16_t *to;         /* where stage[0] goes: aligned to 16 */
     uint32_t start, fill; /* in stage[] */
 };
 
 /* at: the first token, of an array aligned to 16 */
-SIMT struct token_writer token_writer_at(struct token_stage *stage, const uint8_t *probabilities,
-                                         uint16_t *tokens, uint32_t at)
+SIMT struct token_writer token_writer_at(struct token_stage *stage,
+                                         const struct token_tables *tables, uint16_t *tokens,
+                                         uint32_t at)
 {
     struct token_writer writer;
     writer.stage = (uint16_t *)stage->units;
-    writer.probabilities = probabilities;
+    writer.tables = tables;
     writer.to = tokens + at / UNIT_TOKENS * UNIT_TOKENS;
     writer.start = writer.fill = at % UNIT_TOKENS;
     return writer;
@@ -262,14 +274,9 @@ SIMT void flush_tokens(struct token_writer *writer, bool at_end)
     writer->fill = rest;
 }
 
-/* A lane's place in the staged tokens. */
-struct token_place {
-    uint16_t *at;
-};
-
-SIMT void put_token(struct token_place *to, bool bit, uint32_t probability)
+DEVICE uint16_t token_of(uint32_t probability, bool bit)
 {
-    *to->at++ = (uint16_t)(probability | (bit ? TOKEN_BIT : 0));
+    return (uint16_t)(probability | (bit ? TOKEN_BIT : 0));
 }
 
 /* The probabilities of the extra bits of levels from 11 on, from the first bit on, in the lowest
@@ -285,94 +292,61 @@ DEVICE uint32_t extra_probability(int bits, int index)
     return index == 8 ? 133 : index == 9 ? 130 : 129;
 }
 
-/* Puts the tokens of the size of a level from 11 on. p: the probabilities of its cell */
-SIMT void put_large(struct token_place *to, const uint8_t *p, uint32_t size)
+/* The extra bits of a large level. */
+DEVICE int extra_bits(uint32_t size)
 {
-    int octave = highest_bit(size - 3), bits = octave < 6 ? octave : 11;
-    uint32_t base = octave < 6 ? 3 + (1u << octave) : 3 + 64;
-    put_token(to, octave >= 5, p[8]);
-    if (octave < 5)
-        put_token(to, octave == 4, p[9]);
-    else
-        put_token(to, octave > 5, p[10]);
-    for (int i = 0; i < bits; i++)
-        put_token(to, (size - base) >> (bits - 1 - i) & 1, extra_probability(bits, i));
+    int octave = highest_bit(size - 3);
+    return octave < 6 ? octave : 11;
 }
 
-/* Puts the tokens of a lane's level, and of the end of its block. */
-SIMT void put_level(const struct token_writer *writer, uint16_t *at, const struct level_lane *of)
+/* The tokens of a large level: five, two of its class, the extra bits, and the sign. */
+DEVICE uint32_t large_tokens(const struct record *of, uint32_t size)
 {
-    struct token_place to = {at};
-    const uint8_t *p = writer->probabilities + of->cell * CELL_PROBABILITIES;
-    uint32_t size = of->size;
+    return (uint32_t)(of->check + 4 + 2 + extra_bits(size) + 1);
+}
+
+/* Puts the tokens of a large level. p: the probabilities of its cell */
+SIMT void put_large(uint16_t *to, const struct record *of, uint32_t size, const uint8_t *p)
+{
+    int bits = extra_bits(size);
+    uint32_t base = bits < 6 ? 3 + (1u << bits) : 3 + 64;
     if (of->check)
-        put_token(&to, true, p[0]);
-    if (of->coded)
-        put_token(&to, size > 0, p[1]);
-    if (size > 0)
-        put_token(&to, size > 1, p[2]);
-    if (size > 1)
-        put_token(&to, size > SIZE_SMALL, p[3]);
-    if (size > 1 && size <= SIZE_SMALL)
-        put_token(&to, size > 2, p[4]);
-    if (size > 2 && size <= SIZE_SMALL)
-        put_token(&to, size > 3, p[5]);
-    if (size > SIZE_SMALL) {
-        put_token(&to, size >= SIZE_WITH_EXTRA, p[6]);
-        if (size < SIZE_WITH_EXTRA) {
-            put_token(&to, size > 6, p[7]);
-            put_token(&to, size > 6 ? size > 8 : size > 5, size > 6 ? 165 : 159);
-            if (size > 6)
-                put_token(&to, !(size & 1), 145);
-        } else {
-            put_large(&to, p, size);
-        }
-    }
-    if (size > 0)
-        put_token(&to, of->negative, 128);
-    if (of->ends)
-        put_token(&to, false, writer->probabilities[of->end_cell * CELL_PROBABILITIES]);
+        *to++ = token_of(p[0], true);
+    *to++ = token_of(p[1], true);
+    *to++ = token_of(p[2], true);
+    *to++ = token_of(p[3], true);
+    *to++ = token_of(p[6], true);
+    *to++ = token_of(p[8], bits >= 5);
+    *to++ = bits < 5 ? token_of(p[9], bits == 4) : token_of(p[10], bits > 5);
+    for (int i = 0; i < bits; i++)
+        *to++ = token_of(extra_probability(bits, i), (size - base) >> (bits - 1 - i) & 1);
+    *to = token_of(128, of->level < 0);
 }
 
-/* Appends the tokens of a macroblock. count: of these tokens */
+/* Appends the tokens of a macroblock. count: of its records */
 SIMT void put_macroblock(struct token_writer *writer, const struct webp_encode_descriptor *image,
                          uint32_t macroblock, uint32_t count)
 {
-    struct block_lanes blocks = block_lanes_of(image, macroblock);
-    const int16_t *levels = image->levels + (size_t)macroblock * WEBP_LEVELS;
-    int lane = lane_index();
-    if (writer->fill + count > STAGE_TOKENS)
-        flush_tokens(writer, false);
-    bool fits = writer->fill + count <= STAGE_TOKENS;
-    /* The ends of blocks without levels come last, if all tokens are staged until then. */
-    uint32_t empty = fits ? blocks.present & ~blocks.full : 0;
-    uint32_t mask = blocks.present & ~empty, end = writer->fill, own = empty >> lane & 1;
-    while (mask) {
-        uint32_t total;
-        struct level_lane of = next_levels(&blocks, &mask, levels);
-        uint32_t below = warp_scan(level_tokens(&of), &total);
-        uint32_t skipped = (uint32_t)count_bits(empty & ((1u << of.block) - 1));
-        put_level(writer, writer->stage + end + below + skipped, &of);
-        /* Each block's lane keeps the number of its tokens. */
-        uint32_t low = warp_read(below, BLOCK_LANES);
-        int first = (int)warp_read((uint32_t)of.block, 0);
-        int second = (int)warp_read((uint32_t)of.block, BLOCK_LANES);
-        own = lane == second ? total - low : own;
-        own = lane == first ? low + (first == second ? total - low : 0) : own;
-        end += total;
-        if (!fits && end > STAGE_TOKENS - WARP_LANES * LEVEL_TOKENS_MAX) {
-            writer->fill = end;
+    const struct token_tables *tables = writer->tables;
+    const uint16_t *records = image->records + (size_t)macroblock * WEBP_LEVELS;
+    for (uint32_t first = 0; first < count; first += WARP_LANES) {
+        uint32_t i = first + (uint32_t)lane_index(), total;
+        uint32_t bits = i < count ? records[i] : 0;
+        struct record of = read_record(image, macroblock, bits);
+        uint32_t size = (uint32_t)(of.level < 0 ? -of.level : of.level);
+        uint64_t pattern = tables->patterns[of.code];
+        uint32_t tokens = (uint32_t)(pattern >> PATTERN_COUNT) - !of.check;
+        pattern >>= of.check ? 0 : PATTERN_BITS;
+        tokens = bits & RECORD_LARGE ? large_tokens(&of, size) : tokens;
+        uint16_t *to = writer->stage + writer->fill + warp_scan(i < count ? tokens : 0, &total);
+        const uint8_t *p = tables->probabilities[of.cell];
+        if (bits & RECORD_LARGE)
+            put_large(to, &of, size, p);
+        else if (i < count)
+            for (uint32_t j = 0; j < tokens; j++, pattern >>= PATTERN_BITS)
+                to[j] = token_of(p[pattern & 15], pattern >> 4 & 1);
+        writer->fill += total;
+        if (writer->fill > STAGE_TOKENS - WARP_LANES * LEVEL_TOKENS_MAX)
             flush_tokens(writer, false);
-            end = writer->fill;
-        }
     }
-    if (fits) {
-        uint32_t at = writer->fill + warp_scan(own, &own);
-        if (empty >> lane & 1) {
-            struct token_place to = {writer->stage + at};
-            put_token(&to, false, writer->probabilities[empty_cell(&blocks) * CELL_PROBABILITIES]);
-        }
-        end = writer->fill + count;
-    }
-    writer->fill = end;
 }
