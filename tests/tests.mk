@@ -12,7 +12,7 @@ FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/%hook.c tests/fault
              $(wildcard tests/faults/*.c)))
 SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
 BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
-           $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/jpeg_device_main.c,$(wildcard tests/tools/*_main.c)))
+           $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/%_device_main.c,$(wildcard tests/tools/*_main.c)))
 
 $(O)/tests/%.o $(O)/tests/%.so: private COUNT =
 # cmocka passes each test a state that most do not use.
@@ -70,9 +70,9 @@ $(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
 
 # ---- the CUDA engine without a device ------------------------------------------------------------
 # gpu/ compiled for CUDA, without kernels, against the stand-in runtime of the tests
-# (tests/cuda/cuda_runtime.h). The kernels of gpu/jpeg/ and gpu/png/ are compiled as C and run on the host
+# (tests/cuda/cuda_runtime.h). The kernels of the codecs are compiled as C and run on the host
 # (tests/cuda/simt.c).
-STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard gpu/jpeg/*.cu gpu/png/*.cu) \
+STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard $(foreach c,jpeg png webp,gpu/$(c)/*.cu)) \
                    $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
 STANDIN_LIB    = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
@@ -120,7 +120,7 @@ $(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%
 
 # The tests of kernels, which call the CUDA runtime themselves, also run on a device.
 DEVICE_TESTS = $(if $(call have,CUDA),$(patsubst tests/cuda/%.c,$(O)/tests/device/%,\
-                 $(wildcard tests/cuda/test_jpeg*.c tests/cuda/test_png*.c) tests/cuda/test_passes.c))
+                 $(wildcard $(foreach c,jpeg png webp,tests/cuda/test_$(c)*.c)) tests/cuda/test_passes.c))
 $(O)/tests/device/test_passes: $(O)/tests/device/pass_rig.o
 $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	$(call compile,-I$(CUDA_HOME)/include)
@@ -135,11 +135,11 @@ $(O)/tests/tools/system_service.inc: tests/tools/system_service.calls
 	@mkdir -p $(@D)
 	@sed 's/.*/#ifdef __NR_&\n__NR_&,\n#endif/' $< > $@
 $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
-# A tool that calls the CUDA runtime. Without CUDA, it runs the kernels on the host.
-JPEG_DEVICE = $(O)/tests/tools/jpeg_device
-$(O)/tests/tools/jpeg_device_main.o: tests/tools/jpeg_device_main.c $(O)/flags
+# Tools that call the CUDA runtime. Without CUDA, they run the kernels on the host.
+DEVICE_TOOLS = $(patsubst tests/tools/%_main.c,$(O)/tests/tools/%,$(wildcard tests/tools/*_device_main.c))
+$(DEVICE_TOOLS:%=%_main.o): $(O)/%.o: %.c $(O)/flags
 	$(if $(call have,CUDA),$(call compile,-I$(CUDA_HOME)/include),$(call compile_standin))
-$(JPEG_DEVICE): $(O)/tests/tools/jpeg_device_main.o $(TEST_LIB) $(if $(call have,CUDA),$(LIBRARY),$(STANDIN_LIB))
+$(DEVICE_TOOLS): $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(if $(call have,CUDA),$(LIBRARY),$(STANDIN_LIB))
 	$(link_test)
 
 # ---- benchmarks ----------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
 build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 DAEMONS = $(FAULTY) $(FAULTY_CODEC) $(LATER) $(STANDIN_DAEMON)
 build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(DAEMONS) $(O)/tests/faults/faults $(STANDIN_TESTS) \
-             $(DEVICE_TESTS) $(JPEG_DEVICE)
+             $(DEVICE_TESTS) $(DEVICE_TOOLS)
 run-check: build-tests
 	@tests/run.sh $(O)
 
