@@ -165,6 +165,7 @@ $(PNG_BENCH) $(O)/tests/bench/bench_png.o: $(O)/tests/bench/png_peers
 $(PNG_BENCH) $(O)/tests/bench/bench_png.o: private CFLAGS_ALL += \
     $(if $(filter spng,$(PNG_PEERS)),-DHAVE_SPNG) $(if $(filter libdeflate,$(PNG_PEERS)),-DHAVE_LIBDEFLATE)
 $(O)/tests/bench/png_device.o: private CPPFLAGS_ALL += $(if $(call have,CUDA),-I$(CUDA_HOME)/include)
+$(O)/tests/bench/bench_webp.o: private CPPFLAGS_ALL += $(if $(call have,CUDA),-I$(CUDA_HOME)/include)
 $(O)/tests/bench/bench_png: $(PNG_BENCH)
 $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PNG_PEERS))
 
@@ -345,6 +346,8 @@ bench-jpeg: commands = $(bench) --folder "$(FOLDER)" $(BENCH)
 ## bench-png: compare PNG with libpng, libspng, zlib and libdeflate: FOLDER=; BENCH=read: ms per megapixel of reading; BENCH=device: the codec of a GPU; BENCH=curve: every level, filter and strategy
 bench-png: packages = png
 bench-png: commands = $(bench) $(folder) $(BENCH)
+## bench-webp: compare the WebP encoder of a GPU with libwebp: FOLDER=, BENCH="--quality 95"
+bench-webp: commands = $(bench) device $(folder) $(BENCH)
 ## bench-formats: compare WebP and AVIF at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=
 bench-formats: packages = bench-formats
 bench-formats: programs = all $(bench)
