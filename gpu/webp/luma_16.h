@@ -153,6 +153,7 @@ SIMT bool code_dc(struct luma_shared *shared, const struct webp_segment *segment
     bool any = warp_any(level != 0);
     value = hadamard_step(hadamard_step(value, 4), 8);
     value = hadamard_step(hadamard_step(value, 1), 2);
+    warp_barrier();
     if (lane_index() == p) {
         shared->dc_levels[coding_order[index]] = (int16_t)level;
         shared->dc[p] = (value + 3) >> 3;
