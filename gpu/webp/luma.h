@@ -72,7 +72,7 @@ SIMT void start_luma_row(struct luma_shared *shared, uint32_t y)
 SIMT const uint64_t *luma_edge_above(const struct mode_row *row, uint32_t x)
 {
     uint32_t lane = (uint32_t)lane_index(), columns = row->image->columns;
-    if (row->y == 0 || x >= columns || lane > 4 || (lane == 4 && x + 1 == columns))
+    if (row->y == 0 || x >= columns || lane >= WEBP_EDGE_WORDS)
         return NULL;
     return row->image->luma_edges + (row_start(row) - columns + x) * WEBP_EDGE_WORDS + lane;
 }
@@ -89,12 +89,12 @@ SIMT void code_luma_row(struct mode_shared *of_block, uint32_t warp, const struc
     uint8_t *memory = (uint8_t *)of_block;
     struct luma_shared *shared = (struct luma_shared *)(void *)of_block->warps[warp];
     struct luma_lane lane = luma_lane_of(warp * (uint32_t)sizeof of_block->warps[0]);
-    struct luma_macroblock macroblock = {0, NULL, 0, {0, 0}, 0, 0, 0, false, false};
+    struct luma_macroblock macroblock = {0};
     uint32_t columns = row->image->columns, next;
     words2 source = load_source(row, 0);
     uint32_t alpha = row->image->alphas[row_start(row)];
-    const uint64_t *at = luma_edge_above(row, 0);
-    uint64_t edge = at ? poll_alone(at) : 0;
+    macroblock.next_at = luma_edge_above(row, 0);
+    macroblock.next_edge = macroblock.next_at ? poll_alone(macroblock.next_at) : 0;
     start_luma_row(shared, row->y);
     NO_UNROLL
     for (; macroblock.x < columns; macroblock.x++) {
@@ -107,17 +107,17 @@ SIMT void code_luma_row(struct mode_shared *of_block, uint32_t warp, const struc
         }
         macroblock.source[0] = source.x;
         macroblock.source[1] = source.y;
-        edge = await_edge(at, edge);
+        uint64_t edge = await_edge(macroblock.next_at, macroblock.next_edge);
         place_around(shared, row, &macroblock, edge);
         /* These loads take as long as the choice of the modes. */
         next = macroblock.x + 1 < columns ? macroblock.x + 1 : 0;
         source = load_source(row, next);
         alpha = row->image->alphas[row_start(row) + next];
-        at = luma_edge_above(row, macroblock.x + 1);
-        edge = at ? poll_alone(at) : 0;
+        macroblock.next_at = luma_edge_above(row, macroblock.x + 1);
+        macroblock.next_edge = macroblock.next_at ? poll_alone(macroblock.next_at) : 0;
         choose_16x16(shared, row, &macroblock);
         if (!macroblock.is_16x16)
-            try_4x4(memory, row, &lane, &macroblock);
+            try_4x4(shared, memory, row, &lane, &macroblock);
         if (macroblock.is_16x16)
             code_16x16(shared, row, &lane.quantiser, &macroblock);
         store_luma(shared, row, &macroblock);

@@ -58,30 +58,23 @@ struct luma_macroblock {
     uint32_t source[2]; /* lane l: 8 samples of row l / 2, from column l % 2 * 8 on */
     uint32_t best16;    /* score of the best 16 x 16 mode */
     int mode16, dc16;
-    bool has_dc_levels; /* of 16 x 16 prediction */
+    const uint64_t *next_at; /* the lane's word of the edge above the next macroblock, or NULL */
+    uint64_t next_edge;      /* the word; it may not be valid yet */
+    bool has_dc_levels;      /* of 16 x 16 prediction */
     bool is_16x16;
 };
 
 /* Writes the source, and the samples and modes above, to shared memory. edge: of lanes 0 to 3 the
- * words of the macroblock above, of lane 4 the first word of the next one. */
+ * words of the macroblock above. */
 SIMT void place_around(struct luma_shared *shared, const struct mode_row *row,
                        const struct luma_macroblock *macroblock, uint64_t edge)
 {
     int lane = lane_index();
-    uint32_t samples = (uint32_t)edge, last = warp_read(samples, 3) >> 24;
-    if (macroblock->x + 1 == row->image->columns && lane == 4)
-        samples = last * 0x01010101u;
-    if (row->y == 0)
-        samples = 0x7F7F7F7F;
     uint32_t *frame = (uint32_t *)(void *)shared->frame;
-    if (lane < 4)
+    if (lane < WEBP_EDGE_WORDS) {
+        frame[FRAME_AT(4 * lane, -1) / 4] = row->y > 0 ? (uint32_t)edge : 0x7F7F7F7F;
         shared->modes[MODES_AT(lane, -1)] = row->y > 0 ? (uint8_t)(edge >> 32 & 15) : MODE_DC;
-    if (lane < 5)
-        frame[FRAME_AT(4 * lane, -1) / 4] = samples;
-    /* The blocks at the right need the samples above the next macroblock, too. */
-    if (lane == 4)
-        frame[FRAME_AT(16, 3) / 4] = frame[FRAME_AT(16, 7) / 4] = frame[FRAME_AT(16, 11) / 4] =
-            samples;
+    }
     uint32_t *source = (uint32_t *)(void *)shared->source;
     int at = 4 * BLOCK_AT(lane % 2 * 2, lane / 8) + lane / 2 % 4;
     source[at] = macroblock->source[0];

@@ -12,6 +12,8 @@
 
 /* Steps by which the second half begins later. */
 #define HALF_DELAY 2
+/* The step of the first block at the right. */
+#define FIRST_RIGHT 3
 
 /* Offsets in luma_shared.predictors of a half. The samples around a block are numbered from the
  * lowest on the left (0 to 3) over the corner (4) to the last above (5 to 12). */
@@ -149,6 +151,25 @@ DEVICE uint32_t word_at(const uint8_t *memory, uint32_t offset)
     return *(const uint32_t *)(const void *)(memory + offset);
 }
 
+/* Writes the four samples above on the right of the macroblock to its frame, above all rows of
+ * blocks: the blocks at the right need them. Waits until the row above has them. So a row is less
+ * than two macroblocks later than the row above. In the last column, the last sample above repeats.
+ */
+SIMT void place_right(struct luma_shared *shared, const struct mode_row *row,
+                      struct luma_macroblock *macroblock)
+{
+    uint32_t *frame = (uint32_t *)(void *)shared->frame;
+    macroblock->next_edge = await_edge(macroblock->next_at, macroblock->next_edge);
+    uint32_t samples = warp_read((uint32_t)macroblock->next_edge, 0);
+    if (macroblock->x + 1 == row->image->columns)
+        samples = shared->frame[FRAME_AT(15, -1)] * 0x01010101u;
+    if (row->y == 0)
+        samples = 0x7F7F7F7F;
+    if (lane_index() < 4)
+        frame[FRAME_AT(16, 4 * lane_index() - 1) / 4] = samples;
+    warp_barrier();
+}
+
 /* Writes what the rows of the ten predictions consist of. */
 SIMT void place_predictors(uint8_t *memory, const struct luma_lane *lane,
                            const struct luma_block *block)
@@ -234,8 +255,8 @@ SIMT uint32_t mode_bits(const uint8_t *memory, const struct luma_lane *lane)
 }
 
 /* Tries 4 x 4 modes. Sets is_16x16 if they cost more than the best 16 x 16 mode. */
-SIMT void try_4x4(uint8_t *memory, const struct mode_row *row, const struct luma_lane *lane,
-                  struct luma_macroblock *macroblock)
+SIMT void try_4x4(struct luma_shared *shared, uint8_t *memory, const struct mode_row *row,
+                  const struct luma_lane *lane, struct luma_macroblock *macroblock)
 {
     uint32_t penalty = macroblock->penalty_4x4, total = 0;
     uint32_t limit = macroblock->best16 > penalty ? macroblock->best16 - penalty : 0;
@@ -243,6 +264,8 @@ SIMT void try_4x4(uint8_t *memory, const struct mode_row *row, const struct luma
     NO_UNROLL
     for (uint32_t step = 0; step < HALF_BLOCKS + HALF_DELAY; step++) {
         struct luma_block block = luma_block_of(step, delay);
+        if (step == FIRST_RIGHT)
+            place_right(shared, row, macroblock);
         place_predictors(memory, lane, &block);
         uint32_t mode = choose_4x4(memory, lane, &block, &total);
         if (total >= limit) {
