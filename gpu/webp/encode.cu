@@ -69,24 +69,32 @@ KERNEL(analyse, ANALYSE_THREADS, 8, struct webp_encode_args)
 
 KERNEL(choose_segments, WARP_LANES, 1, struct webp_encode_args)
 {
+    SHARED struct webp_frame frame;
     SHARED uint32_t map[WEBP_SEGMENTS];
     const struct webp_encode_descriptor *image = args.images + block_index();
-    struct webp_frame *frame = image->frame;
     struct clusters clusters;
     uint32_t counts[LANE_ALPHAS];
     int lane = lane_index();
+    UNROLL
     for (int i = 0; i < LANE_ALPHAS; i++)
         counts[i] = image->alpha_counts[lane * LANE_ALPHAS + i];
     find_clusters(&clusters, counts);
+    if (lane < WEBP_SEGMENTS)
+        set_quant(&frame.segments[lane], &clusters, image->quants);
+    warp_barrier();
     if (lane == 0)
-        set_frame(image, &clusters, map);
+        set_frame(&frame, &clusters, image->uv_alpha_sum, image->columns * image->rows, map);
     warp_barrier();
     if (lane < WEBP_SEGMENTS)
-        set_segment(&frame->segments[lane], frame);
+        set_segment(&frame.segments[lane], &frame);
+    UNROLL
     for (int i = 0; i < LANE_ALPHAS; i++) {
         int alpha = lane * LANE_ALPHAS + i;
-        frame->segment_of[alpha] = (uint8_t)map[cluster_of(&clusters, alpha)];
+        frame.segment_of[alpha] = (uint8_t)map[cluster_of(&clusters, alpha)];
     }
+    warp_barrier();
+    for (uint32_t i = (uint32_t)lane; i < sizeof frame / sizeof(uint32_t); i += WARP_LANES)
+        ((uint32_t *)(void *)image->frame)[i] = ((const uint32_t *)(const void *)&frame)[i];
 }
 
 /* ---- modes ---- */

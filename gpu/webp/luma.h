@@ -48,7 +48,7 @@ SIMT void move_right(struct luma_shared *shared)
         uint8_t sample = shared->frame[FRAME_AT(15, lane - 1)];
         shared->frame[FRAME_AT(-1, lane - 1)] = sample;
         if (lane > 0)
-            shared->left[0][left_at(lane - 1)] = sample;
+            shared->left[left_at(lane - 1)] = sample;
     }
     if (lane < 4)
         shared->modes[MODES_AT(-1, lane)] = shared->modes[MODES_AT(3, lane)];
@@ -60,7 +60,7 @@ SIMT void start_luma_row(struct luma_shared *shared, uint32_t y)
     int lane = lane_index();
     warp_barrier();
     if (lane < 16)
-        shared->frame[FRAME_AT(-1, lane)] = shared->left[0][left_at(lane)] = 129;
+        shared->frame[FRAME_AT(-1, lane)] = shared->left[left_at(lane)] = 129;
     if (lane == 16)
         shared->frame[FRAME_AT(-1, -1)] = y > 0 ? 129 : 127;
     if (lane < 4)

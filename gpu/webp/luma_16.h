@@ -30,7 +30,7 @@ struct luma_shared {
     uint8_t frame[17 * FRAME_STRIDE];
     /* Samples left of the blocks of each half: of row 0 or 1 the four on the left of the
      * macroblock, and those at the right of its four blocks; then the same of row 2 or 3. */
-    uint8_t left[2][HALF_LEFT];
+    uint8_t left[2 * HALF_LEFT];
     uint8_t modes[MODES_STRIDE * MODES_STRIDE + 3];
     int32_t dc[16];
     int16_t dc_levels[16];

@@ -149,27 +149,23 @@ SIMT int filter_of(int quant, int beta)
     return strength < 2 ? 0 : strength > 63 ? 63 : strength;
 }
 
-/* Sets quant and filter of the segment of each cluster. */
-SIMT void set_quants(struct webp_frame *frame, const struct clusters *clusters,
-                     const uint8_t quants[256])
+/* In lanes 0 to 3: sets quant and filter of the segment of the lane's cluster. */
+SIMT void set_quant(struct webp_segment *segment, const struct clusters *clusters,
+                    const uint8_t quants[256])
 {
-    int least = clusters->centers[0], most = least;
+    int least = clusters->centers[0], most = least, own = least;
     UNROLL
     for (int i = 1; i < WEBP_SEGMENTS; i++) {
         int center = clusters->centers[i];
         least = center < least ? center : least;
         most = center > most ? center : most;
+        own = lane_index() == i ? center : own;
     }
-    most = most == least ? least + 1 : most;
-    UNROLL
-    for (int i = 0; i < WEBP_SEGMENTS; i++) {
-        int center = clusters->centers[i], range = most - least;
-        int alpha = clip_between(255 * (center - clusters->mean) / range, -127, 127);
-        int beta = clip_between(255 * (center - least) / range, 0, 255);
-        int quant = quants[alpha + 127];
-        frame->segments[i].quant = quant;
-        frame->segments[i].filter = filter_of(quant, beta);
-    }
+    int range = most == least ? 1 : most - least;
+    int alpha = clip_between(255 * (own - clusters->mean) / range, -127, 127);
+    int beta = clip_between(255 * (own - least) / range, 0, 255);
+    segment->quant = quants[alpha + 127];
+    segment->filter = filter_of(segment->quant, beta);
 }
 
 /* Merges segments with the same quant and filter. Sets map[] to the new segment of each. */
@@ -219,21 +215,22 @@ SIMT void set_segment_probabilities(struct webp_frame *frame, const uint32_t cou
     frame->uses_statistics = frame->segment_count > 1;
 }
 
-/* In one lane: all of the frame but segment_of and the quantisers of the segments. Sets map[] to
- * the segment of each cluster. */
-SIMT void set_frame(const struct webp_encode_descriptor *image, const struct clusters *clusters,
-                    uint32_t map[WEBP_SEGMENTS])
+/* In one lane, after set_quant: sets all of the frame but segment_of and the quantisers of the
+ * segments. Sets map[] to the segment of each cluster. */
+SIMT void set_frame(struct webp_frame *frame, const struct clusters *clusters,
+                    uint32_t uv_alpha_sum, uint32_t macroblocks, uint32_t map[WEBP_SEGMENTS])
 {
-    struct webp_frame *frame = image->frame;
-    uint32_t counts[WEBP_SEGMENTS] = {0, 0, 0, 0}, macroblocks = image->columns * image->rows;
-    set_quants(frame, clusters, image->quants);
+    uint32_t counts[WEBP_SEGMENTS] = {0, 0, 0, 0};
     frame->base_quant = frame->segments[0].quant;
-    int uv_alpha = (int)(image->uv_alpha_sum / macroblocks);
+    int uv_alpha = (int)(uv_alpha_sum / macroblocks);
     frame->uv_ac_delta = clip_between((uv_alpha - 64) * 10 / 70 * 50 / 100, -4, 6);
     frame->uv_dc_delta = -2;
     merge_segments(frame, map);
-    for (int i = 0; i < WEBP_SEGMENTS; i++)
-        counts[map[i]] += (uint32_t)clusters->counts[i];
+    UNROLL
+    for (uint32_t i = 0; i < WEBP_SEGMENTS; i++)
+        UNROLL
+    for (uint32_t k = 0; k < WEBP_SEGMENTS; k++)
+        counts[k] += map[i] == k ? (uint32_t)clusters->counts[i] : 0;
     set_segment_probabilities(frame, counts);
     frame->filter_level = 0;
     for (int i = 0; i < WEBP_SEGMENTS; i++) {
