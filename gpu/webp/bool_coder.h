@@ -360,25 +360,88 @@ SIMT void map_chunk(const struct chunk_lane *chunk, const uint16_t *tokens,
     }
 }
 
-/* Follows the range from chunk to chunk: a warp. maps: of 32 chunks, in shared memory */
-SIMT void chain_chunks(struct webp_partition *partition, uint32_t *maps)
+/* Ranges of chunks that a warp reads at a time. */
+#define CHAIN_AHEAD 4
+
+/* What a block of threads shares while it follows the ranges of a partition. */
+struct chain_shared {
+    uint32_t maps[WARP_LANES][WARP_LANES]; /* of the chunks of each warp together */
+    uint32_t starts[WARP_LANES];           /* range at the start of each warp's chunks */
+};
+
+/* Loads the ranges of some chunks, 4 per lane; of chunks beyond `end`, those that change nothing.
+ */
+SIMT void load_maps(const struct webp_partition *partition, uint32_t first, uint32_t end,
+                    uint32_t words[CHAIN_AHEAD])
 {
-    uint32_t count = partition->chunk_count, range = RANGE_START - RANGE_LEAST;
+    const uint32_t *maps = (const uint32_t *)partition->ranges;
     uint32_t lane = (uint32_t)lane_index();
-    const uint32_t *ranges = (const uint32_t *)partition->ranges;
-    for (uint32_t first = 0; first < count; first += WARP_LANES) {
-        uint32_t here = count - first < WARP_LANES ? count - first : WARP_LANES, own = 0;
-        warp_barrier();
-        for (uint32_t i = 0; i < here; i++)
-            maps[i * WARP_LANES + lane] = ranges[(size_t)(first + i) * WARP_LANES + lane];
-        warp_barrier();
-        for (uint32_t i = 0; i < here; i++) {
-            own = i == lane ? range : own;
-            range = ((const uint8_t *)maps)[i * WEBP_RANGES + range];
+    UNROLL
+    for (uint32_t i = 0; i < CHAIN_AHEAD; i++)
+        words[i] = first + i < end ? maps[(size_t)(first + i) * WARP_LANES + lane]
+                                   : 0x03020100 + lane * 0x04040404;
+}
+
+/* Looks a range up. word: of each lane, 4 ranges at the ends of a chunk */
+SIMT uint32_t range_after(uint32_t word, uint32_t range)
+{
+    return warp_read(word, (int)(range / 4 % WARP_LANES)) >> 8 * (range % 4) & 127;
+}
+
+/* Finds the ranges after chunks [first, end) for each one before. Returns 4 per lane. */
+SIMT uint32_t join_maps(const struct webp_partition *partition, uint32_t first, uint32_t end)
+{
+    uint32_t all = 0x03020100 + (uint32_t)lane_index() * 0x04040404, words[CHAIN_AHEAD];
+    for (; first < end; first += CHAIN_AHEAD) {
+        load_maps(partition, first, end, words);
+        UNROLL
+        for (int i = 0; i < CHAIN_AHEAD; i++) {
+            uint32_t next = range_after(words[i], all & 127);
+            next |= range_after(words[i], all >> 8 & 127) << 8;
+            next |= range_after(words[i], all >> 16 & 127) << 16;
+            all = next | range_after(words[i], all >> 24) << 24;
         }
-        if (lane < here)
+    }
+    return all;
+}
+
+/* Sets the range at the start of chunks [first, end). range: at the first */
+SIMT void follow_range(struct webp_partition *partition, uint32_t first, uint32_t end,
+                       uint32_t range)
+{
+    uint32_t words[CHAIN_AHEAD], lane = (uint32_t)lane_index();
+    for (; first < end; first += CHAIN_AHEAD) {
+        uint32_t own = 0;
+        load_maps(partition, first, end, words);
+        UNROLL
+        for (uint32_t i = 0; i < CHAIN_AHEAD; i++) {
+            own = i == lane ? range : own;
+            range = range_after(words[i], range);
+        }
+        if (lane < CHAIN_AHEAD && first + lane < end)
             partition->chunks[first + lane].start_range = RANGE_LEAST + own;
     }
+}
+
+/* Follows the range from chunk to chunk: a block of threads. Each warp has some of them: first for
+ * any range at their start, then for the one that the warps before lead to. */
+SIMT void chain_chunks(struct webp_partition *partition, struct chain_shared *shared)
+{
+    uint32_t count = partition->chunk_count, warps = (uint32_t)(block_threads() / WARP_LANES);
+    uint32_t warp = (uint32_t)(thread_index() / WARP_LANES), each = (count + warps - 1) / warps;
+    uint32_t first = warp * each < count ? warp * each : count;
+    uint32_t end = first + each < count ? first + each : count;
+    shared->maps[warp][lane_index()] = join_maps(partition, first, end);
+    block_barrier();
+    if (thread_index() == 0) {
+        uint32_t range = RANGE_START - RANGE_LEAST;
+        for (uint32_t i = 0; i < warps; i++) {
+            shared->starts[i] = range;
+            range = shared->maps[i][range / 4] >> 8 * (range % 4) & 127;
+        }
+    }
+    block_barrier();
+    follow_range(partition, first, end, shared->starts[warp]);
 }
 
 /* ---- code ---- */

@@ -2,7 +2,7 @@
  * encode_code.cu - the kernels that code the tokens of the images of a batch, and write the files.
  *
  * 1. map_ranges: a lane maps the ranges of a chunk of tokens (bool_coder.h).
- * 2. chain_ranges: a warp per partition follows the range from chunk to chunk.
+ * 2. chain_ranges: a block of threads per partition follows the range from chunk to chunk.
  * 3. code_chunks: a lane codes a chunk.
  * 4. link_chunks: a block of threads per image adds the codes of the chunks, and lists the pieces
  *    of its file.
@@ -12,7 +12,7 @@
 
 #define CODE_THREADS  128
 #define CODE_WARPS    (CODE_THREADS / WARP_LANES)
-#define CHAIN_THREADS (2 * WARP_LANES)
+#define CHAIN_THREADS 256
 #define LINK_THREADS  256
 #define PIECE_THREADS (WEBP_PIECE_BYTES / UNIT_BYTES)
 /* Blocks take tasks and pieces in turn, so that there are no more than the device can run. */
@@ -54,12 +54,9 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
 
 KERNEL(chain_ranges, CHAIN_THREADS, 1, struct webp_code_args)
 {
-    SHARED uint32_t maps[2][WARP_LANES * WEBP_RANGES / 4];
+    SHARED struct chain_shared shared;
     struct webp_encode_descriptor *image = args.images + block_index();
-    if (thread_index() < WARP_LANES)
-        chain_chunks(&image->modes, maps[0]);
-    else
-        chain_chunks(&image->coefficients, maps[1]);
+    chain_chunks(block_row() == 0 ? &image->modes : &image->coefficients, &shared);
 }
 
 KERNEL(code_chunks, CODE_THREADS, 4, struct webp_code_args)
@@ -142,7 +139,7 @@ int webp_launch_code(const struct webp_encode_batch *batch, void *description,
     pieces.blocks = blocks_for(batch->piece_room, 1);
     int status = LAUNCH(map_ranges, CODE_THREADS, args.blocks, 0, stream, args);
     if (status == 0)
-        status = LAUNCH(chain_ranges, CHAIN_THREADS, batch->image_count, 0, stream, args);
+        status = LAUNCH(chain_ranges, CHAIN_THREADS, dim3(batch->image_count, 2), 0, stream, args);
     if (status == 0)
         status = LAUNCH(code_chunks, CODE_THREADS, args.blocks, 0, stream, args);
     if (status == 0)

@@ -9,7 +9,7 @@
 #include "gpu/webp/header.h"
 #include "gpu/webp/statistics.h"
 
-#define GROUP_THREADS 256
+#define GROUP_THREADS 512
 #define GROUP_WARPS   (GROUP_THREADS / WARP_LANES)
 /* Macroblocks of a warp. */
 #define WARP_BLOCKS (WEBP_GROUP / GROUP_WARPS)
@@ -37,7 +37,7 @@ SIMT uint32_t group_size(const struct webp_encode_descriptor *image, uint32_t gr
 
 /* ---- counts ---- */
 
-KERNEL(count_tokens, GROUP_THREADS, 4, struct webp_token_args)
+KERNEL(count_tokens, GROUP_THREADS, 2, struct webp_token_args)
 {
     SHARED struct record_tables tables;
     SHARED struct record_stage stages[GROUP_WARPS];
@@ -159,18 +159,12 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
         }
         return;
     }
+    /* A lane of the last warp puts the header while others choose. */
+    if (thread == CHOOSE_THREADS - 1)
+        header_tokens = put_frame_header(image->frame, image->modes.tokens);
     choose_skip(image, groups, sums);
     choose_probabilities(image, groups, &full);
-    if (thread < WARP_LANES) {
-        uint16_t *tokens = image->modes.tokens;
-        uint32_t count = thread == 0 ? put_frame_header(image->frame, tokens) : 0;
-        count = warp_read(count, 0);
-        count += put_probabilities(image, tokens + count);
-        if (thread == 0)
-            header_tokens = count;
-    }
-    block_barrier();
-    modes = header_tokens;
+    modes = header_tokens + put_probabilities(image, image->modes.tokens + header_tokens, sums);
     place_groups(image, groups, sums, &modes, &coefficients);
     if (thread == 0) {
         image->declined = coefficients > image->coefficients.token_room;
@@ -218,7 +212,7 @@ SIMT void write_modes(const struct webp_encode_descriptor *image, uint32_t first
         put_modes(&writer, image, first + i, quarter);
 }
 
-KERNEL(write_tokens, GROUP_THREADS, 4, struct webp_token_args)
+KERNEL(write_tokens, GROUP_THREADS, 2, struct webp_token_args)
 {
     SHARED struct token_stage stages[GROUP_WARPS];
     SHARED struct token_tables tables;

@@ -83,21 +83,25 @@ DEVICE uint32_t put_frame_header(const struct webp_frame *frame, uint16_t *token
     return writer.count;
 }
 
-/* Puts the probabilities: a warp. Returns the number of tokens. */
-SIMT uint32_t put_probabilities(const struct webp_encode_descriptor *image, uint16_t *tokens)
+/* Puts the probabilities: a block of threads. Returns the number of tokens. sums: of block_scan */
+SIMT uint32_t put_probabilities(const struct webp_encode_descriptor *image, uint16_t *tokens,
+                                uint32_t *sums)
 {
-    uint32_t count = 0;
-    for (uint32_t i = (uint32_t)lane_index(); i < WEBP_PROBABILITIES; i += WARP_LANES) {
-        uint32_t probability = image->probabilities[i], total;
+    uint32_t count = 0, threads = (uint32_t)block_threads(), thread = (uint32_t)thread_index();
+    for (uint32_t first = 0; first < WEBP_PROBABILITIES; first += threads) {
+        uint32_t i = first + thread < WEBP_PROBABILITIES ? first + thread : 0, total;
+        uint32_t probability = image->probabilities[i], own = 0;
         bool updates = probability != token_probabilities[i];
-        uint32_t below = warp_scan(updates ? 9 : 1, &total);
-        struct mode_writer writer = {tokens + count + below, 0};
-        put_mode_bit(&writer, updates, update_probabilities[i]);
-        if (updates)
+        if (first + thread < WEBP_PROBABILITIES)
+            own = updates ? 9 : 1;
+        struct mode_writer writer = {tokens + count + block_scan(own, &total, sums), 0};
+        if (own > 0)
+            put_mode_bit(&writer, updates, update_probabilities[i]);
+        if (own > 1)
             put_value(&writer, probability, 8);
         count += total;
     }
-    struct mode_writer writer = {lane_index() == 0 ? tokens + count : NULL, 0};
+    struct mode_writer writer = {thread == 0 ? tokens + count : NULL, 0};
     put_optional(&writer, image->uses_skip != 0, image->skip_probability);
     return count + writer.count;
 }

@@ -164,6 +164,29 @@ SIMT uint8_t choose_probability(uint32_t index, uint32_t counter)
     return (uint8_t)(old_cost > new_cost ? best : old);
 }
 
+/* Groups whose counts a thread loads at a time. */
+#define GROUPS_AHEAD 8
+
+/* Adds the counts of a probability up, from the first group on, until the counter is full. Returns
+ * the first group that is not added. */
+SIMT uint32_t add_groups(const struct webp_encode_descriptor *image, uint32_t groups,
+                         uint32_t probability, uint32_t *counter)
+{
+    for (uint32_t first = 0; first < groups; first += GROUPS_AHEAD) {
+        uint32_t counts[GROUPS_AHEAD];
+        UNROLL
+        for (uint32_t i = 0; i < GROUPS_AHEAD; i++)
+            counts[i] = first + i < groups ? image->groups[first + i].of[probability] : 0;
+        UNROLL
+        for (uint32_t i = 0; i < GROUPS_AHEAD; i++) {
+            if (is_filled(*counter, counts[i]))
+                return first + i;
+            *counter += counts[i];
+        }
+    }
+    return groups;
+}
+
 /* Counts all groups of the image, and sets its probabilities: a block of threads. */
 SIMT void choose_probabilities(struct webp_encode_descriptor *image, uint32_t groups,
                                struct full_counters *full)
@@ -174,13 +197,7 @@ SIMT void choose_probabilities(struct webp_encode_descriptor *image, uint32_t gr
     block_barrier();
     for (uint32_t i = (uint32_t)thread_index(); i < WEBP_PROBABILITIES;
          i += (uint32_t)block_threads()) {
-        uint32_t counter = 0, group = 0;
-        for (; group < groups; group++) {
-            uint32_t counts = image->groups[group].of[i];
-            if (is_filled(counter, counts))
-                break;
-            counter += counts;
-        }
+        uint32_t counter = 0, group = add_groups(image, groups, i, &counter);
         if (group < groups) {
             uint32_t at = atomic_add(&full->count, 1);
             full->of[at] = (uint16_t)i;
