@@ -305,11 +305,15 @@ static void close_batch(void)
 /* ---- results ---- */
 
 /* Whether the image may have more tokens than the work memory holds, or a longer file than the
- * capacity. Never with a few macroblocks. */
+ * capacity. Never with a few macroblocks. Patterns that repeat have many tokens for their bits. */
 static bool may_be_too_long(const struct webp_case *self)
 {
-    enum { sure_blocks = 16, sure_bits = 2 };
+    enum { sure_blocks = 16 };
     size_t blocks = (self->width + 15ul) / 16 * ((self->height + 15ul) / 16);
+    bool repeats =
+        !self->photograph && (self->kind == DRAWING_LINES || self->kind == DRAWING_RINGS ||
+                              self->kind == DRAWING_CHECKS || self->kind == DRAWING_MIXED);
+    size_t sure_bits = repeats ? 1 : 2; /* per pixel */
     return blocks > sure_blocks && self->reference.length * 8 > blocks * 256 * sure_bits;
 }
 
