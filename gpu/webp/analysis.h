@@ -45,31 +45,28 @@ SIMT void load_around(const struct analysed *block, uint32_t *top, uint32_t *lef
         *left |= (uint32_t)at[i * block->stride] << 8 * i;
 }
 
-/* Counts the coefficients of each lane's block. dc: its DC prediction. */
+/* Counts the coefficients of each lane's block. dc: its DC prediction, four times. */
 SIMT void count_coefficients(struct analyse_shared *shared, const struct analysed *block,
-                             uint32_t top, uint32_t left, int dc)
+                             uint32_t top, uint32_t left, uint32_t dc)
 {
-    int corner = block->has_top ? 129 : 127, residuals[16], coefficients[16];
+    int corner = block->has_top ? 129 : 127, coefficients[16];
+    uint32_t source[4], prediction[4];
     if (block->has_left)
         corner = block->has_top ? block->plane[-block->stride - 1] : 127;
     const uint8_t *at = block->plane + block->y * block->stride + block->x;
     UNROLL
     for (int y = 0; y < 4; y++) {
-        uint32_t row = load_word(at + y * block->stride);
-        int difference = (int)(left >> 8 * y & 255) - corner;
-        UNROLL
-        for (int x = 0; x < 4; x++) {
-            int tm = clip_sample((int)(top >> 8 * x & 255) + difference);
-            residuals[4 * y + x] = (int)(row >> 8 * x & 255) - (block->is_tm ? tm : dc);
-        }
+        uint32_t tm = tm_prediction(top, (int)(left >> 8 * y & 255) - corner);
+        source[y] = load_word(at + y * block->stride);
+        prediction[y] = block->is_tm ? tm : dc;
     }
-    transform_block(residuals, coefficients);
+    transform_block(source, prediction, coefficients);
     uint8_t *counts = (uint8_t *)shared->counts + lane_index();
     UNROLL
     for (int i = 0; i < 16; i++) {
-        int value = coefficients[i] < 0 ? -coefficients[i] : coefficients[i];
-        value = value >> 3 < BINS - 1 ? value >> 3 : BINS - 1;
-        counts[value * WARP_LANES]++;
+        uint32_t value = (uint32_t)(coefficients[i] < 0 ? -coefficients[i] : coefficients[i]);
+        value = value < 8 * BINS ? value : 8 * BINS - 1;
+        counts[value / 8 * WARP_LANES]++;
     }
 }
 
@@ -121,9 +118,9 @@ SIMT uint32_t analyse_luma(struct analyse_shared *shared,
         left_sum += warp_read_xor(left_sum, 4 * mask);
     }
     clear_counts(shared);
-    count_coefficients(
-        shared, &block, top, left,
-        (int)dc_of_sum((y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0), y > 0, x > 0, 4));
+    uint32_t sum = (y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0);
+    uint32_t dc_sample = dc_of_sum(sum, y > 0, x > 0, 4);
+    count_coefficients(shared, &block, top, left, dc_sample * 0x01010101u);
     warp_barrier();
     words4 dc = shared->counts[lane][0], tm = shared->counts[lane][1];
     uint32_t alpha_dc = alpha_of_counts(sum_bytes(dc.x, dc.y) + sum_bytes(dc.z, dc.w));
@@ -154,9 +151,9 @@ SIMT void analyse_chroma(struct analyse_shared *shared, const struct webp_encode
     top_sum += warp_read_xor(top_sum, 1);
     left_sum += warp_read_xor(left_sum, 2);
     clear_counts(shared);
-    count_coefficients(
-        shared, &block, top, left,
-        (int)dc_of_sum((y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0), y > 0, x > 0, 3));
+    uint32_t sum = (y > 0 ? top_sum : 0) + (x > 0 ? left_sum : 0);
+    uint32_t dc_sample = dc_of_sum(sum, y > 0, x > 0, 3);
+    count_coefficients(shared, &block, top, left, dc_sample * 0x01010101u);
     warp_barrier();
     UNROLL
     for (int i = 0; i < 2; i++) {

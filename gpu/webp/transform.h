@@ -21,18 +21,27 @@ DEVICE int clip_sample(int value)
 
 /* ---- in one thread ---- */
 
-/* Transforms the residuals of a block's pixels to coefficients. */
-DEVICE void transform_block(const int residuals[16], int coefficients[16])
+/* Returns the sum of the bytes of the source, less those of the prediction, each times the signed
+ * byte of `factors`, or `negated`, which is the opposite. */
+DEVICE int weigh(uint32_t source, uint32_t prediction, uint32_t factors, uint32_t negated)
+{
+    return dot_bytes(source, factors, dot_bytes(prediction, negated, 0));
+}
+
+/* Transforms the residuals of a block to coefficients. The words have its rows. */
+DEVICE void transform_block(const uint32_t source[4], const uint32_t prediction[4],
+                            int coefficients[16])
 {
     int rows[16];
     UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        int sum0 = residuals[i] + residuals[i + 3], sum1 = residuals[i + 1] + residuals[i + 2];
-        int odd0 = residuals[i] - residuals[i + 3], odd1 = residuals[i + 1] - residuals[i + 2];
-        rows[i] = (sum0 + sum1) * 8;
-        rows[i + 1] = (odd1 * 2217 + odd0 * 5352 + 1812) >> 9;
-        rows[i + 2] = (sum0 - sum1) * 8;
-        rows[i + 3] = (odd0 * 2217 - odd1 * 5352 + 937) >> 9;
+    for (int i = 0; i < 4; i++) {
+        uint32_t from = source[i], less = prediction[i];
+        int odd0 = weigh(from, less, 0xFF000001, 0x010000FF);
+        int odd1 = weigh(from, less, 0x00FF0100, 0x0001FF00);
+        rows[4 * i] = 8 * weigh(from, less, 0x01010101, 0xFFFFFFFF);
+        rows[4 * i + 1] = (odd1 * 2217 + odd0 * 5352 + 1812) >> 9;
+        rows[4 * i + 2] = 8 * weigh(from, less, 0x01FFFF01, 0xFF0101FF);
+        rows[4 * i + 3] = (odd0 * 2217 - odd1 * 5352 + 937) >> 9;
     }
     UNROLL
     for (int i = 0; i < 4; i++) {
