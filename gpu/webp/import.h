@@ -15,8 +15,9 @@
 #define IMPORT_WARPS   (IMPORT_THREADS / WARP_LANES)
 
 /* The tables of struct webp_encode_common, a copy per lane: so no two lanes access the same bank of
- * the memory. Entry i of a lane is at [i][lane]. gamma: from bit 16 the difference from the next
- * entry. */
+ * the memory. Entry i of a lane is at [i][lane]. gamma: 512 times the sample, plus 64 to round;
+ * from bit GAMMA_BITS the difference of the next sample. */
+#define GAMMA_BITS 18
 struct import_shared {
     uint32_t linear[256][WARP_LANES], gamma[32][WARP_LANES];
 };
@@ -28,27 +29,31 @@ SIMT void copy_tables(struct import_shared *shared, const struct webp_encode_com
     for (int i = thread_index(); i < 32 * WARP_LANES; i += IMPORT_THREADS) {
         uint32_t sample = load_word(&common->gamma[i / WARP_LANES]);
         uint32_t next = load_word(&common->gamma[i / WARP_LANES + 1]);
-        (&shared->gamma[0][0])[i] = sample | (next - sample) << 16;
+        (&shared->gamma[0][0])[i] = (sample * 512 + 64) | (next - sample) << GAMMA_BITS;
     }
 }
 
 /* Pixels are words: red in the lowest byte, then green, blue, and alpha if there is any. */
 
+/* Returns the luma of the pixel in the third byte. */
 DEVICE uint32_t luma_of(uint32_t pixel)
 {
     /* 16839 R + 33059 G + 6420 B: the upper bytes of the factors, and the lower ones. */
     uint32_t high = dot_unsigned(pixel, 0x00198141, 0);
-    uint32_t low = dot_unsigned(pixel, 0x001423C7, (1 << 15) + (16 << 16));
-    return (high * 256 + low) >> 16;
+    return high * 256 + dot_unsigned(pixel, 0x001423C7, (1 << 15) + (16 << 16));
 }
 
 /* Adds the linear values of the pixel's red, green and blue. */
 SIMT void add_linear(const struct import_shared *shared, uint32_t pixel, uint32_t sums[3])
 {
-    const uint32_t *table = &shared->linear[0][lane_index()];
-    UNROLL
-    for (int i = 0; i < 3; i++)
-        sums[i] += table[(pixel >> 8 * i & 255) * WARP_LANES];
+    /* Byte offsets in the table, of the lane's copy. */
+    uint32_t lane = (uint32_t)lane_index() * 4, mask = 255 * WARP_LANES * 4;
+    uint32_t red = (pixel << 7 & mask) | lane, green = (pixel >> 1 & mask) | lane;
+    uint32_t blue = (pixel >> 9 & mask) | lane;
+    const uint8_t *table = (const uint8_t *)shared->linear;
+    sums[0] += *(const uint32_t *)(const void *)(table + red);
+    sums[1] += *(const uint32_t *)(const void *)(table + green);
+    sums[2] += *(const uint32_t *)(const void *)(table + blue);
 }
 
 DEVICE uint32_t clip_chroma(int sum)
@@ -62,11 +67,13 @@ SIMT void add_chroma(const struct import_shared *shared, const uint32_t sums[3],
                      uint32_t *u, uint32_t *v)
 {
     int mean[3];
+    const uint8_t *table = (const uint8_t *)shared->gamma;
     UNROLL
     for (int i = 0; i < 3; i++) {
-        uint32_t entry = shared->gamma[sums[i] >> 9][lane_index()];
-        int difference = (int)(entry >> 16), base = (int)(entry & 0xFFFF);
-        mean[i] = (base * 512 + difference * (int)(sums[i] & 511) + 64) >> 7;
+        uint32_t at = (sums[i] >> 2 & 31 * WARP_LANES * 4) | (uint32_t)lane_index() * 4;
+        uint32_t entry = *(const uint32_t *)(const void *)(table + at);
+        uint32_t base = entry & ((1u << GAMMA_BITS) - 1);
+        mean[i] = (int)((base + (entry >> GAMMA_BITS) * (sums[i] & 511)) >> 7);
     }
     *u |= clip_chroma(-9719 * mean[0] - 19081 * mean[1] + 28800 * mean[2]) << shift;
     *v |= clip_chroma(28800 * mean[0] - 24116 * mean[1] - 4684 * mean[2]) << shift;
@@ -131,11 +138,19 @@ SIMT void convert(const struct import_shared *shared, const struct webp_encode_d
         UNROLL
         for (int k = 0; k < 4; k++) {
             uint32_t pixel = pixels[k / 2][2 * i + k % 2];
-            to->luma[k / 2][i / 2] |= luma_of(pixel) << (16 * (i % 2) + 8 * (k % 2));
             to->alpha &= pixel;
             add_linear(shared, pixel, sums);
         }
         add_chroma(shared, sums, 8 * i, &to->u, &to->v);
+    }
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        UNROLL
+    for (int k = 0; k < 2; k++) {
+        const uint32_t *four = pixels[i] + 4 * k;
+        uint32_t left = select_bytes(luma_of(four[0]), luma_of(four[1]), 0x0062);
+        uint32_t right = select_bytes(luma_of(four[2]), luma_of(four[3]), 0x0062);
+        to->luma[i][k] = select_bytes(left, right, 0x5410);
     }
 }
 
@@ -154,7 +169,7 @@ SIMT void convert_edge(const struct import_shared *shared,
         UNROLL
         for (uint32_t k = 0; k < 4; k++) {
             uint32_t pixel = load_pixel(image, x + 2 * i + k % 2, y + k / 2);
-            uint32_t luma = luma_of(pixel) << (16 * (i % 2) + 8 * (k % 2));
+            uint32_t luma = (luma_of(pixel) >> 16) << (16 * (i % 2) + 8 * (k % 2));
             to->luma[k / 2][0] |= i < 2 ? luma : 0;
             to->luma[k / 2][1] |= i < 2 ? 0 : luma;
             to->alpha &= pixel;
