@@ -32,12 +32,18 @@ DEVICE const struct webp_segment *segment_of(const struct mode_row *row, uint32_
     return &row->frame->segments[row->frame->segment_of[alpha]];
 }
 
+/* Polls of a waiting warp are more and more apart, so that they take no time from other warps. */
+#define RELAXES_MAX 8
+
 /* Waits until the lane's word is valid. at: NULL: the lane needs none. word: what was there before;
  * it may be valid. */
 SIMT uint64_t await_edge(const uint64_t *at, uint64_t word)
 {
+    int relaxes = 1;
     while (warp_any(at && !(word & WEBP_EDGE_VALID))) {
-        relax();
+        for (int i = 0; i < relaxes; i++)
+            relax();
+        relaxes = relaxes < RELAXES_MAX ? relaxes + 1 : relaxes;
         if (at)
             word = poll_alone(at);
     }
