@@ -97,7 +97,12 @@ static uint64_t chunk_room(uint64_t tokens)
     return divide_up(tokens, WEBP_CHUNK_TOKENS) + 1;
 }
 
-/* tokens: the most tokens of the partition. */
+static uint64_t code_bytes(uint64_t tokens)
+{
+    return WEBP_CHUNK_WORD(tokens, chunk_room(tokens)) * sizeof(uint32_t);
+}
+
+/* Places all but the code. tokens: the most tokens of the partition. */
 static void place_partition(struct work *work, uint64_t tokens, struct webp_partition *partition)
 {
     uint64_t chunks = chunk_room(tokens);
@@ -106,7 +111,6 @@ static void place_partition(struct work *work, uint64_t tokens, struct webp_part
     partition->tokens = take(work, (tokens + 16) * sizeof *partition->tokens);
     partition->chunks = take(work, chunks * sizeof *partition->chunks);
     partition->ranges = take(work, chunks * WEBP_RANGES);
-    partition->code = take(work, WEBP_CHUNK_WORD(tokens, chunks) * sizeof *partition->code);
 }
 
 static uint64_t token_room(uint64_t macroblocks)
@@ -122,6 +126,12 @@ static uint64_t mode_token_room(uint64_t macroblocks)
     return WEBP_TOKENS_HEADER + macroblocks * WEBP_TOKENS_MODES;
 }
 
+/* Each level has 7 tokens at most that are counted. A counter is halved every 2^15 - 1 tokens. */
+static uint64_t halving_room(uint64_t macroblocks)
+{
+    return macroblocks * WEBP_LEVELS * 7 / 32767 + 1;
+}
+
 /* Sets the members of *to that point into the image's work memory. columns and rows are set. */
 static void place(struct work *work, struct webp_encode_descriptor *to)
 {
@@ -134,15 +144,21 @@ static void place(struct work *work, struct webp_encode_descriptor *to)
     to->frame = take(work, sizeof *to->frame);
     to->luma = take(work, macroblocks * sizeof *to->luma);
     to->chroma = take(work, macroblocks * sizeof *to->chroma);
-    to->levels = take(work, macroblocks * WEBP_LEVELS * sizeof *to->levels);
+    /* The code of the tokens is written when the levels are no longer needed. */
+    uint64_t levels = macroblocks * WEBP_LEVELS * sizeof *to->levels;
+    uint64_t code = code_bytes(token_room(macroblocks));
+    to->levels = take(work, levels > code ? levels : code);
+    to->coefficients.code = (uint32_t *)to->levels;
     to->luma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->luma_edges);
     to->chroma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->chroma_edges);
     to->token_counts = take(work, macroblocks * sizeof *to->token_counts);
     to->records = take(work, macroblocks * WEBP_LEVELS * sizeof *to->records);
     to->groups = take(work, divide_up(macroblocks, WEBP_GROUP) * sizeof *to->groups);
+    to->halvings = take(work, halving_room(macroblocks) * sizeof *to->halvings);
     to->probabilities = take(work, WEBP_PROBABILITIES);
     place_partition(work, mode_token_room(macroblocks), &to->modes);
     place_partition(work, token_room(macroblocks), &to->coefficients);
+    to->modes.code = take(work, code_bytes(mode_token_room(macroblocks)));
 }
 
 static void set_size(uint32_t width, uint32_t height, struct webp_encode_descriptor *to)

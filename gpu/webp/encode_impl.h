@@ -96,6 +96,12 @@ struct webp_group_counts {
                                          lower half: those of them that are 1 */
 };
 
+/* A counter of libwebp's statistics becomes full after so many tokens of a group. */
+struct webp_halving {
+    uint32_t probability, group, left;
+    uint32_t ones; /* of all tokens before the halving, those that are 1 */
+};
+
 /* Tokens of a partition that the boolean coder codes apart from others. Its range is 128 to 255
  * between two tokens. The code of a chunk is a number that is added to those of other chunks: it
  * overlaps the last 8 bits of the code before it, and has `bits` bits more. */
@@ -148,9 +154,10 @@ struct webp_encode_descriptor {
     webp_chroma *chroma;
     int16_t *levels;                     /* WEBP_LEVELS of each macroblock */
     uint64_t *luma_edges, *chroma_edges; /* WEBP_EDGE_WORDS of each macroblock */
-    uint32_t *token_counts; /* of each macroblock: see tokens.h */
-    uint16_t *records;      /* WEBP_LEVELS of each macroblock: see tokens.h */
+    uint32_t *token_counts;              /* of each macroblock: see tokens.h */
+    uint16_t *records;                   /* WEBP_LEVELS of each macroblock: see tokens.h */
     struct webp_group_counts *groups;
+    struct webp_halving *halvings;
     uint8_t *probabilities; /* WEBP_PROBABILITIES */
     struct webp_partition modes, coefficients;
     uint32_t uses_skip, skip_probability; /* of macroblocks without levels: set by count_image */

@@ -13,8 +13,7 @@
 #define GROUP_WARPS   (GROUP_THREADS / WARP_LANES)
 /* Macroblocks of a warp. */
 #define WARP_BLOCKS (WEBP_GROUP / GROUP_WARPS)
-/* Two probabilities per thread. */
-#define CHOOSE_THREADS 544
+#define CHOOSE_THREADS 1024
 
 struct webp_token_args {
     struct webp_encode_common *common;
@@ -147,7 +146,7 @@ SIMT void list_tasks(struct webp_part *tasks, uint32_t image,
 
 KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
 {
-    SHARED struct full_counters full;
+    SHARED struct counter_sums counters;
     SHARED uint32_t sums[WARP_LANES], header_tokens, tasks_at;
     struct webp_encode_descriptor *image = args.images + block_index();
     uint32_t groups = (macroblocks_of(image) + WEBP_GROUP - 1) / WEBP_GROUP;
@@ -163,7 +162,7 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
     if (thread == CHOOSE_THREADS - 1)
         header_tokens = put_frame_header(image->frame, image->modes.tokens);
     choose_skip(image, groups, sums);
-    choose_probabilities(image, groups, &full);
+    choose_probabilities(image, groups, &counters);
     modes = header_tokens + put_probabilities(image, image->modes.tokens + header_tokens, sums);
     place_groups(image, groups, sums, &modes, &coefficients);
     if (thread == 0) {

@@ -11,6 +11,7 @@
 #include "gpu/webp/tables.h"
 
 #define COUNT_FULL 0xFFFEu
+#define COUNT_HALF (COUNT_FULL / 2)
 
 /* ---- counting ---- */
 
@@ -89,23 +90,34 @@ DEVICE uint32_t class_of_record(const struct record *of)
     return code == CODE_END ? CLASS_END : class_of(code);
 }
 
+/* Records that a lane loads at a time. */
+#define RECORDS_AHEAD 4
+
 /* Returns how many of the first *left tokens with the probability in a macroblock are 1, and
- * subtracts these tokens from *left. */
+ * subtracts these tokens from *left. count: of the records */
 SIMT uint32_t ones_of_macroblock(const struct webp_encode_descriptor *image, uint32_t macroblock,
-                                 const struct token_classes *probability, uint32_t *left)
+                                 uint32_t count, const struct token_classes *probability,
+                                 uint32_t *left)
 {
     const uint16_t *records = image->records + (size_t)macroblock * WEBP_LEVELS;
-    uint32_t count = record_count_of(image->token_counts[macroblock]), ones = 0;
-    for (uint32_t first = 0; first<count && * left> 0; first += WARP_LANES) {
-        uint32_t i = first + (uint32_t)lane_index();
-        struct record of = read_record(image, macroblock, i < count ? records[i] : 0);
-        uint32_t bit = 1u << class_of_record(&of);
-        bool counts = i < count && of.cell == probability->cell && (probability->all & bit) != 0;
-        uint32_t all = warp_ballot(counts), total = (uint32_t)count_bits(all);
-        uint32_t below = (uint32_t)count_bits(all & ((1u << lane_index()) - 1));
-        bool is_one = counts && (probability->ones & bit) != 0 && below < *left;
-        ones += (uint32_t)count_bits(warp_ballot(is_one));
-        *left -= total < *left ? total : *left;
+    uint32_t ones = 0, bits[RECORDS_AHEAD];
+    for (uint32_t first = 0; first < count; first += RECORDS_AHEAD * WARP_LANES) {
+        uint32_t own = first + (uint32_t)lane_index();
+        UNROLL
+        for (uint32_t i = 0; i < RECORDS_AHEAD; i++)
+            bits[i] = own + i * WARP_LANES < count ? records[own + i * WARP_LANES] : 0;
+        UNROLL
+        for (uint32_t i = 0; i < RECORDS_AHEAD; i++) {
+            struct record of = read_record(image, macroblock, bits[i]);
+            uint32_t bit = 1u << class_of_record(&of);
+            bool counts = own + i * WARP_LANES < count && of.cell == probability->cell &&
+                          (probability->all & bit) != 0;
+            uint32_t all = warp_ballot(counts), total = (uint32_t)count_bits(all);
+            uint32_t below = (uint32_t)count_bits(all & ((1u << lane_index()) - 1));
+            bool is_one = counts && (probability->ones & bit) != 0 && below < *left;
+            ones += (uint32_t)count_bits(warp_ballot(is_one));
+            *left -= total < *left ? total : *left;
+        }
     }
     return ones;
 }
@@ -115,36 +127,63 @@ SIMT uint32_t ones_of_group(const struct webp_encode_descriptor *image, uint32_t
                             uint32_t probability, uint32_t left)
 {
     struct token_classes classes = token_classes_of(probability);
-    uint32_t ones = 0;
-    for (uint32_t i = group * WEBP_GROUP; left > 0; i++)
-        ones += ones_of_macroblock(image, i, &classes, &left);
+    uint32_t first = group * WEBP_GROUP, end = image->columns * image->rows, ones = 0;
+    for (uint32_t i = 0; i < WEBP_GROUP && left > 0; i += WARP_LANES) {
+        uint32_t own = first + i + (uint32_t)lane_index();
+        uint32_t counts = own < end ? image->token_counts[own] : 0;
+        for (int j = 0; j < WARP_LANES && left > 0; j++)
+            ones += ones_of_macroblock(image, first + i + (uint32_t)j,
+                                       record_count_of(warp_read(counts, j)), &classes, &left);
+    }
     return ones;
 }
 
-/* Adds the counts of a group to a full counter: a warp. */
-SIMT uint32_t add_halved(const struct webp_encode_descriptor *image, uint32_t group,
-                         uint32_t probability, uint32_t counter, uint32_t counts)
+/* How often a counter is halved: before the token that follows when it is full. Then it has
+ * COUNT_HALF of them. */
+DEVICE uint32_t halvings_of(uint32_t total)
 {
-    uint32_t before = COUNT_FULL - (counter >> 16);
-    uint32_t ones = ones_of_group(image, group, probability, before);
-    uint32_t halved = ((counter & 0xFFFF) + ones + 1) / 2;
-    uint32_t total = COUNT_FULL / 2 + (counts >> 16) - before;
-    return total << 16 | (halved + (counts & 0xFFFF) - ones);
+    return total > COUNT_FULL ? (total - COUNT_FULL - 1) / COUNT_HALF + 1 : 0;
 }
 
-DEVICE bool is_filled(uint32_t counter, uint32_t counts)
+/* Lists the halvings of a counter: with the tokens of the group before it, and the ones before the
+ * group. */
+SIMT void list_halvings(const struct webp_encode_descriptor *image, uint32_t probability,
+                        struct webp_halving *to)
 {
-    return (counter >> 16) + (counts >> 16) > COUNT_FULL;
+    uint32_t total = 0, ones = 0, full = COUNT_FULL, count = 0;
+    uint32_t groups = (image->columns * image->rows + WEBP_GROUP - 1) / WEBP_GROUP;
+    for (uint32_t i = 0; i < groups; i++) {
+        uint32_t counts = image->groups[i].of[probability];
+        if (total + (counts >> 16) > full) {
+            struct webp_halving *halving = to + count++;
+            halving->probability = probability;
+            halving->group = i;
+            halving->left = full - total;
+            halving->ones = ones;
+            full += COUNT_HALF;
+        }
+        total += counts >> 16;
+        ones += counts & 0xFFFF;
+    }
+}
+
+/* Returns the lower half of a counter after all halvings. ones: tokens that are 1 */
+SIMT uint32_t halved_ones(const struct webp_halving *halvings, uint32_t count, uint32_t ones)
+{
+    uint32_t counter = 0, before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        counter = (counter + halvings[i].ones - before + 1) / 2;
+        before = halvings[i].ones;
+    }
+    return counter + ones - before;
 }
 
 /* ---- probabilities ---- */
 
-/* Counters that become full, and the group of macroblocks with which they do. */
-struct full_counters {
-    uint32_t count;
-    uint16_t of[WEBP_PROBABILITIES];
-    uint32_t groups[WEBP_PROBABILITIES];
-    uint32_t counters[WEBP_PROBABILITIES];
+/* The tokens with each probability, those that are 1, and the first of the counter's halvings. */
+struct counter_sums {
+    uint32_t halvings;
+    uint32_t totals[WEBP_PROBABILITIES], ones[WEBP_PROBABILITIES], first[WEBP_PROBABILITIES];
 };
 
 /* The cost of `ones` bits that are 1 and `zeros` that are 0. */
@@ -154,9 +193,8 @@ SIMT int bits_cost(int ones, int zeros, int probability)
 }
 
 /* Returns the probability of a counter: a new one only if it saves more than its own bits. */
-SIMT uint8_t choose_probability(uint32_t index, uint32_t counter)
+SIMT uint8_t choose_probability(uint32_t index, int ones, int total)
 {
-    int ones = (int)(counter & 0xFFFF), total = (int)(counter >> 16);
     int old = token_probabilities[index], update = update_probabilities[index];
     int best = ones > 0 ? 255 - ones * 255 / total : 255;
     int old_cost = bits_cost(ones, total - ones, old) + bits_cost(0, 1, update);
@@ -167,11 +205,11 @@ SIMT uint8_t choose_probability(uint32_t index, uint32_t counter)
 /* Groups whose counts a thread loads at a time. */
 #define GROUPS_AHEAD 8
 
-/* Adds the counts of a probability up, from the first group on, until the counter is full. Returns
- * the first group that is not added. */
-SIMT uint32_t add_groups(const struct webp_encode_descriptor *image, uint32_t groups,
-                         uint32_t probability, uint32_t *counter)
+/* Adds up the tokens of a probability, and those that are 1. */
+SIMT void add_groups(const struct webp_encode_descriptor *image, uint32_t groups,
+                     uint32_t probability, struct counter_sums *sums)
 {
+    uint32_t total = 0, ones = 0;
     for (uint32_t first = 0; first < groups; first += GROUPS_AHEAD) {
         uint32_t counts[GROUPS_AHEAD];
         UNROLL
@@ -179,45 +217,54 @@ SIMT uint32_t add_groups(const struct webp_encode_descriptor *image, uint32_t gr
             counts[i] = first + i < groups ? image->groups[first + i].of[probability] : 0;
         UNROLL
         for (uint32_t i = 0; i < GROUPS_AHEAD; i++) {
-            if (is_filled(*counter, counts[i]))
-                return first + i;
-            *counter += counts[i];
+            total += counts[i] >> 16;
+            ones += counts[i] & 0xFFFF;
         }
     }
-    return groups;
+    sums->totals[probability] = total;
+    sums->ones[probability] = ones;
 }
 
-/* Counts all groups of the image, and sets its probabilities: a block of threads. */
-SIMT void choose_probabilities(struct webp_encode_descriptor *image, uint32_t groups,
-                               struct full_counters *full)
+/* Counts the tokens of all groups of the image: a block of threads. */
+SIMT void add_counters(const struct webp_encode_descriptor *image, uint32_t groups,
+                       struct counter_sums *sums)
 {
-    if (thread_index() == 0)
-        full->count = 0;
-    groups = image->frame->uses_statistics ? groups : 0; /* all counters stay 0 */
+    uint32_t thread = (uint32_t)thread_index(), threads = (uint32_t)block_threads();
+    if (thread == 0)
+        sums->halvings = 0;
     block_barrier();
-    for (uint32_t i = (uint32_t)thread_index(); i < WEBP_PROBABILITIES;
-         i += (uint32_t)block_threads()) {
-        uint32_t counter = 0, group = add_groups(image, groups, i, &counter);
-        if (group < groups) {
-            uint32_t at = atomic_add(&full->count, 1);
-            full->of[at] = (uint16_t)i;
-            full->groups[at] = group;
-            full->counters[at] = counter;
-        } else {
-            image->probabilities[i] = choose_probability(i, counter);
+    for (uint32_t i = thread; i < WEBP_PROBABILITIES; i += threads) {
+        add_groups(image, groups, i, sums);
+        uint32_t halvings = halvings_of(sums->totals[i]);
+        sums->first[i] = 0;
+        if (halvings > 0) {
+            sums->first[i] = atomic_add(&sums->halvings, halvings);
+            list_halvings(image, i, image->halvings + sums->first[i]);
         }
     }
     block_barrier();
-    uint32_t warps = (uint32_t)(block_threads() / WARP_LANES);
-    for (uint32_t i = (uint32_t)(thread_index() / WARP_LANES); i < full->count; i += warps) {
-        uint32_t index = full->of[i], counter = full->counters[i];
-        for (uint32_t group = full->groups[i]; group < groups; group++) {
-            uint32_t counts = image->groups[group].of[index];
-            counter = is_filled(counter, counts) ? add_halved(image, group, index, counter, counts)
-                                                 : counter + counts;
-        }
+    for (uint32_t i = thread / WARP_LANES; i < sums->halvings; i += threads / WARP_LANES) {
+        struct webp_halving *of = image->halvings + i;
+        uint32_t ones = ones_of_group(image, of->group, of->probability, of->left);
+        warp_barrier();
         if (lane_index() == 0)
-            image->probabilities[index] = choose_probability(index, counter);
+            of->ones += ones;
+    }
+    block_barrier();
+}
+
+/* Sets the probabilities of an image: a block of threads. */
+SIMT void choose_probabilities(struct webp_encode_descriptor *image, uint32_t groups,
+                               struct counter_sums *sums)
+{
+    uint32_t thread = (uint32_t)thread_index(), threads = (uint32_t)block_threads();
+    /* Without statistics all counters stay 0. */
+    add_counters(image, image->frame->uses_statistics ? groups : 0, sums);
+    for (uint32_t i = thread; i < WEBP_PROBABILITIES; i += threads) {
+        uint32_t total = sums->totals[i], halvings = halvings_of(total);
+        uint32_t ones = halved_ones(image->halvings + sums->first[i], halvings, sums->ones[i]);
+        total -= halvings * COUNT_HALF;
+        image->probabilities[i] = choose_probability(i, (int)ones, (int)total);
     }
     block_barrier();
 }
