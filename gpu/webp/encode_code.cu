@@ -10,11 +10,13 @@
  */
 #include "gpu/webp/file.h"
 
-#define CODE_THREADS  128
-#define CODE_WARPS    (CODE_THREADS / WARP_LANES)
-#define CHAIN_THREADS 256
-#define LINK_THREADS  256
-#define PIECE_THREADS (WEBP_PIECE_BYTES / UNIT_BYTES)
+#define CODE_THREADS 128
+#define CODE_WARPS   (CODE_THREADS / WARP_LANES)
+/* Of the kernels with a block per image: for small and for large images. */
+#define IMAGE_THREADS     256
+#define IMAGE_THREADS_MAX 1024
+#define LARGE_MACROBLOCKS 4096
+#define PIECE_THREADS     (WEBP_PIECE_BYTES / UNIT_BYTES)
 /* Blocks take tasks and pieces in turn, so that there are no more than the device can run. */
 #define BLOCKS_MAX 2112
 
@@ -52,7 +54,7 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
     }
 }
 
-KERNEL(chain_ranges, CHAIN_THREADS, 1, struct webp_code_args)
+KERNEL(chain_ranges, IMAGE_THREADS_MAX, 1, struct webp_code_args)
 {
     SHARED struct chain_shared shared;
     struct webp_encode_descriptor *image = args.images + block_index();
@@ -77,7 +79,7 @@ KERNEL(code_chunks, CODE_THREADS, 4, struct webp_code_args)
     }
 }
 
-KERNEL(link_chunks, LINK_THREADS, 1, struct webp_code_args)
+KERNEL(link_chunks, IMAGE_THREADS_MAX, 1, struct webp_code_args)
 {
     SHARED uint32_t sums[WARP_LANES], pieces_at;
     struct webp_encode_descriptor *image = args.images + block_index();
@@ -98,7 +100,7 @@ KERNEL(link_chunks, LINK_THREADS, 1, struct webp_code_args)
         pieces_at = atomic_add(&args.common->piece_count, sums[0]);
     }
     block_barrier();
-    for (uint32_t i = thread; i < sums[0]; i += LINK_THREADS) {
+    for (uint32_t i = thread; i < sums[0]; i += (uint32_t)block_threads()) {
         args.pieces[pieces_at + i].image = (uint32_t)block_index();
         args.pieces[pieces_at + i].first = i;
     }
@@ -137,13 +139,15 @@ int webp_launch_code(const struct webp_encode_batch *batch, void *description,
     args.blocks = blocks_for(batch->task_room, CODE_WARPS);
     pieces = args;
     pieces.blocks = blocks_for(batch->piece_room, 1);
+    uint32_t threads =
+        batch->macroblocks_max < LARGE_MACROBLOCKS ? IMAGE_THREADS : IMAGE_THREADS_MAX;
     int status = LAUNCH(map_ranges, CODE_THREADS, args.blocks, 0, stream, args);
     if (status == 0)
-        status = LAUNCH(chain_ranges, CHAIN_THREADS, dim3(batch->image_count, 2), 0, stream, args);
+        status = LAUNCH(chain_ranges, threads, dim3(batch->image_count, 2), 0, stream, args);
     if (status == 0)
         status = LAUNCH(code_chunks, CODE_THREADS, args.blocks, 0, stream, args);
     if (status == 0)
-        status = LAUNCH(link_chunks, LINK_THREADS, batch->image_count, 0, stream, args);
+        status = LAUNCH(link_chunks, threads, batch->image_count, 0, stream, args);
     if (status == 0)
         status = LAUNCH(write_pieces, PIECE_THREADS, pieces.blocks, 0, stream, pieces);
     return status;

@@ -160,7 +160,7 @@ struct webp_encode_descriptor {
     struct webp_halving *halvings;
     uint8_t *probabilities; /* WEBP_PROBABILITIES */
     struct webp_partition modes, coefficients;
-    uint32_t uses_skip, skip_probability; /* of macroblocks without levels: set by count_image */
+    uint32_t uses_skip, skip_probability; /* of macroblocks without levels: set by choose_tokens */
     uint32_t stride, width, height, channels;
     uint32_t columns, rows; /* of macroblocks */
     int quality;
@@ -171,8 +171,8 @@ struct webp_encode_descriptor {
                               `quality` */
 };
 
-/* Launch the kernels from the tokens to the code's ranges (encode_tokens.cu), and from there to the
- * file (encode_code.cu). Return a cudaError_t. */
+/* Launch the kernels that write the tokens of the chosen levels and modes (encode_tokens.cu), and
+ * those that code the tokens and write the files (encode_code.cu). Return a cudaError_t. */
 int webp_launch_tokens(const struct webp_encode_batch *batch, void *description,
                        struct CUstream_st *stream) MUST_CHECK;
 int webp_launch_code(const struct webp_encode_batch *batch, void *description,
