@@ -16,9 +16,10 @@
 #include "gpu/webp/segments.h"
 
 #define MODE_THREADS (MODE_WARPS * WARP_LANES)
-/* Enough blocks of threads for all multiprocessors; each of them does several tasks. */
+/* Blocks of threads that a device of 132 multiprocessors runs at once, or four times as many. Each
+ * does several tasks. */
 #define IMPORT_BLOCKS  528
-#define ANALYSE_BLOCKS 4096
+#define ANALYSE_BLOCKS 4224
 #define MODE_BLOCKS    792
 
 struct webp_encode_args {
@@ -31,7 +32,7 @@ struct webp_encode_args {
 
 /* ---- planes ---- */
 
-KERNEL(import, IMPORT_THREADS, 2, struct webp_encode_args)
+KERNEL(import, IMPORT_THREADS, 4, struct webp_encode_args)
 {
     SHARED struct import_shared shared;
     struct webp_encode_descriptor *image = args.images + block_row();
@@ -141,6 +142,12 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
     return (a + b - 1) / b;
 }
 
+/* needed: blocks that an image can use; all: of the batch. */
+static uint32_t blocks_of_image(uint32_t needed, uint32_t all, uint32_t count)
+{
+    return least(needed, all > count ? all / count : 1);
+}
+
 static struct webp_encode_args args_of(const struct webp_encode_batch *batch, void *description)
 {
     uint8_t *start = (uint8_t *)description;
@@ -152,9 +159,10 @@ static struct webp_encode_args args_of(const struct webp_encode_batch *batch, vo
     args.images = (struct webp_encode_descriptor *)(start + batch->images_at);
     args.image_count = count;
     args.rows_max = batch->rows_max;
-    args.import_blocks = least(divide_up(import_warps, IMPORT_WARPS), IMPORT_BLOCKS / count + 1);
+    args.import_blocks =
+        blocks_of_image(divide_up(import_warps, IMPORT_WARPS), IMPORT_BLOCKS, count);
     args.analyse_blocks =
-        least(divide_up(analyse_warps, ANALYSE_WARPS), ANALYSE_BLOCKS / count + 1);
+        blocks_of_image(divide_up(analyse_warps, ANALYSE_WARPS), ANALYSE_BLOCKS, count);
     args.mode_blocks = least(divide_up(2 * count * batch->rows_max, MODE_WARPS), MODE_BLOCKS);
     return args;
 }

@@ -11,7 +11,7 @@
 #include "gpu/simt/simt.h"
 #include "gpu/webp/encode_impl.h"
 
-#define IMPORT_THREADS 512
+#define IMPORT_THREADS 256
 #define IMPORT_WARPS   (IMPORT_THREADS / WARP_LANES)
 
 /* The tables of struct webp_encode_common, a copy per lane: so no two lanes access the same bank of
