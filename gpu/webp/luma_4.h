@@ -261,6 +261,10 @@ SIMT void try_4x4(struct luma_shared *shared, uint8_t *memory, const struct mode
     uint32_t penalty = macroblock->penalty_4x4, total = 0;
     uint32_t limit = macroblock->best16 > penalty ? macroblock->best16 - penalty : 0;
     uint32_t delay = lane->half * HALF_DELAY;
+    if (limit == 0) {
+        macroblock->is_16x16 = true;
+        return;
+    }
     NO_UNROLL
     for (uint32_t step = 0; step < HALF_BLOCKS + HALF_DELAY; step++) {
         struct luma_block block = luma_block_of(step, delay);
