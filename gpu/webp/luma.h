@@ -63,8 +63,10 @@ SIMT void start_luma_row(struct luma_shared *shared, uint32_t y)
         shared->frame[FRAME_AT(-1, lane)] = shared->left[left_at(lane)] = 129;
     if (lane == 16)
         shared->frame[FRAME_AT(-1, -1)] = y > 0 ? 129 : 127;
-    if (lane < 4)
-        shared->modes[MODES_AT(-1, lane)] = MODE_DC;
+    /* Of the modes within the macroblock, the first steps read some before they are written. The
+     * memory may have any values. */
+    if (lane < MODES_STRIDE * MODES_STRIDE)
+        shared->modes[lane] = MODE_DC;
     warp_barrier();
 }
 
