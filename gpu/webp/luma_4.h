@@ -125,11 +125,12 @@ SIMT struct luma_lane luma_lane_of(uint32_t start)
 
 /* ---- 4 x 4 modes ---- */
 
-/* The block of a half in a step, as offsets from those of its block 0. */
+/* The block of a half in a step, as offsets from those of its block 0. In steps in which a half has
+ * no block, it codes block 0: the second half before this block can be coded, and the first half
+ * again, with the same result. */
 struct luma_block {
     uint32_t index; /* in the half: 0 to 7 */
     uint32_t frame, left, modes;
-    bool active; /* the half has a block in this step; otherwise it computes block 0 in vain */
 };
 
 /* delay: of the half. */
@@ -137,8 +138,7 @@ DEVICE struct luma_block luma_block_of(uint32_t step, uint32_t delay)
 {
     struct luma_block to;
     uint32_t index = step - delay;
-    to.active = index < HALF_BLOCKS;
-    to.index = to.active ? index : 0;
+    to.index = index < HALF_BLOCKS ? index : 0;
     uint32_t second = to.index / 4; /* of the half's rows of blocks, which is two further down */
     to.frame = 4 * to.index + second * (8 * FRAME_STRIDE - 16);
     to.left = 4 * (to.index + second);
@@ -193,10 +193,10 @@ SIMT void place_predictors(uint8_t *memory, const struct luma_lane *lane,
     warp_barrier();
 }
 
-/* Chooses the mode of each half's block, and writes its prediction to `chosen`. Adds the scores to
- * *total. Returns the mode. */
+/* Chooses the mode of each half's block, and writes its prediction to `chosen`. Adds the scores of
+ * the blocks of this step to *total. Returns the mode. */
 SIMT uint32_t choose_4x4(uint8_t *memory, const struct luma_lane *lane,
-                         const struct luma_block *block, uint32_t *total)
+                         const struct luma_block *block, uint32_t step, uint32_t *total)
 {
     uint32_t modes = lane->modes + block->modes, p = lane->p, squares = 0, rows[4];
     uint32_t around = memory[modes - MODES_STRIDE] * 2u * WEBP_MODES * WEBP_MODES +
@@ -213,14 +213,13 @@ SIMT uint32_t choose_4x4(uint8_t *memory, const struct luma_lane *lane,
     }
     /* The least key has the least score and, of equal ones, the first mode. */
     uint32_t key = 16 * 256 * squares + (16 * 11 * bits + p);
-    key = block->active ? key : 0;
     uint32_t first = warp_min(key | lane->first_mask), second = warp_min(key | lane->second_mask);
     uint32_t mode = (lane->half ? second : first) & 15;
     if (p == mode) {
         words4 chosen = {rows[0], rows[1], rows[2], rows[3]};
         *(words4 *)(void *)(memory + lane->chosen - p) = chosen;
     }
-    *total += (first >> 4) + (second >> 4);
+    *total += (step < HALF_BLOCKS ? first >> 4 : 0) + (step >= HALF_DELAY ? second >> 4 : 0);
     warp_barrier();
     return mode;
 }
@@ -234,14 +233,12 @@ SIMT void code_4x4(uint8_t *memory, const struct mode_row *row, const struct lum
     int coefficient = transform(source - prediction, &row->factors);
     int level = quantise(&coefficient, &lane->quantiser);
     int sample = clip_sample(prediction + inverse_transform(coefficient, &row->factors));
-    if (block->active) {
-        memory[lane->pixel + block->frame] = (uint8_t)sample;
-        if (p % 4 == 3)
-            memory[lane->left + block->left + 4 + p / 4] = (uint8_t)sample;
-        *(int16_t *)(void *)(memory + lane->level + 32 * block->index) = (int16_t)level;
-        if (p == 0)
-            memory[lane->modes + block->modes] = (uint8_t)mode;
-    }
+    memory[lane->pixel + block->frame] = (uint8_t)sample;
+    if (p % 4 == 3)
+        memory[lane->left + block->left + 4 + p / 4] = (uint8_t)sample;
+    *(int16_t *)(void *)(memory + lane->level + 32 * block->index) = (int16_t)level;
+    if (p == 0)
+        memory[lane->modes + block->modes] = (uint8_t)mode;
     warp_barrier();
 }
 
@@ -271,7 +268,7 @@ SIMT void try_4x4(struct luma_shared *shared, uint8_t *memory, const struct mode
         if (step == FIRST_RIGHT)
             place_right(shared, row, macroblock);
         place_predictors(memory, lane, &block);
-        uint32_t mode = choose_4x4(memory, lane, &block, &total);
+        uint32_t mode = choose_4x4(memory, lane, &block, step, &total);
         if (total >= limit) {
             macroblock->is_16x16 = true;
             return;
