@@ -160,73 +160,121 @@ static cudaError_t describe_decoders(struct cuda_slot *slot)
 
 /* ---- the encoders ---- */
 
-/* The images that a device encodes, by format. */
+/* The images of a format that a device encodes. */
 struct encode_images {
-    uint32_t jpeg_count, png_count;
-    struct jpeg_encode_image jpegs[BATCH_IMAGES_MAX];
-    struct png_encode_image pngs[BATCH_IMAGES_MAX];
+    uint32_t count;
+    union {
+        struct jpeg_encode_image jpeg[BATCH_IMAGES_MAX];
+        struct png_encode_image png[BATCH_IMAGES_MAX];
+    } of;
 };
 
-static struct image result_of(const struct engine_task *task, const struct plan_variant *variant)
+/* What all encoders are told about the variant `index` of the task's plan. */
+struct encode_result {
+    const struct plan_encoder *encoder;
+    struct image source;
+    const void *prelude;  /* on the host */
+    const uint8_t *bytes; /* the same memory on the device */
+    uint8_t *file, *work;
+    uint32_t *file_bytes;
+};
+
+static struct encode_result result_of(const struct engine_task *task, size_t index)
 {
+    struct pass_buffers buffers = cuda_buffers(task);
+    const struct plan *plan = task->plan;
+    const struct plan_variant *variant = &plan->variants[index];
+    const struct plan_encoder *encoder = &variant->encoder;
     struct pass_shape shape = {variant->width, variant->height, variant->channels};
-    return pass_view(cuda_buffers(task).scratch + variant->encoder.image_at, shape);
+    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
+    return (struct encode_result){
+        .encoder = encoder,
+        .source = pass_view(buffers.scratch + encoder->image_at, shape),
+        .prelude = task->memory->input + encoder->header_at,
+        .bytes = buffers.input + encoder->header_at,
+        .file = task->memory->output + variant->offset,
+        .work = buffers.scratch + encoder->work_at,
+        .file_bytes = &report->file_bytes[index],
+    };
 }
 
-/* The arguments for encoding the variant `index` of the task's plan as a JPEG. */
-static struct jpeg_encode_image jpeg_result(const struct engine_task *task, size_t index)
+static void add_jpeg(const struct encode_result *result, struct encode_images *images)
 {
-    struct pass_buffers buffers = cuda_buffers(task);
-    const struct plan *plan = task->plan;
-    const struct plan_variant *variant = &plan->variants[index];
-    const struct plan_encoder *encoder = &variant->encoder;
-    const struct jpeg_prelude *prelude =
-        (const struct jpeg_prelude *)(task->memory->input + encoder->header_at);
-    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
-    return (struct jpeg_encode_image){
-        .source = result_of(task, variant),
-        .h = encoder->h,
-        .v = encoder->v,
+    const struct jpeg_prelude *prelude = result->prelude;
+    images->of.jpeg[images->count++] = (struct jpeg_encode_image){
+        .source = result->source,
+        .h = result->encoder->h,
+        .v = result->encoder->v,
         .quant = prelude->quant[0],
-        .header = buffers.input + encoder->header_at + offsetof(struct jpeg_prelude, header),
+        .header = result->bytes + offsetof(struct jpeg_prelude, header),
         .header_bytes = prelude->header_bytes,
-        .file = task->memory->output + variant->offset,
-        .capacity = encoder->capacity,
-        .file_bytes = &report->file_bytes[index],
-        .work = buffers.scratch + encoder->work_at,
+        .file = result->file,
+        .capacity = result->encoder->capacity,
+        .file_bytes = result->file_bytes,
+        .work = result->work,
     };
 }
 
-/* As jpeg_result, as a PNG. */
-static struct png_encode_image png_result(const struct engine_task *task, size_t index)
+static size_t describe_jpegs(const struct encode_images *images, void *to, size_t bytes,
+                             struct cuda_encoder *encoder)
 {
-    struct pass_buffers buffers = cuda_buffers(task);
-    const struct plan *plan = task->plan;
-    const struct plan_variant *variant = &plan->variants[index];
-    const struct plan_encoder *encoder = &variant->encoder;
-    const struct png_prelude *prelude =
-        (const struct png_prelude *)(task->memory->input + encoder->header_at);
-    struct plan_report *report = (struct plan_report *)(task->memory->output + plan->report_at);
-    return (struct png_encode_image){
-        .source = result_of(task, variant),
-        .header = buffers.input + encoder->header_at + offsetof(struct png_prelude, header),
+    return jpeg_encode_describe(images->of.jpeg, images->count, to, bytes, &encoder->batch.jpeg);
+}
+
+static int launch_jpegs(const struct cuda_encoder *encoder, cudaStream_t stream)
+{
+    return jpeg_encode_launch(&encoder->batch.jpeg, encoder->at, stream);
+}
+
+static void add_png(const struct encode_result *result, struct encode_images *images)
+{
+    const struct png_prelude *prelude = result->prelude;
+    images->of.png[images->count++] = (struct png_encode_image){
+        .source = result->source,
+        .header = result->bytes + offsetof(struct png_prelude, header),
         .header_bytes = prelude->header_bytes,
-        .file = task->memory->output + variant->offset,
-        .capacity = encoder->capacity,
-        .file_bytes = &report->file_bytes[index],
-        .work = buffers.scratch + encoder->work_at,
+        .file = result->file,
+        .capacity = result->encoder->capacity,
+        .file_bytes = result->file_bytes,
+        .work = result->work,
     };
 }
 
-/* Adds the images of the task that the device encodes. */
-static void add_images(const struct engine_task *task, struct encode_images *images)
+static size_t describe_pngs(const struct encode_images *images, void *to, size_t bytes,
+                            struct cuda_encoder *encoder)
+{
+    return png_encode_describe(images->of.png, images->count, to, bytes, &encoder->batch.png);
+}
+
+static int launch_pngs(const struct cuda_encoder *encoder, cudaStream_t stream)
+{
+    return png_encode_launch(&encoder->batch.png, encoder->at, stream);
+}
+
+/* How the images of a format are encoded. */
+struct encoder_calls {
+    void (*add)(const struct encode_result *result, struct encode_images *images);
+    /* As jpeg_encode_describe. */
+    size_t (*describe)(const struct encode_images *images, void *to, size_t bytes,
+                       struct cuda_encoder *encoder);
+    int (*launch)(const struct cuda_encoder *encoder, cudaStream_t stream);
+};
+
+static const struct encoder_calls encoder_calls[DEVICE_CODECS] = {
+    [DEVICE_CODEC_JPEG] = {add_jpeg, describe_jpegs, launch_jpegs},
+    [DEVICE_CODEC_PNG] = {add_png, describe_pngs, launch_pngs},
+};
+
+/* Adds the images of the task that the device encodes with this codec. */
+static void add_images(const struct engine_task *task, enum device_codec codec,
+                       struct encode_images *images)
 {
     for (size_t v = 0; v < task->plan->variant_count; v++) {
-        enum device_codec codec = task->plan->variants[v].encoder.codec;
-        if (codec == DEVICE_CODEC_JPEG)
-            images->jpegs[images->jpeg_count++] = jpeg_result(task, v);
-        else if (codec == DEVICE_CODEC_PNG)
-            images->pngs[images->png_count++] = png_result(task, v);
+        struct encode_result result;
+        if (task->plan->variants[v].encoder.codec != codec)
+            continue;
+        result = result_of(task, v);
+        encoder_calls[codec].add(&result, images);
     }
 }
 
@@ -238,26 +286,19 @@ uint32_t cuda_codec_images(const struct engine_task *task)
     return count;
 }
 
-static cudaError_t describe_encoders(struct cuda_slot *slot)
+static cudaError_t describe_encoder(struct cuda_slot *slot, enum device_codec which)
 {
     struct cuda_codec *codec = &slot->codec;
+    struct cuda_encoder *encoder = &codec->encoders[which];
     struct encode_images images;
-    cudaError_t result = cudaSuccess;
-    images.jpeg_count = images.png_count = 0;
+    images.count = 0;
     list_each(node, &slot->tasks)
         if (cuda_task(node)->error.status == STATUS_OK)
-            add_images(cuda_task(node), &images);
-    if (images.jpeg_count > 0)
-        result = keep(codec,
-                      jpeg_encode_describe(images.jpegs, images.jpeg_count, codec->next,
-                                           room_of(codec), &codec->encoder),
-                      &codec->encoder_at);
-    if (images.png_count > 0 && result == cudaSuccess)
-        result = keep(codec,
-                      png_encode_describe(images.pngs, images.png_count, codec->next,
-                                          room_of(codec), &codec->png_encoder),
-                      &codec->png_encoder_at);
-    return result;
+            add_images(cuda_task(node), which, &images);
+    if (images.count == 0)
+        return cudaSuccess;
+    return keep(codec, encoder_calls[which].describe(&images, codec->next, room_of(codec), encoder),
+                &encoder->at);
 }
 
 /* ---- the launches ---- */
@@ -266,11 +307,13 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     codec->next = codec->host;
-    codec->scans_at = codec->decoder_at = codec->encoder_at = NULL;
-    codec->png_decoder_at = codec->png_encoder_at = NULL;
+    codec->scans_at = codec->decoder_at = codec->png_decoder_at = NULL;
     codec->long_parts = 0;
     cudaError_t result = describe_decoders(slot);
-    result = result ? result : describe_encoders(slot);
+    for (enum device_codec i = DEVICE_CODEC_NONE + 1; i < DEVICE_CODECS; i++) {
+        codec->encoders[i].at = NULL;
+        result = result ? result : describe_encoder(slot, i);
+    }
     if (result == cudaSuccess)
         codec->long_parts = codec->png_decoder_at ? 2 : codec->scans_at ? 1 : 0;
     return result;
@@ -305,12 +348,12 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot)
 
 cudaError_t cuda_codec_encode(struct cuda_slot *slot)
 {
-    const struct cuda_codec *codec = &slot->codec;
     int result = 0;
-    if (codec->encoder_at)
-        result = jpeg_encode_launch(&codec->encoder, codec->encoder_at, slot->stream);
-    if (codec->png_encoder_at && result == 0)
-        result = png_encode_launch(&codec->png_encoder, codec->png_encoder_at, slot->stream);
+    for (enum device_codec i = DEVICE_CODEC_NONE + 1; i < DEVICE_CODECS && result == 0; i++) {
+        const struct cuda_encoder *encoder = &slot->codec.encoders[i];
+        if (encoder->at)
+            result = encoder_calls[i].launch(encoder, slot->stream);
+    }
     return cuda_try((cudaError_t)result, "encode");
 }
 
@@ -339,21 +382,25 @@ static size_t decoder_bytes(const struct engine_task *task)
     return bytes;
 }
 
+static size_t encoder_bytes(const struct engine_task *task, enum device_codec codec)
+{
+    struct encode_images images;
+    struct cuda_encoder encoder;
+    images.count = 0;
+    add_images(task, codec, &images);
+    return images.count > 0 ? encoder_calls[codec].describe(&images, NULL, 0, &encoder) : 0;
+}
+
 /* The description of a launch for several tasks is at most the sum of their separate descriptions,
  * because it has the fixed parts and the alignment gaps only once. */
 size_t cuda_codec_description_bytes(const struct engine_task *task)
 {
-    struct encode_images images;
-    struct jpeg_encode_batch jpeg_batch;
-    struct png_encode_batch png_batch;
-    size_t jpegs = 0, pngs = 0;
-    images.jpeg_count = images.png_count = 0;
-    add_images(task, &images);
-    if (images.jpeg_count > 0)
-        jpegs = jpeg_encode_describe(images.jpegs, images.jpeg_count, NULL, 0, &jpeg_batch);
-    if (images.png_count > 0)
-        pngs = png_encode_describe(images.pngs, images.png_count, NULL, 0, &png_batch);
-    if (jpegs == SIZE_MAX || pngs == SIZE_MAX)
-        return SIZE_MAX;
-    return decoder_bytes(task) + buffer_align(jpegs) + buffer_align(pngs);
+    size_t sum = decoder_bytes(task);
+    for (enum device_codec codec = DEVICE_CODEC_NONE + 1; codec < DEVICE_CODECS; codec++) {
+        size_t bytes = encoder_bytes(task, codec);
+        if (bytes == SIZE_MAX)
+            return SIZE_MAX;
+        sum += buffer_align(bytes);
+    }
+    return sum;
 }

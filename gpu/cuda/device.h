@@ -45,6 +45,15 @@ struct cuda_device;
 
 static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
+/* The launch that encodes the images of one format. */
+struct cuda_encoder {
+    uint8_t *at; /* address of the description on the device; NULL: the batch has no such image */
+    union {
+        struct jpeg_encode_batch jpeg;
+        struct png_encode_batch png;
+    } batch;
+};
+
 /* The launches of the codecs for one batch. A launch needs a description of all its images on
  * the device: the thread writes it to `host`, and upload.c copies it to `device`. */
 struct cuda_codec {
@@ -52,13 +61,12 @@ struct cuda_codec {
     size_t bytes;
     uint8_t *next; /* in `host`: where the next description goes */
     /* Addresses of the descriptions in `device`; NULL: the batch does not need the launch. */
-    uint8_t *scans_at, *decoder_at, *encoder_at, *png_decoder_at, *png_encoder_at;
+    uint8_t *scans_at, *decoder_at, *png_decoder_at;
     unsigned long_parts; /* parts of a decoder that take long, and are not enqueued yet */
     struct jpeg_progressive_batch scans;
     struct jpeg_decode_batch decoder;
-    struct jpeg_encode_batch encoder;
     struct png_decode_batch png_decoder;
-    struct png_encode_batch png_encoder;
+    struct cuda_encoder encoders[DEVICE_CODECS];
 };
 
 /* The kinds of tasks. Each kind waits in a queue of its own, and a batch has tasks of one kind. */

@@ -29,7 +29,7 @@ struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry *
 struct colour; /* gpu/colour/conversion.h: the tables of a profile */
 
 /* A codec that runs on devices; DEVICE_CODEC_NONE: the host decodes, or encodes. */
-enum device_codec { DEVICE_CODEC_NONE, DEVICE_CODEC_JPEG, DEVICE_CODEC_PNG };
+enum device_codec { DEVICE_CODEC_NONE, DEVICE_CODEC_JPEG, DEVICE_CODEC_PNG, DEVICE_CODECS };
 
 /* A file that a device decodes. */
 struct plan_file {
