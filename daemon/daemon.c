@@ -13,6 +13,7 @@
 #include "conf/limits.h"
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/device_codecs.h"
 #include "daemon/files/files.h"
 #include "daemon/machine.h"
 #include "daemon/monitor.h"
@@ -428,12 +429,14 @@ static void resolve_for_engine(struct daemon *daemon, const struct machine *mach
 /* Opens and checks the codecs of the devices that the options allow. */
 static bool open_codecs(struct daemon *daemon, struct error *error)
 {
-    bool jpeg = strcmp(daemon->options->jpeg, "cpu") != 0;
-    bool png = strcmp(daemon->options->png, "cpu") != 0;
-    if ((!jpeg && !png) || !engine_prepare_codecs(daemon->engine))
+    bool wanted[DEVICE_CODECS] = {false}, any = false, ok = true;
+    for (enum device_codec codec = DEVICE_CODEC_NONE + 1; codec < DEVICE_CODECS; codec++)
+        any |= wanted[codec] = strcmp(device_codec_option(daemon->options, codec), "cpu") != 0;
+    if (!any || !engine_prepare_codecs(daemon->engine))
         return true;
-    return (!jpeg || codec_check_run(daemon->engine, DEVICE_CODEC_JPEG, error)) &&
-           (!png || codec_check_run(daemon->engine, DEVICE_CODEC_PNG, error));
+    for (enum device_codec codec = DEVICE_CODEC_NONE + 1; ok && codec < DEVICE_CODECS; codec++)
+        ok = !wanted[codec] || codec_check_run(daemon->engine, codec, error);
+    return ok;
 }
 
 static bool open_engine(struct daemon *daemon, struct error *error)

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "codecs/jpeg/header.h"
-#include "codecs/png/header.h"
 #include "conf/clock.h"
+#include "daemon/device_codecs.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_input.h"
@@ -22,29 +21,17 @@ static bool put_header(struct job_run *run, struct worker_tools *tools, size_t i
     const struct plan_variant *variant = &run->plan.variants[output->variant];
     const struct encode_request request = job_outputs_encode_request(run, index);
     uint8_t *prelude = run->reserved.memory.input + variant->encoder.header_at;
-    uint32_t width = variant->width, height = variant->height, channels = variant->channels;
-    enum status status = variant->encoder.codec == DEVICE_CODEC_PNG
-                             ? png_prelude_make(tools->codec, &request, width, height, channels,
-                                                (struct png_prelude *)prelude, &run->error)
-                             : jpeg_prelude_make(tools->codec, &request, width, height, channels,
-                                                 (struct jpeg_prelude *)prelude, &run->error);
-    return status == STATUS_OK;
+    return device_codecs[variant->encoder.codec].make_prelude(
+               tools->codec, &request, variant->width, variant->height, variant->channels, prelude,
+               &run->error) == STATUS_OK;
 }
 
 /* Whether the file is still the one for which the plan was made. A program may have written to it
  * since its head was read. frame: of the file as it is now. */
 static bool is_planned(const struct job_run *run, const struct plan_file *file, const void *frame)
 {
-    const struct image_info *info = &run->info;
-    const struct jpeg_frame *jpeg = frame;
-    const struct png_frame *png = frame;
-    if (file->work_bytes == 0 || file->work_bytes != run->plan.source.file.work_bytes)
-        return false;
-    if (file->codec == DEVICE_CODEC_PNG)
-        return png->width == info->width && png->height == info->height &&
-               png->channels == info->channels;
-    return jpeg->width == info->width && jpeg->height == info->height &&
-           jpeg->component_count == info->channels && jpeg->progressive == info->progressive;
+    return file->work_bytes != 0 && file->work_bytes == run->plan.source.file.work_bytes &&
+           device_codecs[file->codec].is_of_image(frame, &run->info);
 }
 
 /* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.

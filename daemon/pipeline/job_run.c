@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/clock.h"
+#include "daemon/device_codecs.h"
 #include "daemon/pipeline/state.h"
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -102,8 +103,8 @@ void job_run_take_bounds(struct job_run *run, const struct options *options)
     run->bounds.caller.is_gone = is_gone;
     run->bounds.plan = (struct plan_limits){options->pixels_max, (uint32_t)options->side_max};
     run->bounds.input_bytes_max = options->input_bytes_max;
-    run->bounds.jpeg = rule_of(options->jpeg);
-    run->bounds.png = rule_of(options->png);
+    for (enum device_codec codec = DEVICE_CODEC_NONE + 1; codec < DEVICE_CODECS; codec++)
+        run->bounds.codecs[codec] = rule_of(device_codec_option(options, codec));
     run->bounds.decode_timeout_s = options->decode_timeout_s;
     run->bounds.sync = options->sync_outputs;
     run->bounds.ns = options->namespace;

@@ -146,7 +146,7 @@ struct job_run_bounds {
     struct plan_limits plan;
     uint64_t input_bytes_max;
     double decode_timeout_s;
-    enum dispatch_rule jpeg, png; /* the options */
+    enum dispatch_rule codecs[DEVICE_CODECS]; /* the options of the devices' codecs */
     bool sync;      /* fsync outputs before the rename */
     bool same_root; /* input_root is output_root */
     const struct prefixes *prefixes; /* of URLs; loop only: a reload replaces them */

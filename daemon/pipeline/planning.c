@@ -3,18 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/jpeg/header.h"
-#include "codecs/png/header.h"
 #include "conf/mask.h"
 #include "conf/text.h"
+#include "daemon/device_codecs.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/route.h"
-#include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_values.h"
-#include "gpu/png/codec_memory.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 
@@ -331,25 +328,14 @@ static void measure_plan(struct job_run *run)
 static void set_encoder(const struct job_run *run, size_t index, struct plan_target *target)
 {
     const struct job_run_output *output = &run->outputs[index];
-    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
-    size_t metadata_bytes = image_info_metadata_bytes(&run->info, output->metadata);
-    struct jpeg_sampling sampling = jpeg_sampling_of(encoder->subsampling);
+    enum device_codec codec = device_codec_of(output->format);
     target->encoder = (struct plan_encoder){.codec = DEVICE_CODEC_NONE};
     target->measure_encoder = NULL;
     if (output->encoder == CODEC_ON_HOST)
         return;
-    if (output->format == &formats[FORMAT_png]) {
-        target->encoder.codec = DEVICE_CODEC_PNG;
-        target->encoder.header_bytes = png_prelude_bytes(metadata_bytes);
-        target->measure_encoder = png_measure_encoder;
-        return;
-    }
-    target->encoder = (struct plan_encoder){.codec = DEVICE_CODEC_JPEG,
-                                            .header_bytes = jpeg_prelude_bytes(metadata_bytes),
-                                            .quality = encoder->quality,
-                                            .h = sampling.h,
-                                            .v = sampling.v};
-    target->measure_encoder = jpeg_measure_encoder;
+    target->encoder = device_codec_encoder(codec, &run->job.outputs[index].encoder,
+                                           image_info_metadata_bytes(&run->info, output->metadata));
+    target->measure_encoder = device_codecs[codec].measure;
 }
 
 /* Only now route.c has chosen the encoders. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codecs/jpeg/frame.h"
 #include "conf/clock.h"
 #include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/admission.h"
@@ -79,7 +80,7 @@ static bool open_path(struct job_run *run)
 static bool read_head(struct job_run *run, struct worker_tools *tools)
 {
     struct pipeline *pipeline = run->pipeline;
-    if (!engine_codecs(pipeline->parts.engine).jpeg_decoder || run->input.declined ||
+    if (!engine_codecs(pipeline->parts.engine).decodes[DEVICE_CODEC_JPEG] || run->input.declined ||
         run->input.bytes <= INPUT_HEAD_BYTES ||
         atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
         pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, 0) != INPUT_HEAD_BYTES ||

@@ -1,13 +1,10 @@
 #include "daemon/pipeline/route.h"
 
-#include "codecs/png/header.h"
 #include "conf/clock.h"
+#include "daemon/device_codecs.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
-#include "gpu/jpeg/codec_memory.h"
-#include "gpu/plan/op_list.h"
-#include "gpu/png/codec_memory.h"
 
 static uint32_t out_of_service(const struct engine *engine)
 {
@@ -17,23 +14,16 @@ static uint32_t out_of_service(const struct engine *engine)
     return out;
 }
 
-static bool is_jpeg(const struct job_run *run)
-{
-    return run->info.format == &formats[FORMAT_jpeg];
-}
-
-static bool is_png(const struct job_run *run)
-{
-    return run->info.format == &formats[FORMAT_png];
-}
-
 static enum dispatch_kind kind_of(const struct job_run *run)
 {
-    if (is_png(run))
+    switch (device_codec_of(run->info.format)) {
+    case DEVICE_CODEC_JPEG:
+        return run->info.progressive ? DISPATCH_PROGRESSIVE : DISPATCH_SEQUENTIAL;
+    case DEVICE_CODEC_PNG:
         return DISPATCH_PNG;
-    if (!is_jpeg(run))
+    default:
         return DISPATCH_OTHER;
-    return run->info.progressive ? DISPATCH_PROGRESSIVE : DISPATCH_SEQUENTIAL;
+    }
 }
 
 /* Returns whether a device decodes the file. device_bytes 0: devices cannot. */
@@ -69,54 +59,39 @@ struct plan_file route_to_host(struct job_run *run)
     return (struct plan_file){0};
 }
 
-static struct plan_file jpeg_file(struct job_run *run, struct worker_tools *tools,
-                                  struct jpeg_frame *frame)
-{
-    struct plan_file file = {DEVICE_CODEC_JPEG, run->input.bytes, 0, sizeof *frame};
-    if (codec_read_frame(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
-                         &run->bounds.codec, frame))
-        file.work_bytes = jpeg_decoder_bytes(frame, run->input.bytes, run->decode.as,
-                                             run->decode.eighths);
-    return file;
-}
-
-static struct plan_file png_file(struct job_run *run, struct png_frame *frame)
-{
-    struct plan_file file = {DEVICE_CODEC_PNG, run->input.bytes, 0, sizeof *frame};
-    if (png_read_frame(run->input.seen, run->input.seen_bytes, frame))
-        file.work_bytes = png_decoder_bytes(frame, run->input.bytes);
-    return file;
-}
-
 struct plan_file route_read_frame(struct job_run *run, struct worker_tools *tools, void *frame)
 {
-    return is_png(run) ? png_file(run, frame) : jpeg_file(run, tools, frame);
+    enum device_codec codec = device_codec_of(run->info.format);
+    const struct device_codec_row *row = &device_codecs[codec];
+    const struct device_input input = {.bytes = run->input.seen,
+                                       .length = run->input.seen_bytes,
+                                       .file_bytes = run->input.bytes,
+                                       .info = &run->info,
+                                       .limits = &run->bounds.codec,
+                                       .decode = &run->decode};
+    return (struct plan_file){.codec = codec,
+                              .bytes = run->input.bytes,
+                              .work_bytes = row->read_frame(tools->codec, &input, frame),
+                              .frame_bytes = row->frame_bytes};
 }
 
 static struct plan_file choose_decoder(struct job_run *run, struct worker_tools *tools)
 {
-    struct png_frame png;
-    struct plan_file file =
-        route_read_frame(run, tools, is_png(run) ? (void *)&png : (void *)tools->frame);
+    struct plan_file file = route_read_frame(run, tools, tools->frame);
     size_t image_bytes = (size_t)run->info.width * run->info.height * run->info.channels;
     size_t device_bytes = file.work_bytes > 0 ? file.work_bytes + file.bytes + image_bytes : 0;
-    if (!charge(run, is_png(run) ? run->bounds.png : run->bounds.jpeg, device_bytes))
+    if (!charge(run, run->bounds.codecs[file.codec], device_bytes))
         return (struct plan_file){0};
     run->input.decoder = CODEC_ON_DEVICE;
     return file;
 }
 
-/* A device writes sequential JPEGs with the standard Huffman tables, and PNGs of the own encoder
- * with 8 bits per sample. Its files are not encoded again to reach a size. */
-static bool is_for_device(const struct job_run *run, size_t index, struct engine_codecs codecs)
+static bool is_for_device(const struct job_run *run, size_t index,
+                          const struct engine_codecs *codecs)
 {
-    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
-    const struct format *format = run->outputs[index].format;
-    if (format == &formats[FORMAT_png])
-        return codecs.png_encoder && png_is_for_devices(encoder) &&
-               !op_list_is_bilevel(run->outputs[index].ops);
-    return codecs.jpeg_encoder && format == &formats[FORMAT_jpeg] && !encoder->progressive &&
-           !encoder->optimize && encoder->max_bytes == 0;
+    enum device_codec codec = device_codec_of(run->outputs[index].format);
+    return codecs->encodes[codec] &&
+           device_codecs[codec].writes(&run->job.outputs[index].encoder, run->outputs[index].ops);
 }
 
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
@@ -127,10 +102,11 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
     if (run->input.declined)
         return route_to_host(run);
     struct engine_codecs codecs = engine_codecs(run->pipeline->parts.engine);
-    bool decodes = (is_jpeg(run) && codecs.jpeg_decoder) || (is_png(run) && codecs.png_decoder);
-    struct plan_file file = decodes ? choose_decoder(run, tools) : route_to_host(run);
+    struct plan_file file = codecs.decodes[device_codec_of(run->info.format)]
+                                ? choose_decoder(run, tools)
+                                : route_to_host(run);
     for (size_t i = 0; i < run->job.output_count; i++)
-        if (is_for_device(run, i, codecs))
+        if (is_for_device(run, i, &codecs))
             run->outputs[i].encoder = CODEC_ON_DEVICE;
     return file;
 }

@@ -19,8 +19,9 @@ struct worker_tools;
 /* Chooses for the decoder and each output, and charges the job to the cores or a device. Returns
  * the file for the device to decode, or none. tools NULL: there is no engine. */
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
-/* Reads the frame of the input, a JPEG or a PNG, to `frame`: a struct jpeg_frame or png_frame.
- * Returns the file for a device to decode; if devices cannot, its work_bytes is 0. */
+/* Reads the frame of the input to `frame`, the member of a union device_frame for its format, which
+ * devices decode. Returns the file for a device; if devices cannot decode it, its work_bytes is
+ * 0. */
 struct plan_file route_read_frame(struct job_run *run, struct worker_tools *tools, void *frame);
 /* Chooses the host for all, and charges the job to the cores. Returns no file. */
 struct plan_file route_to_host(struct job_run *run);

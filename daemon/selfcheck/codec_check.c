@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "codecs/codec.h"
-#include "codecs/jpeg/header.h"
-#include "codecs/png/header.h"
 #include "conf/log.h"
+#include "daemon/device_codecs.h"
 #include "daemon/selfcheck/test_image.h"
 #include "gpu/engine/task_wait.h"
-#include "gpu/jpeg/codec_memory.h"
-#include "gpu/png/codec_memory.h"
 
 /* Odd sides, so that a JPEG ends within an MCU (its unit with all components), and Cb and Cr end
  * within a block of 8 x 8 samples. A PNG with colours has two tiles. */
@@ -51,23 +48,20 @@ struct check {
     bool is_stuck,
         has_no_room; /* a trial could not be started; not for lack of memory, or for it */
     struct error *error;
-    union {
-        struct jpeg_frame jpeg;
-        struct png_frame png;
-    } frame;
+    union device_frame frame;
     uint8_t drawn[SIDE_ACROSS * SIDE_DOWN * CHANNELS_MAX];
     uint8_t expected[SIDE_DOWN * (SIDE_ACROSS * CHANNELS_MAX + STRIDE_ALIGN)], encoded[FILE_BYTES];
     struct trial trials[TRIALS_AT_ONCE];
 };
 
-static bool is_png(const struct check *check)
+static const struct device_codec_row *row_of(const struct check *check)
 {
-    return check->kind == DEVICE_CODEC_PNG;
+    return &device_codecs[check->kind];
 }
 
 static const struct format *format_of(const struct check *check)
 {
-    return &formats[is_png(check) ? FORMAT_png : FORMAT_jpeg];
+    return &formats[row_of(check)->format];
 }
 
 /* ---- the files ------------------------------------------------------------------------------ */
@@ -148,6 +142,10 @@ static bool make_png(struct check *check, struct trial *trial, unsigned number)
     return make_file(check, trial, count, &request);
 }
 
+static bool (*const makers[DEVICE_CODECS])(struct check *check, struct trial *trial,
+                                           unsigned number) = {
+    [DEVICE_CODEC_JPEG] = make_jpeg, [DEVICE_CODEC_PNG] = make_png};
+
 /* ---- one trial ------------------------------------------------------------------------------ */
 
 static void on_done(struct engine_task *task)
@@ -158,38 +156,23 @@ static void on_done(struct engine_task *task)
 /* false: the device does not take the file. */
 static bool read_frame(struct check *check, const struct trial *trial, struct plan_file *file)
 {
-    *file = (struct plan_file){.codec = check->kind, .bytes = trial->file_bytes};
-    if (is_png(check)) {
-        file->frame_bytes = sizeof check->frame.png;
-        if (!png_read_frame(trial->file, trial->file_bytes, &check->frame.png))
-            return false;
-        file->work_bytes = png_decoder_bytes(&check->frame.png, trial->file_bytes);
-    } else {
-        file->frame_bytes = sizeof check->frame.jpeg;
-        if (!codec_read_frame(check->codec, trial->file, trial->file_bytes, &trial->info, &limits,
-                              &check->frame.jpeg))
-            return false;
-        file->work_bytes = jpeg_decoder_bytes(&check->frame.jpeg, trial->file_bytes,
-                                              trial->decode.as, trial->decode.eighths);
-    }
+    const struct device_input input = {.bytes = trial->file,
+                                       .length = trial->file_bytes,
+                                       .file_bytes = trial->file_bytes,
+                                       .info = &trial->info,
+                                       .limits = &limits,
+                                       .decode = &trial->decode};
+    *file = (struct plan_file){.codec = check->kind,
+                               .bytes = trial->file_bytes,
+                               .work_bytes =
+                                   row_of(check)->read_frame(check->codec, &input, &check->frame),
+                               .frame_bytes = row_of(check)->frame_bytes};
     return file->work_bytes > 0;
-}
-
-static struct plan_encoder encoder_of(const struct check *check, const struct trial *trial)
-{
-    struct jpeg_sampling sampling = jpeg_sampling_of(trial->encoder.subsampling);
-    if (is_png(check))
-        return (struct plan_encoder){.codec = check->kind, .header_bytes = png_prelude_bytes(0)};
-    return (struct plan_encoder){.codec = check->kind,
-                                 .header_bytes = jpeg_prelude_bytes(0),
-                                 .quality = trial->encoder.quality,
-                                 .h = sampling.h,
-                                 .v = sampling.v};
 }
 
 static bool plan_trial(struct check *check, struct trial *trial)
 {
-    bool opaque = !is_png(check);
+    bool opaque = !format_of(check)->alpha;
     struct plan_source source = {.width = trial->info.width,
                                  .height = trial->info.height,
                                  .channels = codec_channels(&trial->info, trial->decode.as),
@@ -199,8 +182,8 @@ static bool plan_trial(struct check *check, struct trial *trial)
     struct plan_target targets[2] = {
         {.opaque = opaque},
         {.opaque = opaque,
-         .encoder = encoder_of(check, trial),
-         .measure_encoder = is_png(check) ? png_measure_encoder : jpeg_measure_encoder}};
+         .encoder = device_codec_encoder(check->kind, &trial->encoder, 0),
+         .measure_encoder = row_of(check)->measure}};
     struct plan_limits sizes = {PIXELS_DEFAULT, SIDE_DEFAULT};
     return read_frame(check, trial, &source.file) &&
            plan_build(&trial->plan, &source, targets, 2, &sizes, check->error) == STATUS_OK;
@@ -216,12 +199,8 @@ static bool put_prelude(struct check *check, const struct trial *trial)
     const struct plan_variant *variant = &trial->plan.variants[1];
     const struct encode_request request = second_output(check, trial);
     uint8_t *to = trial->memory.input + variant->encoder.header_at;
-    uint32_t width = variant->width, height = variant->height, channels = variant->channels;
-    if (is_png(check))
-        return png_prelude_make(check->codec, &request, width, height, channels,
-                                (struct png_prelude *)to, check->error) == STATUS_OK;
-    return jpeg_prelude_make(check->codec, &request, width, height, channels,
-                             (struct jpeg_prelude *)to, check->error) == STATUS_OK;
+    return row_of(check)->make_prelude(check->codec, &request, variant->width, variant->height,
+                                       variant->channels, to, check->error) == STATUS_OK;
 }
 
 enum started { STARTED, NO_ROOM, NOT_STARTED };
@@ -262,8 +241,7 @@ static void turn_off(const struct check *check, bool *codec, const char *device,
     const char *verb = codec == &check->decoder ? "decode" : "encode";
     if (*codec)
         log_warning("%s: the %s %sr %s (%s): %s %ss on the CPU instead", device,
-                    is_png(check) ? "PNG" : "JPEG", verb, how, what,
-                    is_png(check) ? "libpng" : "libjpeg", verb);
+                    row_of(check)->name, verb, how, what, row_of(check)->library, verb);
     *codec = false;
 }
 
@@ -283,8 +261,8 @@ static bool compare(struct check *check, struct trial *trial, const char *device
     struct image got = plan_result(&trial->plan, 0, trial->memory.input, trial->memory.output);
     struct image expected = got;
     struct decode_request request = {.eighths = trial->decode.eighths,
-                                     .as = got.channels == 1 && !is_png(check) ? DECODE_LUMA
-                                                                               : DECODE_COLOUR};
+                                     .as = trial->decode.as == DECODE_LUMA ? DECODE_LUMA
+                                                                           : DECODE_COLOUR};
     const struct encode_request encode = second_output(check, trial);
     struct codec_sink sink = {check->encoded, sizeof check->encoded, .flush = test_image_flush};
     size_t bytes;
@@ -323,12 +301,11 @@ static bool all_ended(struct check *check)
  * increases. Returns how many there are to end. *more: whether there are further trials. */
 static unsigned start_some(struct check *check, uint32_t device, unsigned *number, bool *more)
 {
-    bool (*make)(struct check *, struct trial *, unsigned) = is_png(check) ? make_png : make_jpeg;
     enum started started = STARTED;
     unsigned count = 0;
     memset(check->trials, 0, sizeof check->trials);
     while (started == STARTED && count < TRIALS_AT_ONCE &&
-           (*more = make(check, &check->trials[count], *number))) {
+           (*more = makers[check->kind](check, &check->trials[count], *number))) {
         struct trial *trial = &check->trials[count++];
         started = plan_trial(check, trial) ? start(check, trial, device) : NOT_STARTED;
         *number += started == STARTED;
@@ -363,8 +340,8 @@ static bool run_some(struct check *check, uint32_t device, unsigned *number, boo
 static void enable(const struct check *check)
 {
     struct engine_codecs codecs = engine_codecs(check->engine);
-    *(is_png(check) ? &codecs.png_decoder : &codecs.jpeg_decoder) = check->decoder;
-    *(is_png(check) ? &codecs.png_encoder : &codecs.jpeg_encoder) = check->encoder;
+    codecs.decodes[check->kind] = check->decoder;
+    codecs.encodes[check->kind] = check->encoder;
     engine_set_codecs(check->engine, codecs);
 }
 
@@ -390,7 +367,7 @@ bool codec_check_run(struct engine *engine, enum device_codec codec, struct erro
     if (ok && check->has_no_room)
         log_warning("pinned_bytes or device_bytes has no room for the test of the %s codec of "
                     "devices: %s runs on the CPU instead",
-                    is_png(check) ? "PNG" : "JPEG", is_png(check) ? "libpng" : "libjpeg");
+                    row_of(check)->name, row_of(check)->library);
     else if (ok)
         enable(check);
     if (!check)

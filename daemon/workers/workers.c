@@ -8,6 +8,7 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/ranks.h"
+#include "daemon/device_codecs.h"
 #include "daemon/workers/waker.h"
 
 /* While tasks finish often, the loop collects finished tasks every COLLECT_MS without being woken.
@@ -230,8 +231,12 @@ void worker_close_later(struct worker_tools *tools, int descriptor)
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct worker_tools tools = {codec_context_create(), malloc(SINK_BYTES),
-                                 malloc(sizeof(struct jpeg_frame)), worker->number, worker, -1};
+    struct worker_tools tools = {codec_context_create(),
+                                 malloc(SINK_BYTES),
+                                 malloc(sizeof(union device_frame)),
+                                 worker->number,
+                                 worker,
+                                 -1};
     bool usable = tools.codec && tools.sink && tools.frame, stays = true;
     if (!usable) /* uncovered: memory (tests/coverage/reasons.txt) */
         log_error("no memory for the codecs of a worker thread; the thread ends");

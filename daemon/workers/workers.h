@@ -21,19 +21,19 @@
 #include <uv.h>
 
 #include "codecs/codec.h"
-#include "codecs/jpeg/frame.h"
 #include "conf/list.h"
 #include "conf/rank.h"
 
 #define WORKERS_PRIORITIES 4
 
 struct worker;
+union device_frame;
 
 /* Buffers that a worker owns and uses for all its tasks. */
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES, for encoded files; also holds the head of an input file */
-    struct jpeg_frame *frame;
+    union device_frame *frame;
     uint32_t number; /* of the worker, from 0; a thread that replaces another gets a new number */
     struct worker *worker; /* for workers_hand_on */
     int to_close;          /* a descriptor, or -1; use worker_close_later */

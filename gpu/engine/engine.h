@@ -109,7 +109,7 @@ void engine_close(struct engine *engine);
 /* The codecs that the caller may use on every device. The engine only stores them: the caller sets
  * them after it has tested the codecs, and before it submits jobs. None is set at first. */
 struct engine_codecs {
-    bool jpeg_decoder, jpeg_encoder, png_decoder, png_encoder;
+    bool decodes[DEVICE_CODECS], encodes[DEVICE_CODECS];
 };
 /* Allocates what the codecs need on every device besides the pools: LONG_STREAMS further
  * streams, and for each stream STREAM_CODEC_BYTES (for each further stream LONG_CODEC_BYTES)
