@@ -53,7 +53,7 @@ struct device_codec_row {
     enum status (*make_prelude)(struct codec_context *codec, const struct encode_request *request,
                                 uint32_t width, uint32_t height, uint32_t channels, void *to,
                                 struct error *error) MUST_CHECK;
-    void (*measure)(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+    bool (*measure)(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                     uint32_t channels); /* plan_target.measure_encoder */
 };
 

@@ -338,6 +338,15 @@ static void set_encoder(const struct job_run *run, size_t index, struct plan_tar
     target->measure_encoder = device_codecs[codec].measure;
 }
 
+/* The plan has no encoder for an image that its device cannot encode. */
+static void take_encoders(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK &&
+            !plan_is_encoded(&run->plan.variants[run->outputs[i].variant]))
+            run->outputs[i].encoder = CODEC_ON_HOST;
+}
+
 /* Only now route.c has chosen the encoders. */
 static bool plan_targets(struct job_run *run, const struct plan_source *source,
                          struct plan_target *targets, size_t count)
@@ -345,8 +354,10 @@ static bool plan_targets(struct job_run *run, const struct plan_source *source,
     for (size_t i = 0; i < run->job.output_count; i++)
         if (run->outputs[i].error.status == STATUS_OK)
             set_encoder(run, i, &targets[run->outputs[i].variant]);
-    return plan_build(&run->plan, source, targets, count, &run->bounds.plan, &run->error) ==
-           STATUS_OK;
+    if (plan_build(&run->plan, source, targets, count, &run->bounds.plan, &run->error) != STATUS_OK)
+        return false;
+    take_encoders(run);
+    return true;
 }
 
 /* Chooses how the input is decoded and where the codecs run, and builds the plan. */

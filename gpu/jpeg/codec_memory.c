@@ -31,7 +31,7 @@ struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *f
     return parts;
 }
 
-void jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+bool jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                           uint32_t channels)
 {
     enum { mcu = 16, high_quality = 90 };
@@ -44,4 +44,5 @@ void jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t
     encoder->capacity = encoder->header_bytes + samples * (encoder->quality > high_quality ? 2 : 1);
     encoder->work_bytes =
         jpeg_encode_work_bytes(width, height, channels, encoder->h, encoder->v, encoder->capacity);
+    return true;
 }

@@ -22,8 +22,8 @@ size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enu
 
 /* Sets the capacity and the memory of an encoder for an image of 1 or 3 channels. Except in noise,
  * a coefficient takes less than one byte on average, or less than two at high qualities. If the
- * file is larger than this capacity, the host encodes it. */
-void jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+ * file is larger than this capacity, the host encodes it. Returns true. */
+bool jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                           uint32_t channels);
 
 /* A progressive file is decoded in two stages: jpeg_progressive_decode turns its scans into

@@ -123,19 +123,22 @@ static void shrink_passes(struct plan_variant *variant)
 /* Whether a copy must make the result an image of its own. If no pass writes an image, the source
  * is the result; it need not be copied if its encoder runs where the source is, on the host or on
  * the device. Only the host's encoders can read a rectangle of a larger image. */
-static bool needs_copy(const struct chain *chain, const struct plan_target *target)
+static bool needs_copy(const struct chain *chain, bool encoded)
 {
     bool cropped = chain_is_cropped(chain), source_on_device = chain->plan->source.file.bytes > 0;
-    bool encoded = target->encoder.codec != DEVICE_CODEC_NONE;
     if (pass_writers(chain->passes, chain->count) > 0)
         return cropped;
     return source_on_device != encoded || (cropped && encoded);
 }
 
-static void set_encoder(struct plan_variant *variant, const struct plan_target *target)
+static struct plan_encoder choose_encoder(const struct pass_shape *shape,
+                                          const struct plan_target *target)
 {
-    variant->encoder = target->encoder;
-    target->measure_encoder(&variant->encoder, variant->width, variant->height, variant->channels);
+    struct plan_encoder encoder = target->encoder;
+    if (encoder.codec != DEVICE_CODEC_NONE &&
+        !target->measure_encoder(&encoder, shape->width, shape->height, shape->channels))
+        encoder = (struct plan_encoder){.codec = DEVICE_CODEC_NONE};
+    return encoder;
 }
 
 static enum status check_format_side(const struct chain *chain, const struct plan_target *target)
@@ -195,7 +198,8 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
         step_gray(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         step_flatten(&chain);
-    if (!target->no_picture && needs_copy(&chain, target))
+    variant->encoder = choose_encoder(&chain.shape, target);
+    if (!target->no_picture && needs_copy(&chain, plan_is_encoded(variant)))
         step_copy(&chain);
 
     variant->pass_count = chain.count;
@@ -204,8 +208,6 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     variant->channels = chain.shape.channels;
     variant->is_source = pass_writers(chain.passes, chain.count) == 0;
     variant->no_picture = target->no_picture;
-    if (target->encoder.codec != DEVICE_CODEC_NONE)
-        set_encoder(variant, target);
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
     shrink_passes(variant); /* chain.passes may be freed after this */

@@ -104,8 +104,9 @@ struct plan_target {
     uint32_t side_max; /* longest side in the output format; 0: only plan_limits apply */
     struct plan_encoder encoder; /* how a device encodes the output, as far as that is known before
                                     its size */
-    /* Sets the capacity and work_bytes of the encoder for an image. NULL: the host encodes. */
-    void (*measure_encoder)(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+    /* Sets the capacity and work_bytes of the encoder for an image. false: the device cannot encode
+     * it, so the host does. NULL: the host encodes. */
+    bool (*measure_encoder)(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                             uint32_t channels);
     const struct plan_overlays *overlays; /* NULL: operations with an overlay fail with bad_op */
     unsigned number; /* of the output, from 1, for messages; 0: the only one */
@@ -131,7 +132,8 @@ struct plan_variant {
                                          buffer */
     size_t offset;                    /* of the result in the output buffer */
     struct colour *colour;            /* tables that the passes use; freed with them; NULL: none */
-    struct plan_encoder encoder;      /* with a codec, the result is a file instead of an image */
+    struct plan_encoder encoder; /* with a codec, the result is a file instead of an image; none
+                                    if the target has none, or its device cannot encode it */
 };
 
 /* Whether a device encodes the variant. */

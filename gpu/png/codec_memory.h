@@ -13,6 +13,7 @@
  * decoded image. 0: the device cannot decode the file. */
 size_t png_decoder_bytes(const struct png_frame *frame, size_t file_bytes);
 
-/* Sets the capacity and the memory of an encoder for an image. Every file fits the capacity. */
-void png_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+/* Sets the capacity and the memory of an encoder for an image. Every file fits the capacity. false:
+ * the file may be too long for the device. */
+bool png_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                          uint32_t channels);

@@ -467,4 +467,33 @@ TEST(test_constants)
     op_list_free(target.ops);
 }
 
+/* Takes images of at most 20 pixels per row. */
+static bool measure_narrow(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+                           uint32_t channels)
+{
+    encoder->capacity = (size_t)width * height * channels;
+    return width <= 20;
+}
+
+/* If the device cannot encode an image, the plan is the one without an encoder. */
+TEST(test_an_image_that_a_device_cannot_encode)
+{
+    const struct plan_target target = {.encoder = {.codec = DEVICE_CODEC_PNG, .header_bytes = 40},
+                                       .measure_encoder = measure_narrow};
+    for (uint32_t width = 20; width <= 21; width++) {
+        struct plan plan;
+        struct error error = {0};
+        bool encoded = width == 20;
+        assert_int_equal(plan_build(&plan, SOURCE(width, 9, 3), &target, 1, &test_limits, &error),
+                         STATUS_OK);
+        assert_int_equal(plan_is_encoded(&plan.variants[0]), encoded);
+        assert_int_equal(plan.variants[0].pass_count, encoded); /* the copy to the device */
+        assert_int_equal(plan.variants[0].is_source, !encoded);
+        assert_int_equal(plan.variants[0].encoder.capacity, encoded ? 20 * 9 * 3 : 0);
+        assert_int_equal(plan.idle, !encoded);
+        assert_int_equal(plan.written_bytes > 0, encoded);
+        plan_clear(&plan);
+    }
+}
+
 TEST_MAIN(.setup = engines_open, .teardown = engines_close)
