@@ -1,7 +1,7 @@
 /*
  * codec.h - decodes image files in memory to pixels, and encodes pixels to image files.
  *
- * Each format of conf/formats.def has a codec (jpeg/, png.c and others). All functions run on a
+ * Each format of conf/formats.def has a codec (jpeg/, png/ and others). All functions run on a
  * worker thread, unless a comment says otherwise, with the codec_context of that worker; workers
  * share no state. The caller owns pixels and file bytes. On failure a function sets `error` and
  * frees all objects of libraries; a part of the destination may be written.

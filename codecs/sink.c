@@ -1,5 +1,5 @@
 /* sink.c - collects bytes in the buffer of a struct codec_sink, for codecs whose libraries have no
- * output buffer: WebP and AVIF. png.c and jpeg/ have their own code for this. */
+ * output buffer: WebP and AVIF. png/ and jpeg/ have their own code for this. */
 #include <string.h>
 
 #include "codecs/codec_impl.h"

@@ -235,8 +235,9 @@ static void overlays(struct rig *rig)
 }
 
 #ifdef GPUIMGD_WEBP
-/* Only the decoder: libwebp 1.2 does not report all failures in its encoder (codecs/webp.c). Of the
- * decoder, shim_memory.c spares one allocation, whose failure crashes libwebp before 1.4.0. */
+/* Only the decoder: libwebp 1.2 does not report all failures in its encoder
+ * (codecs/webp/webp_encode.c). Of the decoder, shim_memory.c spares one allocation, whose failure
+ * crashes libwebp before 1.4.0. */
 static void webp(struct rig *rig)
 {
     uint8_t *bytes, *pixels = picture_pixels(60, 40, 4, 1);

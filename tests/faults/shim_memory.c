@@ -12,7 +12,7 @@
  * list that begins there. ReadHuffmanCodeLengths has these tables on its stack, so what the stack
  * had before decides whether it crashes. The defect is in 1.3.2 and in older versions with the
  * correction of CVE-2023-4863, as in Debian 12. A caller can only make sure that there is memory
- * (codecs/webp.c).
+ * (codecs/webp/webp_decode.c).
  */
 #include <dlfcn.h>
 #include <errno.h>

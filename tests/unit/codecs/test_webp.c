@@ -9,7 +9,7 @@
 #include <webp/mux.h>
 
 #include "codecs/codec_impl.h"
-#include "codecs/vp8l.h"
+#include "codecs/webp/vp8l.h"
 #include "tests/fixtures/camera.h"
 
 static const uint32_t sides[][2] = {{1, 1},   {1, 19},  {19, 1},   {2, 3},    {16, 16},

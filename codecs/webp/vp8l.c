@@ -6,22 +6,22 @@
  * images are decoded, but without keeping pixels: only a literal pixel can have a new number.
  * Copies and the colour cache repeat earlier pixels, so they are only counted.
  */
-#include "codecs/vp8l.h"
+#include "codecs/webp/vp8l.h"
 
 #include <string.h>
 
 #include "codecs/codec_impl.h"
 
-#define CODE_BITS_MAX 15
-#define LENGTH_CODES 24
+#define CODE_BITS_MAX  15
+#define LENGTH_CODES   24
 #define DISTANCE_CODES 40
 #define CACHE_BITS_MAX 11
-#define ALPHABET_MAX (256 + LENGTH_CODES + (1 << CACHE_BITS_MAX))
-#define GROUP_CODES 5
-#define GROUPS_MAX 65536
+#define ALPHABET_MAX   (256 + LENGTH_CODES + (1 << CACHE_BITS_MAX))
+#define GROUP_CODES    5
+#define GROUPS_MAX     65536
 /* If all numbers are below this, libwebp allocates groups for the unused numbers below the highest,
  * too. Otherwise it allocates only the groups that occur. */
-#define GROUPS_NUMBERED 1000
+#define GROUPS_NUMBERED  1000
 #define PIXELS_PER_CHECK 4096
 
 enum transform { PREDICTOR, CROSS_COLOUR, SUBTRACT_GREEN, COLOUR_INDEXING, TRANSFORM_COUNT };
@@ -103,8 +103,8 @@ static unsigned read_symbol(struct reader *r, const struct code *code)
 /* Reads the lengths of the symbols of a code, which are compressed with a code of their own. */
 static void read_lengths(struct reader *r, struct code *code, uint8_t *lengths, unsigned alphabet)
 {
-    static const uint8_t order[19] = {17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13,
-                                      14, 15};
+    static const uint8_t order[19] = {17, 18, 0, 1,  2,  3,  4,  5,  16, 6,
+                                      7,  8,  9, 10, 11, 12, 13, 14, 15};
     uint8_t own[19] = {0};
     unsigned count = read_bits(r, 4) + 4, previous = 8;
     for (unsigned i = 0; i < count; i++)

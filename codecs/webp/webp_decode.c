@@ -1,51 +1,26 @@
 /*
- * webp.c - the WebP codec on libwebp.
+ * webp_decode.c - reads WebPs with libwebp.
  *
  * Files are given to libwebp in pieces, and the deadline is checked before each piece. The
  * container (RFC 9649) is parsed here and not by libwebpdemux, which would allocate memory for
  * every frame of an animation.
  */
+#ifdef GPUIMGD_WEBP
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/codec_impl.h"
-
-static bool webp_sniff(const uint8_t *bytes, size_t length)
-{
-    return codec_has_bytes(bytes, length, 0, "RIFF", 4) &&
-           codec_has_bytes(bytes, length, 8, "WEBP", 4);
-}
-
-#ifndef GPUIMGD_WEBP
-
-static const char *webp_refusal(bool writes)
-{
-    (void)writes;
-    return "this gpuimgd was built without libwebp (WEBP=no)";
-}
-
-const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal = webp_refusal};
-
-#else
-
 #include <webp/decode.h>
-#include <webp/encode.h>
 
-#include "codecs/vp8l.h"
+#include "codecs/webp/vp8l.h"
+#include "codecs/webp/webp_chunks.h"
+#include "codecs/webp/webp_impl.h"
 
-#define RIFF_BYTES 12
-#define CHUNK_BYTES      8 /* header of a chunk: its type and size */
-#define VP8X_BYTES (CHUNK_BYTES + 10)
-#define ANMF_BYTES       16 /* header of a frame: in the data of an ANMF chunk, before the image */
 /* Chunks between two checks of the deadline: they take a millisecond. */
 #define CHUNKS_PER_CHECK (1u << 16)
 /* Pixels between two checks of the deadline, on average over the file. */
 #define PIXELS_PER_CHECK (1u << 20)
-
-/* The flags of a VP8X chunk. */
-enum { FLAG_ANIMATION = 0x02, FLAG_XMP = 0x04, FLAG_EXIF = 0x08, FLAG_ALPHA = 0x10,
-       FLAG_ICC = 0x20 };
 
 /* The parts of a file. Of an animation, only the first frame is decoded. */
 struct webp_parts {
@@ -59,7 +34,7 @@ struct webp_parts {
     size_t icc_bytes, exif_bytes, xmp_bytes;
     const uint8_t *vp8l, *alph; /* data of the chunks with lossless pixels, and with alpha */
     size_t alph_bytes;
-    bool has_pixels;      /* a chunk with pixels was found; libwebp reads no alpha after it */
+    bool has_pixels; /* a chunk with pixels was found; libwebp reads no alpha after it */
 };
 
 /* ---- the container ---- */
@@ -204,8 +179,7 @@ static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFe
 {
     enum { vp8l_header = 5, alph_header = 1, method_mask = 3, compressed = 1 };
     uint32_t width = (uint32_t)frame->width, height = (uint32_t)frame->height;
-    size_t vp8l_bytes =
-        parts->vp8l ? (size_t)(parts->image + parts->image_bytes - parts->vp8l) : 0;
+    size_t vp8l_bytes = parts->vp8l ? (size_t)(parts->image + parts->image_bytes - parts->vp8l) : 0;
     if (vp8l_bytes > vp8l_header)
         return vp8l_groups(parts->vp8l + vp8l_header, vp8l_bytes - vp8l_header, width, height,
                            deadline_ns);
@@ -274,17 +248,17 @@ static bool fills_canvas(const WebPBitstreamFeatures *canvas, const WebPBitstrea
     return frame->width == canvas->width && frame->height == canvas->height;
 }
 
-static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
-                              const struct codec_limits *limits, struct image_info *info,
-                              struct error *error)
+enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
+                       const struct codec_limits *limits, struct image_info *info,
+                       struct error *error)
 {
     struct webp_parts parts;
     WebPBitstreamFeatures canvas, frame;
     (void)state;
     if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
         read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK ||
-        codec_check_size("WebP", (uint32_t)canvas.width, (uint32_t)canvas.height, limits,
-                         error) != STATUS_OK)
+        codec_check_size("WebP", (uint32_t)canvas.width, (uint32_t)canvas.height, limits, error) !=
+            STATUS_OK)
         return error->status;
     info->width = (uint32_t)canvas.width;
     info->height = (uint32_t)canvas.height;
@@ -299,8 +273,7 @@ static enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
 /* ---- decode ---- */
 
 static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts *parts,
-                                 const struct image *dst, uint64_t deadline_ns,
-                                 struct error *error)
+                                 const struct image *dst, uint64_t deadline_ns, struct error *error)
 {
     uint64_t pixels = (uint64_t)dst->width * dst->height;
     size_t piece = parts->image_bytes / (size_t)(pixels / PIXELS_PER_CHECK + 1) + 1, at = 0;
@@ -351,10 +324,10 @@ static enum status decode_image(const struct webp_parts *parts, const struct ima
                          WebPGetDecoderVersion(), WEBP_DECODER_ABI_VERSION);
     buffer.colorspace = dst->channels == 4 ? MODE_RGBA : MODE_RGB;
     buffer.is_external_memory = 1;
-    buffer.u.RGBA = (WebPRGBABuffer){
-        .rgba = dst->pixels,
-        .stride = (int)dst->stride,
-        .size = dst->stride * (dst->height - 1) + (size_t)dst->width * dst->channels};
+    buffer.u.RGBA = (WebPRGBABuffer){.rgba = dst->pixels,
+                                     .stride = (int)dst->stride,
+                                     .size = dst->stride * (dst->height - 1) +
+                                             (size_t)dst->width * dst->channels};
     WebPIDecoder *decoder = WebPINewDecoder(&buffer);
     if (!decoder)
         return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
@@ -363,10 +336,10 @@ static enum status decode_image(const struct webp_parts *parts, const struct ima
     return status;
 }
 
-static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
-                               const struct image_info *info, const struct decode_request *request,
-                               const struct codec_limits *limits, const struct image *dst,
-                               struct error *error)
+enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
+                        const struct image_info *info, const struct decode_request *request,
+                        const struct codec_limits *limits, const struct image *dst,
+                        struct error *error)
 {
     struct webp_parts parts;
     WebPBitstreamFeatures canvas, frame;
@@ -391,266 +364,5 @@ static enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
     }
     return status;
 }
-
-/* ---- encode ---- */
-
-/* Writes the file to the sink. libwebp calls on_bytes with the parts of its file in order, after it
- * has encoded the whole image. If there is metadata, libwebp's headers are replaced by new ones
- * with a VP8X and an ICCP chunk, and EXIF and XMP are added at the end (RFC 9649, section 2.7). */
-struct writer {
-    const struct encode_request *request;
-    struct codec_sink *sink;
-    struct error *error;
-    size_t used;              /* bytes in the sink's buffer */
-    const uint8_t *icc;       /* NULL: there is none, or it does not fit the pixels */
-    bool extends;             /* there is metadata; otherwise libwebp's file is written unchanged */
-    uint8_t head[RIFF_BYTES + VP8X_BYTES]; /* the first bytes of libwebp's file */
-    size_t head_bytes;                     /* of `head`, received so far */
-};
-
-static void put_le(uint8_t *at, uint32_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(value >> 8 * i);
-}
-
-static bool put(struct writer *writer, const void *bytes, size_t count)
-{
-    return codec_put(writer->sink, &writer->used, bytes, count, "WebP", writer->error);
-}
-
-static uint32_t chunk_bytes(const uint8_t *data, size_t bytes)
-{
-    return data ? (uint32_t)(CHUNK_BYTES + bytes + bytes % 2) : 0;
-}
-
-static bool put_chunk(struct writer *writer, const char *type, const uint8_t *data, size_t bytes)
-{
-    uint8_t head[CHUNK_BYTES];
-    if (!data)
-        return true;
-    memcpy(head, type, 4);
-    put_le(head + 4, (uint32_t)bytes, 4);
-    return put(writer, head, sizeof head) && put(writer, data, bytes) &&
-           put(writer, "", bytes % 2);
-}
-
-/* Whether libwebp's file has alpha; libwebp leaves out an alpha that is opaque. In a lossless file
- * without VP8X, the flag is in the header of the VP8L data. */
-static bool has_alpha(const struct writer *writer)
-{
-    enum { flags_at = RIFF_BYTES + CHUNK_BYTES, lossless_flags_at = flags_at + 4 };
-    const uint8_t *type = writer->head + RIFF_BYTES;
-    if (memcmp(type, "VP8X", 4) == 0)
-        return (writer->head[flags_at] & FLAG_ALPHA) != 0;
-    return memcmp(type, "VP8L", 4) == 0 && (writer->head[lossless_flags_at] & 0x10) != 0;
-}
-
-/* Writes the new headers, the profile, and the part of writer->head that is no header. */
-static bool put_head(struct writer *writer, const WebPPicture *picture)
-{
-    const struct encode_request *request = writer->request;
-    bool extended = memcmp(writer->head + RIFF_BYTES, "VP8X", 4) == 0;
-    uint32_t more = chunk_bytes(writer->icc, request->icc_bytes) +
-                    chunk_bytes(request->exif, request->exif_bytes) +
-                    chunk_bytes(request->xmp, request->xmp_bytes) + (extended ? 0 : VP8X_BYTES);
-    uint8_t head[RIFF_BYTES + VP8X_BYTES] = {0}, *vp8x = head + RIFF_BYTES;
-    size_t replaced = RIFF_BYTES + (extended ? VP8X_BYTES : 0);
-    memcpy(head, writer->head, RIFF_BYTES);
-    put_le(head + 4, codec_le32(writer->head + 4) + more, 4);
-    memcpy(vp8x, "VP8X", 4);
-    put_le(vp8x + 4, VP8X_BYTES - CHUNK_BYTES, 4);
-    vp8x[8] = (uint8_t)((writer->icc ? FLAG_ICC : 0) | (has_alpha(writer) ? FLAG_ALPHA : 0) |
-                        (request->exif ? FLAG_EXIF : 0) | (request->xmp ? FLAG_XMP : 0));
-    put_le(vp8x + 12, (uint32_t)picture->width - 1, 3);
-    put_le(vp8x + 15, (uint32_t)picture->height - 1, 3);
-    return put(writer, head, sizeof head) &&
-           put_chunk(writer, "ICCP", writer->icc, request->icc_bytes) &&
-           put(writer, writer->head + replaced, writer->head_bytes - replaced);
-}
-
-/* Called by libwebp with the next bytes of its file. Returns 0 to end the encode. */
-static int on_bytes(const uint8_t *bytes, size_t count, const WebPPicture *picture)
-{
-    struct writer *writer = picture->custom_ptr;
-    size_t room = sizeof writer->head - writer->head_bytes, part = count < room ? count : room;
-    if (!writer->extends)
-        return put(writer, bytes, count);
-    if (part > 0) {
-        memcpy(writer->head + writer->head_bytes, bytes, part);
-        writer->head_bytes += part;
-        if (writer->head_bytes < sizeof writer->head)
-            return 1;
-        if (!put_head(writer, picture))
-            return 0;
-    }
-    return put(writer, bytes + part, count - part);
-}
-
-/* Writes what is still missing after the encode. `head` may be incomplete if the file is tiny. */
-static bool put_end(struct writer *writer, const WebPPicture *picture)
-{
-    const struct encode_request *request = writer->request;
-    bool is_short = writer->extends && writer->head_bytes < sizeof writer->head;
-    return (!is_short || put_head(writer, picture)) &&
-           put_chunk(writer, "EXIF", request->exif, request->exif_bytes) &&
-           put_chunk(writer, "XMP ", request->xmp, request->xmp_bytes) &&
-           codec_put_end(writer->sink, &writer->used, "WebP", writer->error);
-}
-
-static int on_progress(int percent, const WebPPicture *picture)
-{
-    struct writer *writer = picture->custom_ptr;
-    if (!codec_late(writer->request->deadline_ns))
-        return 1;
-    error_set(writer->error, STATUS_TIMEOUT, "the deadline for encoding passed after %d%%",
-              percent);
-    return 0;
-}
-
-/* Gives gray pixels to libwebp, which has no function for them. */
-static bool import_gray(WebPPicture *picture, const struct image *src)
-{
-    picture->use_argb = 1;
-    if (!WebPPictureAlloc(picture))
-        return false;
-    for (uint32_t y = 0; y < src->height; y++) {
-        const uint8_t *from = src->pixels + y * src->stride;
-        uint32_t *to = picture->argb + (size_t)y * (size_t)picture->argb_stride;
-        for (uint32_t x = 0; x < src->width; x++)
-            to[x] = 0xFF000000u | from[x] * 0x010101u;
-    }
-    return true;
-}
-
-static bool import_pixels(WebPPicture *picture, const struct image *src)
-{
-    int stride = (int)src->stride;
-    if (src->channels == 1)
-        return import_gray(picture, src);
-    return src->channels == 4 ? WebPPictureImportRGBA(picture, src->pixels, stride)
-                              : WebPPictureImportRGB(picture, src->pixels, stride);
-}
-
-static enum status refuse_encode(const WebPPicture *picture, struct error *error)
-{
-    WebPEncodingError code = picture->error_code;
-    if (error->status != STATUS_OK) /* set by the sink or by on_progress */
-        return error->status;
-    /* libwebp 1.2 gives no code if an allocation for alpha fails. */
-    if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY ||
-        code == VP8_ENC_OK)
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write a WebP of %d x %d pixels",
-                         picture->width, picture->height);
-    if (code == VP8_ENC_ERROR_BAD_DIMENSION)
-        return error_set(error, STATUS_ENCODE_FAILED,
-                         "the image is %d x %d pixels; a WebP has at most %d per side",
-                         picture->width, picture->height, WEBP_MAX_DIMENSION);
-    return error_set(error, STATUS_ENCODE_FAILED, "the WebP cannot be written: error %d of libwebp",
-                     code);
-}
-
-/* Sets the quality and the effort. For a lossless file, libwebp's `quality` is an effort as well;
- * the table has its value for each effort of an encoder. */
-static void set_effort(WebPConfig *config, const struct encoder_settings *settings)
-{
-    static const float searches[] = {0, 20, 25, 50, 75, 90, 100};
-    config->method = settings->effort;
-    config->quality =
-        settings->lossless ? searches[settings->effort] : (float)settings->quality;
-    config->lossless = settings->lossless;
-    config->exact = settings->lossless; /* keeps the colours of transparent pixels */
-}
-
-/* Measured for images of noise, which need the most memory. From effort 3 on, the lossy encoder has
- * the symbols of the whole image in memory. The lossless encoder, which also encodes alpha, has
- * copies of the pixels, tables for its search, and two sets of histograms of tiles. */
-static size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
-                                 const struct encoder_settings *settings)
-{
-    enum { fixed_bytes = 2 << 20, block = 16, high_quality = 90, tiles_max = 2600,
-           histogram_bytes = 2 * 8700 };
-    size_t pixels = (width + block - 1ull) / block * block * (height + (size_t)block);
-    int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;
-    size_t lossy = effort < 3 ? 8 : settings->quality > high_quality ? 32 : 20;
-    size_t lossless = effort == 0 ? 28 : effort < 6 ? 40 : 56, tiles = (pixels >> tile_bits) + 1;
-    size_t bytes = settings->lossless || channels == 1 ? 4 : channels == 4 ? 3 : 2;
-    if (settings->lossless)
-        bytes += lossless;
-    else
-        bytes += channels == 4 && lossless > lossy ? lossless : lossy;
-    if (!settings->lossless && channels != 4)
-        tiles = 0;
-    return fixed_bytes + pixels * bytes + (tiles < tiles_max ? tiles : tiles_max) * histogram_bytes;
-}
-
-/* Measured with libwebp 1.2.4, which does not call on_progress while it encodes alpha. For alpha,
- * the highest effort tries all filters. */
-static uint64_t webp_encoder_blind_ns(uint32_t channels, const struct encoder_settings *settings)
-{
-    static const uint64_t lossless[] = {15, 30, 50, 80, 100, 400, 650},
-                          alpha[] = {60, 100, 100, 100, 110, 270, 10000};
-    enum { lossy = 70 };
-    return settings->lossless ? lossless[settings->effort]
-           : channels == 4    ? alpha[settings->effort]
-                              : lossy;
-}
-
-static enum status webp_encode(void *state, const struct image *src,
-                               const struct encode_request *request, struct codec_sink *sink,
-                               struct error *error)
-{
-    WebPConfig config;
-    WebPPicture picture;
-    bool profile = request->icc && src->channels >= 3 &&
-                   codec_icc_is_rgb(request->icc, request->icc_bytes);
-    struct writer writer = {.request = request, .sink = sink, .error = error,
-                            .icc = profile ? request->icc : NULL,
-                            .extends = profile || request->exif || request->xmp};
-    (void)state;
-    if (!WebPConfigInit(&config) || !WebPPictureInit(&picture))
-        return error_set(error, STATUS_INTERNAL, "libwebp %#x refuses calls for version %#x",
-                         WebPGetEncoderVersion(), WEBP_ENCODER_ABI_VERSION);
-    /* libwebp 1.2 does not notice some failed allocations, and then writes a broken file. */
-    if (!codec_has_memory(webp_encoder_bytes(src->width, src->height, src->channels,
-                                             &request->encoder)))
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write a WebP of %u x %u pixels",
-                         src->width, src->height);
-    set_effort(&config, &request->encoder);
-    picture.width = (int)src->width;
-    picture.height = (int)src->height;
-    picture.use_argb = request->encoder.lossless;
-    picture.writer = on_bytes;
-    picture.progress_hook = on_progress;
-    picture.custom_ptr = &writer;
-    if (!import_pixels(&picture, src) || !WebPEncode(&config, &picture) ||
-        !put_end(&writer, &picture))
-        refuse_encode(&picture, error);
-    WebPPictureFree(&picture);
-    return error->status;
-}
-
-/* The largest size of a file: noise at quality 100 takes 2.7 bytes per pixel of whole blocks, and
- * alpha that cannot be compressed one more. */
-static size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
-                                 const struct encoder_settings *settings)
-{
-    enum { block = 16 };
-    size_t pixels = (width + block - 1ull) / block * block * ((height + block - 1) / block * block);
-    if (settings->lossless)
-        return pixels * channels + pixels / 4;
-    return pixels * 3 + (channels == 4 ? pixels : 0);
-}
-
-const struct codec codec_webp = {
-    .sniff = webp_sniff,
-    .state_bytes = 1,
-    .probe = webp_probe,
-    .decode = webp_decode,
-    .encode = webp_encode,
-    .encoded_bytes = webp_encoded_bytes,
-    .encoder_bytes = webp_encoder_bytes,
-    .encoder_blind_ns = webp_encoder_blind_ns,
-};
 
 #endif

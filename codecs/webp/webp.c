@@ -1,0 +1,39 @@
+/* webp.c - the WebP codec. */
+#include "codecs/webp/header.h"
+#include "codecs/webp/webp_impl.h"
+
+static bool webp_sniff(const uint8_t *bytes, size_t length)
+{
+    return codec_has_bytes(bytes, length, 0, "RIFF", 4) &&
+           codec_has_bytes(bytes, length, 8, "WEBP", 4);
+}
+
+#ifdef GPUIMGD_WEBP
+
+const struct codec codec_webp = {
+    .sniff = webp_sniff,
+    .state_bytes = 1,
+    .probe = webp_probe,
+    .decode = webp_decode,
+    .encode = webp_encode,
+    .encoded_bytes = webp_encoded_bytes,
+    .encoder_bytes = webp_encoder_bytes,
+    .encoder_blind_ns = webp_encoder_blind_ns,
+};
+
+#else
+
+static const char *webp_refusal(bool writes)
+{
+    (void)writes;
+    return "this gpuimgd was built without libwebp (WEBP=no)";
+}
+
+const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal = webp_refusal};
+
+int webp_library_version(void)
+{
+    return 0;
+}
+
+#endif
