@@ -11,8 +11,9 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
   baseline files, the progressive files, or both ("mixed"). A few photographs are copied until
   there are 64 files in all, because jobs that read one file at the same time slow each other down.
-- thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, and three JPEG sizes
-  per job (1200, 640 and 320 pixels)
+- thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, whole photographs as
+  WebP, and three sizes per job (1200, 640 and 320 pixels) as JPEG or WebP
+- the job of a photo site from README.md, for the baseline files, and the same without AVIF
 - PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon
 - gray JPEG to PNG, without operations: the baseline files, as gray JPEGs of the daemon
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
@@ -46,8 +47,10 @@ import signal
 import statistics
 import subprocess
 import sys
+import struct
 import tempfile
 import time
+import zlib
 
 from rig import Rig, TICKS, cpu_s, huge_memory, prefer_memory
 
@@ -57,7 +60,21 @@ def fit(side):
 
 
 THUMBNAILS = fit(512)
-THREE_SIZES = [("jpg", fit(side)) for side in (1200, 640, 320)]
+def three_sizes(suffix):
+    return [(suffix, fit(side)) for side in (1200, 640, 320)]
+
+
+def with_logo(resize):
+    return ["to_srgb", {"op": "resize", **resize},
+            {"op": "composite", "input": "logo.png", "gravity": "southeast", "scale": 0.2}]
+
+
+# The outputs of the job in README.md.
+SITE_WEBP = ("webp", with_logo({"width": 1200}), {"quality": 75})
+SITE_AVIF = ("avif", with_logo({"width": 640}), {"quality": 50})
+SITE_JPEG = ("jpg", with_logo({"width": 320, "height": 320, "fit": "cover", "gravity": "attention"}),
+             {"max_bytes": 15000, "metadata": ["copyright"]})
+SITE_HASH = (None, ["to_srgb", {"op": "resize", "width": 64}, "blurhash"])
 SMALL_SIDE, SMALL_FILES, SMALL_QUALITY = 256, 64, 92
 LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max is 50 MP
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
@@ -163,6 +180,18 @@ def make_grays(options, photos, folder):
     return make_copies(options, photos, folder, "-gray.jpg", "gray", subsampling="gray")
 
 
+def write_logo(folder):
+    """Writes a white overlay of 640 x 320 pixels that lets half of the image through."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + \
+            struct.pack(">I", zlib.crc32(kind + data))
+    rows = (b"\0" + bytes((255, 255, 255, 128)) * 640) * 320
+    with open(os.path.join(folder, "logo.png"), "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 640, 320, 8, 6,
+                                                                     0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
 def make_large(options, photos, folder):
     source, target = os.path.join(folder, "tile"), os.path.join(folder, "large.jpg")
     os.mkdir(source)
@@ -175,7 +204,8 @@ def make_large(options, photos, folder):
 
 
 class Work:
-    """One kind of job on a set of files. outputs: suffix and operations of each output."""
+    """One kind of job on a set of files. outputs: suffix and operations of each output, and members
+    of its "output" if it needs any; without a suffix, it only gives values."""
 
     def __init__(self, name, ops, photos, alone=False, turn=1, outputs=None):
         self.name, self.ops, self.photos, self.turn = name, ops, photos, turn
@@ -196,11 +226,13 @@ class Work:
     def names(self, number):
         """The outputs' names."""
         base = f"{self.name.replace(' ', '-')}-{number % self.kept}"
-        return [f"{base}-{i}.{suffix}" for i, (suffix, _) in enumerate(self.outputs)]
+        return [f"{base}-{i}.{suffix}" for i, (suffix, *_) in enumerate(self.outputs) if suffix]
 
     def job(self, number):
-        outputs = [{"output": name, "ops": ops}
-                   for name, (_, ops) in zip(self.names(number), self.outputs)]
+        names, outputs = iter(self.names(number)), []
+        for suffix, ops, *settings in self.outputs:
+            place = {"output": {"path": next(names), **dict(*settings)}} if suffix else {}
+            outputs.append({**place, "ops": ops})
         return json.dumps({"input": self.photos[number % len(self.photos)].name,
                            **(outputs[0] if len(outputs) == 1 else {"outputs": outputs})})
 
@@ -219,8 +251,13 @@ def make_works(options, folder):
                           ("thumbnails as AVIF", [("avif", THUMBNAILS)]),
                           ("thumbnails as PNG", [("png", THUMBNAILS)]),
                           ("edges as PNG", [("png", EDGES)]),
-                          ("three sizes", THREE_SIZES)]:
+                          ("WebP", [("webp", [])]),
+                          ("three sizes", three_sizes("jpg")),
+                          ("three sizes as WebP", three_sizes("webp")),
+                          ("photo site without AVIF", [SITE_WEBP, SITE_JPEG, SITE_HASH]),
+                          ("photo site", [SITE_WEBP, SITE_AVIF, SITE_JPEG, SITE_HASH])]:
         works.append(Work(f"baseline to {name}", None, kinds["baseline"], outputs=outputs))
+    write_logo(folder)
     makers = [("PNG to edges as PNG", make_pngs, {"outputs": [("png", EDGES)]}),
               ("PNG to thumbnails", make_pngs, {"outputs": [("jpg", THUMBNAILS)]}),
               ("gray baseline to PNG", make_grays, {"outputs": [("png", [])]}),
