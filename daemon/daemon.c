@@ -431,7 +431,8 @@ static bool open_codecs(struct daemon *daemon, struct error *error)
 {
     bool wanted[DEVICE_CODECS] = {false}, any = false, ok = true;
     for (enum device_codec codec = DEVICE_CODEC_NONE + 1; codec < DEVICE_CODECS; codec++)
-        any |= wanted[codec] = strcmp(device_codec_option(daemon->options, codec), "cpu") != 0;
+        any |= wanted[codec] = strcmp(device_codec_option(daemon->options, codec), "cpu") != 0 &&
+                               !codec_refusal(&formats[device_codecs[codec].format], true);
     if (!any || !engine_prepare_codecs(daemon->engine))
         return true;
     for (enum device_codec codec = DEVICE_CODEC_NONE + 1; ok && codec < DEVICE_CODECS; codec++)

@@ -2,10 +2,12 @@
 
 #include "codecs/jpeg/header.h"
 #include "codecs/png/header.h"
+#include "codecs/webp/header.h"
 #include "conf/options.h"
 #include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/png/codec_memory.h"
+#include "gpu/webp/codec_memory.h"
 
 /* ---- JPEG ---- */
 
@@ -68,6 +70,23 @@ static enum status make_png(struct codec_context *codec, const struct encode_req
     return png_prelude_make(codec, request, width, height, channels, to, error);
 }
 
+/* ---- WebP ---- */
+
+static bool writes_webp(const struct encoder_settings *settings, const struct op_item *ops)
+{
+    (void)ops;
+    return webp_is_for_devices(settings);
+}
+
+static enum status make_webp(struct codec_context *codec, const struct encode_request *request,
+                             uint32_t width, uint32_t height, uint32_t channels, void *to,
+                             struct error *error)
+{
+    (void)codec, (void)error;
+    webp_prelude_make(request, width, height, channels, to);
+    return STATUS_OK;
+}
+
 /* ---- the table ---- */
 
 const struct device_codec_row device_codecs[DEVICE_CODECS] = {
@@ -93,6 +112,15 @@ const struct device_codec_row device_codecs[DEVICE_CODECS] = {
                           .prelude_bytes = png_prelude_bytes,
                           .make_prelude = make_png,
                           .measure = png_measure_encoder},
+    [DEVICE_CODEC_WEBP] = {.format = FORMAT_webp,
+                           .name = "WebP",
+                           .library = "libwebp",
+                           .version = webp_library_version,
+                           .option = offsetof(struct options, webp),
+                           .writes = writes_webp,
+                           .prelude_bytes = webp_prelude_bytes,
+                           .make_prelude = make_webp,
+                           .measure = webp_measure_encoder},
 };
 
 enum device_codec device_codec_of(const struct format *format)

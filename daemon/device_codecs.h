@@ -33,9 +33,10 @@ struct device_input {
 struct device_codec_row {
     enum format_id format;
     const char *name, *library; /* for messages: of the format, and of the host's codec */
+    int (*version)(void);       /* of the library: 0x010203 for 1.2.3. NULL: not in messages */
     size_t option;              /* offset in struct options of the option that turns it off */
 
-    /* The decoder. */
+    /* The decoder. Devices do not decode WebPs, and have no functions for it. */
     size_t frame_bytes; /* of its member of union device_frame */
     /* Reads the frame. Returns the device memory that the decoder needs besides the file and the
      * image; 0: devices do not decode the file, and the frame is undefined. */
@@ -46,8 +47,8 @@ struct device_codec_row {
 
     /* The encoder. */
     bool (*writes)(const struct encoder_settings *settings, const struct op_item *ops);
-    /* The largest size of a prelude, the bytes that the host writes. metadata_bytes: the size of
-     * ICC profile, EXIF and XMP together. */
+    /* The largest size of a prelude, the bytes of the file that the host writes. metadata_bytes:
+     * the size of ICC profile, EXIF and XMP together. */
     size_t (*prelude_bytes)(size_t metadata_bytes);
     /* Makes the prelude. `to` has prelude_bytes. Errors: those of codec_encode. */
     enum status (*make_prelude)(struct codec_context *codec, const struct encode_request *request,

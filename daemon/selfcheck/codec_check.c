@@ -16,21 +16,30 @@
 #define SIDE_DOWN      91
 #define CHANNELS_MAX   4
 #define FILE_BYTES     (5 * SIDE_ACROSS * SIDE_DOWN)
+/* A WebP for which libwebp halves counters of its statistics. */
+#define LARGE_ACROSS   640
+#define LARGE_DOWN     400
+#define ENCODED_BYTES  (LARGE_ACROSS * LARGE_DOWN)
 #define TRIALS_AT_ONCE 16
 #define TIMEOUT_S      30
 
 static const struct codec_limits limits = {
     .pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT, .jpeg_scans_max = JPEG_SCANS_DEFAULT};
 
+enum texture { MIXED, FLAT, SMOOTH, NOISE, GRAIN };
+
 /* A generated file, and a job for it with two outputs: the decoded pixels, and a file of them in
- * the same format. */
+ * the same format. If devices do not decode the format, there are pixels instead of the first
+ * file. */
 struct trial {
     struct plan plan;
     struct engine_memory memory;
     struct engine_task task;
     struct task_wait *wait;
     bool reserved;
-    size_t file_bytes;
+    bool is_large;                   /* left out if the pools are smaller than it needs */
+    enum texture texture;            /* of the pixels; only without a file */
+    size_t file_bytes;               /* 0: there is none */
     struct encoder_settings encoder; /* of the second output */
     struct image_info info;
     struct decode_request decode;
@@ -50,7 +59,8 @@ struct check {
     struct error *error;
     union device_frame frame;
     uint8_t drawn[SIDE_ACROSS * SIDE_DOWN * CHANNELS_MAX];
-    uint8_t expected[SIDE_DOWN * (SIDE_ACROSS * CHANNELS_MAX + STRIDE_ALIGN)], encoded[FILE_BYTES];
+    uint8_t expected[SIDE_DOWN * (SIDE_ACROSS * CHANNELS_MAX + STRIDE_ALIGN)],
+        encoded[ENCODED_BYTES];
     struct trial trials[TRIALS_AT_ONCE];
 };
 
@@ -66,16 +76,34 @@ static const struct format *format_of(const struct check *check)
 
 /* ---- the files ------------------------------------------------------------------------------ */
 
-/* Smooth areas, edges and noise. */
-static void draw(uint8_t *pixels, uint32_t channels)
+/* Returns a sample. random: 32 bits. */
+static uint32_t sample(const struct image *image, uint32_t x, uint32_t y, uint32_t channel,
+                       uint32_t random, enum texture texture)
 {
-    uint32_t state = 1;
-    for (uint32_t i = 0; i < SIDE_ACROSS * SIDE_DOWN * channels; i++) {
-        uint32_t x = i / channels % SIDE_ACROSS, y = i / channels / SIDE_ACROSS;
-        state = state * 1664525u + 1013904223u;
-        uint32_t noise = x > SIDE_ACROSS / 2 ? state >> 26 : 0, edge = (x / 9 + y / 7) % 2 * 90;
-        pixels[i] = (uint8_t)(x + y * (i % channels) + noise + edge);
+    uint32_t smooth = x + y * channel, edge = (x / 9 + y / 7) % 2 * 90;
+    switch (texture) {
+    case FLAT:
+        return 70 + 50 * channel;
+    case SMOOTH:
+        return smooth / 4;
+    case NOISE:
+        return random >> 24;
+    case GRAIN: /* more of it below */
+        return 100 + (random >> 24) * (16 + y / 16) / 256;
+    default: /* smooth areas, edges and noise */
+        return smooth + edge + (x > image->width / 2 ? random >> 26 : 0);
     }
+}
+
+static void draw(const struct image *image, enum texture texture)
+{
+    uint32_t random = 1;
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t i = 0; i < image->width * image->channels; i++) {
+            random = random * 1664525u + 1013904223u;
+            image->pixels[y * image->stride + i] = (uint8_t)sample(
+                image, i / image->channels, y, i % image->channels, random, texture);
+        }
 }
 
 /* Encodes a drawing as the file of the trial. */
@@ -84,7 +112,7 @@ static bool make_file(struct check *check, struct trial *trial, uint32_t channel
 {
     struct image drawn = {check->drawn, SIDE_ACROSS, SIDE_DOWN, channels, SIDE_ACROSS * channels};
     struct codec_sink sink = {trial->file, sizeof trial->file, .flush = test_image_flush};
-    draw(check->drawn, channels);
+    draw(&drawn, MIXED);
     if (codec_encode(check->codec, &drawn, request, &sink, check->error) != STATUS_OK)
         return false;
     trial->file_bytes = sink.total;
@@ -142,9 +170,44 @@ static bool make_png(struct check *check, struct trial *trial, unsigned number)
     return make_file(check, trial, count, &request);
 }
 
+/* As make_jpeg, with every combination of a texture, a quality and a size. Flat images, and those
+ * of the highest quality, have one segment. The last trial is so large that libwebp halves counters
+ * of its statistics. */
+static bool make_webp(struct check *check, struct trial *trial, unsigned number)
+{
+    static const char *const names[] = {"mixed", "flat", "smooth", "noise", "grain"};
+    static const int qualities[] = {0, 50, 75, 80, 98, 99, 100};
+    static const uint32_t sides[][2] = {{115, 51}, {16, 16}, {33, 64}, {1, 1}, {97, 7}};
+    enum {
+        texture_count = 4,
+        quality_count = 7,
+        side_count = 5,
+        large_quality = 75,
+        count = texture_count * quality_count * side_count
+    };
+    const uint32_t *side = sides[number / (texture_count * quality_count) % side_count];
+    if (number > count)
+        return false;
+    (void)check;
+    trial->is_large = number == count;
+    trial->texture = trial->is_large ? GRAIN : (enum texture)(number % texture_count);
+    trial->encoder.effort = 2;
+    trial->encoder.quality =
+        trial->is_large ? large_quality : qualities[number / texture_count % quality_count];
+    trial->decode = (struct decode_request){.eighths = DECODE_EIGHTHS, .as = DECODE_COLOUR};
+    trial->info.width = trial->is_large ? LARGE_ACROSS : side[0];
+    trial->info.height = trial->is_large ? LARGE_DOWN : side[1];
+    trial->info.channels = number % 3 == 2 ? 1 : 3;
+    snprintf(trial->what, sizeof trial->what, "%s, %u x %u, %u channels, quality %d",
+             names[trial->texture], trial->info.width, trial->info.height, trial->info.channels,
+             trial->encoder.quality);
+    return true;
+}
+
 static bool (*const makers[DEVICE_CODECS])(struct check *check, struct trial *trial,
-                                           unsigned number) = {
-    [DEVICE_CODEC_JPEG] = make_jpeg, [DEVICE_CODEC_PNG] = make_png};
+                                           unsigned number) = {[DEVICE_CODEC_JPEG] = make_jpeg,
+                                                               [DEVICE_CODEC_PNG] = make_png,
+                                                               [DEVICE_CODEC_WEBP] = make_webp};
 
 /* ---- one trial ------------------------------------------------------------------------------ */
 
@@ -153,7 +216,7 @@ static void on_done(struct engine_task *task)
     task_wait_ended(container_of(task, struct trial, task)->wait);
 }
 
-/* false: the device does not take the file. */
+/* false: the device does not take the file. Without a file, *file is none. */
 static bool read_frame(struct check *check, const struct trial *trial, struct plan_file *file)
 {
     const struct device_input input = {.bytes = trial->file,
@@ -162,6 +225,9 @@ static bool read_frame(struct check *check, const struct trial *trial, struct pl
                                        .info = &trial->info,
                                        .limits = &limits,
                                        .decode = &trial->decode};
+    *file = (struct plan_file){.codec = DEVICE_CODEC_NONE};
+    if (trial->file_bytes == 0)
+        return true;
     *file = (struct plan_file){.codec = check->kind,
                                .bytes = trial->file_bytes,
                                .work_bytes =
@@ -203,12 +269,26 @@ static bool put_prelude(struct check *check, const struct trial *trial)
                                        variant->channels, to, check->error) == STATUS_OK;
 }
 
-enum started { STARTED, NO_ROOM, NOT_STARTED };
+enum started { STARTED, LEFT_OUT, NO_ROOM, NOT_STARTED };
+
+/* Puts the file, or the pixels, into the input buffer. */
+static void put_source(const struct check *check, const struct trial *trial, uint8_t *input)
+{
+    struct image pixels = plan_input(&trial->plan, input);
+    if (trial->file_bytes == 0) {
+        draw(&pixels, trial->texture);
+        return;
+    }
+    memcpy(input, trial->file, trial->file_bytes);
+    memcpy(input + trial->plan.frame_at, &check->frame, trial->plan.source.file.frame_bytes);
+}
 
 /* NO_ROOM: the pools have no memory for it now. NOT_STARTED: the error says why. */
 static enum started start(struct check *check, struct trial *trial, uint32_t device)
 {
     const struct plan *plan = &trial->plan;
+    if (trial->is_large && !engine_fits(check->engine, plan))
+        return LEFT_OUT;
     enum engine_reserved reserved =
         engine_reserve_on(check->engine, device, plan, &trial->memory, check->error);
     trial->reserved = reserved == ENGINE_RESERVED;
@@ -221,8 +301,7 @@ static enum started start(struct check *check, struct trial *trial, uint32_t dev
     uint8_t *input = trial->memory.input;
     memset(trial->memory.output, 0xA5, plan->output_bytes);
     memset(trial->memory.output + plan->report_at, 0, sizeof(struct plan_report));
-    memcpy(input, trial->file, trial->file_bytes);
-    memcpy(input + plan->frame_at, &check->frame, plan->source.file.frame_bytes);
+    put_source(check, trial, input);
     plan_put_constants(plan, input);
     if (!put_prelude(check, trial))
         return NOT_STARTED;
@@ -235,13 +314,24 @@ static enum started start(struct check *check, struct trial *trial, uint32_t dev
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
+/* With its version, if the results depend on it: "libwebp 1.5.0". */
+static const char *name_library(const struct check *check, char text[32])
+{
+    const struct device_codec_row *row = row_of(check);
+    int version = row->version ? row->version() : 0;
+    snprintf(text, 32, row->version ? "%s %d.%d.%d" : "%s", row->library, version >> 16,
+             version >> 8 & 0xFF, version & 0xFF);
+    return text;
+}
+
 static void turn_off(const struct check *check, bool *codec, const char *device, const char *what,
                      const char *how)
 {
     const char *verb = codec == &check->decoder ? "decode" : "encode";
+    char library[32];
     if (*codec)
         log_warning("%s: the %s %sr %s (%s): %s %ss on the CPU instead", device,
-                    row_of(check)->name, verb, how, what, row_of(check)->library, verb);
+                    row_of(check)->name, verb, how, what, name_library(check, library), verb);
     *codec = false;
 }
 
@@ -254,36 +344,52 @@ static bool same_pixels(const struct image *a, const struct image *b)
     return true;
 }
 
-/* Compares both outputs with those of the CPU, and turns off a codec whose output differs. false:
- * the CPU's codec has failed. */
-static bool compare(struct check *check, struct trial *trial, const char *device)
+/* Compares the decoded pixels with those of the CPU, and turns off the decoder if they differ.
+ * *same: whether they are the same. false: the CPU's codec has failed. */
+static bool compare_pixels(struct check *check, const struct trial *trial, const char *device,
+                           const struct image *pixels, bool *same)
 {
-    struct image got = plan_result(&trial->plan, 0, trial->memory.input, trial->memory.output);
-    struct image expected = got;
     struct decode_request request = {.eighths = trial->decode.eighths,
                                      .as = trial->decode.as == DECODE_LUMA ? DECODE_LUMA
                                                                            : DECODE_COLOUR};
+    bool declined = plan_report(&trial->plan, trial->memory.output)->declined != 0;
+    struct image expected = *pixels;
+    expected.pixels = check->expected;
+    if (codec_decode(check->codec, trial->file, trial->file_bytes, &trial->info, &request, &limits,
+                     &expected, check->error) != STATUS_OK)
+        return false;
+    *same = !declined && same_pixels(pixels, &expected);
+    if (!*same)
+        turn_off(check, &check->decoder, device, trial->what,
+                 declined ? "declines a file that it should decode" : "differs");
+    return true;
+}
+
+/* As compare_pixels, for the encoded file. */
+static bool compare_file(struct check *check, const struct trial *trial, const char *device,
+                         const struct image *pixels)
+{
     const struct encode_request encode = second_output(check, trial);
     struct codec_sink sink = {check->encoded, sizeof check->encoded, .flush = test_image_flush};
     size_t bytes;
-    expected.pixels = check->expected;
-    if (codec_decode(check->codec, trial->file, trial->file_bytes, &trial->info, &request, &limits,
-                     &expected, check->error) != STATUS_OK ||
-        codec_encode(check->codec, &expected, &encode, &sink, check->error) != STATUS_OK)
-        return false;
-    if (plan_report(&trial->plan, trial->memory.output)->declined != 0) {
-        turn_off(check, &check->decoder, device, trial->what,
-                 "declines a file that it should decode");
-        return true;
-    }
-    if (!same_pixels(&got, &expected)) {
-        turn_off(check, &check->decoder, device, trial->what, "differs");
-        return true;
-    }
     const uint8_t *file = plan_encoded(&trial->plan, 1, trial->memory.output, &bytes);
+    if (codec_encode(check->codec, pixels, &encode, &sink, check->error) != STATUS_OK)
+        return false;
     if (bytes != sink.total || memcmp(file, check->encoded, bytes) != 0)
-        turn_off(check, &check->encoder, device, trial->what, "differs");
+        turn_off(check, &check->encoder, device, trial->what,
+                 bytes == 0 ? "declines an image that it should encode" : "differs");
     return true;
+}
+
+/* Compares both outputs. If the decoder differs, the encoder got other pixels. */
+static bool compare(struct check *check, const struct trial *trial, const char *device)
+{
+    const struct image pixels =
+        plan_result(&trial->plan, 0, trial->memory.input, trial->memory.output);
+    bool same = true;
+    if (trial->file_bytes > 0 && !compare_pixels(check, trial, device, &pixels, &same))
+        return false;
+    return !same || compare_file(check, trial, device, &pixels);
 }
 
 /* ---- all trials ----------------------------------------------------------------------------- */
@@ -304,11 +410,11 @@ static unsigned start_some(struct check *check, uint32_t device, unsigned *numbe
     enum started started = STARTED;
     unsigned count = 0;
     memset(check->trials, 0, sizeof check->trials);
-    while (started == STARTED && count < TRIALS_AT_ONCE &&
+    while (started <= LEFT_OUT && count < TRIALS_AT_ONCE &&
            (*more = makers[check->kind](check, &check->trials[count], *number))) {
         struct trial *trial = &check->trials[count++];
         started = plan_trial(check, trial) ? start(check, trial, device) : NOT_STARTED;
-        *number += started == STARTED;
+        *number += started <= LEFT_OUT;
     }
     check->is_stuck = started == NOT_STARTED;
     check->has_no_room = started == NO_ROOM && count == 1;
@@ -340,7 +446,7 @@ static bool run_some(struct check *check, uint32_t device, unsigned *number, boo
 static void enable(const struct check *check)
 {
     struct engine_codecs codecs = engine_codecs(check->engine);
-    codecs.decodes[check->kind] = check->decoder;
+    codecs.decodes[check->kind] = check->decoder && row_of(check)->read_frame;
     codecs.encodes[check->kind] = check->encoder;
     engine_set_codecs(check->engine, codecs);
 }

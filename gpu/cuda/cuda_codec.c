@@ -1,5 +1,5 @@
 /*
- * cuda_codec.c - enqueues the decoders and encoders of JPEGs and PNGs for the tasks of a batch.
+ * cuda_codec.c - enqueues the decoders and encoders of files for the tasks of a batch.
  *
  * One launch decodes or encodes all images of a format. It reads a description of its images,
  * which this file writes to the slot's pinned memory, and which upload.c copies to the device. The
@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "codecs/webp/frame.h"
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/pass.h"
@@ -166,6 +167,7 @@ struct encode_images {
     union {
         struct jpeg_encode_image jpeg[BATCH_IMAGES_MAX];
         struct png_encode_image png[BATCH_IMAGES_MAX];
+        struct webp_encode_image webp[BATCH_IMAGES_MAX];
     } of;
 };
 
@@ -251,6 +253,33 @@ static int launch_pngs(const struct cuda_encoder *encoder, cudaStream_t stream)
     return png_encode_launch(&encoder->batch.png, encoder->at, stream);
 }
 
+static void add_webp(const struct encode_result *result, struct encode_images *images)
+{
+    const struct webp_prelude *prelude = result->prelude;
+    images->of.webp[images->count++] = (struct webp_encode_image){
+        .source = result->source,
+        .quality = result->encoder->quality,
+        .header = result->bytes + offsetof(struct webp_prelude, bytes),
+        .header_bytes = prelude->header_bytes,
+        .trailer_bytes = prelude->trailer_bytes,
+        .file = result->file,
+        .capacity = result->encoder->capacity,
+        .file_bytes = result->file_bytes,
+        .work = result->work,
+    };
+}
+
+static size_t describe_webps(const struct encode_images *images, void *to, size_t bytes,
+                             struct cuda_encoder *encoder)
+{
+    return webp_encode_describe(images->of.webp, images->count, to, bytes, &encoder->batch.webp);
+}
+
+static int launch_webps(const struct cuda_encoder *encoder, cudaStream_t stream)
+{
+    return webp_encode_launch(&encoder->batch.webp, encoder->at, stream);
+}
+
 /* How the images of a format are encoded. */
 struct encoder_calls {
     void (*add)(const struct encode_result *result, struct encode_images *images);
@@ -263,6 +292,7 @@ struct encoder_calls {
 static const struct encoder_calls encoder_calls[DEVICE_CODECS] = {
     [DEVICE_CODEC_JPEG] = {add_jpeg, describe_jpegs, launch_jpegs},
     [DEVICE_CODEC_PNG] = {add_png, describe_pngs, launch_pngs},
+    [DEVICE_CODEC_WEBP] = {add_webp, describe_webps, launch_webps},
 };
 
 /* Adds the images of the task that the device encodes with this codec. */

@@ -209,7 +209,8 @@ static bool cuda_prepare_codecs(struct engine *engine)
         ready = cuda_device_prepare_codecs(&cuda->devices[d]) == cudaSuccess;
     if (!ready)
         log_warning(
-            "no memory for the codecs of the devices: libjpeg and libpng run on the CPU instead");
+            "no memory for the codecs of the devices: libjpeg, libpng and libwebp run on the "
+            "CPU instead");
     return ready;
 }
 

@@ -24,6 +24,7 @@
 #include "gpu/plan/pass.h"
 #include "gpu/png/decode.h"
 #include "gpu/png/encode.h"
+#include "gpu/webp/encode.h"
 
 /* Default of engine_config.hang_grace_s. A device counts as hung if a task still runs this long
  * after its deadline, and this long after its start. */
@@ -51,6 +52,7 @@ struct cuda_encoder {
     union {
         struct jpeg_encode_batch jpeg;
         struct png_encode_batch png;
+        struct webp_encode_batch webp;
     } batch;
 };
 

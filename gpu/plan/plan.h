@@ -29,7 +29,13 @@ struct pass;   /* gpu/plan/pass.h: one kernel with its parameters and geometry *
 struct colour; /* gpu/colour/conversion.h: the tables of a profile */
 
 /* A codec that runs on devices; DEVICE_CODEC_NONE: the host decodes, or encodes. */
-enum device_codec { DEVICE_CODEC_NONE, DEVICE_CODEC_JPEG, DEVICE_CODEC_PNG, DEVICE_CODECS };
+enum device_codec {
+    DEVICE_CODEC_NONE,
+    DEVICE_CODEC_JPEG,
+    DEVICE_CODEC_PNG,
+    DEVICE_CODEC_WEBP, /* only encodes */
+    DEVICE_CODECS
+};
 
 /* A file that a device decodes. */
 struct plan_file {
@@ -39,12 +45,13 @@ struct plan_file {
     size_t frame_bytes; /* size of its struct jpeg_frame or png_frame, the parsed headers */
 };
 
-/* How a device encodes an output: as a sequential JPEG, or as a PNG. */
+/* How a device encodes an output: as a sequential JPEG, a PNG, or a lossy WebP. */
 struct plan_encoder {
     enum device_codec codec;
-    size_t header_bytes; /* memory for its struct jpeg_prelude or png_prelude: the bytes before the
-                            compressed data, and what the encoder must know about them */
-    int quality;         /* JPEG: 1 to 100 */
+    size_t header_bytes; /* memory for its struct jpeg_prelude, png_prelude or webp_prelude: the
+                            bytes before the compressed data (and of a WebP after it), and what the
+                            encoder must know about them */
+    int quality;         /* JPEG: 1 to 100; WebP: 0 to 100 */
     uint8_t h, v;        /* JPEG: the sampling factors of Y: see gpu/jpeg/encode.h; gray: 1 and 1 */
     /* Set for an image: */
     size_t capacity;          /* of the file, at the variant's offset in the output buffer */

@@ -27,7 +27,7 @@ static int open_with_standin(void **state)
 static struct process *start(void)
 {
     const struct process_options how = {.program = getenv("GPUIMGD_STANDIN")};
-    const char *const options[] = {"--engine=cuda", "--streams=2", NULL};
+    const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu", NULL};
     setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", hold), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");

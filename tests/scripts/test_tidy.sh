@@ -88,7 +88,7 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes conf | grep -vE ': conf/'
     includes queue | grep -vE ': (conf|queue)/'
     includes codecs | grep -vE ': (conf|codecs)/'
-    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|png/frame|png/png_tiles)\.h$'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|png/frame|png/png_tiles|webp/frame)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon"
 {
@@ -99,8 +99,9 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/simt | grep ': gpu/' | grep -vE ': gpu/(ops|simt)/'
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|simt|jpeg)/'
     includes gpu/png | grep ': gpu/' | grep -vE ': gpu/(plan|simt|png)/'
-    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|cuda)/'
-} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png <- cuda"
+    includes gpu/webp | grep ': gpu/' | grep -vE ': gpu/(plan|simt|webp)/'
+    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|webp|cuda)/'
+} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp <- cuda"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.

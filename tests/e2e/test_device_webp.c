@@ -1,0 +1,233 @@
+/*
+ * test_device_webp.c - jobs whose WebPs are encoded on a device give the same files as jobs on the
+ * CPU, byte for byte. What the device does not write is encoded on the host.
+ */
+#include <unistd.h>
+
+#include "tests/fixtures/gpu/device_daemon.h"
+#include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/text_file.h"
+
+#ifdef GPUIMGD_WEBP
+
+static const char *const inputs[] = {"rgb.jpg", "gray.jpg", "rgb.png", "turned.png"};
+
+static const char *const chains[] = {
+    "[]",
+    "['sobel']",
+    "['grayscale',{'op':'gaussian','sigma':1.5}]",
+    "[{'op':'resize','width':24}]",
+    "[{'op':'crop','x':3,'y':2,'width':13,'height':17}]",
+    "[{'op':'flip','axis':'horizontal'},{'op':'rotate','angle':90}]",
+};
+
+static const int qualities[] = {80, 1, 50, 75, 98, 99, 100};
+
+static void fill(void)
+{
+    struct picture_png rgb = {.width = 90, .height = 65, .colour_type = 2};
+    struct picture_png rgba = {.width = 61, .height = 83, .colour_type = 6, .level = 1};
+    struct picture_png turned = {.width = 70, .height = 44, .colour_type = 2, .orientation = 6};
+    put_jpeg("rgb.jpg", .width = 131, .height = 77);
+    put_jpeg("gray.jpg", .width = 61, .height = 47, .colour = PICTURE_GRAY);
+    world_put_picture(w, "rgb.png", picture_png(&rgb));
+    world_put_picture(w, "rgba.png", picture_png(&rgba));
+    world_put_picture(w, "turned.png", picture_png(&turned));
+}
+
+static struct process *start_on_device(const char *webp)
+{
+    const char *const options[] = {text_of("--webp=%s", webp), NULL};
+    return device_daemon_start(options);
+}
+
+static void expect_encoders(const cJSON *result, size_t outputs, const char *encoder)
+{
+    assert_string_equal(json_text(result, "error.message"), "");
+    for (size_t o = 0; o < outputs; o++)
+        assert_string_equal(json_text(result, text_of("outputs.%zu.encoder", o)), encoder);
+}
+
+/* Runs every chain on every input, into two WebPs and a JPEG. */
+static void run_all_jobs(const char *engine)
+{
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        for (size_t c = 0; c < COUNT_OF(chains); c++) {
+            cJSON *result = check_answer(
+                w,
+                "{'input':'%s','outputs':["
+                "{'output':'%s-a-%zu-%zu.webp','ops':%s},"
+                "{'output':{'path':'%s-b-%zu-%zu.webp','quality':%d},'ops':%s},"
+                "{'output':'%s-%zu-%zu.jpg','ops':%s}]}",
+                inputs[i], engine, i, c, chains[c], engine, i, c,
+                qualities[(i + c) % COUNT_OF(qualities)], chains[c], engine, i, c, chains[c]);
+            expect_encoders(result, 3, strcmp(engine, "cpu") == 0 ? "cpu" : "cuda:0");
+            cJSON_Delete(result);
+        }
+}
+
+TEST(files_equal_those_of_the_cpu)
+{
+    struct process *daemon = start_on_device("cuda");
+    run_all_jobs("cuda");
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    run_all_jobs("cpu");
+    check_stop(daemon);
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        for (size_t c = 0; c < COUNT_OF(chains); c++)
+            for (const char *kind = "ab"; *kind; kind++)
+                device_daemon_compare(text_of("cuda-%c-%zu-%zu.webp", *kind, i, c),
+                                      text_of("cpu-%c-%zu-%zu.webp", *kind, i, c));
+}
+
+/* Which outputs a device writes. An image with alpha is its, if it is flattened. */
+TEST(parameters_choose_the_encoder)
+{
+    static const struct {
+        const char *input, *output, *ops, *encoder;
+    } rows[] = {
+        {"rgb.jpg", "'effort':2", "[]", "cuda:0"},
+        {"rgb.jpg", "'effort':1", "[]", "cpu"},
+        {"rgb.jpg", "'effort':3", "[]", "cpu"},
+        {"rgb.jpg", "'lossless':true", "[]", "cpu"},
+        {"rgb.jpg", "'max_bytes':2000", "[]", "cpu"},
+        {"rgba.png", "'quality':70", "['sobel']", "cuda:0"},
+        {"rgba.png", "'quality':70", "['invert']", "cpu"},
+    };
+    struct process *daemon = start_on_device("auto");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        cJSON *result = check_answer(
+            w, "{'input':'%s','outputs':[{'output':{'path':'p%zu.webp',%s},'ops':%s}]}",
+            rows[i].input, i, rows[i].output, rows[i].ops);
+        expect_encoders(result, 1, rows[i].encoder);
+        cJSON_Delete(result);
+    }
+    check_stop(daemon);
+}
+
+TEST(the_encoder_of_the_host_is_an_option)
+{
+    struct process *daemon = start_on_device("cpu");
+    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'host.webp','ops':['sobel']}");
+    expect_encoders(result, 1, "cpu");
+    assert_string_equal(json_text(result, "engine"), "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
+}
+
+/* The encoder is tested with as little memory as the options allow, but for its largest image. */
+TEST(the_least_memory_is_enough)
+{
+    const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
+    struct process *daemon = device_daemon_start(options);
+    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.webp','ops':['sobel']}");
+    expect_encoders(result, 1, "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
+}
+
+/* Noise of the highest quality has more bytes than its memory on the device: the device declines
+ * it, and all codecs of the job run on the host. */
+TEST(noise_is_encoded_on_the_host)
+{
+    static const char chain[] = "{'op':'unsharp','sigma':0.5,'amount':10},"
+                                "{'op':'unsharp','sigma':0.5,'amount':10}";
+    put_jpeg("noise.jpg", .width = 400, .height = 300, .quality = 100, .subsampling = 444);
+    struct process *daemon = start_on_device("cuda");
+    cJSON *result = check_answer(w,
+                                 "{'input':'noise.jpg','outputs':["
+                                 "{'output':{'path':'noise.webp','quality':100},'ops':[%s]},"
+                                 "{'output':'noise.jpg'}]}",
+                                 chain);
+    expect_encoders(result, 2, "cpu");
+    assert_true(json_number(result, "outputs.0.bytes") > 400 * 300);
+    cJSON_Delete(result);
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    check_done(check_answer(w,
+                            "{'input':'noise.jpg','output':{'path':'noise-cpu.webp',"
+                            "'quality':100},'ops':[%s]}",
+                            chain));
+    check_stop(daemon);
+    device_daemon_compare("noise.webp", "noise-cpu.webp");
+}
+
+static void run_camera_jobs(const char *engine)
+{
+    static const char *const metadata[] = {"'none'", "['icc']", "['exif','xmp']",
+                                           "['icc','exif','xmp']"};
+    for (size_t i = 0; i < COUNT_OF(metadata); i++) {
+        cJSON *result =
+            check_answer(w,
+                         "{'input':'camera.jpg','outputs':["
+                         "{'output':{'path':'%s-m%zu.webp','metadata':%s},'ops':['to_srgb']},"
+                         "{'output':{'path':'%s-n%zu.webp','metadata':%s},'ops':['transpose']},"
+                         "{'output':{'path':'%s-o%zu.webp','metadata':%s},'ops':['sobel']}]}",
+                         engine, i, metadata[i], engine, i, metadata[i], engine, i, metadata[i]);
+        expect_encoders(result, 3, strcmp(engine, "cpu") == 0 ? "cpu" : "cuda:0");
+        cJSON_Delete(result);
+    }
+}
+
+TEST(metadata_equals_that_of_the_cpu)
+{
+    device_daemon_put_camera("camera.jpg", true);
+    struct process *daemon = start_on_device("cuda");
+    run_camera_jobs("cuda");
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    run_camera_jobs("cpu");
+    check_stop(daemon);
+    for (size_t i = 0; i < 4; i++)
+        for (const char *output = "mno"; *output; output++)
+            device_daemon_compare(text_of("cuda-%c%zu.webp", *output, i),
+                                  text_of("cpu-%c%zu.webp", *output, i));
+}
+
+/* Pushes the same random jobs for each engine. Returns how many were done; a crop may be larger
+ * than its image. */
+static unsigned run_random_jobs(const char *engine, unsigned count)
+{
+    uint32_t state = 11;
+    unsigned done = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const char *input = inputs[test_random(&state) / 8 % COUNT_OF(inputs)];
+        unsigned quality = 1 + test_random(&state) / 8 % 100;
+        cJSON *result = check_answer(
+            w,
+            "{'input':'%s','outputs':[{'output':{'path':'%s-r%u.webp','quality':%u},'ops':[%s]}]}",
+            i % 5 ? input : "rgba.png", engine, i, quality, device_daemon_draw_chain(&state));
+        done += strcmp(json_text(result, "status"), "done") == 0;
+        cJSON_Delete(result);
+    }
+    return done;
+}
+
+TEST(random_chains_equal_those_of_the_cpu)
+{
+    unsigned count = test_quick() ? 20 : world_has_cuda() ? 1000 : 60;
+    struct process *daemon = start_on_device("cuda");
+    unsigned done = run_random_jobs("cuda", count);
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    assert_int_equal(run_random_jobs("cpu", count), done);
+    check_stop(daemon);
+    assert_true(done > count / 2);
+    for (unsigned i = 0; i < count; i++)
+        if (access(out_path(text_of("cuda-r%u.webp", i)), F_OK) == 0)
+            device_daemon_compare(text_of("cuda-r%u.webp", i), text_of("cpu-r%u.webp", i));
+}
+
+WORLD_MAIN(ONE_WORLD, .fill = fill)
+
+#else
+
+TEST(webp)
+{
+    skip();
+}
+
+TEST_MAIN(.name = "device webp")
+
+#endif
