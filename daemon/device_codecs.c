@@ -144,6 +144,7 @@ struct plan_encoder device_codec_encoder(enum device_codec codec,
     return (struct plan_encoder){.codec = codec,
                                  .header_bytes = device_codecs[codec].prelude_bytes(metadata_bytes),
                                  .quality = settings->quality,
+                                 .bytes_max = (uint32_t)settings->max_bytes,
                                  .h = sampling.h,
                                  .v = sampling.v};
 }

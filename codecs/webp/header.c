@@ -89,7 +89,7 @@ bool webp_put_trailer(struct webp_out *out, const struct webp_metadata *metadata
 
 bool webp_is_for_devices(const struct encoder_settings *settings)
 {
-    return !settings->lossless && settings->effort == DEVICE_EFFORT && settings->max_bytes == 0;
+    return !settings->lossless && settings->effort == DEVICE_EFFORT;
 }
 
 size_t webp_prelude_bytes(size_t metadata_bytes)

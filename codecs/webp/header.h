@@ -43,8 +43,7 @@ bool webp_put_header(struct webp_out *out, const struct webp_metadata *metadata,
 /* Writes what comes after the image. */
 bool webp_put_trailer(struct webp_out *out, const struct webp_metadata *metadata) MUST_CHECK;
 
-/* Whether devices can write a WebP with these settings: their encoder has one effort, and does not
- * encode again to reach a size. */
+/* Whether devices can write a WebP with these settings: their encoder has one effort. */
 bool webp_is_for_devices(const struct encoder_settings *settings);
 
 /* Returns the largest size of a prelude. metadata_bytes: the size of ICC profile, EXIF and XMP

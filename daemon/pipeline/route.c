@@ -137,6 +137,14 @@ bool route_fits(const struct job_run *run)
     return !route_uses_device(run) || engine_fits(run->pipeline->parts.engine, &run->plan);
 }
 
+/* If no quality makes a file of at most bytes_max, the host says so. */
+static bool is_written(const struct job_run *run, const struct plan_report *report, size_t variant)
+{
+    uint32_t bytes = report->file_bytes[variant];
+    uint32_t most = run->plan.variants[variant].encoder.bytes_max;
+    return bytes > 0 && (most == 0 || bytes <= most);
+}
+
 bool route_was_declined(const struct job_run *run)
 {
     const struct plan_report *report = plan_report(&run->plan, run->reserved.memory.output);
@@ -144,6 +152,6 @@ bool route_was_declined(const struct job_run *run)
     for (size_t i = 0; i < run->job.output_count; i++)
         declined |= run->outputs[i].error.status == STATUS_OK &&
                     run->outputs[i].encoder == CODEC_ON_DEVICE &&
-                    report->file_bytes[run->outputs[i].variant] == 0;
+                    !is_written(run, report, run->outputs[i].variant);
     return declined;
 }

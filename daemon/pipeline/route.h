@@ -31,5 +31,6 @@ void route_end(struct job_run *run);
 bool route_fits(const struct job_run *run);
 /* Whether a device decodes the input or encodes an output. */
 bool route_uses_device(const struct job_run *run);
-/* After the device: whether it has declined the file, or a result is larger than its capacity. */
+/* After the device: whether it has declined the file, or a result is larger than its capacity or
+ * max_bytes. */
 bool route_was_declined(const struct job_run *run);

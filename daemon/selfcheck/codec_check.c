@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codecs/codec.h"
+#include "codecs/quality.h"
 #include "conf/log.h"
 #include "daemon/device_codecs.h"
 #include "daemon/selfcheck/test_image.h"
@@ -171,36 +172,45 @@ static bool make_png(struct check *check, struct trial *trial, unsigned number)
 }
 
 /* As make_jpeg, with every combination of a texture, a quality and a size. Flat images, and those
- * of the highest quality, have one segment. The last trial is so large that libwebp halves counters
- * of its statistics. */
+ * of the highest quality, have one segment. Then come files of limited sizes. The last trial is so
+ * large that libwebp halves counters of its statistics. */
 static bool make_webp(struct check *check, struct trial *trial, unsigned number)
 {
     static const char *const names[] = {"mixed", "flat", "smooth", "noise", "grain"};
     static const int qualities[] = {0, 50, 75, 80, 98, 99, 100};
     static const uint32_t sides[][2] = {{115, 51}, {16, 16}, {33, 64}, {1, 1}, {97, 7}};
     enum {
-        texture_count = 4,
-        quality_count = 7,
-        side_count = 5,
-        large_quality = 75,
-        count = texture_count * quality_count * side_count
+        textures = 4,
+        with_qualities = textures * 7,
+        combinations = with_qualities * 5,
+        limited = combinations + 6,
+        least_bytes = 1000,
+        more_bytes = 600
     };
-    const uint32_t *side = sides[number / (texture_count * quality_count) % side_count];
-    if (number > count)
+    const uint32_t *side = sides[number < combinations ? number / with_qualities : 0];
+    struct image_info *info = &trial->info;
+    if (number > limited)
         return false;
     (void)check;
-    trial->is_large = number == count;
-    trial->texture = trial->is_large ? GRAIN : (enum texture)(number % texture_count);
-    trial->encoder.effort = 2;
-    trial->encoder.quality =
-        trial->is_large ? large_quality : qualities[number / texture_count % quality_count];
+    *info = (struct image_info){
+        .width = side[0], .height = side[1], .channels = number % 3 == 2 ? 1 : 3};
     trial->decode = (struct decode_request){.eighths = DECODE_EIGHTHS, .as = DECODE_COLOUR};
-    trial->info.width = trial->is_large ? LARGE_ACROSS : side[0];
-    trial->info.height = trial->is_large ? LARGE_DOWN : side[1];
-    trial->info.channels = number % 3 == 2 ? 1 : 3;
-    snprintf(trial->what, sizeof trial->what, "%s, %u x %u, %u channels, quality %d",
-             names[trial->texture], trial->info.width, trial->info.height, trial->info.channels,
-             trial->encoder.quality);
+    trial->encoder.effort = 2;
+    trial->encoder.quality = qualities[number / textures % 7];
+    trial->texture = (enum texture)(number % textures);
+    if (number == limited) {
+        *info = (struct image_info){.width = LARGE_ACROSS, .height = LARGE_DOWN, .channels = 1};
+        trial->is_large = true;
+        trial->encoder.quality = 75;
+        trial->texture = GRAIN;
+    } else if (number >= combinations) {
+        trial->encoder.quality = 100;
+        trial->encoder.max_bytes = least_bytes + more_bytes * (int)(number - combinations);
+        trial->texture = MIXED;
+    }
+    snprintf(trial->what, sizeof trial->what, "%s, %u x %u, %u channels, quality %d, max_bytes %d",
+             names[trial->texture], info->width, info->height, info->channels,
+             trial->encoder.quality, trial->encoder.max_bytes);
     return true;
 }
 
@@ -369,11 +379,15 @@ static bool compare_pixels(struct check *check, const struct trial *trial, const
 static bool compare_file(struct check *check, const struct trial *trial, const char *device,
                          const struct image *pixels)
 {
-    const struct encode_request encode = second_output(check, trial);
+    struct encode_request encode = second_output(check, trial);
     struct codec_sink sink = {check->encoded, sizeof check->encoded, .flush = test_image_flush};
+    int *quality = &encode.encoder.quality;
     size_t bytes;
     const uint8_t *file = plan_encoded(&trial->plan, 1, trial->memory.output, &bytes);
-    if (codec_encode(check->codec, pixels, &encode, &sink, check->error) != STATUS_OK)
+    if ((encode.encoder.max_bytes > 0 &&
+         codec_find_quality(check->codec, pixels, &encode, check->encoded, sizeof check->encoded,
+                            quality, check->error) != STATUS_OK) ||
+        codec_encode(check->codec, pixels, &encode, &sink, check->error) != STATUS_OK)
         return false;
     if (bytes != sink.total || memcmp(file, check->encoded, bytes) != 0)
         turn_off(check, &check->encoder, device, trial->what,

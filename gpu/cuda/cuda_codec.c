@@ -178,7 +178,7 @@ struct encode_result {
     const void *prelude;  /* on the host */
     const uint8_t *bytes; /* the same memory on the device */
     uint8_t *file, *work;
-    uint32_t *file_bytes;
+    uint32_t *file_bytes, *quality;
 };
 
 static struct encode_result result_of(const struct engine_task *task, size_t index)
@@ -197,6 +197,7 @@ static struct encode_result result_of(const struct engine_task *task, size_t ind
         .file = task->memory->output + variant->offset,
         .work = buffers.scratch + encoder->work_at,
         .file_bytes = &report->file_bytes[index],
+        .quality = &report->quality[index],
     };
 }
 
@@ -259,6 +260,8 @@ static void add_webp(const struct encode_result *result, struct encode_images *i
     images->of.webp[images->count++] = (struct webp_encode_image){
         .source = result->source,
         .quality = result->encoder->quality,
+        .bytes_max = result->encoder->bytes_max,
+        .found_quality = result->quality,
         .header = result->bytes + offsetof(struct webp_prelude, bytes),
         .header_bytes = prelude->header_bytes,
         .trailer_bytes = prelude->trailer_bytes,
@@ -280,8 +283,16 @@ static int launch_webps(const struct cuda_encoder *encoder, cudaStream_t stream)
     return webp_encode_launch(&encoder->batch.webp, encoder->at, stream);
 }
 
-/* How the images of a format are encoded. */
+static int search_webps(const struct cuda_encoder *encoder, cudaStream_t stream)
+{
+    return webp_encode_search(&encoder->batch.webp, encoder->at, stream);
+}
+
+/* How the images of a format are encoded. Those with bytes_max are encoded several times, and apart
+ * from others. */
 struct encoder_calls {
+    enum device_codec codec;
+    bool has_bytes_max;
     void (*add)(const struct encode_result *result, struct encode_images *images);
     /* As jpeg_encode_describe. */
     size_t (*describe)(const struct encode_images *images, void *to, size_t bytes,
@@ -289,22 +300,24 @@ struct encoder_calls {
     int (*launch)(const struct cuda_encoder *encoder, cudaStream_t stream);
 };
 
-static const struct encoder_calls encoder_calls[DEVICE_CODECS] = {
-    [DEVICE_CODEC_JPEG] = {add_jpeg, describe_jpegs, launch_jpegs},
-    [DEVICE_CODEC_PNG] = {add_png, describe_pngs, launch_pngs},
-    [DEVICE_CODEC_WEBP] = {add_webp, describe_webps, launch_webps},
+static const struct encoder_calls encoder_calls[CUDA_ENCODERS] = {
+    {DEVICE_CODEC_JPEG, false, add_jpeg, describe_jpegs, launch_jpegs},
+    {DEVICE_CODEC_PNG, false, add_png, describe_pngs, launch_pngs},
+    {DEVICE_CODEC_WEBP, false, add_webp, describe_webps, launch_webps},
+    {DEVICE_CODEC_WEBP, true, add_webp, describe_webps, search_webps},
 };
 
-/* Adds the images of the task that the device encodes with this codec. */
-static void add_images(const struct engine_task *task, enum device_codec codec,
+/* Adds the images of the task that are encoded by these calls. */
+static void add_images(const struct engine_task *task, const struct encoder_calls *calls,
                        struct encode_images *images)
 {
     for (size_t v = 0; v < task->plan->variant_count; v++) {
+        const struct plan_encoder *encoder = &task->plan->variants[v].encoder;
         struct encode_result result;
-        if (task->plan->variants[v].encoder.codec != codec)
+        if (encoder->codec != calls->codec || calls->has_bytes_max != (encoder->bytes_max > 0))
             continue;
         result = result_of(task, v);
-        encoder_calls[codec].add(&result, images);
+        calls->add(&result, images);
     }
 }
 
@@ -316,7 +329,7 @@ uint32_t cuda_codec_images(const struct engine_task *task)
     return count;
 }
 
-static cudaError_t describe_encoder(struct cuda_slot *slot, enum device_codec which)
+static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
 {
     struct cuda_codec *codec = &slot->codec;
     struct cuda_encoder *encoder = &codec->encoders[which];
@@ -324,7 +337,7 @@ static cudaError_t describe_encoder(struct cuda_slot *slot, enum device_codec wh
     images.count = 0;
     list_each(node, &slot->tasks)
         if (cuda_task(node)->error.status == STATUS_OK)
-            add_images(cuda_task(node), which, &images);
+            add_images(cuda_task(node), &encoder_calls[which], &images);
     if (images.count == 0)
         return cudaSuccess;
     return keep(codec, encoder_calls[which].describe(&images, codec->next, room_of(codec), encoder),
@@ -340,7 +353,7 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot)
     codec->scans_at = codec->decoder_at = codec->png_decoder_at = NULL;
     codec->long_parts = 0;
     cudaError_t result = describe_decoders(slot);
-    for (enum device_codec i = DEVICE_CODEC_NONE + 1; i < DEVICE_CODECS; i++) {
+    for (size_t i = 0; i < CUDA_ENCODERS; i++) {
         codec->encoders[i].at = NULL;
         result = result ? result : describe_encoder(slot, i);
     }
@@ -379,7 +392,7 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot)
 cudaError_t cuda_codec_encode(struct cuda_slot *slot)
 {
     int result = 0;
-    for (enum device_codec i = DEVICE_CODEC_NONE + 1; i < DEVICE_CODECS && result == 0; i++) {
+    for (size_t i = 0; i < CUDA_ENCODERS && result == 0; i++) {
         const struct cuda_encoder *encoder = &slot->codec.encoders[i];
         if (encoder->at)
             result = encoder_calls[i].launch(encoder, slot->stream);
@@ -412,13 +425,13 @@ static size_t decoder_bytes(const struct engine_task *task)
     return bytes;
 }
 
-static size_t encoder_bytes(const struct engine_task *task, enum device_codec codec)
+static size_t encoder_bytes(const struct engine_task *task, const struct encoder_calls *calls)
 {
     struct encode_images images;
     struct cuda_encoder encoder;
     images.count = 0;
-    add_images(task, codec, &images);
-    return images.count > 0 ? encoder_calls[codec].describe(&images, NULL, 0, &encoder) : 0;
+    add_images(task, calls, &images);
+    return images.count > 0 ? calls->describe(&images, NULL, 0, &encoder) : 0;
 }
 
 /* The description of a launch for several tasks is at most the sum of their separate descriptions,
@@ -426,8 +439,8 @@ static size_t encoder_bytes(const struct engine_task *task, enum device_codec co
 size_t cuda_codec_description_bytes(const struct engine_task *task)
 {
     size_t sum = decoder_bytes(task);
-    for (enum device_codec codec = DEVICE_CODEC_NONE + 1; codec < DEVICE_CODECS; codec++) {
-        size_t bytes = encoder_bytes(task, codec);
+    for (size_t i = 0; i < CUDA_ENCODERS; i++) {
+        size_t bytes = encoder_bytes(task, &encoder_calls[i]);
         if (bytes == SIZE_MAX)
             return SIZE_MAX;
         sum += buffer_align(bytes);

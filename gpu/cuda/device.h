@@ -46,6 +46,9 @@ struct cuda_device;
 
 static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
+/* The launches that encode, in the order of the table in cuda_codec.c. */
+enum { CUDA_ENCODERS = 4 };
+
 /* The launch that encodes the images of one format. */
 struct cuda_encoder {
     uint8_t *at; /* address of the description on the device; NULL: the batch has no such image */
@@ -68,7 +71,7 @@ struct cuda_codec {
     struct jpeg_progressive_batch scans;
     struct jpeg_decode_batch decoder;
     struct png_decode_batch png_decoder;
-    struct cuda_encoder encoders[DEVICE_CODECS];
+    struct cuda_encoder encoders[CUDA_ENCODERS];
 };
 
 /* The kinds of tasks. Each kind waits in a queue of its own, and a batch has tasks of one kind. */

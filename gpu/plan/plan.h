@@ -52,6 +52,8 @@ struct plan_encoder {
                             bytes before the compressed data (and of a WebP after it), and what the
                             encoder must know about them */
     int quality;         /* JPEG: 1 to 100; WebP: 0 to 100 */
+    uint32_t bytes_max; /* WebP: the quality is lowered until the file has at most so many bytes; 0:
+                           any number */
     uint8_t h, v;        /* JPEG: the sampling factors of Y: see gpu/jpeg/encode.h; gray: 1 and 1 */
     /* Set for an image: */
     size_t capacity;          /* of the file, at the variant's offset in the output buffer */
@@ -154,6 +156,7 @@ static inline bool plan_is_encoded(const struct plan_variant *variant)
 struct plan_report {
     uint32_t declined;                    /* the reason, or 0: the file was decoded */
     uint32_t file_bytes[JOB_OUTPUTS_MAX]; /* of each variant's file; 0: larger than its capacity */
+    uint32_t quality[JOB_OUTPUTS_MAX]; /* of each variant with bytes_max, which may be exceeded */
 };
 
 /*

@@ -206,6 +206,7 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
         return SIZE_MAX;
     memset(batch, 0, sizeof *batch);
     uint64_t groups = 0, tasks = 0, pieces = 0;
+    bool searches = false;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_valid(&images[i]))
             return SIZE_MAX;
@@ -216,6 +217,7 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
         tasks += divide_up(chunk_room(token_room(macroblocks)), WEBP_TASK_CHUNKS) +
                  divide_up(chunk_room(mode_token_room(macroblocks)), WEBP_TASK_CHUNKS);
         pieces += divide_up(images[i].capacity, WEBP_PIECE_BYTES);
+        searches |= images[i].bytes_max > 0;
         if (batch->columns_max < size.columns)
             batch->columns_max = size.columns;
         if (batch->rows_max < size.rows)
@@ -233,7 +235,9 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
     batch->groups_at = batch->images_at + count * sizeof(struct webp_encode_descriptor);
     batch->tasks_at = batch->groups_at + groups * sizeof(struct webp_part);
     batch->pieces_at = batch->tasks_at + tasks * sizeof(struct webp_part);
-    return batch->pieces_at + pieces * sizeof(struct webp_part);
+    size_t bytes = batch->pieces_at + pieces * sizeof(struct webp_part);
+    batch->quants_at = searches ? bytes : 0;
+    return bytes + (searches ? sizeof tables.quants : 0);
 }
 
 static void write_descriptor(const struct webp_encode_image *image,
@@ -248,6 +252,9 @@ static void write_descriptor(const struct webp_encode_image *image,
         .stride = (uint32_t)image->source.stride,
         .channels = image->source.channels,
         .quality = image->quality,
+        .quality_max = image->quality,
+        .bytes_max = image->bytes_max,
+        .found_quality = image->found_quality,
         .header_bytes = (uint32_t)image->header_bytes,
         .trailer_bytes = (uint32_t)image->trailer_bytes,
         .capacity = (uint32_t)image->capacity,
@@ -268,6 +275,8 @@ size_t webp_encode_describe(const struct webp_encode_image *images, uint32_t cou
     memset(common, 0, sizeof *common);
     memcpy(common->linear, tables.linear, sizeof common->linear);
     memcpy(common->gamma, tables.gamma, sizeof common->gamma);
+    if (batch->quants_at > 0)
+        memcpy((uint8_t *)description + batch->quants_at, tables.quants, sizeof tables.quants);
     struct webp_encode_descriptor *descriptors =
         (struct webp_encode_descriptor *)((uint8_t *)description + batch->images_at);
     struct webp_part *group = (struct webp_part *)((uint8_t *)description + batch->groups_at);

@@ -39,6 +39,9 @@ struct CUstream_st;
 struct webp_encode_image {
     struct image source;   /* pixels in device memory: height * stride bytes; 1, 3 or 4 channels */
     int quality;           /* 0 to 100 */
+    uint32_t bytes_max;    /* only for webp_encode_search: of the file; 0: any */
+    uint32_t *found_quality; /* with bytes_max: device or pinned memory, receives the quality of the
+                                file */
     const uint8_t *header; /* The bytes of the file before its VP8 chunk: the RIFF header, whose
                               size the kernels set, and the chunks with the canvas and the ICC
                               profile, if there are any. Then the bytes after the VP8 chunk. Aligned
@@ -61,6 +64,7 @@ struct webp_encode_batch {
     uint32_t macroblocks_max, columns_max, rows_max; /* of an image */
     uint32_t group_count, task_room, piece_room;
     size_t images_at, groups_at, tasks_at, pieces_at; /* offsets in the description */
+    size_t quants_at; /* offset in the description; 0: no image has bytes_max */
 };
 
 /* Returns the capacity for an image: enough for photographs at any quality, but not for noise at
@@ -82,6 +86,13 @@ size_t webp_encode_describe(const struct webp_encode_image *images, uint32_t cou
  * is a multiple of WEBP_ENCODE_ALIGN. All memory must stay valid until the stream has run the
  * kernels. Returns a cudaError_t. */
 int webp_encode_launch(const struct webp_encode_batch *batch, void *description,
+                       struct CUstream_st *stream) MUST_CHECK;
+
+/* As webp_encode_launch, but encodes the batch several times: finds for each image with bytes_max
+ * the quality of quality_search.h, which is at most `quality`, and writes the file of this quality.
+ * If there is none, the file is larger than bytes_max. Nothing is found for an image that is
+ * declined at one of the qualities. */
+int webp_encode_search(const struct webp_encode_batch *batch, void *description,
                        struct CUstream_st *stream) MUST_CHECK;
 
 #ifdef __cplusplus

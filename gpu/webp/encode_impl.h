@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "codecs/quality_search.h"
 #include "gpu/webp/encode.h"
 
 #ifdef __cplusplus
@@ -164,6 +165,10 @@ struct webp_encode_descriptor {
     uint32_t stride, width, height, channels;
     uint32_t columns, rows; /* of macroblocks */
     int quality;
+    int quality_max; /* the image is encoded with this quality first */
+    uint32_t bytes_max, *found_quality;
+    struct quality_search search;
+    bool is_found; /* `quality` is the one of the file */
     uint32_t header_bytes, trailer_bytes, capacity;
     uint32_t uv_alpha_sum; /* of all macroblocks: set by the kernel analyse */
     uint32_t declined;     /* set by any kernel: the image has no file */

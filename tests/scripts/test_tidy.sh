@@ -88,7 +88,7 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes conf | grep -vE ': conf/'
     includes queue | grep -vE ': (conf|queue)/'
     includes codecs | grep -vE ': (conf|codecs)/'
-    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|png/frame|png/png_tiles|webp/frame)\.h$'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|png/frame|png/png_tiles|webp/frame|quality_search)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon"
 {
