@@ -151,11 +151,11 @@ static struct webp_encode_descriptor replace_tokens(enum tokens kind, uint32_t s
 
 /* Compares the second partition with the definition; not its end, which libwebp does its own way,
  * and which other tests compare. */
-static void expect_code(const struct webp_encode_descriptor *image, enum tokens kind)
+static void expect_code(const struct webp_encode_descriptor *image, enum tokens kind,
+                        uint32_t length)
 {
     enum { heads = WEBP_RIFF_BYTES + 8 + 10 };
     const uint8_t *file = webp.arena.after + webp.cases[0].file_at;
-    uint32_t length = *(const uint32_t *)(webp.arena.after + webp.lengths_at);
     coder = (struct coder){.range = 255, .bits_left = 24};
     for (uint32_t i = 0; i < image->coefficients.token_count; i++)
         code_token(&coder, tokens[i]);
@@ -168,21 +168,26 @@ static void expect_code(const struct webp_encode_descriptor *image, enum tokens 
                      coder.bytes[i]);
 }
 
-static void check_tokens(enum tokens kind, uint32_t seed)
+/* Returns the length of the file. */
+static uint32_t check_tokens(uint32_t side, enum tokens kind, uint32_t seed, size_t capacity)
 {
-    uint8_t *description;
-    add_case(64, 64, 3, 90, DRAWING_PHOTOGRAPH, 3);
+    add_case(side, side, 3, 90, DRAWING_PHOTOGRAPH, 3)->capacity = capacity;
     make_all_references();
     open_batch();
-    description = webp.arena.device + webp.description_at;
+    uint8_t *description = webp.arena.device + webp.description_at;
     check((cudaError_t)webp_encode_launch(&webp.batch, description, webp.stream));
     struct webp_encode_descriptor image = replace_tokens(kind, seed);
     check((cudaError_t)webp_launch_code(&webp.batch, description, webp.stream));
     check(cudaStreamSynchronize(webp.stream));
     UNPOISON(webp.arena.device, webp.arena.bytes);
     arena_download(&webp.arena, webp.stream);
-    expect_code(&image, kind);
+    uint32_t length = *(const uint32_t *)(webp.arena.after + webp.lengths_at);
+    if (length > 0)
+        expect_code(&image, kind, length);
+    arena_allow(&webp.arena, webp.cases[0].file_at, webp.cases[0].capacity);
+    expect_rest_untouched();
     close_batch();
+    return length;
 }
 
 /* ---- tests ---- */
@@ -197,7 +202,53 @@ TEST(codes_of_any_tokens)
     }
     for (int kind = 0; kind < TOKEN_KINDS; kind++)
         for (uint32_t seed = 1; seed <= (ON_DEVICE ? 40 : 6); seed++)
-            check_tokens((enum tokens)kind, seed * 1000003);
+            assert_true(check_tokens(64, (enum tokens)kind, seed * 1000003, 0) > 0);
+}
+
+/* A file that is as long as its memory, and one that is longer by a byte. */
+TEST(the_longest_file)
+{
+    if (no_device)
+        skip();
+    uint32_t length = check_tokens(128, LONGEST, 5, 1 << 20);
+    assert_true(length > webp_encode_capacity(128, 128, WEBP_RIFF_BYTES, 0));
+    assert_int_equal(check_tokens(128, LONGEST, 5, length), length);
+    assert_int_equal(check_tokens(128, LONGEST, 5, length - 1), 0);
+}
+
+/* Encodes an image with room for so many tokens of its coefficients, and sets *token_count to those
+ * that it has. Returns the length of the file. */
+static uint32_t encode_with_room(uint32_t room, uint32_t *token_count)
+{
+    struct webp_encode_descriptor image;
+    uint32_t length;
+    add_case(90, 90, 3, 90, DRAWING_PHOTOGRAPH, 4);
+    make_all_references();
+    open_batch();
+    uint8_t *description = webp.arena.device + webp.description_at;
+    uint8_t *at = description + webp.batch.images_at;
+    copy(&image, at, sizeof image, cudaMemcpyDeviceToHost);
+    image.coefficients.token_room = room;
+    copy(at, &image, sizeof image, cudaMemcpyHostToDevice);
+    check((cudaError_t)webp_encode_launch(&webp.batch, description, webp.stream));
+    copy(&image, at, sizeof image, cudaMemcpyDeviceToHost);
+    copy(&length, webp.arena.device + webp.lengths_at, sizeof length, cudaMemcpyDeviceToHost);
+    UNPOISON(webp.arena.device, webp.arena.bytes);
+    *token_count = image.coefficients.token_count;
+    close_batch();
+    return length;
+}
+
+TEST(the_most_tokens)
+{
+    uint32_t count, none;
+    if (no_device)
+        skip();
+    uint32_t length = encode_with_room(60000, &count);
+    assert_true(length > 0);
+    assert_int_equal(encode_with_room(count, &none), length);
+    assert_int_equal(encode_with_room(count - 1, &none), 0);
+    assert_int_equal(none, 0);
 }
 
 /* The image itself is encoded as by libwebp. */
