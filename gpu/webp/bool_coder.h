@@ -93,7 +93,7 @@ DEVICE float next_range(float range, uint32_t step, uint32_t exponent)
 struct token_reader {
     const uint16_t *tokens;
     uint32_t at, first, end; /* at: of the next 8 */
-    words4 ahead;
+    words4 ahead[2];
 };
 
 SIMT struct token_reader token_reader_of(const uint16_t *tokens, uint32_t first, uint32_t end)
@@ -103,7 +103,9 @@ SIMT struct token_reader token_reader_of(const uint16_t *tokens, uint32_t first,
     reader.at = first / UNIT_TOKENS * UNIT_TOKENS;
     reader.first = first;
     reader.end = end;
-    reader.ahead = load_words4(tokens + reader.at);
+    reader.ahead[0] = reader.ahead[1] = load_words4(tokens + reader.at);
+    if (reader.at + UNIT_TOKENS < end)
+        reader.ahead[1] = load_words4(tokens + reader.at + UNIT_TOKENS);
     return reader;
 }
 
@@ -120,11 +122,12 @@ DEVICE uint32_t mask_pair(uint32_t pair, uint32_t at, uint32_t first, uint32_t e
 /* Returns the next 8 tokens. */
 SIMT words4 next_tokens(struct token_reader *reader)
 {
-    words4 unit = reader->ahead;
+    words4 unit = reader->ahead[0];
     uint32_t at = reader->at;
     reader->at += UNIT_TOKENS;
-    if (reader->at < reader->end)
-        reader->ahead = load_words4(reader->tokens + reader->at);
+    reader->ahead[0] = reader->ahead[1];
+    if (reader->at + UNIT_TOKENS < reader->end)
+        reader->ahead[1] = load_words4(reader->tokens + reader->at + UNIT_TOKENS);
     if (at < reader->first || reader->at > reader->end) {
         unit.x = mask_pair(unit.x, at, reader->first, reader->end);
         unit.y = mask_pair(unit.y, at + 2, reader->first, reader->end);
@@ -158,9 +161,9 @@ DEVICE uint32_t divided(uint32_t range, uint32_t token)
 /* Windows that are read at a time. */
 #define WINDOWS 8
 
-/* Returns where a chunk begins: after the token of its window that leaves the fewest states. unit:
- * 8 tokens of the window, of each lane */
-SIMT uint32_t chunk_start(words4 unit, uint32_t chunk)
+/* Returns the number of the token of the chunk's window that leaves the fewest states. unit: 8
+ * tokens of the window, of each lane */
+SIMT uint32_t best_start(words4 unit, uint32_t window)
 {
     uint32_t at = (uint32_t)lane_index() * UNIT_TOKENS, best = UINT32_MAX;
     UNROLL
@@ -169,28 +172,29 @@ SIMT uint32_t chunk_start(words4 unit, uint32_t chunk)
         uint32_t key = (token & TOKEN_BIT ? 256 - p : p) << 8 | (at + (uint32_t)i);
         best = key < best ? key : best;
     }
-    return chunk * WEBP_CHUNK_TOKENS + (warp_min(best) & 255) + 1;
+    return warp_min(at < window ? best : UINT32_MAX) & 255;
 }
 
 /* Finds the chunks of a task. A lane without a chunk has no tokens. */
-SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint32_t first)
+SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint32_t first,
+                                   uint32_t chunk_tokens)
 {
     struct chunk_lane of = {0, 0, RANGE_START, 1};
     uint32_t count = partition->chunk_count, last = first + WEBP_TASK_CHUNKS;
     last = last < count ? last : count - 1;
-    uint32_t lane = (uint32_t)lane_index();
-    const uint16_t *own = partition->tokens + lane * UNIT_TOKENS;
+    uint32_t lane = (uint32_t)lane_index(), window = WEBP_CHUNK_WINDOW(chunk_tokens);
+    uint32_t own = lane * UNIT_TOKENS < window ? lane * UNIT_TOKENS : 0;
     for (uint32_t base = first > 0 ? first : 1; base <= last; base += WINDOWS) {
         words4 units[WINDOWS];
         UNROLL
         for (uint32_t i = 0; i < WINDOWS; i++) {
             uint32_t chunk = base + i < last ? base + i : last;
-            units[i] = load_words4(own + (size_t)chunk * WEBP_CHUNK_TOKENS);
+            units[i] = load_words4(partition->tokens + chunk * chunk_tokens + own);
         }
         UNROLL
         for (uint32_t i = 0; i < WINDOWS; i++) {
             uint32_t chunk = base + i < last ? base + i : last;
-            uint32_t start = chunk_start(units[i], chunk);
+            uint32_t start = chunk * chunk_tokens + best_start(units[i], window) + 1;
             of.first = chunk - first == lane ? start : of.first;
             of.end = chunk - first == lane + 1 ? start : of.end;
         }

@@ -15,6 +15,11 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- tables ---- */
 
 /* libwebp computes these with the same functions in double precision. A device's pow might round
@@ -92,25 +97,29 @@ static void *take(struct work *work, uint64_t bytes)
     return memory;
 }
 
-static uint64_t chunk_room(uint64_t tokens)
+static uint64_t chunk_room(uint64_t tokens, uint64_t chunk_tokens)
 {
-    return divide_up(tokens, WEBP_CHUNK_TOKENS) + 1;
+    return divide_up(tokens, chunk_tokens) + 1;
 }
 
 static uint64_t code_bytes(uint64_t tokens)
 {
-    return WEBP_CHUNK_WORD(tokens, chunk_room(tokens)) * sizeof(uint32_t);
+    return WEBP_CHUNK_WORD(tokens, chunk_room(tokens, WEBP_CHUNK_TOKENS_MIN)) * sizeof(uint32_t);
 }
 
-/* Places all but the code. tokens: the most tokens of the partition. */
+static uint64_t ranges_bytes(uint64_t tokens)
+{
+    return chunk_room(tokens, WEBP_CHUNK_TOKENS_MIN) * WEBP_RANGES;
+}
+
+/* Places all but the code and the ranges. tokens: the most tokens of the partition. */
 static void place_partition(struct work *work, uint64_t tokens, struct webp_partition *partition)
 {
-    uint64_t chunks = chunk_room(tokens);
+    uint64_t chunks = chunk_room(tokens, WEBP_CHUNK_TOKENS_MIN);
     partition->token_room = (uint32_t)tokens;
-    /* The coder reads 8 tokens at a time, and 8 ahead. */
-    partition->tokens = take(work, (tokens + 16) * sizeof *partition->tokens);
+    /* The coder reads whole units of 8 tokens. */
+    partition->tokens = take(work, (tokens + 8) * sizeof *partition->tokens);
     partition->chunks = take(work, chunks * sizeof *partition->chunks);
-    partition->ranges = take(work, chunks * WEBP_RANGES);
 }
 
 static uint64_t token_room(uint64_t macroblocks)
@@ -136,19 +145,19 @@ static uint64_t halving_room(uint64_t macroblocks)
 static void place(struct work *work, struct webp_encode_descriptor *to)
 {
     uint64_t macroblocks = (uint64_t)to->columns * to->rows;
-    to->y = take(work, macroblocks * 256);
-    to->u = take(work, macroblocks * 64);
-    to->v = take(work, macroblocks * 64);
+    /* The coder needs the ranges and the code of the coefficients' tokens when the planes and the
+     * levels are no longer needed. */
+    uint64_t tokens = token_room(macroblocks), mode_tokens = mode_token_room(macroblocks);
+    uint64_t levels = macroblocks * WEBP_LEVELS * sizeof *to->levels;
+    to->y = take(work, most(macroblocks * (256 + 64 + 64), ranges_bytes(tokens)));
+    to->u = to->y + macroblocks * 256;
+    to->v = to->u + macroblocks * 64;
+    to->levels = take(work, most(levels, code_bytes(tokens)));
     to->alphas = take(work, macroblocks);
     to->alpha_counts = take(work, 256 * sizeof *to->alpha_counts);
     to->frame = take(work, sizeof *to->frame);
     to->luma = take(work, macroblocks * sizeof *to->luma);
     to->chroma = take(work, macroblocks * sizeof *to->chroma);
-    /* The code of the tokens is written when the levels are no longer needed. */
-    uint64_t levels = macroblocks * WEBP_LEVELS * sizeof *to->levels;
-    uint64_t code = code_bytes(token_room(macroblocks));
-    to->levels = take(work, levels > code ? levels : code);
-    to->coefficients.code = (uint32_t *)to->levels;
     to->luma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->luma_edges);
     to->chroma_edges = take(work, macroblocks * WEBP_EDGE_WORDS * sizeof *to->chroma_edges);
     to->token_counts = take(work, macroblocks * sizeof *to->token_counts);
@@ -156,9 +165,12 @@ static void place(struct work *work, struct webp_encode_descriptor *to)
     to->groups = take(work, divide_up(macroblocks, WEBP_GROUP) * sizeof *to->groups);
     to->halvings = take(work, halving_room(macroblocks) * sizeof *to->halvings);
     to->probabilities = take(work, WEBP_PROBABILITIES);
-    place_partition(work, mode_token_room(macroblocks), &to->modes);
-    place_partition(work, token_room(macroblocks), &to->coefficients);
-    to->modes.code = take(work, code_bytes(mode_token_room(macroblocks)));
+    place_partition(work, mode_tokens, &to->modes);
+    to->modes.ranges = take(work, ranges_bytes(mode_tokens));
+    to->modes.code = take(work, code_bytes(mode_tokens));
+    place_partition(work, tokens, &to->coefficients);
+    to->coefficients.ranges = to->y;
+    to->coefficients.code = (uint32_t *)to->levels;
 }
 
 static void set_size(uint32_t width, uint32_t height, struct webp_encode_descriptor *to)
@@ -198,6 +210,26 @@ static bool is_valid(const struct webp_encode_image *image)
            (uintptr_t)image->header % sizeof(uint32_t) == 0;
 }
 
+/* Returns the tokens of a chunk in a batch of so many groups of macroblocks, that is about so many
+ * times 12,000 tokens: with short chunks all multiprocessors have some, even of few images. */
+static uint32_t chunk_tokens_of(uint64_t groups)
+{
+    return groups < 512 ? WEBP_CHUNK_TOKENS_MIN : groups < 1536 ? 512 : WEBP_CHUNK_TOKENS_MAX;
+}
+
+static uint64_t count_tasks(const struct webp_encode_image *images, uint32_t count,
+                            uint32_t chunk_tokens)
+{
+    uint64_t tasks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t macroblocks = macroblocks_of(images[i].source.width, images[i].source.height);
+        uint64_t modes = chunk_room(mode_token_room(macroblocks), chunk_tokens);
+        uint64_t coefficients = chunk_room(token_room(macroblocks), chunk_tokens);
+        tasks += divide_up(modes, WEBP_TASK_CHUNKS) + divide_up(coefficients, WEBP_TASK_CHUNKS);
+    }
+    return tasks;
+}
+
 /* Fills *batch. Returns the size of the description, or SIZE_MAX as webp_encode_describe. */
 static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
                       struct webp_encode_batch *batch)
@@ -205,7 +237,7 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
     if (count > IMAGES_MAX)
         return SIZE_MAX;
     memset(batch, 0, sizeof *batch);
-    uint64_t groups = 0, tasks = 0, pieces = 0;
+    uint64_t groups = 0, pieces = 0;
     bool searches = false;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_valid(&images[i]))
@@ -214,8 +246,6 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
         set_size(images[i].source.width, images[i].source.height, &size);
         uint32_t macroblocks = size.columns * size.rows;
         groups += divide_up(macroblocks, WEBP_GROUP);
-        tasks += divide_up(chunk_room(token_room(macroblocks)), WEBP_TASK_CHUNKS) +
-                 divide_up(chunk_room(mode_token_room(macroblocks)), WEBP_TASK_CHUNKS);
         pieces += divide_up(images[i].capacity, WEBP_PIECE_BYTES);
         searches |= images[i].bytes_max > 0;
         if (batch->columns_max < size.columns)
@@ -226,6 +256,8 @@ static size_t lay_out(const struct webp_encode_image *images, uint32_t count,
             batch->macroblocks_max = macroblocks;
     }
     batch->image_count = count;
+    batch->chunk_tokens = chunk_tokens_of(groups);
+    uint64_t tasks = count_tasks(images, count, batch->chunk_tokens);
     if (groups > INT32_MAX || tasks > INT32_MAX || pieces > INT32_MAX)
         return SIZE_MAX;
     batch->group_count = (uint32_t)groups;

@@ -62,7 +62,7 @@ struct webp_encode_image {
 struct webp_encode_batch {
     uint32_t image_count;
     uint32_t macroblocks_max, columns_max, rows_max; /* of an image */
-    uint32_t group_count, task_room, piece_room;
+    uint32_t group_count, task_room, piece_room, chunk_tokens;
     size_t images_at, groups_at, tasks_at, pieces_at; /* offsets in the description */
     size_t quants_at; /* offset in the description; 0: no image has bytes_max */
 };

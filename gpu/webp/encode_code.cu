@@ -24,7 +24,7 @@ struct webp_code_args {
     struct webp_encode_common *common;
     struct webp_encode_descriptor *images;
     struct webp_part *tasks, *pieces;
-    uint32_t blocks;
+    uint32_t blocks, chunk_tokens;
 };
 
 SIMT struct webp_partition *partition_of(const struct webp_code_args *args, struct webp_part task)
@@ -44,7 +44,7 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
         struct webp_part task = args.tasks[i];
         struct webp_partition *partition = partition_of(&args, task);
         uint32_t first = task.first & ~WEBP_PART_MODES, index = first + (uint32_t)lane_index();
-        struct chunk_lane chunk = find_chunks(partition, first);
+        struct chunk_lane chunk = find_chunks(partition, first, args.chunk_tokens);
         uint8_t *map = NULL;
         if (index < partition->chunk_count) {
             partition->chunks[index].first = chunk.first;
@@ -137,6 +137,7 @@ int webp_launch_code(const struct webp_encode_batch *batch, void *description,
     args.tasks = (struct webp_part *)(start + batch->tasks_at);
     args.pieces = (struct webp_part *)(start + batch->pieces_at);
     args.blocks = blocks_for(batch->task_room, CODE_WARPS);
+    args.chunk_tokens = batch->chunk_tokens;
     pieces = args;
     pieces.blocks = blocks_for(batch->piece_room, 1);
     uint32_t threads =

@@ -12,7 +12,7 @@
 #define GROUP_THREADS 512
 #define GROUP_WARPS   (GROUP_THREADS / WARP_LANES)
 /* Macroblocks of a warp. */
-#define WARP_BLOCKS (WEBP_GROUP / GROUP_WARPS)
+#define WARP_BLOCKS    (WEBP_GROUP / GROUP_WARPS)
 #define CHOOSE_THREADS 1024
 
 struct webp_token_args {
@@ -20,6 +20,7 @@ struct webp_token_args {
     struct webp_encode_descriptor *images;
     const struct webp_part *groups;
     struct webp_part *tasks;
+    uint32_t chunk_tokens;
 };
 
 SIMT uint32_t macroblocks_of(const struct webp_encode_descriptor *image)
@@ -118,12 +119,12 @@ SIMT void place_groups(const struct webp_encode_descriptor *image, uint32_t grou
     }
 }
 
-/* Every chunk has WEBP_CHUNK_WINDOW tokens in which it may begin. */
-SIMT void set_token_count(struct webp_partition *partition, uint32_t tokens)
+/* Every chunk has a whole window of tokens. */
+SIMT void set_token_count(struct webp_partition *partition, uint32_t tokens, uint32_t chunk_tokens)
 {
-    uint32_t least = WEBP_CHUNK_WINDOW + 1;
+    uint32_t least = WEBP_CHUNK_WINDOW(chunk_tokens) + 1;
     partition->token_count = tokens;
-    partition->chunk_count = tokens < least ? tokens > 0 : (tokens - least) / WEBP_CHUNK_TOKENS + 1;
+    partition->chunk_count = tokens < least ? tokens > 0 : (tokens - least) / chunk_tokens + 1;
 }
 
 SIMT uint32_t task_count(const struct webp_partition *partition)
@@ -153,8 +154,8 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
     uint32_t modes, coefficients = 0, thread = (uint32_t)thread_index();
     if (image->declined) {
         if (thread == 0) {
-            set_token_count(&image->modes, 0);
-            set_token_count(&image->coefficients, 0);
+            set_token_count(&image->modes, 0, args.chunk_tokens);
+            set_token_count(&image->coefficients, 0, args.chunk_tokens);
         }
         return;
     }
@@ -167,8 +168,9 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
     place_groups(image, groups, sums, &modes, &coefficients);
     if (thread == 0) {
         image->declined = coefficients > image->coefficients.token_room;
-        set_token_count(&image->modes, image->declined ? 0 : modes);
-        set_token_count(&image->coefficients, image->declined ? 0 : coefficients);
+        set_token_count(&image->modes, image->declined ? 0 : modes, args.chunk_tokens);
+        set_token_count(&image->coefficients, image->declined ? 0 : coefficients,
+                        args.chunk_tokens);
         tasks_at = atomic_add(&args.common->task_count,
                               task_count(&image->modes) + task_count(&image->coefficients));
     }
@@ -246,6 +248,7 @@ int webp_launch_tokens(const struct webp_encode_batch *batch, void *description,
     args.images = (struct webp_encode_descriptor *)(start + batch->images_at);
     args.groups = (const struct webp_part *)(start + batch->groups_at);
     args.tasks = (struct webp_part *)(start + batch->tasks_at);
+    args.chunk_tokens = batch->chunk_tokens;
     int status = LAUNCH(count_tokens, GROUP_THREADS, batch->group_count, 0, stream, args);
     if (status == 0)
         status = LAUNCH(choose_tokens, CHOOSE_THREADS, batch->image_count, 0, stream, args);

@@ -174,6 +174,8 @@ SIMT uint32_t count_macroblock(struct record_tables *tables, struct record_stage
     if (ends)
         put_end(&block, tables, to + records);
     tokens = warp_sum(tokens + ends);
+    if (lane_index() == 0 && total % 2 > 0)
+        ((uint16_t *)stage->pairs)[total] = 0;
     warp_barrier();
     uint32_t *pairs = (uint32_t *)(image->records + (size_t)macroblock * WEBP_LEVELS);
     for (uint32_t i = (uint32_t)lane_index(); i * 2 < total; i += WARP_LANES)

@@ -263,7 +263,7 @@ SIMT void flush_tokens(struct token_writer *writer, bool at_end)
     } else {
         start -= end;
     }
-    uint16_t last = lane < UNIT_TOKENS ? tokens[end + (uint32_t)lane] : 0;
+    uint16_t last = (uint32_t)lane < rest ? tokens[end + (uint32_t)lane] : 0;
     writer->to += end;
     if (at_end && (uint32_t)lane >= start && (uint32_t)lane < rest)
         writer->to[lane] = last;
