@@ -90,36 +90,54 @@ DEVICE uint32_t class_of_record(const struct record *of)
     return code == CODE_END ? CLASS_END : class_of(code);
 }
 
-/* Records that a lane loads at a time. */
+/* Records of a macroblock that a lane has loaded, from number `first` on. */
 #define RECORDS_AHEAD 4
+struct record_lanes {
+    uint32_t macroblock, first, count; /* count: of the macroblock */
+    uint32_t bits[RECORDS_AHEAD];
+};
 
-/* Returns how many of the first *left tokens with the probability in a macroblock are 1, and
- * subtracts these tokens from *left. count: of the records */
-SIMT uint32_t ones_of_macroblock(const struct webp_encode_descriptor *image, uint32_t macroblock,
-                                 uint32_t count, const struct token_classes *probability,
-                                 uint32_t *left)
+SIMT void load_records(struct record_lanes *to, const struct webp_encode_descriptor *image)
 {
-    const uint16_t *records = image->records + (size_t)macroblock * WEBP_LEVELS;
-    uint32_t ones = 0, bits[RECORDS_AHEAD];
-    for (uint32_t first = 0; first < count; first += RECORDS_AHEAD * WARP_LANES) {
-        uint32_t own = first + (uint32_t)lane_index();
-        UNROLL
-        for (uint32_t i = 0; i < RECORDS_AHEAD; i++)
-            bits[i] = own + i * WARP_LANES < count ? records[own + i * WARP_LANES] : 0;
-        UNROLL
-        for (uint32_t i = 0; i < RECORDS_AHEAD; i++) {
-            struct record of = read_record(image, macroblock, bits[i]);
-            uint32_t bit = 1u << class_of_record(&of);
-            bool counts = own + i * WARP_LANES < count && of.cell == probability->cell &&
-                          (probability->all & bit) != 0;
-            uint32_t all = warp_ballot(counts), total = (uint32_t)count_bits(all);
-            uint32_t below = (uint32_t)count_bits(all & ((1u << lane_index()) - 1));
-            bool is_one = counts && (probability->ones & bit) != 0 && below < *left;
-            ones += (uint32_t)count_bits(warp_ballot(is_one));
-            *left -= total < *left ? total : *left;
-        }
+    const uint16_t *records = image->records + (size_t)to->macroblock * WEBP_LEVELS;
+    uint32_t own = to->first + (uint32_t)lane_index();
+    UNROLL
+    for (uint32_t i = 0; i < RECORDS_AHEAD; i++)
+        to->bits[i] = own + i * WARP_LANES < to->count ? records[own + i * WARP_LANES] : 0;
+}
+
+/* Returns how many of the first *left tokens with the probability are 1, and subtracts these tokens
+ * from *left. */
+SIMT uint32_t ones_of_records(const struct record_lanes *from,
+                              const struct webp_encode_descriptor *image,
+                              const struct token_classes *probability, uint32_t *left)
+{
+    uint32_t ones = 0, own = from->first + (uint32_t)lane_index();
+    UNROLL
+    for (uint32_t i = 0; i < RECORDS_AHEAD; i++) {
+        struct record of = read_record(image, from->macroblock, from->bits[i]);
+        uint32_t bit = 1u << class_of_record(&of);
+        bool counts = own + i * WARP_LANES < from->count && of.cell == probability->cell &&
+                      (probability->all & bit) != 0;
+        uint32_t all = warp_ballot(counts), total = (uint32_t)count_bits(all);
+        uint32_t below = (uint32_t)count_bits(all & ((1u << lane_index()) - 1));
+        bool is_one = counts && (probability->ones & bit) != 0 && below < *left;
+        ones += (uint32_t)count_bits(warp_ballot(is_one));
+        *left -= total < *left ? total : *left;
     }
     return ones;
+}
+
+/* Sets the macroblock of which records are loaded next: number `index` of the group. counts: of
+ * the records of two macroblocks per lane */
+SIMT void next_macroblock(struct record_lanes *to, const struct webp_encode_descriptor *image,
+                          uint32_t group, uint32_t index, const uint32_t counts[2])
+{
+    uint32_t own = index < WARP_LANES ? counts[0] : counts[1];
+    to->macroblock = group * WEBP_GROUP + index;
+    to->first = 0;
+    to->count = index < WEBP_GROUP ? record_count_of(warp_read(own, (int)(index % WARP_LANES))) : 0;
+    load_records(to, image);
 }
 
 /* Returns how many of the first `left` tokens with the probability in a group are 1. */
@@ -127,13 +145,22 @@ SIMT uint32_t ones_of_group(const struct webp_encode_descriptor *image, uint32_t
                             uint32_t probability, uint32_t left)
 {
     struct token_classes classes = token_classes_of(probability);
-    uint32_t first = group * WEBP_GROUP, end = image->columns * image->rows, ones = 0;
-    for (uint32_t i = 0; i < WEBP_GROUP && left > 0; i += WARP_LANES) {
-        uint32_t own = first + i + (uint32_t)lane_index();
-        uint32_t counts = own < end ? image->token_counts[own] : 0;
-        for (int j = 0; j < WARP_LANES && left > 0; j++)
-            ones += ones_of_macroblock(image, first + i + (uint32_t)j,
-                                       record_count_of(warp_read(counts, j)), &classes, &left);
+    struct record_lanes ahead, here;
+    uint32_t end = image->columns * image->rows, ones = 0, counts[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t own = group * WEBP_GROUP + i * WARP_LANES + (uint32_t)lane_index();
+        counts[i] = own < end ? image->token_counts[own] : 0;
+    }
+    next_macroblock(&ahead, image, group, 0, counts);
+    for (uint32_t i = 0; i < WEBP_GROUP && left > 0; i++) {
+        here = ahead;
+        next_macroblock(&ahead, image, group, i + 1, counts);
+        ones += ones_of_records(&here, image, &classes, &left);
+        for (here.first += RECORDS_AHEAD * WARP_LANES; here.first < here.count && left > 0;
+             here.first += RECORDS_AHEAD * WARP_LANES) {
+            load_records(&here, image);
+            ones += ones_of_records(&here, image, &classes, &left);
+        }
     }
     return ones;
 }
@@ -145,25 +172,39 @@ DEVICE uint32_t halvings_of(uint32_t total)
     return total > COUNT_FULL ? (total - COUNT_FULL - 1) / COUNT_HALF + 1 : 0;
 }
 
+/* Groups whose counts a thread loads at a time. */
+#define GROUPS_AHEAD 8
+
+/* Loads the counts of some groups; 0 for those from `groups` on. */
+SIMT void load_counts(const struct webp_encode_descriptor *image, uint32_t first, uint32_t groups,
+                      uint32_t probability, uint32_t counts[GROUPS_AHEAD])
+{
+    UNROLL
+    for (uint32_t i = 0; i < GROUPS_AHEAD; i++)
+        counts[i] = first + i < groups ? image->groups[first + i].of[probability] : 0;
+}
+
 /* Lists the halvings of a counter: with the tokens of the group before it, and the ones before the
  * group. */
-SIMT void list_halvings(const struct webp_encode_descriptor *image, uint32_t probability,
-                        struct webp_halving *to)
+SIMT void list_halvings(const struct webp_encode_descriptor *image, uint32_t groups,
+                        uint32_t probability, struct webp_halving *to)
 {
-    uint32_t total = 0, ones = 0, full = COUNT_FULL, count = 0;
-    uint32_t groups = (image->columns * image->rows + WEBP_GROUP - 1) / WEBP_GROUP;
-    for (uint32_t i = 0; i < groups; i++) {
-        uint32_t counts = image->groups[i].of[probability];
-        if (total + (counts >> 16) > full) {
-            struct webp_halving *halving = to + count++;
-            halving->probability = probability;
-            halving->group = i;
-            halving->left = full - total;
-            halving->ones = ones;
-            full += COUNT_HALF;
+    uint32_t total = 0, ones = 0, full = COUNT_FULL, counts[GROUPS_AHEAD];
+    for (uint32_t first = 0; first < groups; first += GROUPS_AHEAD) {
+        load_counts(image, first, groups, probability, counts);
+        UNROLL
+        for (uint32_t i = 0; i < GROUPS_AHEAD; i++) {
+            if (total + (counts[i] >> 16) > full) {
+                to->probability = probability;
+                to->group = first + i;
+                to->left = full - total;
+                to->ones = ones;
+                to++;
+                full += COUNT_HALF;
+            }
+            total += counts[i] >> 16;
+            ones += counts[i] & 0xFFFF;
         }
-        total += counts >> 16;
-        ones += counts & 0xFFFF;
     }
 }
 
@@ -202,19 +243,13 @@ SIMT uint8_t choose_probability(uint32_t index, int ones, int total)
     return (uint8_t)(old_cost > new_cost ? best : old);
 }
 
-/* Groups whose counts a thread loads at a time. */
-#define GROUPS_AHEAD 8
-
 /* Adds up the tokens of a probability, and those that are 1. */
 SIMT void add_groups(const struct webp_encode_descriptor *image, uint32_t groups,
                      uint32_t probability, struct counter_sums *sums)
 {
-    uint32_t total = 0, ones = 0;
+    uint32_t total = 0, ones = 0, counts[GROUPS_AHEAD];
     for (uint32_t first = 0; first < groups; first += GROUPS_AHEAD) {
-        uint32_t counts[GROUPS_AHEAD];
-        UNROLL
-        for (uint32_t i = 0; i < GROUPS_AHEAD; i++)
-            counts[i] = first + i < groups ? image->groups[first + i].of[probability] : 0;
+        load_counts(image, first, groups, probability, counts);
         UNROLL
         for (uint32_t i = 0; i < GROUPS_AHEAD; i++) {
             total += counts[i] >> 16;
@@ -239,7 +274,7 @@ SIMT void add_counters(const struct webp_encode_descriptor *image, uint32_t grou
         sums->first[i] = 0;
         if (halvings > 0) {
             sums->first[i] = atomic_add(&sums->halvings, halvings);
-            list_halvings(image, i, image->halvings + sums->first[i]);
+            list_halvings(image, groups, i, image->halvings + sums->first[i]);
         }
     }
     block_barrier();
