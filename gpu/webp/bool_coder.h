@@ -145,6 +145,9 @@ DEVICE uint32_t token_in(const words4 *unit, int index)
 
 /* ---- chunks ---- */
 
+/* States that a lane follows at a time. They soon become fewer, because some become equal. */
+#define STATES_MAX 32
+
 /* A lane's chunk. */
 struct chunk_lane {
     uint32_t first, end;    /* tokens */
@@ -161,9 +164,13 @@ DEVICE uint32_t divided(uint32_t range, uint32_t token)
 /* Windows that are read at a time. */
 #define WINDOWS 8
 
+/* Of chunks of less than WEBP_CHUNK_TOKENS_MAX tokens: the part of the window in which they begin,
+ * so that their lengths differ less, if there is a token that leaves at most STATES_MAX states. */
+#define NEAR_WINDOW 128
+
 /* Returns the number of the token of the chunk's window that leaves the fewest states. unit: 8
  * tokens of the window, of each lane */
-SIMT uint32_t best_start(words4 unit, uint32_t window)
+SIMT uint32_t best_start(words4 unit, uint32_t chunk_tokens)
 {
     uint32_t at = (uint32_t)lane_index() * UNIT_TOKENS, best = UINT32_MAX;
     UNROLL
@@ -172,7 +179,10 @@ SIMT uint32_t best_start(words4 unit, uint32_t window)
         uint32_t key = (token & TOKEN_BIT ? 256 - p : p) << 8 | (at + (uint32_t)i);
         best = key < best ? key : best;
     }
-    return warp_min(at < window ? best : UINT32_MAX) & 255;
+    uint32_t near = warp_min(at < NEAR_WINDOW ? best : UINT32_MAX), all = warp_min(best);
+    /* The ranges differ by less than 128, and after the token by less than 128 * p / 256. */
+    bool is_near = chunk_tokens < WEBP_CHUNK_TOKENS_MAX && near >> 8 < 2 * STATES_MAX - 1;
+    return (is_near ? near : all) & 255;
 }
 
 /* Finds the chunks of a task. A lane without a chunk has no tokens. */
@@ -182,19 +192,19 @@ SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint3
     struct chunk_lane of = {0, 0, RANGE_START, 1};
     uint32_t count = partition->chunk_count, last = first + WEBP_TASK_CHUNKS;
     last = last < count ? last : count - 1;
-    uint32_t lane = (uint32_t)lane_index(), window = WEBP_CHUNK_WINDOW(chunk_tokens);
-    uint32_t own = lane * UNIT_TOKENS < window ? lane * UNIT_TOKENS : 0;
+    uint32_t lane = (uint32_t)lane_index();
+    const uint16_t *own = partition->tokens + lane * UNIT_TOKENS;
     for (uint32_t base = first > 0 ? first : 1; base <= last; base += WINDOWS) {
         words4 units[WINDOWS];
         UNROLL
         for (uint32_t i = 0; i < WINDOWS; i++) {
             uint32_t chunk = base + i < last ? base + i : last;
-            units[i] = load_words4(partition->tokens + chunk * chunk_tokens + own);
+            units[i] = load_words4(own + chunk * chunk_tokens);
         }
         UNROLL
         for (uint32_t i = 0; i < WINDOWS; i++) {
             uint32_t chunk = base + i < last ? base + i : last;
-            uint32_t start = chunk * chunk_tokens + best_start(units[i], window) + 1;
+            uint32_t start = chunk * chunk_tokens + best_start(units[i], chunk_tokens) + 1;
             of.first = chunk - first == lane ? start : of.first;
             of.end = chunk - first == lane + 1 ? start : of.end;
         }
@@ -213,8 +223,6 @@ SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint3
 
 /* ---- maps ---- */
 
-/* States that a lane follows at a time. They soon become fewer, because some become equal. */
-#define STATES_MAX 32
 /* States are compared after so many units of tokens, if there are 32, 16 and 8 of them. */
 #define UNITS_OF_32 4
 #define UNITS_OF_16 8

@@ -34,11 +34,11 @@ extern "C" {
  * blocks adds 1 at most to a counter of libwebp's statistics, so that they cannot fill it twice. */
 #define WEBP_GROUP 64
 /* The boolean coder codes about so many tokens apart from others: a chunk. Short chunks need more
- * work in all, but give small batches more threads. A chunk begins after one of the first tokens
- * that come in question: the window. */
-#define WEBP_CHUNK_TOKENS_MIN           256
-#define WEBP_CHUNK_TOKENS_MAX           1024
-#define WEBP_CHUNK_WINDOW(chunk_tokens) ((chunk_tokens) > 512 ? (chunk_tokens) / 4 : 128)
+ * work in all, but give small batches more threads. A chunk begins after one of the first
+ * WEBP_CHUNK_WINDOW tokens that come in question. */
+#define WEBP_CHUNK_TOKENS_MIN 256
+#define WEBP_CHUNK_TOKENS_MAX 1024
+#define WEBP_CHUNK_WINDOW     256
 /* States of the boolean coder between two tokens. */
 #define WEBP_RANGES 128
 /* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and

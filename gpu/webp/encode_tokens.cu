@@ -122,7 +122,7 @@ SIMT void place_groups(const struct webp_encode_descriptor *image, uint32_t grou
 /* Every chunk has a whole window of tokens. */
 SIMT void set_token_count(struct webp_partition *partition, uint32_t tokens, uint32_t chunk_tokens)
 {
-    uint32_t least = WEBP_CHUNK_WINDOW(chunk_tokens) + 1;
+    uint32_t least = WEBP_CHUNK_WINDOW + 1;
     partition->token_count = tokens;
     partition->chunk_count = tokens < least ? tokens > 0 : (tokens - least) / chunk_tokens + 1;
 }
