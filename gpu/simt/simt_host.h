@@ -12,9 +12,14 @@
 #include <stdint.h>
 
 #define DEVICE static inline __attribute__((always_inline, unused))
-#define SIMT static inline __attribute__((unused))
-#define SHARED static
+#define SIMT     static inline __attribute__((unused))
 #define CONSTANT static const
+/* simt_launch fills this section with 0xA5. AddressSanitizer guards variables outside of it. */
+#ifdef __SANITIZE_ADDRESS__
+#define SHARED static
+#else
+#define SHARED static __attribute__((section("simt_shared")))
+#endif
 #define UNROLL
 #define NO_UNROLL
 

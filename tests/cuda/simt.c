@@ -39,6 +39,8 @@
 #define THREADS_MAX 1024
 #define LANES 32
 #define STACK_BYTES (64 * 1024)
+/* Of the shared memory before a kernel. On a device, it has what the last kernel left. */
+#define FILL 0xA5
 /* Switches without an open barrier after which the block counts as deadlocked. A thread that waits
  * for another block never continues, because earlier blocks have ended. */
 #define IDLE_SWITCHES_MAX 1000000
@@ -307,7 +309,7 @@ static void prepare(struct thread *thread)
 static void run_block(size_t shared)
 {
     simt.shared = malloc(shared ? shared : 1);
-    memset(simt.shared, 0xA5, shared);
+    memset(simt.shared, FILL, shared);
     simt.alive = simt.thread_count;
     simt.arrived = simt.generation = 0;
     simt.count = simt.counted = 0;
@@ -330,12 +332,18 @@ struct launched {
     _Alignas(16) unsigned char args[];
 };
 
+/* The static shared memory of all kernels, unless it has no section (gpu/simt/simt_host.h). */
+extern unsigned char __start_simt_shared[] __attribute__((weak));
+extern unsigned char __stop_simt_shared[] __attribute__((weak));
+
 /* Runs on any thread, and frees the record. */
 static void run_kernel(void *argument)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct launched *launched = argument;
     pthread_mutex_lock(&lock);
+    if (__start_simt_shared)
+        memset(__start_simt_shared, FILL, (size_t)(__stop_simt_shared - __start_simt_shared));
     simt.kernel = launched->kernel;
     simt.args = launched->args;
     simt.blocks = launched->blocks;
