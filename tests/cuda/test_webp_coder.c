@@ -200,9 +200,13 @@ TEST(codes_of_any_tokens)
         print_message("no CUDA device\n");
         skip();
     }
-    for (int kind = 0; kind < TOKEN_KINDS; kind++)
-        for (uint32_t seed = 1; seed <= (ON_DEVICE ? 40 : 6); seed++)
+    for (int kind = 0; kind < TOKEN_KINDS; kind++) {
+        for (uint32_t seed = 1; seed <= (ON_DEVICE ? 40 : 6); seed++) {
+            webp.chunk_tokens = WEBP_CHUNK_TOKENS_MIN << seed % 3;
             assert_true(check_tokens(64, (enum tokens)kind, seed * 1000003, 0) > 0);
+        }
+    }
+    webp.chunk_tokens = 0;
 }
 
 /* A file that is as long as its memory, and one that is longer by a byte. */

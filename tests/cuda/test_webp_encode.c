@@ -120,6 +120,20 @@ TEST(many_tokens)
     finish(1);
 }
 
+/* Large batches have longer chunks of tokens. */
+TEST(long_chunks)
+{
+    need_device();
+    for (webp.chunk_tokens = 512; webp.chunk_tokens <= 1024; webp.chunk_tokens *= 2) {
+        add_case(200, 150, 3, 90, DRAWING_PHOTOGRAPH, 1)->expect = EQUAL;
+        add_case(150, 130, 1, 60, DRAWING_SCREENSHOT, 2);
+        add_case(300, 200, 4, 30, DRAWING_MIXED, 3);
+        run_batch(1);
+    }
+    webp.chunk_tokens = 0;
+    finish(1);
+}
+
 TEST(long_sides)
 {
     need_device();

@@ -72,6 +72,7 @@ static struct {
     uint8_t *headers; /* pinned */
     cudaStream_t stream;
     atomic_size_t next; /* case to prepare */
+    uint32_t chunk_tokens; /* of the boolean coder, at least; 0: as many as the encoder chooses */
 
     size_t equal, declined, different;
     bool prints_differences;
@@ -289,6 +290,8 @@ static void open_batch(void)
                                           webp.arena.before + webp.description_at,
                                           webp.description_bytes, &webp.batch),
                      webp.description_bytes);
+    if (webp.batch.chunk_tokens < webp.chunk_tokens)
+        webp.batch.chunk_tokens = webp.chunk_tokens;
     arena_upload(&webp.arena, webp.stream);
     guard_memory();
 }

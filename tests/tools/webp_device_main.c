@@ -142,6 +142,7 @@ static void fuzz(double seconds)
         uint32_t count = below(4) ? 1 + below(24) : 1 + below(ON_DEVICE ? BATCH_MAX : 60);
         for (uint32_t i = 0; i < count; i++)
             add_random();
+        webp.chunk_tokens = below(2) ? 256u << below(3) : 0;
 #if !ON_DEVICE
         simt_shuffle(below(2) ? picture_random(&run.random) : 0);
 #endif
