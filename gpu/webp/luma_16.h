@@ -24,7 +24,6 @@
 /* The whole is aligned to 16. */
 struct luma_shared {
     uint8_t predictors[2 * HALF_PREDICTORS];
-    words4 chosen[2];       /* the best prediction, of each half */
     words4 source[16];      /* of the block at BLOCK_AT(), its rows */
     int16_t levels[16][16]; /* the same */
     uint8_t frame[17 * FRAME_STRIDE];

@@ -27,22 +27,24 @@
 
 /* ---- constants of lanes ---- */
 
-/* Row r of a mode's prediction: the bytes that a selector (select_bytes) names of the words at two
- * offsets in `predictors`: bits 0 to 7 and 8 to 15; the selector is from bit 16 on. */
-#define ROW(first, second, selector) ((uint32_t)(selector) << 16 | (second) << 8 | (first))
-CONSTANT uint32_t mode_rows[WEBP_MODES][4] = {
-    {ROW(48, 48, 0x3210), ROW(48, 48, 0x3210), ROW(48, 48, 0x3210), ROW(48, 48, 0x3210)}, /* DC */
-    {ROW(32, 32, 0x3210), ROW(36, 36, 0x3210), ROW(40, 40, 0x3210), ROW(44, 44, 0x3210)}, /* TM */
-    {ROW(4, 8, 0x4321), ROW(4, 8, 0x4321), ROW(4, 8, 0x4321), ROW(4, 8, 0x4321)},         /* VE */
-    {ROW(0, 0, 0x3333), ROW(0, 0, 0x2222), ROW(0, 0, 0x1111), ROW(0, 0, 0x0000)},         /* HE */
-    {ROW(4, 4, 0x3210), ROW(0, 4, 0x6543), ROW(0, 4, 0x5432), ROW(0, 4, 0x4321)},         /* RD */
-    {ROW(20, 20, 0x3210), ROW(4, 4, 0x3210), ROW(0, 20, 0x6543), ROW(0, 4, 0x6542)},      /* VR */
-    {ROW(4, 8, 0x5432), ROW(4, 8, 0x6543), ROW(8, 8, 0x3210), ROW(8, 12, 0x4321)},        /* LD */
-    {ROW(20, 24, 0x4321), ROW(4, 8, 0x5432), ROW(20, 24, 0x5432), ROW(4, 8, 0x7543)},     /* VL */
-    {ROW(16, 4, 0x6543), ROW(16, 28, 0x5342), ROW(16, 0, 0x7261), ROW(16, 0, 0x6150)},    /* HD */
-    {ROW(16, 0, 0x5162), ROW(16, 0, 0x4051), ROW(16, 28, 0x6670), ROW(28, 28, 0x2222)},   /* HU */
+/* The rows of a mode's prediction: the bytes that select_bytes selects from words 0 and 1, 2 and 3,
+ * 0 and 4, and 2 and 5. The words are given as offsets in `predictors`. */
+struct mode_rows {
+    uint8_t words[6];
+    uint16_t selectors[4];
 };
-#undef ROW
+CONSTANT struct mode_rows mode_rows[WEBP_MODES] = {
+    {{48, 48, 48, 48, 48, 48}, {0x3210, 0x3210, 0x3210, 0x3210}}, /* DC */
+    {{32, 32, 36, 36, 40, 44}, {0x3210, 0x3210, 0x7654, 0x7654}}, /* TM */
+    {{4, 8, 4, 8, 8, 8}, {0x4321, 0x4321, 0x4321, 0x4321}},       /* VE */
+    {{0, 0, 0, 0, 0, 0}, {0x3333, 0x2222, 0x1111, 0x0000}},       /* HE */
+    {{4, 4, 0, 4, 0, 4}, {0x3210, 0x6543, 0x1076, 0x4321}},       /* RD */
+    {{20, 20, 4, 4, 0, 0}, {0x3210, 0x3210, 0x2107, 0x2106}},     /* VR */
+    {{8, 4, 8, 4, 8, 12}, {0x1076, 0x2107, 0x3210, 0x4321}},      /* LD */
+    {{20, 24, 4, 8, 24, 8}, {0x4321, 0x5432, 0x5432, 0x7543}},    /* VL */
+    {{16, 4, 16, 28, 0, 0}, {0x6543, 0x5342, 0x7261, 0x6150}},    /* HD */
+    {{16, 0, 16, 0, 28, 28}, {0x5162, 0x4051, 0x6670, 0x6666}},   /* HU */
+};
 
 /* Lane p of a half has sample p around the block, later the mode p, then the pixel p. Offsets are
  * from the start of struct mode_shared, for block 0 of the half. */
@@ -54,11 +56,10 @@ struct luma_lane {
     uint32_t source, pixel, level;    /* of its pixel, and of its coefficient */
     uint32_t predictors;              /* byte p of the half's predictors */
     uint32_t extra, extra_from;       /* where it writes another byte, and which: EXTRA_... */
-    uint32_t rows[4];                 /* of its mode: the two words, in 16 bits each */
-    uint32_t selectors[2];            /* of the rows, in 16 bits each */
+    uint32_t words[3];                /* of its mode (struct mode_rows), in 16 bits each */
+    uint32_t selectors[2];            /* the same */
     uint32_t costs;                   /* of its mode */
     uint32_t first_mask, second_mask; /* ~0 if it has no mode of this half */
-    uint32_t chosen;                  /* the prediction of its pixel */
     struct lane_quantiser quantiser;
 };
 
@@ -90,7 +91,7 @@ SIMT struct luma_lane luma_lane_of(uint32_t start)
 {
     struct luma_lane to = {0};
     /* The compiler would compute the index again and again. It does not know this one. */
-    uint32_t lane = warp_read((uint32_t)lane_index(), lane_index()), selectors[4];
+    uint32_t lane = warp_read((uint32_t)lane_index(), lane_index());
     uint32_t p = lane % HALF_LANES, half = lane / HALF_LANES;
     uint32_t predictors = start + half * HALF_PREDICTORS;
     int sample = p < 13 ? (int)p : 0; /* lane 13 has sample 0, too */
@@ -109,25 +110,25 @@ SIMT struct luma_lane luma_lane_of(uint32_t start)
     to.predictors = predictors + p;
     set_extra(&to, p);
     to.extra += predictors;
-    for (int i = 0; i < 4; i++) {
-        uint32_t row = mode_rows[p < WEBP_MODES ? p : 0][i];
-        to.rows[i] = (predictors + (row & 255)) | (predictors + (row >> 8 & 255)) << 16;
-        selectors[i] = row >> 16;
-    }
-    to.selectors[0] = selectors[0] | selectors[1] << 16;
-    to.selectors[1] = selectors[2] | selectors[3] << 16;
+    const struct mode_rows *rows = &mode_rows[p < WEBP_MODES ? p : 0];
+    UNROLL
+    for (int i = 0; i < 3; i++)
+        to.words[i] = (predictors + rows->words[2 * i]) | (predictors + rows->words[2 * i + 1])
+                                                              << 16;
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        to.selectors[i] = rows->selectors[2 * i] | (uint32_t)rows->selectors[2 * i + 1] << 16;
     to.costs = (uint32_t)offsetof(struct mode_shared, costs) + 2 * (p < WEBP_MODES ? p : 0);
     to.first_mask = half == 0 && p < WEBP_MODES ? 0 : ~0u;
     to.second_mask = half == 1 && p < WEBP_MODES ? 0 : ~0u;
-    to.chosen = start + LUMA_AT(chosen) + lane;
     return to;
 }
 
 /* ---- 4 x 4 modes ---- */
 
 /* The block of a half in a step, as offsets from those of its block 0. In steps in which a half has
- * no block, it codes block 0: the second half before this block can be coded, and the first half
- * again, with the same result. */
+ * no block, it codes block 3: the second half before this block can be coded, and the first half
+ * again, with the same result. The other half does not access this block then. */
 struct luma_block {
     uint32_t index; /* in the half: 0 to 7 */
     uint32_t frame, left, modes;
@@ -138,7 +139,7 @@ DEVICE struct luma_block luma_block_of(uint32_t step, uint32_t delay)
 {
     struct luma_block to;
     uint32_t index = step - delay;
-    to.index = index < HALF_BLOCKS ? index : 0;
+    to.index = index < HALF_BLOCKS ? index : 3;
     uint32_t second = to.index / 4; /* of the half's rows of blocks, which is two further down */
     to.frame = 4 * to.index + second * (8 * FRAME_STRIDE - 16);
     to.left = 4 * (to.index + second);
@@ -193,52 +194,64 @@ SIMT void place_predictors(uint8_t *memory, const struct luma_lane *lane,
     warp_barrier();
 }
 
-/* Chooses the mode of each half's block, and writes its prediction to `chosen`. Adds the scores of
- * the blocks of this step to *total. Returns the mode. */
-SIMT uint32_t choose_4x4(uint8_t *memory, const struct luma_lane *lane,
-                         const struct luma_block *block, uint32_t step, uint32_t *total)
+/* The mode of a half's block, and its prediction of the lane's pixel. */
+struct luma_choice {
+    uint32_t mode;
+    int prediction;
+};
+
+/* Chooses the mode of each half's block. Adds the scores of the blocks of this step to *total. */
+SIMT struct luma_choice choose_4x4(const uint8_t *memory, const struct luma_lane *lane,
+                                   const struct luma_block *block, uint32_t step, uint32_t *total)
 {
-    uint32_t modes = lane->modes + block->modes, p = lane->p, squares = 0, rows[4];
+    uint32_t modes = lane->modes + block->modes, p = lane->p, squares = 0, words[6];
     uint32_t around = memory[modes - MODES_STRIDE] * 2u * WEBP_MODES * WEBP_MODES +
                       memory[modes - 1] * 2u * WEBP_MODES;
     uint32_t bits = *(const uint16_t *)(const void *)(memory + lane->costs + around);
-    words4 words = *(const words4 *)(const void *)(memory + lane->source - p + 16 * block->index);
-    uint32_t source[4] = {words.x, words.y, words.z, words.w};
+    words4 source = *(const words4 *)(const void *)(memory + lane->source - p + 16 * block->index);
     UNROLL
-    for (int i = 0; i < 4; i++) {
-        uint32_t row = lane->rows[i], selector = lane->selectors[i / 2];
-        rows[i] = select_bytes(word_at(memory, row & 0xFFFF), word_at(memory, row >> 16),
-                               i % 2 ? selector >> 16 : selector);
-        squares = add_squares(source[i], rows[i], squares);
+    for (int i = 0; i < 3; i++) {
+        words[2 * i] = word_at(memory, lane->words[i] & 0xFFFF);
+        words[2 * i + 1] = word_at(memory, lane->words[i] >> 16);
     }
+    uint32_t row0 = select_bytes(words[0], words[1], lane->selectors[0]);
+    uint32_t row1 = select_bytes(words[2], words[3], lane->selectors[0] >> 16);
+    uint32_t row2 = select_bytes(words[0], words[4], lane->selectors[1]);
+    uint32_t row3 = select_bytes(words[2], words[5], lane->selectors[1] >> 16);
+    squares = add_squares(source.x, row0, add_squares(source.y, row1, squares));
+    squares += add_squares(source.z, row2, add_squares(source.w, row3, 0));
     /* The least key has the least score and, of equal ones, the first mode. */
     uint32_t key = 16 * 256 * squares + (16 * 11 * bits + p);
     uint32_t first = warp_min(key | lane->first_mask), second = warp_min(key | lane->second_mask);
     uint32_t mode = (lane->half ? second : first) & 15;
-    if (p == mode) {
-        words4 chosen = {rows[0], rows[1], rows[2], rows[3]};
-        *(words4 *)(void *)(memory + lane->chosen - p) = chosen;
-    }
+    int winner = (int)(lane->half * HALF_LANES + mode);
+    row0 = warp_read(row0, winner);
+    row1 = warp_read(row1, winner);
+    row2 = warp_read(row2, winner);
+    row3 = warp_read(row3, winner);
+    uint32_t even = p & 8 ? row2 : row0, odd = p & 8 ? row3 : row1;
+    struct luma_choice to;
+    to.mode = mode;
+    to.prediction = (int)select_bytes(p & 4 ? odd : even, 0, 0x4440 | p % 4);
     *total += (step < HALF_BLOCKS ? first >> 4 : 0) + (step >= HALF_DELAY ? second >> 4 : 0);
-    warp_barrier();
-    return mode;
+    return to;
 }
 
 /* Codes each half's block with the chosen prediction. */
 SIMT void code_4x4(uint8_t *memory, const struct mode_row *row, const struct luma_lane *lane,
-                   const struct luma_block *block, uint32_t mode)
+                   const struct luma_block *block, const struct luma_choice *choice)
 {
     uint32_t p = lane->p;
-    int prediction = memory[lane->chosen], source = memory[lane->source + 16 * block->index];
-    int coefficient = transform(source - prediction, &row->factors);
+    int source = memory[lane->source + 16 * block->index];
+    int coefficient = transform(source - choice->prediction, &row->factors);
     int level = quantise(&coefficient, &lane->quantiser);
-    int sample = clip_sample(prediction + inverse_transform(coefficient, &row->factors));
-    memory[lane->pixel + block->frame] = (uint8_t)sample;
+    int sample = choice->prediction + inverse_transform(coefficient, &row->factors);
+    memory[lane->pixel + block->frame] = (uint8_t)clip_sample(sample);
     if (p % 4 == 3)
-        memory[lane->left + block->left + 4 + p / 4] = (uint8_t)sample;
+        memory[lane->left + block->left + 4 + p / 4] = (uint8_t)clip_sample(sample);
     *(int16_t *)(void *)(memory + lane->level + 32 * block->index) = (int16_t)level;
     if (p == 0)
-        memory[lane->modes + block->modes] = (uint8_t)mode;
+        memory[lane->modes + block->modes] = (uint8_t)choice->mode;
     warp_barrier();
 }
 
@@ -257,24 +270,27 @@ SIMT void try_4x4(struct luma_shared *shared, uint8_t *memory, const struct mode
 {
     uint32_t penalty = macroblock->penalty_4x4, total = 0;
     uint32_t limit = macroblock->best16 > penalty ? macroblock->best16 - penalty : 0;
-    uint32_t delay = lane->half * HALF_DELAY;
+    uint32_t delay = lane->half * HALF_DELAY, step = 0;
     if (limit == 0) {
         macroblock->is_16x16 = true;
         return;
     }
-    NO_UNROLL
-    for (uint32_t step = 0; step < HALF_BLOCKS + HALF_DELAY; step++) {
-        struct luma_block block = luma_block_of(step, delay);
+    struct luma_block block = luma_block_of(0, delay);
+    bool goes_on;
+    do {
         if (step == FIRST_RIGHT)
             place_right(shared, row, macroblock);
         place_predictors(memory, lane, &block);
-        uint32_t mode = choose_4x4(memory, lane, &block, step, &total);
-        if (total >= limit) {
-            macroblock->is_16x16 = true;
-            return;
-        }
-        code_4x4(memory, row, lane, &block, mode);
-    }
+        struct luma_choice choice = choose_4x4(memory, lane, &block, step, &total);
+        /* Computed here, these are ready when the block is. */
+        struct luma_block next = luma_block_of(++step, delay);
+        goes_on = step < HALF_BLOCKS + HALF_DELAY && total < limit;
+        code_4x4(memory, row, lane, &block, &choice);
+        block = next;
+    } while (goes_on);
+    macroblock->is_16x16 = total >= limit;
+    if (macroblock->is_16x16)
+        return;
     /* libwebp checks after each mode, which has the same result. */
     if (row->header_bits_max < 16 * MODE_COST_MAX)
         macroblock->is_16x16 = mode_bits(memory, lane) > row->header_bits_max;
