@@ -189,6 +189,25 @@ TEST(a_description_can_be_launched_again)
     finish(3);
 }
 
+/* Limits that the first quality keeps, that others do, and that none does; images without one. */
+TEST(files_of_at_most_some_bytes)
+{
+    need_device();
+    static const uint32_t limits[] = {0, 100000, 1500, 1000, 700, 400, 1};
+    for (uint32_t i = 0; i < COUNT_OF(limits); i++) {
+        add_case(60 + 7 * i, 50, 3, i % 2 ? 95 : 80, DRAWING_PHOTOGRAPH, i)->bytes_max = limits[i];
+        struct webp_case *self = add_case(50, 30 + i, 1, 90, DRAWING_SCREENSHOT, i);
+        self->bytes_max = limits[COUNT_OF(limits) - 1 - i];
+        self->header_more = 10 * i;
+    }
+    struct webp_case *self = add_case(30, 30, 4, 90, DRAWING_SCREENSHOT, 3);
+    self->alpha = TRANSPARENT;
+    self->bytes_max = 1000;
+    self->expect = DECLINED;
+    finish(1);
+    assert_int_equal(webp.declined, 1);
+}
+
 TEST(threads_in_any_order)
 {
     need_device();

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <webp/encode.h>
 
+#include "codecs/quality_search.h"
 #include "gpu/webp/encode.h"
 #include "tests/cuda/arena.h"
 #include "tests/fixtures/drawing.h"
@@ -55,23 +56,27 @@ struct webp_case {
     enum alpha alpha;                  /* of 4 channels */
     size_t header_more, trailer_bytes; /* even numbers: metadata in the file */
     enum expectation expect;
-    size_t capacity; /* of the file; 0: the least */
+    size_t capacity;    /* of the file; 0: the least */
+    uint32_t bytes_max; /* 0, or the quality is searched, from `quality` downwards */
 
     /* Of the batch. */
     struct image image;            /* on the host */
     struct picture_file reference; /* length 0: libwebp refuses the image */
+    int found;                     /* the quality of the reference */
     size_t header_at, header_bytes, pixels_at, work_at, work_bytes, file_at;
 };
 
 static struct {
     struct webp_case cases[BATCH_MAX];
-    size_t count, description_at, description_bytes, lengths_at, headers_bytes;
+    size_t count, description_at, description_bytes, headers_bytes;
+    size_t lengths_at, qualities_at; /* a word per image */
     struct webp_encode_image images[BATCH_MAX];
     struct webp_encode_batch batch;
+    bool searches; /* an image has bytes_max */
     struct arena arena;
     uint8_t *headers; /* pinned */
     cudaStream_t stream;
-    atomic_size_t next; /* case to prepare */
+    atomic_size_t next;    /* case to prepare */
     uint32_t chunk_tokens; /* of the boolean coder, at least; 0: as many as the encoder chooses */
 
     size_t equal, declined, different;
@@ -157,6 +162,26 @@ static void put_metadata(struct webp_case *self)
         file->bytes[4 + i] = (uint8_t)(riff_bytes >> 8 * i);
 }
 
+/* Encodes the image with a quality. */
+static void make_reference(struct webp_case *self, int quality)
+{
+    picture_free(&self->reference);
+    self->reference = encode_with_libwebp(&self->image, quality);
+    self->found = quality;
+    put_metadata(self);
+}
+
+/* As the host searches the quality for bytes_max. */
+static void search_reference(struct webp_case *self)
+{
+    struct quality_search search = {.bytes_max = self->bytes_max};
+    for (int quality = self->quality; quality > 0; quality = quality_search_next(&search)) {
+        make_reference(self, quality);
+        quality_search_add(&search, quality, self->reference.length);
+    }
+    make_reference(self, search.fits.quality > 0 ? search.fits.quality : search.above.quality);
+}
+
 static void *make_references(void *unused)
 {
     (void)unused;
@@ -168,8 +193,9 @@ static void *make_references(void *unused)
                                                       self->channels, self->seed);
         if (self->channels == 4)
             set_alpha(self);
-        self->reference = encode_with_libwebp(&self->image, self->quality);
-        put_metadata(self);
+        make_reference(self, self->quality);
+        if (self->bytes_max > 0 && self->reference.length > 0)
+            search_reference(self);
     }
     return NULL;
 }
@@ -196,6 +222,7 @@ static void make_all_references(void)
 static void take_memory(struct webp_case *self)
 {
     struct arena *arena = &webp.arena;
+    webp.searches |= self->bytes_max > 0;
     self->header_bytes = WEBP_RIFF_BYTES + self->header_more;
     self->header_at = webp.headers_bytes;
     webp.headers_bytes += buffer_align(self->header_bytes + self->trailer_bytes);
@@ -230,6 +257,8 @@ static void fill_image(size_t i)
     webp.images[i] = (struct webp_encode_image){
         .source = self->image,
         .quality = self->quality,
+        .bytes_max = self->bytes_max,
+        .found_quality = (uint32_t *)(device + webp.qualities_at) + i,
         .header = webp.headers + self->header_at,
         .header_bytes = self->header_bytes,
         .trailer_bytes = self->trailer_bytes,
@@ -263,16 +292,19 @@ static void guard_memory(void)
     }
     UNPOISON(device + webp.description_at, webp.description_bytes);
     UNPOISON(device + webp.lengths_at, webp.count * sizeof(uint32_t));
+    UNPOISON(device + webp.qualities_at, webp.count * sizeof(uint32_t));
 }
 
 static void open_batch(void)
 {
     webp.headers_bytes = 0;
+    webp.searches = false;
     webp.arena = (struct arena){.bytes = ARENA_GUARD};
     for (size_t i = 0; i < webp.count; i++)
         take_memory(&webp.cases[i]);
     check(cudaHostAlloc((void **)&webp.headers, webp.headers_bytes, cudaHostAllocPortable));
     webp.lengths_at = arena_take(&webp.arena, webp.count * sizeof(uint32_t));
+    webp.qualities_at = arena_take(&webp.arena, webp.count * sizeof(uint32_t));
     for (size_t i = 0; i < webp.count; i++)
         fill_image(i);
     webp.description_bytes =
@@ -322,12 +354,15 @@ static bool may_be_too_long(const struct webp_case *self)
     return blocks > sure_blocks && self->reference.length * 8 > blocks * 256 * sure_bits;
 }
 
-static bool is_expected(const struct webp_case *self, uint32_t length)
+/* found: the quality that the device has found. */
+static bool is_expected(const struct webp_case *self, uint32_t length, uint32_t found)
 {
     bool is_allowed = self->expect == DECLINED || self->reference.length == 0 ||
                       (self->expect == EQUAL_IF_SHORT && may_be_too_long(self));
     if (length == 0)
         return is_allowed;
+    if (self->bytes_max > 0 && found != (uint32_t)self->found)
+        return false;
     return self->expect != DECLINED && length == self->reference.length &&
            memcmp(webp.arena.after + self->file_at, self->reference.bytes, length) == 0;
 }
@@ -352,17 +387,18 @@ static void note_difference(const struct webp_case *self, uint32_t length)
         save_files(&got, want);
     webp.different++;
     snprintf(webp.difference, sizeof webp.difference,
-             "%s %u x %u x %u, quality %d, seed %u, in a batch of %zu: %u bytes, libwebp has %zu; "
-             "the first %zu are the same",
+             "%s %u x %u x %u, quality %d, seed %u, at most %u bytes, in a batch of %zu: %u bytes, "
+             "libwebp has %zu; the first %zu are the same",
              self->photograph ? "photo" : drawing_names[self->kind], self->width, self->height,
-             self->channels, self->quality, self->seed, webp.count, length, want->length, same);
+             self->channels, self->quality, self->seed, self->bytes_max, webp.count, length,
+             want->length, same);
     if (webp.prints_differences)
         printf("different: %s\n", webp.difference);
 }
 
-static void compare_case(const struct webp_case *self, uint32_t length)
+static void compare_case(const struct webp_case *self, uint32_t length, uint32_t found)
 {
-    if (!is_expected(self, length))
+    if (!is_expected(self, length, found))
         note_difference(self, length);
     else if (length == 0)
         webp.declined++;
@@ -377,6 +413,7 @@ static void expect_rest_untouched(void)
         arena_allow(&webp.arena, webp.cases[i].work_at, webp.cases[i].work_bytes);
     arena_allow(&webp.arena, webp.description_at, webp.description_bytes);
     arena_allow(&webp.arena, webp.lengths_at, webp.count * sizeof(uint32_t));
+    arena_allow(&webp.arena, webp.qualities_at, webp.count * sizeof(uint32_t));
     arena_check_rest(&webp.arena);
 }
 
@@ -390,15 +427,18 @@ static void run_batch(int launches)
         return;
     make_all_references();
     open_batch();
+    uint8_t *description = webp.arena.device + webp.description_at;
     for (int i = 0; i < launches; i++)
-        check((cudaError_t)webp_encode_launch(&webp.batch, webp.arena.device + webp.description_at,
-                                              webp.stream));
+        check((cudaError_t)(webp.searches
+                                ? webp_encode_search(&webp.batch, description, webp.stream)
+                                : webp_encode_launch(&webp.batch, description, webp.stream)));
     check(cudaStreamSynchronize(webp.stream));
     UNPOISON(webp.arena.device, webp.arena.bytes);
     arena_download(&webp.arena, webp.stream);
     const uint32_t *lengths = (const uint32_t *)(webp.arena.after + webp.lengths_at);
+    const uint32_t *qualities = (const uint32_t *)(webp.arena.after + webp.qualities_at);
     for (size_t i = 0; i < webp.count; i++)
-        compare_case(&webp.cases[i], lengths[i]);
+        compare_case(&webp.cases[i], lengths[i], qualities[i]);
     expect_rest_untouched();
     close_batch();
 }

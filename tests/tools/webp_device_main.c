@@ -129,6 +129,9 @@ static void add_random(void)
         self->header_more = 2 * below(2000);
     if (below(8) == 0)
         self->trailer_bytes = 2 * below(2000);
+    if (below(16) == 0)
+        self->bytes_max = 1 + below(self->width * self->height / 2 + 1000);
+    self->quality += self->bytes_max > 0 && self->quality == 0;
     if (self->channels == 4 && below(8) == 0) {
         self->alpha = below(2) ? ONE_PIXEL : TRANSPARENT;
         self->expect = DECLINED;
