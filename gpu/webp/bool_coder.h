@@ -353,22 +353,48 @@ SIMT void map_states(struct map_lane *lane)
         columns->ranges[i][column] = columns->renamed[columns->states[i][column]][column];
 }
 
-/* Finds the range at the end of the lane's chunk for each range at its start. map: of the chunk;
- * NULL: the lane has none */
-SIMT void map_chunk(const struct chunk_lane *chunk, const uint16_t *tokens,
-                    const struct range_steps *steps, struct map_columns *columns, uint8_t *map)
+/* Finds the range at the end of a chunk for all ranges at its start: a warp, 4 ranges per lane.
+ * Most chunks of the header of the frame need that. map: of the chunk */
+SIMT void map_all_states(const uint16_t *tokens, uint32_t first, uint32_t end,
+                         const struct range_steps *steps, uint32_t *map)
+{
+    struct map_lane lane = {NULL, steps, token_reader_of(tokens, first, end)};
+    uint32_t word = 0;
+    float states[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        states[i] = range_of_index((uint32_t)(lane_index() * 4 + i));
+    while (lane.reader.at < end)
+        advance_states(&lane, states, 4, 1);
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        word |= index_of_range(states[i]) << 8 * i;
+    map[lane_index()] = word;
+}
+
+/* Finds the ranges at the ends of the chunks of a task for those at their starts: a warp. maps: of
+ * the chunks */
+SIMT void map_chunks(const struct chunk_lane *chunk, const uint16_t *tokens,
+                     const struct range_steps *steps, struct map_columns *columns, uint8_t *maps)
 {
     int column = lane_index();
-    for (uint32_t done = 0; warp_any(done < chunk->states); done += STATES_MAX) {
-        struct map_lane lane = {columns, steps, token_reader_of(tokens, chunk->first, chunk->end)};
-        for (uint32_t i = 0; i < STATES_MAX; i++) {
-            uint32_t state = done + i < chunk->states ? done + i : chunk->states - 1;
-            columns->ranges[i][column] = (uint8_t)index_of_state(chunk->least + state);
-        }
-        map_states(&lane);
-        for (uint32_t i = 0; i < STATES_MAX && map; i++)
-            if (done + i < chunk->states)
-                map[index_of_state(chunk->least + done + i)] = columns->ranges[i][column];
+    bool has_many = chunk->states > STATES_MAX;
+    uint32_t many = warp_ballot(has_many), end = has_many ? 0 : chunk->end;
+    uint32_t count = has_many || end == 0 ? 0 : chunk->states;
+    struct map_lane lane = {columns, steps,
+                            token_reader_of(tokens, has_many ? 0 : chunk->first, end)};
+    for (uint32_t i = 0; i < STATES_MAX; i++) {
+        uint32_t state = i < count ? i : 0;
+        columns->ranges[i][column] = (uint8_t)index_of_state(chunk->least + state);
+    }
+    map_states(&lane);
+    for (uint32_t i = 0; i < count; i++)
+        maps[(uint32_t)column * WEBP_RANGES + index_of_state(chunk->least + i)] =
+            columns->ranges[i][column];
+    for (; many; many &= many - 1) {
+        int own = lowest_bit(many);
+        map_all_states(tokens, warp_read(chunk->first, own), warp_read(chunk->end, own), steps,
+                       (uint32_t *)(maps + own * WEBP_RANGES));
     }
 }
 

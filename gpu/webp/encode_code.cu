@@ -45,12 +45,10 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
         struct webp_partition *partition = partition_of(&args, task);
         uint32_t first = task.first & ~WEBP_PART_MODES, index = first + (uint32_t)lane_index();
         struct chunk_lane chunk = find_chunks(partition, first, args.chunk_tokens);
-        uint8_t *map = NULL;
-        if (index < partition->chunk_count) {
+        if (index < partition->chunk_count)
             partition->chunks[index].first = chunk.first;
-            map = partition->ranges + (size_t)index * WEBP_RANGES;
-        }
-        map_chunk(&chunk, partition->tokens, &steps, &columns[thread_index() / WARP_LANES], map);
+        map_chunks(&chunk, partition->tokens, &steps, &columns[thread_index() / WARP_LANES],
+                   partition->ranges + (size_t)first * WEBP_RANGES);
     }
 }
 
