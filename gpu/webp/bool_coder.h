@@ -185,12 +185,12 @@ SIMT uint32_t best_start(words4 unit, uint32_t chunk_tokens)
     return (is_near ? near : all) & 255;
 }
 
-/* Finds the chunks of a task. A lane without a chunk has no tokens. */
+/* Finds the chunks of a task of `size` chunks. A lane without a chunk has no tokens. */
 SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint32_t first,
-                                   uint32_t chunk_tokens)
+                                   uint32_t size, uint32_t chunk_tokens)
 {
     struct chunk_lane of = {0, 0, RANGE_START, 1};
-    uint32_t count = partition->chunk_count, last = first + WEBP_TASK_CHUNKS;
+    uint32_t count = partition->chunk_count, last = first + size;
     last = last < count ? last : count - 1;
     uint32_t lane = (uint32_t)lane_index();
     const uint16_t *own = partition->tokens + lane * UNIT_TOKENS;
@@ -209,7 +209,7 @@ SIMT struct chunk_lane find_chunks(const struct webp_partition *partition, uint3
             of.end = chunk - first == lane + 1 ? start : of.end;
         }
     }
-    if (first + lane >= count)
+    if (first + lane >= count || lane >= size)
         of.first = of.end = 0;
     else if (first + lane == count - 1)
         of.end = partition->token_count;
@@ -372,25 +372,34 @@ SIMT void map_all_states(const uint16_t *tokens, uint32_t first, uint32_t end,
     map[lane_index()] = word;
 }
 
-/* Finds the ranges at the ends of the chunks of a task for those at their starts: a warp. maps: of
- * the chunks */
-SIMT void map_chunks(const struct chunk_lane *chunk, const uint16_t *tokens,
-                     const struct range_steps *steps, struct map_columns *columns, uint8_t *maps)
+/* Finds the ranges at the end of the lane's chunk for those at its start: STATES_MAX at most.
+ * count: of these; 0: the lane has no chunk. map: of the chunk */
+SIMT void map_few_states(const struct chunk_lane *chunk, uint32_t count, const uint16_t *tokens,
+                         const struct range_steps *steps, struct map_columns *columns, uint8_t *map)
 {
     int column = lane_index();
-    bool has_many = chunk->states > STATES_MAX;
-    uint32_t many = warp_ballot(has_many), end = has_many ? 0 : chunk->end;
-    uint32_t count = has_many || end == 0 ? 0 : chunk->states;
-    struct map_lane lane = {columns, steps,
-                            token_reader_of(tokens, has_many ? 0 : chunk->first, end)};
+    uint32_t first = count > 0 ? chunk->first : 0, end = count > 0 ? chunk->end : 0;
+    struct map_lane lane = {columns, steps, token_reader_of(tokens, first, end)};
     for (uint32_t i = 0; i < STATES_MAX; i++) {
         uint32_t state = i < count ? i : 0;
         columns->ranges[i][column] = (uint8_t)index_of_state(chunk->least + state);
     }
     map_states(&lane);
     for (uint32_t i = 0; i < count; i++)
-        maps[(uint32_t)column * WEBP_RANGES + index_of_state(chunk->least + i)] =
-            columns->ranges[i][column];
+        map[index_of_state(chunk->least + i)] = columns->ranges[i][column];
+}
+
+/* Finds the ranges at the ends of the chunks of a task for those at their starts: a warp. size: of
+ * the task; maps: of the chunks */
+SIMT void map_chunks(const struct chunk_lane *chunk, uint32_t size, const uint16_t *tokens,
+                     const struct range_steps *steps, struct map_columns *columns, uint8_t *maps)
+{
+    int lane = lane_index();
+    bool has_many = chunk->states > STATES_MAX || (size == 1 && lane == 0);
+    uint32_t many = warp_ballot(has_many);
+    uint32_t count = has_many || chunk->end == 0 ? 0 : chunk->states;
+    if (warp_any(count > 0))
+        map_few_states(chunk, count, tokens, steps, columns, maps + lane * WEBP_RANGES);
     for (; many; many &= many - 1) {
         int own = lowest_bit(many);
         map_all_states(tokens, warp_read(chunk->first, own), warp_read(chunk->end, own), steps,

@@ -225,7 +225,8 @@ static uint64_t count_tasks(const struct webp_encode_image *images, uint32_t cou
         uint64_t macroblocks = macroblocks_of(images[i].source.width, images[i].source.height);
         uint64_t modes = chunk_room(mode_token_room(macroblocks), chunk_tokens);
         uint64_t coefficients = chunk_room(token_room(macroblocks), chunk_tokens);
-        tasks += divide_up(modes, WEBP_TASK_CHUNKS) + divide_up(coefficients, WEBP_TASK_CHUNKS);
+        tasks += WEBP_HEAD_TOKENS / chunk_tokens + divide_up(modes, WEBP_TASK_CHUNKS) +
+                 divide_up(coefficients, WEBP_TASK_CHUNKS);
     }
     return tasks;
 }

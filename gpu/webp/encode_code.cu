@@ -33,6 +33,21 @@ SIMT struct webp_partition *partition_of(const struct webp_code_args *args, stru
     return task.first & WEBP_PART_MODES ? &image->modes : &image->coefficients;
 }
 
+/* Whether a task is a chunk of the header of the frame. */
+SIMT bool is_head(const struct webp_code_args *args, struct webp_part task)
+{
+    uint32_t first = task.first & ~WEBP_PART_MODES;
+    return first != task.first && first < WEBP_HEAD_TOKENS / args->chunk_tokens;
+}
+
+/* Number of chunks that the warp of a task codes. The first one codes the whole header. */
+SIMT uint32_t coded_chunks(const struct webp_code_args *args, struct webp_part task)
+{
+    if (!is_head(args, task))
+        return WEBP_TASK_CHUNKS;
+    return task.first == WEBP_PART_MODES ? WEBP_HEAD_TOKENS / args->chunk_tokens : 0;
+}
+
 KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
 {
     SHARED struct range_steps steps;
@@ -44,10 +59,11 @@ KERNEL(map_ranges, CODE_THREADS, 4, struct webp_code_args)
         struct webp_part task = args.tasks[i];
         struct webp_partition *partition = partition_of(&args, task);
         uint32_t first = task.first & ~WEBP_PART_MODES, index = first + (uint32_t)lane_index();
-        struct chunk_lane chunk = find_chunks(partition, first, args.chunk_tokens);
-        if (index < partition->chunk_count)
+        uint32_t size = is_head(&args, task) ? 1 : WEBP_TASK_CHUNKS;
+        struct chunk_lane chunk = find_chunks(partition, first, size, args.chunk_tokens);
+        if (chunk.end > 0)
             partition->chunks[index].first = chunk.first;
-        map_chunks(&chunk, partition->tokens, &steps, &columns[thread_index() / WARP_LANES],
+        map_chunks(&chunk, size, partition->tokens, &steps, &columns[thread_index() / WARP_LANES],
                    partition->ranges + (size_t)first * WEBP_RANGES);
     }
 }
@@ -69,7 +85,7 @@ KERNEL(code_chunks, CODE_THREADS, 4, struct webp_code_args)
         struct webp_part task = args.tasks[i];
         struct webp_partition *partition = partition_of(&args, task);
         uint32_t index = (task.first & ~WEBP_PART_MODES) + (uint32_t)lane_index();
-        if (index >= partition->chunk_count)
+        if (index >= partition->chunk_count || (uint32_t)lane_index() >= coded_chunks(&args, task))
             continue;
         uint32_t end = index + 1 < partition->chunk_count ? partition->chunks[index + 1].first
                                                           : partition->token_count;

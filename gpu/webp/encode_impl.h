@@ -44,8 +44,10 @@ extern "C" {
 /* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and
  * a code 8 bits more; words may be filled only in part. first: token of the chunk. */
 #define WEBP_CHUNK_WORD(first, chunk) ((size_t)(first) / 4 + (size_t)(chunk)*6)
-/* Chunks of a warp, which is a task. */
+/* Chunks of a warp, which is a task. Those of about so many tokens of the modes at the beginning,
+ * the header of the frame, are a task each: they have many ranges. */
 #define WEBP_TASK_CHUNKS 32
+#define WEBP_HEAD_TOKENS 4096
 /* Bytes of the file that a block of threads writes. */
 #define WEBP_PIECE_BYTES 4096
 

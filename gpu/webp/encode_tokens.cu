@@ -127,21 +127,25 @@ SIMT void set_token_count(struct webp_partition *partition, uint32_t tokens, uin
     partition->chunk_count = tokens < least ? tokens > 0 : (tokens - least) / chunk_tokens + 1;
 }
 
-SIMT uint32_t task_count(const struct webp_partition *partition)
+/* head: of the chunks, those that are a task each */
+SIMT uint32_t task_count(const struct webp_partition *partition, uint32_t head)
 {
-    return (partition->chunk_count + WEBP_TASK_CHUNKS - 1) / WEBP_TASK_CHUNKS;
+    uint32_t chunks = partition->chunk_count;
+    if (chunks <= head)
+        return chunks;
+    return head + (chunks - head + WEBP_TASK_CHUNKS - 1) / WEBP_TASK_CHUNKS;
 }
 
-/* Lists the tasks of an image, from number `first` on. */
+/* Lists the tasks of an image, from number `first` on. head: of task_count, for the modes */
 SIMT void list_tasks(struct webp_part *tasks, uint32_t image,
-                     const struct webp_encode_descriptor *descriptor)
+                     const struct webp_encode_descriptor *descriptor, uint32_t head)
 {
-    uint32_t modes = task_count(&descriptor->modes);
-    uint32_t all = modes + task_count(&descriptor->coefficients);
+    uint32_t modes = task_count(&descriptor->modes, head);
+    uint32_t all = modes + task_count(&descriptor->coefficients, 0);
     for (uint32_t i = (uint32_t)thread_index(); i < all; i += (uint32_t)block_threads()) {
+        uint32_t first = i < head ? i : head + (i - head) * WEBP_TASK_CHUNKS;
         tasks[i].image = image;
-        tasks[i].first =
-            i < modes ? i * WEBP_TASK_CHUNKS | WEBP_PART_MODES : (i - modes) * WEBP_TASK_CHUNKS;
+        tasks[i].first = i < modes ? first | WEBP_PART_MODES : (i - modes) * WEBP_TASK_CHUNKS;
     }
 }
 
@@ -152,6 +156,7 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
     struct webp_encode_descriptor *image = args.images + block_index();
     uint32_t groups = (macroblocks_of(image) + WEBP_GROUP - 1) / WEBP_GROUP;
     uint32_t modes, coefficients = 0, thread = (uint32_t)thread_index();
+    uint32_t head = WEBP_HEAD_TOKENS / args.chunk_tokens;
     if (image->declined) {
         if (thread == 0) {
             set_token_count(&image->modes, 0, args.chunk_tokens);
@@ -171,11 +176,11 @@ KERNEL(choose_tokens, CHOOSE_THREADS, 1, struct webp_token_args)
         set_token_count(&image->modes, image->declined ? 0 : modes, args.chunk_tokens);
         set_token_count(&image->coefficients, image->declined ? 0 : coefficients,
                         args.chunk_tokens);
-        tasks_at = atomic_add(&args.common->task_count,
-                              task_count(&image->modes) + task_count(&image->coefficients));
+        tasks_at = atomic_add(&args.common->task_count, task_count(&image->modes, head) +
+                                                            task_count(&image->coefficients, 0));
     }
     block_barrier();
-    list_tasks(args.tasks + tasks_at, (uint32_t)block_index(), image);
+    list_tasks(args.tasks + tasks_at, (uint32_t)block_index(), image, head);
 }
 
 /* ---- tokens ---- */
