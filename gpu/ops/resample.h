@@ -21,7 +21,9 @@
 #define RESAMPLE_TAPS_STEP 8
 
 struct resample {
+    double scale; /* pixels of the source per pixel of the result */
     uint32_t taps;
+    uint32_t reach;      /* the most weights of a pixel of the result that are not padding */
     uint32_t skip;       /* resample_x: rows at the top of the source that are not needed */
     uint8_t premultiply; /* this is the first pass of an RGBA image */
     uint8_t divide;      /* this is the last pass of an RGBA image */

@@ -231,15 +231,15 @@ static uint32_t axis_period(const struct axis *axis)
     return (uint32_t)(steps / divisor);
 }
 
-/* The most weights that a pixel of the result has, rounded up to RESAMPLE_TAPS_STEP. */
-static uint32_t axis_taps(const struct axis *axis)
+/* The most weights that a pixel of the result has. */
+static uint32_t axis_reach(const struct axis *axis)
 {
     uint32_t most = 1;
     for (uint32_t i = 0; i < axis->outputs; i++) {
         uint32_t count = axis_window(axis, i).count;
         most = count > most ? count : most;
     }
-    return (most + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
+    return most;
 }
 
 /* Computes the weights of a pixel of the result. Up to kept_max of them are kept until their sum is
@@ -339,7 +339,10 @@ static enum status add_resample(struct chain *chain, const struct pass_type *typ
                                 struct resample *resample)
 {
     uint32_t width = chain->shape.width, channels = chain->shape.channels;
-    resample->taps = axis_taps(axis);
+    resample->scale = axis_scale(axis);
+    resample->reach = axis_reach(axis);
+    resample->taps =
+        (resample->reach + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
     size_t bytes = (size_t)axis->outputs * (1 + (size_t)resample->taps) * sizeof(int32_t);
     struct resample_params params = {*resample, *axis};
     struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));

@@ -195,6 +195,31 @@ static inline double __fma_rn(double a, double b, double c)
     return fma(a, b, c);
 }
 
+/* ---- tensor cores ---- */
+
+/* The products of gpu/ops/mma.cuh, on the registers of all lanes. Only lanes of this warp run
+ * between the two barriers, so all warps use the same memory. */
+HOST_CALL void simt_mma(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                        bool a_signed, bool b_signed)
+{
+    static uint8_t rows[16][32], columns[8][32];
+    int group = lane_index() / 4, own = lane_index() % 4;
+    for (int r = 0; r < 4; r++)
+        memcpy(&rows[group + r % 2 * 8][own * 4 + r / 2 * 16], &a[r], 4);
+    for (int r = 0; r < 2; r++)
+        memcpy(&columns[group][own * 4 + r * 16], &b[r], 4);
+    warp_barrier();
+    for (int r = 0; r < 4; r++) {
+        const uint8_t *row = rows[group + r / 2 * 8], *column = columns[own * 2 + r % 2];
+        int32_t product = 0;
+        for (int k = 0; k < 32; k++)
+            product +=
+                (a_signed ? (int8_t)row[k] : row[k]) * (b_signed ? (int8_t)column[k] : column[k]);
+        sum[r] = (int32_t)((uint32_t)sum[r] + (uint32_t)product);
+    }
+    warp_barrier();
+}
+
 /* ---- launches ---- */
 
 enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };

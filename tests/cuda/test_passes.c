@@ -171,21 +171,26 @@ static char *ops_of(const struct recipe *recipe, const struct plan_source *sourc
     return text;
 }
 
+static void course_begin(struct course *course, const struct plan_source *source, bool opaque,
+                         const char *ops)
+{
+    uint32_t width = source->width, height = source->height, channels = source->channels;
+    *course = (struct course){.hash = 0xCBF29CE484222325u};
+    test_plan(&course->plan, source, &(struct plan_target){.opaque = opaque}, ops);
+    course->source = raster_make(width, height, channels);
+    struct image image = {course->source.pixels, width, height, channels, (size_t)width * channels};
+    test_fill(image, width * 31 + channels);
+    course->now = raster_copy(&course->source);
+    assert_true(asprintf(&course->what, "%ux%ux%u %s", width, height, channels, ops) > 0);
+}
+
 static void course_open(struct course *course, const struct recipe *recipe, size_t size,
                         uint32_t channels)
 {
     struct plan_source source = source_of(size, channels);
     set_profile(&source, recipe->profile);
-    *course = (struct course){.hash = 0xCBF29CE484222325u};
     char *ops = ops_of(recipe, &source);
-    test_plan(&course->plan, &source, &(struct plan_target){.opaque = recipe->opaque}, ops);
-    course->source = raster_make(source.width, source.height, source.channels);
-    struct image image = {course->source.pixels, source.width, source.height, source.channels,
-                          (size_t)source.width * source.channels};
-    test_fill(image, source.width * 31 + channels);
-    course->now = raster_copy(&course->source);
-    assert_true(asprintf(&course->what, "%ux%ux%u %s", source.width, source.height, channels,
-                         ops) > 0);
+    course_begin(course, &source, recipe->opaque, ops);
     free(ops);
 }
 
@@ -325,6 +330,44 @@ TEST(test_passes_keep_to_their_rows_cuda)
     print_message("%zu passes at %zu sizes in %zu launches, %.1f MB of guarded memory\n",
                   pass_rig_totals.passes, (SIZES + size_step() - 1) / size_step(),
                   pass_rig_totals.launches, (double)pass_rig_totals.bytes * 1e-6);
+}
+
+/* Resizes by ratios and to sizes that the recipes do not have: weights with and without room in
+ * shared memory, in several parts, tiles that share chunks, several strips and blocks, and rows
+ * after columns. */
+static const struct {
+    uint32_t width, height, to_width, to_height;
+    const char *filter;
+} resizes[] = {
+    {1500, 150, 193, 20, "lanczos3"}, {1024, 300, 512, 150, "bicubic"},
+    {900, 40, 880, 39, "box"},        {4000, 17, 9, 1, "lanczos3"},
+    {9, 4000, 5, 3, "lanczos3"},      {3, 2000, 2, 70, "box"},
+    {16384, 3, 130, 2, "bilinear"},   {2, 16384, 1, 17, "bicubic"},
+    {40, 30, 700, 310, "lanczos3"},   {16384, 1, 1, 1, "lanczos3"},
+    {700, 130, 1400, 130, "bicubic"}, {2100, 9, 300, 9, "lanczos3"},
+};
+
+TEST(test_resizes_by_any_ratio_cuda)
+{
+    static struct course courses[COUNT_OF(resizes)];
+    if (!is_ready)
+        skip();
+    each_channels (channels) {
+        for (size_t i = 0; i < COUNT_OF(resizes); i++) {
+            struct plan_source source = {.width = resizes[i].width,
+                                         .height = resizes[i].height,
+                                         .channels = channels,
+                                         .orientation = 1};
+            course_begin(&courses[i], &source, false,
+                         text_of("[{'op':'resize','fit':'exact','width':%u,'height':%u,"
+                                 "'filter':'%s'}]",
+                                 resizes[i].to_width, resizes[i].to_height, resizes[i].filter));
+        }
+        while (run_some(courses, COUNT_OF(resizes), 1 + channels, channels))
+            ;
+        for (size_t i = 0; i < COUNT_OF(resizes); i++)
+            course_close(&courses[i]);
+    }
 }
 
 TEST(test_every_operation_has_a_recipe)
