@@ -30,10 +30,11 @@ struct resample_args : pass_images {
     int taps;  /* weights per pixel of the result */
     int reach; /* the most of them that are not padding */
     int premultiply, divide;
+    int strip; /* tiles, per block along rows, and per warp along columns */
     /* Of resample_x_kernel: */
     int step_bits; /* log2 of the distance of two chunks in pixels */
-    int strip;     /* tiles per block */
-    int chunks;    /* the most chunks of a tile if shared memory has its weights; else 0 */
+    int chunks;    /* the most chunks of a tile */
+    int steps;     /* for which shared memory has room */
 };
 
 SIMT uint32_t premultiply_pixel(uint32_t pixel)
@@ -49,6 +50,14 @@ SIMT uint32_t divide_pixel(uint32_t pixel)
     uint32_t alpha = pixel >> 24;
     return resample_divide(pixel & 255u, alpha) | resample_divide(pixel >> 8 & 255u, alpha) << 8 |
            resample_divide(pixel >> 16 & 255u, alpha) << 16 | alpha << 24;
+}
+
+/* Keeps the compiler from computing the value again at each use, with values that it then reads
+ * again: with few registers left it does so even in inner loops. */
+SIMT uint32_t keep(uint32_t value)
+{
+    asm("" : "+r"(value));
+    return value;
 }
 
 /* ---- weights ---- */
@@ -142,4 +151,12 @@ static inline resample_args resample_args_of(const struct pass_call &call, uint3
     args.premultiply = resample->premultiply;
     args.divide = resample->divide;
     return args;
+}
+
+/* How long a launch takes, in the unit of `length`, the time of a block. resident: blocks that a
+ * multiprocessor runs at the same time. */
+static inline double launch_time(unsigned blocks, unsigned resident, double length)
+{
+    unsigned places = resident * (unsigned)multiprocessors();
+    return (double)((blocks + places - 1) / places) * length;
 }

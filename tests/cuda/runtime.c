@@ -277,6 +277,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMultiProcessorCount: *value = 1; break;
     case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+        *value = 164 << 10;
+        break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 163 << 10; break;
     case cudaDevAttrAsyncEngineCount: *value = fault.copiers == 0 ? 2 : fault.copiers; break;
     default: return say(cudaErrorInvalidValue);
