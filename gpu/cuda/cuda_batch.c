@@ -73,15 +73,21 @@ struct plan_cursor {
     struct engine_task *task;
     struct pass_buffers buffers;
     uint32_t at_variant, at_pass;
+    bool joint; /* for the joint passes of this variant; otherwise for all other passes */
 };
 
-/* Returns the task's next pass, but skips deferred passes, which do nothing (pass.h). NULL: no pass
- * is left. */
+/* Returns the cursor's next pass, but skips deferred passes, which do nothing (pass.h). NULL: no
+ * pass is left. */
 static const struct pass *next_pass(struct plan_cursor *cursor)
 {
     const struct plan *plan = cursor->task->plan;
+    const struct plan_variant *own = &plan->variants[cursor->at_variant];
+    if (cursor->joint)
+        return cursor->at_pass < own->joint ? &own->passes[cursor->at_pass] : NULL;
     for (; cursor->at_variant < plan->variant_count; cursor->at_variant++) {
         const struct plan_variant *variant = &plan->variants[cursor->at_variant];
+        if (cursor->at_pass < variant->joint)
+            cursor->at_pass = variant->joint;
         for (; cursor->at_pass < variant->pass_count; cursor->at_pass++)
             if (!variant->passes[cursor->at_pass].deferred)
                 return &variant->passes[cursor->at_pass];
@@ -115,14 +121,20 @@ static cudaError_t launch_pass(struct cuda_slot *slot, struct engine_task *task,
 
 /* Whether the pass may share a launch with passes of other tasks. Passes of large images may not:
  * they gain nothing from it. */
-static bool can_share(const struct pass *pass)
+static bool is_small(const struct pass *pass)
 {
     uint64_t from = (uint64_t)pass->from.width * pass->from.height;
     uint64_t to = (uint64_t)pass->to.width * pass->to.height;
     return pass->type->cuda_many && from <= PASS_SHARED_PIXELS && to <= PASS_SHARED_PIXELS;
 }
 
-/* Whether two passes for which can_share is true may share the same launch. */
+/* Whether the cursor's next pass may share a launch with other passes. */
+static bool can_share(const struct plan_cursor *cursor, const struct pass *next)
+{
+    return cursor->joint || is_small(next);
+}
+
+/* Whether two passes may share the same launch. */
 static bool is_alike(const struct pass *a, const struct pass *b)
 {
     return a->type == b->type && a->from.channels == b->from.channels &&
@@ -135,7 +147,7 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor
 {
     const struct pass *planned;
     while (cursor->task->error.status == STATUS_OK && (planned = next_pass(cursor)) &&
-           !can_share(planned)) {
+           !can_share(cursor, planned)) {
         struct pass bound;
         struct pass_call call = take_pass(cursor, planned, &bound);
         cudaError_t result = launch_pass(slot, cursor->task, &call);
@@ -145,9 +157,9 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor
     return cudaSuccess;
 }
 
-/* Makes one launch for the next pass of the first unfinished task and for all passes like it that
- * are next in other tasks. If the launch fails, launches each of these passes alone. *any: there
- * was an unfinished task. */
+/* Makes one launch for the next pass of the first unfinished cursor and for all passes like it that
+ * are next for other cursors. If the launch fails, launches each of these passes alone. *any: there
+ * was an unfinished cursor. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cursors,
                                  uint32_t count, bool *any)
 {
@@ -160,6 +172,8 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cur
         const struct pass *planned = next_pass(&cursors[i]);
         if (cursors[i].task->error.status != STATUS_OK || !planned ||
             (first && !is_alike(first, planned)))
+            continue;
+        if (first && tasks[0] != cursors[i].task && !(is_small(first) && is_small(planned)))
             continue;
         first = first ? first : planned;
         tasks[taken] = cursors[i].task;
@@ -181,25 +195,53 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cur
     return result;
 }
 
-/* Launches the passes of all tasks. */
-static cudaError_t launch_all(struct cuda_slot *slot)
+/* Launches the passes of all cursors. */
+static cudaError_t launch_cursors(struct cuda_slot *slot, struct plan_cursor *cursors,
+                                  uint32_t count)
 {
-    struct plan_cursor cursors[BATCH_TASKS_MAX];
-    uint32_t count = 0;
     cudaError_t result = cudaSuccess;
-    list_each(node, &slot->tasks)
-    {
-        struct plan_cursor *cursor = &cursors[count++];
-        cursor->task = cuda_task(node);
-        cursor->buffers = cuda_buffers(cursor->task);
-        cursor->at_variant = cursor->at_pass = 0;
-    }
     for (bool any = true; any && result == cudaSuccess;) {
         for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
             result = launch_own(slot, &cursors[i]);
         result = result ? result : launch_shared(slot, cursors, count, &any);
     }
     return result;
+}
+
+/* The largest number of cursors at a time. */
+#define CURSORS_MAX BATCH_TASKS_MAX
+
+/* Launches the joint passes of all tasks. */
+static cudaError_t launch_joint(struct cuda_slot *slot)
+{
+    struct plan_cursor cursors[CURSORS_MAX];
+    uint32_t count = 0;
+    cudaError_t result = cudaSuccess;
+    list_each (node, &slot->tasks) {
+        struct engine_task *task = cuda_task(node);
+        for (uint32_t v = 0; v < task->plan->variant_count && result == cudaSuccess; v++) {
+            if (task->plan->variants[v].joint == 0)
+                continue;
+            cursors[count++] = (struct plan_cursor){task, cuda_buffers(task), v, 0, true};
+            if (count < CURSORS_MAX)
+                continue;
+            result = launch_cursors(slot, cursors, count);
+            count = 0;
+        }
+    }
+    return result ? result : launch_cursors(slot, cursors, count);
+}
+
+/* Launches the passes of all tasks. */
+static cudaError_t launch_all(struct cuda_slot *slot)
+{
+    struct plan_cursor cursors[CURSORS_MAX];
+    uint32_t count = 0;
+    cudaError_t result = launch_joint(slot);
+    list_each (node, &slot->tasks)
+        cursors[count++] =
+            (struct plan_cursor){cuda_task(node), cuda_buffers(cuda_task(node)), 0, 0, false};
+    return result ? result : launch_cursors(slot, cursors, count);
 }
 
 /* ---- the whole batch ---- */

@@ -183,7 +183,7 @@ pass_cuda_many resample_y_cuda;
 pass_cuda pick_cuda;
 
 const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
-                                          PASS_CUDA_MANY(resample_x_cuda, 0)};
+                                          PASS_CUDA_JOINT(resample_x_cuda)};
 
 /* ---- down the columns ---- */
 
@@ -268,7 +268,7 @@ PASS_LOOP(resample_y_cpu)
 }
 
 const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
-                                          PASS_CUDA_MANY(resample_y_cuda, 0)};
+                                          PASS_CUDA_JOINT(resample_y_cuda)};
 
 /* ---- the nearest pixel ---- */
 

@@ -10,12 +10,24 @@
 /* The parts of the scratch buffer, in their order. A slot is one part; it is as large as the
  * largest thing that is ever put there. The passes of a chain write to EVEN and ODD in turn, and
  * the variants run one after the other. Passes on a branch write to ASIDE, and to that one of EVEN
- * and ODD that is free, in turn. STACK has the stacked images (pass.h), and WORK the work space of
- * passes. SOURCE has the image that a device has decoded, FINAL the images that a device will
- * encode, and CODEC the work space of the device's decoder, and later of its encoders. SLOT_RESULT
- * is not a part: the pass writes the variant's result. */
-enum slot { SLOT_EVEN, SLOT_ODD, SLOT_ASIDE, SLOT_STACK, SLOT_WORK, SLOT_SOURCE, SLOT_FINAL,
-            SLOT_CODEC, SLOTS, SLOT_RESULT = SLOTS };
+ * and ODD that is free, in turn. JOINT has the results of joint passes. STACK has the stacked
+ * images (pass.h), and WORK the work space of passes. SOURCE has the image that a device has
+ * decoded, FINAL the images that a device will encode, and CODEC the work space of the device's
+ * decoder, and later of its encoders. SLOT_RESULT is not a part: the pass writes the variant's
+ * result. */
+enum slot {
+    SLOT_EVEN,
+    SLOT_ODD,
+    SLOT_ASIDE,
+    SLOT_JOINT,
+    SLOT_STACK,
+    SLOT_WORK,
+    SLOT_SOURCE,
+    SLOT_FINAL,
+    SLOT_CODEC,
+    SLOTS,
+    SLOT_RESULT = SLOTS
+};
 
 struct scratch {
     size_t bytes[SLOTS];
@@ -44,8 +56,13 @@ static void choose_slots(const struct plan_variant *variant, struct scratch *scr
         }
         pass->slot = written % 2 ? SLOT_ODD : SLOT_EVEN;
         if (!pass->aside) {
-            if (++written == writers && !variant->no_picture)
+            if (++written == writers && !variant->no_picture) {
                 pass->slot = SLOT_RESULT;
+            } else if (p < variant->joint) {
+                pass->slot = SLOT_JOINT;
+                pass->to_place.offset = scratch->bytes[SLOT_JOINT]; /* until slot_place is known */
+                bytes += scratch->bytes[SLOT_JOINT];
+            }
         } else if (pass[1].stacked) { /* pass[1] exists: a branch ends with a pass that looks */
             pass->slot = SLOT_STACK;
             bytes += scratch->bytes[SLOT_STACK];
@@ -160,6 +177,8 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
         pass->from_place = place;
         if (!pass->looks)
             place = pass->slot == SLOT_RESULT ? result : slot_place(scratch, pass->slot);
+        if (pass->slot == SLOT_JOINT)
+            place.offset += pass->to_place.offset;
         pass->to_place = place;
         pass->work_place = slot_place(scratch, SLOT_WORK);
         if (pass->stacked)

@@ -23,7 +23,9 @@
  * nothing.
  *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
- * passes have the same type and small images (pass_cuda_many).
+ * passes have the same type and small images (pass_cuda_many). One launch can also run passes of
+ * several variants of a task, with images of any size: the joint passes (plan_variant.joint) at the
+ * start of their chains. So they read the source together.
  */
 #pragma once
 
@@ -67,8 +69,8 @@ struct pass_call {
     struct image from, to;
     uint8_t *work;
 };
-/* As pass_cuda, for 1 to PASSES_SHARED_MAX passes of one type and of different tasks, in one
- * launch. Their images may have different sizes, but have as many channels, and the first
+/* As pass_cuda, for 1 to PASSES_SHARED_MAX passes of one type that are independent of each other,
+ * in one launch. Their images may have different sizes, but have as many channels, and the first
  * shared_params bytes of their params are equal. If the function fails, it may have enqueued some
  * of the passes; the caller may enqueue all of them again. */
 typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
@@ -91,15 +93,18 @@ struct pass_type {
     pass_cuda *cuda;
     pass_cuda_many *cuda_many;
     size_t shared_params; /* for cuda_many, in bytes: see there */
+    bool joint; /* has cuda_many, and can run jointly at the start of a chain: see above */
 };
 
 /* The last members of a pass_type's initializer. */
 #ifdef GPUIMGD_CUDA
-#define PASS_CUDA(function) function, NULL, 0
-#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes
+#define PASS_CUDA(function)             function, NULL, 0, false
+#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes, false
+#define PASS_CUDA_JOINT(function)       NULL, function, 0, true
 #else
-#define PASS_CUDA(function) NULL, NULL, 0
-#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes
+#define PASS_CUDA(function)             NULL, NULL, 0, false
+#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes, false
+#define PASS_CUDA_JOINT(function)       NULL, NULL, 0, true
 #endif
 
 struct pass_shape {

@@ -229,6 +229,38 @@ static bool is_of_target(enum status status)
            status != STATUS_TIMEOUT;
 }
 
+/* The number of passes at the start of the chain that can run jointly. *bytes: of their results,
+ * without the variant's result. */
+static uint32_t count_joint(const struct plan_variant *variant, size_t *bytes)
+{
+    uint32_t count = 0;
+    *bytes = 0;
+    for (const struct pass *pass = variant->passes;
+         count < variant->pass_count && pass->type->joint && !pass->aside; pass++)
+        if (++count < variant->pass_count || variant->no_picture)
+            *bytes += buffer_align(pass_shape_bytes(pass->to));
+    return count;
+}
+
+/* Chooses the passes that run jointly. Each result needs memory of its own, so all results together
+ * may have as many bytes as the source, and the other variants run one after the other. */
+static void choose_joint(struct plan *plan)
+{
+    size_t left = pass_shape_bytes(plan_source_shape(&plan->source)), bytes;
+    uint32_t variants = 0;
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        struct plan_variant *variant = &plan->variants[v];
+        uint32_t count = count_joint(variant, &bytes);
+        if (count == 0 || bytes > left)
+            continue;
+        left -= bytes;
+        variant->joint = count;
+        variants++;
+    }
+    for (uint32_t v = 0; v < plan->variant_count && variants < 2; v++)
+        plan->variants[v].joint = 0;
+}
+
 enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
                        const struct plan_limits *limits, struct error *error)
@@ -256,6 +288,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
             plan->overlays_bytes = overlays_bytes;
         }
     }
+    choose_joint(plan);
     plan_lay_out(plan);
     return STATUS_OK;
 }

@@ -133,6 +133,8 @@ struct plan_limits {
 struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
+    uint32_t joint; /* the first passes, which run before all other passes of the plan, and together
+                       with the joint passes of other variants: see pass.h */
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
     bool is_source;                   /* no pass writes an image: the result is the source, or a
                                          rectangle of it */

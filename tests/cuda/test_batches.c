@@ -188,6 +188,39 @@ TEST(test_a_shared_launch_that_is_refused)
     assert_int_equal(shared, 1);
 }
 
+/* The launches of jobs with images of 320 columns, or with images that are too large to share a
+ * launch with those of other jobs. */
+static unsigned launches_of_outputs(unsigned count, bool large, size_t outputs)
+{
+    static const char *const ops = "[{'op':'resize','width':12}]";
+    uint32_t width = large ? 1200 : 320, height = large ? 1005 : 61; /* with orientation 1 */
+    jobs_open(&jobs, &(struct jobs_how){.streams = 2});
+    jobs.count = count;
+    for (unsigned i = 0; i < count; i++) {
+        jobs.ops[i] = ops;
+        job_open_outputs(&jobs.job[i], width, height, 3, ops, outputs);
+        assert_int_equal(job_reserve(&jobs.job[i], jobs.engine), ENGINE_RESERVED);
+        jobs.job[i].task.done = jobs_on_done;
+    }
+    jobs_set_fault("launch", 0, UINT32_MAX, 1);
+    jobs_run(&jobs);
+    assert_int_equal(jobs_with(&jobs, STATUS_OK), count);
+    unsigned launches = cuda_fault_passed();
+    jobs_close(&jobs);
+    return launches;
+}
+
+/* The outputs of a job are resized together, and so are those of small jobs. */
+TEST(test_outputs_share_launches)
+{
+    for (size_t outputs = 1; outputs <= 5; outputs++) {
+        assert_int_equal(launches_of_outputs(1, false, outputs), 2);
+        assert_int_equal(launches_of_outputs(6, false, outputs), 2);
+        assert_int_equal(launches_of_outputs(1, true, outputs), 2);
+        assert_int_equal(launches_of_outputs(3, true, outputs), 6);
+    }
+}
+
 /* ---- shares of the time ---------------------------------------------------------------------- */
 
 static uint64_t end_ns(uint64_t begin_ns, double ms)

@@ -389,6 +389,42 @@ static void all_variants(struct engine *engine)
 
 ON_BOTH(variants)
 
+/* The resizes at the start of several outputs have results of their own, which together are at most
+ * as large as the source. */
+TEST(test_joint_passes)
+{
+    static const struct {
+        const char *ops[4];
+        uint32_t joint[4];
+    } rows[] = {
+        {{"[{'op':'resize','width':40}]", "[{'op':'resize','width':8},'invert']",
+          "[{'op':'resize','width':20},{'op':'resize','width':5}]", "['invert']"},
+         {2, 2, 4, 0}},
+        {{"[{'op':'resize','width':900},'invert']", "[{'op':'resize','width':800},'invert']",
+          "[{'op':'resize','width':10}]", "['sobel']"},
+         {0, 0, 0, 0}},
+        {{"[{'op':'resize','width':500}]", "[{'op':'resize','width':900}]",
+          "[{'op':'resize','width':10}]", "['invert',{'op':'resize','width':9}]"},
+         {2, 0, 2, 0}},
+        {{"['sobel']", "[{'op':'resize','width':9}]", "['invert']", "['sobel']"}, {0, 0, 0, 0}},
+    };
+    struct plan_source source = {.width = 960, .height = 640, .channels = 3, .orientation = 1};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct plan_target targets[4];
+        struct error error = {0};
+        struct plan plan;
+        for (size_t v = 0; v < 4; v++)
+            targets[v] = (struct plan_target){.ops = test_ops(rows[i].ops[v])};
+        assert_int_equal(plan_build(&plan, &source, targets, 4, &test_limits, &error), STATUS_OK);
+        for (size_t v = 0; v < 4; v++) {
+            if (plan.variants[v].joint != rows[i].joint[v])
+                fail_msg("row %zu: %u joint passes of output %zu", i, plan.variants[v].joint, v);
+            op_list_free(targets[v].ops);
+        }
+        plan_clear(&plan);
+    }
+}
+
 /* If a job has several outputs, the errors name the output. A target with its own error does not
  * prevent the plan of the others. */
 TEST(test_a_bad_variant)
