@@ -136,23 +136,53 @@ extern "C" double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned job
     return copies_s(&r, in_bytes, out_bytes, jobs);
 }
 
+static pass_call call_of(const struct plan *plan, const pass_buffers *buffers,
+                         const struct pass *planned, struct pass *bound)
+{
+    const struct pass *pass = pass_bind(planned, plan, buffers, bound);
+    return {pass, pass_from(pass, buffers), pass_to(pass, buffers),
+            pass_address(buffers, pass->work_place)};
+}
+
+/* Launches joint passes `p` of all variants, which have the same type in benchmarks. */
+static int launch_joint(const struct plan *plan, const pass_buffers *buffers, uint32_t p,
+                        cudaStream_t stream)
+{
+    static_assert(JOB_OUTPUTS_MAX <= PASSES_SHARED_MAX, "one launch for all variants");
+    struct pass bound[JOB_OUTPUTS_MAX];
+    pass_call calls[JOB_OUTPUTS_MAX];
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        if (p >= variant->joint)
+            continue;
+        calls[count] = call_of(plan, buffers, &variant->passes[p], &bound[count]);
+        count++;
+    }
+    if (count > 0)
+        OR_FAIL((cudaError_t)calls[0].pass->type->cuda_many(calls, count, stream));
+    return (int)count;
+}
+
 static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
                          cudaStream_t stream)
 {
     (void)context;
+    int joint = 1;
     struct pass_buffers buffers;
     buffers.input = base;
     buffers.output = buffers.input + buffer_align(plan->input_bytes);
     buffers.scratch = buffers.output + buffer_align(plan->output_bytes);
+    for (uint32_t p = 0; joint > 0; p++)
+        if ((joint = launch_joint(plan, &buffers, p, stream)) < 0)
+            return -1;
     for (uint32_t v = 0; v < plan->variant_count; v++) {
-        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++) {
+        for (uint32_t p = plan->variants[v].joint; p < plan->variants[v].pass_count; p++) {
             const struct pass *planned = &plan->variants[v].passes[p];
             struct pass bound;
             if (planned->deferred)
                 continue;
-            const struct pass *pass = pass_bind(planned, plan, &buffers, &bound);
-            struct pass_call call = {pass, pass_from(pass, &buffers), pass_to(pass, &buffers),
-                                     pass_address(&buffers, pass->work_place)};
+            pass_call call = call_of(plan, &buffers, planned, &bound);
             OR_FAIL((cudaError_t)pass_launch(&call, stream));
         }
     }

@@ -29,6 +29,13 @@ double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
 double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes);
 /* Returns the seconds for one device-to-device copy, by the same rounds as bench_kernels_s. */
 double bench_device_copy_s(size_t bytes, bool lanes);
+
+/* bench_reads.cu: prints what reads of a table cost by the table's memory and the pattern of the
+ * addresses. Returns 0, or a negative number. */
+int bench_reads(void);
+/* gpu_resize.c: prints the times of resizing to one or several sizes. Returns 0, or a negative
+ * number. copy: device to device, in GB/s. */
+int bench_resize(double copy);
 #ifdef __cplusplus
 }
 #endif

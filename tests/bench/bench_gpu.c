@@ -3,7 +3,7 @@
  *
  *     bench_gpu [STREAMS ...]                       everything
  *     bench_gpu kernels|cpu [WIDTHxHEIGHT [NAME]]   one table; only rows whose name contains NAME
- *     bench_gpu small                               one table
+ *     bench_gpu small|resize|reads                  one table
  *
  * The tables, in this order:
  *   1. The copy rates of the machine.
@@ -12,6 +12,8 @@
  *   3. The cost of a small job for the device's thread.
  *   4. Each kernel against the device's copy rate. The image is as smooth as a photograph; another
  *      column has noise, which causes bank conflicts in table lookups from shared memory.
+ *   5. Resizing to one and to several sizes.
+ *   6. Reads of a table in constant, shared and global memory.
  *
  * Table 4 has columns for one stream and for four streams in turn, and "alike" for a single copy of
  * equally many bytes: FIGURES.md says why. Run it at 15 megapixels (the default) and at 48, near
@@ -600,7 +602,9 @@ static int bench_device(const char *only, const char *name, const uint32_t *stre
             bench_small(&loads[i]);
     if (wanted(only, "kernels"))
         bench_kernels(&rates, name);
-    return 0;
+    if (wanted(only, "resize") && bench_resize(rates.copy) < 0)
+        return 1;
+    return wanted(only, "reads") && bench_reads() < 0;
 }
 
 #else
