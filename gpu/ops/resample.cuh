@@ -153,10 +153,14 @@ static inline resample_args resample_args_of(const struct pass_call &call, uint3
     return args;
 }
 
-/* How long a launch takes, in the unit of `length`, the time of a block. resident: blocks that a
- * multiprocessor runs at the same time. */
-static inline double launch_time(unsigned blocks, unsigned resident, double length)
+/* The blocks that the device runs at the same time. resident: those of a multiprocessor. */
+static inline unsigned launch_places(unsigned resident)
 {
-    unsigned places = resident * (unsigned)multiprocessors();
+    return resident * (unsigned)multiprocessors();
+}
+
+/* How long a launch takes, in the unit of `length`, the time of a block. */
+static inline double launch_time(unsigned blocks, unsigned places, double length)
+{
     return (double)((blocks + places - 1) / places) * length;
 }

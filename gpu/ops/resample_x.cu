@@ -428,20 +428,29 @@ static size_t x_memory_bytes(uint32_t channels, int steps, bool stored)
            sizeof(x_step);
 }
 
-/* The most shared memory that a block can have. */
-static size_t x_memory_most()
+/* What the width of strips depends on. It is queried once per launch, because a launch has up to
+ * PASSES_SHARED_MAX images, and the search below many steps for each. */
+struct x_device {
+    size_t memory; /* shared memory of a multiprocessor */
+    size_t most;   /* shared memory that a block can have */
+    unsigned places;
+};
+
+static x_device x_device_now()
 {
-    return (size_t)device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>();
+    return {(size_t)device_attribute<cudaDevAttrMaxSharedMemoryPerMultiprocessor>(),
+            (size_t)device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>(),
+            launch_places(BLOCKS)};
 }
 
 /* The most tiles of a strip, each of up to `chunks` steps. Two blocks of a multiprocessor share its
  * memory, unless the weights of a tile do not fit then. */
-static int x_strip_most(uint32_t channels, int chunks)
+static int x_strip_most(const x_device &device, uint32_t channels, int chunks)
 {
     constexpr size_t reserved = 1024; /* per block, by the driver */
     constexpr int unstored = 8;
-    size_t all = (size_t)device_attribute<cudaDevAttrMaxSharedMemoryPerMultiprocessor>();
-    size_t most = x_memory_most(), half = all / 2 > reserved ? all / 2 - reserved : 0;
+    size_t most = device.most, half = device.memory / 2;
+    half = half > reserved ? half - reserved : 0;
     int strip = STRIP;
     if (x_memory_bytes(channels, chunks, true) > half)
         half = most;
@@ -456,15 +465,16 @@ static int x_strip_most(uint32_t channels, int chunks)
 /* The tiles per strip with which a launch ends first. Narrow strips read more pixels twice, and
  * their blocks start more often, which takes about as long as ten chunks. layers: blocks per strip,
  * of all images. */
-static int x_strip(const resample_args &a, double scale, uint32_t channels, unsigned layers)
+static int x_strip(const resample_args &a, const x_device &device, double scale, uint32_t channels,
+                   unsigned layers)
 {
     constexpr double start = 10;
     int tiles = (a.width + OUTPUTS - 1) / OUTPUTS, best = 1;
     double least = INFINITY, step = scale * OUTPUTS / (1 << a.step_bits);
-    for (int strip = min(x_strip_most(channels, a.chunks), tiles); strip >= 1; strip--) {
+    for (int strip = min(x_strip_most(device, channels, a.chunks), tiles); strip >= 1; strip--) {
         unsigned blocks = (unsigned)((tiles + strip - 1) / strip) * layers;
         double length = start + a.chunks + (strip - 1) * step + strip;
-        double time = launch_time(blocks, BLOCKS, length);
+        double time = launch_time(blocks, device.places, length);
         best = time < least ? strip : best;
         least = time < least ? time : least;
     }
@@ -473,7 +483,8 @@ static int x_strip(const resample_args &a, double scale, uint32_t channels, unsi
 }
 
 /* images: of the launch. */
-static dim3 describe_x(const struct pass_call &call, unsigned images, resample_args *args)
+static dim3 describe_x(const struct pass_call &call, const x_device &device, unsigned images,
+                       resample_args *args)
 {
     double scale = resample_of(call)->scale;
     *args = resample_args_of(call, call.to.width);
@@ -482,18 +493,19 @@ static dim3 describe_x(const struct pass_call &call, unsigned images, resample_a
     int span = (int)ceil(scale * (OUTPUTS - 1)) + 1 + args->reach;
     args->step_bits = scale >= 1 ? 5 : 4;
     args->chunks = scale >= 1 ? (span + CHUNK - 2) / CHUNK + 1 : 1;
-    args->strip = x_strip(*args, scale, call.from.channels, down * images);
+    args->strip = x_strip(*args, device, scale, call.from.channels, down * images);
     unsigned tiles = (unsigned)(args->width + OUTPUTS - 1) / OUTPUTS;
     return dim3((tiles + (unsigned)args->strip - 1) / (unsigned)args->strip, down);
 }
 
 template <int C, int N, bool STORED>
-static cudaError_t launch_x(const several<resample_args, N> &all, dim3 grid, cudaStream_t stream)
+static cudaError_t launch_x(const several<resample_args, N> &all, dim3 grid,
+                            const x_device &device, cudaStream_t stream)
 {
     auto kernel = resample_x_kernel<C, N, STORED>;
     /* The most that any launch takes, because other threads launch this kernel, too. */
     cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int)x_memory_most());
+                                              (int)device.most);
     return status == cudaSuccess
                ? launch_kernel(kernel, dim3(grid.x, grid.z, grid.y), THREADS,
                                x_memory_bytes(C, all.of[0].steps, STORED), stream, all)
@@ -502,25 +514,27 @@ static cudaError_t launch_x(const several<resample_args, N> &all, dim3 grid, cud
 
 /* If shared memory has no room for the weights of one of the images, none are stored. */
 template <int C, int N>
-static cudaError_t launch_x(several<resample_args, N> &all, dim3 grid, cudaStream_t stream)
+static cudaError_t launch_x(several<resample_args, N> &all, dim3 grid, const x_device &device,
+                            cudaStream_t stream)
 {
     int steps = 0;
     for (const resample_args &own : all.of)
         steps = max(steps, own.strip * own.chunks);
     for (resample_args &own : all.of)
         own.steps = steps;
-    return x_memory_bytes(C, steps, true) <= x_memory_most()
-               ? launch_x<C, N, true>(all, grid, stream)
-               : launch_x<C, N, false>(all, grid, stream);
+    return x_memory_bytes(C, steps, true) <= device.most
+               ? launch_x<C, N, true>(all, grid, device, stream)
+               : launch_x<C, N, false>(all, grid, device, stream);
 }
 
 PASS_LAUNCHER_MANY(resample_x_cuda)
 {
+    x_device device = x_device_now();
     auto describe = [&](const struct pass_call &call, resample_args *args) {
-        return describe_x(call, count, args);
+        return describe_x(call, device, count, args);
     };
     return launch_several<resample_args>(calls, count, describe, [&](auto &all, dim3 grid) {
         return by_channels(calls[0].from.channels,
-                           [&](auto c) { return launch_x<c>(all, grid, stream); });
+                           [&](auto c) { return launch_x<c>(all, grid, device, stream); });
     });
 }

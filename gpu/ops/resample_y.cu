@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__((Y_WARPS * WARP), BLOCKS)
 
 /* The tiles per warp with which a launch ends first. layers: blocks per column of tiles. A block
  * takes about as long to start as for six chunks. */
-static int y_strip(const resample_args &a, double scale, unsigned layers)
+static int y_strip(const resample_args &a, unsigned places, double scale, unsigned layers)
 {
     constexpr double start = 6;
     int chunks = ((int)ceil(scale * (ROWS - 1)) + a.reach + CHUNK) / CHUNK, best = 1;
@@ -152,7 +152,7 @@ static int y_strip(const resample_args &a, double scale, unsigned layers)
     double least = INFINITY;
     for (unsigned strip = 1; strip <= columns && chunks <= CHUNKS; strip++) {
         unsigned blocks = (columns + strip - 1) / strip * layers;
-        double time = launch_time(blocks, BLOCKS, start + strip * (chunks + 1));
+        double time = launch_time(blocks, places, start + strip * (chunks + 1));
         best = time < least ? (int)strip : best;
         least = time < least ? time : least;
     }
@@ -160,12 +160,13 @@ static int y_strip(const resample_args &a, double scale, unsigned layers)
 }
 
 /* images: of the launch. */
-static dim3 describe_y(const struct pass_call &call, unsigned images, resample_args *args)
+static dim3 describe_y(const struct pass_call &call, unsigned places, unsigned images,
+                       resample_args *args)
 {
     *args = resample_args_of(call, call.to.height);
     args->width = (int)(call.to.width * call.to.channels);
     unsigned down = (unsigned)(args->height + ROWS - 1) / ROWS;
-    args->strip = y_strip(*args, resample_of(call)->scale, down * images);
+    args->strip = y_strip(*args, places, resample_of(call)->scale, down * images);
     unsigned bytes = (unsigned)args->strip * Y_WARPS * BYTES;
     return dim3(((unsigned)args->width + bytes - 1) / bytes, down);
 }
@@ -178,8 +179,9 @@ static cudaError_t launch_y(const several<resample_args, N> &all, dim3 grid, cud
 
 PASS_LAUNCHER_MANY(resample_y_cuda)
 {
+    unsigned places = launch_places(BLOCKS);
     auto describe = [&](const struct pass_call &call, resample_args *args) {
-        return describe_y(call, count, args);
+        return describe_y(call, places, count, args);
     };
     return launch_several<resample_args>(calls, count, describe, [&](const auto &all, dim3 grid) {
         return launch_y(all, grid, stream);
