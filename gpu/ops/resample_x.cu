@@ -118,6 +118,20 @@ template <int C> SIMT x_pieces<C> x_pieces_of(const resample_args &a, const x_wa
     return pieces;
 }
 
+/* Starts copying a piece to shared memory. The L2 cache loads 128 bytes at once: the row's next
+ * chunk follows soon. */
+SIMT void x_copy(uint8_t *to, const uint8_t *from)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], %2;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "n"(PIECE)
+                 : "memory");
+#else
+    __pipeline_memcpy_async(to, from, PIECE);
+#endif
+}
+
 /* Starts loading a chunk, if the strip has it. */
 template <int C>
 SIMT void x_send(x_memory<C> &memory, const resample_args &a, const x_walk &walk,
@@ -128,8 +142,7 @@ SIMT void x_send(x_memory<C> &memory, const resample_args &a, const x_walk &walk
     if (chunk < walk.chunks) {
         unrolled_for (int j = 0; j < C; j++)
             if (offset < pieces.left[j])
-                __pipeline_memcpy_async(to + j * WARP * PIECE, a.from + pieces.from[j] + offset,
-                                        PIECE);
+                x_copy(to + j * WARP * PIECE, a.from + pieces.from[j] + offset);
     }
     __pipeline_commit();
 }
