@@ -9,13 +9,13 @@
 
 #include "gpu/ops/resample.cuh"
 
-#define Y_WARPS 4
+#define Y_WARPS 8
 #define ROWS    16
 #define BYTES   32
 /* Chunks whose weights are in shared memory at a time. */
 #define CHUNKS 16
 /* That a multiprocessor runs at the same time. */
-#define BLOCKS 5
+#define BLOCKS 2
 
 /* The weights of a tile for CHUNKS chunks. */
 struct y_memory {
