@@ -180,7 +180,8 @@
 #define STREAM_CODEC_BYTES (4 * MIB)
 /* The same for each stream for files that take long, 7 MiB per device. The largest file needs
  * 18 KiB. JPEGs to encode need a byte per 8,192 pixels, so that 16 outputs of 250 megapixels in all
- * fit, and WebPs a byte per 450, so that 20 megapixels fit. */
+ * fit. WebPs need a byte per 200 to 430 pixels, and 26 KiB more if one has max_bytes: 13 megapixels
+ * always fit, or 4 with max_bytes. */
 #define LONG_CODEC_BYTES (64 * KIB)
 #define INFLIGHT_CEILING 4096
 /* If `inflight` is auto and jobs are short, the daemon also holds the jobs that its workers finish

@@ -588,7 +588,7 @@ SIMT uint32_t place_chunks(struct webp_partition *partition, uint32_t *sums)
         uint32_t at = before + block_scan(i < count ? partition->chunks[i].bits : 0, &total, sums);
         if (i < count)
             partition->chunks[i].at = at;
-        before += total; /* less than 2^28 */
+        before += total; /* less than 2^24 */
         if (before > INT32_MAX)
             before = INT32_MAX; /* more than a file has room for */
     }

@@ -109,7 +109,7 @@ SIMT void place_groups(const struct webp_encode_descriptor *image, uint32_t grou
         uint32_t modes_at = *modes + block_scan(own_modes, &total, sums);
         *modes += total;
         uint32_t at = *coefficients + block_scan(own, &total, sums);
-        *coefficients += total; /* less than 2^28 */
+        *coefficients += total; /* less than 2^29 */
         if (*coefficients > INT32_MAX)
             *coefficients = INT32_MAX; /* more than there is room for */
         if (i < groups) {

@@ -15,7 +15,7 @@
 
 enum tokens {
     RANDOM,   /* any probabilities and bits */
-    LONGEST,  /* improbable bits: 8 bits of code per token */
+    LONGEST,  /* improbable bits: up to 7 bits of code per token */
     SHORTEST, /* probable ones */
     UPWARDS,  /* a carry runs through many 1s of the code, again and again */
     IN_TURNS, /* hundreds of each kind */
