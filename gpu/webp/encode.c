@@ -9,6 +9,8 @@
 #define QUALITIES 101
 /* Images are a dimension of the grids of blocks. */
 #define IMAGES_MAX 65535
+/* The kernels add to offsets in a file in 32 bits. */
+#define FILE_BYTES_MAX INT32_MAX
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
@@ -75,11 +77,11 @@ size_t webp_encode_capacity(uint32_t width, uint32_t height, size_t header_bytes
     /* The first is for the header of the frame, and for small images. */
     enum { base = 16384, per_macroblock = 128 };
     if (width < 1 || width > WEBP_SIDE_MAX || height < 1 || height > WEBP_SIDE_MAX ||
-        header_bytes > UINT32_MAX || trailer_bytes > UINT32_MAX)
+        header_bytes > FILE_BYTES_MAX || trailer_bytes > FILE_BYTES_MAX)
         return 0;
     uint64_t bytes =
         base + per_macroblock * macroblocks_of(width, height) + header_bytes + trailer_bytes;
-    return bytes <= UINT32_MAX ? bytes : 0;
+    return bytes <= FILE_BYTES_MAX ? bytes : 0;
 }
 
 /* ---- work memory ---- */
@@ -199,7 +201,7 @@ static bool is_valid(const struct webp_encode_image *image)
         return false;
     size_t capacity = webp_encode_capacity(source->width, source->height, image->header_bytes,
                                            image->trailer_bytes);
-    return capacity > 0 && image->capacity >= capacity && image->capacity <= UINT32_MAX &&
+    return capacity > 0 && image->capacity >= capacity && image->capacity <= FILE_BYTES_MAX &&
            image->header_bytes >= WEBP_RIFF_BYTES && image->quality >= 0 &&
            image->quality < QUALITIES && source->stride % STRIDE_ALIGN == 0 &&
            source->stride <= UINT32_MAX &&

@@ -50,7 +50,7 @@ struct webp_encode_image {
     size_t trailer_bytes;  /* after it, at header + header_bytes */
     uint8_t *work;         /* device memory of webp_encode_work_bytes(), aligned to BUFFER_ALIGN */
     uint8_t *file;         /* Receives the file: device or pinned memory of `capacity` bytes. */
-    size_t capacity;       /* at least webp_encode_capacity() */
+    size_t capacity;       /* from webp_encode_capacity() to INT32_MAX */
     uint32_t *file_bytes;  /* Device or pinned memory: receives the length of the file, or 0 if the
                               device declines the image: it has an alpha that is not opaque, more
                               tokens than the work memory holds, a file longer than `capacity`, or a

@@ -290,6 +290,7 @@ TEST(other_images_are_refused)
     REFUSED(image.work += 16);
     REFUSED(image.header++);
     REFUSED(image.capacity--);
+    REFUSED(image.capacity = (size_t)INT32_MAX + 1);
     REFUSED(image.source.stride++);
     REFUSED(image.quality = 101);
     REFUSED(image.quality = -1);
@@ -304,6 +305,7 @@ TEST(sizes)
     assert_int_equal(webp_encode_capacity(UINT32_MAX, UINT32_MAX, 12, 0), 0);
     assert_int_equal(webp_encode_capacity(100, 100, SIZE_MAX, 0), 0);
     assert_int_equal(webp_encode_capacity(100, 100, 12, SIZE_MAX), 0);
+    assert_int_equal(webp_encode_capacity(100, 100, 12, INT32_MAX), 0);
     assert_true(webp_encode_capacity(16383, 100, 12, 0) > 0);
     assert_true(webp_encode_work_bytes(512, 341) < 24 * 512 * 341);
     assert_true(webp_encode_work_bytes(2560, 1600) < 24 * 2560 * 1600);
