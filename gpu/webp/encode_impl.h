@@ -20,8 +20,8 @@ extern "C" {
 #define WEBP_LEVELS_LUMA   16
 #define WEBP_LEVELS_CHROMA 272
 
-/* Tokens are more than that only in noise at high qualities: such images are declined, unless they
- * are small. */
+/* The work memory has room for this many tokens. Only noise at high qualities has more: such images
+ * are declined, unless they are small. */
 #define WEBP_TOKENS_PER_PIXEL 3
 /* The 384 coefficients of a macroblock have 19 tokens each at most, and its 25 blocks have one
  * more. */
@@ -31,21 +31,26 @@ extern "C" {
 #define WEBP_TOKENS_HEADER 12288
 #define WEBP_TOKENS_MODES  144
 /* Macroblocks whose tokens a block of threads counts and writes. Each of their coefficients and
- * blocks adds 1 at most to a counter of libwebp's statistics, so that they cannot fill it twice. */
+ * blocks adds at most 1 to a counter of libwebp's statistics. So a counter is halved at most once
+ * per group (statistics.h). */
 #define WEBP_GROUP 64
-/* The boolean coder codes about so many tokens apart from others: a chunk. Short chunks need more
- * work in all, but give small batches more threads. A chunk begins after one of the first
- * WEBP_CHUNK_WINDOW tokens that come in question. */
+/* A chunk is a run of tokens that the boolean coder codes independently of others. A batch has
+ * chunks of about 256, 512 or 1,024 tokens. Short chunks need more work in all, but give small
+ * batches more threads. Chunk i begins within the window of WEBP_CHUNK_WINDOW tokens from token
+ * i * chunk_tokens on: after the token of the window that leaves the fewest ranges
+ * (bool_coder.h). */
 #define WEBP_CHUNK_TOKENS_MIN 256
 #define WEBP_CHUNK_TOKENS_MAX 1024
 #define WEBP_CHUNK_WINDOW     256
 /* States of the boolean coder between two tokens. */
 #define WEBP_RANGES 128
-/* The first word of the code of a chunk among those of all chunks. A token has 7 bits at most, and
- * a code 8 bits more; words may be filled only in part. first: token of the chunk. */
+/* Index in webp_partition.code of a chunk's first word. first: the chunk's first token. A token has
+ * at most 7 bits, which is less than a quarter of a word. The 6 words are for the 8 bits that a
+ * code has more, for words that are only partly filled, and for the rounding of first / 4. */
 #define WEBP_CHUNK_WORD(first, chunk) ((size_t)(first) / 4 + (size_t)(chunk)*6)
-/* Chunks of a warp, which is a task. Those of about so many tokens of the modes at the beginning,
- * the header of the frame, are a task each: they have many ranges. */
+/* A task is the chunks that a warp maps and codes. The chunks in the first WEBP_HEAD_TOKENS tokens
+ * of the modes are a task each: most are of the header of the frame, where a chunk may start with
+ * almost any range. */
 #define WEBP_TASK_CHUNKS 32
 #define WEBP_HEAD_TOKENS 4096
 /* Bytes of the file that a block of threads writes. */
@@ -82,7 +87,7 @@ struct webp_frame {
     uint32_t segment_count;
     uint32_t updates_map; /* the header has the segments of the macroblocks */
     uint32_t segment_probabilities[3];
-    uint32_t uses_statistics; /* see choose_segments: with one segment, libwebp uses none */
+    uint32_t uses_statistics; /* false with one segment: see set_segment_probabilities */
     int filter_level, base_quant, uv_dc_delta, uv_ac_delta;
     int header_bits_max; /* of the modes of a macroblock's 4 x 4 blocks */
 };
@@ -101,20 +106,19 @@ struct webp_group_counts {
                                          lower half: those of them that are 1 */
 };
 
-/* A counter of libwebp's statistics becomes full after so many tokens of a group. */
+/* libwebp halves the counter of a probability, which is full after `left` tokens of a group. */
 struct webp_halving {
     uint32_t probability, group, left;
-    uint32_t ones; /* of all tokens before the halving, those that are 1 */
+    uint32_t ones; /* how many of the counter's tokens before the halving are 1 */
 };
 
-/* Tokens of a partition that the boolean coder codes apart from others. Its range is 128 to 255
- * between two tokens. The code of a chunk is a number that is added to those of other chunks: it
- * overlaps the last 8 bits of the code before it, and has `bits` bits more. */
+/* A chunk of tokens, and its code: a number of 8 + `bits` bits. The partition is the sum of these
+ * numbers, because the upper 8 bits of each overlap the lowest 8 bits of the number before. */
 struct webp_chunk {
-    uint32_t first; /* token */
-    uint32_t start_range, end_range;
-    uint32_t bits, at; /* at: the first bit in the partition */
-    uint32_t top;      /* the 8 bits that overlap, until they are added to the chunk before */
+    uint32_t first;                  /* token */
+    uint32_t start_range, end_range; /* 128 to 255 */
+    uint32_t bits, at;               /* at: of the number's first bit in the partition */
+    uint32_t top; /* the upper 8 bits, until they are added to the chunk before */
 };
 
 /* The tokens of a partition, and their code. A token is a bit and the probability of 0, see
@@ -122,8 +126,9 @@ struct webp_chunk {
 struct webp_partition {
     uint16_t *tokens;
     struct webp_chunk *chunks;
-    uint8_t *ranges; /* WEBP_RANGES per chunk: the range at its end for each one at its start */
-    uint32_t *code;  /* of each chunk from WEBP_CHUNK_WORD on: big endian */
+    uint8_t *ranges; /* WEBP_RANGES per chunk: the range at its end for each one at its start, less
+                        128; unset for those that cannot be at its start */
+    uint32_t *code;  /* of each chunk from WEBP_CHUNK_WORD on; the first bit is the highest */
     uint32_t token_room, token_count, chunk_count;
     uint32_t bit_count, byte_count;
 };
