@@ -5,11 +5,12 @@
  * The coder has a range and a number. A token divides the range, adds to the number, and then both
  * are shifted so that the range is 128 to 255 again. The additions and shifts depend on the range
  * only, so that a chunk of tokens can be coded alone as soon as the range at its start is known;
- * the numbers are added afterwards. For that, the range at the end of a chunk is found for each
- * range that it may start with. These are few, because a chunk begins after a token that leaves
- * few.
+ * the numbers are added afterwards. So a first kernel maps each range that a chunk may start with
+ * to the range at its end, and a second one follows the range from chunk to chunk. A chunk may
+ * start with few ranges, because it begins after a token that leaves few.
  *
- * Ranges are float numbers: then the shift is a change of the exponent.
+ * While ranges are mapped, they are called states. An index is a range less 128. Ranges are float
+ * numbers: then the shift is a change of the exponent.
  */
 #pragma once
 
@@ -29,15 +30,16 @@
 #define TOKEN_NONE 0x200u
 #define STEPS      (TOKEN_NONE + 1)
 
-/* A range becomes the integer part of range * scale + offset, before it is shifted. Of each token:
- * the upper halves of the bits of both float numbers, of scale first. */
+/* A token makes a range the integer part of range * scale + offset, and then shifts it. Scale and
+ * offset are floats whose lower 16 bits are 0. */
 struct range_steps {
-    uint32_t of[STEPS];
+    uint32_t of[STEPS]; /* of each token: scale in the upper half, offset in the lower one */
     uint32_t exponent; /* the bits of RANGE_EXPONENT; not a constant, so that shift_range is one
                           instruction */
 };
 
-/* 0: 1 + (range - 1) * p / 256, rounded down, remains; 1: this is subtracted from the range. */
+/* A token that is 0 leaves the range 1 + (range - 1) * p / 256, rounded down. One that is 1 leaves
+ * the rest of the range. */
 DEVICE uint32_t step_of(uint32_t token)
 {
     int p = (int)(token & 255);
@@ -145,13 +147,15 @@ DEVICE uint32_t token_in(const words4 *unit, int index)
 
 /* ---- chunks ---- */
 
-/* States that a lane follows at a time. They soon become fewer, because some become equal. */
+/* States that a lane follows at a time. The number of different ones soon falls, because the range
+ * is rounded. */
 #define STATES_MAX 32
 
 /* A lane's chunk. */
 struct chunk_lane {
     uint32_t first, end;    /* tokens */
-    uint32_t least, states; /* the ranges that it may start with, before they are shifted */
+    uint32_t least, states; /* it may start with the ranges from `least` on, `states` of them; they
+                               are not shifted yet */
 };
 
 /* The range after a token, if it was `range` before; it is not shifted. */
@@ -164,8 +168,8 @@ DEVICE uint32_t divided(uint32_t range, uint32_t token)
 /* Windows that are read at a time. */
 #define WINDOWS 8
 
-/* Of chunks of less than WEBP_CHUNK_TOKENS_MAX tokens: the part of the window in which they begin,
- * so that their lengths differ less, if there is a token that leaves at most STATES_MAX states. */
+/* Chunks of less than WEBP_CHUNK_TOKENS_MAX tokens begin in this part of the window, if one of its
+ * tokens leaves at most STATES_MAX states. So their lengths differ less. */
 #define NEAR_WINDOW 128
 
 /* Returns the number of the token of the chunk's window that leaves the fewest states. unit: 8
@@ -280,7 +284,8 @@ SIMT void advance_states(struct map_lane *lane, float *states, int count, int un
     }
 }
 
-/* Numbers the different states. Returns how many there are. count: a constant */
+/* Numbers the different states, and sets columns->renamed and columns->ranges. Returns how many
+ * there are. count: a constant */
 SIMT uint32_t number_states(struct map_columns *columns, const float *states, int count)
 {
     int lane = lane_index();
@@ -301,8 +306,9 @@ SIMT uint32_t number_states(struct map_columns *columns, const float *states, in
     return found;
 }
 
-/* Advances `count` states until no lane has more than half as many different ones. Returns whether
- * that was before the end of the chunks. count: a constant */
+/* Advances `count` states until no lane has more than count / 2 different ones, which become its
+ * states. Returns false if the chunks of all lanes end before. units: of tokens, after which states
+ * are compared; count: a constant */
 SIMT bool merge_states(struct map_lane *lane, float *states, int count, int units)
 {
     struct map_columns *columns = lane->columns;
@@ -611,8 +617,8 @@ SIMT void add_top(const struct webp_partition *partition, uint32_t index)
         carry_into(words, word - 2);
 }
 
-/* Adds the codes of all chunks: a block of threads. A sum may reach into the upper 8 bits of the
- * chunk before again. */
+/* Adds the codes of all chunks: a block of threads. A carry may reach the upper 8 bits of the chunk
+ * before. So this repeats until the upper 8 bits of all chunks are 0. */
 SIMT void add_chunks(struct webp_partition *partition)
 {
     uint32_t count = partition->chunk_count;
@@ -633,8 +639,8 @@ SIMT void add_chunks(struct webp_partition *partition)
     }
 }
 
-/* Sets the size of a partition: a thread. Like libwebp, ends it with so many 0 bits of even
- * probability that all others are written. bits: of the chunks */
+/* Sets the size of a partition: a thread. Like libwebp, ends it with tokens that are 0 and have the
+ * probability 128, until all bits of the chunks are written. bits: of the chunks */
 SIMT void end_partition(struct webp_partition *partition, uint32_t bits)
 {
     uint32_t count = partition->chunk_count;
