@@ -14,7 +14,8 @@
 #define ANALYSE_WARPS   (ANALYSE_THREADS / WARP_LANES)
 /* Absolute values of coefficients, divided by 8: the last bin also has all larger ones. */
 #define BINS 32
-/* Of the ratio of the last bin to the largest one. */
+/* An alpha is this times the index of the last bin with coefficients, divided by the number of
+ * coefficients in the largest bin. */
 #define ALPHA_SCALE 510
 
 /* How many coefficients of each lane are in each bin. */

@@ -74,7 +74,7 @@ static uint64_t macroblocks_of(uint32_t width, uint32_t height)
 size_t webp_encode_capacity(uint32_t width, uint32_t height, size_t header_bytes,
                             size_t trailer_bytes)
 {
-    /* The first is for the header of the frame, and for small images. */
+    /* base: for the header of the frame, and for small images. */
     enum { base = 16384, per_macroblock = 128 };
     if (width < 1 || width > WEBP_SIDE_MAX || height < 1 || height > WEBP_SIDE_MAX ||
         header_bytes > FILE_BYTES_MAX || trailer_bytes > FILE_BYTES_MAX)
@@ -212,8 +212,8 @@ static bool is_valid(const struct webp_encode_image *image)
            (uintptr_t)image->header % sizeof(uint32_t) == 0;
 }
 
-/* Returns the tokens of a chunk in a batch of so many groups of macroblocks, that is about so many
- * times 12,000 tokens: with short chunks all multiprocessors have some, even of few images. */
+/* Returns the tokens of a chunk in a batch with this number of groups of macroblocks. A group has
+ * about 12,000 tokens. Small batches get short chunks, so that all multiprocessors have some. */
 static uint32_t chunk_tokens_of(uint64_t groups)
 {
     return groups < 512 ? WEBP_CHUNK_TOKENS_MIN : groups < 1536 ? 512 : WEBP_CHUNK_TOKENS_MAX;

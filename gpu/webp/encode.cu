@@ -3,9 +3,9 @@
  *
  * 1. import: converts the pixels to planes of luma and chroma. A warp has two macroblocks.
  * 2. analyse: computes the alpha of each macroblock, and counts the alphas of the image.
- * 3. choose_segments: a warp per image groups the alphas to segments, and chooses quantisers.
+ * 3. choose_segments: a warp per image groups the alphas into segments, and chooses quantisers.
  * 4. choose_modes: chooses the modes of each macroblock and computes its levels. A warp has a row
- *    of macroblocks, of luma or of chroma. It waits for the row above where it needs its samples.
+ *    of macroblocks, of luma or of chroma. It waits for the samples that it needs of the row above.
  *
  * encode_tokens.cu and encode_code.cu have the kernels that write the file.
  */
@@ -100,8 +100,9 @@ KERNEL(choose_segments, WARP_LANES, 1, struct webp_encode_args)
 
 /* ---- modes ---- */
 
-/* A warp takes rows in the order of this number: first the luma and the chroma of the top rows of
- * all images, then those of the second rows. So a row waits only for rows that have been taken. */
+/* A task is the luma or the chroma of a row. Warps take tasks in this order: the luma of the top
+ * rows of all images, their chroma, then the second rows. So a row waits only for rows that have
+ * been taken. */
 LONG_KERNEL(choose_modes, MODE_THREADS, 6, struct webp_encode_args)
 {
     SHARED struct mode_shared shared;

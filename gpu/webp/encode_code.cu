@@ -1,7 +1,8 @@
 /*
  * encode_code.cu - the kernels that code the tokens of the images of a batch, and write the files.
  *
- * 1. map_ranges: a lane maps the ranges of a chunk of tokens (bool_coder.h).
+ * 1. map_ranges: maps the range at the start of each chunk of tokens to the one at its end
+ *    (bool_coder.h). A lane has a chunk, or a warp a chunk with many ranges.
  * 2. chain_ranges: a block of threads per partition follows the range from chunk to chunk.
  * 3. code_chunks: a lane codes a chunk.
  * 4. link_chunks: a block of threads per image adds the codes of the chunks, and lists the pieces
@@ -17,7 +18,8 @@
 #define IMAGE_THREADS_MAX 1024
 #define LARGE_MACROBLOCKS 4096
 #define PIECE_THREADS     (WEBP_PIECE_BYTES / UNIT_BYTES)
-/* Blocks take tasks and pieces in turn, so that there are no more than the device can run. */
+/* Blocks take tasks and pieces in turn, so that a launch has no more blocks than the device can
+ * run. */
 #define BLOCKS_MAX 2112
 
 struct webp_code_args {
@@ -40,7 +42,8 @@ SIMT bool is_head(const struct webp_code_args *args, struct webp_part task)
     return first != task.first && first < WEBP_HEAD_TOKENS / args->chunk_tokens;
 }
 
-/* Number of chunks that the warp of a task codes. The first one codes the whole header. */
+/* Number of chunks that the warp of a task codes. That of the first task codes all chunks of the
+ * header. */
 SIMT uint32_t coded_chunks(const struct webp_code_args *args, struct webp_part task)
 {
     if (!is_head(args, task))

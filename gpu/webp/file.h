@@ -81,8 +81,8 @@ SIMT uint32_t chunk_at(const struct webp_partition *partition, uint32_t bit)
     return low;
 }
 
-/* Returns 32 bits of the partition, from number `bit` on. *chunk: which has the first, or one
- * before. */
+/* Returns 32 bits of the partition, from number `bit` on. *chunk: the chunk of the first of them or
+ * an earlier one; receives the chunk of the last. */
 SIMT uint32_t partition_bits(const struct webp_partition *partition, uint32_t *chunk, uint32_t bit)
 {
     uint32_t count = partition->chunk_count, bits = 0, done = 0;

@@ -28,7 +28,8 @@
 /* ---- constants of lanes ---- */
 
 /* The rows of a mode's prediction: the bytes that select_bytes selects from words 0 and 1, 2 and 3,
- * 0 and 4, and 2 and 5. The words are given as offsets in `predictors`. */
+ * 0 and 4, and 2 and 5. The words are given as offsets in `predictors`: 0 to 12 are means of three,
+ * 16 to 24 means of two, 28 EXTRA_AT, 32 to 44 TM_AT, and 48 DC_AT. */
 struct mode_rows {
     uint8_t words[6];
     uint16_t selectors[4];
@@ -72,8 +73,7 @@ DEVICE uint32_t sample_around(int sample)
     return (uint32_t)(sample < 4 ? (4 - sample) * FRAME_STRIDE : sample - 4);
 }
 
-/* Sets what lane p writes to another place besides the mean of three, and the place in
- * `predictors`. */
+/* Besides its mean of three, lane p writes another byte: sets which, and where in `predictors`. */
 DEVICE void set_extra(struct luma_lane *lane, uint32_t p)
 {
     static const uint8_t at[HALF_LANES] = {EXTRA_AT + 2, DC_AT,        DC_AT + 1,    EXTRA_AT,
@@ -171,7 +171,7 @@ SIMT void place_right(struct luma_shared *shared, const struct mode_row *row,
     warp_barrier();
 }
 
-/* Writes what the rows of the ten predictions consist of. */
+/* Writes the half's predictors, from which the rows of the ten predictions are selected. */
 SIMT void place_predictors(uint8_t *memory, const struct luma_lane *lane,
                            const struct luma_block *block)
 {

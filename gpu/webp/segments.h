@@ -36,9 +36,9 @@ SIMT int next_alpha(uint32_t used, int from)
     return lane < 0 ? ALPHA_NONE : alpha;
 }
 
-/* Sets where each cluster begins. libwebp goes through the alphas from the least on, and to the
- * next cluster while its center is closer. So a cluster whose center equals the next one's has all
- * the rest. */
+/* Sets where each cluster begins. libwebp goes through the alphas from the least on. At each alpha
+ * it goes on to the next cluster while that one's center is strictly closer. So a cluster whose
+ * center equals the next one's gets all further alphas. */
 SIMT void bound_clusters(struct clusters *clusters, uint32_t used)
 {
     clusters->first[0] = 0;

@@ -2,8 +2,8 @@
  * statistics.h - counts tokens per probability, and chooses the probabilities, as libwebp does.
  *
  * libwebp counts the tokens of each probability, and those of them that are 1, in two halves of a
- * word. When the first count is full, it halves both. So the result depends on the order of the
- * tokens: then the exact token must be found.
+ * word: a counter. When the first half is full, it halves both. So the result depends on how many
+ * of the tokens before each halving are 1, and the kernel must find the token at which it happens.
  */
 #pragma once
 
@@ -184,8 +184,8 @@ SIMT void load_counts(const struct webp_encode_descriptor *image, uint32_t first
         counts[i] = first + i < groups ? image->groups[first + i].of[probability] : 0;
 }
 
-/* Lists the halvings of a counter: with the tokens of the group before it, and the ones before the
- * group. */
+/* Lists the halvings of a counter. Their `ones` do not yet have the tokens of the halving's group:
+ * ones_of_group counts these. */
 SIMT void list_halvings(const struct webp_encode_descriptor *image, uint32_t groups,
                         uint32_t probability, struct webp_halving *to)
 {

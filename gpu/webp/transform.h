@@ -21,8 +21,8 @@ DEVICE int clip_sample(int value)
 
 /* ---- in one thread ---- */
 
-/* Returns the sum of the bytes of the source, less those of the prediction, each times the signed
- * byte of `factors`, or `negated`, which is the opposite. */
+/* Returns the sum of the differences of the bytes of source and prediction, each times the signed
+ * byte of `factors`. negated: the factors times -1 */
 DEVICE int weigh(uint32_t source, uint32_t prediction, uint32_t factors, uint32_t negated)
 {
     return dot_bytes(source, factors, dot_bytes(prediction, negated, 0));
