@@ -35,6 +35,14 @@ static void fill(void)
     world_put_picture(w, "turned.png", picture_png(&turned));
 }
 
+/* Under a sanitizer, the test of the device at start takes long, and test_webp_encode runs the same
+ * kernels. Two tests are enough there. */
+static void need_time(void)
+{
+    if (test_quick())
+        skip();
+}
+
 static struct process *start_on_device(const char *webp)
 {
     const char *const options[] = {text_of("--webp=%s", webp), NULL};
@@ -84,6 +92,7 @@ TEST(files_equal_those_of_the_cpu)
 /* Which outputs a device writes. An image with alpha is its, if it is flattened. */
 TEST(parameters_choose_the_encoder)
 {
+    need_time();
     static const struct {
         const char *input, *output, *ops, *encoder;
     } rows[] = {
@@ -108,6 +117,7 @@ TEST(parameters_choose_the_encoder)
 
 TEST(the_encoder_of_the_host_is_an_option)
 {
+    need_time();
     struct process *daemon = start_on_device("cpu");
     cJSON *result = check_answer(w, "{'input':'rgb.png','output':'host.webp','ops':['sobel']}");
     expect_encoders(result, 1, "cpu");
@@ -119,6 +129,7 @@ TEST(the_encoder_of_the_host_is_an_option)
 /* The encoder is tested with as little memory as the options allow, but for its largest image. */
 TEST(the_least_memory_is_enough)
 {
+    need_time();
     const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
     struct process *daemon = device_daemon_start(options);
     cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.webp','ops':['sobel']}");
@@ -131,6 +142,7 @@ TEST(the_least_memory_is_enough)
  * it, and all codecs of the job run on the host. */
 TEST(noise_is_encoded_on_the_host)
 {
+    need_time();
     static const char chain[] = "{'op':'unsharp','sigma':0.5,'amount':10},"
                                 "{'op':'unsharp','sigma':0.5,'amount':10}";
     put_jpeg("noise.jpg", .width = 400, .height = 300, .quality = 100, .subsampling = 444);
@@ -216,6 +228,7 @@ static void run_camera_jobs(const char *engine)
 
 TEST(metadata_equals_that_of_the_cpu)
 {
+    need_time();
     device_daemon_put_camera("camera.jpg", true);
     struct process *daemon = start_on_device("cuda");
     run_camera_jobs("cuda");
@@ -250,7 +263,8 @@ static unsigned run_random_jobs(const char *engine, unsigned count)
 
 TEST(random_chains_equal_those_of_the_cpu)
 {
-    unsigned count = test_quick() ? 20 : world_has_cuda() ? 1000 : 60;
+    need_time();
+    unsigned count = world_has_cuda() ? 1000 : 60;
     struct process *daemon = start_on_device("cuda");
     unsigned done = run_random_jobs("cuda", count);
     check_stop(daemon);
