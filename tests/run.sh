@@ -8,8 +8,7 @@
 #                            more, because tests wait more than they compute
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
-#   GPUIMGD_TEST_AGAIN=1     leave out the scripts that check sources and texts: the tests of another
-#                            variant have run them
+#   GPUIMGD_TEST_SHORT=1     leave out long tests, those of gpuimgctl, and all scripts
 #
 # All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
 # with "N passed, N failed, N skipped". Tests that need a missing tool are skipped. The skipped tests
@@ -85,6 +84,12 @@ test_at() { # name command...
     local part chosen=$((${#parts[@]} == 0))
     for part in "${parts[@]+"${parts[@]}"}"; do case /${1%.sh} in $part) chosen=1 ;; esac done
     [ "$chosen" = 1 ] || return 0
+    case ${GPUIMGD_TEST_SHORT:-0}$1 in
+    1tests/faults | 1tests/scale/* | 1tests/scripts/* | 1tests/e2e/test_ctl*) return 0 ;;
+    1*/test_conditions | 1*/test_device_codec | 1*/test_device_webp | 1*/test_metrics) return 0 ;;
+    1*/test_on_device | 1*/test_redis | 1*/test_shards | 1*/test_signals | 1*/test_tls) return 0 ;;
+    1*/test_trace) return 0 ;;
+    esac
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
     started=$((started + 1))
     run_one $started "$@" &
@@ -115,9 +120,6 @@ all_tests() {
         [ ! -x "$test" ] || "$1" "${test#"$build"/}" "$test"
     done
     for script in tests/scripts/test_*.sh; do
-        case ${GPUIMGD_TEST_AGAIN:-0}$script in
-        1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_formatted.sh | 1*/test_installed.sh | 1*/test_tidy.sh) continue ;;
-        esac
         "$1" "$script" "$script" "$build"
     done
     # Comparisons with other libraries, which may be missing, run only by this name.

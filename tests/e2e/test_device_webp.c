@@ -264,7 +264,7 @@ static unsigned run_random_jobs(const char *engine, unsigned count)
 TEST(random_chains_equal_those_of_the_cpu)
 {
     need_time();
-    unsigned count = world_has_cuda() ? 1000 : 60;
+    unsigned count = world_has_cuda() ? 1000 : 30;
     struct process *daemon = start_on_device("cuda");
     unsigned done = run_random_jobs("cuda", count);
     check_stop(daemon);
