@@ -163,7 +163,7 @@ AVX2_ALWAYS uint32_t equal_bytes(const uint8_t *bytes, __m256i same)
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(load(bytes), same));
 }
 
-/* Makes 64 literals, of which the caller keeps `count`. */
+/* Writes 64 literals. Only the first `count` of them are valid. */
 AVX2_ALWAYS void put_literals(const uint8_t *bytes, size_t count, uint16_t *tokens)
 {
     const __m128i *from = (const __m128i *)bytes;
@@ -202,7 +202,7 @@ AVX2_ALWAYS uint64_t run_starts(uint64_t repeats, uint64_t next, uint32_t run_mi
     return run_min == 5 ? four & shifted(repeats, next, 4) : four & shifted(four, next_four, 4);
 }
 
-/* The length of a run from a byte on, of which 64 are known. */
+/* Returns the length of a run that begins at `bytes`. Its first 64 bytes are already compared. */
 AVX2_ALWAYS uint32_t long_run(const uint8_t *bytes, size_t count)
 {
     __m256i same = _mm256_set1_epi8((char)bytes[0]);

@@ -171,7 +171,7 @@ struct encode_images {
     } of;
 };
 
-/* What all encoders are told about the variant `index` of the task's plan. */
+/* The arguments that all encoders share, for the variant `index` of the task's plan. */
 struct encode_result {
     const struct plan_encoder *encoder;
     struct image source;

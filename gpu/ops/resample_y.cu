@@ -2,7 +2,7 @@
  * resample_y.cu - weighted means along columns, on the device (resample.cuh).
  *
  * A warp computes 16 rows of 32 bytes, one or several times with the same weights. Its columns are
- * bytes, whatever the number of channels. A lane loads words of four successive rows, and
+ * bytes, for any number of channels. A lane loads words of four successive rows, and
  * transposes them to four columns.
  */
 #include <math.h>
