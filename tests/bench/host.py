@@ -15,6 +15,7 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
   WebP, and three sizes per job (1200, 640 and 320 pixels) as JPEG or WebP
 - the job of a photo site from README.md, for the baseline files, and the same without AVIF
 - PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon
+- three sizes per job of files like those of a phone (phone.py)
 - gray JPEG to PNG, without operations: the baseline files, as gray JPEGs of the daemon
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
@@ -47,11 +48,10 @@ import signal
 import statistics
 import subprocess
 import sys
-import struct
 import tempfile
 import time
-import zlib
 
+import phone
 from rig import Rig, TICKS, cpu_s, huge_memory, prefer_memory
 
 EDGES = ["grayscale", "sobel"]
@@ -79,6 +79,7 @@ SMALL_SIDE, SMALL_FILES, SMALL_QUALITY = 256, 64, 92
 LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max is 50 MP
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
 FILES_LEAST = 64   # with copies
+PHONE_FILES, PHONE_COPIES = 6, 6
 OUTPUTS = 256      # names of outputs, overwritten in turn
 JOBS_MAX = 200000  # per turn
 WARM_JOBS = 64
@@ -180,16 +181,21 @@ def make_grays(options, photos, folder):
     return make_copies(options, photos, folder, "-gray.jpg", "gray", subsampling="gray")
 
 
+def make_phone(options, photos, folder):
+    names = [photo.name for photo in photos[:PHONE_FILES]]
+    made = phone.make(f"{options.build}/gpuimgd", names, folder)
+    copies = [path.replace("-phone", f"-phone{copy}") for copy in range(PHONE_COPIES)
+              for path, _, _ in made]
+    for i, copy in enumerate(copies):
+        shutil.copyfile(made[i % len(made)][0], copy)
+    return [Photo(copy, phone.WIDTH, phone.HEIGHT, "phone") for copy in copies]
+
+
 def write_logo(folder):
     """Writes a white overlay of 640 x 320 pixels that lets half of the image through."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + \
-            struct.pack(">I", zlib.crc32(kind + data))
     rows = (b"\0" + bytes((255, 255, 255, 128)) * 640) * 320
     with open(os.path.join(folder, "logo.png"), "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 640, 320, 8, 6,
-                                                                     0, 0, 0)) +
-                   chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+        file.write(phone.png(640, 320, 6, rows))
 
 
 def make_large(options, photos, folder):
@@ -260,6 +266,7 @@ def make_works(options, folder):
     write_logo(folder)
     makers = [("PNG to edges as PNG", make_pngs, {"outputs": [("png", EDGES)]}),
               ("PNG to thumbnails", make_pngs, {"outputs": [("jpg", THUMBNAILS)]}),
+              ("phone to three sizes", make_phone, {"outputs": three_sizes("jpg")}),
               ("gray baseline to PNG", make_grays, {"outputs": [("png", [])]}),
               ("256 x 256 to edges", make_small, {}),
               ("50 MP alone", make_large, {"alone": True})]
