@@ -19,7 +19,7 @@ import time
 
 from PIL import Image
 
-from peers import find_photos
+from photos import find_photos
 
 MP_MIN, MP_MAX = 2, 10
 QUALITY = {"jpeg": 85, "webp": 80, "avif": 60}
@@ -140,18 +140,19 @@ def main():
     parser.add_argument("--photos", type=int, default=6)
     parser.add_argument("--skip-curve", action="store_true")
     options = parser.parse_args()
-    photos = [photo for photo in find_photos(options.folder) if MP_MIN <= photo.mp <= MP_MAX]
-    photos = photos[:options.photos]
+    photos = [(path, width * height / 1e6)
+              for path, (width, height, _) in find_photos(options.folder)]
+    photos = [photo for photo in photos if MP_MIN <= photo[1] <= MP_MAX][:options.photos]
     if not photos:
         raise SystemExit(f"there are no photographs of {MP_MIN} to {MP_MAX} MP in "
                          f"{options.folder}")
     with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
         files = []
-        for number, photo in enumerate(photos):
+        for number, (path, _) in enumerate(photos):
             files.append(f"{folder}/{number}.png")
-            with Image.open(photo.path) as image:
+            with Image.open(path) as image:
                 image.convert("RGB").save(files[-1], compress_level=0)
-        pixels = sum(photo.mp for photo in photos) * 1e6
+        pixels = sum(mp for _, mp in photos) * 1e6
         print(f"{len(files)} photographs, {pixels / 1e6:.1f} MP")
         bench = Bench(options.build, options.rounds, folder)
         contestants(bench, files, pixels)
