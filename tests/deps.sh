@@ -91,6 +91,7 @@ elif [ "${1:-}" = bench-formats ]; then
 elif [ "${1:-}" = bench-host ]; then
     need_command python3 python3
     need_command redis-server redis-server
+    want_command vips libvips-tools
 elif [ "${1:-}" = fuzz ]; then
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
         clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang

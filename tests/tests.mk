@@ -323,7 +323,7 @@ check-peers: commands = { test -x $(O)/pillow/bin/pip || /usr/bin/python3 -m ven
 ## bench: compare the daemon with the time of its codecs alone: FOLDER=/some/photographs
 bench: programs = build-tests
 bench: commands = $(O)/tests/bench/bench_daemon --daemon $(O)/gpuimgd $(folder) $(BENCH)
-## bench-host: compare the daemon, Redis to files, on GPUs and CPUs with its codecs: FOLDER=
+## bench-host: compare the daemon, Redis to files, on GPUs and CPUs with its codecs and libvips: FOLDER=; BENCH="--only proxy,uploads": realistic mixes
 bench-host: packages = bench-host
 bench-host: programs = all $(O)/tests/bench/bench_floor $(O)/tests/bench/bench_tile
 bench-host: commands = tests/bench/host.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-host.json $(BENCH)

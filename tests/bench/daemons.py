@@ -44,6 +44,22 @@ def thread_name(pid, thread):
         return ""
 
 
+def children_us(pids):
+    """Returns the CPU time so far of the processes' children, also of those that ended."""
+    used = 0.0
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            if int(name) in pids:
+                used += (int(fields[13]) + int(fields[14])) * 1e6 / TICKS
+            elif int(fields[1]) in pids:
+                used += sum(thread_us(name, thread) for thread in os.listdir(f"/proc/{name}/task"))
+        except (OSError, IndexError): # it has ended
+            pass
+    return used
+
+
 class Daemons(Rig):
     """One or several daemons with their default options, on a Redis of their own."""
 
@@ -101,7 +117,8 @@ class Daemons(Rig):
         return sums
 
     def cpu_us(self):
-        """Returns the CPU time so far of loops, devices' threads, other threads, and Redis."""
+        """Returns the CPU time so far of loops, devices' threads, other threads, Redis, and codec
+        processes."""
         loop, device, others = 0, 0, 0
         for pid in self.pids:
             for thread in os.listdir(f"/proc/{pid}/task"):
@@ -112,7 +129,7 @@ class Daemons(Rig):
                     device += used
                 else:
                     others += used
-        return loop, device, others, cpu_s(self.redis_pid) * 1e6
+        return loop, device, others, cpu_s(self.redis_pid) * 1e6, children_us(self.pids)
 
     def wait_for_results(self, count):
         seen, moved = 0, time.monotonic()
@@ -140,12 +157,13 @@ class Daemons(Rig):
             raise Failed(f"{count - stats['done']:.0f} of {count} jobs failed: " +
                          self.client("LINDEX", "gpuimgd:results", 0).decode()[:300])
         self.client("UNLINK", "gpuimgd:results")
-        decoded = stats["decode_host_mp_s"] + stats["decode_device_mp_s"]
         return {"wall_s": wall, "images_s": count / wall, "mp_s": count * work.mp / wall,
                 "loop_us": used[0] / count, "device_us": used[1] / count,
                 "workers_us": used[2] / count, "redis_us": used[3] / count,
-                "gpu_busy": stats["gpu_busy"] / len(self.pids),
-                "on_device": stats["decode_device_mp_s"] / decoded if decoded else None}
+                "codecs_us": used[4] / count, "cpus_busy": sum(used) / 1e6 / wall / os.cpu_count(),
+                "gpu_busy": stats["gpu_busy"] / len(self.pids) if used[1] else None,
+                "on_device": device_share(stats, "decode"),
+                "encoded_on_device": device_share(stats, "encode")}
 
     def alone(self, work):
         """Runs one job. Returns figures of it."""
@@ -158,7 +176,7 @@ class Daemons(Rig):
             raise Failed(f"the job failed: {json.dumps(result)[:300]}")
         return {"wall_s": wall, "alone_ms": wall * 1e3, "images_s": 1 / wall,
                 "mp_s": work.mp / wall, "loop_us": used[0], "device_us": used[1],
-                "workers_us": used[2], "redis_us": used[3],
+                "workers_us": used[2], "redis_us": used[3], "codecs_us": used[4],
                 "on_device": float(result["decoder"] != "cpu")}
 
     def digests(self, work):
@@ -173,19 +191,29 @@ class Daemons(Rig):
         return found
 
 
-def measure_rounds(work, daemons, options):
+def device_share(stats, what):
+    """Returns the share of the pixels that devices decoded or encoded."""
+    device = stats[f"{what}_device_mp_s"]
+    every = device + stats[f"{what}_host_mp_s"]
+    return device / every if every else None
+
+
+def measure_rounds(work, runner, options):
     if work.alone:
         times = max(ALONE_LEAST, 2 * options.rounds)
-        return [daemons.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
+        return [runner.alone(work) for _ in range(ALONE_WARM + times)][ALONE_WARM:]
     # Turns become longer until they take the wanted time, and go on until the last ones are about
     # equally fast: pools fill, a virtual machine may get its memory when it is first used, and a
     # device that runs a hundred images at once needs several hundred jobs.
-    count, turns, seconds = WARM_JOBS, [], options.seconds * work.turn
+    def whole(jobs):
+        return max(1, min(jobs, JOBS_MAX) // work.batch) * work.batch
+    count, turns, seconds = whole(WARM_JOBS), [], options.seconds * work.turn
     for _ in range(TURNS_MAX):
-        turn = daemons.turn(work, count)
-        if turn["wall_s"] < 0.8 * seconds and count < JOBS_MAX:
+        turn = runner.turn(work, count)
+        more = whole(min(4 * count, math.ceil(turn["images_s"] * seconds)))
+        if turn["wall_s"] < 0.8 * seconds and more > count:
             turns.clear()
-            count = min(4 * count, math.ceil(turn["images_s"] * seconds), JOBS_MAX)
+            count = more
             continue
         turns.append(turn)
         speeds = [each["images_s"] for each in turns[-options.rounds:]]
@@ -206,8 +234,12 @@ def middle(turns):
     return {**row, "mp_s_least": min(speeds), "mp_s_most": max(speeds)}
 
 
+def measure_turns(work, runner, options):
+    return middle(measure_rounds(work, runner, options))
+
+
 def measure_daemons(work, daemons, options):
-    row = middle(measure_rounds(work, daemons, options))
+    row = measure_turns(work, daemons, options)
     digests = daemons.digests(work)
     if work.expected is None:
         return row, dict(digests)

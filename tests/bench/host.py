@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures the daemon end to end on this host: from Redis to files, with every device and without.
 
-    host.py --build DIR --folder F [--rounds 2] [--seconds 1] [--limit 140] [--only WORD,...]
-            [--contestants WORD,...] [--cuda-daemon PROGRAM] [--cuda-options OPTIONS]
-            [--huge-pages] [--json FILE]
+    host.py --build DIR --folder F [--rounds 2] [--seconds 1] [--limit 240] [--only WORD,...]
+            [--contestants WORD,...] [--libvips FILE] [--cuda-daemon PROGRAM]
+            [--cuda-options OPTIONS] [--huge-pages] [--json FILE]
 
 The photographs of the folder are copied to memory (/dev/shm), where the outputs go, too. With
---huge-pages it is a tmpfs of its own with huge pages (root), where large files cost less. The works:
+--huge-pages it is a tmpfs of its own with huge pages (root), where large files cost less. The
+works:
 
+- two mixes (mixes.py): a web proxy, with small files of all formats, and uploads of 12 MP
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
   baseline files, the progressive files, or both ("mixed"). A few photographs are copied until
   there are 64 files in all, because jobs that read one file at the same time slow each other down.
@@ -16,19 +18,23 @@ The photographs of the folder are copied to memory (/dev/shm), where the outputs
 - the job of a photo site from README.md, for the baseline files, and the same without AVIF
 - PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon
 - three sizes per job of files like those of a phone (phone.py)
+- progressive JPEGs like those of the web, 0.2 to 1 MP, to edges: the baseline files, made smaller
 - gray JPEG to PNG, without operations: the baseline files, as gray JPEGs of the daemon
 - 256 x 256 to edges: 64 files of quality 92, made from squares of the photographs; also with
   several daemons on one Redis
 - one image of 50 MP alone to edges; the time is from the push to the result
 
 The contestants are the daemon with its default options on all devices, on the first device and on
-the CPU engine, and the codec floor (floor.h) on all CPUs, which writes no files.
+the CPU engine; the codec floor (floor.h) on all CPUs, which writes no files; and for the mixes,
+libvips on all CPUs (vips.py).
 
 For each turn the daemons are paused (SIGUSR2) until all jobs are in the list; the clock stops when
 the last result has arrived. Figures are medians over the rounds. CPU times are per job: "loop" of
-the daemons' main threads, "device" of the threads that serve a device, and "workers" of the others.
-"same" is the share of output files that are byte-identical to the CPU engine's. "on device" is the
-share of pixels decoded there.
+the daemons' main threads, "device" of the threads that serve a device, "workers" of the others, and
+"codecs" of the codec processes. "CPUs" is how busy these and Redis keep all CPUs, and "device" the
+share of the time in which a copy or kernel ran. "same" is the share of output files that are
+byte-identical to the CPU engine's. "on device" is the share of pixels decoded there, and "encoded"
+that of pixels encoded there.
 
 A row that fails says why, and the others go on. No row begins after --limit seconds. --only takes
 parts of the names of works, and --contestants of those of contestants. --cuda-daemon is the program
@@ -46,8 +52,10 @@ import tempfile
 import time
 
 from daemons import Daemons, Failed, measure_daemons, middle
-from photos import MP_MAX, MP_MIN
+from mixes import MIXES, make_mixes
+from photos import MP_MAX, MP_MIN, copy_photos
 from rig import huge_memory, prefer_memory
+from vips import measure_vips
 from works import make_works
 
 
@@ -70,8 +78,8 @@ def measure_floor(work, options):
             if len(words) != 2:
                 raise Failed("bench_floor failed")
             wall, used, images = float(words[0]), float(words[1]), len(files) * repeats
-            turns.append({"wall_s": wall, "images_s": images / wall, "mp_s": images * work.mp / wall,
-                          "workers_us": used * 1e6 / images})
+            turns.append({"wall_s": wall, "images_s": images / wall,
+                          "mp_s": images * work.mp / wall, "workers_us": used * 1e6 / images})
             if work.alone:
                 turns[-1]["alone_ms"] = wall * 1e3
             else:
@@ -85,7 +93,8 @@ def measure_floor(work, options):
 # ---- rows ---------------------------------------------------------------------------------------
 
 HEAD = (f"{'':24} {'GP/s':>7} {'images/s':>9} {'alone ms':>8} {'loop us':>8} {'workers us':>10} "
-        f"{'device us':>9} {'Redis us':>8} {'of floor':>8} {'on device':>9} {'same':>6}")
+        f"{'device us':>9} {'Redis us':>8} {'of floor':>8} {'on device':>9} {'same':>6} "
+        f"{'codecs us':>9} {'CPUs':>5} {'device':>6} {'encoded':>7}")
 
 
 def cell(value, width, digits, scale=1.0, unit=""):
@@ -128,6 +137,21 @@ class Report:
             with open(self.path, "w") as file:
                 json.dump(self.results, file, indent=1)
 
+    def compare(self):
+        """Prints how many times as many images per second a row of a mix has as the others."""
+        speeds = {}
+        for row in self.rows:
+            if row["work"] in MIXES and "failed" not in row:
+                speeds.setdefault(row["work"], {})[row["contestant"]] = row["images_s"]
+        for work, of in speeds.items():
+            print(f"\n{work}: {', '.join(f'{name} {speed:,.0f}' for name, speed in of.items())} "
+                  "images/s")
+            for name, speed in of.items():
+                others = [f"{speed / of[other]:.2f} x {other}"
+                          for other in ("CPU engine", "libvips") if other in of and other != name]
+                if others and name != "libvips":
+                    print(f"{name} = {', '.join(others)}")
+
     def show(self, row):
         if row["work"] != self.work:
             self.work = row["work"]
@@ -142,8 +166,10 @@ class Report:
               f"{cell(get('loop_us'), 8, 1)} {cell(get('workers_us'), 10, 1)} "
               f"{cell(get('device_us'), 9, 1)} {cell(get('redis_us'), 8, 1)} "
               f"{cell(get('of_floor'), 8, 2)} "
-              f"{cell(get('on_device'), 9, 0, 100, '%')} {cell(get('same'), 6, 1, 100, '%')}",
-              flush=True)
+              f"{cell(get('on_device'), 9, 0, 100, '%')} {cell(get('same'), 6, 1, 100, '%')} "
+              f"{cell(get('codecs_us'), 9, 1)} {cell(get('cpus_busy'), 5, 0, 100, '%')} "
+              f"{cell(get('gpu_busy'), 6, 0, 100, '%')} "
+              f"{cell(get('encoded_on_device'), 7, 0, 100, '%')}", flush=True)
 
 
 class Contestant:
@@ -203,6 +229,8 @@ def run_work(work, contestants, options, report):
         report.floors[work.name] = floor.get("mp_s")
     for each in contestants:
         report.add(work, each.name, lambda each=each: each.measure(work, options))
+    if work.name in MIXES:
+        report.add(work, "libvips", lambda: measure_vips(work, options))
 
 
 def run_several(work, options, folder, report):
@@ -227,7 +255,8 @@ def run(options):
     report = Report(options)
     contestants = []
     with tempfile.TemporaryDirectory(prefix="gpuimgd-bench-") as folder:
-        works = make_works(options, folder)
+        photos = copy_photos(options.folder, folder)
+        works = make_mixes(options, photos, folder) + make_works(options, photos, folder)
         if not works:
             sys.exit(f"no work for the JPEGs of {MP_MIN} to {MP_MAX} MP below {options.folder}")
         try:
@@ -242,6 +271,7 @@ def run(options):
         for work in works:
             if work.name.startswith("256"):
                 run_several(work, options, folder, report)
+    report.compare()
 
 
 def read_options():
@@ -252,9 +282,10 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--daemons", default="2,4" if os.cpu_count() >= 16 else "2")
-    parser.add_argument("--limit", type=float, default=140)
+    parser.add_argument("--limit", type=float, default=240)
     parser.add_argument("--only", help="parts of the names of works, with commas")
     parser.add_argument("--contestants", help="parts of their names, with commas")
+    parser.add_argument("--libvips", help="the library for the rows of libvips")
     parser.add_argument("--cuda-daemon", help="program for the rows with devices")
     parser.add_argument("--cuda-options", default="", type=str.split,
                         help="more options of those rows, with spaces")

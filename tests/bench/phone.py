@@ -1,15 +1,15 @@
 """Makes files like those of a phone's camera from photographs, for host.py.
 
-A file has 4416 x 3328 pixels, 4:2:0, and at most 3 bits per pixel (2.8 from most photographs). Its
-EXIF has orientation 6 and a thumbnail. The photograph is enlarged, and gets noise like a sensor's,
-which is the same in each run.
+A file has 4416 x 3328 pixels or another size, 4:2:0, and at most 3 bits per pixel (2.8 from most
+photographs). Its EXIF has orientation 6 and a thumbnail. The photograph is enlarged, and gets noise
+like a sensor's, which is the same in each run.
 """
 import json
 import os
 import random
 import struct
-import zlib
 
+from png_file import GRAY_ALPHA, png
 from rig import Rig
 
 WIDTH, HEIGHT = 4416, 3328
@@ -19,27 +19,17 @@ ORIENTATION = 6
 THUMBNAIL_SIDE = 160
 
 
-def png_chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width, height, colour_type, rows):
-    return (b"\x89PNG\r\n\x1a\n" +
-            png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0)) +
-            png_chunk(b"IDAT", zlib.compress(rows, 1)) + png_chunk(b"IEND", b""))
-
-
-def write_noise(path):
+def write_noise(path, width, height):
     """Writes gray noise with a constant alpha."""
-    rows = bytearray(HEIGHT * (2 * WIDTH + 1))
+    rows = bytearray(height * (2 * width + 1))
     noise = random.Random(1)
-    row = bytearray(bytes((0, NOISE_ALPHA)) * WIDTH)
-    for y in range(HEIGHT):
-        row[0::2] = noise.randbytes(WIDTH)
-        at = y * (2 * WIDTH + 1)
-        rows[at + 1:at + 1 + 2 * WIDTH] = row
+    row = bytearray(bytes((0, NOISE_ALPHA)) * width)
+    for y in range(height):
+        row[0::2] = noise.randbytes(width)
+        at = y * (2 * width + 1)
+        rows[at + 1:at + 1 + 2 * width] = row
     with open(path, "wb") as file:
-        file.write(png(WIDTH, HEIGHT, 4, bytes(rows)))
+        file.write(png(width, height, GRAY_ALPHA, bytes(rows)))
 
 
 def exif(thumbnail):
@@ -54,13 +44,13 @@ def exif(thumbnail):
     return b"\xff\xe1" + struct.pack(">H", 2 + 6 + len(tiff)) + b"Exif\0\0" + tiff
 
 
-def make(program, names, folder):
-    """Makes NAME + "-phone.jpg" of each photograph of the folder. Returns paths and sizes."""
-    write_noise(os.path.join(folder, "noise.png"))
-    enlarge = {"op": "resize", "width": WIDTH, "height": HEIGHT, "fit": "cover"}
+def make(program, names, folder, width=WIDTH, height=HEIGHT):
+    """Makes NAME + "-WIDTH-phone.jpg" of each photograph of the folder. Returns paths and sizes."""
+    write_noise(os.path.join(folder, "noise.png"), width, height)
+    enlarge = {"op": "resize", "width": width, "height": height, "fit": "cover"}
     noise = {"op": "composite", "input": "noise.png"}
     shrink = {"op": "resize", "width": THUMBNAIL_SIDE, "height": THUMBNAIL_SIDE}
-    large = {"quality": QUALITY, "max_bytes": WIDTH * HEIGHT * BITS_PER_PIXEL // 8}
+    large = {"quality": QUALITY, "max_bytes": width * height * BITS_PER_PIXEL // 8}
     stems = [os.path.splitext(name)[0] for name in names]
     with Rig(program, folder, f"--output_root={folder}") as rig:
         rig.run([json.dumps({"input": name, "outputs": [
@@ -75,7 +65,7 @@ def make(program, names, folder):
             with open(path, "rb") as file:
                 parts.append(file.read())
             os.remove(path)
-        made.append((os.path.join(folder, stem + "-phone.jpg"), WIDTH, HEIGHT))
+        made.append((os.path.join(folder, f"{stem}-{width}-phone.jpg"), width, height))
         with open(made[-1][0], "wb") as file:
             file.write(parts[1][:2] + exif(parts[0]) + parts[1][2:])
     return made

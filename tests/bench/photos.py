@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import phone
+from png_file import RGBA, png
 from rig import Rig
 
 SMALL_SIDE, SMALL_FILES, SMALL_QUALITY = 256, 64, 92
@@ -17,6 +18,7 @@ LARGE_WIDTH, LARGE_HEIGHT, LARGE_QUALITY = 8640, 5760, 92 # 49.8 MP: pixels_max 
 MP_MIN, MP_MAX, FILES_MAX = 0.5, 50, 128
 FILES_LEAST = 64   # with copies
 PHONE_FILES, PHONE_COPIES = 6, 6
+WEB_FILES, WEB_MP, WEB_QUALITY = 64, (0.2, 1), 82
 
 
 class Photo:
@@ -85,6 +87,25 @@ def make_small(options, photos, folder):
     return made
 
 
+def make_web_progressives(options, photos, folder):
+    """Lets the daemon make progressive files; the logarithms of their sizes are equally spread."""
+    jobs, made = [], []
+    low, high = WEB_MP
+    for i in range(WEB_FILES):
+        photo, mp = photos[i % len(photos)], low * (high / low) ** (i / (WEB_FILES - 1))
+        scale = math.sqrt(mp / photo.mp)
+        width, height = round(photo.width * scale), round(photo.height * scale)
+        name = f"progressive-{i}.jpg"
+        jobs.append(json.dumps({
+            "input": photo.name,
+            "ops": [{"op": "resize", "width": width, "height": height, "fit": "exact"}],
+            "output": {"path": name, "quality": WEB_QUALITY, "progressive": True}}))
+        made.append(Photo(os.path.join(folder, name), width, height, "progressive"))
+    with Rig(f"{options.build}/gpuimgd", folder, f"--output_root={folder}") as rig:
+        rig.run(jobs)
+    return made
+
+
 def make_copies(options, photos, folder, suffix, kind, **how):
     """Lets the daemon write the photographs again, as NAME + suffix. how: members of the output."""
     jobs, made = [], []
@@ -119,7 +140,7 @@ def write_logo(folder):
     """Writes a white overlay of 640 x 320 pixels that lets half of the image through."""
     rows = (b"\0" + bytes((255, 255, 255, 128)) * 640) * 320
     with open(os.path.join(folder, "logo.png"), "wb") as file:
-        file.write(phone.png(640, 320, 6, rows))
+        file.write(png(640, 320, RGBA, rows))
 
 
 def make_large(options, photos, folder):

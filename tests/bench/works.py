@@ -1,8 +1,8 @@
 """The works of host.py: kinds of jobs, each on a set of files."""
 import json
 
-from photos import (MP_MAX, MP_MIN, copy_photos, make_grays, make_large, make_phone, make_pngs,
-                    make_small, write_logo)
+from photos import (MP_MAX, MP_MIN, make_grays, make_large, make_phone, make_pngs,
+                    make_small, make_web_progressives, write_logo)
 
 EDGES = ["grayscale", "sobel"]
 def fit(side):
@@ -22,7 +22,8 @@ def with_logo(resize):
 # The outputs of the job in README.md.
 SITE_WEBP = ("webp", with_logo({"width": 1200}), {"quality": 75})
 SITE_AVIF = ("avif", with_logo({"width": 640}), {"quality": 50})
-SITE_JPEG = ("jpg", with_logo({"width": 320, "height": 320, "fit": "cover", "gravity": "attention"}),
+SITE_JPEG = ("jpg", with_logo({"width": 320, "height": 320, "fit": "cover",
+                               "gravity": "attention"}),
              {"max_bytes": 15000, "metadata": ["copyright"]})
 SITE_HASH = (None, ["to_srgb", {"op": "resize", "width": 64}, "blurhash"])
 OUTPUTS = 256        # names of outputs, overwritten in turn
@@ -31,11 +32,12 @@ PROGRESSIVE_TURN = 3 # times as long, because a device needs up to half a second
 
 class Work:
     """One kind of job on a set of files. outputs: suffix and operations of each output, and members
-    of its "output" if it needs any; without a suffix, it only gives values."""
+    of its "output" if it needs any; without a suffix, it only gives values. batch: a turn has a
+    multiple of this number of jobs."""
 
-    def __init__(self, name, ops, photos, alone=False, turn=1, outputs=None):
+    def __init__(self, name, ops, photos, alone=False, turn=1, outputs=None, batch=1):
         self.name, self.ops, self.photos, self.turn = name, ops, photos, turn
-        self.alone = alone
+        self.alone, self.batch = alone, batch
         self.outputs = outputs or [("jpg", ops)]
         self.expected = None                # digests of the CPU engine's outputs
 
@@ -49,23 +51,26 @@ class Work:
         has the same input."""
         return len(self.photos) * max(1, OUTPUTS // len(self.photos))
 
+    def outputs_of(self, number):
+        return self.outputs
+
     def names(self, number):
         """The outputs' names."""
         base = f"{self.name.replace(' ', '-')}-{number % self.kept}"
-        return [f"{base}-{i}.{suffix}" for i, (suffix, *_) in enumerate(self.outputs) if suffix]
+        return [f"{base}-{i}.{suffix}" for i, (suffix, *_) in enumerate(self.outputs_of(number))
+                if suffix]
 
     def job(self, number):
         names, outputs = iter(self.names(number)), []
-        for suffix, ops, *settings in self.outputs:
+        for suffix, ops, *settings in self.outputs_of(number):
             place = {"output": {"path": next(names), **dict(*settings)}} if suffix else {}
             outputs.append({**place, "ops": ops})
         return json.dumps({"input": self.photos[number % len(self.photos)].name,
                            **(outputs[0] if len(outputs) == 1 else {"outputs": outputs})})
 
 
-def make_works(options, folder):
-    """Returns the works, and prints why others are missing."""
-    photos = copy_photos(options.folder, folder)
+def make_works(options, photos, folder):
+    """Returns the works that are wanted, and prints why others are missing."""
     kinds = {kind: [photo for photo in photos if photo.kind == kind]
              for kind in ("baseline", "progressive")}
     works = [Work("baseline to edges", EDGES, kinds["baseline"]),
@@ -87,6 +92,7 @@ def make_works(options, folder):
     makers = [("PNG to edges as PNG", make_pngs, {"outputs": [("png", EDGES)]}),
               ("PNG to thumbnails", make_pngs, {"outputs": [("jpg", THUMBNAILS)]}),
               ("phone to three sizes", make_phone, {"outputs": three_sizes("jpg")}),
+              ("web progressive to edges", make_web_progressives, {"turn": PROGRESSIVE_TURN}),
               ("gray baseline to PNG", make_grays, {"outputs": [("png", [])]}),
               ("256 x 256 to edges", make_small, {}),
               ("50 MP alone", make_large, {"alone": True})]
