@@ -169,18 +169,20 @@
 #define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
 /* Further streams of a device, with a lower priority, for files that take long: progressive JPEGs
- * and PNGs. Each runs one file at a time, because a batch ends only when its longest file does. On
- * an H200, 112 progressive JPEGs on 112 streams are decoded at 5.9 GP/s, and 128 on 32 streams at
- * 2.9 GP/s. A device runs at most 128 kernels at once. Other tasks never use these streams, because
- * a file can take half a second. */
+ * and PNGs. Other tasks never use these streams, because a file can take half a second. A device
+ * runs at most 128 kernels at once, and the short tasks need some of them. */
 #define LONG_STREAMS 112
+/* Progressive JPEGs whose scans share a launch on such a stream. Together, a thousand can be
+ * decoded at once. */
+#define SCANS_TASKS_MAX 16
 #define DEVICES_MAX 16
 /* Each stream of a device holds descriptions of files: this much pinned memory, and as much memory
  * of the device. pinned_bytes and device_bytes do not include it; the manual states this. */
 #define STREAM_CODEC_BYTES (4 * MIB)
-/* The same for each stream for files that take long, 7 MiB per device. The largest file needs
- * 18 KiB. JPEGs to encode need a byte per 8,192 pixels, so that 16 outputs of 250 megapixels in all
- * fit. WebPs need a byte per 200 to 430 pixels, and 26 KiB more if one has max_bytes: 13 megapixels
+/* The same for each stream for files that take long, 7 MiB per device. A progressive JPEG needs 4
+ * KiB for its scans, and 18 KiB at most. A PNG needs 1 KiB, and its outputs as much as others:
+ * JPEGs to encode need a byte per 8,192 pixels, so that 16 outputs of 250 megapixels in all fit.
+ * WebPs need a byte per 200 to 430 pixels, and 26 KiB more if one has max_bytes: 13 megapixels
  * always fit, or 4 with max_bytes. */
 #define LONG_CODEC_BYTES (64 * KIB)
 #define INFLIGHT_CEILING 4096

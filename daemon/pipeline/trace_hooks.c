@@ -80,7 +80,7 @@ void trace_hooks_task(struct job_run *run)
         {TRACE_DEVICE_ENCODE, task->encode_at_ns, task->encode_ms},
         {TRACE_D2H, task->d2h_at_ns, task->d2h_ms},
     };
-    uint16_t track = TRACE_ON_STREAM(run->reserved.device, task->slot);
+    uint32_t device = run->reserved.device;
     if (task->started_ns == 0) /* uncovered: gpu */
         return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -89,7 +89,10 @@ void trace_hooks_task(struct job_run *run)
             continue;
         uint64_t end_ns = parts[i].at_ns + (uint64_t)(parts[i].ms * NS_PER_MS + 0.5);
         waited(run, parts[i].at_ns); /* for copies and kernels of other jobs of the batch */
-        trace_job_add(&run->trace, parts[i].what, track, parts[i].at_ns, end_ns);
+        bool begins = parts[i].what == TRACE_H2D || parts[i].what == TRACE_DEVICE_DECODE;
+        uint32_t slot = begins ? task->decode_slot : task->slot;
+        trace_job_add(&run->trace, parts[i].what, TRACE_ON_STREAM(device, slot), parts[i].at_ns,
+                      end_ns);
     }
 }
 

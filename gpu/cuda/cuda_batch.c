@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "conf/clock.h"
 #include "gpu/cuda/try.h"
 
 /* ---- enqueueing ---- */
@@ -267,14 +268,16 @@ static size_t encoded_bytes(const struct plan *plan)
     return bytes;
 }
 
-static void note_codec_and_downloads(struct cuda_slot *slot)
+static void note_bytes(struct cuda_slot *slot)
 {
     slot->has_codec = slot->has_downloads = false;
+    slot->upload_bytes = slot->upload_ns = slot->scans_at_ns = 0;
     list_each(node, &slot->tasks)
     {
         const struct plan *plan = cuda_task(node)->plan;
         slot->has_codec |= decodes(plan) || encoded_bytes(plan) > 0;
         slot->has_downloads |= downloaded_bytes(plan) > 0;
+        slot->upload_bytes += plan->input_bytes;
     }
 }
 
@@ -292,7 +295,7 @@ cudaError_t cuda_batch_long(struct cuda_slot *slot)
 cudaError_t cuda_batch_begin(struct cuda_slot *slot)
 {
     slot->measured = true;
-    note_codec_and_downloads(slot);
+    note_bytes(slot);
     cudaError_t result = choose_device(slot);
     if (result == cudaSuccess && slot->measured)
         result = note_event(slot, cuda_clock_start(slot->device, slot));
@@ -329,10 +332,12 @@ struct part {
     double bytes;       /* of all tasks */
 };
 
-/* The bytes by which a task's share of each part is computed. */
-static void bytes_of(const struct plan *plan, double bytes[PARTS])
+/* The bytes by which a task's share of each part is computed. A progressive file was uploaded for
+ * its scans. */
+static void bytes_of(const struct engine_task *task, double bytes[PARTS])
 {
-    bytes[H2D] = (double)plan->input_bytes;
+    const struct plan *plan = task->plan;
+    bytes[H2D] = (double)(cuda_codec_is_progressive(task) ? 0 : plan->input_bytes);
     bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
     bytes[KERNEL] = (double)plan->device_bytes;
     bytes[ENCODE] = (double)encoded_bytes(plan);
@@ -367,20 +372,22 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
 }
 
 /* Sets the task's duration and start in each part. Within a part, the shares of the tasks follow
- * each other. placed: part.began_ns is known; otherwise the starts are set to 0. */
+ * each other. placed: part.began_ns is known; otherwise the starts stay 0. A task whose scans were
+ * decoded has a start and a duration already. */
 static void give_share(struct engine_task *task, struct part *parts, bool placed)
 {
     double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->decode_ms, &task->kernel_ms,
                                        &task->encode_ms, &task->d2h_ms};
     uint64_t *at_ns[PARTS] = {&task->started_ns, &task->decode_at_ns, &task->kernel_at_ns,
                               &task->encode_at_ns, &task->d2h_at_ns};
-    bytes_of(task->plan, bytes);
+    bytes_of(task, bytes);
     for (int i = 0; i < PARTS; i++) {
         struct part *part = &parts[i];
         double share = part->bytes > 0 ? bytes[i] / part->bytes : 0;
         uint64_t share_ns = (uint64_t)(share * (double)part->took_ns);
-        *ms[i] = (double)share_ns * 1e-6;
-        *at_ns[i] = placed ? part->began_ns + part->shared_ns : 0;
+        *ms[i] += (double)share_ns * 1e-6;
+        if (placed && *at_ns[i] == 0)
+            *at_ns[i] = part->began_ns + part->shared_ns;
         part->shared_ns += share_ns;
     }
     task->kernel_ms += task->decode_ms + task->encode_ms;
@@ -395,7 +402,7 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
         const struct engine_task *task = cuda_task(node);
         if (task->error.status != STATUS_OK)
             continue;
-        bytes_of(task->plan, bytes);
+        bytes_of(task, bytes);
         for (int i = 0; i < PARTS; i++)
             parts[i].bytes += bytes[i];
     }
@@ -448,4 +455,47 @@ void cuda_batch_take_times(struct cuda_slot *slot)
         take_times(slot, parts);
     activity_count(&slot->device->base.activity, (uint64_t)parts[H2D].bytes,
                    (uint64_t)parts[D2H].bytes, slot->tasks.length);
+}
+
+/* ---- measuring scans ---- */
+
+/* Finds out when the upload of the batch began and ended. Once is enough. */
+static void place_scans(struct cuda_slot *slot)
+{
+    uint64_t took_ns;
+    double start_s;
+    if (slot->scans_at_ns > 0 || !slot->measured ||
+        !elapsed_ns(slot->start, slot->copied_in, &took_ns) ||
+        !cuda_clock_time(slot->device, slot, slot->start, &start_s))
+        return;
+    slot->upload_ns = took_ns;
+    slot->scans_at_ns =
+        took_ns + cuda_clock_host_ns(slot->device, slot, start_s, start_s + (double)took_ns * 1e-9);
+}
+
+void cuda_batch_take_scans(struct cuda_slot *slot, struct engine_task *task, uint64_t now_ns)
+{
+    place_scans(slot);
+    if (slot->scans_at_ns == 0)
+        return;
+    double share = (double)task->plan->input_bytes / (double)slot->upload_bytes;
+    task->started_ns = slot->scans_at_ns - slot->upload_ns;
+    task->h2d_ms = share * (double)slot->upload_ns * 1e-6;
+    task->decode_at_ns = slot->scans_at_ns;
+    task->decode_ms = clock_ms(slot->scans_at_ns, now_ns);
+}
+
+void cuda_batch_end_scans(struct cuda_slot *slot, uint64_t now_ns)
+{
+    struct activity *activity = &slot->device->base.activity;
+    double start_s;
+    place_scans(slot);
+    if (slot->scans_at_ns > 0 && cuda_clock_time(slot->device, slot, slot->start, &start_s)) {
+        double uploaded_s = start_s + (double)slot->upload_ns * 1e-9;
+        double end_s = uploaded_s + clock_ms(slot->scans_at_ns, now_ns) * 1e-3;
+        activity_add(activity, ACTIVITY_H2D, start_s, uploaded_s);
+        activity_add(activity, ACTIVITY_KERNEL, uploaded_s, end_s);
+        activity_add(activity, ACTIVITY_ANY, start_s, end_s);
+    }
+    activity_count(activity, slot->upload_bytes, 0, 0);
 }

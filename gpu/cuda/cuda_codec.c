@@ -113,50 +113,88 @@ static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
     };
 }
 
-/* Describes the first stage of a progressive file: its scans become coefficients. */
-static cudaError_t describe_scans(struct cuda_codec *codec, struct jpeg_decode_image *image,
-                                  struct jpeg_progressive_parts *parts)
+bool cuda_codec_is_progressive(const struct engine_task *task)
 {
-    struct jpeg_progressive_image scans = divide(image, parts);
-    return keep(codec,
-                jpeg_progressive_describe(&scans, 1, codec->next, room_of(codec), &codec->scans),
-                &codec->scans_at);
+    const uint8_t *frame = task->memory->input + task->plan->frame_at;
+    return decoder_of(task) == DEVICE_CODEC_JPEG && ((const struct jpeg_frame *)frame)->progressive;
 }
 
-/* A PNG is alone in its batch, like a progressive JPEG. */
-static cudaError_t describe_png(struct cuda_codec *codec, const struct engine_task *task)
+static cudaError_t describe_progressive(struct cuda_codec *codec,
+                                        const struct jpeg_progressive_image *images, uint32_t count)
 {
+    return keep(
+        codec, jpeg_progressive_describe(images, count, codec->next, room_of(codec), &codec->scans),
+        &codec->scans_at);
+}
+
+/* Describes the first stage of progressive files. */
+static cudaError_t describe_scans(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    struct jpeg_progressive_image images[SCANS_TASKS_MAX];
+    struct jpeg_progressive_parts parts;
+    uint32_t count = 0;
+    list_each (node, &slot->tasks) {
+        struct engine_task *task = cuda_task(node);
+        struct jpeg_decode_image image = jpeg_source(task);
+        if (task->error.status != STATUS_OK)
+            continue;
+        images[count] = divide(&image, &parts);
+        images[count].ended = &codec->ended[count];
+        codec->ended[count] = 0;
+        codec->images[count++] = task;
+    }
+    codec->image_count = codec->images_left = count;
+    return count > 0 ? describe_progressive(codec, images, count) : cudaSuccess;
+}
+
+/* A PNG is alone in its batch. */
+static cudaError_t describe_png(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    const struct engine_task *task = cuda_task(list_first(&slot->tasks));
+    if (task->error.status != STATUS_OK)
+        return cudaSuccess;
     struct png_decode_image image = png_source(task);
     return keep(codec,
                 png_decode_describe(&image, 1, codec->next, room_of(codec), &codec->png_decoder),
                 &codec->png_decoder_at);
 }
 
-static cudaError_t describe_decoders(struct cuda_slot *slot)
+/* Describes the decoder of JPEGs, for progressive ones only their second stage. */
+static cudaError_t describe_jpegs(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     struct jpeg_decode_image images[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts;
+    struct jpeg_progressive_image scans[BATCH_TASKS_MAX];
+    struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
     cudaError_t result = cudaSuccess;
-    uint32_t count = 0;
+    uint32_t count = 0, progressive = 0;
     list_each(node, &slot->tasks)
     {
         const struct engine_task *task = cuda_task(node);
-        if (task->error.status != STATUS_OK)
+        if (task->error.status != STATUS_OK || decoder_of(task) != DEVICE_CODEC_JPEG)
             continue;
-        if (decoder_of(task) == DEVICE_CODEC_PNG)
-            return describe_png(codec, task);
-        if (decoder_of(task) == DEVICE_CODEC_JPEG)
-            images[count++] = jpeg_source(task);
+        images[count] = jpeg_source(task);
+        if (images[count].frame->progressive) {
+            scans[progressive] = divide(&images[count], &parts[progressive]);
+            progressive++;
+        }
+        count++;
     }
-    if (count == 0)
-        return cudaSuccess;
-    if (slot->queue == QUEUE_LONG)
-        result = describe_scans(codec, &images[0], &parts);
-    if (result != cudaSuccess)
+    if (progressive > 0)
+        result = describe_progressive(codec, scans, progressive);
+    if (result != cudaSuccess || count == 0)
         return result;
     return keep(codec, jpeg_decode_describe(images, count, codec->next, room_of(codec),
                                             &codec->decoder), &codec->decoder_at);
+}
+
+static cudaError_t describe_decoders(struct cuda_slot *slot)
+{
+    if (slot->queue == QUEUE_SCANS)
+        return describe_scans(slot);
+    return slot->queue == QUEUE_PNG ? describe_png(slot) : describe_jpegs(slot);
 }
 
 /* ---- the encoders ---- */
@@ -218,8 +256,8 @@ static void add_jpeg(const struct encode_result *result, struct encode_images *i
     };
 }
 
-static size_t describe_jpegs(const struct encode_images *images, void *to, size_t bytes,
-                             struct cuda_encoder *encoder)
+static size_t describe_jpeg_files(const struct encode_images *images, void *to, size_t bytes,
+                                  struct cuda_encoder *encoder)
 {
     return jpeg_encode_describe(images->of.jpeg, images->count, to, bytes, &encoder->batch.jpeg);
 }
@@ -301,7 +339,7 @@ struct encoder_calls {
 };
 
 static const struct encoder_calls encoder_calls[CUDA_ENCODERS] = {
-    {DEVICE_CODEC_JPEG, false, add_jpeg, describe_jpegs, launch_jpegs},
+    {DEVICE_CODEC_JPEG, false, add_jpeg, describe_jpeg_files, launch_jpegs},
     {DEVICE_CODEC_PNG, false, add_png, describe_pngs, launch_pngs},
     {DEVICE_CODEC_WEBP, false, add_webp, describe_webps, launch_webps},
     {DEVICE_CODEC_WEBP, true, add_webp, describe_webps, search_webps},
@@ -351,14 +389,17 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot)
     struct cuda_codec *codec = &slot->codec;
     codec->next = codec->host;
     codec->scans_at = codec->decoder_at = codec->png_decoder_at = NULL;
-    codec->long_parts = 0;
+    codec->long_parts = codec->image_count = codec->images_left = 0;
     cudaError_t result = describe_decoders(slot);
     for (size_t i = 0; i < CUDA_ENCODERS; i++) {
         codec->encoders[i].at = NULL;
-        result = result ? result : describe_encoder(slot, i);
+        if (result == cudaSuccess && slot->queue != QUEUE_SCANS)
+            result = describe_encoder(slot, i);
     }
     if (result == cudaSuccess)
-        codec->long_parts = codec->png_decoder_at ? 2 : codec->scans_at ? 1 : 0;
+        codec->long_parts = codec->png_decoder_at ? 2 : codec->image_count > 0 ? 1 : 0;
+    else
+        codec->image_count = codec->images_left = 0;
     return result;
 }
 
@@ -371,20 +412,38 @@ cudaError_t cuda_codec_long(struct cuda_slot *slot)
     if (codec->long_parts == 0)
         return cudaSuccess;
     codec->long_parts--;
-    if (codec->scans_at)
+    if (slot->queue == QUEUE_SCANS)
         result = jpeg_progressive_decode(&codec->scans, codec->scans_at, slot->stream);
     else if (codec->long_parts > 0)
         result = png_decode_inflate(png, codec->png_decoder_at, slot->stream);
     else
         result = png_decode_rows(png, codec->png_decoder_at, slot->stream);
+    if (result != 0)
+        codec->image_count = codec->images_left = 0; /* no image will report its end */
     return cuda_try((cudaError_t)result, "decode for long");
+}
+
+struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    for (uint32_t i = 0; i < codec->image_count; i++) {
+        struct engine_task *task = codec->images[i];
+        if (!task || __atomic_load_n(&codec->ended[i], __ATOMIC_ACQUIRE) == 0)
+            continue;
+        codec->images[i] = NULL;
+        codec->images_left--;
+        return task;
+    }
+    return NULL;
 }
 
 cudaError_t cuda_codec_decode(struct cuda_slot *slot)
 {
     const struct cuda_codec *codec = &slot->codec;
     int result = 0;
-    if (codec->decoder_at)
+    if (codec->scans_at)
+        result = jpeg_progressive_complete(&codec->scans, codec->scans_at, slot->stream);
+    if (codec->decoder_at && result == 0)
         result = jpeg_decode_launch(&codec->decoder, codec->decoder_at, slot->stream);
     return cuda_try((cudaError_t)result, "decode");
 }
@@ -402,9 +461,9 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot)
 
 /* ---- the size of the descriptions ----------------------------------------------------------- */
 
-static size_t decoder_bytes(const struct engine_task *task)
+static size_t decoder_bytes(const struct engine_task *task, size_t *scans_bytes)
 {
-    size_t bytes = 0;
+    *scans_bytes = 0;
     if (decoder_of(task) == DEVICE_CODEC_PNG) {
         struct png_decode_image image = png_source(task);
         struct png_decode_batch batch;
@@ -418,11 +477,12 @@ static size_t decoder_bytes(const struct engine_task *task)
         struct jpeg_decode_batch batch;
         if (image.frame->progressive) {
             scans = divide(&image, &parts);
-            bytes += buffer_align(jpeg_progressive_describe(&scans, 1, NULL, 0, &scans_batch));
+            *scans_bytes =
+                buffer_align(jpeg_progressive_describe(&scans, 1, NULL, 0, &scans_batch));
         }
-        bytes += buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &batch));
+        return *scans_bytes + buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &batch));
     }
-    return bytes;
+    return 0;
 }
 
 static size_t encoder_bytes(const struct engine_task *task, const struct encoder_calls *calls)
@@ -436,9 +496,9 @@ static size_t encoder_bytes(const struct engine_task *task, const struct encoder
 
 /* The description of a launch for several tasks is at most the sum of their separate descriptions,
  * because it has the fixed parts and the alignment gaps only once. */
-size_t cuda_codec_description_bytes(const struct engine_task *task)
+size_t cuda_codec_description_bytes(const struct engine_task *task, size_t *scans_bytes)
 {
-    size_t sum = decoder_bytes(task);
+    size_t sum = decoder_bytes(task, scans_bytes);
     for (size_t i = 0; i < CUDA_ENCODERS; i++) {
         size_t bytes = encoder_bytes(task, &encoder_calls[i]);
         if (bytes == SIZE_MAX)

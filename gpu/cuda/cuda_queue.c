@@ -1,17 +1,18 @@
 /*
  * cuda_queue.c - keeps the tasks that wait for a device, and chooses which of them run together.
  *
- * A device has slots (a slot is a CUDA stream, which runs one batch of tasks at a time) and four
+ * A device has slots (a slot is a CUDA stream, which runs one batch of tasks at a time) and five
  * queues of waiting tasks (enum cuda_queue in device.h). A batch takes tasks from the front of one
  * queue. A batch that is not light takes only its share of the queue if several slots are free, so
  * that a few large images run in parallel on several streams. If BATCHES_LIGHT batches of few
- * pixels (light: conf/limits.h) run already, of any kind but progressive, tasks of the JPEG codec
- * wait, and so form larger batches. A progressive JPEG is a batch of its own, on a slot that runs
- * no other tasks.
+ * pixels (light: conf/limits.h) run already on general slots, tasks of the JPEG codec wait, and so
+ * form larger batches.
+ *
+ * The scans of progressive JPEGs run on the long slots. A few files have a slot each. More files
+ * share slots evenly, so that a launch serves several of them; none waits for others to come.
  */
 #include "gpu/cuda/device.h"
 
-#include "codecs/jpeg/frame.h"
 #include "gpu/cuda/try.h"
 
 /* The device's thread will call the task's `done`. */
@@ -105,29 +106,25 @@ static bool is_unreachable(const struct cuda_engine *cuda, const struct engine_t
     return true;
 }
 
-static bool decodes_for_long(const struct engine_task *task)
-{
-    const uint8_t *frame = task->memory->input + task->plan->frame_at;
-    enum device_codec codec = task->plan->source.file.codec;
-    return codec == DEVICE_CODEC_PNG ||
-           (codec == DEVICE_CODEC_JPEG && ((const struct jpeg_frame *)frame)->progressive);
-}
-
 static enum cuda_queue queue_of(const struct engine_task *task)
 {
     const struct plan *plan = task->plan;
-    if (decodes_for_long(task))
-        return QUEUE_LONG;
+    if (plan->source.file.codec == DEVICE_CODEC_PNG)
+        return QUEUE_PNG;
+    if (cuda_codec_is_progressive(task))
+        return QUEUE_SCANS;
     if (task->alone || (!uses_codec(plan) && plan->device_bytes > BATCH_TASK_BYTES))
         return QUEUE_ALONE;
     return uses_codec(plan) ? QUEUE_CODEC : QUEUE_SHARED;
 }
 
-/* Whether the device's codec cannot run the task. task->description_bytes must be set. */
+/* Whether the device's codec cannot run the task. The sizes of its descriptions must be set. */
 static bool is_declined(const struct cuda_engine *cuda, const struct engine_task *task)
 {
-    size_t room = queue_of(task) == QUEUE_LONG ? LONG_CODEC_BYTES : STREAM_CODEC_BYTES;
-    return uses_codec(task->plan) && (task->description_bytes > room || is_unreachable(cuda, task));
+    size_t room = queue_of(task) == QUEUE_PNG ? LONG_ROOM_BYTES : STREAM_CODEC_BYTES;
+    return uses_codec(task->plan) &&
+           (task->description_bytes > room || task->scans_bytes > LONG_ROOM_BYTES ||
+            is_unreachable(cuda, task));
 }
 
 /* Tells the caller, in the task's output, that the codec of the host must run the job. */
@@ -137,10 +134,17 @@ static void report_declined(struct engine_task *task)
     ((struct plan_report *)report)->declined = UINT32_MAX;
 }
 
+static void enqueue(struct cuda_device *device, struct engine_task *task, enum cuda_queue queue)
+{
+    rank_push(&device->queues[queue], &task->node, RANK_OFFSET(struct engine_task, node, rank));
+}
+
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
 {
     device->held++;
-    task->description_bytes = uses_codec(task->plan) ? cuda_codec_description_bytes(task) : 0;
+    task->description_bytes = task->scans_bytes = 0;
+    if (uses_codec(task->plan))
+        task->description_bytes = cuda_codec_description_bytes(task, &task->scans_bytes);
     if (is_refused(device, task)) {
         set_failed(device, task, false);
         finish(device, task);
@@ -150,8 +154,7 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
         report_declined(task);
         finish(device, task);
     } else {
-        rank_push(&device->queues[queue_of(task)], &task->node,
-                  RANK_OFFSET(struct engine_task, node, rank));
+        enqueue(device, task, queue_of(task));
     }
 }
 
@@ -178,18 +181,40 @@ void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns)
     }
 }
 
+void cuda_queue_after_scans(struct cuda_device *device, struct engine_task *task, uint64_t now_ns)
+{
+    if (task->error.status != STATUS_OK)
+        finish(device, task);
+    else if (cuda_task_is_late(task, now_ns))
+        expire(device, task);
+    else
+        enqueue(device, task, QUEUE_CODEC);
+}
+
 /* ---- choosing a batch ----------------------------------------------------------------------- */
+
+/* The slots that run the queue's tasks, from `first` to before `end`. */
+struct slot_range {
+    uint32_t first, end;
+};
+
+static struct slot_range slots_of(const struct cuda_device *device, enum cuda_queue queue)
+{
+    uint32_t general = device->base.slot_count;
+    if (queue == QUEUE_SCANS || queue == QUEUE_PNG)
+        return (struct slot_range){general, cuda_slot_count(device)};
+    return (struct slot_range){0, general};
+}
 
 /* Counts the free slots that may run the queue's tasks. *first: the first of them, or NULL. */
 static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue,
                          struct cuda_slot **first)
 {
-    uint32_t general = device->base.slot_count, end = cuda_slot_count(device);
+    struct slot_range range = slots_of(device, queue);
     struct cuda_slot *slots = device->slots;
     size_t free = 0;
     *first = NULL;
-    for (uint32_t s = queue == QUEUE_LONG ? general : 0; s < (queue == QUEUE_LONG ? end : general);
-         s++) {
+    for (uint32_t s = range.first; s < range.end; s++) {
         if (slots[s].state != SLOT_FREE)
             continue;
         free++;
@@ -198,15 +223,34 @@ static size_t free_slots(const struct cuda_device *device, enum cuda_queue queue
     return free;
 }
 
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How many of the queue's tasks a free slot may take, so that others get theirs: the queue divided
+ * by the free slots. Tasks that decode scans also leave work to slots that are busy now: a slot
+ * takes the mean number of such tasks per slot, if that is more. */
+static size_t share_of(const struct cuda_device *device, enum cuda_queue queue, size_t free)
+{
+    struct slot_range range = slots_of(device, queue);
+    size_t waiting = device->queues[queue].length, all = waiting;
+    if (queue != QUEUE_SCANS)
+        return divide_up(waiting, free);
+    for (uint32_t s = range.first; s < range.end; s++)
+        all += device->slots[s].tasks.length;
+    size_t mean = divide_up(all, range.end - range.first), share = divide_up(waiting, free);
+    return mean > share ? mean : share;
+}
+
 static uint64_t pixels_of(const struct engine_task *task)
 {
     return (uint64_t)task->plan->source.width * task->plan->source.height;
 }
 
 /* Whether the tasks of QUEUE_CODEC must wait, to form a larger batch: while BATCHES_LIGHT light
- * batches run, other than progressive ones, and the queued tasks have fewer than
- * BATCH_PIXELS_WAIT pixels together and are fewer than BATCH_TASKS_MAX. The other queues never
- * wait. */
+ * batches run on general slots, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels
+ * together and are fewer than BATCH_TASKS_MAX. The other queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     uint32_t running = 0;
@@ -240,7 +284,7 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
 }
 
 struct batch_size {
-    size_t tasks, images, description_bytes;
+    size_t tasks, images, description_bytes, scans_bytes;
     uint64_t pixels;
 };
 
@@ -249,17 +293,20 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     size.tasks++;
     size.images += cuda_codec_images(task);
     size.description_bytes += task->description_bytes;
+    size.scans_bytes += task->scans_bytes;
     size.pixels += pixels_of(task);
     return size;
 }
 
-/* Whether a batch of the queue may have this size. share: the tasks of the queue, divided by the
- * free slots. */
+/* Whether a batch of the queue may have this size. share: of share_of. */
 static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t share)
 {
     if (size.tasks == 1)
         return true;
-    if (queue == QUEUE_ALONE || queue == QUEUE_LONG || size.images > BATCH_IMAGES_MAX ||
+    if (queue == QUEUE_SCANS)
+        return size.tasks <= share && size.tasks <= SCANS_TASKS_MAX &&
+               size.scans_bytes <= LONG_ROOM_BYTES;
+    if (queue == QUEUE_ALONE || queue == QUEUE_PNG || size.images > BATCH_IMAGES_MAX ||
         size.description_bytes > STREAM_CODEC_BYTES || size.pixels > BATCH_PIXELS_MAX)
         return false;
     return size.pixels <= BATCH_PIXELS_LIGHT
@@ -274,7 +321,7 @@ struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_
         return NULL;
     struct list *waiting = &device->queues[queue];
     struct cuda_slot *slot;
-    size_t slots = free_slots(device, queue, &slot), share = (waiting->length + slots - 1) / slots;
+    size_t share = share_of(device, queue, free_slots(device, queue, &slot));
     struct batch_size size = {0};
     struct list_node *node;
     while ((node = list_first(waiting))) {

@@ -110,7 +110,7 @@ static void slot_close(struct cuda_slot *slot)
 }
 
 /* Opens the general slots. Their streams have the highest priority, so that their short kernels do
- * not wait for the long kernels of the progressive slots. */
+ * not wait for the kernels of the long slots. */
 static cudaError_t slots_open(struct cuda_device *device)
 {
     int lowest = 0, highest = 0;
@@ -121,7 +121,7 @@ static cudaError_t slots_open(struct cuda_device *device)
 }
 
 /* After an error long_count is still 0, so that the slots are not used. */
-static cudaError_t progressive_slots_open(struct cuda_device *device)
+static cudaError_t long_slots_open(struct cuda_device *device)
 {
     int lowest = 0, highest = 0;
     struct cuda_slot *slots = device->slots + device->base.slot_count;
@@ -129,6 +129,8 @@ static cudaError_t progressive_slots_open(struct cuda_device *device)
     for (uint32_t s = 0; s < LONG_STREAMS && result == cudaSuccess; s++) {
         result = slot_open(device, &slots[s], lowest);
         result = result ? result : cuda_codec_open(&slots[s], LONG_CODEC_BYTES);
+        slots[s].codec.bytes = LONG_ROOM_BYTES;
+        slots[s].codec.ended = (uint32_t *)(slots[s].codec.host + LONG_ROOM_BYTES);
     }
     if (result == cudaSuccess)
         atomic_store(&device->long_count, LONG_STREAMS);
@@ -140,7 +142,7 @@ cudaError_t cuda_device_prepare_codecs(struct cuda_device *device)
     cudaError_t result = CUDA_TRY(cudaSetDevice(device->ordinal));
     for (uint32_t s = 0; s < device->base.slot_count && result == cudaSuccess; s++)
         result = cuda_codec_open(&device->slots[s], STREAM_CODEC_BYTES);
-    return result ? result : progressive_slots_open(device);
+    return result ? result : long_slots_open(device);
 }
 
 static cudaError_t clock_open(struct cuda_device *device)

@@ -35,9 +35,13 @@
 /* Interval at which the thread queries all streams for errors, and checks the deadlines of queued
  * tasks. */
 #define DEVICE_POLL_NS 50000000ull
-/* Interval at which the streams of slots in the state SLOT_LONG are queried. Decoding the scans of
- * a photograph takes about 100 ms, and inflating a PNG some tens. */
+/* Interval at which the streams of PNGs in the state SLOT_LONG are queried. To inflate one takes
+ * some tens of milliseconds. */
 #define DEVICE_LONG_NS 1000000ull
+/* Interval at which the thread looks for progressive JPEGs whose scans have ended. A small image
+ * takes 5 ms, a photograph 50 to 400. The look costs less than a microsecond: it reads a word of
+ * pinned memory per image. */
+#define DEVICE_SCANS_NS 200000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
@@ -46,6 +50,9 @@ struct cuda_device;
 
 static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFER_ALIGN == 0,
               "the end of the room is aligned");
+/* The part of LONG_CODEC_BYTES for descriptions; cuda_codec.ended takes the rest. */
+#define LONG_ROOM_BYTES (LONG_CODEC_BYTES - BUFFER_ALIGN)
+static_assert(SCANS_TASKS_MAX * sizeof(uint32_t) <= BUFFER_ALIGN, "a word for each image");
 /* The launches that encode, in the order of the table in cuda_codec.c. */
 enum { CUDA_ENCODERS = 4 };
 
@@ -68,6 +75,12 @@ struct cuda_codec {
     /* Addresses of the descriptions in `device`; NULL: the batch does not need the launch. */
     uint8_t *scans_at, *decoder_at, *png_decoder_at;
     unsigned long_parts; /* parts of a decoder that take long, and are not enqueued yet */
+    /* Of a batch of QUEUE_SCANS: the tasks whose scans the device decodes, or NULL if they have
+     * ended; the number of those that have not; and the words by which the device reports their
+     * ends, in pinned memory (jpeg_progressive_image.ended). */
+    struct engine_task *images[SCANS_TASKS_MAX];
+    uint32_t image_count, images_left;
+    uint32_t *ended;
     struct jpeg_progressive_batch scans;
     struct jpeg_decode_batch decoder;
     struct png_decode_batch png_decoder;
@@ -80,16 +93,19 @@ enum cuda_queue {
     QUEUE_SHARED, /* needs at most BATCH_TASK_BYTES, without the codec: several per batch */
     QUEUE_CODEC,  /* decodes JPEGs, or encodes, on the device: several per batch, whose images
                      share the codec's launches */
-    QUEUE_LONG,   /* Decodes a progressive JPEG or a PNG on the device: one task per batch. It
-                     takes up to a thousand times as long as another task, so it has slots of
-                     its own, and no other task waits for it. */
+    /* These take up to a thousand times as long as others, so they have slots of their own (long
+     * slots), and no other task waits for them: */
+    QUEUE_SCANS, /* Decodes the scans of progressive JPEGs: several per batch. Each task leaves the
+                    batch when its own scans have ended, and then waits in QUEUE_CODEC. */
+    QUEUE_PNG,   /* decodes a PNG on the device: one task per batch */
     QUEUES
 };
 
 enum cuda_slot_state {
     SLOT_FREE,
-    SLOT_LONG, /* The upload, and the decoding of scans or of a PNG, are enqueued. The thread
-                  enqueues the rest when they have ended: thread.c gives the reason. */
+    SLOT_LONG, /* The upload, and the decoding of scans or of a PNG, are enqueued, and nothing after
+                  them: thread.c gives the reason. After scans, the slot is free. After a PNG, the
+                  thread enqueues the rest. */
     SLOT_BUSY, /* the whole batch is enqueued, and then a callback that reports its end */
 };
 
@@ -111,6 +127,9 @@ struct cuda_slot {
     enum cuda_queue queue;       /* the kind of the tasks of the batch */
     uint64_t started_ns;         /* CLOCK_MONOTONIC when the batch was enqueued */
     uint64_t deadline_ns;        /* the earliest of the tasks; 0: none has one */
+    uint64_t upload_bytes;       /* this and the next two: of a batch of QUEUE_SCANS */
+    uint64_t upload_ns;          /* how long the upload took; 0: not known */
+    uint64_t scans_at_ns;        /* CLOCK_MONOTONIC when the upload had ended; 0: not known */
     int base;                    /* index into cuda_clock.base, from which the times of this batch
                                     are measured; -1: none */
 };
@@ -143,8 +162,8 @@ struct cuda_device {
     struct cuda_engine *engine;
     int ordinal;          /* CUDA's number of the device */
     atomic_uint reserved; /* jobs that hold memory on this device */
-    /* base.slot_count general slots, and after them long_count slots for the tasks of
-     * QUEUE_LONG: none at first, LONG_STREAMS from cuda_device_prepare_codecs on. */
+    /* base.slot_count general slots, and after them long_count long slots: none at first,
+     * LONG_STREAMS from cuda_device_prepare_codecs on. */
     struct cuda_slot *slots;
     _Atomic uint32_t long_count;
 
@@ -166,7 +185,7 @@ struct cuda_device {
     struct list finished;       /* tasks whose `done` the thread will call */
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
     size_t decoding;            /* slots in the state SLOT_LONG */
-    uint64_t polled_ns, long_polled_ns; /* when all slots, and those of `decoding`, were queried */
+    uint64_t polled_ns, long_polled_ns; /* when all slots, and those of PNGs, were queried */
     uint64_t looked_ns;                 /* when the thread last ran */
     uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;
@@ -211,7 +230,7 @@ static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
     return buffers;
 }
 
-/* Number of open slots, general and for QUEUE_LONG. */
+/* Number of open slots, general and long. */
 static inline uint32_t cuda_slot_count(const struct cuda_device *device)
 {
     return device->base.slot_count + atomic_load(&device->long_count);
@@ -223,8 +242,8 @@ static inline uint32_t cuda_slot_count(const struct cuda_device *device)
  * cuda_device_close after an error as well. */
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,
                              const struct engine_config *config, struct error *error) MUST_CHECK;
-/* Allocates the memory for the descriptions of the codecs in all slots, and opens the slots of
- * QUEUE_LONG. Call it while no task runs. */
+/* Allocates the memory for the descriptions of the codecs in all slots, and opens the long slots.
+ * Call it while no task runs. */
 cudaError_t cuda_device_prepare_codecs(struct cuda_device *device);
 /* Call it also if cuda_device_open failed. The device must be idle, and its thread must have
  * ended. */
@@ -277,6 +296,10 @@ cudaError_t cuda_batch_continue(struct cuda_slot *slot) MUST_CHECK;
 /* Call it for a batch that has ended. Adds the batch to the device's activity and, if it was
  * measured, sets the times of each task that has no error. */
 void cuda_batch_take_times(struct cuda_slot *slot);
+/* The same for the scans of a task that have ended just now, and for a batch of QUEUE_SCANS. The
+ * task's second batch adds to its times. */
+void cuda_batch_take_scans(struct cuda_slot *slot, struct engine_task *task, uint64_t now_ns);
+void cuda_batch_end_scans(struct cuda_slot *slot, uint64_t now_ns);
 
 /* ---- upload.c ---- */
 
@@ -298,11 +321,16 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_long(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
+/* Returns a task of a batch of QUEUE_SCANS whose scans have ended, once per task; or NULL. */
+struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
+/* Whether the device decodes a progressive JPEG for the task. */
+bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */
 uint32_t cuda_codec_images(const struct engine_task *task);
 /* Upper bound of the bytes that the task adds to the descriptions of its batch; SIZE_MAX: the
- * device cannot encode its images. */
-size_t cuda_codec_description_bytes(const struct engine_task *task);
+ * device cannot encode its images. *scans_bytes: those of a progressive file's batch of
+ * QUEUE_SCANS, or 0; the result is then for its batch of QUEUE_CODEC. */
+size_t cuda_codec_description_bytes(const struct engine_task *task, size_t *scans_bytes);
 
 /* ---- service.c: the states of the devices. Any thread ---- */
 
@@ -334,6 +362,9 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
 /* Moves the next batch from a queue to a free slot, and returns the slot. NULL: no task can start
  * now. The batch is empty if all its tasks were past their deadlines. */
 struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns);
+/* Puts a task whose scans have ended into QUEUE_CODEC; or into the finished list, if it has failed
+ * or is past its deadline. The caller has removed it from its slot. */
+void cuda_queue_after_scans(struct cuda_device *device, struct engine_task *task, uint64_t now_ns);
 /* Ends the queued tasks that are past their deadlines. */
 void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns);
 /* Fails the tasks of a device that has left service, queued and running. If the device has failed,

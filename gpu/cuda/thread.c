@@ -7,10 +7,14 @@
  *
  * The hardware has 32 queues, which several streams share, and runs the entries of a queue in
  * order. An entry that waits for a kernel thus delays all streams of its queue. The kernels that
- * decode the scans of a progressive JPEG, or inflate a PNG, run for long, so the thread enqueues
- * nothing after them.
- * The thread queries the stream until they have ended, and then enqueues the rest of the batch.
- * When everything was enqueued at once, only 32 of 96 streams ran at the same time.
+ * decode the scans of progressive JPEGs, or inflate a PNG, run for long, so the thread enqueues
+ * nothing after them. When everything was enqueued at once, only 32 of 96 streams ran at the same
+ * time.
+ *
+ * A device runs at most 128 kernels at once, so a kernel decodes the scans of several JPEGs. Each
+ * file has a word in pinned memory, which the kernel sets when the file's scans have ended. The
+ * thread polls these words, and moves the tasks to QUEUE_CODEC one by one. For a PNG, the thread
+ * queries the stream, and then enqueues the rest of the batch there.
  */
 #include "gpu/cuda/device.h"
 
@@ -59,7 +63,7 @@ struct events {
  * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
-    uint64_t until_ns = clock_now_ns() + (device->decoding > 0 ? DEVICE_LONG_NS : DEVICE_POLL_NS);
+    uint64_t until_ns = clock_now_ns() + (device->decoding > 0 ? DEVICE_SCANS_NS : DEVICE_POLL_NS);
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
     int waited = 0;
     list_init(&events->submitted);
@@ -102,20 +106,37 @@ static void slot_finish(struct cuda_slot *slot)
         cuda_device_fail(slot->device, "adding a callback to a stream", result);
 }
 
-static void slot_start(struct cuda_slot *slot)
+static void note_deadline(struct cuda_slot *slot)
 {
-    struct cuda_device *device = slot->device;
-    slot->base = -1;
-    slot_move(slot, slot->queue == QUEUE_LONG ? SLOT_LONG : SLOT_BUSY);
-    slot->started_ns = clock_now_ns();
     slot->deadline_ns = 0;
+    list_each (node, &slot->tasks) {
+        uint64_t deadline_ns = cuda_task(node)->deadline_ns;
+        if (deadline_ns && (!slot->deadline_ns || deadline_ns < slot->deadline_ns))
+            slot->deadline_ns = deadline_ns;
+    }
+}
+
+/* A progressive file keeps the slot that has decoded its scans. */
+static void note_slot(struct cuda_slot *slot)
+{
     list_each(node, &slot->tasks)
     {
         struct engine_task *task = cuda_task(node);
-        task->slot = (uint32_t)(slot - device->slots);
-        if (task->deadline_ns && (!slot->deadline_ns || task->deadline_ns < slot->deadline_ns))
-            slot->deadline_ns = task->deadline_ns;
+        task->slot = (uint32_t)(slot - slot->device->slots);
+        if (slot->queue != QUEUE_CODEC || !cuda_codec_is_progressive(task))
+            task->decode_slot = task->slot;
     }
+}
+
+static void slot_start(struct cuda_slot *slot)
+{
+    struct cuda_device *device = slot->device;
+    bool is_long = slot->queue == QUEUE_SCANS || slot->queue == QUEUE_PNG;
+    slot->base = -1;
+    slot_move(slot, is_long ? SLOT_LONG : SLOT_BUSY);
+    slot->started_ns = clock_now_ns();
+    note_deadline(slot);
+    note_slot(slot);
     cudaError_t result = cuda_batch_begin(slot);
     if (result != cudaSuccess)
         cuda_device_fail(device, "starting a job", result);
@@ -123,9 +144,16 @@ static void slot_start(struct cuda_slot *slot)
         slot_finish(slot);
 }
 
-/* A long part of the slot's decoder has ended. */
-static void slot_continue(struct cuda_slot *slot)
+static bool has_ended(const struct cuda_slot *slot)
 {
+    return cuda_query(slot->stream) == cudaSuccess;
+}
+
+/* Continues a PNG whose long part may have ended. */
+static void continue_png(struct cuda_slot *slot)
+{
+    if (!has_ended(slot))
+        return;
     if (slot->codec.long_parts == 0) {
         slot_finish(slot);
         return;
@@ -135,18 +163,47 @@ static void slot_continue(struct cuda_slot *slot)
         cuda_device_fail(slot->device, "decoding a file", result);
 }
 
+/* Takes the tasks whose scans have ended from the slot. Tasks that were never launched end with the
+ * stream. */
+static void continue_scans(struct cuda_slot *slot, uint64_t now_ns, bool may_query)
+{
+    struct cuda_device *device = slot->device;
+    struct engine_task *task;
+    size_t before = slot->tasks.length;
+    while ((task = cuda_codec_take_ended(slot))) {
+        cuda_batch_take_scans(slot, task, now_ns);
+        list_remove(&slot->tasks, &task->node);
+        cuda_queue_after_scans(device, task, now_ns);
+    }
+    if (slot->codec.images_left == 0 && !list_empty(&slot->tasks) && may_query && has_ended(slot))
+        for (struct list_node *node; (node = list_pop(&slot->tasks));)
+            cuda_queue_after_scans(device, cuda_task(node), now_ns);
+    if (slot->tasks.length != before)
+        note_deadline(slot);
+    if (!list_empty(&slot->tasks))
+        return;
+    cuda_batch_end_scans(slot, now_ns);
+    cuda_clock_stop(device, slot);
+    slot_move(slot, SLOT_FREE);
+}
+
 /* Continues the batches whose long part has ended. Errors are ignored here: poll_device finds
  * them. */
 static void continue_after_long(struct cuda_device *device, uint64_t now_ns)
 {
-    if (device->decoding == 0 || now_ns - device->long_polled_ns < DEVICE_LONG_NS)
+    bool may_query = now_ns - device->long_polled_ns >= DEVICE_LONG_NS;
+    if (device->decoding == 0)
         return;
-    device->long_polled_ns = now_ns;
+    if (may_query)
+        device->long_polled_ns = now_ns;
     for (uint32_t s = device->base.slot_count; s < cuda_slot_count(device); s++) {
         struct cuda_slot *slot = &device->slots[s];
-        if (slot->state == SLOT_LONG && cuda_device_state(device) != DEVICE_FAILED &&
-            cuda_query(slot->stream) == cudaSuccess)
-            slot_continue(slot);
+        if (slot->state != SLOT_LONG || cuda_device_state(device) == DEVICE_FAILED)
+            continue;
+        if (slot->queue == QUEUE_SCANS)
+            continue_scans(slot, now_ns, may_query);
+        else if (may_query)
+            continue_png(slot);
     }
 }
 
@@ -227,7 +284,7 @@ static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
     else if (!is_overdue(slot, now_ns) || has_reported(slot))
         return;
     else if (result == cudaSuccess && slot->state == SLOT_LONG)
-        return; /* the long part has ended: continue_after_long enqueues the rest */
+        return; /* the long part has ended: continue_after_long finds it */
     else if (result == cudaErrorNotReady)
         cuda_device_fail(device, "a job hangs: its deadline is long past", cudaSuccess);
     else

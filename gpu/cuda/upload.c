@@ -65,6 +65,12 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     return add_piece(slot, uploads, task, to + rest, from + rest, plan->input_bytes - rest);
 }
 
+/* Whether the input was uploaded for the scans of a progressive file. */
+static bool is_uploaded(const struct cuda_slot *slot, const struct engine_task *task)
+{
+    return slot->queue == QUEUE_CODEC && cuda_codec_is_progressive(task);
+}
+
 /* Copies all small pieces with one launch. If the launch fails, copies each piece alone. */
 static cudaError_t launch_copies(struct cuda_slot *slot, const struct uploads *uploads)
 {
@@ -92,7 +98,8 @@ cudaError_t cuda_upload(struct cuda_slot *slot)
         result = add_piece(slot, &uploads, NULL, codec->device, codec->host,
                            (size_t)(codec->next - codec->host));
     list_each(node, &slot->tasks)
-        if (cuda_task(node)->error.status == STATUS_OK && result == cudaSuccess)
+        if (cuda_task(node)->error.status == STATUS_OK && result == cudaSuccess &&
+            !is_uploaded(slot, cuda_task(node)))
             result = add_input(slot, &uploads, cuda_task(node));
     return result == cudaSuccess ? launch_copies(slot, &uploads) : result;
 }

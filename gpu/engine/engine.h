@@ -90,8 +90,10 @@ struct engine_task {
                                          passes, the encoder and the download; 0: not known. In a
                                          batch, the tasks' shares of a part follow each other. */
     uint32_t slot;            /* the index of the stream among the streams of its device */
-    uint64_t submitted_ns;    /* this member and the next are private to the engine */
-    size_t description_bytes; /* cuda_codec_description_bytes */
+    uint32_t decode_slot;     /* the same for the upload and the decoder */
+    uint64_t submitted_ns;    /* this member and the next two are private to the engine */
+    size_t description_bytes; /* this and the next: cuda_codec_description_bytes */
+    size_t scans_bytes;
 };
 
 /* Whether memory was reserved, can be reserved later, or can never be. */

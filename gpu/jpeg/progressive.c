@@ -249,7 +249,7 @@ static void lay_out(const struct jpeg_frame *frame, const struct geometry *geome
             take(&at, jpeg_plane_values(blocks_of(geometry, i)) * sizeof(int16_t));
     for (uint32_t i = 0; i < components; i++)
         layout->masks[i] = take(&at, (uint64_t)blocks_of(geometry, i) * 2 * sizeof(uint32_t));
-    layout->progress = take(&at, (JPEG_FRAME_SCANS_MAX + 1) * sizeof(uint32_t));
+    layout->progress = take(&at, (JPEG_FRAME_SCANS_MAX + 2) * sizeof(uint32_t));
     layout->cleared_end = at;
     for (uint32_t i = 0; i < frame->scan_count; i++)
         if (is_decoded(&frame->scans[i], components))
@@ -397,7 +397,9 @@ static void add_image(struct writer *writer, const struct jpeg_progressive_image
     describe_components(frame, &geometry, &layout, components, to);
     to->progress = (uint32_t *)(uintptr_t)layout.progress;
     to->verdict = to->progress + JPEG_FRAME_SCANS_MAX;
+    to->scans_ended = to->verdict + 1;
     to->result = image->verdict;
+    to->ended = image->ended;
     to->cleared = image->work;
     to->cleared_bytes = layout.cleared_end - (uintptr_t)image->work;
     to->first_scan = first_scan;

@@ -221,8 +221,8 @@ KERNEL(complete_blocks, COMPLETE_THREADS, 4, struct progressive_args)
 
 /* ---- launches ---- */
 
-int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
-                            struct CUstream_st *stream)
+static struct progressive_args args_of(const struct jpeg_progressive_batch *batch,
+                                       void *descriptors)
 {
     uint8_t *base = (uint8_t *)descriptors;
     struct progressive_args args;
@@ -232,20 +232,30 @@ int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *de
     args.tables = (const struct jpeg_huffman *)(base + batch->tables_at);
     args.image_count = batch->image_count;
     args.scan_count = batch->scan_count;
-    uint32_t per_block = COMPLETE_THREADS / JPEG_GROUP_BLOCKS;
-    uint32_t blocks = (batch->groups_max + per_block - 1) / per_block;
     uint64_t cleared = (uint64_t)batch->groups_max * JPEG_GROUP * sizeof(int16_t);
     uint64_t clear_blocks = cleared / CLEAR_BLOCK_BYTES + 1;
     args.clear_blocks =
         (uint32_t)(clear_blocks < CLEAR_BLOCKS_MAX ? clear_blocks : CLEAR_BLOCKS_MAX);
+    return args;
+}
+
+int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
+                            struct CUstream_st *stream)
+{
+    struct progressive_args args = args_of(batch, descriptors);
     int status = LAUNCH(clear_images, CLEAR_THREADS, dim3(args.clear_blocks, batch->image_count),
                         0, stream, args);
     if (status == 0)
         status = LAUNCH(extract_scans, EXTRACT_THREADS, batch->scan_count, 0, stream, args);
-    if (status == 0)
-        status = progressive_decode_scans(&args, stream);
-    if (status == 0)
-        status = LAUNCH(complete_blocks, COMPLETE_THREADS, dim3(blocks, batch->image_count), 0,
-                        stream, args);
-    return status;
+    return status ? status : progressive_decode_scans(&args, stream);
+}
+
+int jpeg_progressive_complete(const struct jpeg_progressive_batch *batch, void *descriptors,
+                              struct CUstream_st *stream)
+{
+    struct progressive_args args = args_of(batch, descriptors);
+    uint32_t per_block = COMPLETE_THREADS / JPEG_GROUP_BLOCKS;
+    uint32_t blocks = (batch->groups_max + per_block - 1) / per_block;
+    return LAUNCH(complete_blocks, COMPLETE_THREADS, dim3(blocks, batch->image_count), 0, stream,
+                  args);
 }

@@ -13,6 +13,11 @@
  *     jpeg_progressive_describe(images, count, pinned, bytes, &batch);
  *     cudaMemcpyAsync(descriptors, pinned, bytes, cudaMemcpyHostToDevice, stream);
  *     jpeg_progressive_decode(&batch, descriptors, stream);
+ *     jpeg_progressive_complete(&batch, descriptors, stream);
+ *
+ * The first call takes some tens of milliseconds, the second one microseconds. An image can be
+ * completed as soon as its own scans have ended, in another batch: then its descriptors are written
+ * again.
  *
  * The functions may be called on any thread. They neither allocate memory nor wait for the device.
  */
@@ -56,6 +61,8 @@ struct jpeg_progressive_image {
     bool luma_only;    /* only the coefficients of the first component are needed */
     uint8_t *work;     /* device address, a multiple of 256 */
     uint32_t *verdict; /* receives an enum jpeg_progressive_verdict; device or mapped memory */
+    uint32_t *ended;   /* Optional: mapped memory that receives 1 when jpeg_progressive_decode has
+                          decoded the image's scans, maybe long before those of others. */
 };
 
 /* What jpeg_progressive_decode must know of a batch. jpeg_progressive_describe fills it, and
@@ -84,11 +91,15 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
                                  void *descriptors, size_t bytes,
                                  struct jpeg_progressive_batch *batch);
 
-/* Enqueues the decoding of a batch. descriptors: the uploaded descriptors, at a device address that
- * is a multiple of 256; the kernels also write to them. The coefficients of an image are valid only
- * if its verdict is JPEG_SCANS_COMPLETE. Returns a cudaError_t. */
+/* Enqueues the decoding of all scans of a batch. descriptors: the uploaded descriptors, at a device
+ * address that is a multiple of 256; the kernels also write to them. Returns a cudaError_t. */
 int jpeg_progressive_decode(const struct jpeg_progressive_batch *batch, void *descriptors,
                             struct CUstream_st *stream);
+/* Enqueues the rest, for images whose scans were decoded: sets their verdicts, and completes their
+ * coefficients, which are valid only if the verdict is JPEG_SCANS_COMPLETE. descriptors: as above.
+ * The file need not be there any more. Returns a cudaError_t. */
+int jpeg_progressive_complete(const struct jpeg_progressive_batch *batch, void *descriptors,
+                              struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

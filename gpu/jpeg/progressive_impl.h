@@ -60,6 +60,8 @@ struct progressive_image {
     uint32_t *progress;   /* per scan: number of complete blocks, or PROGRESS_FAILED */
     uint32_t *verdict;    /* the largest verdict of the scans so far, in the work memory */
     uint32_t *result;     /* jpeg_progressive_image.verdict */
+    uint32_t *scans_ended; /* number of scans that have ended, in the work memory */
+    uint32_t *ended;       /* jpeg_progressive_image.ended */
     uint8_t *cleared;     /* memory that must be zero before the scans; aligned to 16 */
     uint64_t cleared_bytes;
     uint32_t first_scan, scan_count; /* the image's scans among those of the batch */

@@ -22,6 +22,7 @@
  * Throughput comes from the number of scans in flight: some thousands fit an H200.
  */
 #include "gpu/jpeg/progressive_blocks.h"
+#include "gpu/jpeg/progressive_end.h"
 
 /* A scan publishes its progress after this many blocks. */
 #define PUBLISHED_BLOCKS 128
@@ -415,11 +416,12 @@ LONG_KERNEL(decode_scans, WARP_LANES, 16, struct progressive_args)
         job.end_bit = job.scan->segments[job.scan->segment_count] * 8;
         verdict = decode_scan(&job, image, args.tables);
     }
-    if (verdict == JPEG_SCANS_COMPLETE)
-        return;
-    if (lane_index() == 0)
-        atomic_max(image->verdict, verdict);
-    publish_progress(&job, PROGRESS_FAILED);
+    if (verdict != JPEG_SCANS_COMPLETE) {
+        if (lane_index() == 0)
+            atomic_max(image->verdict, verdict);
+        publish_progress(&job, PROGRESS_FAILED);
+    }
+    end_scan(image);
 }
 
 int progressive_decode_scans(const struct progressive_args *args, struct CUstream_st *stream)

@@ -143,6 +143,18 @@ SIMT uint32_t poll_word(const uint32_t *at)
     return value;
 }
 SIMT void relax(void) { __nanosleep(20); }
+/* Other blocks see the thread's earlier writes before its later ones. */
+SIMT void fence_device(void)
+{
+    __threadfence();
+}
+/* Writes a value to pinned memory that the host polls. Kernels that are launched after the host has
+ * seen the value see all writes that this thread has seen. */
+SIMT void publish_to_host(uint32_t *at, uint32_t value)
+{
+    __threadfence_system();
+    *(volatile unsigned *)at = value;
+}
 /* As publish and poll, for a word that has all that the reader needs: nothing is guaranteed about
  * earlier writes. */
 SIMT void publish_alone(uint64_t *at, uint64_t value)

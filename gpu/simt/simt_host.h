@@ -121,6 +121,17 @@ SIMT void publish(uint64_t *at, uint64_t value) { *at = value; }
 SIMT uint64_t poll(const uint64_t *at) { return *(const volatile uint64_t *)at; }
 SIMT void publish_word(uint32_t *at, uint32_t value) { *at = value; }
 SIMT uint32_t poll_word(const uint32_t *at) { return *(const volatile uint32_t *)at; }
+SIMT void fence_device(void)
+{
+}
+/* Optional: a test's function that is called before each publish_to_host, and may wait. */
+extern void (*simt_publishes)(void);
+SIMT void publish_to_host(uint32_t *at, uint32_t value)
+{
+    if (simt_publishes)
+        simt_publishes();
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
 SIMT void publish_alone(uint64_t *at, uint64_t value)
 {
     *at = value;

@@ -290,6 +290,8 @@ void flow_launch(struct flow *flow, unsigned steps)
         upload(flow, flow->scans.at, flow->scans.bytes);
         CHECK(jpeg_progressive_decode(&flow->scan_batch, flow->device + flow->scans.at,
                                       flow->stream));
+        CHECK(jpeg_progressive_complete(&flow->scan_batch, flow->device + flow->scans.at,
+                                        flow->stream));
     }
     if (steps & STEP_DECODE)
         CHECK(jpeg_decode_launch(&flow->decode_batch, flow->device + flow->decode.at,

@@ -204,7 +204,8 @@ static void rig_place(struct rig_batch *batch, uint8_t *base)
         file->work = base + rig_part(&at, file->work_bytes);
         batch->of_image[image] = file;
         batch->images[image++] = (struct jpeg_progressive_image){
-            &file->frame, file->file, (uint32_t)file->length, file->luma_only, file->work, NULL};
+            &file->frame, file->file, (uint32_t)file->length, file->luma_only, file->work,
+            NULL,         NULL};
     }
     batch->descriptors = base + rig_part(&at, batch->descriptor_bytes);
     batch->verdicts = base + rig_part(&at, batch->taken * sizeof(uint32_t));
@@ -255,6 +256,8 @@ static void rig_launch(struct rig_batch *batch, cudaStream_t stream)
 {
     rig_check(jpeg_progressive_decode(&batch->batch, batch->descriptors, stream),
               "jpeg_progressive_decode");
+    rig_check(jpeg_progressive_complete(&batch->batch, batch->descriptors, stream),
+              "jpeg_progressive_complete");
 }
 
 static void rig_download(struct rig_batch *batch)

@@ -75,6 +75,8 @@ static struct {
     struct thread launcher;
 } simt;
 
+void (*simt_publishes)(void);
+
 /* ---- coroutines ---- */
 
 #if defined(__x86_64__)

@@ -10,7 +10,7 @@
 #include "tests/fixtures/picture.h"
 
 #define SLOTS 8
-#define TASKS 256
+#define TASKS 400
 
 static struct jpeg_frame progressive_frame; /* of a small file */
 static size_t progressive_bytes;
@@ -194,7 +194,7 @@ TEST(test_a_task_that_no_batch_can_hold)
             .channels = 1,
             .encoder = {
                 .codec = DEVICE_CODEC_JPEG, .h = 1, .v = 1, .header_bytes = 600, .capacity = MIB}};
-    size_t bytes = cuda_codec_description_bytes(&task);
+    size_t scans_bytes, bytes = cuda_codec_description_bytes(&task, &scans_bytes);
     assert_true(bytes > STREAM_CODEC_BYTES && bytes < SIZE_MAX);
     cuda_queue_accept(&engine.devices[0], &task);
     assert_int_equal(take(), 0);
@@ -212,17 +212,14 @@ static void end(struct cuda_slot *slot)
     list_init(&slot->tasks);
 }
 
-/* Takes batches until none can start. Returns their number, and checks that each batch of
- * progressive files has one, on a slot of its own kind. */
+/* Takes batches until none can start. Returns their number, and checks their slots and tasks. */
 static unsigned take_all(enum cuda_queue queue)
 {
     unsigned count = 0;
     while (take() > 0) {
-        bool progressive = taken->queue == QUEUE_LONG;
+        bool progressive = taken->queue == QUEUE_SCANS;
         assert_int_equal(taken->queue, queue);
         assert_int_equal(taken >= slots + engine.devices[0].base.slot_count, progressive);
-        if (progressive)
-            assert_int_equal(taken->tasks.length, 1);
         list_each(node, &taken->tasks)
             assert_int_equal(cuda_task(node)->plan->source.file.bytes != 0, progressive);
         count++;
@@ -230,32 +227,56 @@ static unsigned take_all(enum cuda_queue queue)
     return count;
 }
 
-TEST(test_each_progressive_file_has_a_slot)
+TEST(test_a_few_progressive_files_have_a_slot_each)
 {
     open_device(2);
-    add_many(LONG_STREAMS + 10, true, 300, 200);
-    assert_int_equal(take_all(QUEUE_LONG), LONG_STREAMS);
-    for (unsigned i = 0; i < LONG_STREAMS; i++)
+    add_many(LONG_STREAMS - 2, true, 300, 200);
+    assert_int_equal(take_all(QUEUE_SCANS), LONG_STREAMS - 2);
+    for (unsigned i = 0; i < LONG_STREAMS - 2; i++)
         assert_ptr_equal(list_first(&slots[2 + i].tasks), &queued[i].task.node);
+    add_many(2, true, 300, 200);
+    check_batches("the rest, one by one", (size_t[]){1, 1, 0});
+}
+
+TEST(test_many_progressive_files_share_the_slots)
+{
+    open_device(2);
+    add_many(3 * LONG_STREAMS, true, 4000, 3000);
+    assert_int_equal(take_all(QUEUE_SCANS), LONG_STREAMS);
+    for (unsigned i = 0; i < LONG_STREAMS; i++)
+        assert_int_equal(slots[2 + i].tasks.length, 3);
+    add_many(40, true, 4000, 3000);
+    assert_int_equal(take(), 0);
     end(&slots[2 + 5]);
-    end(&slots[2 + 7]);
-    assert_int_equal(take_all(QUEUE_LONG), 2);
-    assert_ptr_equal(list_first(&slots[2 + 5].tasks), &queued[LONG_STREAMS].task.node);
+    check_batches("the only free slot takes many", (size_t[]){15, 0});
+}
+
+/* Three files per slot run, so a slot leaves no work to others if it takes as many. */
+TEST(test_a_free_slot_takes_the_mean)
+{
+    open_device(2);
+    add_many(3 * LONG_STREAMS, true, 300, 200);
+    assert_int_equal(take_all(QUEUE_SCANS), LONG_STREAMS);
+    for (unsigned i = 0; i < 10; i++)
+        end(&slots[2 + i]);
+    add_many(7, true, 300, 200);
+    check_batches("of ten free slots", (size_t[]){3, 3, 1, 0});
 }
 
 /* All slots of one kind are busy, and files wait for them: the other kind starts nevertheless. */
 TEST(test_progressive_and_other_files_do_not_wait_for_each_other)
 {
     open_device(8);
-    add_many(LONG_STREAMS + 10, true, 4000, 3000);
-    assert_int_equal(take_all(QUEUE_LONG), LONG_STREAMS);
+    add_many(3 * LONG_STREAMS, true, 4000, 3000);
+    assert_int_equal(take_all(QUEUE_SCANS), LONG_STREAMS);
+    add(true, 4000, 3000);
     add_many(20, false, 4000, 3000);
     check_batches("sequential", (size_t[]){3, 3, 3, 3, 2, 2, 2, 2, 0});
     open_device(8);
     add_many(100, false, 10000, 9000);
     assert_int_equal(take_all(QUEUE_CODEC), 8);
     add_many(20, true, 4000, 3000);
-    assert_int_equal(take_all(QUEUE_LONG), 20);
+    assert_int_equal(take_all(QUEUE_SCANS), 20);
 }
 
 /* Each of them can also start if it is not the oldest. */
@@ -269,7 +290,7 @@ TEST(test_progressive_and_other_files_take_turns)
     assert_int_equal(take(), 0);
     assert_int_equal(slots[0].tasks.length, 3);
     for (unsigned i = 2; i < 5; i++)
-        assert_int_equal(slots[i].queue, QUEUE_LONG);
+        assert_int_equal(slots[i].queue, QUEUE_SCANS);
 }
 
 /* The input of tasks: a frame, and a prelude for the outputs. */
@@ -331,17 +352,17 @@ TEST(test_the_room_of_progressive_files)
     make_largest();
     open_device(1);
     struct engine_task *task = add_largest(0, 0);
-    assert_true(task->description_bytes > 15 * KIB && task->description_bytes <= 18 * KIB);
-    task = add_largest(JOB_OUTPUTS_MAX, 3950); /* 250 megapixels */
-    assert_true(task->description_bytes <= LONG_CODEC_BYTES);
-    assert_int_equal(report.declined, 0);
-    assert_int_equal(take_all(QUEUE_LONG), 2);
+    assert_in_range(task->scans_bytes, 12 * KIB, 18 * KIB);
+    assert_true(task->description_bytes < 2 * 18 * KIB);
     task = add_largest(JOB_OUTPUTS_MAX, 7000);
-    assert_true(task->description_bytes > LONG_CODEC_BYTES &&
-                task->description_bytes < STREAM_CODEC_BYTES);
-    assert_int_not_equal(report.declined, 0);
-    assert_int_equal(take(), 0);
-    assert_ptr_equal(list_first(&engine.devices[0].finished), &task->node);
+    assert_true(task->scans_bytes <= 18 * KIB && task->description_bytes < STREAM_CODEC_BYTES);
+    assert_int_equal(report.declined, 0);
+    assert_int_equal(take_all(QUEUE_SCANS), 2);
+    open_device(1);
+    atomic_store(&engine.devices[0].long_count, 1);
+    for (unsigned i = 0; i < 5; i++)
+        add_largest(0, 0);
+    check_batches("four of the largest share a slot", (size_t[]){4, 0});
 }
 
 static int read_frame(void **state)

@@ -166,6 +166,7 @@ static size_t decode_scans(void)
     jpeg_progressive_describe(images, count, run.scans.host, bytes, &batch);
     rig_upload(run.scans.device, run.scans.host, bytes, run.stream);
     CHECK_CUDA(jpeg_progressive_decode(&batch, run.scans.device, run.stream));
+    CHECK_CUDA(jpeg_progressive_complete(&batch, run.scans.device, run.stream));
     return work;
 }
 
