@@ -70,7 +70,7 @@ static struct png_decode_image png_source(const struct engine_task *task)
         .file = buffers.input,
         .file_bytes = (uint32_t)plan->source.file.bytes,
         .image = plan_input(plan, buffers.scratch + plan->source_at),
-        .work = buffers.scratch + plan->codec_at,
+        .work = buffers.scratch + plan->decoder_at,
         .verdict = &report->declined,
     };
 }
@@ -85,11 +85,12 @@ static struct jpeg_decode_image jpeg_source(const struct engine_task *task)
         .frame = (const struct jpeg_frame *)(task->memory->input + plan->frame_at),
         .file = buffers.input,
         .file_bytes = (uint32_t)plan->source.file.bytes,
-        .as = plan->source.ycc ? DECODE_YCC
-              : plan->source.channels == 1 ? DECODE_LUMA : DECODE_COLOUR,
+        .as = plan->source.ycc             ? DECODE_YCC
+              : plan->source.channels == 1 ? DECODE_LUMA
+                                           : DECODE_COLOUR,
         .eighths = plan->source.eighths,
         .image = plan_input(plan, buffers.scratch + plan->source_at),
-        .work = buffers.scratch + plan->codec_at,
+        .work = buffers.scratch + plan->decoder_at,
         .verdict = &report->declined,
     };
 }

@@ -12,17 +12,17 @@
  * the variants run one after the other. Passes on a branch write to ASIDE, and to that one of EVEN
  * and ODD that is free, in turn. JOINT has the results of joint passes. STACK has the stacked
  * images (pass.h), and WORK the work space of passes. SOURCE has the image that a device has
- * decoded, FINAL the images that a device will encode, and CODEC the work space of the device's
- * decoder, and later of its encoders. SLOT_RESULT is not a part: the pass writes the variant's
- * result. */
+ * decoded, FINAL the images that a device will encode, and CODEC the work space of the encoders.
+ * The work space of the decoder is all memory after SOURCE: the other parts are used when it has
+ * ended. SLOT_RESULT is not a part: the pass writes the variant's result. */
 enum slot {
+    SLOT_SOURCE,
     SLOT_EVEN,
     SLOT_ODD,
     SLOT_ASIDE,
     SLOT_JOINT,
     SLOT_STACK,
     SLOT_WORK,
-    SLOT_SOURCE,
     SLOT_FINAL,
     SLOT_CODEC,
     SLOTS,
@@ -106,10 +106,8 @@ static void measure_codecs(const struct plan *plan, struct scratch *scratch)
 {
     const struct plan_file *file = &plan->source.file;
     struct encoder_room room = {0, 0};
-    if (file->bytes > 0) {
+    if (file->bytes > 0)
         grow_slot(scratch, SLOT_SOURCE, buffer_align(source_bytes(plan)));
-        grow_slot(scratch, SLOT_CODEC, buffer_align(file->work_bytes));
-    }
     for (size_t v = 0; v < plan->variant_count; v++)
         if (plan_is_encoded(&plan->variants[v]))
             add_encoder(&plan->variants[v], &room);
@@ -152,7 +150,7 @@ static void lay_out_encoder(struct plan *plan, struct plan_variant *variant,
     struct plan_encoder *encoder = &variant->encoder;
     size_t final_at = slot_place(scratch, SLOT_FINAL).offset;
     encoder->image_at = variant->is_source ? plan->source_at : final_at + room->final_bytes;
-    encoder->work_at = plan->codec_at + room->work_bytes;
+    encoder->work_at = slot_place(scratch, SLOT_CODEC).offset + room->work_bytes;
     encoder->header_at = take(&plan->input_bytes, encoder->header_bytes);
     add_encoder(variant, room);
 }
@@ -219,7 +217,7 @@ void plan_lay_out(struct plan *plan)
         choose_slots(&plan->variants[v], &scratch);
     measure_codecs(plan, &scratch);
     plan->source_at = slot_place(&scratch, SLOT_SOURCE).offset;
-    plan->codec_at = slot_place(&scratch, SLOT_CODEC).offset;
+    plan->decoder_at = slot_place(&scratch, SLOT_SOURCE + 1).offset;
     plan->input_bytes = plan->source.file.bytes;
     if (plan->input_bytes > 0)
         plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
@@ -232,6 +230,9 @@ void plan_lay_out(struct plan *plan)
     lay_out_files(plan);
     plan->idle = plan->output_bytes == 0;
     plan->scratch_bytes = slot_place(&scratch, SLOTS).offset;
+    size_t decoder_end = plan->decoder_at + buffer_align(plan->source.file.work_bytes);
+    if (decoder_end > plan->scratch_bytes)
+        plan->scratch_bytes = decoder_end;
     if (!plan->idle)
         plan->device_bytes = buffer_align(plan->input_bytes) + plan->scratch_bytes +
                              buffer_align(plan->output_bytes - plan->written_bytes);

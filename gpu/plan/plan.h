@@ -181,7 +181,7 @@ struct plan {
     size_t written_bytes; /* size of the end of the output buffer, which kernels write over the bus;
                              0: the device's codec is not used */
     size_t source_at;     /* if a device decodes: offset of the image in the scratch buffer */
-    size_t codec_at;      /* offset of the codecs' work space in the scratch buffer */
+    size_t decoder_at;    /* likewise: offset of the decoder's work space */
     size_t constants_at;  /* offset in the input buffer of the passes' tables and overlays */
     size_t constants_bytes;
     size_t overlays_bytes; /* the part of constants_bytes that is pixels of overlays */

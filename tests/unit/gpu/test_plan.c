@@ -532,4 +532,36 @@ TEST(test_an_image_that_a_device_cannot_encode)
     }
 }
 
+/* The decoder's memory is used again for everything but the decoded image. */
+TEST(test_the_memory_of_a_decoder)
+{
+    static const size_t decoders[] = {300, 1 << 20};
+    for (size_t i = 0; i < COUNT_OF(decoders); i++) {
+        struct plan plan;
+        struct error error = {0};
+        struct plan_target target = {
+            .ops = test_ops("[{'op':'gaussian','sigma':2},'grayscale','sobel']"),
+            .encoder = {.codec = DEVICE_CODEC_PNG, .header_bytes = 40, .work_bytes = 5000},
+            .measure_encoder = measure_narrow};
+        struct plan_source source = {.width = 20,
+                                     .height = 90,
+                                     .channels = 3,
+                                     .orientation = 1,
+                                     .eighths = 8,
+                                     .file = {DEVICE_CODEC_JPEG, 999, decoders[i], 100}};
+        assert_int_equal(plan_build(&plan, &source, &target, 1, &test_limits, &error), STATUS_OK);
+        size_t image = buffer_align(image_bytes(20, 90, 3)), gray = image_bytes(20, 90, 1);
+        const struct plan_encoder *encoder = &plan.variants[0].encoder;
+        assert_int_equal(plan.source_at, 0);
+        assert_int_equal(plan.decoder_at, image);
+        assert_true(encoder->image_at >= image && encoder->work_at >= encoder->image_at + gray);
+        if (i == 0)
+            assert_int_equal(plan.scratch_bytes, encoder->work_at + buffer_align(5000));
+        else
+            assert_int_equal(plan.scratch_bytes, image + (1 << 20));
+        plan_clear(&plan);
+        op_list_free(target.ops);
+    }
+}
+
 TEST_MAIN(.setup = engines_open, .teardown = engines_close)
