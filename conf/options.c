@@ -16,7 +16,7 @@
  * Fewer than AUTO_MEMORY_CPUS CPUs count as that many. A progressive JPEG of 8 megapixels without
  * subsampling needs 48 MiB for its decoder, three eighths of one CPU's part of host_bytes. */
 #define AUTO_MEMORY_CPUS      16
-#define AUTO_PINNED_BYTES_CPU (256 * MIB)
+#define AUTO_PINNED_BYTES_CPU (512 * MIB)
 #define AUTO_HOST_BYTES_CPU   (128 * MIB)
 /* With fewer CPUs, no worker pauses: one worker less would cost more than the loop and Redis lose
  * when they wait for a CPU. */

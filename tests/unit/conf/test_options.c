@@ -31,7 +31,7 @@ TEST(defaults_are_the_documented_ones)
     assert_true(options.sync_outputs);
     assert_true(options_check(&options, &(struct errors){0}));
     options_resolve(&options, 64 * GIB, 6);
-    assert_int_equal(options.pinned_bytes, 4 * GIB);
+    assert_int_equal(options.pinned_bytes, 8 * GIB);
     assert_int_equal(options.host_bytes, 2 * GIB);
     options_resolve_workers(&options, &(struct options_host){.memory_bytes = 64 * GIB, .cpus = 6});
     assert_int_equal(options.workers, 6);
@@ -46,8 +46,8 @@ TEST(memory_follows_the_cpus)
 {
     static const struct {
         uint64_t memory_gib, cpus, pinned_mib, host_mib;
-    } rows[] = {{64, 1, 4096, 2048}, {64, 16, 4096, 2048}, {64, 17, 4352, 2176},
-                {256, 32, 8192, 4096}, {16, 64, 2048, 2048}, {512, 128, 32768, 16384}};
+    } rows[] = {{64, 1, 8192, 2048},    {96, 16, 8192, 2048}, {96, 17, 8704, 2176},
+                {256, 32, 16384, 4096}, {16, 64, 2048, 2048}, {512, 128, 65536, 16384}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct options options = fresh();
         options_resolve(&options, rows[i].memory_gib * GIB, rows[i].cpus);
