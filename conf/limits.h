@@ -107,6 +107,11 @@
 /* A pool grows by this, or by the need of one job if that is larger. So it rarely grows, and an
  * idle daemon needs little memory. */
 #define POOL_SEGMENT_BYTES (64 * MIB)
+/* A pool of device memory grows by this part of its budget, but not by less than the above, and not
+ * by more than the second number: photographs take 10 to 60 MiB each, and would leave a large part
+ * of small segments unused. */
+#define DEVICE_SEGMENT_PART      64
+#define DEVICE_SEGMENT_BYTES_MAX (512 * MIB)
 
 /* One worker carries a job of at most this size from input to output. That takes about 20 ms per
  * megapixel, so the job holds little memory, and not for long. */
@@ -190,9 +195,9 @@
  * during a call to Redis under load: at most this many, because other daemons cannot run them. */
 #define INFLIGHT_AHEAD_MAX 128
 /* The most jobs that are sent to one device. If `inflight` is auto, they are added to it, because
- * they need no worker: a device that stalls must not keep jobs from the workers. A device decodes
- * more than a hundred progressive JPEGs at once. */
-#define INFLIGHT_DEVICE_MAX 256
+ * they need no worker: a device that stalls must not keep jobs from the workers. A device decodes a
+ * thousand small progressive JPEGs at once. */
+#define INFLIGHT_DEVICE_MAX 1024
 
 /* Inputs that are read from Redis, until a worker has copied them to a memory pool and returned the
  * job (after READ, or after ENCODE if it carries the job): the number of inputs under 64 KiB, and

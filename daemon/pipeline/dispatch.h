@@ -72,7 +72,8 @@ struct dispatch_rate {
 
 /* The jobs of one kind on a device. */
 struct dispatch_backlog {
-    int64_t jobs, work_ns; /* sent there and not returned; work: of a reference device */
+    int64_t jobs, bytes, work_ns; /* sent there and not returned; bytes: of device memory; work: of
+                                     a reference device */
     uint64_t running;      /* jobs that it has begun, and the sums of their times: */
     uint64_t began_sum_ns; /* may wrap around */
     int64_t reference_sum_ns;
@@ -119,8 +120,9 @@ void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
                   uint64_t now_ns);
 
-/* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs, PNGs, a few
- * others, and all of a device that has stalled, so that other jobs go on. */
+/* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs, as far as memory
+ * and speed allow, PNGs, a few others, and all of a device that has stalled, so that other jobs go
+ * on. */
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns);
 /* Whether no job is charged. Asserts that the loads are then 0. */
 bool dispatch_is_idle(struct dispatch *dispatch);

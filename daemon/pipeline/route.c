@@ -78,7 +78,8 @@ struct plan_file route_read_frame(struct job_run *run, struct worker_tools *tool
 static struct plan_file choose_decoder(struct job_run *run, struct worker_tools *tools)
 {
     struct plan_file file = route_read_frame(run, tools, tools->frame);
-    size_t image_bytes = (size_t)run->info.width * run->info.height * run->info.channels;
+    size_t channels = run->decode.as == DECODE_LUMA ? 1 : run->info.channels;
+    size_t image_bytes = (size_t)run->info.width * run->info.height * channels;
     size_t device_bytes = file.work_bytes > 0 ? file.work_bytes + file.bytes + image_bytes : 0;
     if (!charge(run, run->bounds.codecs[file.codec], device_bytes))
         return (struct plan_file){0};

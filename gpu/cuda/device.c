@@ -174,6 +174,13 @@ static cudaError_t choose_streams(int ordinal, const struct engine_config *confi
     return result;
 }
 
+static size_t segment_bytes(size_t budget)
+{
+    size_t bytes = budget / DEVICE_SEGMENT_PART;
+    bytes = bytes < DEVICE_SEGMENT_BYTES_MAX ? bytes : DEVICE_SEGMENT_BYTES_MAX;
+    return bytes > POOL_SEGMENT_BYTES ? bytes : POOL_SEGMENT_BYTES;
+}
+
 static void lock_open(struct cuda_device *device)
 {
     pthread_condattr_t attributes;
@@ -208,7 +215,7 @@ enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *eng
 
     struct pool_backend backend = {device_alloc, device_free, device};
     size_t budget = config->device_bytes ? config->device_bytes : free_bytes / 4;
-    device->base.pool = pool_create("device", budget, POOL_SEGMENT_BYTES, &backend);
+    device->base.pool = pool_create("device", budget, segment_bytes(budget), &backend);
     device->slots = calloc(streams + LONG_STREAMS, sizeof(struct cuda_slot));
     if (!device->base.pool || !device->slots)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the slots of %s",

@@ -25,7 +25,7 @@
 struct card {
     double work_gp_s[DISPATCH_KINDS]; /* together */
     double slowdown;                  /* of one image alone; 1: H200 */
-    unsigned at_once;                 /* progressive JPEGs and PNGs; more wait */
+    double gib;                       /* memory for jobs */
     double stalls_ns, continues_ns;
 };
 
@@ -40,7 +40,7 @@ struct host {
 
 #define H200                                                                                       \
     {                                                                                              \
-        .work_gp_s = {30, 12, 12}, .slowdown = 1, .at_once = 96                                    \
+        .work_gp_s = {30, 17, 12}, .slowdown = 1, .gib = 35                                        \
     }
 #define SIXTEEN_CORES .workers = 16, .core_gp_s = {0.10, 0.04, 0.14, 0.03}
 
@@ -153,13 +153,13 @@ static void start_load(struct simulation *s, unsigned card, struct load *load)
     push(&s->running[card], load);
 }
 
+/* A card runs many progressive JPEGs at once, but only some PNGs. */
 static void start_long(struct simulation *s, unsigned card)
 {
     unsigned running = 0;
     for (size_t i = s->running[card].first; i < s->running[card].end; i++)
-        running += s->running[card].images[i]->kind != DISPATCH_SEQUENTIAL;
-    for (struct load *load; running < s->host->card[card].at_once &&
-                            (load = pop(&s->waiting[card])); running++)
+        running += s->running[card].images[i]->kind == DISPATCH_PNG;
+    for (struct load *load; running < LONG_STREAMS && (load = pop(&s->waiting[card])); running++)
         start_load(s, card, load);
 }
 
@@ -212,7 +212,7 @@ static void begin(struct simulation *s, struct load *load)
     dispatch_start(&s->dispatch, &load->charge, clock_of(s));
     s->on_cards++;
     assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
-    if (load->kind == DISPATCH_SEQUENTIAL) {
+    if (load->kind != DISPATCH_PNG) {
         start_load(s, load->place, load);
         return;
     }
@@ -359,7 +359,7 @@ static struct simulation simulation;
 static double simulate(const struct host *host, const struct split *split, double most_s)
 {
     struct simulation *s = &simulation;
-    size_t rooms[2] = {32ull << 30, 32ull << 30};
+    size_t rooms[2] = {(size_t)(host->card[0].gib * GIB), (size_t)(host->card[1].gib * GIB)};
     memset(s, 0, sizeof *s);
     s->host = host;
     s->split = split;
@@ -495,17 +495,26 @@ TEST(memory_bounds_the_cores)
 /* The dispatcher knows nothing of these cards at first. */
 TEST(slow_cards)
 {
-    static const struct card small = {.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .at_once = 60};
-    static const struct card tiny = {.work_gp_s = {0.3, 0.2, 0.1}, .slowdown = 10, .at_once = 8};
-    static const struct card narrow = {.work_gp_s = {30, 12, 12}, .slowdown = 1, .at_once = 8};
+    static const struct card small = {.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .gib = 4};
+    static const struct card tiny = {.work_gp_s = {0.3, 0.2, 0.1}, .slowdown = 10, .gib = 1};
     struct host host = {SIXTEEN_CORES, .cards = 1, .card = {small}};
     check_against_best("small card, sequential", host, 0.1);
     host.progressive = 0.3;
     check_against_best("small card, 30% progressive", host, 0.15);
     host.card[0] = tiny;
     check_against_best("tiny card, 30% progressive", host, 0.15);
-    host.card[0] = narrow;
-    check_against_best("few jobs at once, 30% progressive", host, 0.15);
+}
+
+/* The fast card has memory for 20 progressive files at once. They leave a part of it to others. */
+TEST(a_card_with_little_memory)
+{
+    struct host host = {SIXTEEN_CORES, .cards = 1, .card = {H200}, .progressive = 0.3};
+    host.card[0].gib = 0.5;
+    double took = simulate(&host, NULL, INFINITY);
+    print_message("# little memory, 30%% progressive: %.3f s\n", took);
+    assert_true(took < 4);
+    assert_true(simulation.placed[DISPATCH_SEQUENTIAL][CORES] < JOBS * 0.02);
+    assert_in_range(simulation.placed[DISPATCH_PROGRESSIVE][0], JOBS * 0.15, JOBS * 0.3);
 }
 
 TEST(slow_cores)
@@ -513,7 +522,7 @@ TEST(slow_cores)
     struct host host = {.workers = 16,
                         .core_gp_s = {0.01, 0.04, 0.01, 0.03},
                         .cards = 1,
-                        .card = {{.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .at_once = 60}}};
+                        .card = {{.work_gp_s = {1.5, 0.8, 0.4}, .slowdown = 4, .gib = 4}}};
     check_against_best("slow cores, sequential", host, 0.15);
     host.progressive = 0.3;
     check_against_best("slow cores, 30% progressive", host, 0.15);
@@ -521,7 +530,7 @@ TEST(slow_cores)
 
 TEST(two_cards)
 {
-    static const struct card quarter = {.work_gp_s = {7.5, 3, 1.5}, .slowdown = 4, .at_once = 96};
+    static const struct card quarter = {.work_gp_s = {7.5, 4.2, 1.5}, .slowdown = 4, .gib = 16};
     struct host host = {SIXTEEN_CORES, .cards = 2, .card = {H200, H200}};
     check_against_best("two equal cards", host, 0.1);
     assert_in_range(simulation.placed[DISPATCH_SEQUENTIAL][1], JOBS * 0.4, JOBS * 0.6);
