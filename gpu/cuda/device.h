@@ -41,7 +41,7 @@
 /* Interval at which the thread looks for progressive JPEGs whose scans have ended. A small image
  * takes 5 ms, a photograph 50 to 400. The look costs less than a microsecond: it reads a word of
  * pinned memory per image. */
-#define DEVICE_SCANS_NS 200000ull
+#define DEVICE_SCANS_NS 150000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
@@ -186,6 +186,7 @@ struct cuda_device {
     size_t held;                /* tasks taken from `submitted` whose `done` was not called */
     size_t decoding;            /* slots in the state SLOT_LONG */
     uint64_t polled_ns, long_polled_ns; /* when all slots, and those of PNGs, were queried */
+    uint64_t scans_polled_ns;           /* when the words of progressive JPEGs were read */
     uint64_t looked_ns;                 /* when the thread last ran */
     uint64_t awake_ns;          /* when the process last resumed after a suspension, or 0 */
     struct cuda_clock clock;

@@ -192,8 +192,9 @@ static void continue_scans(struct cuda_slot *slot, uint64_t now_ns, bool may_que
 static void continue_after_long(struct cuda_device *device, uint64_t now_ns)
 {
     bool may_query = now_ns - device->long_polled_ns >= DEVICE_LONG_NS;
-    if (device->decoding == 0)
+    if (device->decoding == 0 || now_ns - device->scans_polled_ns < DEVICE_SCANS_NS)
         return;
+    device->scans_polled_ns = now_ns;
     if (may_query)
         device->long_polled_ns = now_ns;
     for (uint32_t s = device->base.slot_count; s < cuda_slot_count(device); s++) {

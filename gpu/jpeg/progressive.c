@@ -288,7 +288,7 @@ uint32_t jpeg_progressive_planes(const struct jpeg_frame *frame, bool luma_only,
 
 /* ---- descriptors ---- */
 
-/* Writes the descriptors of a batch; if the addresses are NULL, only counts them. */
+/* Writes the descriptors of a batch; for count_image, the addresses are NULL. */
 struct writer {
     struct progressive_image *images;
     struct progressive_scan *scans;
@@ -345,9 +345,29 @@ static void add_scan(struct writer *writer, const struct jpeg_progressive_image 
             scan.tables[i] = add_table(writer, image->frame,
                                        from->first == 0 ? from->dc[i] : from->ac[i], map);
     }
-    if (writer->scans)
-        writer->scans[writer->scan_count] = scan;
-    writer->scan_count++;
+    writer->scans[writer->scan_count++] = scan;
+}
+
+/* Adds the numbers of descriptors of an image. */
+static void count_image(struct writer *writer, const struct jpeg_progressive_image *image)
+{
+    const struct jpeg_frame *frame = image->frame;
+    struct geometry geometry;
+    struct table_map map = {0};
+    uint32_t components = decoded_components(frame, image->luma_only);
+    if (!measure(frame, &geometry))
+        return;
+    for (uint32_t i = 0; i < frame->scan_count; i++) {
+        const struct jpeg_scan *scan = &frame->scans[i];
+        if (!is_decoded(scan, components))
+            continue;
+        writer->scan_count++;
+        for (int c = 0; c < scan->component_count && kind_of(scan) != DC_REFINE; c++)
+            (void)add_table(writer, frame, scan->first == 0 ? scan->dc[c] : scan->ac[c], &map);
+    }
+    uint32_t groups = divide_up(blocks_of(&geometry, 0), JPEG_GROUP_BLOCKS);
+    if (groups > writer->groups_max)
+        writer->groups_max = groups;
 }
 
 static void describe_components(const struct jpeg_frame *frame, const struct geometry *geometry,
@@ -387,11 +407,6 @@ static void add_image(struct writer *writer, const struct jpeg_progressive_image
         if (is_decoded(&frame->scans[i], components))
             add_scan(writer, image, index, i, &layout.scans[i], predecessors, &map);
     }
-    uint32_t groups = divide_up(blocks_of(&geometry, 0), JPEG_GROUP_BLOCKS);
-    if (groups > writer->groups_max)
-        writer->groups_max = groups;
-    if (!writer->images)
-        return;
     struct progressive_image *to = &writer->images[index];
     memset(to, 0, sizeof *to);
     describe_components(frame, &geometry, &layout, components, to);
@@ -432,13 +447,6 @@ static uint32_t longest_scan(const struct jpeg_progressive_image *image)
     return longest;
 }
 
-static void add_images(struct writer *writer, const struct jpeg_progressive_image *images,
-                       const struct order *order, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        add_image(writer, &images[order[i].index], order[i].index);
-}
-
 size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, uint32_t count,
                                  void *descriptors, size_t bytes,
                                  struct jpeg_progressive_batch *batch)
@@ -447,9 +455,7 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
     struct order order[JPEG_PROGRESSIVE_BATCH_MAX];
     assert(count > 0 && count <= JPEG_PROGRESSIVE_BATCH_MAX);
     for (uint32_t i = 0; i < count; i++)
-        order[i] = (struct order){longest_scan(&images[i]), i};
-    qsort(order, count, sizeof *order, compare_order);
-    add_images(&counts, images, order, count);
+        count_image(&counts, &images[i]);
     uint64_t end = sizeof(struct progressive_header);
     take(&end, count * sizeof(struct progressive_image));
     uint64_t scans_at = take(&end, counts.scan_count * sizeof(struct progressive_scan));
@@ -464,7 +470,11 @@ size_t jpeg_progressive_describe(const struct jpeg_progressive_image *images, ui
         .scans = (struct progressive_scan *)(void *)(base + scans_at),
         .tables = (struct jpeg_huffman *)(void *)(base + tables_at),
     };
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (struct order){longest_scan(&images[i]), i};
+    qsort(order, count, sizeof *order, compare_order);
     memset(base, 0, sizeof(struct progressive_header));
-    add_images(&writer, images, order, count);
+    for (uint32_t i = 0; i < count; i++)
+        add_image(&writer, &images[order[i].index], order[i].index);
     return (size_t)end;
 }

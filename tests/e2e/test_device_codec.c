@@ -425,4 +425,55 @@ TEST(a_small_device_runs_photographs)
     }
 }
 
+/* Progressive files among others. The device declines the damaged one. */
+static const struct photo_job many_jobs[] = {
+    {"progressive.jpg", "['sobel']"},
+    {"large_progressive.jpg", "['invert']"},
+    {"420.jpg", "['sobel']"},
+    {"damaged-progressive.jpg", "['invert']"},
+    {"progressive.jpg", "[{'op':'resize','width':24}]"},
+    {"many.png", "['sobel']"},
+};
+#define MANY_JOBS COUNT_OF(many_jobs)
+
+/* Pushes all jobs `times` times at once. *statuses: of each job; they are set or compared. */
+static void run_many(const char *engine, unsigned times, char statuses[MANY_JOBS][32])
+{
+    for (unsigned i = 0; i < times * MANY_JOBS; i++)
+        world_push(w, "{'id':'%u','input':'%s','output':'%s-m%u.jpg','ops':%s}", i,
+                   many_jobs[i % MANY_JOBS].input, engine, i, many_jobs[i % MANY_JOBS].ops);
+    for (unsigned i = 0; i < times * MANY_JOBS; i++) {
+        cJSON *result = check_next(w);
+        unsigned job = (unsigned)atoi(json_text(result, "id")) % MANY_JOBS;
+        if (!*statuses[job])
+            snprintf(statuses[job], sizeof statuses[job], "%s", json_text(result, "status"));
+        assert_string_equal(json_text(result, "status"), statuses[job]);
+        cJSON_Delete(result);
+    }
+}
+
+/* Many progressive files are decoded at once, or a few of them if the memory is small. */
+TEST(many_progressive_files_run_beside_others)
+{
+    static const char *const memories[] = {NULL, "1M"};
+    char statuses[MANY_JOBS][32] = {""};
+    unsigned times = test_quick() ? 2 : 6;
+    struct picture_file file = make_jpeg(.width = 99, .height = 60, .progressive = true);
+    memset(file.bytes + file.length - 200, 0x5A, 100);
+    world_put_picture(w, "damaged-progressive.jpg", file);
+    world_put_picture(w, "many.png", make_png(.width = 61, .height = 50, .colour_type = 2));
+    struct process *daemon = device_daemon_start_cpu();
+    run_many("cpu", 1, statuses);
+    check_stop(daemon);
+    for (size_t i = 0; i < COUNT_OF(memories); i++) {
+        daemon = start_with_memory("cuda", memories[i]);
+        run_many("cuda", times, statuses);
+        check_stop(daemon);
+        for (unsigned j = 0; j < times * MANY_JOBS; j++)
+            if (strcmp(statuses[j % MANY_JOBS], "done") == 0)
+                device_daemon_compare(text_of("cuda-m%u.jpg", j),
+                                      text_of("cpu-m%zu.jpg", j % MANY_JOBS));
+    }
+}
+
 WORLD_MAIN(ONE_WORLD, .fill = fill)
