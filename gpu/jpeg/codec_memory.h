@@ -26,8 +26,8 @@ size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enu
 bool jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                           uint32_t channels);
 
-/* A progressive file is decoded in two stages: jpeg_progressive_decode turns its scans into
- * coefficients, and jpeg_decode_launch turns the coefficients into pixels. This is the memory of
+/* A progressive file is decoded in two stages: progressive.h turns its scans into coefficients, and
+ * jpeg_decode_launch turns the coefficients into pixels. This is the memory of
  * the first stage, and its results. */
 struct jpeg_progressive_parts {
     bool luma_only;          /* only the coefficients of Y are needed */
