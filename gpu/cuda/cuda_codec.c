@@ -424,12 +424,25 @@ cudaError_t cuda_codec_long(struct cuda_slot *slot)
     return cuda_try((cudaError_t)result, "decode for long");
 }
 
+static bool has_ended(const struct cuda_codec *codec, uint32_t image)
+{
+    return __atomic_load_n(&codec->ended[image], __ATOMIC_ACQUIRE) != 0;
+}
+
+bool cuda_codec_all_ended(const struct cuda_slot *slot)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < slot->codec.image_count; i++)
+        all &= has_ended(&slot->codec, i);
+    return all;
+}
+
 struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     for (uint32_t i = 0; i < codec->image_count; i++) {
         struct engine_task *task = codec->images[i];
-        if (!task || __atomic_load_n(&codec->ended[i], __ATOMIC_ACQUIRE) == 0)
+        if (!task || !has_ended(codec, i))
             continue;
         codec->images[i] = NULL;
         codec->images_left--;

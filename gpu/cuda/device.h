@@ -324,6 +324,8 @@ cudaError_t cuda_codec_decode(struct cuda_slot *slot) MUST_CHECK;
 cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 /* Returns a task of a batch of QUEUE_SCANS whose scans have ended, once per task; or NULL. */
 struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
+/* Whether the scans of all tasks of such a batch have ended. */
+bool cuda_codec_all_ended(const struct cuda_slot *slot);
 /* Whether the device decodes a progressive JPEG for the task. */
 bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */

@@ -282,6 +282,9 @@ static void poll_slot(struct cuda_slot *slot, uint64_t now_ns)
     cudaError_t result = cuda_query(slot->stream);
     if (result != cudaSuccess && result != cudaErrorNotReady)
         cuda_device_fail(device, "while jobs were on it", result);
+    else if (result == cudaSuccess && slot->state == SLOT_LONG && !cuda_codec_all_ended(slot))
+        cuda_device_fail(device, "a stream has ended, but did not report the ends of its jobs",
+                         cudaSuccess);
     else if (!is_overdue(slot, now_ns) || has_reported(slot))
         return;
     else if (result == cudaSuccess && slot->state == SLOT_LONG)

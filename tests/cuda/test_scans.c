@@ -314,6 +314,18 @@ TEST(test_a_group_that_hangs)
     close_jobs();
 }
 
+/* The kernel that decodes scans does nothing. */
+TEST(test_a_group_that_reports_nothing)
+{
+    open_jobs(3, 1);
+    jobs_set_fault("codec", 0, 4, 1);
+    jobs_run(&jobs);
+    assert_int_equal(cuda_fault_struck(), 1);
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), 3);
+    assert_int_equal(jobs_charged(&jobs), 3);
+    close_jobs();
+}
+
 /* The daemon then decodes on the host. All that was opened is closed. */
 TEST(test_progressive_streams_that_cannot_be_opened)
 {
