@@ -138,6 +138,53 @@ TEST(memory_bounds_a_device)
     dispatch_close(&alone);
 }
 
+/* Six eighths of the memory are for progressive files, and the rest for others. */
+TEST(progressive_files_leave_memory_to_others)
+{
+    struct dispatch_request scans = photograph, other = photograph;
+    struct dispatch_charge charges[9];
+    scans.kind = DISPATCH_PROGRESSIVE;
+    scans.pixels = 50000000; /* slow on a core */
+    scans.device_bytes = other.device_bytes = 100 * MIB;
+    open_alone(1, GIB);
+    for (size_t i = 0; i < COUNT_OF(charges); i++) {
+        charges[i] = sent_at(scans, NS_PER_S);
+        assert_int_equal(charges[i].on_device, i < 7);
+    }
+    struct dispatch_charge beside = sent_at(other, NS_PER_S);
+    assert_true(beside.on_device);
+    dispatch_end(&alone, &beside, -1, NS_PER_S);
+    for (size_t i = 0; i < COUNT_OF(charges); i++)
+        dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+    dispatch_close(&alone);
+}
+
+/* The daemon holds more and more of them, until they take 13 GiB, or five eighths of less. */
+TEST(progressive_files_are_held_by_memory)
+{
+    static const struct {
+        size_t room, ahead;
+    } rows[] = {{64 * GIB, 133}, {8 * GIB, 51}};
+    static struct dispatch_charge charges[160];
+    struct dispatch_request scans = photograph;
+    scans.kind = DISPATCH_PROGRESSIVE;
+    scans.rule = DISPATCH_TO_DEVICE;
+    scans.device_bytes = 100 * MIB;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_alone(1, rows[i].room);
+        for (size_t j = 0; j < COUNT_OF(charges); j++) {
+            charges[j] = sent_at(scans, NS_PER_S);
+            size_t ahead = dispatch_ahead(&alone, NS_PER_S);
+            assert_in_range(ahead, (j < rows[i].ahead ? j + 1 : rows[i].ahead) - 1,
+                            j < rows[i].ahead ? j + 1 : rows[i].ahead);
+        }
+        for (size_t j = 0; j < COUNT_OF(charges); j++)
+            dispatch_end(&alone, &charges[j], -1, NS_PER_S);
+        memset(charges, 0, sizeof charges);
+        dispatch_close(&alone);
+    }
+}
+
 /* Cores would decode these files first, but have heap for two of them. */
 TEST(heap_bounds_the_cores)
 {
