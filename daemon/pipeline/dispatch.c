@@ -8,12 +8,13 @@
 /* The most sequential JPEGs among the jobs that are sent to one device: a batch for each of two
  * streams. More would only take memory. */
 #define INFLIGHT_SEQUENTIAL 32
-/* Progressive JPEGs on a device together need at most about this memory before the daemon stops to
- * fetch more: an H200 decodes these 400 photographs of 8 megapixels as fast as more, or a thousand
- * small images. A smaller device gets a part of its memory, in eighths. It never gets progressive
- * JPEGs for more than the second part, so that other jobs find memory. */
-#define SCANS_BYTES_ENOUGH   (13 * GIB)
-#define SCANS_EIGHTHS_ENOUGH 5
+/* The memory of the progressive JPEGs on one device. When they have enough, the daemon does not
+ * fetch more jobs because of them: an H200 decodes 400 photographs of 8 megapixels as fast as more,
+ * and half of these are jobs that it fetches anyway. Beyond the maximum, the cores get them. A
+ * small device gives them some eighths of its memory, and has the rest for other jobs. */
+#define SCANS_BYTES_ENOUGH   (9 * GIB)
+#define SCANS_EIGHTHS_ENOUGH 4
+#define SCANS_BYTES_MAX      (15 * GIB)
 #define SCANS_EIGHTHS_MAX    6
 
 /* The reference times, in nanoseconds, are those of an H200 and of a core beside it
@@ -98,9 +99,10 @@ static double slowdown_of(const struct dispatch_backlog *backlog, uint64_t now_n
                                                                : backlog->rate.slowdown;
 }
 
-static int64_t part_of_room(const struct dispatch_device *device, int eighths)
+static int64_t scans_bytes(const struct dispatch_device *device, int eighths, uint64_t most)
 {
-    return device->room_bytes / 8 * eighths;
+    int64_t part = device->room_bytes / 8 * eighths;
+    return part < (int64_t)most ? part : (int64_t)most;
 }
 
 static bool has_room(const struct dispatch_device *device, const struct dispatch_request *request)
@@ -109,7 +111,7 @@ static bool has_room(const struct dispatch_device *device, const struct dispatch
     int64_t of_kind = device->backlog[request->kind].bytes;
     return device->bytes + bytes <= device->room_bytes &&
            (request->kind != DISPATCH_PROGRESSIVE ||
-            of_kind + bytes <= part_of_room(device, SCANS_EIGHTHS_MAX));
+            of_kind + bytes <= scans_bytes(device, SCANS_EIGHTHS_MAX, SCANS_BYTES_MAX));
 }
 
 /* When the device ends the job. */
@@ -365,9 +367,7 @@ void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, dou
 static int64_t useful_scans(const struct dispatch_device *device)
 {
     const struct dispatch_backlog *backlog = &device->backlog[DISPATCH_PROGRESSIVE];
-    int64_t enough = part_of_room(device, SCANS_EIGHTHS_ENOUGH);
-    if (enough > (int64_t)SCANS_BYTES_ENOUGH)
-        enough = (int64_t)SCANS_BYTES_ENOUGH;
+    int64_t enough = scans_bytes(device, SCANS_EIGHTHS_ENOUGH, SCANS_BYTES_ENOUGH);
     return backlog->bytes <= enough
                ? backlog->jobs
                : (int64_t)((double)backlog->jobs * (double)enough / (double)backlog->bytes);

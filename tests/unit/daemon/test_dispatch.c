@@ -159,12 +159,12 @@ TEST(progressive_files_leave_memory_to_others)
     dispatch_close(&alone);
 }
 
-/* The daemon holds more and more of them, until they take 13 GiB, or five eighths of less. */
+/* The daemon holds more and more of them, until they take 9 GiB, or half of less. */
 TEST(progressive_files_are_held_by_memory)
 {
     static const struct {
         size_t room, ahead;
-    } rows[] = {{64 * GIB, 133}, {8 * GIB, 51}};
+    } rows[] = {{64 * GIB, 92}, {8 * GIB, 40}};
     static struct dispatch_charge charges[160];
     struct dispatch_request scans = photograph;
     scans.kind = DISPATCH_PROGRESSIVE;
