@@ -113,7 +113,7 @@ struct rig_file {
     struct jpeg_frame frame;
     bool taken; /* by the host part */
     size_t work_bytes;
-    uint32_t verdict, plane_count;
+    uint32_t verdict, ended, plane_count;
     struct jpeg_plane planes[JPEG_COMPONENTS_MAX];
     uint8_t *file, *work; /* on the device */
 };
@@ -164,7 +164,7 @@ struct rig_batch {
     struct jpeg_progressive_batch batch;
     uint8_t *memory, *host; /* the same bytes on the device and on the host */
     size_t bytes, descriptor_bytes;
-    uint8_t *descriptors, *verdicts; /* on the device */
+    uint8_t *descriptors, *verdicts; /* on the device; verdicts: and then the words `ended` */
 };
 
 static void rig_read_frames(struct codec_context *context, struct rig_batch *batch)
@@ -208,9 +208,11 @@ static void rig_place(struct rig_batch *batch, uint8_t *base)
             NULL,         NULL};
     }
     batch->descriptors = base + rig_part(&at, batch->descriptor_bytes);
-    batch->verdicts = base + rig_part(&at, batch->taken * sizeof(uint32_t));
-    for (uint32_t i = 0; i < batch->taken; i++)
+    batch->verdicts = base + rig_part(&at, 2 * batch->taken * sizeof(uint32_t));
+    for (uint32_t i = 0; i < batch->taken; i++) {
         batch->images[i].verdict = (uint32_t *)(void *)batch->verdicts + i;
+        batch->images[i].ended = batch->images[i].verdict + batch->taken;
+    }
     batch->bytes = at;
 }
 
@@ -263,9 +265,11 @@ static void rig_launch(struct rig_batch *batch, cudaStream_t stream)
 static void rig_download(struct rig_batch *batch)
 {
     rig_copy(batch->host, batch->memory, batch->bytes, cudaMemcpyDeviceToHost);
-    for (uint32_t i = 0; i < batch->taken; i++)
-        memcpy(&batch->of_image[i]->verdict,
-               batch->host + (batch->verdicts - batch->memory) + 4 * i, sizeof(uint32_t));
+    const uint8_t *verdicts = batch->host + (batch->verdicts - batch->memory);
+    for (uint32_t i = 0; i < batch->taken; i++) {
+        memcpy(&batch->of_image[i]->verdict, verdicts + 4 * i, sizeof(uint32_t));
+        memcpy(&batch->of_image[i]->ended, verdicts + 4 * (batch->taken + i), sizeof(uint32_t));
+    }
 }
 
 static const uint8_t *rig_host(const struct rig_batch *batch, const void *device)
@@ -298,7 +302,7 @@ static bool rig_all_guards_hold(const struct rig_batch *batch)
                 memcmp(rig_host(batch, file->file), file->bytes, file->length) == 0 &&
                 rig_guards_hold(batch, file->work, file->work_bytes);
     }
-    return hold && rig_guards_hold(batch, batch->verdicts, batch->taken * sizeof(uint32_t));
+    return hold && rig_guards_hold(batch, batch->verdicts, 2 * batch->taken * sizeof(uint32_t));
 }
 
 static bool rig_coefficients_equal(const struct rig_batch *batch, const struct rig_file *file,

@@ -51,6 +51,7 @@ static void check_file(const struct rig_batch *batch, const struct rig_file *fil
     struct rig_reference reference;
     bool valid = rig_read_reference(file->bytes, file->length, &reference);
     bool decoded = file->taken && file->verdict == JPEG_SCANS_COMPLETE;
+    assert_true(!file->taken || file->ended == 1);
     if (intact && !decoded)
         fail_msg("declined: taken %d, verdict %u", file->taken, file->verdict);
     if (decoded) {
