@@ -183,6 +183,7 @@ void cuda_queue_expire(struct cuda_device *device, uint64_t now_ns)
 
 void cuda_queue_after_scans(struct cuda_device *device, struct engine_task *task, uint64_t now_ns)
 {
+    task->submitted_ns = now_ns; /* it waits again, and not longer than others */
     if (task->error.status != STATUS_OK)
         finish(device, task);
     else if (cuda_task_is_late(task, now_ns))
