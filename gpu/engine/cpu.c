@@ -32,44 +32,104 @@ static void cpu_release(struct engine *engine, struct engine_memory *memory)
     pool_give(engine->pinned, &memory->pinned_block);
 }
 
-static void run_pass(const struct pass *pass, const struct plan *plan,
-                     const struct pass_buffers *buffers, uint64_t deadline_ns)
+/* A pass leads at most one other. */
+#define CALLS_LED_MAX   2
+#define JOINT_CALLS_MAX 16
+
+/* Passes that run together. */
+struct joint_calls {
+    const struct plan *plan;
+    struct pass_buffers buffers;
+    uint64_t deadline_ns;
+    uint32_t count;
+    struct pass passes[JOINT_CALLS_MAX]; /* with the deadline, and bound to their constants */
+    struct pass_call calls[JOINT_CALLS_MAX];
+};
+
+static void add_call(struct joint_calls *joint, const struct pass *pass)
 {
-    struct pass own, bound;
-    if (pass->deferred)
-        return;
-    struct image from = pass_from(pass, buffers);
-    struct image to = pass_to(pass, buffers);
-    own = *pass;
-    own.deadline_ns = deadline_ns;
-    pass->type->cpu(pass_bind(&own, plan, buffers, &bound), &from, &to,
-                    pass_address(buffers, pass->work_place));
+    struct pass *own = &joint->passes[joint->count];
+    if (pass_bind(pass, joint->plan, &joint->buffers, own) == pass)
+        *own = *pass;
+    own->deadline_ns = joint->deadline_ns;
+    joint->calls[joint->count++] =
+        (struct pass_call){own, pass_from(pass, &joint->buffers), pass_to(pass, &joint->buffers),
+                           pass_address(&joint->buffers, pass->work_place)};
 }
 
-static bool is_late(const struct engine_task *task, uint64_t now_ns)
+/* Adds a pass of the variant, and the passes that it leads. Returns the index of the next one. */
+static uint32_t add_calls(struct joint_calls *joint, const struct plan_variant *variant,
+                          uint32_t index)
 {
-    return task->deadline_ns && now_ns > task->deadline_ns;
+    do {
+        if (!variant->passes[index].deferred)
+            add_call(joint, &variant->passes[index]);
+    } while (variant->passes[index++].leads);
+    return index;
+}
+
+static void run_calls(struct joint_calls *joint)
+{
+    const struct pass_call *first = &joint->calls[0];
+    if (joint->count > 0 && first->pass->type->cpu_joint)
+        first->pass->type->cpu_joint(first, joint->count);
+    else if (joint->count > 0)
+        first->pass->type->cpu(first->pass, &first->from, &first->to, first->work);
+    joint->count = 0;
+}
+
+/* Runs the first joint passes of all variants. next: receives the index of each variant's next
+ * pass. */
+static void run_joint(struct joint_calls *joint, uint32_t next[JOB_OUTPUTS_MAX])
+{
+    for (uint32_t v = 0; v < joint->plan->variant_count; v++) {
+        const struct plan_variant *variant = &joint->plan->variants[v];
+        next[v] = variant->joint > 0 ? add_calls(joint, variant, 0) : 0;
+        if (joint->count + CALLS_LED_MAX > JOINT_CALLS_MAX)
+            run_calls(joint);
+    }
+    run_calls(joint);
+}
+
+/* Sets the task's error if the deadline has passed at a pass. */
+static void check_deadline(struct engine_task *task, const struct plan_variant *variant,
+                           uint32_t index, uint64_t now_ns)
+{
+    if (task->deadline_ns && now_ns > task->deadline_ns && !task->error.status)
+        error_set(&task->error, STATUS_TIMEOUT, "the deadline passed at %s, pass %u of %u",
+                  variant->passes[index].type->name, index + 1, variant->pass_count);
 }
 
 void engine_run_here(struct engine_task *task)
 {
     const struct plan *plan = task->plan;
     const struct engine_memory *memory = task->memory;
-    struct pass_buffers buffers = {memory->input, memory->output, memory->scratch};
-    uint64_t start_ns = clock_now_ns(), now_ns = start_ns;
+    struct joint_calls joint;
+    uint32_t next[JOB_OUTPUTS_MAX];
+    uint64_t start_ns = clock_now_ns(), now_ns;
 
+    joint.plan = plan;
+    joint.buffers = (struct pass_buffers){memory->input, memory->output, memory->scratch};
+    joint.deadline_ns = task->deadline_ns;
+    joint.count = 0;
     task->error.status = STATUS_OK;
     task->suspect = false;
+    run_joint(&joint, next);
+    now_ns = clock_now_ns();
     for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
         const struct plan_variant *variant = &plan->variants[v];
-        for (uint32_t p = 0; p < variant->pass_count && !task->error.status; p++) {
-            if (!is_late(task, now_ns)) {
-                run_pass(&variant->passes[p], plan, &buffers, task->deadline_ns);
+        uint32_t p = 0;
+        while (p < variant->pass_count && !task->error.status) {
+            uint32_t first = p;
+            check_deadline(task, variant, first, now_ns);
+            if (p < next[v]) {
+                p = next[v];
+            } else if (!task->error.status) {
+                p = add_calls(&joint, variant, p);
+                run_calls(&joint);
                 now_ns = clock_now_ns();
+                check_deadline(task, variant, first, now_ns);
             }
-            if (is_late(task, now_ns))
-                error_set(&task->error, STATUS_TIMEOUT, "the deadline passed at %s, pass %u of %u",
-                          variant->passes[p].type->name, p + 1, variant->pass_count);
         }
     }
     task->h2d_ms = task->d2h_ms = 0;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "gpu/ops/resample_strips.h"
+
 /* Bytes of a row of the result that resample_y sums together, so that the sums stay in the L1
  * cache. */
 #define SUMS 1024
@@ -147,22 +149,31 @@ static void divide_row(uint8_t *pixels, size_t width)
     }
 }
 
-size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps)
+static size_t plain_x_bytes(uint32_t width, uint32_t channels, uint32_t taps)
 {
     size_t row_bytes = (size_t)width * channels;
     return ((row_bytes + TILE - 1) / TILE * TILE + (size_t)taps * channels) * LANES *
            sizeof(int32_t);
 }
 
+size_t resample_x_work_bytes(const struct resample *x, struct pass_shape from, uint32_t outputs)
+{
+    size_t plain = plain_x_bytes(from.width, from.channels, x->taps);
+    size_t strips = resample_strips_x_bytes(x, from, outputs);
+    return plain > strips ? plain : strips;
+}
+
 PASS_LOOP(resample_x_cpu)
 {
+    if (resample_strips(&(struct pass_call){pass, *from, *to, work}, 1))
+        return;
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->width;
     int32_t *columns = (int32_t *)work;
     size_t row_bytes = (size_t)from->width * from->channels;
     /* The last pixels may read beyond the row, with weights of 0, so the rest must be defined. */
     size_t used = row_bytes * LANES * sizeof(*columns);
-    memset(work + used, 0, pass->work_bytes - used);
+    memset(work + used, 0, plain_x_bytes(from->width, from->channels, resample->taps) - used);
     for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y += LANES) {
         const uint8_t *rows[LANES];
         for (uint32_t r = 0; r < LANES; r++) {
@@ -178,12 +189,20 @@ PASS_LOOP(resample_x_cpu)
     }
 }
 
+static void resample_joint(const struct pass_call *calls, uint32_t count)
+{
+    if (resample_strips(calls, count))
+        return;
+    for (const struct pass_call *call = calls; call < calls + count; call++)
+        call->pass->type->cpu(call->pass, &call->from, &call->to, call->work);
+}
+
 pass_cuda_many resample_x_cuda;
 pass_cuda_many resample_y_cuda;
 pass_cuda pick_cuda;
 
 const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
-                                          PASS_CUDA_JOINT(resample_x_cuda)};
+                                          PASS_JOINT(resample_joint, resample_x_cuda)};
 
 /* ---- down the columns ---- */
 
@@ -253,6 +272,8 @@ static void sum_columns(const struct image *from, const struct resample *resampl
 
 PASS_LOOP(resample_y_cpu)
 {
+    if (resample_strips(&(struct pass_call){pass, *from, *to, work}, 1))
+        return;
     const struct resample *resample = (const struct resample *)pass->params;
     const int32_t *first = (const int32_t *)pass->constants, *weights = first + to->height;
     size_t row_bytes = (size_t)to->width * to->channels;
@@ -268,7 +289,7 @@ PASS_LOOP(resample_y_cpu)
 }
 
 const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
-                                          PASS_CUDA_JOINT(resample_y_cuda)};
+                                          PASS_JOINT(resample_joint, resample_y_cuda)};
 
 /* ---- the nearest pixel ---- */
 

@@ -25,6 +25,8 @@ struct resample {
     uint32_t taps;
     uint32_t reach;      /* the most weights of a pixel of the result that are not padding */
     uint32_t skip;       /* resample_x: rows at the top of the source that are not needed */
+    uint32_t ring;       /* resample_x on the CPU: see resample_strips.h; 0: without resample_y */
+    uint8_t down;        /* resample_y: down the columns */
     uint8_t premultiply; /* this is the first pass of an RGBA image */
     uint8_t divide;      /* this is the last pass of an RGBA image */
 };
@@ -65,5 +67,5 @@ enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) M
  * `side`. Appends no pass if the image is not larger. */
 enum status resize_within(struct chain *chain, uint32_t side) MUST_CHECK;
 
-/* Bytes of work space that pass_resample_x needs, for a source of this width. */
-size_t resample_x_work_bytes(uint32_t width, uint32_t channels, uint32_t taps);
+/* Bytes of work space that pass_resample_x needs, without those of a pass that it leads. */
+size_t resample_x_work_bytes(const struct resample *x, struct pass_shape from, uint32_t outputs);

@@ -13,6 +13,7 @@
 #include "gpu/ops/attention.h"
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pad.h"
+#include "gpu/ops/resample_strips.h"
 #include "gpu/plan/op.h"
 
 enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN };
@@ -338,16 +339,17 @@ static enum status add_resample(struct chain *chain, const struct pass_type *typ
                                 const struct axis *axis, struct pass_shape to,
                                 struct resample *resample)
 {
-    uint32_t width = chain->shape.width, channels = chain->shape.channels;
+    struct pass_shape from = chain->shape;
     resample->scale = axis_scale(axis);
+    resample->down = type == &pass_resample_y;
     resample->reach = axis_reach(axis);
     resample->taps =
         (resample->reach + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
     size_t bytes = (size_t)axis->outputs * (1 + (size_t)resample->taps) * sizeof(int32_t);
     struct resample_params params = {*resample, *axis};
     struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
-    if (type == &pass_resample_x)
-        pass->work_bytes = resample_x_work_bytes(width, channels, resample->taps);
+    pass->work_bytes = resample->down ? resample_strips_y_bytes(resample->reach, axis->outputs)
+                                      : resample_x_work_bytes(resample, from, axis->outputs);
     return chain_constants(chain, pass, bytes, resample_fill);
 }
 
@@ -369,6 +371,13 @@ static enum status add_columns_first(struct chain *chain, const struct axis *x,
     return status ? status : add_resample(chain, &pass_resample_x, x, to, &last);
 }
 
+/* Lets a pass along rows run together with the pass for the columns, which comes next. */
+static void lead_columns(struct pass *pass, const struct axis *y)
+{
+    pass->leads = true;
+    pass->work_bytes += resample_strips_y_bytes(axis_reach(y), y->outputs);
+}
+
 /* Appends the passes. The width is changed before the height, unless the image is very tall. A side
  * that does not change needs no pass. */
 static enum status add_filtered(struct chain *chain, struct axis *x, struct axis *y)
@@ -384,7 +393,11 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
         struct resample resample = {.skip = y->origin, .premultiply = alpha,
                                     .divide = alpha && !down};
         struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
+        if (down)
+            resample.ring = resample_strips_ring(axis_reach(y), x->outputs, to.channels);
         status = add_resample(chain, &pass_resample_x, x, to, &resample);
+        if (resample.ring > 0)
+            lead_columns(&chain->passes[chain->count - 1], y);
         y->origin = 0;
     }
     if (down && !status) {

@@ -32,6 +32,7 @@ enum slot {
 struct scratch {
     size_t bytes[SLOTS];
     uint32_t stacked, left;  /* images in the stack, and images not yet laid out */
+    size_t joint_work;       /* bytes of WORK for joint passes, which need it at the same time */
     size_t stacked_values;   /* start of the stacked values in the output buffer */
 };
 
@@ -48,8 +49,13 @@ static void choose_slots(const struct plan_variant *variant, struct scratch *scr
     for (uint32_t p = 0; p < variant->pass_count; p++) {
         struct pass *pass = &variant->passes[p];
         size_t bytes = buffer_align(pass_shape_bytes(pass->to));
-        if (!pass->values)
+        if (p < variant->joint) {
+            pass->work_place.offset = scratch->joint_work; /* until slot_place is known */
+            scratch->joint_work += buffer_align(pass->work_bytes);
+            grow_slot(scratch, SLOT_WORK, scratch->joint_work);
+        } else if (!pass->values) {
             grow_slot(scratch, SLOT_WORK, buffer_align(pass->work_bytes));
+        }
         if (pass->looks) {
             aside = 0; /* a pass that looks may end a branch */
             continue;
@@ -178,7 +184,9 @@ static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
         if (pass->slot == SLOT_JOINT)
             place.offset += pass->to_place.offset;
         pass->to_place = place;
+        size_t work_at = pass->work_place.offset;
         pass->work_place = slot_place(scratch, SLOT_WORK);
+        pass->work_place.offset += work_at;
         if (pass->stacked)
             lay_out_stacked(plan, pass, scratch);
         else if (pass->values)

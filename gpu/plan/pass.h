@@ -25,7 +25,8 @@
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
  * passes have the same type and small images (pass_cuda_many). One launch can also run passes of
  * several variants of a task, with images of any size: the joint passes (plan_variant.joint) at the
- * start of their chains. So they read the source together.
+ * start of their chains. So they read the source together. The CPU engine also runs them together,
+ * and a pass with the next pass of its chain (pass.leads).
  */
 #pragma once
 
@@ -80,6 +81,11 @@ typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
 /* A pass on an image with more pixels gets its own launch: it runs longer than a launch takes. */
 #define PASS_SHARED_PIXELS (1u << 20)
 
+/* Runs passes of one or several chains on the CPU. A pass that `leads` is followed by the next pass
+ * of its chain; otherwise the passes do not depend on each other. The image between two passes need
+ * not be written. */
+typedef void pass_cpu_joint(const struct pass_call *calls, uint32_t count);
+
 /* Converts the values in the work space, in host memory, to JSON. NULL: out of memory. */
 typedef cJSON *pass_values(const struct pass *pass, const uint8_t *work);
 /* Writes the tables of a pass, which depend only on its params, to zeroed memory. */
@@ -93,18 +99,19 @@ struct pass_type {
     pass_cuda *cuda;
     pass_cuda_many *cuda_many;
     size_t shared_params; /* for cuda_many, in bytes: see there */
-    bool joint; /* has cuda_many, and can run jointly at the start of a chain: see above */
+    pass_cpu_joint *cpu_joint; /* NULL: cannot run jointly at the start of a chain: see above. Not
+                                  NULL: has cuda_many, too. */
 };
 
 /* The last members of a pass_type's initializer. */
 #ifdef GPUIMGD_CUDA
-#define PASS_CUDA(function)             function, NULL, 0, false
-#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes, false
-#define PASS_CUDA_JOINT(function)       NULL, function, 0, true
+#define PASS_CUDA(function)             function, NULL, 0, NULL
+#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes, NULL
+#define PASS_JOINT(cpu_joint, function) NULL, function, 0, cpu_joint
 #else
-#define PASS_CUDA(function)             NULL, NULL, 0, false
-#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes, false
-#define PASS_CUDA_JOINT(function)       NULL, NULL, 0, true
+#define PASS_CUDA(function)             NULL, NULL, 0, NULL
+#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes, NULL
+#define PASS_JOINT(cpu_joint, function) NULL, NULL, 0, cpu_joint
 #endif
 
 struct pass_shape {
@@ -145,6 +152,7 @@ struct pass {
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
     bool looks;          /* writes no image, only its work space; `to` equals `from` */
+    bool leads;          /* type->cpu_joint runs it together with the next pass */
     bool aside;          /* belongs to a branch */
     bool stacked;        /* a final pass of a branch whose image is in the stack: see above */
     bool deferred;       /* does nothing: the plan's last stacked pass writes this pass's values to

@@ -236,7 +236,7 @@ static uint32_t count_joint(const struct plan_variant *variant, size_t *bytes)
     uint32_t count = 0;
     *bytes = 0;
     for (const struct pass *pass = variant->passes;
-         count < variant->pass_count && pass->type->joint && !pass->aside; pass++)
+         count < variant->pass_count && pass->type->cpu_joint && !pass->aside; pass++)
         if (++count < variant->pass_count || variant->no_picture)
             *bytes += buffer_align(pass_shape_bytes(pass->to));
     return count;
