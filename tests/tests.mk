@@ -148,9 +148,10 @@ $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
 # Profilers show the lines of these kernels.
 $(O)/tests/bench/%.cu.o: private NVCCFLAGS_ALL += -lineinfo
 
+$(O)/tests/bench/bench_gpu: $(O)/tests/bench/resizes.o
 # bench_gpu also times single copies and kernels.
 ifeq ($(HAVE_CUDA),yes)
-$(O)/tests/bench/bench_gpu: $(O)/tests/bench/gpu_resize.o $(patsubst %.cu,$(O)/%.cu.o,$(wildcard tests/bench/*.cu))
+$(O)/tests/bench/bench_gpu: $(patsubst %.cu,$(O)/%.cu.o,$(wildcard tests/bench/*.cu))
 JPEG_BENCH = $(patsubst %,$(O)/tests/bench/jpeg_%.o,photos flow)
 $(JPEG_BENCH): private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
 $(O)/tests/bench/bench_jpeg: $(JPEG_BENCH)

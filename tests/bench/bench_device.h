@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+struct engine;
+
 struct device_rates {
     double h2d, d2h;             /* GB/s, pinned, one direction at a time */
     double both;                 /* each direction, both at the same time */
@@ -33,9 +35,11 @@ double bench_device_copy_s(size_t bytes, bool lanes);
 /* bench_reads.cu: prints what reads of a table cost by the table's memory and the pattern of the
  * addresses. Returns 0, or a negative number. */
 int bench_reads(void);
-/* gpu_resize.c: prints the times of resizing to one or several sizes. Returns 0, or a negative
+/* resizes.c: prints the times of resizing to one or several sizes. Returns 0, or a negative
  * number. copy: device to device, in GB/s. */
 int bench_resize(double copy);
+/* resizes.c: the same on the CPU engine, on the calling thread. */
+int bench_resize_cpu(struct engine *engine);
 #ifdef __cplusplus
 }
 #endif

@@ -12,7 +12,8 @@
  *   3. The cost of a small job for the device's thread.
  *   4. Each kernel against the device's copy rate. The image is as smooth as a photograph; another
  *      column has noise, which causes bank conflicts in table lookups from shared memory.
- *   5. Resizing to one and to several sizes.
+ *   5. Resizing to one and to several sizes; `cpu WIDTHxHEIGHT resize`: only this table, for the
+ *      CPU engine.
  *   6. Reads of a table in constant, shared and global memory.
  *
  * Table 4 has columns for one stream and for four streams in turn, and "alike" for a single copy of
@@ -335,6 +336,8 @@ static void bench_cpu(const char *name)
                mpixels() / best_s * 1e-3 * bytes_a_pixel(load));
         engine_release(engine, &memory);
     }
+    if (strstr("resize", name) && bench_resize_cpu(engine) < 0)
+        exit(1);
     engine_close(engine);
 }
 
