@@ -40,13 +40,16 @@ trap 'exit 130' INT TERM
 
 # Runs one test and prints its report. Writes N.counts, N.skips and N.failures.
 run_one() { # N name command...
-    local name=$2 at=$scratch/$1 start=$SECONDS child status ok not_ok skip cuda=0
+    local name=$2 at=$scratch/$1 start=$SECONDS child status ok not_ok skip cuda=0 cpu
     shift 2
     timeout "${GPUIMGD_TEST_TIMEOUT:-300}" "$@" >"$at.log" 2>"$at.err" </dev/null &
     child=$!
     trap 'kill $child' TERM
     wait $child
     status=$?
+    # Seconds of CPU of the program, and of those processes that it waited for.
+    times >"$at.times"
+    cpu=$(awk -F'[ms ]+' 'NR == 2 { printf "%.1f", $1 * 60 + $2 + $3 * 60 + $4 }' "$at.times")
     ok=$(grep -E '^ok\b' "$at.log" | grep -vc '# SKIP')
     not_ok=$(grep -E '^not ok\b' "$at.log" | grep -vc '# SKIP')
     skip=$(grep -cE '^(not )?ok\b.*# SKIP' "$at.log")
@@ -70,7 +73,7 @@ run_one() { # N name command...
         printf '%-44s %4d ok' "$name" "$ok"
         [ "$not_ok" -gt 0 ] && printf ', %d FAILED' "$not_ok"
         [ "$skip" -gt 0 ] && printf ', %d skipped' "$skip"
-        printf '  (%d s)\n' $((SECONDS - start))
+        printf '  (%d s, CPU %s s)\n' $((SECONDS - start)) "$cpu"
         if [ "$not_ok" -gt 0 ]; then
             sed 's/^/    | /' "$at.log" | tail -60
             sed 's/^/    ! /' "$at.err" | tail -60
