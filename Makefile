@@ -131,14 +131,15 @@ LDLIBS_ALL = $(LDFLAGS_ALL) $(LDLIBS_LIBS) -lm -pthread $(LDLIBS)
 LDLIBS_CTL = $(LDFLAGS_ALL) $(shell $(PKG_CONFIG) --libs libuv hiredis libcjson $(filter openssl,$(LIBS))) \
              -lm -pthread $(LDLIBS)
 
-# $(call compile,FLAGS) and $(call link,LIBRARIES): recipes of an object and of a program.
+# $(call compile,FLAGS) and $(call link,LIBRARIES): recipes of an object and of a program. Objects come
+# before the archives that have what they need.
 define compile
 @mkdir -p $(@D)
 $(call say,CC)$(CC) $(CPPFLAGS_ALL) $(1) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 endef
 define link
 @mkdir -p $(@D)
-$(call say,LD)$(CC) -o $@ $^ $(1)
+$(call say,LD)$(CC) -o $@ $(filter-out %.a,$^) $(filter %.a,$^) $(1)
 endef
 
 ifeq ($(HAVE_CUDA),yes)

@@ -2,6 +2,11 @@
 # includes it. A line `## TARGET: TEXT` describes a target.
 
 TEST_LIB = $(patsubst %.c,$(O)/%.o,$(wildcard tests/fixtures/*.c tests/fixtures/*/*.c))
+# Archives of objects: a program of tests is linked with those that it uses. To link all objects takes
+# ten times as long. environment.o is always linked, for its constructors.
+FIXTURES    = $(O)/tests/fixtures/environment.o $(O)/tests/fixtures.a
+KIT         = $(FIXTURES) $(O)/tests/library.a
+KIT_STANDIN = $(FIXTURES) $(O)/tests/standin.a
 TESTS    = $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/*/test_*.c tests/e2e/test_*.c \
              tests/scale/test_*.c)))
 FUZZ_LIB = $(patsubst %.c,$(O)/%.o,$(filter-out $(wildcard tests/fuzz/fuzz_*.c) tests/fuzz/replay.c,\
@@ -18,10 +23,19 @@ $(O)/tests/%.o $(O)/tests/%.so: private COUNT =
 # cmocka passes each test a state that most do not use.
 $(O)/tests/%.o: private WARNINGS += -Wno-unused-parameter
 
+define archive
+@mkdir -p $(@D)
+$(call say,AR)rm -f $@; $(AR) rcsT $@ $^
+endef
+$(O)/tests/fixtures.a: $(filter-out %/environment.o,$(TEST_LIB))
+	$(archive)
+$(O)/tests/library.a: $(LIBRARY)
+	$(archive)
+
 link_test = $(call link,$(LDLIBS_CMOCKA) $(LDLIBS_ALL))
-$(O)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(LIBRARY)
+$(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)
-$(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(LIBRARY)
+$(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
 # The references of the AVIF tests, and the sources of their files.
@@ -65,7 +79,7 @@ $(O)/tests/faults/%.so: tests/faults/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(CPPFLAGS_ALL) $(filter-out $(SANITIZE),$(CFLAGS_ALL)) -fPIC -shared -MMD -MP -o $@ $< -ldl
 $(O)/tests/unit/queue/test_clock: | $(O)/tests/faults/shim_clock.so
-$(O)/tests/faults/faults: $(FAULTS) $(TEST_LIB) $(LIBRARY) | $(SHIMS)
+$(O)/tests/faults/faults: $(FAULTS) $(KIT) | $(SHIMS)
 	$(link_test)
 
 # ---- the CUDA engine without a device ------------------------------------------------------------
@@ -110,12 +124,13 @@ $(O)/tests/cuda/gpu/ops/%.cu.o: gpu/ops/%.cu $(O)/flags
 $(O)/tests/cuda/simt.o: private CFLAGS_ALL += $(if $(filter tsan,$(VARIANT)),-fno-sanitize=thread)
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	$(call link,$(LDLIBS_ALL))
-$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(TEST_LIB) $(STANDIN_LIB)
+$(O)/tests/standin.a: $(STANDIN_LIB)
+	$(archive)
+$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(KIT_STANDIN)
 	$(link_test)
-$(O)/tests/cuda/test_passes: $(O)/tests/cuda/test_passes.o $(O)/tests/cuda/pass_rig.o $(TEST_LIB) $(HOST_KERNELS) \
-                             $(if $(HOST_KERNELS),$(filter-out %/launchers.o,$(STANDIN_LIB)),$(STANDIN_LIB))
+$(O)/tests/cuda/test_passes: $(O)/tests/cuda/test_passes.o $(O)/tests/cuda/pass_rig.o $(HOST_KERNELS) $(KIT_STANDIN)
 	$(link_test)
-$(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(TEST_LIB) $(STANDIN_LIB)
+$(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%.o $(O)/tests/cuda/jobs.o $(KIT_STANDIN)
 	$(link_test)
 
 # The tests of kernels, which call the CUDA runtime themselves, also run on a device.
@@ -124,7 +139,7 @@ DEVICE_TESTS = $(if $(call have,CUDA),$(patsubst tests/cuda/%.c,$(O)/tests/devic
 $(O)/tests/device/test_passes: $(O)/tests/device/pass_rig.o
 $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	$(call compile,-I$(CUDA_HOME)/include)
-$(DEVICE_TESTS): $(O)/tests/device/%: $(O)/tests/device/%.o $(TEST_LIB) $(LIBRARY)
+$(DEVICE_TESTS): $(O)/tests/device/%: $(O)/tests/device/%.o $(KIT)
 	$(link_test)
 
 # ---- tools ---------------------------------------------------------------------------------------
@@ -139,7 +154,7 @@ $(O)/tests/tools/confine_main.o: | $(O)/tests/tools/system_service.inc
 DEVICE_TOOLS = $(patsubst tests/tools/%_main.c,$(O)/tests/tools/%,$(wildcard tests/tools/*_device_main.c))
 $(DEVICE_TOOLS:%=%_main.o): $(O)/%.o: %.c $(O)/flags
 	$(if $(call have,CUDA),$(call compile,-I$(CUDA_HOME)/include),$(call compile_standin))
-$(DEVICE_TOOLS): $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(TEST_LIB) $(if $(call have,CUDA),$(LIBRARY),$(STANDIN_LIB))
+$(DEVICE_TOOLS): $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(if $(call have,CUDA),$(KIT),$(KIT_STANDIN))
 	$(link_test)
 
 # ---- benchmarks ----------------------------------------------------------------------------------
@@ -173,10 +188,10 @@ $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PN
 # ---- fuzzing -------------------------------------------------------------------------------------
 # Each fuzz target is built twice: with libFuzzer, and as a test that replays its seeds and corpus.
 FUZZ_SECONDS ?= 60
-$(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
+$(FUZZERS): $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(FUZZ_LIB) $(KIT)
 	$(call link,-fsanitize=fuzzer $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay.o \
-                                      $(FUZZ_LIB) $(TEST_LIB) $(LIBRARY)
+                                      $(FUZZ_LIB) $(KIT)
 	$(link_test)
 
 # ---- targets: the tests --------------------------------------------------------------------------
