@@ -120,8 +120,9 @@ $(O)/tests/cuda/gpu/ops/%.cu.o: gpu/ops/%.cu $(O)/flags
 	  -include cuda_runtime.h -D_GNU_SOURCE $(filter-out -O% -std=%,$(CFLAGS)) -ffp-contract=off -fno-strict-aliasing \
 	  -fno-exceptions -fno-rtti -fno-threadsafe-statics -Wall -Wextra -Wno-unknown-pragmas $(HOST_SANITIZE) -MMD -MP -x c++ -c -o $@ $<
 # Instrumented, the functions that switch coroutines would leave frames on ThreadSanitizer's stack,
-# until it overflows.
-$(O)/tests/cuda/simt.o: private CFLAGS_ALL += $(if $(filter tsan,$(VARIANT)),-fno-sanitize=thread)
+# until it overflows; and with AddressSanitizer, kernels would take half as long again.
+SWITCHES = $(if $(filter tsan,$(VARIANT)),-fno-sanitize=thread,$(if $(filter asan,$(VARIANT)),-fno-sanitize=all -O2 -DSIMT_ASAN))
+$(O)/tests/cuda/simt.o: private CFLAGS_ALL += $(SWITCHES)
 $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	$(call link,$(LDLIBS_ALL))
 $(O)/tests/standin.a: $(STANDIN_LIB)

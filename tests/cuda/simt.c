@@ -24,7 +24,7 @@
 #include "tests/cuda/cuda_runtime.h"
 #include "tests/cuda/simt.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(SIMT_ASAN)
 #define ASAN 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -39,6 +39,12 @@
 #define THREADS_MAX 1024
 #define LANES 32
 #define STACK_BYTES (64 * 1024)
+#define STACKS_BYTES ((size_t)THREADS_MAX * STACK_BYTES)
+/* At the end of each stack, for AddressSanitizer. */
+#define GUARD_BYTES 2048
+/* The first frame of a lane is this much lower on its stack than that of the lane before. So those
+ * of a warp are in different sets of the processor's cache. */
+#define LANE_BYTES 128
 /* Of the shared memory before a kernel. On a device, it has what the last kernel left. */
 #define FILL 0xA5
 /* Switches without an open barrier after which the block counts as deadlocked. A thread that waits
@@ -48,8 +54,11 @@
 enum state { RUNS, AT_BLOCK_BARRIER, RETURNED };
 
 struct thread {
+#if defined(__x86_64__)
+    void *stack_pointer; /* of a suspended thread */
+#else
     ucontext_t context;
-    void *stack_pointer; /* of a suspended thread; x86-64 only */
+#endif
     unsigned char *stack;
     enum state state;
 };
@@ -71,7 +80,7 @@ static struct {
     unsigned now;       /* the running thread */
     unsigned long idle;
     uint32_t random; /* state of the generator of the order of threads; 0: a fixed order */
-    unsigned char *shared;
+    unsigned char *shared, *stacks;
     struct thread launcher;
 } simt;
 
@@ -91,22 +100,56 @@ switch_stack(void **save __attribute__((unused)), void *load __attribute__((unus
 }
 #endif
 
-static void switch_thread(struct thread *from, struct thread *to)
+static inline void switch_thread(struct thread *from, struct thread *to)
 {
-#ifdef ASAN
-    void *fake = NULL;
-    bool ends = from->state == RETURNED;
-    __sanitizer_start_switch_fiber(ends ? NULL : &fake, to->stack, STACK_BYTES);
-#endif
 #if defined(__x86_64__)
     switch_stack(&from->stack_pointer, to->stack_pointer);
 #else
     swapcontext(&from->context, &to->context);
 #endif
-#ifdef ASAN
-    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
-#endif
 }
+
+/* AddressSanitizer must know on which stack the code runs. It takes all stacks of a block for one,
+ * because switches would take twice as long if it were told of each. enter_stacks: before the first
+ * thread starts; in_stacks: when it has started; leave_stacks: before the launcher continues;
+ * left_stacks: when it has continued. */
+#ifdef ASAN
+static struct {
+    void *fake;
+    const void *bottom;
+    size_t bytes;
+} of_launcher;
+
+static void enter_stacks(void)
+{
+    __sanitizer_start_switch_fiber(&of_launcher.fake, simt.stacks, STACKS_BYTES);
+}
+static void in_stacks(void)
+{
+    __sanitizer_finish_switch_fiber(NULL, &of_launcher.bottom, &of_launcher.bytes);
+}
+static void leave_stacks(void)
+{
+    __sanitizer_start_switch_fiber(NULL, of_launcher.bottom, of_launcher.bytes);
+}
+static void left_stacks(void)
+{
+    __sanitizer_finish_switch_fiber(of_launcher.fake, NULL, NULL);
+}
+#else
+static void enter_stacks(void)
+{
+}
+static void in_stacks(void)
+{
+}
+static void leave_stacks(void)
+{
+}
+static void left_stacks(void)
+{
+}
+#endif
 
 static struct thread *thread_of(unsigned index) { return &simt.threads[index]; }
 
@@ -156,21 +199,31 @@ static struct thread *next_thread(bool stays)
     return next;
 }
 
-static void switch_away(bool stays)
+static inline void switch_away(bool stays)
 {
-    struct thread *self = thread_of(simt.now), *next = next_thread(stays);
+    struct thread *self = thread_of(simt.now), *next;
+    unsigned index = simt.now + 1;
+    if (stays && !simt.random && index % LANES != 0 && thread_of(index)->state == RUNS &&
+        index < simt.thread_count) {
+        simt.now = index;
+        next = thread_of(index);
+    } else {
+        next = next_thread(stays);
+    }
     if (++simt.idle > IDLE_SWITCHES_MAX || (!next && simt.alive > 0)) {
         fprintf(stderr, "simt: the threads of block %u, %u, %u wait for each other\n",
                 simt.block.x, simt.block.y, simt.block.z);
         abort();
     }
-    if (!next)
+    if (!next) {
         next = &simt.launcher;
+        leave_stacks();
+    }
     if (next != self)
         switch_thread(self, next);
 }
 
-static void yield(void)
+static inline void yield(void)
 {
     switch_away(true);
 }
@@ -179,7 +232,7 @@ static void yield(void)
 
 static struct warp *warp_of(unsigned thread) { return &simt.warps[thread / LANES]; }
 
-static void open_warp(struct warp *warp)
+static inline void open_warp(struct warp *warp)
 {
     if (warp->alive > 0 && warp->arrived == warp->alive) {
         warp->arrived = 0;
@@ -269,9 +322,8 @@ unsigned char *simt_dynamic_shared(void) { return simt.shared; }
 
 static void run_thread(void)
 {
-#ifdef ASAN
-    __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
-#endif
+    if (simt.now == 0)
+        in_stacks();
     simt.kernel(simt.args);
     unsigned self = simt.now;
     thread_of(self)->state = RETURNED;
@@ -285,16 +337,17 @@ static void run_thread(void)
 static void prepare(struct thread *thread)
 {
     thread->state = RUNS;
-    if (!thread->stack)
-        thread->stack = malloc(STACK_BYTES);
+    if (!thread->stack) {
+        thread->stack = simt.stacks + (size_t)(thread - simt.threads) * STACK_BYTES;
 #ifdef ASAN
-    /* The last thread on this stack left its guards: its outermost functions never returned. */
-    __asan_unpoison_memory_region(thread->stack, STACK_BYTES);
+        __asan_poison_memory_region(thread->stack, GUARD_BYTES);
 #endif
+    }
 #if defined(__x86_64__)
     /* The frame that switch_stack pops: six registers and the address of run_thread. At its entry
      * the stack pointer is 8 modulo 16, as after a call. */
-    void **top = (void **)(thread->stack + STACK_BYTES) - 1;
+    size_t lane = (size_t)(thread - simt.threads) % LANES;
+    void **top = (void **)(thread->stack + STACK_BYTES - lane * LANE_BYTES) - 1;
     *--top = (void *)run_thread;
     for (int i = 0; i < 6; i++)
         *--top = NULL;
@@ -322,7 +375,9 @@ static void run_block(size_t shared)
         warp_of(i)->alive++;
     }
     simt.now = 0;
+    enter_stacks();
     switch_thread(&simt.launcher, thread_of(0));
+    left_stacks();
     free(simt.shared);
     simt.shared = NULL;
 }
@@ -344,6 +399,8 @@ static void run_kernel(void *argument)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct launched *launched = argument;
     pthread_mutex_lock(&lock);
+    if (!simt.stacks)
+        simt.stacks = malloc(STACKS_BYTES);
     if (__start_simt_shared)
         memset(__start_simt_shared, FILL, (size_t)(__stop_simt_shared - __start_simt_shared));
     simt.kernel = launched->kernel;
