@@ -19,7 +19,7 @@
 #define FILE_BYTES     (5 * SIDE_ACROSS * SIDE_DOWN)
 /* A WebP for which libwebp halves counters of its statistics. */
 #define LARGE_ACROSS   640
-#define LARGE_DOWN     400
+#define LARGE_DOWN     352
 #define ENCODED_BYTES  (LARGE_ACROSS * LARGE_DOWN)
 #define TRIALS_AT_ONCE 16
 #define TIMEOUT_S      30
@@ -171,32 +171,33 @@ static bool make_png(struct check *check, struct trial *trial, unsigned number)
     return make_file(check, trial, count, &request);
 }
 
-/* As make_jpeg, with every combination of a texture, a quality and a size. Flat images, and those
- * of the highest quality, have one segment. Then come files of limited sizes. The last trial is so
- * large that libwebp halves counters of its statistics. */
+/* As make_jpeg, with every combination of a texture and a quality, and smaller images of every
+ * texture. Flat images, and those of the highest quality, have one segment. Then come files of
+ * limited sizes. The last trial is so large that libwebp halves counters of its statistics. */
 static bool make_webp(struct check *check, struct trial *trial, unsigned number)
 {
     static const char *const names[] = {"mixed", "flat", "smooth", "noise", "grain"};
     static const int qualities[] = {0, 50, 75, 80, 98, 99, 100};
-    static const uint32_t sides[][2] = {{115, 51}, {16, 16}, {33, 64}, {1, 1}, {97, 7}};
+    static const uint32_t sides[][2] = {{115, 51}, {16, 16}, {33, 64}, {1, 1}, {97, 7}, {49, 35}};
     enum {
         textures = 4,
         with_qualities = textures * 7,
-        combinations = with_qualities * 5,
-        limited = combinations + 6,
-        least_bytes = 1000,
-        more_bytes = 600
+        combinations = with_qualities + textures * 4,
+        limited = combinations + 3,
+        least_bytes = 300,
+        more_bytes = 350
     };
-    const uint32_t *side = sides[number < combinations ? number / with_qualities : 0];
     struct image_info *info = &trial->info;
+    bool is_small = number >= with_qualities;
+    unsigned size = is_small ? 1 + (number - with_qualities) / textures : 0;
     if (number > limited)
         return false;
     (void)check;
     *info = (struct image_info){
-        .width = side[0], .height = side[1], .channels = number % 3 == 2 ? 1 : 3};
+        .width = sides[size][0], .height = sides[size][1], .channels = number % 3 == 2 ? 1 : 3};
     trial->decode = (struct decode_request){.eighths = DECODE_EIGHTHS, .as = DECODE_COLOUR};
     trial->encoder.effort = 2;
-    trial->encoder.quality = qualities[number / textures % 7];
+    trial->encoder.quality = qualities[is_small ? number * 3 % 7 : number / textures];
     trial->texture = (enum texture)(number % textures);
     if (number == limited) {
         *info = (struct image_info){.width = LARGE_ACROSS, .height = LARGE_DOWN, .channels = 1};
