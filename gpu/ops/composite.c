@@ -119,9 +119,10 @@ static void composite_fill(const struct pass *pass, uint8_t *constants)
 
 /* ---- the operation ---- */
 
-pass_cuda composite_cuda;
+pass_cuda_many composite_cuda;
 
-static const struct pass_type type = {"composite", composite_cpu, PASS_CUDA(composite_cuda)};
+static const struct pass_type type = {"composite", composite_cpu,
+                                      PASS_CUDA_MANY(composite_cuda, 0)};
 
 static const struct op_param composite_params[] = {
     {OP_PLACE(struct params, input), .need = OP_REQUIRED,
