@@ -117,9 +117,10 @@ PASS_LOOP(blurhash_cpu)
     }
 }
 
-pass_cuda blurhash_cuda;
+pass_cuda_many blurhash_cuda;
 
-static const struct pass_type pass_blurhash = {"blurhash", blurhash_cpu, PASS_CUDA(blurhash_cuda)};
+static const struct pass_type pass_blurhash = {"blurhash", blurhash_cpu,
+                                               PASS_CUDA_MANY(blurhash_cuda, 0)};
 
 /* ---- the text ---- */
 
