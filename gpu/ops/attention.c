@@ -97,10 +97,10 @@ PASS_LOOP(attention_cpu)
                (size_t)to->width * to->channels);
 }
 
-pass_cuda attention_cuda;
+pass_cuda_many attention_cuda;
 
 static const struct pass_type pass_attention = {"attention", attention_cpu,
-                                                PASS_CUDA(attention_cuda)};
+                                                PASS_CUDA_MANY(attention_cuda, 0)};
 
 /* Returns the window's rectangle in the image before it was resized. */
 static cJSON *attention_values(const struct pass *pass, const uint8_t *work)

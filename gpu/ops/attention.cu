@@ -1,9 +1,9 @@
 /*
- * attention.cu - the pass of attention.h: three launches add up the energy of lines, choose the
- * window, and copy it.
+ * attention.cu - the pass of attention.h: four launches clear the sums, add up the energy of lines,
+ * choose the window, and copy it. Small images share launches.
  *
- * In the first launch, each block adds up the energy of 32 columns and 64 rows in shared memory. In
- * the second, one block sums the lines and compares all places of the window.
+ * In the second launch, each block adds up the energy of 32 columns and 64 rows in shared memory.
+ * In the third, one block sums the lines and compares all places of the window.
  */
 #include "gpu/ops/attention.h"
 #include "gpu/ops/launch.cuh"
@@ -14,12 +14,40 @@
 #define CHOOSERS 1024
 #define COPIERS 128
 #define COPIED 4 /* bytes per thread */
+#define CLEARERS    256
 
 struct attention_args : pass_images {
     struct grayscale gray;
     bool down;
     unsigned long long *sums;
 };
+
+struct clear_args {
+    unsigned long long *words;
+    uint32_t count;
+};
+
+struct choose_args {
+    struct attention_work *work;
+    uint32_t length, window;
+};
+
+/* a.width: in bytes. step: the bytes from a line to the next. */
+struct copy_args : pass_images {
+    const struct attention_work *work;
+    size_t step;
+};
+
+template <int N>
+static __global__ void __launch_bounds__(CLEARERS)
+    clear_kernel(const __grid_constant__ several<clear_args, N> all)
+{
+    await_kernel_before();
+    const clear_args &a = several_own(all);
+    uint32_t i = blockIdx.x * CLEARERS + threadIdx.x;
+    if (i < a.count)
+        a.words[i] = 0;
+}
 
 template <int C> SIMT uint8_t gray_at(const attention_args &a, int x, int y)
 {
@@ -45,11 +73,14 @@ template <int C> SIMT uint32_t energy_at(const attention_args &a, int x, int y)
 }
 
 /* a.width, a.height: of the source. */
-template <int C>
+template <int C, int N>
 static __global__ void __launch_bounds__(COLUMNS *THREAD_ROWS)
-    energy_kernel(const __grid_constant__ attention_args a)
+    energy_kernel(const __grid_constant__ several<attention_args, N> all)
 {
     await_kernel_before();
+    if (several_skips(all))
+        return;
+    const attention_args &a = several_own(all);
     __shared__ unsigned lines[ROWS > COLUMNS ? ROWS : COLUMNS];
     int x = blockIdx.x * COLUMNS + threadIdx.x, first = blockIdx.y * ROWS;
     int number = threadIdx.y * COLUMNS + threadIdx.x, count = a.down ? ROWS : COLUMNS;
@@ -93,17 +124,20 @@ SIMT void sum_lines(uint64_t *sums, uint32_t length, uint64_t (*parts)[CHOOSERS]
     __syncthreads();
 }
 
+template <int N>
 static __global__ void __launch_bounds__(CHOOSERS)
-    choose_kernel(struct attention_work *work, uint32_t length, uint32_t window)
+    choose_kernel(const __grid_constant__ several<choose_args, N> all)
 {
     await_kernel_before();
     __shared__ uint64_t parts[2][CHOOSERS];
     __shared__ struct attention_place places[CHOOSERS];
-    uint32_t i = threadIdx.x, room = length - window;
-    sum_lines(work->sums, length, parts);
+    const choose_args &a = several_own(all);
+    uint64_t *sums = a.work->sums;
+    uint32_t i = threadIdx.x, room = a.length - a.window;
+    sum_lines(sums, a.length, parts);
     struct attention_place best = {0, 0};
     for (uint32_t start = i; start <= room; start += CHOOSERS) {
-        struct attention_place place = {work->sums[start + window] - work->sums[start], start};
+        struct attention_place place = {sums[start + a.window] - sums[start], start};
         if (start == i || attention_better(&place, &best, room))
             best = place;
     }
@@ -114,45 +148,100 @@ static __global__ void __launch_bounds__(CHOOSERS)
             places[i] = places[i + step];
     }
     if (i == 0)
-        work->start = places[0].start;
+        a.work->start = places[0].start;
 }
 
+template <int N>
 static __global__ void __launch_bounds__(COPIERS)
-    copy_kernel(pass_images a, bool down, unsigned channels, const struct attention_work *work)
+    copy_kernel(const __grid_constant__ several<copy_args, N> all)
 {
     await_kernel_before();
-    unsigned row_bytes = a.width * channels, y = blockIdx.y;
-    const uint8_t *from = a.from + work->start * (down ? a.from_stride : channels) +
-                          y * a.from_stride;
+    if (several_skips(all))
+        return;
+    const copy_args &a = several_own(all);
+    unsigned y = blockIdx.y;
+    const uint8_t *from = a.from + a.work->start * a.step + y * a.from_stride;
     for (unsigned i = 0; i < COPIED; i++) {
         unsigned x = (blockIdx.x * COPIED + i) * COPIERS + threadIdx.x;
-        if (x < row_bytes)
+        if (x < (unsigned)a.width)
             a.to[y * a.to_stride + x] = from[x];
     }
 }
 
-PASS_LAUNCHER(attention_cuda)
+/* ---- launches ---- */
+
+static const struct attention *attention_of(const struct pass_call &call)
 {
-    const struct attention *own = reinterpret_cast<const struct attention *>(pass->params);
-    struct attention_work *out = reinterpret_cast<struct attention_work *>(work);
-    attention_args args = pass_args<attention_args>(from, from);
-    args.gray = own->gray;
-    args.down = own->down;
-    args.sums = reinterpret_cast<unsigned long long *>(out->sums);
-    cudaError_t error = cudaMemsetAsync(work, 0, pass->work_bytes, stream);
-    if (error != cudaSuccess)
-        return error;
-    dim3 tiles((from->width + COLUMNS - 1) / COLUMNS, (from->height + ROWS - 1) / ROWS);
-    error = by_channels(from->channels, [&](auto c) {
-        return launch_kernel(energy_kernel<c>, tiles, dim3(COLUMNS, THREAD_ROWS), 0, stream, args);
-    });
+    return reinterpret_cast<const struct attention *>(call.pass->params);
+}
+
+static struct attention_work *work_of(const struct pass_call &call)
+{
+    return reinterpret_cast<struct attention_work *>(call.work);
+}
+
+static dim3 describe_clear(const struct pass_call &call, clear_args *args)
+{
+    uint32_t count = (uint32_t)(call.pass->work_bytes / sizeof(uint64_t));
+    *args = {reinterpret_cast<unsigned long long *>(call.work), count};
+    return dim3((count + CLEARERS - 1) / CLEARERS);
+}
+
+static dim3 describe_energy(const struct pass_call &call, attention_args *args)
+{
+    const struct image *from = &call.from;
+    *args = pass_args<attention_args>(from, from);
+    args->gray = attention_of(call)->gray;
+    args->down = attention_of(call)->down;
+    args->sums = reinterpret_cast<unsigned long long *>(work_of(call)->sums);
+    return dim3((from->width + COLUMNS - 1) / COLUMNS, (from->height + ROWS - 1) / ROWS);
+}
+
+static dim3 describe_choice(const struct pass_call &call, choose_args *args)
+{
+    bool down = attention_of(call)->down;
+    *args = {work_of(call), down ? call.from.height : call.from.width,
+             down ? call.to.height : call.to.width};
+    return dim3(1);
+}
+
+static dim3 describe_copy(const struct pass_call &call, copy_args *args)
+{
+    *args = pass_args<copy_args>(&call.from, &call.to);
+    args->width = (int)(call.to.width * call.to.channels);
+    args->work = work_of(call);
+    args->step = attention_of(call)->down ? call.from.stride : call.from.channels;
+    const unsigned bytes = COPIERS * COPIED;
+    return dim3(((unsigned)args->width + bytes - 1) / bytes, call.to.height);
+}
+
+PASS_LAUNCHER_MANY(attention_cuda)
+{
+    cudaError_t error =
+        launch_several<clear_args>(calls, count, describe_clear, [&](const auto &all, dim3 grid) {
+            constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+            return launch_kernel(clear_kernel<n>, grid, CLEARERS, 0, stream, all);
+        });
     if (error == cudaSuccess)
-        error = launch_kernel(choose_kernel, 1, CHOOSERS, 0, stream, out,
-                              own->down ? from->height : from->width,
-                              own->down ? to->height : to->width);
-    if (error != cudaSuccess)
-        return error;
-    dim3 blocks((to->width * to->channels + COPIERS * COPIED - 1) / (COPIERS * COPIED), to->height);
-    return launch_kernel(copy_kernel, blocks, COPIERS, 0, stream, pass_args<pass_images>(from, to),
-                         own->down, to->channels, out);
+        error = launch_several<attention_args>(
+            calls, count, describe_energy, [&](const auto &all, dim3 grid) {
+                constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+                return by_channels(calls->from.channels, [&](auto c) {
+                    return launch_kernel(energy_kernel<c, n>, grid, dim3(COLUMNS, THREAD_ROWS), 0,
+                                         stream, all);
+                });
+            });
+    if (error == cudaSuccess)
+        error = launch_several<choose_args>(
+            calls, count, describe_choice, [&](const auto &all, dim3 grid) {
+                constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+                return launch_kernel(choose_kernel<n>, grid, CHOOSERS, 0, stream, all);
+            });
+    if (error == cudaSuccess)
+        error =
+            launch_several<copy_args>(calls, count, describe_copy, [&](const auto &all, dim3 grid) {
+                constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+                return launch_kernel(copy_kernel<n>, grid, COPIERS, 0, stream, all);
+            });
+    return error;
 }

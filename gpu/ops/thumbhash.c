@@ -14,10 +14,10 @@ PASS_LOOP(thumbhash_cpu)
         memcpy(work + y * row_bytes, from->pixels + y * from->stride, row_bytes);
 }
 
-pass_cuda thumbhash_cuda;
+pass_cuda_many thumbhash_cuda;
 
 static const struct pass_type pass_thumbhash = {"thumbhash", thumbhash_cpu,
-                                                PASS_CUDA(thumbhash_cuda)};
+                                                PASS_CUDA_MANY(thumbhash_cuda, 0)};
 
 /* ---- the hash ----
  *
