@@ -45,6 +45,10 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
  * the shares and reciprocals that it needs, and afterwards the variances.
  */
 
+/* The thread that computes alone loads this many values before it needs them: the compiler does not
+ * move loads before the stores of earlier values. */
+#define OTSU_AHEAD 8
+
 /* a / b, correctly rounded, from the correctly rounded 1 / b, in two steps (P. Markstein,
  * Computation of Elementary Functions on the IBM RISC System/6000 Processor, 1990). This takes a
  * fourth of the time of a division. Operands must not be near overflow or underflow. */
@@ -75,9 +79,13 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     atomicAdd(&moment, (unsigned long long)count * i);
     if (i == 0) {
         double q = 0;
-#pragma unroll 8
-        for (int k = 0; k < HISTOGRAM_BINS; k++)
-            q1[k] = q += share[k];
+        for (int k = 0; k < HISTOGRAM_BINS; k += OTSU_AHEAD) {
+            double shares[OTSU_AHEAD];
+            unrolled_for (int m = 0; m < OTSU_AHEAD; m++)
+                shares[m] = share[k + m];
+            unrolled_for (int m = 0; m < OTSU_AHEAD; m++)
+                q1[k + m] = q += shares[m];
+        }
     }
     __syncthreads();
     bool parted = otsu_parted(q1[i]);
@@ -85,13 +93,20 @@ static __global__ void __launch_bounds__(HISTOGRAM_BINS)
     __syncthreads();
     if (i == 0) {
         double q = 0, mu = 0;
-#pragma unroll 8
-        for (int k = 0; k < HISTOGRAM_BINS; k++) {
-            mu *= q;
-            q = q1[k];
-            double next = divide(mu + part[k], q, over_q1[k]);
-            mu = over_q1[k] > 0 ? next : mu;
-            mu1[k] = mu;
+        for (int k = 0; k < HISTOGRAM_BINS; k += OTSU_AHEAD) {
+            double sums[OTSU_AHEAD], parts[OTSU_AHEAD], overs[OTSU_AHEAD];
+            unrolled_for (int m = 0; m < OTSU_AHEAD; m++) {
+                sums[m] = q1[k + m];
+                parts[m] = part[k + m];
+                overs[m] = over_q1[k + m];
+            }
+            unrolled_for (int m = 0; m < OTSU_AHEAD; m++) {
+                mu *= q;
+                q = sums[m];
+                double next = divide(mu + parts[m], q, overs[m]);
+                mu = overs[m] > 0 ? next : mu;
+                mu1[k + m] = mu;
+            }
         }
     }
     __syncthreads();
