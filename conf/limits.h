@@ -168,6 +168,8 @@
  * share the batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
 #define BATCH_PIXELS_LIGHT (4u << 20)
+/* The same while a device decodes the scans of many progressive JPEGs. */
+#define BATCH_PIXELS_SCANS (16u << 20)
 /* While this many streams run light batches, queued tasks of the codec with fewer pixels than
  * BATCH_PIXELS_WAIT together wait until one of these batches ends. Otherwise the device's thread
  * would start a batch for each one to four images, and a batch costs it the same for any size. */

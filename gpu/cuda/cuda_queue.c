@@ -9,7 +9,7 @@
  * form larger batches.
  *
  * The scans of progressive JPEGs run on the long slots. A few files have a slot each. More files
- * share slots evenly, so that a launch serves several of them; none waits for others to come.
+ * share slots evenly, so that a launch serves several of them.
  */
 #include "gpu/cuda/device.h"
 
@@ -249,13 +249,17 @@ static uint64_t pixels_of(const struct engine_task *task)
     return (uint64_t)task->plan->source.width * task->plan->source.height;
 }
 
-/* Whether the tasks of QUEUE_CODEC must wait, to form a larger batch: while BATCHES_LIGHT light
- * batches run on general slots, and the queued tasks have fewer than BATCH_PIXELS_WAIT pixels
- * together and are fewer than BATCH_TASKS_MAX. The other queues never wait. */
+/* Whether the tasks of the queue must wait, to form a larger batch. Those of QUEUE_CODEC wait while
+ * BATCHES_LIGHT light batches run on general slots, and the queued tasks have fewer than
+ * BATCH_PIXELS_WAIT pixels together and are fewer than BATCH_TASKS_MAX. Those of QUEUE_SCANS wait
+ * for at most DEVICE_SCANS_MANY_NS, while many others are decoded. The other queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     uint32_t running = 0;
     uint64_t pixels = 0;
+    if (queue == QUEUE_SCANS)
+        return device->scanning > LONG_STREAMS && !device->scans_due &&
+               device->queues[queue].length < SCANS_TASKS_MAX;
     for (uint32_t s = 0; s < device->base.slot_count; s++)
         running += device->slots[s].state != SLOT_FREE && device->slots[s].is_light;
     if (queue != QUEUE_CODEC || running < BATCHES_LIGHT ||
@@ -299,9 +303,13 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     return size;
 }
 
-/* Whether a batch of the queue may have this size. share: of share_of. */
-static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t share)
+/* Whether a batch of the queue may have this size. share: of share_of. While many scans are
+ * decoded, images end more often than the thread can start small batches for them. */
+static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
+                       struct batch_size size, size_t share)
 {
+    uint64_t pixels_light =
+        device->scanning > LONG_STREAMS ? BATCH_PIXELS_SCANS : BATCH_PIXELS_LIGHT;
     if (size.tasks == 1)
         return true;
     if (queue == QUEUE_SCANS)
@@ -310,9 +318,8 @@ static bool is_allowed(enum cuda_queue queue, struct batch_size size, size_t sha
     if (queue == QUEUE_ALONE || queue == QUEUE_PNG || size.images > BATCH_IMAGES_MAX ||
         size.description_bytes > STREAM_CODEC_BYTES || size.pixels > BATCH_PIXELS_MAX)
         return false;
-    return size.pixels <= BATCH_PIXELS_LIGHT
-               ? size.tasks <= BATCH_TASKS_MAX
-               : size.tasks <= BATCH_TASKS_HEAVY && size.tasks <= share;
+    return size.pixels <= pixels_light ? size.tasks <= BATCH_TASKS_MAX
+                                       : size.tasks <= BATCH_TASKS_HEAVY && size.tasks <= share;
 }
 
 struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns)
@@ -329,7 +336,7 @@ struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_
         struct engine_task *task = cuda_task(node);
         struct batch_size larger = with_task(size, task);
         bool late = cuda_task_is_late(task, now_ns);
-        if (!late && !is_allowed(queue, larger, share))
+        if (!late && !is_allowed(device, queue, larger, share))
             break;
         list_remove(waiting, node);
         if (late) {

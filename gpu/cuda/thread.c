@@ -59,11 +59,17 @@ struct events {
     bool left_service;
 };
 
+static uint64_t scans_interval_ns(const struct cuda_device *device)
+{
+    return device->scanning > LONG_STREAMS ? DEVICE_SCANS_MANY_NS : DEVICE_SCANS_NS;
+}
+
 /* Takes the device's events, and waits for one if there is none. While the device has tasks, the
  * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
-    uint64_t until_ns = clock_now_ns() + (device->decoding > 0 ? DEVICE_SCANS_NS : DEVICE_POLL_NS);
+    uint64_t until_ns =
+        clock_now_ns() + (device->decoding > 0 ? scans_interval_ns(device) : DEVICE_POLL_NS);
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
     int waited = 0;
     list_init(&events->submitted);
@@ -135,6 +141,7 @@ static void slot_start(struct cuda_slot *slot)
     slot->base = -1;
     slot_move(slot, is_long ? SLOT_LONG : SLOT_BUSY);
     slot->started_ns = clock_now_ns();
+    device->scanning += slot->queue == QUEUE_SCANS ? slot->tasks.length : 0;
     note_deadline(slot);
     note_slot(slot);
     cudaError_t result = cuda_batch_begin(slot);
@@ -192,19 +199,23 @@ static void continue_scans(struct cuda_slot *slot, uint64_t now_ns, bool may_que
 static void continue_after_long(struct cuda_device *device, uint64_t now_ns)
 {
     bool may_query = now_ns - device->long_polled_ns >= DEVICE_LONG_NS;
-    if (device->decoding == 0 || now_ns - device->scans_polled_ns < DEVICE_SCANS_NS)
+    device->scans_due = now_ns - device->scans_polled_ns >= scans_interval_ns(device);
+    if (device->decoding == 0 || !device->scans_due)
         return;
     device->scans_polled_ns = now_ns;
     if (may_query)
         device->long_polled_ns = now_ns;
+    device->scanning = 0;
     for (uint32_t s = device->base.slot_count; s < cuda_slot_count(device); s++) {
         struct cuda_slot *slot = &device->slots[s];
         if (slot->state != SLOT_LONG || cuda_device_state(device) == DEVICE_FAILED)
             continue;
-        if (slot->queue == QUEUE_SCANS)
+        if (slot->queue == QUEUE_SCANS) {
             continue_scans(slot, now_ns, may_query);
-        else if (may_query)
+            device->scanning += slot->tasks.length;
+        } else if (may_query) {
             continue_png(slot);
+        }
     }
 }
 

@@ -263,6 +263,41 @@ TEST(test_a_free_slot_takes_the_mean)
     check_batches("of ten free slots", (size_t[]){3, 3, 1, 0});
 }
 
+/* While more files than slots are decoded, they start at intervals, unless a slot can take no
+ * more. */
+TEST(test_many_progressive_files_start_at_intervals)
+{
+    struct cuda_device *device = &engine.devices[0];
+    open_device(2);
+    device->scanning = LONG_STREAMS + 1;
+    add_many(SCANS_TASKS_MAX - 1, true, 300, 200);
+    assert_int_equal(take(), 0);
+    add(false, 300, 200);
+    assert_int_equal(take(), 1); /* another kind of task */
+    device->scans_due = true;
+    assert_int_equal(take(), 1);
+    device->scans_due = false;
+    assert_int_equal(take(), 0);
+    device->scanning = LONG_STREAMS;
+    assert_int_equal(take(), 1);
+    device->scanning = LONG_STREAMS + 1;
+    add_many(3, true, 300, 200);
+    assert_int_equal(take(), 1);
+    assert_int_equal(take(), 0);
+}
+
+/* Then batches of the codec are larger, too. */
+TEST(test_the_rest_of_progressive_files)
+{
+    open_device(8);
+    add_many(20, false, 1000, 1000);
+    check_batches("few are decoded", (size_t[]){4, 4, 4, 4, 4, 0});
+    open_device(8);
+    engine.devices[0].scanning = LONG_STREAMS + 1;
+    add_many(20, false, 1000, 1000);
+    check_batches("many are decoded", (size_t[]){16, 4, 0});
+}
+
 /* All slots of one kind are busy, and files wait for them: the other kind starts nevertheless. */
 TEST(test_progressive_and_other_files_do_not_wait_for_each_other)
 {
