@@ -29,9 +29,9 @@ DEVICE uint32_t min_word(uint32_t a, uint32_t b) { return a < b ? a : b; }
 SIMT void reader_seek(struct reader *reader, uint32_t bit)
 {
     uint32_t index = bit / 32, shift = bit % 32;
-    uint32_t a = load_word(reader->words + index);
-    uint32_t b = load_word(reader->words + index + 1);
-    reader->fetched = load_word(reader->words + index + 2);
+    uint32_t a = load_reused(reader->words + index);
+    uint32_t b = load_reused(reader->words + index + 1);
+    reader->fetched = load_reused(reader->words + index + 2);
     reader->next = index + 3;
     reader->high = funnel_left(b, a, shift);
     reader->low = b << shift;
@@ -59,7 +59,7 @@ SIMT void reader_fill(struct reader *reader)
         reader->high |= shift_right(reader->fetched, (uint32_t)(32 + reader->spare));
         reader->low = reader->fetched << -reader->spare;
         reader->spare += 32;
-        reader->fetched = load_word(reader->words + reader->next++);
+        reader->fetched = load_reused(reader->words + reader->next++);
     }
 }
 
@@ -89,8 +89,8 @@ SIMT uint64_t reader_take(struct reader *reader, int bits)
 SIMT uint64_t bits_at(const struct reader *reader, uint32_t bit, int bits)
 {
     uint32_t index = bit / 32, shift = bit % 32;
-    uint32_t a = load_word(reader->words + index), b = load_word(reader->words + index + 1);
-    uint32_t c = load_word(reader->words + index + 2);
+    uint32_t a = load_reused(reader->words + index), b = load_reused(reader->words + index + 1);
+    uint32_t c = load_reused(reader->words + index + 2);
     uint64_t value = (uint64_t)funnel_left(b, a, shift) << 32 | funnel_left(c, b, shift);
     return value >> (64 - bits);
 }

@@ -61,16 +61,26 @@ SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
     int lane = lane_index();
     bool mine = job->scan->predecessors >> lane & 1;
     for (;;) {
-        uint32_t complete = mine ? poll_word(job->progress + lane) : PROGRESS_FAILED - 1;
+        uint32_t complete = mine ? peek_word(job->progress + lane) : PROGRESS_FAILED - 1;
         if (warp_any(complete == PROGRESS_FAILED))
             return PROGRESS_FAILED;
-        for (int by = 1; by < WARP_LANES; by *= 2)
-            complete = min_word(complete, warp_read_xor(complete, by));
-        warp_barrier();
-        if (complete >= blocks)
+        complete = warp_min(complete);
+        if (complete >= blocks) {
+            /* Now the masks of these blocks are seen, too. */
+            if (mine)
+                (void)poll_word(job->progress + lane);
+            warp_barrier();
             return complete;
+        }
         relax();
     }
+}
+
+/* Whether the image needs no more scans: another scan has failed, or the host has no use for the
+ * image. progressive.c puts the image's verdict after the progress of its scans. */
+SIMT bool is_stopped(const struct scan_job *job)
+{
+    return warp_any(peek_word(job->progress + JPEG_FRAME_SCANS_MAX) != JPEG_SCANS_COMPLETE);
 }
 
 /* Which coefficients of a block are nonzero. */
@@ -184,8 +194,11 @@ SIMT uint32_t decode_ac(const struct scan_job *job, const int kind)
             state.verdict = JPEG_SCANS_LENGTH;
         if (state.verdict != JPEG_SCANS_COMPLETE)
             return state.verdict;
-        if (end % PUBLISHED_BLOCKS == 0 || end == job->blocks)
+        if (end % PUBLISHED_BLOCKS == 0 || end == job->blocks) {
             publish_progress(job, end);
+            if (is_stopped(job))
+                return JPEG_SCANS_STOPPED;
+        }
     }
     return JPEG_SCANS_COMPLETE;
 }

@@ -155,6 +155,11 @@ SIMT void publish_to_host(uint32_t *at, uint32_t value)
     __threadfence_system();
     *(volatile unsigned *)at = value;
 }
+/* As poll_word, but without its guarantee about earlier writes, and faster. */
+SIMT uint32_t peek_word(const uint32_t *at)
+{
+    return *(const volatile unsigned *)at;
+}
 /* As publish and poll, for a word that has all that the reader needs: nothing is guaranteed about
  * earlier writes. */
 SIMT void publish_alone(uint64_t *at, uint64_t value)
@@ -175,6 +180,14 @@ SIMT words4 load_words4(const void *at) { return __ldg((const uint4 *)at); }
  * shown that they are written. Bypasses the multiprocessor's cache, which may have an older
  * value. */
 SIMT words2 load_fresh(const void *at) { return __ldcg((const uint2 *)at); }
+/* Loads a word that others may write after the last such load of this kernel, but before the kernel
+ * ends. */
+SIMT uint32_t load_reused(const uint32_t *at)
+{
+    uint32_t value;
+    asm("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(at)));
+    return value;
+}
 /* Loads 16 aligned bytes of the host's memory. Ignores copies in caches, which may be old. */
 SIMT words4 load_host4(const void *at) { return __ldcv((const uint4 *)at); }
 

@@ -132,6 +132,10 @@ SIMT void publish_to_host(uint32_t *at, uint32_t value)
         simt_publishes();
     __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
+SIMT uint32_t peek_word(const uint32_t *at)
+{
+    return *(const volatile uint32_t *)at;
+}
 SIMT void publish_alone(uint64_t *at, uint64_t value)
 {
     *at = value;
@@ -145,4 +149,8 @@ SIMT uint32_t load_word(const void *at) { return *(const uint32_t *)at; }
 SIMT words2 load_words2(const void *at) { return *(const words2 *)at; }
 SIMT words4 load_words4(const void *at) { return *(const words4 *)at; }
 SIMT words2 load_fresh(const void *at) { return *(const words2 *)at; }
+SIMT uint32_t load_reused(const uint32_t *at)
+{
+    return *at;
+}
 SIMT words4 load_host4(const void *at) { return *(const words4 *)at; }
