@@ -115,6 +115,7 @@ all_tests() {
     done
     # The CUDA engine on the stand-in runtime.
     "$1" tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
+    "$1" tests/cuda/test_share "$build/tests/cuda/test_share"
     for source in tests/cuda/test_*.c; do
         "$1" "${source%.c}" "$build/${source%.c}"
     done

@@ -91,7 +91,8 @@ STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildc
 STANDIN_LIB    = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
-STANDIN_TESTS  = $(O)/tests/cuda/test_engine $(STANDIN_OWN)
+STANDIN_UNIT   = $(O)/tests/cuda/test_engine $(O)/tests/cuda/test_share
+STANDIN_TESTS  = $(STANDIN_UNIT) $(STANDIN_OWN)
 STANDIN_CC     = $(CC) $(filter-out -DGPUIMGD_CUDA,$(CPPFLAGS_ALL)) -DGPUIMGD_CUDA -Itests/cuda \
                  $(CFLAGS_ALL) -MMD -MP
 define compile_standin
@@ -127,7 +128,7 @@ $(STANDIN_DAEMON): $(STANDIN_LIB) $(O)/daemon/main.o
 	$(call link,$(LDLIBS_ALL))
 $(O)/tests/standin.a: $(STANDIN_LIB)
 	$(archive)
-$(O)/tests/cuda/test_engine: $(O)/tests/unit/gpu/test_engine.o $(KIT_STANDIN)
+$(STANDIN_UNIT): $(O)/tests/cuda/%: $(O)/tests/unit/gpu/%.o $(KIT_STANDIN)
 	$(link_test)
 $(O)/tests/cuda/test_passes: $(O)/tests/cuda/test_passes.o $(O)/tests/cuda/pass_rig.o $(HOST_KERNELS) $(KIT_STANDIN)
 	$(link_test)

@@ -70,28 +70,27 @@ static cudaError_t choose_device(struct cuda_slot *slot)
 
 /* ---- kernels ---- */
 
-/* A task, and the position of its next pass in its plan. */
+/* A task, and the position of its next pass in a phase of its plan. */
 struct plan_cursor {
     struct engine_task *task;
     struct pass_buffers buffers;
+    enum plan_phase phase;
+    uint32_t end_variant; /* the passes of variants before this one */
     uint32_t at_variant, at_pass;
-    bool joint; /* for the joint passes of this variant; otherwise for all other passes */
 };
 
-/* Returns the cursor's next pass, but skips deferred passes, which do nothing (pass.h). NULL: no
- * pass is left. */
+/* Returns the cursor's next pass, but skips passes that do nothing (pass.h). NULL: no pass is
+ * left. */
 static const struct pass *next_pass(struct plan_cursor *cursor)
 {
     const struct plan *plan = cursor->task->plan;
-    const struct plan_variant *own = &plan->variants[cursor->at_variant];
-    if (cursor->joint)
-        return cursor->at_pass < own->joint ? &own->passes[cursor->at_pass] : NULL;
-    for (; cursor->at_variant < plan->variant_count; cursor->at_variant++) {
+    for (; cursor->at_variant < cursor->end_variant; cursor->at_variant++) {
         const struct plan_variant *variant = &plan->variants[cursor->at_variant];
-        if (cursor->at_pass < variant->joint)
-            cursor->at_pass = variant->joint;
-        for (; cursor->at_pass < variant->pass_count; cursor->at_pass++)
-            if (!variant->passes[cursor->at_pass].deferred)
+        uint32_t begin = phase_begin(variant, cursor->phase);
+        if (cursor->at_pass < begin)
+            cursor->at_pass = begin;
+        for (; cursor->at_pass < phase_end(variant, cursor->phase); cursor->at_pass++)
+            if (pass_runs(&variant->passes[cursor->at_pass]))
                 return &variant->passes[cursor->at_pass];
         cursor->at_pass = 0;
     }
@@ -133,7 +132,7 @@ static bool is_small(const struct pass *pass)
 /* Whether the cursor's next pass may share a launch with other passes. */
 static bool can_share(const struct plan_cursor *cursor, const struct pass *next)
 {
-    return cursor->joint || is_small(next);
+    return cursor->phase == PHASE_JOINT || is_small(next);
 }
 
 /* Whether two passes may share the same launch. */
@@ -213,18 +212,21 @@ static cudaError_t launch_cursors(struct cuda_slot *slot, struct plan_cursor *cu
 /* The largest number of cursors at a time. */
 #define CURSORS_MAX BATCH_TASKS_MAX
 
-/* Launches the joint passes of all tasks. */
-static cudaError_t launch_joint(struct cuda_slot *slot)
+/* Launches the passes of a phase of all tasks. A cursor takes one variant of a task in the joint
+ * phase, and all variants in the others. */
+static cudaError_t launch_phase(struct cuda_slot *slot, enum plan_phase phase)
 {
     struct plan_cursor cursors[CURSORS_MAX];
     uint32_t count = 0;
     cudaError_t result = cudaSuccess;
     list_each (node, &slot->tasks) {
         struct engine_task *task = cuda_task(node);
-        for (uint32_t v = 0; v < task->plan->variant_count && result == cudaSuccess; v++) {
-            if (task->plan->variants[v].joint == 0)
+        uint32_t variants = task->plan->variant_count, step = phase == PHASE_JOINT ? 1 : variants;
+        for (uint32_t v = 0; v < variants && result == cudaSuccess; v += step) {
+            struct plan_cursor cursor = {task, cuda_buffers(task), phase, v + step, v, 0};
+            if (!next_pass(&cursor))
                 continue;
-            cursors[count++] = (struct plan_cursor){task, cuda_buffers(task), v, 0, true};
+            cursors[count++] = cursor;
             if (count < CURSORS_MAX)
                 continue;
             result = launch_cursors(slot, cursors, count);
@@ -237,13 +239,9 @@ static cudaError_t launch_joint(struct cuda_slot *slot)
 /* Launches the passes of all tasks. */
 static cudaError_t launch_all(struct cuda_slot *slot)
 {
-    struct plan_cursor cursors[CURSORS_MAX];
-    uint32_t count = 0;
-    cudaError_t result = launch_joint(slot);
-    list_each (node, &slot->tasks)
-        cursors[count++] =
-            (struct plan_cursor){cuda_task(node), cuda_buffers(cuda_task(node)), 0, 0, false};
-    return result ? result : launch_cursors(slot, cursors, count);
+    cudaError_t result = launch_phase(slot, PHASE_EARLY);
+    result = result ? result : launch_phase(slot, PHASE_JOINT);
+    return result ? result : launch_phase(slot, PHASE_REST);
 }
 
 /* ---- the whole batch ---- */

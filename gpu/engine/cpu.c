@@ -62,7 +62,7 @@ static uint32_t add_calls(struct joint_calls *joint, const struct plan_variant *
                           uint32_t index)
 {
     do {
-        if (!variant->passes[index].deferred)
+        if (pass_runs(&variant->passes[index]))
             add_call(joint, &variant->passes[index]);
     } while (variant->passes[index++].leads);
     return index;
@@ -78,17 +78,26 @@ static void run_calls(struct joint_calls *joint)
     joint->count = 0;
 }
 
-/* Runs the first joint passes of all variants. next: receives the index of each variant's next
- * pass. */
-static void run_joint(struct joint_calls *joint, uint32_t next[JOB_OUTPUTS_MAX])
+/* Runs the joint passes: the first ones of all variants together, then the next ones, and so on. */
+static void run_joint(struct joint_calls *joint)
 {
-    for (uint32_t v = 0; v < joint->plan->variant_count; v++) {
-        const struct plan_variant *variant = &joint->plan->variants[v];
-        next[v] = variant->joint > 0 ? add_calls(joint, variant, 0) : 0;
-        if (joint->count + CALLS_LED_MAX > JOINT_CALLS_MAX)
-            run_calls(joint);
+    uint32_t next[JOB_OUTPUTS_MAX];
+    bool any = true;
+    for (uint32_t v = 0; v < joint->plan->variant_count; v++)
+        next[v] = phase_begin(&joint->plan->variants[v], PHASE_JOINT);
+    while (any) {
+        any = false;
+        for (uint32_t v = 0; v < joint->plan->variant_count; v++) {
+            const struct plan_variant *variant = &joint->plan->variants[v];
+            if (next[v] >= phase_end(variant, PHASE_JOINT))
+                continue;
+            next[v] = add_calls(joint, variant, next[v]);
+            any = true;
+            if (joint->count + CALLS_LED_MAX > JOINT_CALLS_MAX)
+                run_calls(joint);
+        }
+        run_calls(joint);
     }
-    run_calls(joint);
 }
 
 /* Sets the task's error if the deadline has passed at a pass. */
@@ -100,13 +109,32 @@ static void check_deadline(struct engine_task *task, const struct plan_variant *
                   variant->passes[index].type->name, index + 1, variant->pass_count);
 }
 
+/* Runs the passes of a phase, one variant after the other. *now_ns: the time, which is updated. */
+static void run_phase(struct engine_task *task, struct joint_calls *joint, enum plan_phase phase,
+                      uint64_t *now_ns)
+{
+    for (uint32_t v = 0; v < task->plan->variant_count; v++) {
+        const struct plan_variant *variant = &task->plan->variants[v];
+        uint32_t p = phase_begin(variant, phase);
+        while (p < phase_end(variant, phase)) {
+            uint32_t first = p;
+            check_deadline(task, variant, first, *now_ns);
+            if (task->error.status)
+                return;
+            p = add_calls(joint, variant, p);
+            run_calls(joint);
+            *now_ns = clock_now_ns();
+            check_deadline(task, variant, first, *now_ns);
+        }
+    }
+}
+
 void engine_run_here(struct engine_task *task)
 {
     const struct plan *plan = task->plan;
     const struct engine_memory *memory = task->memory;
     struct joint_calls joint;
-    uint32_t next[JOB_OUTPUTS_MAX];
-    uint64_t start_ns = clock_now_ns(), now_ns;
+    uint64_t start_ns = clock_now_ns(), now_ns = start_ns;
 
     joint.plan = plan;
     joint.buffers = (struct pass_buffers){memory->input, memory->output, memory->scratch};
@@ -114,24 +142,16 @@ void engine_run_here(struct engine_task *task)
     joint.count = 0;
     task->error.status = STATUS_OK;
     task->suspect = false;
-    run_joint(&joint, next);
-    now_ns = clock_now_ns();
-    for (uint32_t v = 0; v < plan->variant_count && !task->error.status; v++) {
-        const struct plan_variant *variant = &plan->variants[v];
-        uint32_t p = 0;
-        while (p < variant->pass_count && !task->error.status) {
-            uint32_t first = p;
-            check_deadline(task, variant, first, now_ns);
-            if (p < next[v]) {
-                p = next[v];
-            } else if (!task->error.status) {
-                p = add_calls(&joint, variant, p);
-                run_calls(&joint);
-                now_ns = clock_now_ns();
-                check_deadline(task, variant, first, now_ns);
-            }
-        }
+    run_phase(task, &joint, PHASE_EARLY, &now_ns);
+    if (!task->error.status) {
+        run_joint(&joint);
+        now_ns = clock_now_ns();
+        for (uint32_t v = 0; v < plan->variant_count; v++)
+            if (plan->variants[v].joint > 0)
+                check_deadline(task, &plan->variants[v], plan->variants[v].early, now_ns);
     }
+    if (!task->error.status)
+        run_phase(task, &joint, PHASE_REST, &now_ns);
     task->h2d_ms = task->d2h_ms = 0;
     task->started_ns = start_ns;
     task->kernel_ms = (double)(now_ns - start_ns) * 1e-6;

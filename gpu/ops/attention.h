@@ -15,6 +15,7 @@
 struct attention {
     struct grayscale gray;
     bool down;                        /* the window moves down; otherwise across */
+    bool zero;                        /* no padding: pass.h */
     uint32_t full_width, full_height; /* of the image before it was resized */
     uint32_t full_window;             /* length of the window in that image, along the axis */
 };

@@ -28,6 +28,7 @@ static_assert(PIXELS_CEILING < 1ull << (62 - BLURHASH_SUM_BITS), "so do the sums
 struct blurhash {
     int32_t across, down; /* number of components i, and j */
     struct flatten under; /* the background over which RGBA is flattened */
+    uint8_t zero;         /* no padding: pass.h */
 };
 
 /* The constants of the pass are int32_t: the linear colour of each sRGB value; then the cosines of

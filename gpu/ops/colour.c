@@ -72,7 +72,7 @@ static void fill(const struct pass *pass, uint8_t *constants)
 /* Appends a pass that converts the image: CMYK to RGB, all else with the same channels. */
 static struct pass *add_pass(struct chain *chain, enum colour_kind kind, const void *tables)
 {
-    struct colour_pass params = {tables, kind};
+    struct colour_pass params = {.tables = tables, .kind = kind};
     struct pass_shape to = chain->shape;
     if (kind == COLOUR_INKS || kind == COLOUR_PRODUCT)
         to.channels = 3;
@@ -124,8 +124,9 @@ static enum status convert_to_srgb(struct chain *chain, enum colour_intent inten
     if (chain->in_srgb || space == ICC_SPACE_NONE || space == ICC_SPACE_OTHER ||
         (space == ICC_SPACE_CMYK) != source->cmyk || source->cmyk != chain->cmyk)
         return STATUS_OK;
+    struct colour **colour = &chain->plan->colours[intent];
     enum status status =
-        colour_take(source->icc, source->icc_bytes, intent, chain->colour, &error);
+        *colour ? STATUS_OK : colour_take(source->icc, source->icc_bytes, intent, colour, &error);
     if (status == STATUS_DECODE_FAILED)
         return STATUS_OK;
     if (status == STATUS_UNSUPPORTED_FORMAT)
@@ -135,7 +136,7 @@ static enum status convert_to_srgb(struct chain *chain, enum colour_intent inten
         return error_set(chain->error, status, "%s", error.text);
     chain->in_srgb = true;
     chain->cmyk = false;
-    return add_tables(chain, *chain->colour);
+    return add_tables(chain, *colour);
 }
 
 void step_product(struct chain *chain)

@@ -11,10 +11,11 @@
 #include "gpu/colour/tables.h"
 #include "gpu/ops/pixel.h"
 
-/* The parameters of the passes. The tables belong to plan_variant.colour. */
+/* The parameters of the passes. The tables belong to plan.colours. */
 struct colour_pass {
     const void *tables;
     enum colour_kind kind;
+    uint32_t zero; /* no padding: pass.h */
 };
 
 /* A byte of sRGB: linear light r, g and b times a row of the matrix. */

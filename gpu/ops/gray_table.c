@@ -25,7 +25,7 @@ static void run(const struct pass *pass, const struct image *from, const struct 
 /* Appends the pass. A grayscale directly before it becomes a part of the pass. */
 static void append(struct chain *chain, const struct pass_type *type, pass_values *values)
 {
-    struct histogram histogram = {true, grayscale_default(chain->background)};
+    struct histogram histogram = {.of_gray = true, .gray = grayscale_default(chain->background)};
     if (point_takes_gray(chain)) /* the last pass then writes one channel instead of three */
         point_add_gray(chain, &histogram.gray);
     const struct pass *gray = chain_last(chain, &pass_grayscale);

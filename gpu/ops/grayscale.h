@@ -29,7 +29,7 @@ PIXEL uint32_t flatten_byte(uint32_t value, uint32_t alpha, uint32_t background)
 struct grayscale {
     uint16_t r, g, b;
     uint8_t background[3];
-    uint8_t zero; /* passes share a launch if their parameters have the same bytes: no padding */
+    uint8_t zero; /* no padding: pass.h */
 };
 
 PIXEL uint32_t grayscale_rgb(uint32_t r, uint32_t g, uint32_t b, uint32_t weight_r,

@@ -113,7 +113,8 @@ static const struct op_param histogram_params[] = {
 static enum status histogram_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
-    struct histogram histogram = {own->gray, grayscale_default(chain->background)};
+    struct histogram histogram = {.of_gray = own->gray,
+                                  .gray = grayscale_default(chain->background)};
     size_t bytes = histogram_planes(&histogram, chain->shape.channels) * HISTOGRAM_BINS *
                    sizeof(uint32_t);
     chain_look(chain, &pass_histogram, &histogram, sizeof(histogram), bytes, histogram_values);

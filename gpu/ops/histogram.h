@@ -11,6 +11,7 @@
 
 struct histogram {
     bool of_gray; /* counts gray; otherwise each channel */
+    bool zero;    /* no padding: pass.h */
     struct grayscale gray;
 };
 

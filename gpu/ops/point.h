@@ -36,8 +36,8 @@ struct point {
                                           those of R, G and B */
     int32_t matrix[3][4];              /* in units of 1/65536; column 3 is the offset plus 1/2 */
     struct grayscale gray;
-    enum point_mix mix;
     bool before, after; /* whether the tables before and after change anything */
+    enum point_mix mix;
 };
 
 /* Multiplies a colour by a row of the matrix. Returns the sum, clamped to 0..0xFFFFFF; its bits 16

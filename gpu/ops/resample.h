@@ -29,6 +29,7 @@ struct resample {
     uint8_t down;        /* resample_y: down the columns */
     uint8_t premultiply; /* this is the first pass of an RGBA image */
     uint8_t divide;      /* this is the last pass of an RGBA image */
+    uint8_t zero[5];     /* no padding: pass.h */
 };
 
 PIXEL uint32_t resample_clip(int32_t sum)

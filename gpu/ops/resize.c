@@ -185,8 +185,8 @@ static const struct {
 struct axis {
     uint32_t outputs;        /* pixels of the result */
     uint32_t origin, inputs; /* the first pixel of the source that may be read, and their number */
-    double start, end;       /* the part of the source to resize, relative to `origin` */
     int filter;
+    double start, end; /* the part of the source to resize, relative to `origin` */
 };
 
 static double axis_scale(const struct axis *axis)

@@ -16,6 +16,7 @@
 struct rotate {
     double matrix[6]; /* source x = m[0] x + m[1] y + m[2], y = m[3] x + m[4] y + m[5] */
     uint8_t fill[4];
+    uint32_t zero; /* no padding: pass.h */
 };
 
 /* Interpolates between four values: v2 at d = 0, v3 at d = 1. It is a macro so that the CPU loop

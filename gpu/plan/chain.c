@@ -91,6 +91,7 @@ enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes, 
                          "the job's overlays cover more than %llu pixels, the maximum",
                          PLAN_OVERLAYS_BYTES_MAX / CHANNELS_MAX);
     take_constants(plan, pass, taken, fill);
+    pass->alone = true; /* the same overlay may have another address */
     plan->overlays_bytes += taken;
     return STATUS_OK;
 }

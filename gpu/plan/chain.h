@@ -32,7 +32,6 @@ struct chain {
     bool ycc;                        /* the current image is Y, Cb and Cr, not yet gray or RGB */
     bool cmyk;                       /* the current image is C, M, Y and K, not yet RGB */
     bool in_srgb;                    /* an operation has converted it from the source's profile */
-    struct colour **colour;          /* plan_variant.colour, for the tables of this conversion */
     const uint8_t *background;       /* RGB: what transparent pixels show in the output */
     const struct plan_overlays *overlays; /* NULL: overlays cannot be read */
     uint32_t first;                       /* passes before this index must not be fused any more */

@@ -22,11 +22,15 @@
  * stacked pass of the plan processes all of them in one launch. The others are deferred: they do
  * nothing.
  *
+ * If the chains of several variants start with the same passes, only the first of these variants
+ * runs them (share.c). The others have the same passes, with the same places, but skip them
+ * (pass.same). So orientation, for example, is applied once per job.
+ *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
  * passes have the same type and small images (pass_cuda_many). One launch can also run passes of
- * several variants of a task, with images of any size: the joint passes (plan_variant.joint) at the
- * start of their chains. So they read the source together. The CPU engine also runs them together,
- * and a pass with the next pass of its chain (pass.leads).
+ * several variants of a task, with images of any size: the joint passes (plan_variant.joint), which
+ * follow the shared ones. So they read the same image together. The CPU engine also runs them
+ * together, and a pass with the next pass of its chain (pass.leads).
  */
 #pragma once
 
@@ -99,8 +103,8 @@ struct pass_type {
     pass_cuda *cuda;
     pass_cuda_many *cuda_many;
     size_t shared_params; /* for cuda_many, in bytes: see there */
-    pass_cpu_joint *cpu_joint; /* NULL: cannot run jointly at the start of a chain: see above. Not
-                                  NULL: has cuda_many, too. */
+    pass_cpu_joint *cpu_joint; /* NULL: cannot be a joint pass: see above. Not NULL: has cuda_many,
+                                  too. */
 };
 
 /* The last members of a pass_type's initializer. */
@@ -149,6 +153,9 @@ struct pass {
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     unsigned slot; /* for layout.c: the part of the scratch buffer that has the result */
+    uint8_t result_of; /* the number, from 1, of the variant whose result this pass writes; 0: none.
+                          The result of a shared pass can be that of several variants; this is the
+                          first of them. */
     size_t work_bytes;
     pass_values *values; /* NULL: no values */
     bool looks;          /* writes no image, only its work space; `to` equals `from` */
@@ -157,12 +164,44 @@ struct pass {
     bool stacked;        /* a final pass of a branch whose image is in the stack: see above */
     bool deferred;       /* does nothing: the plan's last stacked pass writes this pass's values to
                             work_place */
+    const struct pass *same; /* of an earlier variant: it computes the same, so this pass does
+                                nothing, and has the same places; NULL: none */
+    bool shared;             /* is pass.same of other passes */
+    bool kept;               /* other variants read the result: it is in memory of its own */
+    bool alone;              /* never shared: `params` refer to memory of the variant */
     size_t constants_at, constants_bytes; /* offset from plan->constants_at */
     pass_fill *fill;          /* writes the constants; NULL: none */
     const uint8_t *constants; /* address for the running engine; set by pass_bind */
     uint64_t deadline_ns;     /* CLOCK_MONOTONIC, 0: none; set by the CPU engine */
-    alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* the type's own struct */
+    alignas(8) unsigned char params[PASS_PARAMS_BYTES_MAX]; /* The type's own struct. Passes are the
+                                   same if these bytes are, so all must be set: it has no padding,
+                                   and what is not used is 0. */
 };
+
+/* Whether an engine runs the pass. */
+static inline bool pass_runs(const struct pass *pass)
+{
+    return !pass->deferred && !pass->same;
+}
+
+/* An engine runs the passes of a plan in three phases. PHASE_EARLY has shared passes, whose results
+ * the joint passes read. In each phase, variants and their passes run in order; joint passes of
+ * several variants may run together. */
+enum plan_phase { PHASE_EARLY, PHASE_JOINT, PHASE_REST, PHASES };
+
+/* The index of the variant's first pass in the phase, and the index after the last one. */
+static inline uint32_t phase_begin(const struct plan_variant *variant, enum plan_phase phase)
+{
+    return phase == PHASE_EARLY   ? 0
+           : phase == PHASE_JOINT ? variant->early
+                                  : variant->early + variant->joint;
+}
+
+static inline uint32_t phase_end(const struct plan_variant *variant, enum plan_phase phase)
+{
+    return phase == PHASE_REST ? variant->pass_count
+                               : phase_begin(variant, (enum plan_phase)(phase + 1));
+}
 
 /* Enqueues one pass. Returns a cudaError_t. */
 static inline int pass_launch(const struct pass_call *call, struct CUstream_st *stream)
@@ -196,6 +235,16 @@ static inline uint32_t pass_writers(const struct pass *passes, uint32_t count)
     return writers;
 }
 
+/* The last pass that writes an image of the chain itself, not of a branch; NULL: none. */
+static inline struct pass *pass_last_writer(struct pass *passes, uint32_t count)
+{
+    while (count > 0 && (passes[count - 1].looks || passes[count - 1].aside))
+        count--;
+    return count > 0 ? &passes[count - 1] : NULL;
+}
+
+/* share.c: finds the passes that variants share, and the joint ones. */
+void plan_share(struct plan *plan);
 /* layout.c: gives all images and values of the plan their places in the buffers, and sets the sizes
  * of the buffers. */
 void plan_lay_out(struct plan *plan);

@@ -8,6 +8,9 @@
 #include "gpu/plan/op.h"
 #include "gpu/plan/pass.h"
 
+#define PLAN_COLOURS (sizeof((struct plan){0}.colours) / sizeof(struct colour *))
+static_assert(PLAN_COLOURS == COLOUR_PERCEPTUAL + 1, "one set of tables per intent");
+
 /* ---- before the input is decoded ---- */
 
 /* Whether the target's operations need only the Y channel. add_ops follows the same rule. */
@@ -180,7 +183,6 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
                           .window = pass_window_whole(shape),
                           .ycc = source->ycc,
                           .cmyk = source->cmyk,
-                          .colour = &variant->colour,
                           .background = source->background,
                           .overlays = target->overlays};
     step_orient(&chain, source->orientation);
@@ -218,7 +220,6 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
 static void leave_out(struct plan_variant *variant)
 {
     free(variant->passes);
-    colour_release(variant->colour);
     *variant = (struct plan_variant){.no_picture = true};
 }
 
@@ -227,38 +228,6 @@ static bool is_of_target(enum status status)
 {
     return status != STATUS_OVER_BUDGET && status != STATUS_OUT_OF_MEMORY &&
            status != STATUS_TIMEOUT;
-}
-
-/* The number of passes at the start of the chain that can run jointly. *bytes: of their results,
- * without the variant's result. */
-static uint32_t count_joint(const struct plan_variant *variant, size_t *bytes)
-{
-    uint32_t count = 0;
-    *bytes = 0;
-    for (const struct pass *pass = variant->passes;
-         count < variant->pass_count && pass->type->cpu_joint && !pass->aside; pass++)
-        if (++count < variant->pass_count || variant->no_picture)
-            *bytes += buffer_align(pass_shape_bytes(pass->to));
-    return count;
-}
-
-/* Chooses the passes that run jointly. Each result needs memory of its own, so all results together
- * may have as many bytes as the source, and the other variants run one after the other. */
-static void choose_joint(struct plan *plan)
-{
-    size_t left = pass_shape_bytes(plan_source_shape(&plan->source)), bytes;
-    uint32_t variants = 0;
-    for (uint32_t v = 0; v < plan->variant_count; v++) {
-        struct plan_variant *variant = &plan->variants[v];
-        uint32_t count = count_joint(variant, &bytes);
-        if (count == 0 || bytes > left)
-            continue;
-        left -= bytes;
-        variant->joint = count;
-        variants++;
-    }
-    for (uint32_t v = 0; v < plan->variant_count && variants < 2; v++)
-        plan->variants[v].joint = 0;
 }
 
 enum status plan_build(struct plan *plan, const struct plan_source *source,
@@ -288,7 +257,7 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
             plan->overlays_bytes = overlays_bytes;
         }
     }
-    choose_joint(plan);
+    plan_share(plan);
     plan_lay_out(plan);
     return STATUS_OK;
 }
@@ -299,8 +268,10 @@ void plan_drop_passes(struct plan *plan)
         free(plan->variants[i].passes);
         plan->variants[i].passes = NULL;
         plan->variants[i].pass_count = 0;
-        colour_release(plan->variants[i].colour);
-        plan->variants[i].colour = NULL;
+    }
+    for (size_t i = 0; i < PLAN_COLOURS; i++) {
+        colour_release(plan->colours[i]);
+        plan->colours[i] = NULL;
     }
 }
 
@@ -316,8 +287,9 @@ size_t plan_bytes(const struct plan *plan)
     for (uint32_t v = 0; v < plan->variant_count; v++) {
         const struct plan_variant *variant = &plan->variants[v];
         bytes += variant->pass_count * sizeof(struct pass);
-        bytes += variant->colour ? colour_bytes(variant->colour) : 0;
     }
+    for (size_t i = 0; i < PLAN_COLOURS; i++)
+        bytes += plan->colours[i] ? colour_bytes(plan->colours[i]) : 0;
     return bytes;
 }
 
@@ -330,7 +302,7 @@ void plan_put_constants(const struct plan *plan, uint8_t *input)
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count; p++) {
             const struct pass *pass = &variant->passes[p];
-            if (pass->fill)
+            if (pass->fill && !pass->same)
                 pass->fill(pass, constants + pass->constants_at);
         }
     }

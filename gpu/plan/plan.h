@@ -5,7 +5,8 @@
  * A worker builds the plan as soon as it has read the header of the input. After that the plan is
  * read-only. Both engines (gpu/engine/engine.h) run the same plan. One source image feeds up to
  * JOB_OUTPUTS_MAX variants, one per output. A variant is computed by a chain of passes; a pass is
- * one kernel. Adjacent operations become one pass if the result is the same to the bit. The image
+ * one kernel. Adjacent operations become one pass if the result is the same to the bit. If the
+ * chains of several variants start with the same passes, these run only once (share.c). The image
  * and the values of each variant have their own places in the output buffer. A variant without
  * passes is the source itself, or a rectangle of it: nothing is computed or copied. If only
  * one of the source and the result is on a device, or a device encodes a rectangle of its source, a
@@ -133,8 +134,9 @@ struct plan_limits {
 struct plan_variant {
     struct pass *passes;
     uint32_t pass_count;
-    uint32_t joint; /* the first passes, which run before all other passes of the plan, and together
-                       with the joint passes of other variants: see pass.h */
+    uint32_t early, joint; /* The engine first runs the first `early` passes of all variants, then
+                              the next `joint` passes of all variants, together, and then the
+                              others: see enum plan_phase in pass.h. */
     uint32_t width, height, channels; /* of the result; rows are image_stride() apart */
     bool is_source;                   /* no pass writes an image: the result is the source, or a
                                          rectangle of it */
@@ -142,7 +144,6 @@ struct plan_variant {
     bool no_picture;                  /* only values are wanted; an image stays in the scratch
                                          buffer */
     size_t offset;                    /* of the result in the output buffer */
-    struct colour *colour;            /* tables that the passes use; freed with them; NULL: none */
     struct plan_encoder encoder; /* with a codec, the result is a file instead of an image; none
                                     if the target has none, or its device cannot encode it */
 };
@@ -174,6 +175,8 @@ struct plan {
     struct plan_source source;
     struct plan_variant variants[JOB_OUTPUTS_MAX];
     uint32_t variant_count;
+    struct colour *colours[2]; /* tables of the source's profile that passes use, by enum
+                                  colour_intent; freed with the passes; NULL: none */
     size_t input_bytes;   /* pinned: the decoded image or the file, the constants, and the headers
                              of the files that a device encodes */
     size_t frame_at;      /* offset of the frame in the input buffer */

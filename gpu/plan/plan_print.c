@@ -41,8 +41,9 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
         print_shape(pass->from, out);
         fprintf(out, " ->");
         print_shape(pass->to, out);
-        if (pass->deferred) {
-            fprintf(out, "  done by the last %s\n", pass->type->name);
+        if (pass->same || pass->deferred) {
+            fprintf(out, pass->same ? "  done for an earlier output\n" : "  done by the last %s\n",
+                    pass->type->name);
             continue;
         }
         fprintf(out, "  reads %zu of %s", pass_shape_bytes(pass->from),
@@ -97,8 +98,8 @@ static bool fill_pass(cJSON *item, const struct pass *pass)
     if (!cJSON_AddStringToObject(item, "name", pass->type->name) ||
         !add_shape(item, "from", pass->from) || !add_shape(item, "to", pass->to))
         return false;
-    if (pass->deferred)
-        return cJSON_AddTrueToObject(item, "deferred") != NULL;
+    if (!pass_runs(pass))
+        return cJSON_AddTrueToObject(item, pass->same ? "shared" : "deferred") != NULL;
     return add_transfer(item, "reads", pass->from, pass->from_place.buffer) &&
            (pass->looks || add_transfer(item, "writes", pass->to, pass->to_place.buffer)) &&
            (pass->work_bytes == 0 ||

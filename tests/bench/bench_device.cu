@@ -144,7 +144,7 @@ static pass_call call_of(const struct plan *plan, const pass_buffers *buffers,
             pass_address(buffers, pass->work_place)};
 }
 
-/* Launches joint passes `p` of all variants, which have the same type in benchmarks. */
+/* Launches pass `p` of the joint passes of each variant; they have the same type in benchmarks. */
 static int launch_joint(const struct plan *plan, const pass_buffers *buffers, uint32_t p,
                         cudaStream_t stream)
 {
@@ -156,12 +156,28 @@ static int launch_joint(const struct plan *plan, const pass_buffers *buffers, ui
         const struct plan_variant *variant = &plan->variants[v];
         if (p >= variant->joint)
             continue;
-        calls[count] = call_of(plan, buffers, &variant->passes[p], &bound[count]);
+        calls[count] = call_of(plan, buffers, &variant->passes[variant->early + p], &bound[count]);
         count++;
     }
     if (count > 0)
         OR_FAIL((cudaError_t)calls[0].pass->type->cuda_many(calls, count, stream));
     return (int)count;
+}
+
+static int launch_phase(const struct plan *plan, const pass_buffers *buffers, plan_phase phase,
+                        cudaStream_t stream)
+{
+    for (uint32_t v = 0; v < plan->variant_count; v++) {
+        const struct plan_variant *variant = &plan->variants[v];
+        for (uint32_t p = phase_begin(variant, phase); p < phase_end(variant, phase); p++) {
+            struct pass bound;
+            if (!pass_runs(&variant->passes[p]))
+                continue;
+            pass_call call = call_of(plan, buffers, &variant->passes[p], &bound);
+            OR_FAIL((cudaError_t)pass_launch(&call, stream));
+        }
+    }
+    return 0;
 }
 
 static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
@@ -173,20 +189,12 @@ static int launch_passes(const struct plan *plan, uint8_t *base, void *context,
     buffers.input = base;
     buffers.output = buffers.input + buffer_align(plan->input_bytes);
     buffers.scratch = buffers.output + buffer_align(plan->output_bytes);
+    if (launch_phase(plan, &buffers, PHASE_EARLY, stream) < 0)
+        return -1;
     for (uint32_t p = 0; joint > 0; p++)
         if ((joint = launch_joint(plan, &buffers, p, stream)) < 0)
             return -1;
-    for (uint32_t v = 0; v < plan->variant_count; v++) {
-        for (uint32_t p = plan->variants[v].joint; p < plan->variants[v].pass_count; p++) {
-            const struct pass *planned = &plan->variants[v].passes[p];
-            struct pass bound;
-            if (planned->deferred)
-                continue;
-            pass_call call = call_of(plan, &buffers, planned, &bound);
-            OR_FAIL((cudaError_t)pass_launch(&call, stream));
-        }
-    }
-    return 0;
+    return launch_phase(plan, &buffers, PHASE_REST, stream);
 }
 
 /* Runs one round between the events start and end on r->up. Its launches run there or, with

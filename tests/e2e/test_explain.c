@@ -99,15 +99,45 @@ TEST(test_colour)
 TEST(test_aside)
 {
     check_lines(explain("{'input':'glass.png','outputs':[{'ops':['phash']},{'output':'o.png','ops':"
-                        "['phash','flip']}]}", 0, ""),
+                        "['flip','phash']}]}",
+                        0, ""),
                 "pass 1  grayscale ", "reads 4160 of input, writes 1280 of scratch\n",
                 "pass 2  resample x ", "32 x 10 x 1  reads 1280 of scratch, writes 320 of scratch",
                 "pass 3  resample y ", "32 x 32 x 1  reads 320 of scratch, writes 1024 of scratch",
-                "pass 4  phash ", "done by the last phash\n", "pass 1  grayscale ",
-                "reads 4160 of input, ", "pass 2  resample x ", "pass 3  resample y ",
-                "pass 4  phash ", "32 x 64 x 1  reads 2048 of scratch, values in 16\n",
-                "pass 5  orient ", "reads 4160 of input, writes 4160 of results\n", "pinned ",
+                "pass 4  phash ", "done by the last phash\n", "pass 1  orient ",
+                "reads 4160 of input, writes 4160 of results\n", "pass 2  grayscale ",
+                "reads 4160 of results, ", "pass 3  resample x ", "pass 4  resample y ",
+                "pass 5  phash ", "32 x 64 x 1  reads 2048 of scratch, values in 16\n", "pinned ",
                 NULL);
+}
+
+/* The outputs begin with the same passes, which run once. The first output's image is the second's,
+ * too. */
+TEST(test_shared)
+{
+    char *out, *err;
+    check_lines(
+        explain("{'input':'cat.jpg','outputs':[{'output':'a.jpg','ops':[{'op':'resize',"
+                "'width':100}]},{'output':'b.png','ops':[{'op':'resize','width':100}]},"
+                "{'output':'c.png','ops':['phash',{'op':'resize','width':50}]}]}",
+                0, ""),
+        "output   a.jpg: ", "pass 1  orient ", "writes 839680 of scratch\n", "pass 2  resample x ",
+        "reads 839680 of scratch", "pass 3  resample y ", "of results\n",
+        "output   b.png: ", "pass 1  orient ", "427 x 640 x 3  done for an earlier output\n",
+        "pass 2  resample x ", "done for an earlier output\n", "pass 3  resample y ",
+        "100 x 150 x 3  done for an earlier output\n", "output   c.png: ", "pass 1  orient ",
+        "done for an earlier output\n", "pass 2  grayscale ", "reads 839680 of scratch", "pass 3  ",
+        "pass 4  ", "pass 5  phash ", "values in 8\n", "pass 6  resample x ",
+        "reads 839680 of scratch", "pass 7  ", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    assert_null(json_at(json, "outputs.0.passes.2.shared"));
+    assert_true(cJSON_IsTrue(json_at(json, "outputs.1.passes.2.shared")));
+    assert_null(json_at(json, "outputs.1.passes.2.reads"));
+    assert_true(cJSON_IsTrue(json_at(json, "outputs.2.passes.0.shared")));
+    cJSON_Delete(json);
+    free(out);
+    free(err);
 }
 
 TEST(test_decoded_smaller)

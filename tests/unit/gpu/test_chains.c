@@ -18,7 +18,7 @@
 #define CHAINS 1000
 #define CHAINS_QUICK 100
 #define STEPS_MAX 5
-#define VARIANTS_MAX 3
+#define VARIANTS_MAX 4
 #define FLIGHT 8 /* plans in flight on the device */
 
 /* The state of the random numbers, and the size of the image before the next operation. */
@@ -356,6 +356,28 @@ static cJSON *draw_op(struct draw *draw, const struct plan_source *like)
     return op;
 }
 
+/* Puts the first operations of another output before those to be drawn, so that the two outputs
+ * share passes. */
+static void draw_same(struct draw *draw, const struct plan_source *like, const cJSON *other,
+                      cJSON *json)
+{
+    struct plan_source source = *like;
+    struct plan plan;
+    int count = (int)draw_below(draw, (uint32_t)cJSON_GetArraySize(other) + 1);
+    for (int i = 0; i < count; i++)
+        cJSON_AddItemToArray(json, cJSON_Duplicate(cJSON_GetArrayItem(other, i), true));
+    char *text = cJSON_PrintUnformatted(json);
+    struct op_item *ops = test_ops(text);
+    source.width = draw->width;
+    source.height = draw->height;
+    build(&plan, &source, &(struct plan_target){.ops = ops}, 1, text);
+    draw->width = plan.variants[0].width;
+    draw->height = plan.variants[0].height;
+    plan_clear(&plan);
+    op_list_free(ops);
+    free(text);
+}
+
 /* At these widths, the last four RGB pixels of a row end after its padding. */
 static const uint32_t odd_widths[] = {9,   10,  21,  41,  42,  53,  330,
                                       426, 533, 554, 682, 853, 1066, 1290};
@@ -416,7 +438,7 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
     c->source.orientation = (int)(draw_below(&draw, 2) ? draw_from(&draw, 1, 8) : 1);
     for (int i = 0; i < 3; i++)
         c->source.background[i] = (uint8_t)draw_below(&draw, 256);
-    c->variants = draw_below(&draw, 4) ? 1 : draw_from(&draw, 2, VARIANTS_MAX);
+    c->variants = draw_below(&draw, 3) ? 1 : draw_from(&draw, 2, VARIANTS_MAX);
     c->fill = draw_below(&draw, 1000000);
 
     size_t length = 0;
@@ -433,7 +455,10 @@ static void case_open(struct chain_case *c, uint32_t seed, uint32_t number)
         draw.height = turned ? c->source.width : c->source.height;
         c->opaque[v] = draw_below(&draw, 2);
         c->json[v] = cJSON_CreateArray();
-        for (uint32_t steps = draw_from(&draw, 1, STEPS_MAX); steps > 0; steps--)
+        bool same = v > 0 && draw_below(&draw, 2);
+        if (same)
+            draw_same(&draw, &like, c->json[draw_below(&draw, v)], c->json[v]);
+        for (uint32_t steps = draw_from(&draw, !same, same ? 2 : STEPS_MAX); steps > 0; steps--)
             cJSON_AddItemToArray(c->json[v], draw_op(&draw, &like));
         char *json = cJSON_PrintUnformatted(c->json[v]);
         c->ops[v] = test_ops(json);
