@@ -8,9 +8,6 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
 
-/* Pixels are transposed in blocks with this side, so that source and result fit in the L1 cache. */
-#define BLOCK 32
-
 PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
                     uint32_t channels)
 {
@@ -42,22 +39,100 @@ static void orient_rows(const struct pass *pass, const struct image *from, const
     }
 }
 
+/* ---- axes swapped ---- */
+
+/* Pixels are transposed in tiles with this side. A tile is first copied to a buffer in the L1
+ * cache: at some widths, all rows of the source compete for the same few lines of the cache, so
+ * that they could not be read down the columns. */
+#define SIDE 64
+/* Bytes between the rows of the buffer. No more than two rows begin in the same lines of the cache,
+ * and four bytes may be read from the last pixel of RGB. */
+#define PITCH(channels) (SIDE * (channels) + 16)
+
+struct tile {
+    const uint8_t *from; /* the row of the source that becomes the first column of the result */
+    ptrdiff_t from_step; /* to the row that becomes the next column */
+    uint8_t *to;         /* the row of the result that the first column of the source becomes */
+    ptrdiff_t to_step;
+    uint32_t across, down; /* in pixels of the result */
+};
+
+/* Of RGB, copies four bytes each. The next pixel overwrites the fourth. */
+PIXEL void copy_column(const uint8_t *from, size_t step, uint8_t *to, uint32_t count,
+                       size_t channels)
+{
+    uint32_t wide = channels == 3 ? count - 1 : 0;
+    for (uint32_t i = 0; i < wide; i++)
+        memcpy(to + i * channels, from + i * step, 4);
+    for (uint32_t i = wide; i < count; i++)
+        memcpy(to + i * channels, from + i * step, channels);
+}
+
+#define SQUARE 16
+
+PIXEL void interleave(const uint8_t *restrict from, uint8_t *restrict to)
+{
+    for (size_t i = 0; i < SQUARE * SQUARE / 2; i++) {
+        to[2 * i] = from[i];
+        to[2 * i + 1] = from[SQUARE * SQUARE / 2 + i];
+    }
+}
+
+/* Transposes SQUARE x SQUARE bytes. Each interleave() rotates the 8 bits of a byte's index by one,
+ * and four of them exchange row and column. */
+PIXEL void turn_square(const uint8_t *from, size_t step, uint8_t *to, ptrdiff_t to_step)
+{
+    uint8_t a[SQUARE * SQUARE], b[SQUARE * SQUARE];
+    for (size_t i = 0; i < SQUARE; i++)
+        memcpy(a + i * SQUARE, from + i * step, SQUARE);
+    interleave(a, b);
+    interleave(b, a);
+    interleave(a, b);
+    interleave(b, a);
+    for (ptrdiff_t i = 0; i < SQUARE; i++)
+        memcpy(to + i * to_step, a + i * SQUARE, SQUARE);
+}
+
+PIXEL void turn_run(const struct tile *tile, size_t channels)
+{
+    uint8_t rows[SIDE * PITCH(4)];
+    size_t pitch = PITCH(channels);
+    uint32_t across = tile->across, down = tile->down, y = 0;
+    for (uint32_t x = 0; x < across; x++)
+        memcpy(rows + x * pitch, tile->from + (ptrdiff_t)x * tile->from_step,
+               (down == SIDE ? SIDE : down) * channels);
+    for (; channels == 1 && across == SIDE && y + SQUARE <= down; y += SQUARE)
+        for (uint32_t x = 0; x < SIDE; x += SQUARE)
+            turn_square(rows + x * pitch + y, pitch, tile->to + (ptrdiff_t)y * tile->to_step + x,
+                        tile->to_step);
+    for (; y < down; y++)
+        copy_column(rows + y * channels, pitch, tile->to + (ptrdiff_t)y * tile->to_step,
+                    across == SIDE ? SIDE : across, channels);
+}
+
+VECTOR_CLONES
+static void turn_tile(const struct tile *tile, uint32_t channels)
+{
+    BY_CHANNELS(channels, turn_run, tile);
+}
+
 static void orient_swapped(const struct pass *pass, const struct image *from,
                            const struct image *to)
 {
     const struct orient *orient = (const struct orient *)pass->params;
-    uint32_t channels = from->channels;
-    ptrdiff_t step = orient->flip_y ? -(ptrdiff_t)from->stride : (ptrdiff_t)from->stride;
-    for (uint32_t block_y = 0; block_y < to->height && !pass_is_late(pass); block_y += BLOCK) {
-        uint32_t y_end = to->height - block_y < BLOCK ? to->height : block_y + BLOCK;
-        for (uint32_t x = 0; x < to->width; x += BLOCK) {
-            uint32_t count = to->width - x < BLOCK ? to->width - x : BLOCK;
+    ptrdiff_t from_step = (ptrdiff_t)from->stride, to_step = (ptrdiff_t)to->stride;
+    struct tile tile = {.from_step = orient->flip_y ? -from_step : from_step,
+                        .to_step = orient->flip_x ? -to_step : to_step};
+    for (uint32_t y = 0; y < to->height && !pass_is_late(pass); y += SIDE) {
+        tile.down = to->height - y < SIDE ? to->height - y : SIDE;
+        uint32_t source_x = orient->flip_x ? from->width - y - tile.down : y;
+        uint32_t first_y = orient->flip_x ? y + tile.down - 1 : y;
+        for (uint32_t x = 0; x < to->width; x += SIDE) {
+            tile.across = to->width - x < SIDE ? to->width - x : SIDE;
             uint32_t source_y = orient->flip_y ? from->height - 1 - x : x;
-            for (uint32_t y = block_y; y < y_end; y++) {
-                uint32_t source_x = orient->flip_x ? from->width - 1 - y : y;
-                gather(from->pixels + source_y * from->stride + (size_t)source_x * channels, step,
-                       to->pixels + y * to->stride + (size_t)x * channels, count, channels);
-            }
+            tile.from = from->pixels + source_y * from->stride + (size_t)source_x * from->channels;
+            tile.to = to->pixels + first_y * to->stride + (size_t)x * from->channels;
+            turn_tile(&tile, from->channels);
         }
     }
 }
