@@ -18,9 +18,13 @@
 #include "gpu/jpeg/idct.h"
 
 #define THREADS DECODE_TILE_BLOCKS
-/* The tile's coefficients in shared memory: the coefficients 2 i and 2 i + 1 of block b, in zigzag
- * order, are word THREADS * i + b. */
+/* The tile's coefficients in shared memory: coefficient k of block b, in zigzag order, is number
+ * THREADS * k + b. */
 #define COEFFICIENT_WORDS (32 * THREADS)
+
+/* The inverse DCT leaves out coefficients that are 0 in all blocks of a warp: those from this one
+ * on, in zigzag order. The others are in the upper left 4 x 4. */
+#define SPARSE_COUNT 10
 
 /* The word that a tile publishes for the tiles after it: the sums of the DC differences of Y, Cb
  * and Cr, 20 bits each, and in the upper two bits what the sums cover (0: not published yet). 20
@@ -44,15 +48,6 @@ DEVICE uint32_t unpack_sum(uint64_t sums, uint32_t component)
 
 /* ---- coefficients ---- */
 
-/* How the blocks at one position in their MCUs are decoded. */
-struct block_kind {
-    uint32_t lookup; /* offset of the component's lookup tables */
-    uint32_t quant;  /* offset of the component's quantisers */
-    int32_t first;   /* the thread that transforms this block of the tile's first MCU; NOT_NEEDED:
-                        no thread does */
-    int32_t step;    /* from that thread to the one for the next MCU */
-};
-#define KINDS_MAX 6
 /* A thread index that stays negative when steps are added. */
 #define NOT_NEEDED (-(1 << 24))
 
@@ -64,111 +59,161 @@ struct tile {
     uint32_t first_mcu, mcus;
     uint32_t luma, blocks;                  /* per MCU: blocks of Y, and all blocks */
     bool colour;                            /* Cb and Cr are needed */
-    const uint32_t *words, *single, *longs; /* the data; lookup tables: see decode_tables.h */
-    const uint16_t *quant;    /* per component, in zigzag order; 1 for DC */
-    const struct block_kind *kinds;
+    const uint32_t *words, *longs; /* the data; lookup tables: see decode_tables.h */
+    /* In shared memory: */
     int16_t *coefficients;
+    uint32_t *single;       /* lookup tables */
+    uint16_t *quant;        /* per component, in zigzag order; 1 for DC */
+    uint32_t *extents;      /* per thread: the index of the last AC coefficient of its block that
+                               is not 0, in zigzag order; 0: there is none */
 };
 
-/* block: its position in the MCU. The threads are ordered by component: first those for the blocks
- * of Y, then those for Cb, then those for Cr. */
-DEVICE struct block_kind kind_of(const struct tile *tile, uint32_t block)
+/* The block whose symbols a thread decodes. */
+struct block_place {
+    int32_t mcu;     /* relative to the tile: negative before the tile */
+    uint32_t block;  /* in the MCU */
+    uint32_t lookup; /* offset of the component's lookup tables */
+    uint32_t quant;  /* offset of the component's quantisers */
+    int32_t thread;  /* that transforms the block; negative: none does */
+};
+
+/* The threads are ordered by component: first those for the blocks of Y, then those for Cb, then
+ * those for Cr. */
+DEVICE void find_block(const struct tile *tile, struct block_place *to)
 {
-    uint32_t component = block < tile->luma ? 0 : block - tile->luma + 1;
-    struct block_kind kind;
-    kind.lookup = component ? 2 * DECODE_LOOKUP : 0;
-    kind.quant = 64 * component;
-    kind.first = (int32_t)(component ? tile->mcus * block : block);
-    kind.step = component ? 1 : (int32_t)tile->luma;
-    if (component && !tile->colour) {
-        kind.first = NOT_NEEDED;
-        kind.step = 0;
-    }
-    return kind;
+    bool chroma = to->block >= tile->luma;
+    int32_t block = (int32_t)to->block;
+    to->lookup = chroma ? 2 * DECODE_LOOKUP : 0;
+    to->quant = chroma ? 64 * (to->block - tile->luma + 1) : 0;
+    to->thread = chroma ? (int32_t)tile->mcus * block + to->mcu
+                        : to->mcu * (int32_t)tile->luma + block;
+    if (to->mcu < 0 || (chroma && !tile->colour))
+        to->thread = NOT_NEEDED;
 }
 
-/* Decodes the symbols that start at the bits from `at` to `end` - 1, but at most blocks_left
- * blocks. index, mcu, block: of the first coefficient; mcu is relative to the tile, so that it is
- * negative before the tile. Returns whether an AC coefficient that was stored is out of range. */
-SIMT bool write_coefficients(const struct tile *tile, uint32_t at, uint32_t end, uint32_t index,
-                             int32_t mcu, uint32_t block, uint32_t blocks_left)
+DEVICE void go_to_next_block(const struct tile *tile, struct block_place *place)
 {
-    const uint32_t *words = tile->words;
-    uint32_t next = at >> 5, high = words[next], low = words[next + 1];
-    struct block_kind kind = tile->kinds[block];
-    uint32_t base = kind.lookup + (index ? DECODE_LOOKUP : 0);
-    int32_t thread = mcu < 0 ? NOT_NEEDED : kind.first + mcu * kind.step;
-    bool outside = false;
-    next += 2;
-    NO_UNROLL
-    while (at < end) {
-        uint32_t bits = funnel_left(low, high, at);
-        uint32_t entry = tile->single[base + (bits >> (32 - DECODE_LOOKUP_BITS))];
-        if ((int32_t)entry < 0)
-            entry = tile->longs[(entry & 0xFFFF) +
-                                (bits << DECODE_LOOKUP_BITS >> (entry >> ENTRY_CODE_AT & 31))];
-        uint32_t then = at + (entry & 31);
-        if ((at ^ then) & 32) {
-            high = low;
-            low = words[next++];
-        }
-        at = then;
-        index += entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
-        base = kind.lookup + DECODE_LOOKUP;
-        uint32_t size = entry >> ENTRY_SIZE_AT & 15;
-        if (size > 0 && thread >= 0) {
-            uint32_t value_bits = bits << (entry >> ENTRY_CODE_AT & 31), k = (index - 1) & 63;
-            int32_t value = (int32_t)(value_bits >> (32 - size));
-            if ((int32_t)value_bits >= 0)
-                value -= (1 << size) - 1;
-            value *= tile->quant[kind.quant + k];
-            outside |= (uint32_t)(value + DECODE_RANGE_MAX) > 2 * DECODE_RANGE_MAX && k > 0;
-            tile->coefficients[2 * (THREADS * (k >> 1) + (uint32_t)thread) + (k & 1)] =
-                (int16_t)value;
-        }
-        if (index >= 64) {
-            if (--blocks_left == 0)
-                break;
-            index = 0;
-            block++;
-            if (block == tile->blocks) {
-                block = 0;
-                mcu++;
-            }
-            kind = tile->kinds[block];
-            base = kind.lookup;
-            thread = mcu < 0 ? NOT_NEEDED : kind.first + mcu * kind.step;
-        }
-    }
-    return outside;
+    bool ends = ++place->block == tile->blocks;
+    place->block = ends ? 0 : place->block;
+    place->mcu += ends;
+    find_block(tile, place);
 }
 
-/* Decodes a piece. Blocks before the tile are decoded, but not stored. Decoding stops at the end
- * of the tile. Returns whether an AC coefficient that was stored is out of range. */
-SIMT bool write_piece(const struct tile *tile, uint32_t piece)
+/* A coefficient that write_coefficients has decoded and not stored yet. */
+struct held_value {
+    int32_t value, quant;
+    int32_t at; /* in tile.coefficients; negative: there is none */
+};
+
+/* Returns an unsigned number that is above 2 * DECODE_RANGE_MAX if the value is an AC coefficient
+ * out of range. */
+SIMT uint32_t store_value(const struct tile *tile, const struct held_value *held)
+{
+    int32_t value = held->value * held->quant;
+    if (held->at >= 0)
+        tile->coefficients[held->at] = (int16_t)value;
+    return held->at >= THREADS ? (uint32_t)(value + DECODE_RANGE_MAX) : 0;
+}
+
+/* The words that a piece needs: its bits; before them, up to 31 of its first word; after them, up
+ * to 30 of a symbol that began in it, or LATE_BITS of its segment; and 32 bits that a lookup reads
+ * from its last bit on. */
+#define PIECE_WORDS ((31 + DECODE_PIECE_BITS + 30 + LATE_BITS + 31 + 31) / 32)
+
+/* A piece, as a thread decodes it. */
+struct piece {
+    uint32_t at, end;     /* the symbols that start at the bits from `at` to `end` - 1 */
+    uint32_t index;       /* of the first coefficient in its block */
+    uint32_t blocks_left; /* blocks to decode, at most */
+    struct block_place place;
+    uint32_t words[PIECE_WORDS]; /* from the one with bit `at` on */
+};
+
+/* Finds a piece, and loads its words. It ends at the end of the tile. */
+SIMT void find_piece(const struct tile *tile, uint32_t number, struct piece *to)
 {
     const struct decode_descriptor *image = tile->image;
-    uint32_t sub_index = piece / DECODE_PIECES, part = piece % DECODE_PIECES;
-    uint32_t record = image->records[piece];
+    uint32_t sub_index = number / DECODE_PIECES, part = number % DECODE_PIECES;
+    uint32_t record = image->records[number], next = image->records[number + 1];
+    uint32_t block = image->sub_blocks[sub_index] + (record >> RECORD_COUNT_AT);
     struct decode_sub sub = sub_of(image, tile->data_bytes, sub_index);
     int32_t length = walked_bits(&sub);
-    int32_t from = (int32_t)part * DECODE_PIECE_BITS, to = from + DECODE_PIECE_BITS;
-    if (part > 0 && from >= length)
-        return false;
-    uint32_t at = sub.start + (uint32_t)from + (record & 63), end = sub.end;
-    if (!sub.last || (part + 1 < DECODE_PIECES && to < length))
-        end = sub.start + (uint32_t)to + (image->records[piece + 1] & 63);
-    uint32_t block = image->sub_blocks[sub_index] + (record >> RECORD_COUNT_AT);
-    uint32_t mcu = block / image->blocks, of_mcu = block - mcu * image->blocks;
+    int32_t from = (int32_t)part * DECODE_PIECE_BITS, then = from + DECODE_PIECE_BITS;
+    bool exists = part == 0 || from < length;
+    to->end = sub.end;
+    if (!sub.last || (part + 1 < DECODE_PIECES && then < length))
+        to->end = sub.start + (uint32_t)then + (next & 63);
+    to->at = exists ? sub.start + (uint32_t)from + (record & 63) : to->end;
+    UNROLL
+    for (uint32_t i = 0; i < PIECE_WORDS; i++)
+        to->words[i] = tile->words[(to->at >> 5) + i];
+    uint32_t mcu = block / tile->blocks;
     uint32_t end_mcu = (sub.segment + 1) * image->segment_mcus;
     uint32_t tile_end = tile->first_mcu + tile->mcus;
     if (image->segments == 1 || end_mcu > tile_end)
         end_mcu = tile_end;
     if (mcu >= end_mcu)
-        return false;
-    return write_coefficients(tile, at, end, record >> RECORD_INDEX_AT & 63,
-                              (int32_t)mcu - (int32_t)tile->first_mcu, of_mcu,
-                              end_mcu * image->blocks - block);
+        to->at = to->end;
+    to->index = record >> RECORD_INDEX_AT & 63;
+    to->blocks_left = end_mcu * tile->blocks - block;
+    to->place.mcu = (int32_t)mcu - (int32_t)tile->first_mcu;
+    to->place.block = block - mcu * tile->blocks;
+    find_block(tile, &to->place);
+}
+
+/* Decodes a piece. Blocks before the tile are decoded, but not stored. Returns whether an AC
+ * coefficient that was stored is out of range.
+ *
+ * Each symbol waits for the lookup of the one before it. Nothing else should wait: the words are
+ * in registers, and a value is stored while the next symbol is looked up. */
+SIMT bool write_piece(const struct tile *tile, struct piece *piece)
+{
+    struct block_place place = piece->place;
+    struct held_value held = {0, 0, NOT_NEEDED};
+    uint32_t *words = piece->words, most = 0, last = 0;
+    uint32_t at = piece->at, index = piece->index;
+    uint32_t base = place.lookup + (index ? DECODE_LOOKUP : 0);
+    NO_UNROLL
+    while (at < piece->end) {
+        uint32_t bits = funnel_left(words[1], words[0], at);
+        uint32_t entry = tile->single[base + (bits >> (32 - DECODE_LOOKUP_BITS))];
+        uint32_t stored = store_value(tile, &held);
+        most = stored > most ? stored : most;
+        if ((int32_t)entry < 0)
+            entry = tile->longs[(entry & 0xFFFF) +
+                                (bits << DECODE_LOOKUP_BITS >> (entry >> ENTRY_CODE_AT & 31))];
+        uint32_t then = at + entry_bits(entry);
+        if ((at ^ then) & 32) {
+            UNROLL
+            for (int i = 0; i + 1 < PIECE_WORDS; i++)
+                words[i] = words[i + 1];
+        }
+        at = then;
+        index += entry_growth(entry);
+        base = place.lookup + DECODE_LOOKUP;
+        uint32_t size = entry >> ENTRY_SIZE_AT & 15, k = (index - 1) & 63;
+        uint32_t value_bits = bits << (entry >> ENTRY_CODE_AT & 31);
+        held.value = (int32_t)funnel_left(value_bits, 0, size);
+        if ((int32_t)value_bits >= 0)
+            held.value += (int32_t)(~0u << size) + 1;
+        held.quant = tile->quant[place.quant + k];
+        held.at = size > 0 ? (int32_t)(THREADS * k) + place.thread : NOT_NEEDED;
+        last = held.at >= 0 ? k : last;
+        if (index >= 64) {
+            if (last > 0)
+                atomic_max(&tile->extents[place.thread], last);
+            last = 0;
+            if (--piece->blocks_left == 0)
+                break;
+            index = 0;
+            go_to_next_block(tile, &place);
+            base = place.lookup;
+        }
+    }
+    uint32_t stored = store_value(tile, &held);
+    if (last > 0)
+        atomic_max(&tile->extents[place.thread], last);
+    return (stored > most ? stored : most) > 2 * DECODE_RANGE_MAX;
 }
 
 /* ---- DC ---- */
@@ -183,18 +228,14 @@ SIMT uint64_t sums_before(const struct decode_descriptor *image, uint32_t tile)
         int32_t other = last - lane_index();
         uint64_t sums = SUM_OF_SEGMENT;
         if (other >= 0)
-            while ((sums = poll(&image->tile_sums[other])) >> 62 == 0)
+            while ((sums = poll_alone(&image->tile_sums[other])) >> 62 == 0)
                 relax();
         uint32_t ends = warp_ballot(sums >> 62 == SUM_OF_SEGMENT >> 62);
         int nearest = ends ? lowest_bit(ends) : WARP_LANES - 1;
         bool counts = lane_index() <= nearest;
-        uint32_t of_y, of_cb, of_cr;
-        (void)warp_scan(counts ? unpack_sum(sums, 0) : 0, &of_y);
-        (void)warp_scan(counts ? unpack_sum(sums, 1) : 0, &of_cb);
-        (void)warp_scan(counts ? unpack_sum(sums, 2) : 0, &of_cr);
-        y += of_y;
-        cb += of_cb;
-        cr += of_cr;
+        y += warp_sum(counts ? unpack_sum(sums, 0) : 0);
+        cb += warp_sum(counts ? unpack_sum(sums, 1) : 0);
+        cr += warp_sum(counts ? unpack_sum(sums, 2) : 0);
         if (ends)
             return pack_sums(y, cb, cr);
     }
@@ -220,12 +261,13 @@ SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
                               tile->colour ? prefix[cr_at + mcus] - prefix[cr_at + own] : 0);
     bool known = start >= tile->first_mcu;
     if (lane_index() == 0)
-        publish(&image->tile_sums[tile->index], sums | (known ? SUM_OF_SEGMENT : SUM_OF_TILE));
+        publish_alone(&image->tile_sums[tile->index],
+                      sums | (known ? SUM_OF_SEGMENT : SUM_OF_TILE));
     if (segment_start(image, tile->first_mcu) == tile->first_mcu)
         return 0;
     uint64_t base = sums_before(image, tile->index);
     if (lane_index() == 0 && !known)
-        publish(&image->tile_sums[tile->index],
+        publish_alone(&image->tile_sums[tile->index],
                 pack_sums(unpack_sum(base, 0) + unpack_sum(sums, 0),
                           unpack_sum(base, 1) + unpack_sum(sums, 1),
                           unpack_sum(base, 2) + unpack_sum(sums, 2)) |
@@ -235,24 +277,22 @@ SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
 
 /* The block that a thread transforms. */
 struct own_block {
-    uint32_t component, mcu; /* mcu: its number in the image */
-    uint32_t of_mcu;         /* its number among the component's blocks of the MCU */
-    bool exists;             /* false: the tile has fewer blocks than threads */
+    uint32_t component, first; /* first: the first thread of the component */
+    uint32_t mcu;              /* its number in the image */
+    uint32_t of_mcu;           /* its number among the component's blocks of the MCU */
+    bool exists;               /* false: the tile has fewer blocks than threads */
 };
 
 DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
 {
     struct own_block own;
-    uint32_t luma_threads = tile->mcus * tile->luma, of_chroma = thread - luma_threads;
-    own.component = thread < luma_threads ? 0 : of_chroma / tile->mcus + 1;
-    own.exists = own.component < (tile->colour ? 3u : 1u);
-    if (own.component > 0) {
-        own.mcu = tile->first_mcu + of_chroma % tile->mcus;
-        own.of_mcu = 0;
-    } else {
-        own.mcu = tile->first_mcu + thread / tile->luma;
-        own.of_mcu = thread % tile->luma;
-    }
+    uint32_t cb_at = tile->mcus * tile->luma, cr_at = cb_at + tile->mcus;
+    uint32_t chroma_end = tile->colour ? cr_at + tile->mcus : cb_at;
+    own.exists = thread < chroma_end;
+    own.component = thread < cb_at ? 0 : thread < cr_at ? 1 : 2;
+    own.first = thread < cb_at ? 0 : thread < cr_at ? cb_at : cr_at;
+    own.of_mcu = own.component ? 0 : thread & (tile->luma - 1u); /* luma is 1, 2 or 4 */
+    own.mcu = tile->first_mcu + ((thread - own.first) >> (own.component ? 0 : tile->luma >> 1));
     return own;
 }
 
@@ -260,14 +300,20 @@ DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
  * the thread's block. All threads of the block call it. */
 SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *own)
 {
-    SHARED uint32_t sums[WARP_LANES], prefix[THREADS + 1];
+    SHARED uint32_t sums[THREADS / WARP_LANES], prefix[THREADS + 1];
     SHARED uint64_t before;
-    uint32_t thread = (uint32_t)thread_index(), total;
-    uint32_t difference = (uint32_t)(int32_t)tile->coefficients[2 * thread];
-    uint32_t sum = block_scan(difference, &total, sums);
+    uint32_t thread = (uint32_t)thread_index(), warp = thread / WARP_LANES, of_warp;
+    uint32_t difference = (uint32_t)(int32_t)tile->coefficients[thread];
+    uint32_t sum = warp_scan(difference, &of_warp);
+    if (lane_index() == 0)
+        sums[warp] = of_warp;
+    block_barrier();
+    UNROLL
+    for (uint32_t i = 0; i < THREADS / WARP_LANES; i++)
+        sum += i < warp ? sums[i] : 0;
     prefix[thread] = sum;
     if (thread == THREADS - 1)
-        prefix[THREADS] = total;
+        prefix[THREADS] = sum + difference;
     block_barrier();
     if (thread < WARP_LANES) {
         uint64_t of_tiles = publish_sums(tile, prefix);
@@ -277,12 +323,11 @@ SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *o
     block_barrier();
     uint32_t start = segment_start(tile->image, own->mcu);
     uint32_t of_mcu = own->component ? 1 : tile->luma; /* threads per MCU */
-    uint32_t first = thread - (own->mcu - tile->first_mcu) * of_mcu - own->of_mcu;
     if (!own->exists)
         return 0;
     if (start >= tile->first_mcu)
-        return sum + difference - prefix[first + (start - tile->first_mcu) * of_mcu];
-    return sum + difference - prefix[first] + unpack_sum(before, own->component);
+        return sum + difference - prefix[own->first + (start - tile->first_mcu) * of_mcu];
+    return sum + difference - prefix[own->first] + unpack_sum(before, own->component);
 }
 
 /* ---- samples ---- */
@@ -293,22 +338,28 @@ SIMT void store_rows(const struct decode_plane *plane, uint32_t x, uint32_t y, u
 {
     if (x >= plane->store_width || y >= plane->store_height)
         return;
-    uint8_t *to = plane->samples + (size_t)y * plane->pitch + x;
+    size_t pitch = plane->pitch; /* a copy, because the stores might change what they point to */
+    uint8_t *to = plane->samples + y * pitch + x;
     uint32_t count = plane->store_height - y < side ? plane->store_height - y : side;
+    if (side == 8) {
+        UNROLL
+        for (uint32_t row = 0; row < 8; row++, to += pitch) {
+            words2 two = {rows[2 * row], rows[2 * row + 1]};
+            if (row < count)
+                *(words2 *)to = two;
+        }
+        return;
+    }
     UNROLL
-    for (uint32_t row = 0; row < 8; row++, to += plane->pitch) {
+    for (uint32_t row = 0; row < 4; row++, to += pitch) {
         if (row >= count)
             break;
-        if (side == 8) {
-            words2 two = {rows[2 * row], rows[2 * row + 1]};
-            *(words2 *)to = two;
-        } else if (side == 4) {
-            *(uint32_t *)to = rows[row & 3];
-        } else if (side == 2) {
+        if (side == 4)
+            *(uint32_t *)to = rows[row];
+        else if (side == 2)
             *(uint16_t *)to = (uint16_t)rows[row & 1];
-        } else {
+        else
             *to = (uint8_t)rows[0];
-        }
     }
 }
 
@@ -328,16 +379,12 @@ SIMT bool block_samples(uint32_t *x, uint32_t side, uint32_t *rows)
 
 DEVICE bool is_outside(uint32_t value) { return value + DECODE_RANGE_MAX > 2 * DECODE_RANGE_MAX; }
 
-/* Finds the tile of this block of threads, and loads its tables into shared memory. false: the
- * image is declined. A tile that finds an error sets image->verdict but not run->verdict: all tiles
- * of the image must run, because each waits for the sums of the tiles before it. */
+/* Finds the tile of this block of threads. false: the image is declined. A tile that finds an error
+ * sets image->verdict but not run->verdict: all tiles of the image must run, because each waits for
+ * the sums of the tiles before it. */
 SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
 {
-    SHARED uint16_t quant[JPEG_COMPONENTS_MAX * 64];
-    SHARED struct block_kind kinds[KINDS_MAX];
-    uint32_t thread = (uint32_t)thread_index();
-    uint32_t *coefficients = (uint32_t *)DYNAMIC_SHARED();
-    uint32_t *single = coefficients + COEFFICIENT_WORDS;
+    uint32_t *shared = (uint32_t *)DYNAMIC_SHARED();
     uint32_t index = find_image(args->starts[DECODE_TILES], args->image_count,
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args->images[index];
@@ -353,58 +400,99 @@ SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
     tile->blocks = image->blocks;
     tile->colour = image->components > 1;
     tile->words = image->words;
-    tile->single = single;
     tile->longs = image->tables + 2 * DECODE_SINGLE_WORDS;
-    tile->quant = quant;
-    tile->kinds = kinds;
-    tile->coefficients = (int16_t *)coefficients;
-    for (uint32_t i = 4 * thread; i < COEFFICIENT_WORDS; i += 4 * THREADS) {
-        words4 zero = {0, 0, 0, 0};
-        *(words4 *)(coefficients + i) = zero;
-    }
-    uint32_t words = tile->luma == tile->blocks ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
-    for (uint32_t i = 4 * thread; i < words; i += 4 * THREADS)
-        *(words4 *)(single + i) = load_words4(image->tables + i);
-    if (thread < tile->blocks)
-        kinds[thread] = kind_of(tile, thread);
-    if (thread < JPEG_COMPONENTS_MAX * 64)
-        quant[thread] = thread % 64 ? image->quant[thread / 64][thread % 64] : 1;
-    block_barrier();
+    tile->coefficients = (int16_t *)shared;
+    tile->single = shared + COEFFICIENT_WORDS;
+    tile->extents = shared + COEFFICIENT_WORDS + DECODE_SINGLE_WORDS;
+    tile->quant = (uint16_t *)(tile->extents + THREADS);
     return true;
+}
+
+/* Loads the tile's tables into shared memory, and clears its coefficients. */
+SIMT void load_tile(const struct tile *tile)
+{
+    enum { rounds = DECODE_SINGLE_WORDS / 4 / THREADS };
+    const struct decode_descriptor *image = tile->image;
+    uint32_t thread = (uint32_t)thread_index();
+    words4 *single = (words4 *)tile->single, *coefficients = (words4 *)tile->coefficients;
+    const uint32_t *tables = image->tables;
+    words4 loaded[rounds], zero = {0, 0, 0, 0};
+    int count = tile->luma == tile->blocks ? rounds / 2 : rounds;
+    UNROLL
+    for (int i = 0; i < rounds; i++)
+        loaded[i] = i < count ? load_words4(tables + 4 * ((uint32_t)i * THREADS + thread)) : zero;
+    UNROLL
+    for (int i = 0; i < COEFFICIENT_WORDS / 4 / THREADS; i++)
+        coefficients[i * THREADS + (int)thread] = zero;
+    tile->extents[thread] = 0;
+    if (thread < JPEG_COMPONENTS_MAX * 64)
+        tile->quant[thread] = thread % 64 ? image->quant[thread / 64][thread % 64] : 1;
+    UNROLL
+    for (int i = 0; i < rounds; i++)
+        single[i * THREADS + (int)thread] = loaded[i];
+}
+
+/* Computes the inverse DCT of the thread's block. dc: its dequantised DC coefficient. count: all
+ * coefficients from this one on, in zigzag order, are 0; a constant, so that the arithmetic with
+ * zeros is left out. */
+SIMT bool transform_block(const struct tile *tile, uint32_t dc, int count, uint32_t side,
+                          uint32_t *rows)
+{
+    const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
+    uint32_t x[64];
+    x[0] = dc;
+    UNROLL
+    for (int i = 1; i < 64; i++)
+        x[i] = zigzag[i] < count
+                   ? (uint32_t)(int32_t)tile->coefficients[THREADS * zigzag[i] + thread_index()]
+                   : 0;
+    return block_samples(x, side, rows);
+}
+
+/* As transform_block. Leaves out what is 0 in all blocks of the warp. All lanes call it. */
+SIMT bool transform_blocks(const struct tile *tile, uint32_t dc, uint32_t side, uint32_t *rows)
+{
+    uint32_t extent = warp_max(tile->extents[thread_index()]);
+    if (warp_any(side != 8) || extent >= SPARSE_COUNT)
+        return transform_block(tile, dc, 64, side, rows);
+    return extent > 0 ? transform_block(tile, dc, SPARSE_COUNT, 8, rows)
+                      : transform_block(tile, dc, 1, 8, rows);
 }
 
 /* Decodes the tiles of sequential files: one block of threads per tile. */
 KERNEL(write_blocks, THREADS, 3, struct decode_args)
 {
-    const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
     struct tile tile;
-    uint32_t thread = (uint32_t)thread_index(), x[64], rows[16];
+    uint32_t thread = (uint32_t)thread_index(), rows[16];
     if (!open_tile(&args, &tile))
         return;
     const struct decode_descriptor *image = tile.image;
+    uint32_t number = image->tile_pieces[tile.index], end = image->tile_pieces[tile.index + 1];
+    struct piece piece = {0};
     bool outside = false;
-    uint32_t piece = image->tile_pieces[tile.index], end = image->tile_pieces[tile.index + 1];
-    for (piece = (piece > 0 ? piece - 1 : 0) + thread; piece < end; piece += THREADS)
-        outside |= write_piece(&tile, piece);
+    number = (number > 0 ? number - 1 : 0) + thread;
+    if (number < end)
+        find_piece(&tile, number, &piece); /* before load_tile, to load at the same time */
+    load_tile(&tile);
+    block_barrier();
+    while (number < end) {
+        outside |= write_piece(&tile, &piece);
+        number += THREADS;
+        if (number < end)
+            find_piece(&tile, number, &piece);
+    }
     block_barrier();
     struct own_block own = own_block_of(&tile, thread);
     uint32_t dc = sum_differences(&tile, &own);
     outside |= is_outside(dc);
-    x[0] = dc * (own.exists ? image->quant[own.component][0] : 0u);
-    outside |= is_outside(x[0]);
+    dc *= own.exists ? image->quant[own.component][0] : 0u;
+    outside |= is_outside(dc);
+    uint32_t side = own.exists ? image->side[own.component] : image->side[0];
+    outside |= !transform_blocks(&tile, dc, side, rows);
     if (outside)
         *image->verdict = JPEG_DECODE_RANGE;
     if (!own.exists)
         return;
-    UNROLL
-    for (int i = 1; i < 64; i++) {
-        uint32_t word =
-            ((const uint32_t *)tile.coefficients)[THREADS * (zigzag[i] >> 1) + (int)thread];
-        x[i] = zigzag[i] & 1 ? shift_signed(word, 16) : (uint32_t)(int32_t)(int16_t)word;
-    }
-    uint32_t side = image->side[own.component];
-    if (!block_samples(x, side, rows))
-        *image->verdict = JPEG_DECODE_RANGE;
     uint32_t row = own.mcu / image->width_mcus, column = own.mcu - row * image->width_mcus;
     if (own.component == 0) {
         column = column * image->h + (image->h == 2 ? own.of_mcu & 1 : 0);
@@ -457,7 +545,10 @@ KERNEL(transform_groups, THREADS, 2, struct decode_args)
 int decode_launch_blocks(const struct jpeg_decode_batch *batch, const struct decode_args *args,
                          struct CUstream_st *stream)
 {
-    enum { shared = (COEFFICIENT_WORDS + DECODE_SINGLE_WORDS) * sizeof(uint32_t) };
+    enum {
+        shared = (COEFFICIENT_WORDS + DECODE_SINGLE_WORDS + THREADS) * sizeof(uint32_t) +
+                 JPEG_COMPONENTS_MAX * 64 * sizeof(uint16_t)
+    };
     int status = (int)ALLOW_SHARED(write_blocks, shared);
     if (status == 0 && batch->tiles > 0)
         status = (int)LAUNCH(write_blocks, THREADS, batch->tiles, shared, stream, *args);

@@ -39,7 +39,7 @@
  * different banks of shared memory. */
 #define DECODE_SUB_WORDS 17
 #define DECODE_SUB_BITS (DECODE_SUB_WORDS * 32)
-#define DECODE_PIECES 4
+#define DECODE_PIECES 8
 #define DECODE_PIECE_BITS (DECODE_SUB_BITS / DECODE_PIECES)
 /* Subsequences before a span that its block of threads also decodes, so that the states are usually
  * right at the start of the span. */
