@@ -182,14 +182,14 @@ SIMT bool write_piece(const struct tile *tile, struct piece *piece)
         if ((int32_t)entry < 0)
             entry = tile->longs[(entry & 0xFFFF) +
                                 (bits << DECODE_LOOKUP_BITS >> (entry >> ENTRY_CODE_AT & 31))];
-        uint32_t then = at + entry_bits(entry);
+        uint32_t then = add_bits(entry, at);
         if ((at ^ then) & 32) {
             UNROLL
             for (int i = 0; i + 1 < PIECE_WORDS; i++)
                 words[i] = words[i + 1];
         }
         at = then;
-        index += entry_growth(entry);
+        index = add_growth(entry, index);
         base = place.lookup + DECODE_LOOKUP;
         uint32_t size = entry >> ENTRY_SIZE_AT & 15, k = (index - 1) & 63;
         uint32_t value_bits = bits << (entry >> ENTRY_CODE_AT & 31);

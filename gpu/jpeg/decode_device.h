@@ -104,30 +104,39 @@ DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t count)
     return offset | index << RECORD_INDEX_AT | count << RECORD_COUNT_AT;
 }
 
-/* An entry of the lookup tables `single` and `longs` (decode_tables.h) describes one symbol: the
- * bits of its code and value (5 bits), by how much it increases the index of the coefficient (9
- * bits, from bit 6), the bits of its code (5, from 16), and the bits of its value (4, from 24). The
- * end of a block increases the index by ENTRY_END, and bits that are no code by ENTRY_BAD, so that
- * the resulting index shows how the block has ended. If bit 31 is set, the code is longer than the
- * index of the table. The entry then has the offset of its part of `longs` (16 bits), and 32 minus
- * the number of bits that index this part (5, from 16).
+/* An entry of the lookup tables `single` and `longs` (decode_tables.h) describes one symbol. Its
+ * bytes are, from the lowest on: the bits of its code and value; by how much it increases the index
+ * of the coefficient; the bits of its code; and the bits of its value. The end of a block increases
+ * the index by ENTRY_END, and bits that are no code by ENTRY_BAD or ENTRY_BAD_DC, so that the
+ * resulting index shows how the block has ended: see ended_well. If bit 31 is set, the code is
+ * longer than the index of the table. The entry then has the offset of its part of `longs` (16
+ * bits), and 32 minus the number of bits that index this part (5, from 16).
  *
- * An entry of the table `multi` describes several symbols: their bits (5 bits), by how much all of
- * them increase the index (9, from 6), and by how much all but the last do (6, from 16). If bit 31
- * is set, `single` must be used. */
-#define ENTRY_GROWTH_AT 6
-#define ENTRY_GROWTH_MASK 511
+ * An entry of the table `multi` describes several symbols: their bits, and by how much all of them
+ * increase the index. Its upper byte is the largest index of the first coefficient for which the
+ * block does not end before the last of these symbols; with a larger one, `single` must be used. If
+ * bit 31 is set, the entry is that of `single`. */
+#define ENTRY_GROWTH_AT 8
 #define ENTRY_CODE_AT 16
 #define ENTRY_SIZE_AT 24
+#define ENTRY_LIMIT_AT 24
 #define ENTRY_LONG 0x80000000u
 #define ENTRY_END 128
-#define ENTRY_BAD 256
+#define ENTRY_BAD 64    /* an AC coefficient: the index before is not 0 */
+#define ENTRY_BAD_DC 65
 
-DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 31; }
-DEVICE uint32_t entry_growth(uint32_t entry)
+DEVICE uint32_t entry_bits(uint32_t entry) { return entry & 255; }
+DEVICE uint32_t entry_growth(uint32_t entry) { return entry >> ENTRY_GROWTH_AT & 255; }
+
+/* Add entry_bits and entry_growth with one instruction. */
+DEVICE uint32_t add_bits(uint32_t entry, uint32_t at) { return dot_unsigned(entry, 1, at); }
+DEVICE uint32_t add_growth(uint32_t entry, uint32_t index)
 {
-    return entry >> ENTRY_GROWTH_AT & ENTRY_GROWTH_MASK;
+    return dot_unsigned(entry, 1 << ENTRY_GROWTH_AT, index);
 }
 
-/* Whether a block with this index at its end has neither a bad code nor a coefficient above 63. */
-DEVICE bool ended_well(uint32_t index) { return index == 64 || (index & ENTRY_END) != 0; }
+/* Blocks have ended well if the least of the results of this function for their indices at the end
+ * is at least ENDED_WELL: 64, or an index above ENTRY_END. Others have a bad code, or coefficients
+ * above 63. */
+DEVICE uint32_t ending(uint32_t index) { return index - 65; }
+#define ENDED_WELL (ENTRY_END - 65)

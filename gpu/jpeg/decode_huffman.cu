@@ -54,57 +54,64 @@ struct walk {
 
 /* Walks to the first symbol that starts at `end` or later. Symbols that start at single_from or
  * later are looked up one by one: a lookup of several symbols could pass the symbol at `end`.
- * Writes a record for each piece that starts at `piece` or later; none if piece is NO_PIECES. */
+ * records: receives a record for each piece that starts at `piece` or later, unless piece is
+ * NO_PIECES. keeps_records: a constant; false: there are none. */
 DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, uint32_t single_from,
-                    uint32_t piece, uint32_t *records)
+                    uint32_t piece, uint32_t *records, bool keeps_records)
 {
-    const uint32_t *words = data->words;
     struct tables tables = data->tables;
     uint32_t luma = data->luma, blocks = data->blocks;
-    uint32_t at = walk->at, index = walk->index, block = walk->block;
-    uint32_t next = at >> 5, high = words[next], low = words[next + 1];
+    uint32_t at = walk->at, index = walk->index, block = walk->block, count = walk->count;
+    const uint32_t *next = data->words + (at >> 5) + 2;
+    uint32_t high = next[-2], low = next[-1], ahead = next[0];
     uint32_t component = block >= luma ? 2 * DECODE_LOOKUP : 0;
-    uint32_t base = component + (index ? DECODE_LOOKUP : 0);
-    next += 2;
+    uint32_t base = component + (index ? DECODE_LOOKUP : 0), least = ~0u;
     NO_UNROLL
     while (at < end) {
-        if (at >= piece) {
-            *records++ = record_of(at - piece, index, walk->count);
-            piece += DECODE_PIECE_BITS;
+        if (keeps_records) {
+            bool begins = at >= piece;
+            if (begins)
+                *records = record_of(at - piece, index, count);
+            records = begins ? records + 1 : records;
+            piece = begins ? piece + DECODE_PIECE_BITS : piece;
         }
         uint32_t bits = funnel_left(low, high, at);
         uint32_t key = base + (bits >> (32 - DECODE_LOOKUP_BITS));
         uint32_t entry = tables.multi[key];
-        if ((int32_t)entry < 0 || index + (entry >> ENTRY_CODE_AT & 63) >= 64 ||
-            at >= single_from) {
-            entry = tables.single[key];
+        if ((int32_t)index > (int32_t)entry >> ENTRY_LIMIT_AT || at >= single_from) {
+            if ((int32_t)entry >= 0)
+                entry = tables.single[key];
             if ((int32_t)entry < 0)
                 entry = tables.longs[(entry & 0xFFFF) + (bits << DECODE_LOOKUP_BITS >>
                                                          (entry >> ENTRY_CODE_AT & 31))];
         }
-        uint32_t then = at + entry_bits(entry);
-        if ((at ^ then) & 32) {
-            high = low;
-            low = words[next++];
-        }
+        uint32_t then = add_bits(entry, at);
+        uint32_t crosses = (at ^ then) & 32; /* into the next word */
+        high = crosses ? low : high;
+        low = crosses ? ahead : low;
+        next = crosses ? next + 1 : next;
+        ahead = *next; /* long before it is needed */
         at = then;
-        index += entry_growth(entry);
+        index = add_growth(entry, index);
         base = component + DECODE_LOOKUP;
         if (index >= 64) {
-            walk->bad |= !ended_well(index);
+            uint32_t how = ending(index);
+            least = how < least ? how : least;
             index = 0;
-            walk->count++;
+            count++;
             block = block + 1 == blocks ? 0 : block + 1;
             component = block >= luma ? 2 * DECODE_LOOKUP : 0;
             base = component;
         }
     }
     /* No symbol starts in the last piece. */
-    if (piece < end)
-        *records = record_of(at - piece, index, walk->count);
+    if (keeps_records && piece < end)
+        *records = record_of(at - piece, index, count);
     walk->at = at;
     walk->index = index;
     walk->block = block;
+    walk->count = count;
+    walk->bad |= least < ENDED_WELL;
 }
 
 /* The argument single_from of walk_to with which a walk stops exactly at the first symbol at `end`
@@ -136,7 +143,7 @@ DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint3
     for (int i = 0; i < LATE_BITS && walk->at < end; i++) {
         struct walk tried = *walk;
         tried.bad = 0;
-        walk_to(&tried, data, walk->at + 1, 0, NO_PIECES, NULL);
+        walk_to(&tried, data, walk->at + 1, 0, 0, NULL, false);
         if (tried.bad || tried.at > end)
             break;
         late += tried.count - walk->count;
@@ -159,7 +166,7 @@ DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const str
     if (records)
         *records++ = record_of(entry & 31, walk.index, 0);
     walk_to(&walk, data, end, single_before(end),
-            records ? sub->start + DECODE_PIECE_BITS : NO_PIECES, records);
+            records ? sub->start + DECODE_PIECE_BITS : NO_PIECES, records, true);
     if (sub->last)
         return finish_segment(&walk, data, sub->end);
     return state_of(&walk, sub->end) | (walk.bad ? STATE_BAD : 0) | walk.count << STATE_COUNT_AT;
@@ -219,11 +226,16 @@ SIMT uint32_t list_place(bool flag, uint32_t *count)
     return warp_read(first, 0) + (uint32_t)count_bits(mask & ((1u << lane_index()) - 1));
 }
 
+/* The words that load_span copies, at most. */
+DEVICE uint32_t span_words(uint32_t threads)
+{
+    return threads * DECODE_SUB_WORDS + DECODE_WARM_UP_WORDS + 8;
+}
+
 /* Bytes of dynamic shared memory of `synchronise`. */
 static size_t span_shared(uint32_t threads)
 {
-    return tables_bytes() + (size_t)threads * (5 + DECODE_SUB_WORDS) * sizeof(uint32_t) +
-           (DECODE_WARM_UP_WORDS + 8) * sizeof(uint32_t);
+    return tables_bytes() + (span_words(threads) + 5 * (size_t)threads) * sizeof(uint32_t);
 }
 
 /* The span that a block of threads decodes. */
@@ -265,12 +277,12 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
         (int32_t)(span->index * span->own_subs) + thread_index() - (int32_t)DECODE_HALO;
     span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
     span->own = span->active && thread_index() >= DECODE_HALO;
-    span->states = shared + 2 * DECODE_SINGLE_WORDS;
+    span->words = shared + 2 * DECODE_SINGLE_WORDS;
+    span->states = span->words + span_words(threads);
     span->list = span->states + threads;
     span->entries = span->list + threads;
     span->starts = span->entries + threads;
     span->ends = span->starts + threads;
-    span->words = span->ends + threads;
     span->data.words = span->words;
     span->data.tables = load_tables(span->image, shared);
     return true;
@@ -292,7 +304,7 @@ SIMT void load_span(struct span *span, const struct decode_sub *sub)
     block_barrier();
     uint32_t first = first_bit / 32 > DECODE_WARM_UP_WORDS ? first_bit / 32 - DECODE_WARM_UP_WORDS
                                                            : 0;
-    uint32_t end = last_bit / 32 + 3;
+    uint32_t end = last_bit / 32 + 4;
     span->origin = first * 32;
     for (uint32_t i = thread; first + i < end; i += threads)
         span->words[i] = span->image->words[first + i];
@@ -309,7 +321,7 @@ SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
     uint32_t before = sub->start + span->origin - segment_start;
     before = before < DECODE_WARM_UP_WORDS * 32 ? before : DECODE_WARM_UP_WORDS * 32;
     struct walk walk = {sub->start - before, 0, 0, 0, 0};
-    walk_to(&walk, &span->data, sub->start, single_before(sub->start), NO_PIECES, NULL);
+    walk_to(&walk, &span->data, sub->start, single_before(sub->start), 0, NULL, false);
     return state_of(&walk, sub->start);
 }
 

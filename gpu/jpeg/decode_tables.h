@@ -57,7 +57,8 @@ SIMT uint32_t entry_of(const struct code_table *table, uint32_t bits16, bool dc)
 {
     uint32_t length = code_length(table, bits16), growth;
     if (length > CODE_BITS_MAX)
-        return CODE_BITS_MAX | ENTRY_BAD << ENTRY_GROWTH_AT | CODE_BITS_MAX << ENTRY_CODE_AT;
+        return CODE_BITS_MAX | (dc ? ENTRY_BAD_DC : ENTRY_BAD) << ENTRY_GROWTH_AT |
+               CODE_BITS_MAX << ENTRY_CODE_AT;
     int32_t at = table->offsets[length] + (int32_t)(bits16 >> (CODE_BITS_MAX - length));
     uint32_t symbol = table->file.symbols[at & 255], size = symbol & 15, run = symbol >> 4;
     if (dc)
@@ -101,8 +102,8 @@ SIMT uint32_t multi_of(const uint32_t *first, const uint32_t *then, uint32_t ind
     enum { growth_max = 40 };
     uint32_t entry = first[index], bits = entry_bits(entry), growth = entry_growth(entry);
     uint32_t before = 0;
-    if (entry & ENTRY_LONG || growth == ENTRY_BAD)
-        return ENTRY_LONG;
+    if (entry & ENTRY_LONG)
+        return entry;
     while (growth < growth_max && bits < DECODE_LOOKUP_BITS) {
         uint32_t next = then[index << bits & (DECODE_LOOKUP - 1)];
         if (next & ENTRY_LONG || entry_growth(next) == ENTRY_BAD ||
@@ -112,7 +113,7 @@ SIMT uint32_t multi_of(const uint32_t *first, const uint32_t *then, uint32_t ind
         growth += entry_growth(next);
         bits += entry_bits(next);
     }
-    return bits | growth << ENTRY_GROWTH_AT | before << ENTRY_CODE_AT;
+    return bits | growth << ENTRY_GROWTH_AT | (63 - before) << ENTRY_LIMIT_AT;
 }
 
 /* Builds the lookup tables of Huffman table `index` of the set. In `multi`, the symbols after the
