@@ -44,18 +44,21 @@ SIMT void load_code_table(const struct jpeg_huffman *from, struct code_table *to
     block_barrier();
 }
 
-/* Returns the length of the code with which these 16 bits begin; CODE_BITS_MAX + 1: of none. */
+/* Returns the length of the code with which these 16 bits begin; CODE_BITS_MAX + 1: of none. By
+ * bisection, because the limits do not decrease. */
 SIMT uint32_t code_length(const struct code_table *table, uint32_t bits16)
 {
-    uint32_t bits = 1;
-    while (bits <= CODE_BITS_MAX && bits16 >= table->limits[bits])
-        bits++;
-    return bits;
+    uint32_t below = 0; /* the code is longer */
+    UNROLL
+    for (uint32_t step = CODE_BITS_MAX / 2; step > 0; step /= 2)
+        below += bits16 >= table->limits[below + step] ? step : 0;
+    return below + 1 + (bits16 >= table->limits[below + 1]);
 }
 
-SIMT uint32_t entry_of(const struct code_table *table, uint32_t bits16, bool dc)
+/* length: of the code with which the bits begin. */
+SIMT uint32_t entry_of(const struct code_table *table, uint32_t bits16, uint32_t length, bool dc)
 {
-    uint32_t length = code_length(table, bits16), growth;
+    uint32_t growth;
     if (length > CODE_BITS_MAX)
         return CODE_BITS_MAX | (dc ? ENTRY_BAD_DC : ENTRY_BAD) << ENTRY_GROWTH_AT |
                CODE_BITS_MAX << ENTRY_CODE_AT;
@@ -76,23 +79,28 @@ SIMT void fill_lookup(const struct code_table *table, bool dc, uint32_t *single,
 {
     enum { rest_bits = CODE_BITS_MAX - DECODE_LOOKUP_BITS };
     SHARED uint32_t sums[WARP_LANES];
+    SHARED uint16_t long_bits[DECODE_LONG_MAX];
+    uint32_t threads = (uint32_t)block_threads(), thread = (uint32_t)thread_index();
     uint32_t long_count = 0;
-    for (uint32_t first = 0; first < DECODE_LOOKUP; first += (uint32_t)block_threads()) {
-        uint32_t index = first + (uint32_t)thread_index(), total;
+    for (uint32_t first = 0; first < DECODE_LOOKUP; first += threads) {
+        uint32_t index = first + thread, total;
         uint32_t low = index << rest_bits, high = low | ((1u << rest_bits) - 1);
-        uint32_t shortest = code_length(table, low), longest = code_length(table, high);
-        longest = longest > CODE_BITS_MAX ? CODE_BITS_MAX : longest;
-        uint32_t extra =
-            longest > DECODE_LOOKUP_BITS && shortest <= CODE_BITS_MAX ? longest - DECODE_LOOKUP_BITS
-                                                                       : 0;
+        uint32_t shortest = code_length(table, low), extra = 0;
+        if (shortest > DECODE_LOOKUP_BITS && shortest <= CODE_BITS_MAX) {
+            uint32_t longest = code_length(table, high);
+            extra = (longest > CODE_BITS_MAX ? CODE_BITS_MAX : longest) - DECODE_LOOKUP_BITS;
+        }
         uint32_t at = long_count + block_scan(extra ? 1u << extra : 0, &total, sums);
         single[index] = extra ? ENTRY_LONG | (32 - extra) << ENTRY_CODE_AT | (long_at + at)
-                              : entry_of(table, low, dc);
-        for (uint32_t i = 0; longs && extra && i < 1u << extra && at + i < DECODE_LONG_MAX; i++)
-            longs[long_at + at + i] = entry_of(table, low | i << (rest_bits - extra), dc);
+                              : entry_of(table, low, shortest, dc);
+        for (uint32_t i = 0; extra && i < 1u << extra && at + i < DECODE_LONG_MAX; i++)
+            long_bits[at + i] = (uint16_t)(low | i << (rest_bits - extra));
         long_count += total;
         block_barrier();
     }
+    long_count = longs ? long_count : 0;
+    for (uint32_t i = thread; i < long_count && i < DECODE_LONG_MAX; i += threads)
+        longs[long_at + i] = entry_of(table, long_bits[i], code_length(table, long_bits[i]), dc);
 }
 
 /* Returns the entry of `multi` for the bits `index`. first, then: the tables `single` of the first
