@@ -116,15 +116,12 @@ static void set_geometry(struct decode_descriptor *to, const struct jpeg_frame *
     to->segments = divide_up(to->mcus, to->segment_mcus);
     to->image.width = image_scaled(frame->width, eighths);
     to->image.height = image_scaled(frame->height, eighths);
-    if (to->components == 3)
-        to->bands = divide_up((uint64_t)divide_up(to->image.width, DECODE_COLOUR_PIXELS) *
-                                  to->image.height,
-                              DECODE_COLOUR_THREADS);
+    to->fused = to->components == 3 && to->luma == 1 && eighths == 8 && !frame->progressive;
 }
 
-/* Sets the sizes of the planes, and how Cb and Cr are upsampled (as in jdsample.c). Returns the
- * bytes of work memory for the planes: 0 if Y is the only plane, which is written to the image
- * itself. */
+/* Sets the sizes of the planes, how Cb and Cr are upsampled (as in jdsample.c), and the bands.
+ * Returns the bytes of work memory for the planes: 0 if the image itself is written without them.
+ */
 static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *frame)
 {
     size_t bytes = 0;
@@ -139,7 +136,7 @@ static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *
         plane->pitch = (uint32_t)image_stride(plane->store_width, 1);
         bytes += buffer_align((size_t)plane->pitch * plane->store_height);
     }
-    if (to->components == 1)
+    if (to->components == 1 || to->fused)
         return 0;
     bool scaled = to->side[1] != to->side[0];
     to->up_h = to->h == 2 && !scaled;
@@ -148,6 +145,10 @@ static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *
     to->upsampling = !to->up_h && !to->up_v ? UPSAMPLE_NONE
                      : fancy                ? UPSAMPLE_FANCY
                                             : UPSAMPLE_REPEAT;
+    to->run_rows = fancy && to->up_h && to->up_v ? 2 : 1;
+    to->bands = divide_up((uint64_t)divide_up(to->image.width, DECODE_COLOUR_PIXELS) *
+                              divide_up(to->image.height, to->run_rows),
+                          DECODE_COLOUR_THREADS);
     return bytes;
 }
 

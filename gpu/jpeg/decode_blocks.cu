@@ -14,7 +14,7 @@
  */
 #include "codecs/jpeg/zigzag.h"
 #include "gpu/jpeg/coefficients.h"
-#include "gpu/jpeg/decode_device.h"
+#include "gpu/jpeg/decode_pixels.h"
 #include "gpu/jpeg/idct.h"
 
 #define THREADS DECODE_TILE_BLOCKS
@@ -459,6 +459,51 @@ SIMT bool transform_blocks(const struct tile *tile, uint32_t dc, uint32_t side, 
                       : transform_block(tile, dc, 1, 8, rows);
 }
 
+DEVICE void split_word(uint32_t word, int32_t *to)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t)((word ^ 0x80808080u) >> 8 * i);
+}
+
+/* Exchanges the samples of the tile's blocks, and writes its pixels: each warp a row of each MCU,
+ * each lane 8 pixels. The samples replace the coefficients in shared memory. All threads of the
+ * block call it. rows: the samples of the thread's block. */
+SIMT void write_pixels(const struct tile *tile, const struct own_block *own, const uint32_t *rows)
+{
+    const struct decode_descriptor *image = tile->image;
+    words2 *samples = (words2 *)tile->coefficients;
+    struct image to = image->image;
+    uint32_t mcus = tile->mcus, across = image->width_mcus;
+    uint32_t thread = (uint32_t)thread_index(), row = thread / WARP_LANES;
+    block_barrier();
+    UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        words2 two = {rows[2 * i], rows[2 * i + 1]};
+        if (own->exists)
+            samples[(3 * i + own->component) * mcus + thread - own->first] = two;
+    }
+    block_barrier();
+    uint32_t first_row = tile->first_mcu / across;
+    uint32_t first_column = tile->first_mcu - first_row * across;
+    for (uint32_t i = (uint32_t)lane_index(); i < mcus; i += WARP_LANES) {
+        uint32_t y = 8 * first_row + row, column = first_column + i;
+        for (; column >= across; column -= across)
+            y += 8;
+        words2 luma = samples[3 * row * mcus + i];
+        words2 blue = samples[(3 * row + 1) * mcus + i], red = samples[(3 * row + 2) * mcus + i];
+        int32_t cb[8], cr[8];
+        struct colours colours;
+        split_word(blue.x, cb);
+        split_word(blue.y, cb + 4);
+        split_word(red.x, cr);
+        split_word(red.y, cr + 4);
+        convert(luma, cb, cr, image->rgb, &colours);
+        if (8 * column < to.width && y < to.height)
+            store_pixels(&colours, to.pixels + y * to.stride + 24 * column, to.width - 8 * column);
+    }
+}
+
 /* Decodes the tiles of sequential files: one block of threads per tile. */
 KERNEL(write_blocks, THREADS, 3, struct decode_args)
 {
@@ -491,6 +536,10 @@ KERNEL(write_blocks, THREADS, 3, struct decode_args)
     outside |= !transform_blocks(&tile, dc, side, rows);
     if (outside)
         *image->verdict = JPEG_DECODE_RANGE;
+    if (image->fused) {
+        write_pixels(&tile, &own, rows);
+        return;
+    }
     if (!own.exists)
         return;
     uint32_t row = own.mcu / image->width_mcus, column = own.mcu - row * image->width_mcus;

@@ -2,109 +2,178 @@
  * decode_colour.cu - upsamples Cb and Cr like libjpeg's jdsample.c, and converts to RGB like
  * jdcolor.c: the last stage of the JPEG decoder.
  *
- * A thread makes DECODE_COLOUR_PIXELS pixels of a row. Fancy upsampling is a triangle filter: in
- * each direction, 3/4 of the nearer sample and 1/4 of the farther one. Outside of a component, its
- * outermost samples are repeated.
+ * A thread makes a run of DECODE_COLOUR_PIXELS pixels of a row, or such runs of two rows that have
+ * the same nearest row of Cb and Cr. Fancy upsampling is a triangle filter: in each direction, 3/4
+ * of the nearer sample and 1/4 of the farther one. Outside of a component, its outermost samples
+ * are repeated.
  *
- * Time is bound by instructions, about 30 per pixel with 4:2:0.
+ * Time is bound by instructions: about 30 per pixel with 4:2:0.
  */
-#include "gpu/jpeg/decode_device.h"
+#include "gpu/jpeg/decode_pixels.h"
 
 #define THREADS DECODE_COLOUR_THREADS
 #define PIXELS DECODE_COLOUR_PIXELS
-/* FIX(x) of jdcolor.c: x * 2^16, rounded. */
-#define SCALE_BITS 16
-#define CR_TO_R 91881
-#define CB_TO_B 116130
-#define CR_TO_G 46802
-#define CB_TO_G 22554
+#define HALF    (PIXELS / 2)
 
-DEVICE uint32_t limit_sample(int32_t value)
+/* ---- upsampling ---- */
+
+/* The row, or the nearest row of the component. */
+SIMT const uint8_t *row_of(const struct decode_plane *plane, int32_t row)
 {
-    return value < 0 ? 0 : value > 255 ? 255 : (uint32_t)value;
+    row = row < 0 ? 0 : row >= (int32_t)plane->height ? (int32_t)plane->height - 1 : row;
+    return plane->samples + (size_t)row * plane->pitch;
 }
 
-DEVICE void unpack_word(uint32_t word, uint32_t *to)
+DEVICE void unpack_word(uint32_t word, int32_t *to)
 {
     UNROLL
     for (int i = 0; i < 4; i++)
-        to[i] = word >> 8 * i & 255;
+        to[i] = (int32_t)(word >> 8 * i & 255);
 }
 
-#define HALF (PIXELS / 2)
-#define EDGES 2
-
-/* Loads the samples from which PIXELS pixels are upsampled across: those in the columns column - 1
- * to column + HALF. Rows and columns outside of the component repeat its edges. */
-SIMT void load_half(const struct decode_plane *plane, int32_t row, uint32_t column, uint32_t *to)
+/* Samples minus SAMPLE_CENTRE. */
+DEVICE void centre_words(words2 two, int32_t *to)
 {
-    uint32_t last = plane->width - 1;
-    row = row < 0 ? 0 : row >= (int32_t)plane->height ? (int32_t)plane->height - 1 : row;
-    const uint8_t *from = plane->samples + (size_t)row * plane->pitch;
-    unpack_word(load_word(from + column), to + 1);
-    to[0] = column > 0 ? from[column - 1] : to[1];
-    if (column + HALF <= last) {
-        to[HALF + 1] = from[column + HALF];
-        return;
+    UNROLL
+    for (int i = 0; i < PIXELS; i++)
+        to[i] = (int8_t)(((i < 4 ? two.x : two.y) ^ 0x80808080u) >> 8 * (i & 3));
+}
+
+/* The samples from which PIXELS pixels are upsampled across: of the columns before - 1 to
+ * before + HALF, where `before` is the column of the first nearest sample. The low byte of `first`
+ * has the first one. */
+struct half_run {
+    uint32_t first, then; /* 4 and 2 samples */
+};
+
+/* Columns outside of the component repeat its edges. column: a multiple of 4. */
+SIMT struct half_run load_half(const struct decode_plane *plane, int32_t row, uint32_t column)
+{
+    const uint8_t *from = row_of(plane, row);
+    uint32_t last = plane->width - 1, samples[HALF + 2];
+    if (column > 0 && column + HALF <= last) {
+        uint32_t word = load_word(from + column);
+        struct half_run run = {word << 8 | load_word(from + column - 4) >> 24,
+                               word >> 24 | load_word(from + column + 4) << 8};
+        return run;
     }
     UNROLL
-    for (uint32_t i = 0; i < HALF + EDGES; i++)
-        if (column + i > last + 1)
-            to[i] = from[last];
+    for (uint32_t i = 0; i < HALF + 2; i++) {
+        uint32_t at = column + i > 0 ? column + i - 1 : 0;
+        samples[i] = from[at < last ? at : last];
+    }
+    struct half_run run = {samples[0] | samples[1] << 8 | samples[2] << 16 | samples[3] << 24,
+                           samples[4] | samples[5] << 8};
+    return run;
 }
 
-SIMT void load_full(const struct decode_plane *plane, int32_t row, uint32_t column, uint32_t *to)
+/* Without upsampling down: h2v1, or pixels that are repeated. */
+SIMT void upsample_across(const struct decode_descriptor *image, const struct decode_plane *plane,
+                          uint32_t x, uint32_t y, int32_t *to)
 {
-    row = row < 0 ? 0 : row >= (int32_t)plane->height ? (int32_t)plane->height - 1 : row;
-    words2 two = load_words2(plane->samples + (size_t)row * plane->pitch + column);
-    unpack_word(two.x, to);
-    unpack_word(two.y, to + 4);
-}
-
-/* Computes Cb or Cr of PIXELS pixels from (x, y) on. */
-SIMT void upsample(const struct decode_descriptor *image, const struct decode_plane *plane,
-                   uint32_t x, uint32_t y, uint32_t *to)
-{
-    int32_t row = (int32_t)(image->up_v ? y / 2 : y), other = row + (y & 1 ? 1 : -1);
+    struct half_run run = load_half(plane, (int32_t)(image->up_v ? y / 2 : y), x / 2);
     bool fancy = image->upsampling == UPSAMPLE_FANCY;
-    if (!image->up_h) {
-        uint32_t far[PIXELS], bias = 1 + (y & 1);
-        load_full(plane, row, x, to);
-        if (!fancy)
-            return;
-        load_full(plane, other, x, far);
-        UNROLL
-        for (int i = 0; i < PIXELS; i++)
-            to[i] = (3 * to[i] + far[i] + bias) >> 2;
-        return;
-    }
-    uint32_t near[HALF + EDGES], far[HALF + EDGES];
-    uint32_t even = 1, odd = 2, shift = 2;
-    load_half(plane, row, x / 2, near);
-    if (fancy && image->up_v) {
-        load_half(plane, other, x / 2, far);
-        UNROLL
-        for (int i = 0; i < HALF + EDGES; i++)
-            near[i] = 3 * near[i] + far[i];
-        even = 8;
-        odd = 7;
-        shift = 4;
-    }
+    int32_t samples[8];
+    unpack_word(run.first, samples);
+    unpack_word(run.then, samples + 4);
     UNROLL
     for (int i = 0; i < HALF; i++) {
-        to[2 * i] = fancy ? (3 * near[i + 1] + near[i] + even) >> shift : near[i + 1];
-        to[2 * i + 1] = fancy ? (3 * near[i + 1] + near[i + 2] + odd) >> shift : near[i + 1];
+        int32_t before = samples[i], own = samples[i + 1], after = samples[i + 2];
+        to[2 * i] = (fancy ? (3 * own + before + 1) >> 2 : own) - SAMPLE_CENTRE;
+        to[2 * i + 1] = (fancy ? (3 * own + after + 2) >> 2 : own) - SAMPLE_CENTRE;
     }
 }
 
-/* Replaces Y, Cb and Cr by R, G and B. */
-DEVICE void convert(uint32_t *y, uint32_t *cb, uint32_t *cr)
+/* h1v2. */
+SIMT void upsample_down(const struct decode_plane *plane, uint32_t x, uint32_t y, int32_t *to)
 {
-    int32_t half = 1 << (SCALE_BITS - 1), u = (int32_t)*cb - 128, v = (int32_t)*cr - 128;
-    int32_t luma = (int32_t)*y;
-    *y = limit_sample(luma + ((CR_TO_R * v + half) >> SCALE_BITS));
-    *cb = limit_sample(luma + ((half - CB_TO_G * u - CR_TO_G * v) >> SCALE_BITS));
-    *cr = limit_sample(luma + ((CB_TO_B * u + half) >> SCALE_BITS));
+    int32_t row = (int32_t)(y / 2), other = row + (y & 1 ? 1 : -1), far[PIXELS];
+    words2 two = load_words2(row_of(plane, row) + x);
+    words2 two_far = load_words2(row_of(plane, other) + x);
+    unpack_word(two.x, to);
+    unpack_word(two.y, to + 4);
+    unpack_word(two_far.x, far);
+    unpack_word(two_far.y, far + 4);
+    UNROLL
+    for (int i = 0; i < PIXELS; i++)
+        to[i] = ((3 * to[i] + far[i] + 1 + (int32_t)(y & 1)) >> 2) - SAMPLE_CENTRE;
+}
+
+/* Samples or sums of samples as halves of words: of the columns 0 and 2, 1 and 3, 4, and 5 of a
+ * half_run. */
+struct half_sums {
+    uint32_t even, odd, fourth, fifth;
+};
+
+DEVICE struct half_sums split_run(struct half_run run)
+{
+    const uint32_t mask = 0x00FF00FF;
+    struct half_sums sums = {run.first & mask, run.first >> 8 & mask, run.then & 255,
+                             run.then >> 8 & 255};
+    return sums;
+}
+
+/* The results of the filter, as halves of words: 0 to 255. */
+DEVICE uint32_t filter_halves(uint32_t near, uint32_t far, uint32_t bias)
+{
+    return (3 * near + far + bias * 0x00010001u) >> 4 & 0x00FF00FF;
+}
+
+/* h2v2: the row `near` and, above or below it, the row `far`. */
+DEVICE void filter_row(const struct half_sums *near, const struct half_sums *far, int32_t *to)
+{
+    uint32_t even = 3 * near->even + far->even, odd = 3 * near->odd + far->odd;
+    uint32_t fourth = 3 * near->fourth + far->fourth, fifth = 3 * near->fifth + far->fifth;
+    /* The sums of the columns 2 and 4, and 3 and 5. */
+    uint32_t inner = select_bytes(even, fourth, 0x5432);
+    uint32_t outer = select_bytes(odd, fifth, 0x5432);
+    uint32_t pixels[4] = {filter_halves(odd, even, 8), filter_halves(odd, inner, 7),
+                          filter_halves(inner, odd, 8), filter_halves(inner, outer, 7)};
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        to[i] = (int32_t)(pixels[i] & 0xFFFF) - SAMPLE_CENTRE;
+        to[i + 4] = (int32_t)(pixels[i] >> 16) - SAMPLE_CENTRE;
+    }
+}
+
+/* h2v2: Cb or Cr of two rows of pixels, from (x, y) on. y is even. */
+SIMT void upsample_both(const struct decode_plane *plane, uint32_t x, uint32_t y,
+                        int32_t to[2][PIXELS])
+{
+    int32_t row = (int32_t)(y / 2);
+    struct half_sums above = split_run(load_half(plane, row - 1, x / 2));
+    struct half_sums near = split_run(load_half(plane, row, x / 2));
+    struct half_sums below = split_run(load_half(plane, row + 1, x / 2));
+    filter_row(&near, &above, to[0]);
+    filter_row(&near, &below, to[1]);
+}
+
+/* Computes Cb or Cr, minus SAMPLE_CENTRE, of run_rows rows of PIXELS pixels from (x, y) on. */
+SIMT void upsample(const struct decode_descriptor *image, const struct decode_plane *plane,
+                   uint32_t x, uint32_t y, int32_t to[2][PIXELS])
+{
+    bool fancy = image->upsampling == UPSAMPLE_FANCY;
+    if (image->run_rows == 2)
+        upsample_both(plane, x, y, to);
+    else if (image->up_h)
+        upsample_across(image, plane, x, y, to[0]);
+    else if (fancy)
+        upsample_down(plane, x, y, to[0]);
+    else
+        centre_words(load_words2(row_of(plane, (int32_t)(image->up_v ? y / 2 : y)) + x), to[0]);
+}
+
+/* ---- colours ---- */
+
+/* Makes the pixels of a row from x on. */
+SIMT void make_pixels(const struct decode_descriptor *image, uint32_t x, uint32_t y,
+                      const int32_t *cb, const int32_t *cr)
+{
+    words2 luma = load_words2(row_of(&image->planes[0], (int32_t)y) + x);
+    struct colours colours;
+    convert(luma, cb, cr, image->rgb, &colours);
+    store_pixels(&colours, image->image.pixels + (size_t)y * image->image.stride + 3 * x,
+                 image->image.width - x);
 }
 
 KERNEL(convert_colours, THREADS, 4, struct decode_args)
@@ -112,40 +181,18 @@ KERNEL(convert_colours, THREADS, 4, struct decode_args)
     uint32_t index = find_image(args.starts[DECODE_BANDS], args.image_count,
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];
-    uint32_t per_row = (image->image.width + PIXELS - 1) / PIXELS; /* threads */
+    uint32_t per_row = (image->image.width + PIXELS - 1) / PIXELS; /* runs */
     uint32_t at = ((uint32_t)block_index() - args.starts[DECODE_BANDS][index]) * THREADS +
                   (uint32_t)thread_index();
-    uint32_t y = at / per_row, x = (at - y * per_row) * PIXELS;
+    uint32_t row = at / per_row, x = (at - row * per_row) * PIXELS, y = row * image->run_rows;
     if (y >= image->image.height || image->run->verdict != JPEG_DECODE_DONE)
         return;
-    uint32_t channels[3][PIXELS];
-    load_full(&image->planes[0], (int32_t)y, x, channels[0]);
-    upsample(image, &image->planes[1], x, y, channels[1]);
-    upsample(image, &image->planes[2], x, y, channels[2]);
-    if (image->rgb) {
-        UNROLL
-        for (int i = 0; i < PIXELS; i++)
-            convert(&channels[0][i], &channels[1][i], &channels[2][i]);
-    }
-    uint8_t *to = image->image.pixels + (size_t)y * image->image.stride + 3 * x;
-    uint32_t left = image->image.width - x;
-    if (left >= PIXELS) {
-        UNROLL
-        for (int i = 0; i < 3 * PIXELS; i += 8) {
-            words2 two = {0, 0};
-            UNROLL
-            for (int j = 0; j < 4; j++) {
-                two.x |= channels[(i + j) % 3][(i + j) / 3] << 8 * j;
-                two.y |= channels[(i + j + 4) % 3][(i + j + 4) / 3] << 8 * j;
-            }
-            *(words2 *)(to + i) = two;
-        }
-        return;
-    }
-    UNROLL
-    for (int i = 0; i < 3 * PIXELS; i++)
-        if (i < 3 * (int)left)
-            to[i] = (uint8_t)channels[i % 3][i / 3];
+    int32_t cb[2][PIXELS], cr[2][PIXELS];
+    upsample(image, &image->planes[1], x, y, cb);
+    upsample(image, &image->planes[2], x, y, cr);
+    make_pixels(image, x, y, cb[0], cr[0]);
+    if (image->run_rows == 2 && y + 1 < image->image.height)
+        make_pixels(image, x, y + 1, cb[1], cr[1]);
 }
 
 int decode_launch_colour(const struct jpeg_decode_batch *batch, const struct decode_args *args,

@@ -6,8 +6,8 @@
  *
  *     stream    removes stuffed bytes and restart markers from the file; writes words
  *     huffman   finds the state of the Huffman decoder at many positions of the words
- *     blocks    decodes the words from these positions, adds up DC, and writes samples; or
- *               transforms the coefficients of a progressive file
+ *     blocks    decodes the words from these positions, adds up DC, and writes samples (with
+ *               4:4:4 pixels); or transforms the coefficients of a progressive file
  *     colour    upsamples and converts samples to pixels
  *
  * Huffman codes must be decoded one after the other, unless the decoder's state in the middle of
@@ -25,7 +25,7 @@
  *     span          as many subsequences as a block has threads, without the halo (DECODE_HALO)
  *     tile          the MCUs whose 8 x 8 blocks a block of threads transforms, one per thread
  *     group set     8 groups of coefficients (coefficients.h), only for progressive files
- *     band          DECODE_COLOUR_THREADS runs of DECODE_COLOUR_PIXELS pixels
+ *     band          DECODE_COLOUR_THREADS runs of DECODE_COLOUR_PIXELS pixels, in one row or in two
  */
 #pragma once
 
@@ -72,7 +72,7 @@
  * quantiser. */
 #define DECODE_RANGE_MAX 1700
 
-/* Pixels per thread, and threads per block, in the stage colour. */
+/* Pixels of a run in a row, and threads per block, in the stage colour. */
 #define DECODE_COLOUR_PIXELS 8
 #define DECODE_COLOUR_THREADS 256
 
@@ -129,7 +129,10 @@ struct decode_descriptor {
     uint8_t side[JPEG_COMPONENTS_MAX]; /* of a block's samples: 8, 4, 2 or 1 */
     uint8_t up_h, up_v;           /* whether Cb and Cr are upsampled across, down */
     uint8_t upsampling;           /* enum decode_upsampling */
+    uint8_t run_rows;             /* the rows of a run of pixels in the stage colour: 1 or 2 */
     uint8_t rgb;                  /* whether the result is RGB; otherwise Y, Cb and Cr */
+    uint8_t fused;                /* A sequential file with 4:4:4 at full size: the stage blocks
+                                     writes pixels, without planes and bands. */
     struct decode_plane planes[JPEG_COMPONENTS_MAX];
     struct image image;
     uint16_t quant[JPEG_COMPONENTS_MAX][64]; /* in zigzag order */
