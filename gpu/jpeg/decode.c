@@ -19,8 +19,10 @@
 
 static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 
-static_assert(DECODE_SUB_BITS % DECODE_PIECES == 0, "pieces must be of equal length");
-static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - DECODE_SUB_BITS,
+static_assert(DECODE_SUB_WORDS * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT &&
+                  DECODE_SUB_WORDS_LONG * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT_LONG,
+              "a subsequence must have whole pieces");
+static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - 32 * DECODE_SUB_WORDS_LONG,
               "bit positions must fit into 32 bits");
 
 static uint32_t divide_up(uint64_t a, uint32_t b) { return (uint32_t)((a + b - 1) / b); }
@@ -169,7 +171,10 @@ static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *us
     to->chunks = divide_up(to->bytes, DECODE_CHUNK_BYTES);
     to->tiles = divide_up(to->mcus, to->tile_mcus);
     /* The last subsequence of each segment may be shorter than the others. */
-    to->subs_max = divide_up((uint64_t)to->bytes * 8, DECODE_SUB_BITS) + to->segments;
+    bool longer = to->luma > 1 && to->blocks > to->luma;
+    to->sub_words = longer ? DECODE_SUB_WORDS_LONG : DECODE_SUB_WORDS;
+    to->pieces_at = longer ? DECODE_PIECES_AT_LONG : DECODE_PIECES_AT;
+    to->subs_max = divide_up((uint64_t)to->bytes * 8, to->sub_words * 32) + to->segments;
     size_t spans = to->subs_max / (DECODE_SPAN_THREADS_MIN - DECODE_HALO) + 1;
     bool segments = to->segments > 1;
     to->tables = take(work, used, DECODE_SET_WORDS * word);
@@ -180,7 +185,7 @@ static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *us
     to->sub_places = take(work, used, segments ? 2 * word * to->subs_max : 0);
     to->sub_states = take(work, used, word * to->subs_max);
     to->sub_blocks = take(work, used, word * to->subs_max);
-    to->records = take(work, used, DECODE_PIECES * word * to->subs_max);
+    to->records = take(work, used, (word << to->pieces_at) * to->subs_max);
     to->span_entries = take(work, used, word * spans);
     to->span_counts = take(work, used, 2 * word * spans);
     to->span_blocks = take(work, used, word * spans);
@@ -330,6 +335,8 @@ size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count
         if (!images[i].coefficients)
             choose_tables(image, images[i].frame, parts.sets, &batch->table_set_count);
         batch->has_restarts |= image->segments > 1;
+        if (image->sub_words > batch->sub_words)
+            batch->sub_words = image->sub_words;
         const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, image->tiles,
                                                image->group_sets, image->bands};
         for (int kind = 0; kind < DECODE_KINDS; kind++) {

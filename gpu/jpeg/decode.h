@@ -82,6 +82,7 @@ struct jpeg_decode_image {
 struct jpeg_decode_batch {
     uint32_t image_count;
     uint32_t table_set_count; /* distinct sets of Huffman tables */
+    uint32_t sub_words;       /* the most words of a subsequence */
     /* Number of thread blocks in the launches of the kernels; decode_impl.h explains the units. */
     uint32_t chunks, spans, tiles, group_sets, bands;
     uint32_t span_threads; /* threads per block of the kernels that have a block per span */

@@ -133,7 +133,8 @@ struct piece {
 SIMT void find_piece(const struct tile *tile, uint32_t number, struct piece *to)
 {
     const struct decode_descriptor *image = tile->image;
-    uint32_t sub_index = number / DECODE_PIECES, part = number % DECODE_PIECES;
+    uint32_t pieces = 1u << image->pieces_at;
+    uint32_t sub_index = number >> image->pieces_at, part = number & (pieces - 1);
     uint32_t record = image->records[number], next = image->records[number + 1];
     uint32_t block = image->sub_blocks[sub_index] + (record >> RECORD_COUNT_AT);
     struct decode_sub sub = sub_of(image, tile->data_bytes, sub_index);
@@ -141,7 +142,7 @@ SIMT void find_piece(const struct tile *tile, uint32_t number, struct piece *to)
     int32_t from = (int32_t)part * DECODE_PIECE_BITS, then = from + DECODE_PIECE_BITS;
     bool exists = part == 0 || from < length;
     to->end = sub.end;
-    if (!sub.last || (part + 1 < DECODE_PIECES && then < length))
+    if (!sub.last || (part + 1 < pieces && then < length))
         to->end = sub.start + (uint32_t)then + (next & 63);
     to->at = exists ? sub.start + (uint32_t)from + (record & 63) : to->end;
     UNROLL

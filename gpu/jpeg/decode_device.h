@@ -41,16 +41,17 @@ struct decode_sub {
     bool first, last; /* of its segment */
 };
 
-/* The subsequence at `start` of a segment that extends from `from` to `to`. */
-DEVICE struct decode_sub sub_at(uint32_t start, uint32_t segment, uint32_t from, uint32_t to)
+/* The subsequence of sub_bits bits, or fewer, at `start` of a segment from `from` to `to`. */
+DEVICE struct decode_sub sub_at(uint32_t start, uint32_t sub_bits, uint32_t segment, uint32_t from,
+                                uint32_t to)
 {
     struct decode_sub sub;
     sub.start = start;
     sub.segment = segment;
     sub.segment_end = to;
     sub.first = start == from;
-    sub.last = to - start <= DECODE_SUB_BITS;
-    sub.end = sub.last ? to : start + DECODE_SUB_BITS;
+    sub.last = to - start <= sub_bits;
+    sub.end = sub.last ? to : start + sub_bits;
     return sub;
 }
 
@@ -58,10 +59,11 @@ DEVICE struct decode_sub sub_at(uint32_t start, uint32_t segment, uint32_t from,
 SIMT struct decode_sub sub_of(const struct decode_descriptor *image, uint32_t data_bytes,
                               uint32_t i)
 {
+    uint32_t sub_bits = image->sub_words * 32;
     if (image->segments == 1)
-        return sub_at(i * DECODE_SUB_BITS, 0, 0, data_bytes * 8);
+        return sub_at(i * sub_bits, sub_bits, 0, 0, data_bytes * 8);
     uint32_t start = image->sub_places[2 * i], segment = image->sub_places[2 * i + 1];
-    return sub_at(start, segment, image->segment_at[segment] * 8,
+    return sub_at(start, sub_bits, segment, image->segment_at[segment] * 8,
                   image->segment_at[segment + 1] * 8);
 }
 

@@ -153,7 +153,7 @@ DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint3
 }
 
 /* Walks over a subsequence from the state `entry`. The positions in *sub are relative to
- * data->words. Returns the state after the subsequence. records: receives DECODE_PIECES words;
+ * data->words. Returns the state after the subsequence. records: receives a word per piece;
  * NULL: none. */
 DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const struct data *data,
                          uint32_t *records)
@@ -195,8 +195,9 @@ SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *
 SIMT struct decode_sub place_sub(const struct decode_descriptor *image, uint32_t data_bytes,
                                  uint32_t i, bool own)
 {
+    uint32_t sub_bits = image->sub_words * 32;
     if (image->segments == 1)
-        return sub_at(i * DECODE_SUB_BITS, 0, 0, data_bytes * 8);
+        return sub_at(i * sub_bits, sub_bits, 0, 0, data_bytes * 8);
     uint32_t first = 0, count = image->segments; /* the last segment with segment_subs <= i */
     while (count > 1) {
         uint32_t half = count / 2;
@@ -208,12 +209,12 @@ SIMT struct decode_sub place_sub(const struct decode_descriptor *image, uint32_t
         }
     }
     uint32_t from = image->segment_at[first] * 8;
-    uint32_t start = from + (i - image->segment_subs[first]) * DECODE_SUB_BITS;
+    uint32_t start = from + (i - image->segment_subs[first]) * sub_bits;
     if (own) {
         image->sub_places[2 * i] = start;
         image->sub_places[2 * i + 1] = first;
     }
-    return sub_at(start, first, from, image->segment_at[first + 1] * 8);
+    return sub_at(start, sub_bits, first, from, image->segment_at[first + 1] * 8);
 }
 
 /* Gives each thread of the block whose flag is set a different number from 0 on. *count, which must
@@ -227,15 +228,16 @@ SIMT uint32_t list_place(bool flag, uint32_t *count)
 }
 
 /* The words that load_span copies, at most. */
-DEVICE uint32_t span_words(uint32_t threads)
+DEVICE uint32_t span_words(uint32_t threads, uint32_t sub_words)
 {
-    return threads * DECODE_SUB_WORDS + DECODE_WARM_UP_WORDS + 8;
+    return threads * sub_words + DECODE_WARM_UP_WORDS + 8;
 }
 
-/* Bytes of dynamic shared memory of `synchronise`. */
-static size_t span_shared(uint32_t threads)
+/* Bytes of dynamic shared memory of `synchronise`. sub_words: the most of all images. */
+static size_t span_shared(uint32_t threads, uint32_t sub_words)
 {
-    return tables_bytes() + (span_words(threads) + 5 * (size_t)threads) * sizeof(uint32_t);
+    return tables_bytes() +
+           (span_words(threads, sub_words) + 5 * (size_t)threads) * sizeof(uint32_t);
 }
 
 /* The span that a block of threads decodes. */
@@ -278,7 +280,7 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
     span->own = span->active && thread_index() >= DECODE_HALO;
     span->words = shared + 2 * DECODE_SINGLE_WORDS;
-    span->states = span->words + span_words(threads);
+    span->states = span->words + span_words(threads, span->image->sub_words);
     span->list = span->states + threads;
     span->entries = span->list + threads;
     span->starts = span->entries + threads;
@@ -333,7 +335,8 @@ SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct d
     uint32_t sub_index = span->index * span->own_subs + thread - DECODE_HALO;
     span->states[thread] =
         walk_sub(sub, entry, &span->data,
-                 thread >= DECODE_HALO ? span->image->records + DECODE_PIECES * sub_index : NULL);
+                 thread >= DECODE_HALO
+                     ? span->image->records + (sub_index << span->image->pieces_at) : NULL);
 }
 
 /* Decodes again all subsequences whose entry (the state from which they were decoded) differs from
@@ -440,7 +443,7 @@ SIMT void mend_span(const struct decode_descriptor *image, const struct data *da
         if (sub.first)
             break;
         uint32_t before = image->sub_states[i];
-        uint32_t state = walk_sub(&sub, entry, data, image->records + DECODE_PIECES * i);
+        uint32_t state = walk_sub(&sub, entry, data, image->records + (i << image->pieces_at));
         image->sub_states[i] = state;
         delta += state_count(state) - state_count(before);
         entry = state & STATE_MASK;
@@ -532,12 +535,12 @@ SIMT enum jpeg_decode_verdict check_segment(uint32_t state, uint32_t before, uin
                                                                   : JPEG_DECODE_BYTES_LEFT;
 }
 
-/* Number of pieces of a subsequence that have a record: fewer than DECODE_PIECES in the last
+/* Number of pieces of a subsequence that have a record: fewer than others have in the last
  * subsequence of a segment. */
-SIMT uint32_t pieces_in(const struct decode_sub *sub)
+SIMT uint32_t pieces_in(const struct decode_sub *sub, int32_t most)
 {
     int32_t pieces = (walked_bits(sub) + DECODE_PIECE_BITS - 1) / DECODE_PIECE_BITS;
-    return pieces < 1 ? 1 : pieces < DECODE_PIECES ? (uint32_t)pieces : DECODE_PIECES;
+    return (uint32_t)(pieces < 1 ? 1 : pieces < most ? pieces : most);
 }
 
 /* Sets tile_pieces of each tile that starts in a subsequence. pieces: the number of pieces of the
@@ -547,15 +550,15 @@ SIMT void start_tiles(const struct decode_descriptor *image, uint32_t sub, uint3
                       uint32_t block, uint32_t block_after)
 {
     uint32_t tile_blocks = image->tile_mcus * image->blocks;
-    uint32_t tile = block / tile_blocks + 1;
+    uint32_t tile = block / tile_blocks + 1, first = sub << image->pieces_at;
     NO_UNROLL
     for (; tile < image->tiles && tile * tile_blocks <= block_after; tile++) {
         uint32_t piece = 1;
         while (piece < pieces &&
-               block + (image->records[DECODE_PIECES * sub + piece] >> RECORD_COUNT_AT) <
+               block + (image->records[first + piece] >> RECORD_COUNT_AT) <
                    tile * tile_blocks)
             piece++;
-        image->tile_pieces[tile] = DECODE_PIECES * sub + piece;
+        image->tile_pieces[tile] = first + piece;
     }
 }
 
@@ -595,22 +598,22 @@ KERNEL(number_blocks, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
         return;
     }
     image->sub_blocks[sub_index] = block;
-    start_tiles(image, sub_index, pieces_in(&sub), block,
+    start_tiles(image, sub_index, pieces_in(&sub, 1 << image->pieces_at), block,
                 sub.last ? (mcus_before + mcus) * image->blocks : block + state_count(state));
     if (sub_index == 0)
         image->tile_pieces[0] = 0;
     if (sub_index == subs - 1)
-        image->tile_pieces[image->tiles] = DECODE_PIECES * subs;
+        image->tile_pieces[image->tiles] = subs << image->pieces_at;
 }
 
 int decode_launch_huffman(const struct jpeg_decode_batch *batch, const struct decode_args *args,
                           struct CUstream_st *stream)
 {
     uint32_t threads = batch->span_threads;
-    int status = (int)ALLOW_SHARED(synchronise, span_shared(threads));
+    size_t shared = span_shared(threads, batch->sub_words);
+    int status = (int)ALLOW_SHARED(synchronise, span_shared(threads, DECODE_SUB_WORDS_LONG));
     if (status == 0)
-        status = (int)LAUNCH(synchronise, threads, batch->spans, span_shared(threads), stream,
-                             *args);
+        status = (int)LAUNCH(synchronise, threads, batch->spans, shared, stream, *args);
     if (status == 0)
         status = (int)LAUNCH(mend, MEND_THREADS, batch->image_count, tables_bytes(), stream, *args);
     if (status == 0)

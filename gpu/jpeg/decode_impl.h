@@ -14,10 +14,10 @@
  * the data is known. The data is therefore divided as follows:
  *
  *     segment       the data between two restart markers; without restart markers, all data
- *     subsequence   DECODE_SUB_BITS bits of a segment, or its shorter rest. In the stage huffman
- *                   one thread decodes it to find the states ("sub" in names)
- *     piece         one of DECODE_PIECES parts of a subsequence. Its record is the state at its
- *                   start, from which a thread of the stage blocks decodes it
+ *     subsequence   descriptor.sub_words words of a segment, or its shorter rest. In the stage
+ *                   huffman one thread decodes it to find the states ("sub" in names)
+ *     piece         DECODE_PIECE_BITS bits of a subsequence. Its record is the state at its start,
+ *                   from which a thread of the stage blocks decodes it
  *
  * Each kernel runs one block of threads for each of these units:
  *
@@ -35,12 +35,17 @@
 #define DECODE_CHUNK_BYTES 4096
 #define DECODE_THREAD_BYTES 32
 
-/* The number is odd, so that threads at the same position of neighbouring subsequences read
- * different banks of shared memory. */
+/* Words of a subsequence. A decoder that starts at a guessed position finds the right symbols after
+ * some words, but only by chance the right block of the MCU. With several blocks of Y per MCU,
+ * whose Huffman tables differ from those of Cb and Cr, that takes some 60 words. Each subsequence
+ * is decoded again as often as there are subsequences in such a distance, so fewer and longer ones
+ * cost less. In other files, more and shorter ones are faster. */
 #define DECODE_SUB_WORDS 17
-#define DECODE_SUB_BITS (DECODE_SUB_WORDS * 32)
-#define DECODE_PIECES 8
-#define DECODE_PIECE_BITS (DECODE_SUB_BITS / DECODE_PIECES)
+#define DECODE_SUB_WORDS_LONG 34
+#define DECODE_PIECE_BITS 68
+/* Bits of the number of pieces. */
+#define DECODE_PIECES_AT 3
+#define DECODE_PIECES_AT_LONG 4
 /* Subsequences before a span that its block of threads also decodes, so that the states are usually
  * right at the start of the span. */
 #define DECODE_HALO 16
@@ -48,7 +53,7 @@
 #define DECODE_SPAN_THREADS_MIN 128
 /* A thread guesses the state at the start of its subsequence: it begins to decode this many words
  * before it. */
-#define DECODE_WARM_UP_WORDS 24
+#define DECODE_WARM_UP_WORDS 8
 
 /* DECODE_LOOKUP_BITS bits index the first lookup of a symbol. Longer codes need a second lookup, in
  * up to DECODE_LONG_MAX entries per Huffman table. That number is enough: codes are ordered by
@@ -111,7 +116,7 @@ struct decode_descriptor {
     uint32_t *sub_places;   /* 2 words per subsequence: its first bit, its segment; likewise */
     uint32_t *sub_states;   /* per subsequence: the state after it (decode_device.h) */
     uint32_t *sub_blocks;   /* per subsequence: the number of its first block in the image */
-    uint32_t *records;      /* DECODE_PIECES per subsequence: the states before its pieces */
+    uint32_t *records;      /* per piece of all subsequences: the state before it */
     uint32_t *span_entries; /* Per span: 1 + the state from which its first subsequence was decoded;
                                0: a segment starts there. */
     uint32_t *span_counts;  /* 2 words per span: the blocks since the last start of a segment in the
@@ -120,6 +125,7 @@ struct decode_descriptor {
     uint32_t *tile_pieces;  /* tiles + 1: the first piece that starts in the tile */
     uint64_t *tile_sums;    /* per tile: the sums of DC differences (decode_blocks.cu) */
     uint32_t subs_max;
+    uint32_t sub_words, pieces_at; /* words of a subsequence; it has 1 << pieces_at pieces */
     uint32_t chunks, spans, tiles, group_sets, bands; /* numbers of these units */
     uint32_t width_mcus, mcus, tile_mcus;             /* MCUs per row, in the image, and per tile */
     uint32_t segments, segment_mcus;                  /* number of segments, MCUs per segment */

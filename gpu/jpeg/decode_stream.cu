@@ -144,9 +144,9 @@ KERNEL(begin_batch, THREADS, 4, struct decode_args)
 
 /* Number of subsequences of a segment. An empty segment has one, so that check_segment finds that
  * the segment is too short. */
-DEVICE uint32_t subs_in(uint32_t bytes)
+DEVICE uint32_t subs_in(uint32_t bytes, uint32_t sub_words)
 {
-    uint32_t subs = (bytes * 8 + DECODE_SUB_BITS - 1) / DECODE_SUB_BITS;
+    uint32_t sub_bits = sub_words * 32, subs = (bytes * 8 + sub_bits - 1) / sub_bits;
     return subs > 0 ? subs : 1;
 }
 
@@ -165,7 +165,7 @@ SIMT void begin_image(const struct decode_descriptor *image, uint32_t end, uint3
         verdict = JPEG_DECODE_RESTART;
     run->verdict = verdict;
     run->data_bytes = data_bytes;
-    run->subs = image->segments == 1 ? subs_in(data_bytes) : 0;
+    run->subs = image->segments == 1 ? subs_in(data_bytes, image->sub_words) : 0;
     *image->verdict = verdict;
     image->segment_at[0] = 0;
     image->segment_at[image->segments] = data_bytes;
@@ -352,7 +352,8 @@ KERNEL(place_segments, SCAN_THREADS, 1, struct decode_args)
     for (uint32_t first = 0; first < image->segments; first += SCAN_THREADS) {
         uint32_t i = first + thread, total;
         uint32_t own =
-            i < image->segments ? subs_in(image->segment_at[i + 1] - image->segment_at[i]) : 0;
+            i < image->segments ? subs_in(image->segment_at[i + 1] - image->segment_at[i],
+                                          image->sub_words) : 0;
         uint32_t before = block_scan(own, &total, sums);
         if (i < image->segments)
             image->segment_subs[i] = subs + before;
