@@ -99,6 +99,10 @@
  * of PIXELS_DEFAULT, or hundreds of logos. */
 #define PLAN_OVERLAYS_BYTES_MAX (256 * MIB)
 
+/* Tables of weights of `resize` that are kept from one job to the next. Three sizes of a photograph
+ * of 15 megapixels need 0.6 MiB. */
+#define WEIGHTS_CACHE_BYTES (4 * MIB)
+
 /* Alignment of rows: one GPU memory sector, and one AVX register. */
 #define STRIDE_ALIGN 32
 /* Alignment of buffers: that of cudaMalloc, and four cache lines. */
@@ -228,13 +232,14 @@
  * per device, and the memory of the CUDA driver.
  *
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
- * reply to FETCH, twice (receive buffer and copy); 24 MiB for the program, libraries and malloc.
+ * reply to FETCH, twice (receive buffer and copy); WEIGHTS_CACHE_BYTES; 24 MiB for the program,
+ * libraries and malloc.
  * Worker: segments or chunks kept while it reads a header, and the profile in them; the profile of
  * the input, while this is the header of an overlay; its write buffer; 8 MiB for a plan under
  * construction, an encoder, and a piece of a mapped output.
  * Job: struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c);
  * later its result, without texts. */
-#define HEAP_BASE_BYTES   (160 * MIB)
+#define HEAP_BASE_BYTES (164 * MIB)
 /* Of each shard, if there are several: its part of the replies to FETCH, which together bring at
  * most as many jobs as JOB_TEXTS_BYTES allow; its connections; its part of snapshots. With several
  * shards, the memory of HEAP_JOB_BYTES is also needed for `inflight` spare places
@@ -295,7 +300,8 @@ static_assert(BATCH_TASKS_HEAVY <= BATCH_TASKS_MAX &&
 static_assert(BUFFER_ALIGN % STRIDE_ALIGN == 0, "a buffer's first row must be aligned too");
 static_assert(HEAP_BASE_BYTES >= JOB_TEXTS_BYTES + KEY_OUTPUTS_BYTES_MAX +
                                      READS_SMALL_MAX * 64 * KIB + READS_LARGE_BYTES +
-                                     2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + 24 * MIB,
+                                     2 * QUEUE_BATCH_MAX * JOB_BYTES_MAX + WEIGHTS_CACHE_BYTES +
+                                     24 * MIB,
               "the daemon's own memory must hold all of its parts");
 static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX -
                                                           QUEUE_BATCH_MAX) +

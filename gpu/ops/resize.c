@@ -14,6 +14,7 @@
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pad.h"
 #include "gpu/ops/resample_strips.h"
+#include "gpu/ops/weights_cache.h"
 #include "gpu/plan/op.h"
 
 enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN };
@@ -323,7 +324,18 @@ static void pick_fill(const struct pass *pass, uint8_t *constants)
 static void resample_fill(const struct pass *pass, uint8_t *constants)
 {
     const struct resample_params *own = (const struct resample_params *)pass->params;
-    axis_fill(&own->axis, own->resample.taps, (int32_t *)constants);
+    const struct axis *axis = &own->axis;
+    const struct weights_key key = {.start = axis->start,
+                                    .end = axis->end,
+                                    .outputs = axis->outputs,
+                                    .origin = axis->origin,
+                                    .inputs = axis->inputs,
+                                    .taps = own->resample.taps,
+                                    .filter = axis->filter};
+    if (weights_cache_get(&key, constants, pass->constants_bytes))
+        return;
+    axis_fill(axis, own->resample.taps, (int32_t *)constants);
+    weights_cache_put(&key, constants, pass->constants_bytes);
 }
 
 static enum status add_pick(struct chain *chain, const struct axis *x, const struct axis *y)

@@ -99,7 +99,7 @@ TEST(the_bound_is_the_formula_of_the_readme)
     struct error error = {0};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         assert_true(options_set(&options, values[i][0], values[i][1], &error));
-    uint64_t cpu = 1024 + 512 + 160 + 3 * WORKER_BYTES / MIB + 2 * 64 + 32 + 64 + 4 / 4;
+    uint64_t cpu = 1024 + 512 + 164 + 3 * WORKER_BYTES / MIB + 2 * 64 + 32 + 64 + 4 / 4;
     assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
                      cpu * MIB + 100 * 40 * KIB);
     struct options_host gpus = {.memory_bytes = GIB, .devices = 2, .slots = 16, .ahead = 50};
