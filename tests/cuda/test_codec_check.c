@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "daemon/selfcheck/codec_check.h"
-#include "tests/fixtures/gpu/gpu_run.h"
 
 /* Runs the test of a codec, and returns the lines of the log, malloc'd. */
 static char *check_codec(enum device_codec codec, const struct cuda_fault *fault,
@@ -59,11 +58,8 @@ TEST(right_codecs_are_used)
 
 #ifdef GPUIMGD_WEBP
 
-/* Under a sanitizer, the tests of jobs are enough, whose daemons check it at start. */
 TEST(a_right_webp_encoder_is_used)
 {
-    if (test_quick())
-        skip();
     expect_used(DEVICE_CODEC_WEBP, false);
 }
 

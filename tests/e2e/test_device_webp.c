@@ -35,14 +35,6 @@ static void fill(void)
     world_put_picture(w, "turned.png", picture_png(&turned));
 }
 
-/* Under a sanitizer, the test of the device at start takes long, and test_webp_encode runs the same
- * kernels. Two tests are enough there. */
-static void need_time(void)
-{
-    if (test_quick())
-        skip();
-}
-
 static struct process *start_on_device(const char *webp)
 {
     const char *const options[] = {text_of("--webp=%s", webp), NULL};
@@ -74,97 +66,6 @@ static void run_all_jobs(const char *engine)
         }
 }
 
-TEST(files_equal_those_of_the_cpu)
-{
-    struct process *daemon = start_on_device("cuda");
-    run_all_jobs("cuda");
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    run_all_jobs("cpu");
-    check_stop(daemon);
-    for (size_t i = 0; i < COUNT_OF(inputs); i++)
-        for (size_t c = 0; c < COUNT_OF(chains); c++)
-            for (const char *kind = "ab"; *kind; kind++)
-                device_daemon_compare(text_of("cuda-%c-%zu-%zu.webp", *kind, i, c),
-                                      text_of("cpu-%c-%zu-%zu.webp", *kind, i, c));
-}
-
-/* Which outputs a device writes. An image with alpha is its, if it is flattened. */
-TEST(parameters_choose_the_encoder)
-{
-    need_time();
-    static const struct {
-        const char *input, *output, *ops, *encoder;
-    } rows[] = {
-        {"rgb.jpg", "'effort':2", "[]", "cuda:0"},
-        {"rgb.jpg", "'effort':1", "[]", "cpu"},
-        {"rgb.jpg", "'effort':3", "[]", "cpu"},
-        {"rgb.jpg", "'lossless':true", "[]", "cpu"},
-        {"rgb.jpg", "'max_bytes':2000", "[]", "cuda:0"},
-        {"rgba.png", "'quality':70", "['sobel']", "cuda:0"},
-        {"rgba.png", "'quality':70", "['invert']", "cpu"},
-    };
-    struct process *daemon = start_on_device("auto");
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        cJSON *result = check_answer(
-            w, "{'input':'%s','outputs':[{'output':{'path':'p%zu.webp',%s},'ops':%s}]}",
-            rows[i].input, i, rows[i].output, rows[i].ops);
-        expect_encoders(result, 1, rows[i].encoder);
-        cJSON_Delete(result);
-    }
-    check_stop(daemon);
-}
-
-TEST(the_encoder_of_the_host_is_an_option)
-{
-    need_time();
-    struct process *daemon = start_on_device("cpu");
-    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'host.webp','ops':['sobel']}");
-    expect_encoders(result, 1, "cpu");
-    assert_string_equal(json_text(result, "engine"), "cuda:0");
-    cJSON_Delete(result);
-    check_stop(daemon);
-}
-
-/* The encoder is tested with as little memory as the options allow, but for its largest image. */
-TEST(the_least_memory_is_enough)
-{
-    need_time();
-    const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
-    struct process *daemon = device_daemon_start(options);
-    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.webp','ops':['sobel']}");
-    expect_encoders(result, 1, "cuda:0");
-    cJSON_Delete(result);
-    check_stop(daemon);
-}
-
-/* Noise of the highest quality has more bytes than its memory on the device: the device declines
- * it, and all codecs of the job run on the host. */
-TEST(noise_is_encoded_on_the_host)
-{
-    need_time();
-    static const char chain[] = "{'op':'unsharp','sigma':0.5,'amount':10},"
-                                "{'op':'unsharp','sigma':0.5,'amount':10}";
-    put_jpeg("noise.jpg", .width = 400, .height = 300, .quality = 100, .subsampling = 444);
-    struct process *daemon = start_on_device("cuda");
-    cJSON *result = check_answer(w,
-                                 "{'input':'noise.jpg','outputs':["
-                                 "{'output':{'path':'noise.webp','quality':100},'ops':[%s]},"
-                                 "{'output':'noise.jpg'}]}",
-                                 chain);
-    expect_encoders(result, 2, "cpu");
-    assert_true(json_number(result, "outputs.0.bytes") > 400 * 300);
-    cJSON_Delete(result);
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    check_done(check_answer(w,
-                            "{'input':'noise.jpg','output':{'path':'noise-cpu.webp',"
-                            "'quality':100},'ops':[%s]}",
-                            chain));
-    check_stop(daemon);
-    device_daemon_compare("noise.webp", "noise-cpu.webp");
-}
-
 /* Files of limited sizes. The smallest ones need a lower quality than there is, which the host
  * says. Returns a text of all results. */
 static const char *run_limited_jobs(const char *engine)
@@ -189,26 +90,6 @@ static const char *run_limited_jobs(const char *engine)
     return all;
 }
 
-TEST(limited_files_equal_those_of_the_cpu)
-{
-    struct process *daemon = start_on_device("cuda");
-    char *device = strdup(run_limited_jobs("cuda"));
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    assert_string_equal(device, run_limited_jobs("cpu"));
-    check_stop(daemon);
-    unsigned done = 0;
-    for (unsigned i = 0; i < 24; i++) {
-        device_daemon_compare(text_of("cuda-k%u.webp", i), text_of("cpu-k%u.webp", i));
-        if (access(out_path(text_of("cpu-l%u.webp", i)), F_OK) != 0)
-            continue;
-        device_daemon_compare(text_of("cuda-l%u.webp", i), text_of("cpu-l%u.webp", i));
-        done++;
-    }
-    assert_true(done >= 16 && done <= 23);
-    free(device);
-}
-
 static void run_camera_jobs(const char *engine)
 {
     static const char *const metadata[] = {"'none'", "['icc']", "['exif','xmp']",
@@ -226,29 +107,18 @@ static void run_camera_jobs(const char *engine)
     }
 }
 
-TEST(metadata_equals_that_of_the_cpu)
+static unsigned count_random(void)
 {
-    need_time();
-    device_daemon_put_camera("camera.jpg", true);
-    struct process *daemon = start_on_device("cuda");
-    run_camera_jobs("cuda");
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    run_camera_jobs("cpu");
-    check_stop(daemon);
-    for (size_t i = 0; i < 4; i++)
-        for (const char *output = "mno"; *output; output++)
-            device_daemon_compare(text_of("cuda-%c%zu.webp", *output, i),
-                                  text_of("cpu-%c%zu.webp", *output, i));
+    return world_has_cuda() ? 1000 : test_quick() ? 20 : 60;
 }
 
 /* Pushes the same random jobs for each engine. Returns how many were done; a crop may be larger
  * than its image. */
-static unsigned run_random_jobs(const char *engine, unsigned count)
+static unsigned run_random_jobs(const char *engine)
 {
     uint32_t state = 11;
     unsigned done = 0;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count_random(); i++) {
         const char *input = inputs[test_random(&state) / 8 % COUNT_OF(inputs)];
         unsigned quality = 1 + test_random(&state) / 8 % 100;
         cJSON *result = check_answer(
@@ -261,20 +131,146 @@ static unsigned run_random_jobs(const char *engine, unsigned count)
     return done;
 }
 
+/* Noise of the highest quality has more bytes than its memory on the device: the device declines
+ * it, and all codecs of the job run on the host. */
+static void run_noise_job(const char *engine)
+{
+    static const char chain[] = "{'op':'unsharp','sigma':0.5,'amount':10},"
+                                "{'op':'unsharp','sigma':0.5,'amount':10}";
+    cJSON *result = check_answer(w,
+                                 "{'input':'noise.jpg','outputs':["
+                                 "{'output':{'path':'%s-noise.webp','quality':100},'ops':[%s]},"
+                                 "{'output':'%s-noise.jpg'}]}",
+                                 engine, chain, engine);
+    expect_encoders(result, 2, "cpu");
+    assert_true(json_number(result, "outputs.0.bytes") > 400 * 300);
+    cJSON_Delete(result);
+}
+
+/* What the jobs gave on the device [0] and on the CPU [1]. */
+static struct {
+    char *limited;
+    unsigned random; /* done */
+} gave[2];
+
+/* Runs all jobs with one daemon for the device and one for the CPU, at the first call. The daemon
+ * tests its encoder at start, which takes long without a device. */
+static void run_on_both(void)
+{
+    static const char *const engines[] = {"cuda", "cpu"};
+    if (gave[0].limited)
+        return;
+    put_jpeg("noise.jpg", .width = 400, .height = 300, .quality = 100, .subsampling = 444);
+    device_daemon_put_camera("camera.jpg", true);
+    for (int i = 0; i < 2; i++) {
+        struct process *daemon = i == 0 ? start_on_device("cuda") : device_daemon_start_cpu();
+        run_all_jobs(engines[i]);
+        run_noise_job(engines[i]);
+        run_camera_jobs(engines[i]);
+        gave[i].random = run_random_jobs(engines[i]);
+        gave[i].limited = strdup(run_limited_jobs(engines[i]));
+        check_stop(daemon);
+    }
+}
+
+/* The files "cuda-NAME" and "cpu-NAME" must be equal. */
+static void compare(const char *name)
+{
+    device_daemon_compare(text_of("cuda-%s", name), text_of("cpu-%s", name));
+}
+
+TEST(files_equal_those_of_the_cpu)
+{
+    run_on_both();
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        for (size_t c = 0; c < COUNT_OF(chains); c++)
+            for (const char *kind = "ab"; *kind; kind++)
+                compare(text_of("%c-%zu-%zu.webp", *kind, i, c));
+}
+
+TEST(noise_is_encoded_on_the_host)
+{
+    run_on_both();
+    compare("noise.webp");
+}
+
+TEST(limited_files_equal_those_of_the_cpu)
+{
+    run_on_both();
+    assert_string_equal(gave[0].limited, gave[1].limited);
+    unsigned done = 0;
+    for (unsigned i = 0; i < 24; i++) {
+        compare(text_of("k%u.webp", i));
+        if (access(out_path(text_of("cpu-l%u.webp", i)), F_OK) != 0)
+            continue;
+        compare(text_of("l%u.webp", i));
+        done++;
+    }
+    assert_true(done >= 16 && done <= 23);
+}
+
+TEST(metadata_equals_that_of_the_cpu)
+{
+    run_on_both();
+    for (size_t i = 0; i < 4; i++)
+        for (const char *output = "mno"; *output; output++)
+            compare(text_of("%c%zu.webp", *output, i));
+}
+
 TEST(random_chains_equal_those_of_the_cpu)
 {
-    need_time();
-    unsigned count = world_has_cuda() ? 1000 : 30;
-    struct process *daemon = start_on_device("cuda");
-    unsigned done = run_random_jobs("cuda", count);
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    assert_int_equal(run_random_jobs("cpu", count), done);
-    check_stop(daemon);
-    assert_true(done > count / 2);
-    for (unsigned i = 0; i < count; i++)
+    run_on_both();
+    assert_int_equal(gave[0].random, gave[1].random);
+    assert_true(gave[0].random > count_random() / 2);
+    for (unsigned i = 0; i < count_random(); i++)
         if (access(out_path(text_of("cuda-r%u.webp", i)), F_OK) == 0)
-            device_daemon_compare(text_of("cuda-r%u.webp", i), text_of("cpu-r%u.webp", i));
+            compare(text_of("r%u.webp", i));
+}
+
+/* Which outputs a device writes. An image with alpha is its, if it is flattened. */
+TEST(parameters_choose_the_encoder)
+{
+    static const struct {
+        const char *input, *output, *ops, *encoder;
+    } rows[] = {
+        {"rgb.jpg", "'effort':2", "[]", "cuda:0"},
+        {"rgb.jpg", "'effort':1", "[]", "cpu"},
+        {"rgb.jpg", "'effort':3", "[]", "cpu"},
+        {"rgb.jpg", "'lossless':true", "[]", "cpu"},
+        {"rgb.jpg", "'max_bytes':2000", "[]", "cuda:0"},
+        {"rgba.png", "'quality':70", "['sobel']", "cuda:0"},
+        {"rgba.png", "'quality':70", "['invert']", "cpu"},
+    };
+    struct process *daemon = start_on_device("auto");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        cJSON *result = check_answer(
+            w, "{'input':'%s','outputs':[{'output':{'path':'p%zu.webp',%s},'ops':%s}]}",
+            rows[i].input, i, rows[i].output, rows[i].ops);
+        expect_encoders(result, 1, rows[i].encoder);
+        cJSON_Delete(result);
+    }
+    check_stop(daemon);
+}
+
+TEST(the_encoder_of_the_host_is_an_option)
+{
+    struct process *daemon = start_on_device("cpu");
+    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'host.webp','ops':['sobel']}");
+    expect_encoders(result, 1, "cpu");
+    assert_string_equal(json_text(result, "engine"), "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
+}
+
+/* The encoder is tested with as little memory as the options allow, but for its largest image. */
+TEST(the_least_memory_is_enough)
+{
+    const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
+    struct process *daemon = device_daemon_start(options);
+    cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.webp','ops':['sobel']}");
+    expect_encoders(result, 1, "cuda:0");
+    cJSON_Delete(result);
+    check_stop(daemon);
 }
 
 WORLD_MAIN(ONE_WORLD, .fill = fill)
