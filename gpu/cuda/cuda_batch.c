@@ -2,10 +2,10 @@
  * cuda_batch.c - enqueues a batch of tasks on its stream, and measures its copies and kernels.
  *
  * First all tasks are uploaded, then all are decoded, then all passes run, then all are encoded,
- * then all are downloaded. The scans of progressive JPEGs are decoded before that, in a batch of their
- * own. Events between these parts measure how long each part takes. If a CUDA call for one task
- * fails, only that task fails; if one for all fails, all tasks fail. A sticky error (cuda_is_sticky)
- * ends the whole batch.
+ * then all are downloaded. The scans of progressive JPEGs are decoded before that, in a batch of
+ * their own. Events between these parts measure how long each part takes. If a CUDA call for one
+ * task fails, only that task fails; if one for all fails, all tasks fail. A sticky error
+ * (cuda_is_sticky) ends the whole batch.
  */
 #include "gpu/cuda/device.h"
 
