@@ -5,9 +5,12 @@
 
 #include "conf/clock.h"
 
-/* The most sequential JPEGs among the jobs that are sent to one device: a batch for each of two
- * streams. More would only take memory. */
-#define INFLIGHT_SEQUENTIAL 32
+/* The most sequential JPEGs among the jobs that are sent to one device: a batch for each of eight
+ * streams. Smaller batches keep a device waiting for kernels of few blocks of threads. Two batches
+ * while the device's jobs need more than half of its memory, and while it has files of other kinds
+ * or the cores decode, too: then more jobs would only wait for each other. */
+#define INFLIGHT_SEQUENTIAL       128
+#define INFLIGHT_SEQUENTIAL_LEAST 32
 /* The memory of the progressive JPEGs on one device. When they have enough, the daemon does not
  * fetch more jobs because of them: an H200 decodes 400 photographs of 8 megapixels as fast as more,
  * and half of these are jobs that it fetches anyway. Beyond the maximum, the cores get them. A
@@ -373,6 +376,16 @@ static int64_t useful_scans(const struct dispatch_device *device)
                : (int64_t)((double)backlog->jobs * (double)enough / (double)backlog->bytes);
 }
 
+static int64_t sequential_most(const struct dispatch *dispatch,
+                               const struct dispatch_device *device)
+{
+    bool fits = 2 * device->bytes <= device->room_bytes;
+    bool alone = device->backlog[DISPATCH_PROGRESSIVE].jobs == 0 &&
+                 device->backlog[DISPATCH_PNG].jobs == 0 &&
+                 4 * dispatch->on_cores <= dispatch->workers;
+    return fits && alone ? INFLIGHT_SEQUENTIAL : INFLIGHT_SEQUENTIAL_LEAST;
+}
+
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
 {
     int64_t jobs = 0;
@@ -382,9 +395,10 @@ size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
         const struct dispatch_device *device = &dispatch->devices[d];
         int64_t sequential = device->backlog[DISPATCH_SEQUENTIAL].jobs;
-        bool all = sequential < INFLIGHT_SEQUENTIAL || stalls(device, now_ns);
-        jobs += useful_scans(device) + device->backlog[DISPATCH_PNG].jobs +
-                (all ? sequential : INFLIGHT_SEQUENTIAL);
+        int64_t most = sequential_most(dispatch, device);
+        bool all = sequential < most || stalls(device, now_ns);
+        jobs +=
+            useful_scans(device) + device->backlog[DISPATCH_PNG].jobs + (all ? sequential : most);
     }
     pthread_mutex_unlock(&dispatch->lock);
     return (size_t)jobs;
