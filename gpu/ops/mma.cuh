@@ -17,6 +17,11 @@
 #if defined(SIMT_HOST)
 #define MMA(signs, sum, a0, a1, a2, a3, b0, b1)                                                    \
     simt_mma(sum, {a0, a1, a2, a3}, {b0, b1}, signs[0] == 's', signs[3] == 's')
+#define MMA_BEGIN(signs, sum, start, a0, a1, a2, a3, b0, b1)                                       \
+    do {                                                                                           \
+        sum[0] = sum[1] = sum[2] = sum[3] = start;                                                 \
+        MMA(signs, sum, a0, a1, a2, a3, b0, b1);                                                   \
+    } while (0)
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 /* Compute capability 7.5 has products of 8 x 16 and 16 x 8. Their registers are as above. */
 #define MMA_QUARTER(signs, sum, i, a, b)                                                           \
@@ -30,12 +35,23 @@
         MMA_QUARTER(signs, sum, 2, a1, b0);                                                        \
         MMA_QUARTER(signs, sum, 2, a3, b1);                                                        \
     } while (0)
+#define MMA_BEGIN(signs, sum, start, a0, a1, a2, a3, b0, b1)                                       \
+    do {                                                                                           \
+        sum[0] = sum[1] = sum[2] = sum[3] = start;                                                 \
+        MMA(signs, sum, a0, a1, a2, a3, b0, b1);                                                   \
+    } while (0)
 #else
 #define MMA(signs, sum, a0, a1, a2, a3, b0, b1)                                                    \
     asm("mma.sync.aligned.m16n8k32.row.col.s32." signs                                             \
         ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                     \
         : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])                                   \
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+/* Sets the sum to the product plus `start`. No instruction clears the sum before. */
+#define MMA_BEGIN(signs, sum, start, a0, a1, a2, a3, b0, b1)                                       \
+    asm("mma.sync.aligned.m16n8k32.row.col.s32." signs                                             \
+        ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"                 \
+        : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])                                   \
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(start))
 #endif
 
 /* The rows are pixels, the columns are weights. */
@@ -44,10 +60,26 @@ SIMT void mma_pixels(int32_t (&sum)[4], const uint32_t (&pixels)[4], uint2 weigh
     MMA(MMA_PIXELS_WEIGHTS, sum, pixels[0], pixels[1], pixels[2], pixels[3], weights.x, weights.y);
 }
 
+/* As mma_pixels, but sets the sum to the product plus `start`. */
+SIMT void mma_pixels_begin(int32_t (&sum)[4], int32_t start, const uint32_t (&pixels)[4],
+                           uint2 weights)
+{
+    MMA_BEGIN(MMA_PIXELS_WEIGHTS, sum, start, pixels[0], pixels[1], pixels[2], pixels[3], weights.x,
+              weights.y);
+}
+
 /* The rows are weights, the columns are pixels. */
 SIMT void mma_weights(int32_t (&sum)[4], uint4 weights, uint32_t low, uint32_t high)
 {
     MMA(MMA_WEIGHTS_PIXELS, sum, weights.x, weights.y, weights.z, weights.w, low, high);
+}
+
+/* As mma_weights, but sets the sum to the product plus `start`. */
+SIMT void mma_weights_begin(int32_t (&sum)[4], int32_t start, uint4 weights, uint32_t low,
+                            uint32_t high)
+{
+    MMA_BEGIN(MMA_WEIGHTS_PIXELS, sum, start, weights.x, weights.y, weights.z, weights.w, low,
+              high);
 }
 
 /* Limits four values to 0..255, and packs them from the lowest byte on. */

@@ -202,7 +202,7 @@ pass_cuda_many resample_y_cuda;
 pass_cuda pick_cuda;
 
 const struct pass_type pass_resample_x = {"resample x", resample_x_cpu,
-                                          PASS_JOINT(resample_joint, resample_x_cuda)};
+                                          PASS_JOINT(resample_joint, resample_x_cuda, 1)};
 
 /* ---- down the columns ---- */
 
@@ -289,7 +289,7 @@ PASS_LOOP(resample_y_cpu)
 }
 
 const struct pass_type pass_resample_y = {"resample y", resample_y_cpu,
-                                          PASS_JOINT(resample_joint, resample_y_cuda)};
+                                          PASS_JOINT(resample_joint, resample_y_cuda, 1)};
 
 /* ---- the nearest pixel ---- */
 

@@ -35,6 +35,7 @@ struct resample_args : pass_images {
     int step_bits; /* log2 of the distance of two chunks in pixels */
     int chunks;    /* the most chunks of a tile */
     int steps;     /* for which shared memory has room */
+    int groups;    /* of rows, per block */
 };
 
 SIMT uint32_t premultiply_pixel(uint32_t pixel)
@@ -50,6 +51,13 @@ SIMT uint32_t divide_pixel(uint32_t pixel)
     uint32_t alpha = pixel >> 24;
     return resample_divide(pixel & 255u, alpha) | resample_divide(pixel >> 8 & 255u, alpha) << 8 |
            resample_divide(pixel >> 16 & 255u, alpha) << 16 | alpha << 24;
+}
+
+/* The warp of this lane in the block. The compiler then knows that all lanes have the same number,
+ * and that they stay together where a condition depends on it. */
+SIMT int warp_index()
+{
+    return __shfl_sync(~0u, (int)(threadIdx.x / WARP), 0);
 }
 
 /* Keeps the compiler from computing the value again at each use, with values that it then reads
@@ -68,11 +76,17 @@ struct band {
     int first, taps;
 };
 
-SIMT band band_of(const resample_args &a, int outputs, int output)
+SIMT int band_first(const resample_args &a, int outputs, int output)
+{
+    return output < outputs ? __ldg(a.first + output) : 0;
+}
+
+/* first: of band_first. */
+SIMT band band_of(const resample_args &a, int outputs, int output, int first)
 {
     if (output >= outputs)
         return {a.weights, 0, 0};
-    return {a.weights + (size_t)output * a.taps, __ldg(a.first + output), a.taps};
+    return {a.weights + (size_t)output * a.taps, first, a.taps};
 }
 
 /* The pixel after the last one that has a weight for the outputs up to `last`. */
@@ -100,7 +114,8 @@ template <int GAP> SIMT uint3 digits_of_four(const band &band, int pixel)
                       __byte_perm(__byte_perm(a, b, 0x0062), __byte_perm(c, d, 0x0062), 0x5410));
 }
 
-/* Sums of products with the three digits, of one register tile. */
+/* Sums of products with the three digits, of one register tile. Those with the first digit begin
+ * with HALF. */
 typedef int32_t digit_sums[DIGITS][4];
 
 SIMT void sums_clear(digit_sums &sums)
@@ -157,6 +172,13 @@ static inline resample_args resample_args_of(const struct pass_call &call, uint3
 static inline unsigned launch_places(unsigned resident)
 {
     return resident * (unsigned)multiprocessors();
+}
+
+/* The part of these places that a pass gets of a launch, by its part of the work. */
+static inline unsigned launch_share(unsigned places, double own, double all)
+{
+    unsigned share = (unsigned)(places * own / all);
+    return share > 0 ? share : 1;
 }
 
 /* How long a launch takes, in the unit of `length`, the time of a block. */

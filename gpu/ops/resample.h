@@ -20,17 +20,43 @@
 /* `taps` is a multiple of this number, so that the CPU loops have no remainder. */
 #define RESAMPLE_TAPS_STEP 8
 
+/* On a device, the result of resample_x for a following resample_y is packed: it consists of words
+ * with a byte of four rows, in the order that the tensor cores need. Row 4 g + q of words has rows
+ * 16 g + 2 q, the next one, and those 8 rows later. In a row of words, each 8 pixels have 8 words
+ * per channel. The width is rounded up to what a warp of resample_y computes. */
+#define RESAMPLE_PACKED_ROWS   16
+#define RESAMPLE_PACKED_PIXELS 8
+
+/* Without padding: passes are compared by their params. */
 struct resample {
-    double scale; /* pixels of the source per pixel of the result */
-    uint32_t taps;
-    uint32_t reach;      /* the most weights of a pixel of the result that are not padding */
-    uint32_t skip;       /* resample_x: rows at the top of the source that are not needed */
-    uint32_t ring;       /* resample_x on the CPU: see resample_strips.h; 0: without resample_y */
+    uint8_t packed;      /* resample_x: its result; resample_y: its source. The first member: passes
+                            that share a launch must agree */
     uint8_t down;        /* resample_y: down the columns */
     uint8_t premultiply; /* this is the first pass of an RGBA image */
     uint8_t divide;      /* this is the last pass of an RGBA image */
-    uint8_t zero[5];     /* no padding: pass.h */
+    uint32_t taps;
+    uint32_t reach; /* the most weights of a pixel of the result that are not padding */
+    uint32_t skip;  /* resample_x: rows at the top of the source that are not needed */
+    uint32_t ring;  /* resample_x on the CPU: see resample_strips.h; 0: without resample_y */
+    uint32_t zero;
+    double scale; /* pixels of the source per pixel of the result */
 };
+
+/* The groups of 8 pixels that a warp of resample_y computes. */
+#define RESAMPLE_PACKED_TILES(channels) ((channels) == 1 ? 3 : 1)
+
+/* The bytes of a packed row of words, and of a whole packed result. */
+static inline size_t resample_packed_stride(uint32_t width, uint32_t channels)
+{
+    size_t tiles = RESAMPLE_PACKED_TILES(channels), pixels = tiles * RESAMPLE_PACKED_PIXELS;
+    return (width + pixels - 1) / pixels * pixels * channels * sizeof(uint32_t);
+}
+
+static inline size_t resample_packed_bytes(uint32_t width, uint32_t height, uint32_t channels)
+{
+    size_t groups = (height + RESAMPLE_PACKED_ROWS - 1) / RESAMPLE_PACKED_ROWS;
+    return groups * (RESAMPLE_PACKED_ROWS / 4) * resample_packed_stride(width, channels);
+}
 
 PIXEL uint32_t resample_clip(int32_t sum)
 {

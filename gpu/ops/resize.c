@@ -362,6 +362,9 @@ static enum status add_resample(struct chain *chain, const struct pass_type *typ
     struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
     pass->work_bytes = resample->down ? resample_strips_y_bytes(resample->reach, axis->outputs)
                                       : resample_x_work_bytes(resample, from, axis->outputs);
+    size_t packed = resample_packed_bytes(to.width, to.height, to.channels);
+    if (!resample->down && resample->packed && pass->to_bytes < packed)
+        pass->to_bytes = packed;
     return chain_constants(chain, pass, bytes, resample_fill);
 }
 
@@ -402,8 +405,8 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
         return add_columns_first(chain, x, y);
     if (across) {
         /* The first pass computes only the rows that the second pass reads. */
-        struct resample resample = {.skip = y->origin, .premultiply = alpha,
-                                    .divide = alpha && !down};
+        struct resample resample = {
+            .packed = down, .skip = y->origin, .premultiply = alpha, .divide = alpha && !down};
         struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
         if (down)
             resample.ring = resample_strips_ring(axis_reach(y), x->outputs, to.channels);
@@ -413,7 +416,8 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
         y->origin = 0;
     }
     if (down && !status) {
-        struct resample resample = {.premultiply = alpha && !across, .divide = alpha};
+        struct resample resample = {
+            .packed = across, .premultiply = alpha && !across, .divide = alpha};
         struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
         status = add_resample(chain, &pass_resample_y, y, to, &resample);
     }

@@ -45,6 +45,7 @@ struct pass *chain_append(struct chain *chain, const struct pass_type *type, str
     pass->from = chain->shape;
     pass->window = chain->window;
     pass->to = to;
+    pass->to_bytes = pass_shape_bytes(to);
     pass->aside = chain->aside;
     memcpy(pass->params, params, params_bytes);
     chain->shape = to;

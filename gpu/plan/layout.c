@@ -50,7 +50,7 @@ static void add_to_slot(struct scratch *scratch, enum slot slot, struct pass *pa
 {
     pass->slot = slot;
     pass->to_place.offset = scratch->bytes[slot]; /* until slot_place is known */
-    scratch->bytes[slot] += buffer_align(pass_shape_bytes(pass->to));
+    scratch->bytes[slot] += buffer_align(pass->to_bytes);
 }
 
 /* Chooses the slot to which each pass writes, and makes the slots large enough. */
@@ -59,7 +59,7 @@ static void choose_slots(const struct plan_variant *variant, struct scratch *scr
     uint32_t written = 0, aside = 0;
     for (uint32_t p = 0; p < variant->pass_count; p++) {
         struct pass *pass = &variant->passes[p];
-        size_t bytes = buffer_align(pass_shape_bytes(pass->to));
+        size_t bytes = buffer_align(pass->to_bytes);
         bool joint = p >= variant->early && p - variant->early < variant->joint;
         if (pass->looks)
             aside = 0; /* a pass that looks may end a branch */

@@ -27,10 +27,11 @@
  * (pass.same). So orientation, for example, is applied once per job.
  *
  * If several tasks share a stream, one kernel launch can run one pass of each task, if all these
- * passes have the same type and small images (pass_cuda_many). One launch can also run passes of
- * several variants of a task, with images of any size: the joint passes (plan_variant.joint), which
- * follow the shared ones. So they read the same image together. The CPU engine also runs them
- * together, and a pass with the next pass of its chain (pass.leads).
+ * passes have the same type (pass_cuda_many) and small images, or are of a type that can run
+ * jointly. One launch can also run passes of several variants of a task, with images of any size:
+ * the joint passes (plan_variant.joint), which follow the shared ones. So they read the same image
+ * together. The CPU engine also runs them together, and a pass with the next pass of its chain
+ * (pass.leads).
  */
 #pragma once
 
@@ -82,8 +83,12 @@ typedef int pass_cuda_many(const struct pass_call *calls, uint32_t count,
                            struct CUstream_st *stream);
 /* Limited by the launch arguments, which contain the images and may have 4 KiB. */
 #define PASSES_SHARED_MAX 32
-/* A pass on an image with more pixels gets its own launch: it runs longer than a launch takes. */
+/* A pass on an image with more pixels gets its own launch: it runs longer than a launch takes. This
+ * does not apply to joint passes. */
 #define PASS_SHARED_PIXELS (1u << 20)
+/* The results of a launch for several tasks are at most this large, so that the next launch finds
+ * them in the L2 cache of a large device. */
+#define PASSES_SHARED_BYTES ((size_t)32 << 20)
 
 /* Runs passes of one or several chains on the CPU. A pass that `leads` is followed by the next pass
  * of its chain; otherwise the passes do not depend on each other. The image between two passes need
@@ -109,13 +114,13 @@ struct pass_type {
 
 /* The last members of a pass_type's initializer. */
 #ifdef GPUIMGD_CUDA
-#define PASS_CUDA(function)             function, NULL, 0, NULL
-#define PASS_CUDA_MANY(function, bytes) NULL, function, bytes, NULL
-#define PASS_JOINT(cpu_joint, function) NULL, function, 0, cpu_joint
+#define PASS_CUDA(function)                    function, NULL, 0, NULL
+#define PASS_CUDA_MANY(function, bytes)        NULL, function, bytes, NULL
+#define PASS_JOINT(cpu_joint, function, bytes) NULL, function, bytes, cpu_joint
 #else
-#define PASS_CUDA(function)             NULL, NULL, 0, NULL
-#define PASS_CUDA_MANY(function, bytes) NULL, NULL, bytes, NULL
-#define PASS_JOINT(cpu_joint, function) NULL, NULL, 0, cpu_joint
+#define PASS_CUDA(function)                    NULL, NULL, 0, NULL
+#define PASS_CUDA_MANY(function, bytes)        NULL, NULL, bytes, NULL
+#define PASS_JOINT(cpu_joint, function, bytes) NULL, NULL, bytes, cpu_joint
 #endif
 
 struct pass_shape {
@@ -150,6 +155,7 @@ struct pass_window {
 struct pass {
     const struct pass_type *type;
     struct pass_shape from, to; /* of the input and of the result */
+    size_t to_bytes; /* of memory for the result, unless it is an output: at least the image's */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
     unsigned slot; /* for layout.c: the part of the scratch buffer that has the result */

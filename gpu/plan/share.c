@@ -22,7 +22,8 @@ static bool is_same(const struct pass *a, const struct pass *b)
            memcmp(&a->from, &b->from, sizeof(a->from)) == 0 &&
            memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
            memcmp(&a->window, &b->window, sizeof(a->window)) == 0 &&
-           a->work_bytes == b->work_bytes && a->constants_bytes == b->constants_bytes &&
+           a->work_bytes == b->work_bytes && a->to_bytes == b->to_bytes &&
+           a->constants_bytes == b->constants_bytes &&
            a->looks == b->looks && a->leads == b->leads && a->aside == b->aside &&
            a->stacked == b->stacked && memcmp(a->params, b->params, sizeof(a->params)) == 0;
 }
@@ -151,7 +152,7 @@ static uint32_t count_joint(const struct plan_variant *variant, size_t *bytes)
         if (!pass->type->cpu_joint || pass->aside || pass->same)
             break;
         if (!pass->result_of)
-            *bytes += buffer_align(pass_shape_bytes(pass->to));
+            *bytes += buffer_align(pass->to_bytes);
     }
     return p - variant->early;
 }

@@ -95,14 +95,18 @@ static inline uint32_t __ballot_sync(uint32_t, bool flag)
     return warp_ballot(flag);
 }
 
-template <typename T> static inline T __shfl_xor_sync(uint32_t, T value, int mask)
+template <typename T> static inline T __shfl_sync(uint32_t, T value, int lane)
 {
     uint32_t words[sizeof(T) / 4];
     memcpy(words, &value, sizeof(T));
     for (uint32_t &word : words)
-        word = warp_read(word, lane_index() ^ mask);
+        word = warp_read(word, lane);
     memcpy(&value, words, sizeof(T));
     return value;
+}
+template <typename T> static inline T __shfl_xor_sync(uint32_t all, T value, int mask)
+{
+    return __shfl_sync(all, value, lane_index() ^ mask);
 }
 
 /* Threads switch only at barriers, so that these need no atomic instructions. */

@@ -1,5 +1,6 @@
 #include "tests/cuda/pass_rig.h"
 
+#include "gpu/ops/resample.h"
 #include "tests/cuda/launch.h"
 #include "tests/fixtures/gpu/gpu_run.h"
 
@@ -26,6 +27,7 @@ static struct {
 struct placed {
     size_t from, from_bytes, to, to_bytes, work, constants;
     size_t from_stride, to_stride, from_origin; /* from_origin: of the window */
+    size_t packed, packed_bytes; /* a packed image for the device: its input or result; 0: none */
     struct pass bound;
 };
 
@@ -65,6 +67,26 @@ void pass_rig_close(void)
     free(rig.there);
 }
 
+/* ---- packed images (resample.h) ---- */
+
+/* The shape of the packed image that the pass writes or reads on a device. */
+static const struct pass_shape *packed_shape(const struct pass *pass)
+{
+    bool resamples = pass->type == &pass_resample_x || pass->type == &pass_resample_y;
+    if (!resamples || !((const struct resample *)pass->params)->packed)
+        return NULL;
+    return pass->type == &pass_resample_x ? &pass->to : &pass->from;
+}
+
+/* Where byte `byte` of row y is. */
+static uint8_t *packed_at(uint8_t *packed, const struct pass_shape *shape, uint32_t y, size_t byte)
+{
+    size_t row = y / 16 * 4 + y % 8 / 2, x = byte / shape->channels, c = byte % shape->channels;
+    size_t word = x / 8 * 8 * shape->channels + c * 8 + x % 8;
+    return packed + row * resample_packed_stride(shape->width, shape->channels) + word * 4 + y % 2 +
+           y % 16 / 8 * 2;
+}
+
 /* ---- placing ---- */
 
 static size_t take(size_t bytes)
@@ -97,6 +119,10 @@ static void place(const struct rig_pass *own, struct placed *placed)
     placed->to_stride = stride_of(pass->to.width, pass->to.channels, false);
     placed->to_bytes = pass->looks ? 0 : placed->to_stride * pass->to.height;
     placed->to = take(placed->to_bytes);
+    const struct pass_shape *shape = packed_shape(pass);
+    placed->packed_bytes =
+        shape ? resample_packed_bytes(shape->width, shape->height, shape->channels) : 0;
+    placed->packed = take(placed->packed_bytes);
     placed->work = take(pass->work_bytes);
     placed->constants = take(pass->constants_bytes);
     placed->bound = *pass;
@@ -121,6 +147,11 @@ static void fill(const struct rig_pass *own, const struct placed *placed)
     for (uint32_t y = 0; y < pass->from.height; y++)
         memcpy(rig.before + placed->from_origin + y * placed->from_stride,
                raster_at(&own->in, pass->window.x, pass->window.y + y), row);
+    if (placed->packed_bytes > 0 && pass->type == &pass_resample_y)
+        for (uint32_t y = 0; y < pass->from.height; y++)
+            for (size_t i = 0; i < row; i++)
+                *packed_at(rig.before + placed->packed, &pass->from, y, i) =
+                    raster_at(&own->in, 0, y)[i];
     if (pass->constants_bytes == 0)
         return;
     memset(rig.before + placed->constants, 0, pass->constants_bytes);
@@ -164,6 +195,7 @@ static void forbid_gaps(const struct placed *placed, size_t count)
         if (!pass->looks)
             allow_rows(placed[i].to, placed[i].to_stride, pass->to.height,
                        image_stride(pass->to.width, pass->to.channels));
+        __asan_unpoison_memory_region(rig.device + placed[i].packed, placed[i].packed_bytes);
         __asan_unpoison_memory_region(rig.device + placed[i].work, pass->work_bytes);
         __asan_unpoison_memory_region(rig.device + placed[i].constants, pass->constants_bytes);
     }
@@ -198,6 +230,16 @@ static void run_here(struct placed *placed, size_t count)
     }
 }
 
+/* Unpacks the result of the device. */
+static void unpack(const struct placed *placed)
+{
+    const struct pass_shape *to = &placed->bound.to;
+    for (uint32_t y = 0; y < to->height; y++)
+        for (size_t i = 0; i < (size_t)to->width * to->channels; i++)
+            rig.there[placed->to + y * placed->to_stride + i] =
+                *packed_at(rig.there + placed->packed, to, y, i);
+}
+
 static void run_there(struct placed *placed, size_t count)
 {
     static struct pass bound[PASSES_SHARED_MAX];
@@ -207,6 +249,10 @@ static void run_there(struct placed *placed, size_t count)
         calls[i] = call_of(&placed[i], &bound[i], rig.device);
         if (bound[i].looks)
             calls[i].to = calls[i].from;
+        if (placed[i].packed_bytes > 0) {
+            bool writes = bound[i].type == &pass_resample_x;
+            *(writes ? &calls[i].to.pixels : &calls[i].from.pixels) = rig.device + placed[i].packed;
+        }
     }
     forbid_gaps(placed, count);
     if (count == 1)
@@ -216,6 +262,9 @@ static void run_there(struct placed *placed, size_t count)
     allow_gaps();
     MUST(cudaMemcpyAsync(rig.there, rig.device, rig.used, cudaMemcpyDeviceToHost, rig.stream));
     MUST(cudaStreamSynchronize(rig.stream));
+    for (size_t i = 0; i < count; i++)
+        if (placed[i].packed_bytes > 0 && bound[i].type == &pass_resample_x)
+            unpack(&placed[i]);
 }
 
 /* ---- checking ---- */
@@ -272,6 +321,8 @@ static void restore(const struct placed *placed, uint8_t *memory)
     const struct pass *pass = &placed->bound;
     size_t own = image_stride(pass->to.width, pass->to.channels);
     memcpy(memory + placed->work, rig.before + placed->work, pass->work_bytes);
+    if (pass->type == &pass_resample_x)
+        memcpy(memory + placed->packed, rig.before + placed->packed, placed->packed_bytes);
     for (size_t at = placed->to; at < placed->to + placed->to_bytes; at += placed->to_stride)
         memcpy(memory + at, rig.before + at, own);
 }

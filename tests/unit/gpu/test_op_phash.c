@@ -224,25 +224,25 @@ struct shape {
     size_t output_bytes, scratch_bytes; /* for 100 x 10 pixels */
 };
 
-/* Images of 100 x 10 have rows of 128, 320 or 416 bytes; 32 x 10 gray takes 320, rounded up to 512.
- * To resize along rows of 100 with 24 weights the CPU needs (128 + 24) * 16 * 4 bytes. The weights
+/* Images of 100 x 10 have rows of 128, 320 or 416 bytes. 32 x 10 gray is packed as 48 x 16. To
+ * resize along rows of 100 with 24 weights the CPU needs (128 + 24) * 16 * 4 bytes. The weights
  * down the columns of 32 results take 32 * (4 + 12 * 4) bytes, rounded up. */
 #define ALONG 9728
 #define DOWN  1792
 static const struct shape shapes[] = {
-    {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 512 + 1024 + ALONG + DOWN},
+    {"[\"phash\"]", 1, true, "resample x|resample y|phash", 8, 768 + 1024 + ALONG + DOWN},
     {"[\"phash\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + ALONG + DOWN},
+     1280 + 768 + 1024 + ALONG + DOWN},
     {"[\"phash\"]", 3, false, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + ALONG + DOWN},
+     1280 + 768 + 1024 + ALONG + DOWN},
     {"[\"phash\",\"sobel\"]", 3, true, "grayscale|resample x|resample y|phash", 8,
-     1280 + 512 + 1024 + ALONG + DOWN},
+     1280 + 768 + 1024 + ALONG + DOWN},
     /* The output is the image, then the hash. The hash has its own gray image. */
     {"[\"invert\",\"phash\",\"invert\"]", 3, false,
      "table|grayscale|resample x|resample y|phash|table", 3328 + 8,
-     3328 + 1280 + 512 + 1024 + ALONG + DOWN},
+     3328 + 1280 + 768 + 1024 + ALONG + DOWN},
     {"[\"phash\",\"phash\"]", 1, false, "resample x|resample y|phash|resample x|resample y|phash",
-     16, 512 + 2048 + ALONG + DOWN},
+     16, 768 + 2048 + ALONG + DOWN},
     {"[{\"op\":\"crop\",\"width\":32,\"height\":10,\"x\":1,\"y\":0},\"phash\"]", 1, false,
      "orient|resample y|phash", 8, 512 + 1024 + DOWN},
 };
