@@ -120,19 +120,15 @@ static cudaError_t launch_pass(struct cuda_slot *slot, struct engine_task *task,
     return cuda_note_task(slot, task, cuda_try(result, call->pass->type->name));
 }
 
-/* Whether the pass may share a launch with passes of other tasks. Passes of large images may not:
- * they gain nothing from it. */
-static bool is_small(const struct pass *pass)
+/* Whether the pass may share a launch with passes of other tasks. Most passes of large images may
+ * not: they gain nothing from it. The blocks of joint passes run long, so that many of the device's
+ * places are free at the end of a launch, unless further images fill them. */
+static bool can_share(const struct pass *pass)
 {
     uint64_t from = (uint64_t)pass->from.width * pass->from.height;
     uint64_t to = (uint64_t)pass->to.width * pass->to.height;
-    return pass->type->cuda_many && from <= PASS_SHARED_PIXELS && to <= PASS_SHARED_PIXELS;
-}
-
-/* Whether the cursor's next pass may share a launch with other passes. */
-static bool can_share(const struct plan_cursor *cursor, const struct pass *next)
-{
-    return cursor->phase == PHASE_JOINT || is_small(next);
+    return pass->type->cpu_joint ||
+           (pass->type->cuda_many && from <= PASS_SHARED_PIXELS && to <= PASS_SHARED_PIXELS);
 }
 
 /* Whether two passes may share the same launch. */
@@ -148,7 +144,7 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor
 {
     const struct pass *planned;
     while (cursor->task->error.status == STATUS_OK && (planned = next_pass(cursor)) &&
-           !can_share(cursor, planned)) {
+           !can_share(planned)) {
         struct pass bound;
         struct pass_call call = take_pass(cursor, planned, &bound);
         cudaError_t result = launch_pass(slot, cursor->task, &call);
@@ -158,9 +154,10 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor
     return cudaSuccess;
 }
 
-/* Makes one launch for the next pass of the first unfinished cursor and for all passes like it that
- * are next for other cursors. If the launch fails, launches each of these passes alone. *any: there
- * was an unfinished cursor. */
+/* Makes one launch for the next pass of the first unfinished cursor and for passes like it that are
+ * next for other cursors: those of its task, and of other tasks as long as all results together
+ * have at most PASSES_SHARED_BYTES. If the launch fails, launches each of these passes alone. *any:
+ * there was an unfinished cursor. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cursors,
                                  uint32_t count, bool *any)
 {
@@ -168,14 +165,18 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cur
     struct pass bound[PASSES_SHARED_MAX];
     struct engine_task *tasks[PASSES_SHARED_MAX];
     const struct pass *first = NULL;
+    size_t bytes = 0; /* of the results */
     uint32_t taken = 0;
     for (uint32_t i = 0; i < count && taken < PASSES_SHARED_MAX; i++) {
         const struct pass *planned = next_pass(&cursors[i]);
         if (cursors[i].task->error.status != STATUS_OK || !planned ||
             (first && !is_alike(first, planned)))
             continue;
-        if (first && tasks[0] != cursors[i].task && !(is_small(first) && is_small(planned)))
+        size_t own = planned->to_bytes;
+        if (first && tasks[0] != cursors[i].task &&
+            (!can_share(planned) || bytes + own > PASSES_SHARED_BYTES))
             continue;
+        bytes += own;
         first = first ? first : planned;
         tasks[taken] = cursors[i].task;
         calls[taken] = take_pass(&cursors[i], planned, &bound[taken]);

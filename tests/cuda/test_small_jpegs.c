@@ -195,6 +195,29 @@ TEST(test_large_images_share_no_launch)
     jobs_file_clear(&mixed[1]);
 }
 
+/* Passes that can run jointly share launches whatever the size of their images is. */
+TEST(test_large_images_are_resized_together)
+{
+    static const char *const lists[] = {"[{'op':'resize','width':12}]"};
+    struct jobs_file mixed[3] = {files[0], {.file.length = 0}, files[2]};
+    jobs_file_read(&mixed[1], make_jpeg(.width = 2049, .height = 512));
+    check_lists(lists, 1, mixed, 3, 2, 6);
+    jobs_file_clear(&mixed[1]);
+}
+
+/* The results of two jobs, but not of three, have at most PASSES_SHARED_BYTES. */
+TEST(test_large_results_share_fewer_launches)
+{
+    static const char *const lists[] = {
+        "[{'op':'resize','width':8192,'height':512,'fit':'exact','filter':'box'}]"};
+    struct jobs_file large[3];
+    for (size_t i = 0; i < COUNT_OF(large); i++)
+        jobs_file_read(&large[i], make_jpeg(.width = 64, .height = 512));
+    check_lists(lists, 1, large, 3, 2, 3);
+    for (size_t i = 0; i < COUNT_OF(large); i++)
+        jobs_file_clear(&large[i]);
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* The launch for the uploads is the first; copies replace it if it is refused. The launches of the
